@@ -1,0 +1,64 @@
+//! One error type: every variant is a sentence that says what failed, where, and what to do about it.
+
+use std::path::PathBuf;
+
+/// What can go wrong outside a measurement. A claim that fails is not an error: it is an outcome, and
+/// lives in [`crate::trial`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("{path}: {doing} failed: {cause}")]
+    File {
+        /// The file that was meant.
+        path: PathBuf,
+        /// What was being done to it.
+        doing: &'static str,
+        /// What the kernel answered.
+        cause: std::io::Error,
+    },
+    /// A file was there but did not hold what it should.
+    #[error("{path}: {field}: expected {expected}, found {found}; {remedy}")]
+    Content {
+        /// The file that was read.
+        path: PathBuf,
+        /// The field or line in question.
+        field: String,
+        /// What would have been right.
+        expected: String,
+        /// What was there.
+        found: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The kernel refused a call.
+    #[error("{call}: {cause}")]
+    Kernel {
+        /// The call and its purpose.
+        call: String,
+        /// What the kernel answered.
+        cause: std::io::Error,
+    },
+    /// The command line asks for something that does not exist.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl Error {
+    /// The last error of the C library, for the call just made.
+    pub fn last_os(call: impl Into<String>) -> Self {
+        Self::Kernel { call: call.into(), cause: std::io::Error::last_os_error() }
+    }
+
+    /// A call refused with this `errno`.
+    pub fn refused(call: impl Into<String>, errno: nix::errno::Errno) -> Self {
+        Self::Kernel { call: call.into(), cause: errno.into() }
+    }
+
+    /// A file that could not be read or written.
+    pub fn file(path: impl Into<PathBuf>, doing: &'static str, cause: std::io::Error) -> Self {
+        Self::File { path: path.into(), doing, cause }
+    }
+}
+
+/// The crate's result.
+pub type Result<T> = std::result::Result<T, Error>;

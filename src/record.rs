@@ -1,0 +1,237 @@
+//! What was read: the outcome of a run as plain data. It knows no subject and no Criterion type, so that
+//! a record written on one machine can be studied on another, by newer code, without either.
+//!
+//! A [`Record`] is one run. It holds a [`GroupRun`] for each group (a process of its own), and each of
+//! those a [`CaseRecord`] for each case: measured, skipped with the missing need, or failed with the
+//! claim that did not hold. All durations are nanoseconds, all times Unix seconds.
+
+pub mod baseline;
+pub mod fit;
+pub mod format;
+pub mod prediction;
+pub mod store;
+pub mod table;
+#[cfg(feature = "cli")]
+pub mod published;
+
+use crate::environment::Fingerprint;
+use serde::{Deserialize, Serialize};
+
+/// The version of the record's layout. Newer code reads older versions; older code refuses newer ones.
+pub const FORMAT: u32 = 1;
+
+/// One run of the tool.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// Layout version, [`FORMAT`].
+    pub format: u32,
+    /// `syscost` and its version.
+    pub tool: String,
+    /// Unique name of the run: start time and process, as in `20261120T134405-4711`.
+    pub run: String,
+    /// When it began, Unix seconds.
+    pub started: u64,
+    /// Smoke, default or full.
+    pub scale: String,
+    /// What a value counts: `ns`, or the name of a perf event.
+    pub unit: String,
+    /// Seed of everything random in the run.
+    pub seed: u64,
+    /// The machine, kernel and build.
+    pub fingerprint: Fingerprint,
+    /// One entry a group, in the order in which they ran.
+    pub groups: Vec<GroupRun>,
+}
+
+/// One group, measured by one process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GroupRun {
+    /// The group's name.
+    pub name: String,
+    /// Hash of the source of the operations: another body is another series.
+    pub body: String,
+    /// The clock of that process.
+    pub clock: ClockRun,
+    /// The CPU that it was pinned to, if it could be.
+    pub cpu: Option<usize>,
+    /// What a reader should know about the whole group (not pinned, not locked in memory, …).
+    pub notes: Vec<String>,
+    /// The cases, in table order.
+    pub cases: Vec<CaseRecord>,
+    /// Straight lines through the cases' parameter, such as the cost of one argument more.
+    pub fits: Vec<FitRecord>,
+}
+
+/// The clock as one process calibrated it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ClockRun {
+    /// `tsc`, `cntvct` or `monotonic-raw`.
+    pub source: String,
+    /// Frequency of the counter, Hz.
+    pub hz: f64,
+    /// Half-width of that frequency's interval, parts per million.
+    pub uncertainty_ppm: f64,
+    /// Frequency found again at the end of the process, Hz.
+    pub hz_at_end: Option<f64>,
+    /// What the kernel or the hypervisor publishes, Hz, and where.
+    pub published: Option<(f64, String)>,
+    /// Why the hardware counter was not used.
+    pub unfit: Option<String>,
+}
+
+/// One case.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CaseRecord {
+    /// `group/variant/parameter`.
+    pub id: String,
+    /// Plain words for the table's first column.
+    pub title: String,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a case ended. Neither a skip nor a failure carries a number.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It ran and every claim held.
+    Measured(Box<Measured>),
+    /// The machine lacks what the case needs; the sentence says what and what to do.
+    Skipped(String),
+    /// A claim did not hold, or the operation itself failed; the sentence says which.
+    Failed(String),
+}
+
+/// An estimate with its 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The estimate.
+    pub estimate: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// A measured case.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Measured {
+    /// Iterations of each sample.
+    pub iterations: Vec<u64>,
+    /// What the counter counted in each sample: ticks, or events in another unit.
+    pub counted: Vec<u64>,
+    /// Median over the samples, a single iteration, in the record's unit (ns).
+    pub median: Interval,
+    /// Standard deviation over the samples, a single iteration.
+    pub standard_deviation: f64,
+    /// Ticks of the median (counted, not converted).
+    pub ticks: f64,
+    /// Slope of time against iterations: the cost without any constant overhead, ns.
+    pub slope: Interval,
+    /// Intercept of the same line: what a batch costs whatever its size, ns. May be negative.
+    pub intercept: Interval,
+    /// Cost of the same loop without the operation, ns.
+    pub control: Option<Interval>,
+    /// Slope less control, its interval widened by both, ns. May be negative.
+    pub net: Option<Interval>,
+    /// What was expected.
+    pub predicted: Option<Predicted>,
+    /// Instructions an iteration in user space, counted by single-stepping.
+    pub instructions: Option<f64>,
+    /// Core frequency just before and just after, Hz, inferred from a chain of additions.
+    pub core_hz: Option<(f64, f64)>,
+    /// One sentence a claim that held.
+    pub evidence: Vec<String>,
+    /// What else happened on the CPU, sample by sample.
+    pub contamination: Contamination,
+    /// Single timed operations, where the distribution is the answer, ns.
+    pub distribution: Option<Distribution>,
+}
+
+/// What was expected of a case before it was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// The part that the hardware charges, ns.
+    pub hardware: f64,
+    /// The part that the software adds, ns.
+    pub software: f64,
+    /// Why.
+    pub why: String,
+}
+
+/// What else happened while each sample was taken. Vectors run along the samples; an empty one means that
+/// the kernel does not tell.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Contamination {
+    /// Nanoseconds that the thread was ready but another ran.
+    pub waited_ns: Vec<u64>,
+    /// Clock ticks (10 ms) that the hypervisor took from this CPU.
+    pub stolen_ticks: Vec<u64>,
+    /// Involuntary context switches.
+    pub involuntary_switches: Vec<u64>,
+    /// Minor and major page faults.
+    pub faults: Vec<u64>,
+    /// Whether the sample ended on another CPU.
+    pub migrated: Vec<bool>,
+}
+
+impl Contamination {
+    /// The number of samples in which another task ran, the hypervisor stole time, or the thread moved.
+    pub fn disturbed(&self) -> usize {
+        (0..self.involuntary_switches.len())
+            .filter(|&i| {
+                self.involuntary_switches[i] > 0
+                    || self.stolen_ticks.get(i).is_some_and(|&t| t > 0)
+                    || self.migrated.get(i) == Some(&true)
+            })
+            .count()
+    }
+}
+
+/// A distribution of single operations, nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// How many operations were timed one by one.
+    pub count: usize,
+    /// Pairs of percentile and value: 0 is the minimum, 100 the maximum.
+    pub percentiles: Vec<(f64, f64)>,
+}
+
+/// A straight line through the cases of a group.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FitRecord {
+    /// What one step of the parameter is: "a further u64 argument".
+    pub step: String,
+    /// Cost of one step, ns.
+    pub slope: Interval,
+    /// The value at parameter 0, ns.
+    pub intercept: Interval,
+    /// How many cases the line was drawn through.
+    pub cases: usize,
+}
+
+impl Record {
+    /// Every case with its group, in order.
+    pub fn cases(&self) -> impl Iterator<Item = (&GroupRun, &CaseRecord)> {
+        self.groups.iter().flat_map(|g| g.cases.iter().map(move |c| (g, c)))
+    }
+
+    /// The number of cases that ended in each of the three ways: measured, skipped, failed.
+    pub fn tally(&self) -> (usize, usize, usize) {
+        self.cases().fold((0, 0, 0), |(m, s, f), (_, case)| match case.outcome {
+            Outcome::Measured(_) => (m + 1, s, f),
+            Outcome::Skipped(_) => (m, s + 1, f),
+            Outcome::Failed(_) => (m, s, f + 1),
+        })
+    }
+}
+
+impl CaseRecord {
+    /// The measurement, if there is one.
+    pub fn measured(&self) -> Option<&Measured> {
+        match &self.outcome {
+            Outcome::Measured(m) => Some(m),
+            _ => None,
+        }
+    }
+}
