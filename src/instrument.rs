@@ -1,0 +1,14 @@
+//! What reads: the [`Clock`] and its calibration, the [`Counters`] that witness every claim, and the
+//! [`witness`] that watches an operation from outside.
+
+mod calibration;
+mod clock;
+mod counter;
+pub mod kernel_text;
+mod unit;
+pub mod witness;
+
+pub use calibration::{Calibration, Pairing};
+pub use clock::Clock;
+pub use counter::{Counters, Delta, Reading};
+pub use unit::{Nanoseconds, Ticks};

@@ -1,0 +1,126 @@
+//! How many ticks a second has, and how sure we are.
+//!
+//! A [`Pairing`] reads the kernel's clock between two ordered reads of the counter: the kernel's instant
+//! lies somewhere between the two, so half of their distance is the error. Of many pairings the tightest
+//! is kept. Two of them some milliseconds apart give the frequency, and their errors over the distance
+//! give its uncertainty: about 1 ppm after 40 ms.
+
+use crate::machine::{arch, perf_event, time};
+use std::time::Duration;
+
+/// Pairings tried at each end. One in a few dozen is disturbed; the tightest of these never is.
+const TRIES: usize = 200;
+/// Between the two ends. Uncertainty falls with it: 40 ms give about 1 ppm for 40 ns of width.
+const APART: Duration = Duration::from_millis(40);
+
+/// One instant on both clocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pairing {
+    /// The counter, in the middle of the bracket.
+    pub ticks: u64,
+    /// `CLOCK_MONOTONIC_RAW` inside the bracket, ns.
+    pub ns: u64,
+    /// Length of the bracket, ticks: the instant is known to ± half of it.
+    pub width: u64,
+}
+
+/// The counter's frequency.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// Ticks a second.
+    pub hz: f64,
+    /// Half-width of its interval, parts per million.
+    pub uncertainty_ppm: f64,
+    /// What the kernel, the processor or the hypervisor states, Hz, and which of them.
+    pub published: Option<(f64, String)>,
+    /// The first end, kept so that the end of the run can be held against it.
+    pub first: Pairing,
+}
+
+impl Pairing {
+    /// The tightest of many.
+    pub fn take() -> Self {
+        let one = || {
+            let before = arch::start();
+            let ns = time::monotonic_raw_ns();
+            let after = arch::stop();
+            let width = after.saturating_sub(before);
+            Self { ticks: before + width / 2, ns, width }
+        };
+        (1..TRIES).map(|_| one()).fold(one(), |best, next| if next.width < best.width { next } else { best })
+    }
+
+    /// Ticks a second between this instant and a later one, and its uncertainty in parts per million.
+    pub fn frequency_until(&self, later: &Self) -> (f64, f64) {
+        let ticks = later.ticks.wrapping_sub(self.ticks) as f64;
+        let seconds = later.ns.saturating_sub(self.ns) as f64 / 1e9;
+        let error = (self.width + later.width) as f64 / 2.0;
+        (ticks / seconds, error / ticks * 1e6)
+    }
+}
+
+impl Calibration {
+    /// Measures the counter against `CLOCK_MONOTONIC_RAW` for 40 ms.
+    pub fn measure() -> Self {
+        let first = Pairing::take();
+        std::thread::sleep(APART);
+        let (hz, uncertainty_ppm) = first.frequency_until(&Pairing::take());
+        Self { hz, uncertainty_ppm, published: published(), first }
+    }
+
+    /// The trivial calibration of a counter that counts nanoseconds.
+    pub fn of_nanoseconds() -> Self {
+        let ns = time::monotonic_raw_ns();
+        let first = Pairing { ticks: ns, ns, width: 0 };
+        Self { hz: 1e9, uncertainty_ppm: 0.0, published: None, first }
+    }
+
+    /// The frequency over the whole time since calibration, Hz.
+    pub fn again(&self) -> f64 {
+        self.first.frequency_until(&Pairing::take()).0
+    }
+
+    /// How far the published frequency is from the measured one, parts per million.
+    pub fn published_error_ppm(&self) -> Option<f64> {
+        self.published.as_ref().map(|(hz, _)| (hz / self.hz - 1.0) * 1e6)
+    }
+}
+
+fn published() -> Option<(f64, String)> {
+    // The perf page belongs to the time-stamp counter on x86-64 and to the virtual counter on AArch64.
+    let kernel = perf_event::published_frequency().map(|hz| (hz, "the kernel's perf page".to_owned()));
+    kernel.or_else(|| arch::frequency().map(|(hz, who)| (hz, who.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_is_that_of_both_ends() {
+        let first = Pairing { ticks: 1_000, ns: 0, width: 40 };
+        let later = Pairing { ticks: 101_000, ns: 50_000, width: 60 };
+        let (hz, ppm) = first.frequency_until(&later);
+        assert_eq!(hz, 2e9);
+        assert_eq!(ppm, 500.0);
+    }
+
+    #[test]
+    fn the_frequency_repeats_from_start_to_start() {
+        // Ten starts agree within 10 ppm. No absolute frequency is asked for: any machine may run this.
+        let starts: Vec<f64> = (0..10).map(|_| Calibration::measure().hz).collect();
+        let (low, high) = starts.iter().fold((f64::MAX, 0f64), |(l, h), &hz| (l.min(hz), h.max(hz)));
+        let spread = (high / low - 1.0) * 1e6;
+        assert!(spread < 10.0, "ten calibrations differ by {spread:.2} ppm: {starts:?}");
+    }
+
+    #[test]
+    fn it_agrees_with_a_whole_second_of_the_kernels_clock() {
+        let calibration = Calibration::measure();
+        let first = Pairing::take();
+        std::thread::sleep(Duration::from_secs(1));
+        let (hz, _) = first.frequency_until(&Pairing::take());
+        let error = (calibration.hz / hz - 1.0) * 1e6;
+        assert!(error.abs() < 20.0, "off by {error:.2} ppm over one second");
+    }
+}

@@ -1,0 +1,209 @@
+//! The clock: an ordered pair of counter reads around what is timed, and the scale that turns its ticks
+//! into nanoseconds.
+
+use super::{Calibration, Nanoseconds, Pairing, Ticks};
+use crate::machine::arch::{self, Unfit};
+use crate::machine::{cpu, time};
+use crate::record::ClockRun;
+use std::cell::RefCell;
+use std::hint::black_box;
+
+/// An ordered pair that costs more than this is answered by a hypervisor and not by the processor: a
+/// trap costs thousands of ticks, the slowest known bracket about a hundred.
+const TRAPPED_NS: f64 = 1_000.0;
+/// CPUs compared at start-up. The doctor's patience ends here: 0.2 ms each.
+const CPUS_COMPARED: usize = 8;
+
+/// Counts ticks and knows how long one is.
+///
+/// ```
+/// use syscost::instrument::Clock;
+/// let clock = Clock::start_up();
+/// let ticks = clock.time(|| std::hint::black_box((1..100u64).product::<u64>()));
+/// println!("{ticks:?} = {}", clock.nanoseconds(ticks));
+/// ```
+pub struct Clock {
+    counter: bool,
+    calibration: Calibration,
+    unfit: Option<Unfit>,
+    singles: RefCell<Option<Vec<Ticks>>>,
+}
+
+impl Clock {
+    /// The best clock of this machine: the hardware counter if it is fit, else `CLOCK_MONOTONIC_RAW`, with
+    /// the reason. Takes about 40 ms. `SYSCOST_CLOCK=monotonic-raw` declines the counter.
+    pub fn start_up() -> Self {
+        let declined = std::env::var_os("SYSCOST_CLOCK").is_some_and(|v| v == "monotonic-raw");
+        let refused = if declined { Some(Unfit::Declined) } else { arch::unfit() };
+        match refused {
+            Some(reason) => Self::fallback(reason),
+            None => Self::calibrated(),
+        }
+    }
+
+    fn calibrated() -> Self {
+        let calibration = Calibration::measure();
+        let clock = Self { counter: true, calibration, unfit: None, singles: RefCell::new(None) };
+        match clock.trapped().or_else(|| clock.differs()) {
+            Some(reason) => Self::fallback(reason),
+            None => clock,
+        }
+    }
+
+    /// The kernel's raw monotonic clock.
+    pub fn fallback(reason: Unfit) -> Self {
+        let calibration = Calibration::of_nanoseconds();
+        Self { counter: false, calibration, unfit: Some(reason), singles: RefCell::new(None) }
+    }
+
+    fn trapped(&self) -> Option<Unfit> {
+        let cheapest = (0..100).map(|_| self.time(|| ())).min().unwrap_or_default();
+        let pair_ns = self.nanoseconds(cheapest).0;
+        (pair_ns > TRAPPED_NS).then_some(Unfit::Trapped { pair_ns })
+    }
+
+    /// Whether another CPU's counter stands elsewhere than this scale predicts.
+    fn differs(&self) -> Option<Unfit> {
+        let offsets = cpu::allowed().into_iter().take(CPUS_COMPARED).filter_map(|cpu| {
+            let pairing = cpu::while_on(cpu, Pairing::take).ok()?;
+            let since = pairing.ticks.wrapping_sub(self.calibration.first.ticks) as i64;
+            let kernel = pairing.ns as f64 - self.calibration.first.ns as f64;
+            let slack = (pairing.width + self.calibration.first.width) as f64 * 1e9 / self.calibration.hz;
+            Some((cpu, since as f64 * 1e9 / self.calibration.hz - kernel, slack))
+        });
+        // 1 µs on top of the brackets: no counter that is off by less can spoil a case on one CPU.
+        offsets
+            .filter(|(_, by_ns, slack)| by_ns.abs() > slack + 1_000.0)
+            .map(|(cpu, by_ns, _)| Unfit::DiffersBetweenCpus { cpu, by_ns })
+            .next()
+    }
+
+    /// Times one execution. What stands in the closure is exactly what is timed; its value is kept from the
+    /// optimiser and dropped afterwards, untimed.
+    #[inline(always)]
+    pub fn time<T>(&self, operation: impl FnOnce() -> T) -> Ticks {
+        let start = self.start();
+        let value = black_box(operation());
+        let ticks = self.stop() - start;
+        if let Some(singles) = &mut *self.singles.borrow_mut() {
+            singles.push(ticks);
+        }
+        drop(value);
+        ticks
+    }
+
+    /// Opens a bracket.
+    #[inline(always)]
+    pub fn start(&self) -> Ticks {
+        Ticks(if self.counter { arch::start() } else { time::monotonic_raw_ns() })
+    }
+
+    /// Closes a bracket.
+    #[inline(always)]
+    pub fn stop(&self) -> Ticks {
+        Ticks(if self.counter { arch::stop() } else { time::monotonic_raw_ns() })
+    }
+
+    /// Converts by the calibrated scale.
+    pub fn nanoseconds(&self, ticks: Ticks) -> Nanoseconds {
+        Nanoseconds(ticks.0 as f64 * 1e9 / self.calibration.hz)
+    }
+
+    /// From now on every [`Clock::time`] is also kept by itself, for a distribution.
+    pub fn keep_singles(&self) {
+        *self.singles.borrow_mut() = Some(Vec::with_capacity(4096));
+    }
+
+    /// What was kept since, ns, and an end of the keeping.
+    pub fn take_singles(&self) -> Vec<f64> {
+        let singles = self.singles.borrow_mut().take().unwrap_or_default();
+        singles.into_iter().map(|ticks| self.nanoseconds(ticks).0).collect()
+    }
+
+    /// Ticks a second.
+    pub fn hz(&self) -> f64 {
+        self.calibration.hz
+    }
+
+    /// How the scale was found.
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+
+    /// Why the hardware counter is not used.
+    pub fn unfit(&self) -> Option<&Unfit> {
+        self.unfit.as_ref()
+    }
+
+    /// `tsc`, `cntvct` or `monotonic-raw`.
+    pub fn source(&self) -> &'static str {
+        if self.counter { arch::COUNTER } else { "monotonic-raw" }
+    }
+
+    /// Frequency of the core just now, Hz, inferred from a chain of additions that costs one core cycle
+    /// each. It is how a guest without a PMU sees its frequency move. Takes some 30 µs.
+    pub fn core_hz(&self) -> f64 {
+        const ADDITIONS: u64 = 16_384;
+        let chain = || self.time(|| arch::add_chain(ADDITIONS));
+        let ticks = (0..5).map(|_| chain()).min().unwrap_or_default();
+        ADDITIONS as f64 * 1e9 / self.nanoseconds(ticks).0
+    }
+
+    /// The frequency over the whole life of the clock, Hz, or the reason why it can no longer be trusted.
+    pub fn verify(&self) -> Result<f64, Unfit> {
+        if !self.counter {
+            return Ok(1e9);
+        }
+        let again = self.calibration.again();
+        let by_ppm = (again / self.calibration.hz - 1.0) * 1e6;
+        // Ten times the two uncertainties, and never less than what a second calibration may differ by.
+        let allowed = (10.0 * self.calibration.uncertainty_ppm).max(100.0);
+        if by_ppm.abs() > allowed { Err(Unfit::Migrates { by_ppm }) } else { Ok(again) }
+    }
+
+    /// What the record keeps of it.
+    pub fn facts(&self) -> ClockRun {
+        ClockRun {
+            source: self.source().into(),
+            hz: self.hz(),
+            uncertainty_ppm: self.calibration.uncertainty_ppm,
+            hz_at_end: None,
+            published: self.calibration.published.clone(),
+            unfit: self.unfit.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twice_the_work_takes_twice_the_time() {
+        let clock = Clock::start_up();
+        let of = |n| (0..50).map(|_| clock.time(|| arch::add_chain(n))).min().expect("fifty").0 as f64;
+        let ratio = of(200_000) / of(100_000);
+        assert!((ratio - 2.0).abs() < 0.02, "{ratio}");
+    }
+
+    #[test]
+    fn a_fallback_measures_the_same_work() {
+        let (counter, raw) = (Clock::start_up(), Clock::fallback(Unfit::Declined));
+        let of = |clock: &Clock| {
+            let best = (0..50).map(|_| clock.time(|| arch::multiply_chain(300_000))).min().expect("fifty");
+            clock.nanoseconds(best).0
+        };
+        let ratio = of(&counter) / of(&raw);
+        assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
+    }
+
+    #[test]
+    fn singles_add_up() {
+        let clock = Clock::start_up();
+        clock.keep_singles();
+        let sum = (0..10).map(|_| clock.time(|| arch::add_chain(100)).0).sum();
+        let singles = clock.take_singles();
+        assert_eq!(singles.len(), 10);
+        assert!((singles.iter().sum::<f64>() - clock.nanoseconds(Ticks(sum)).0).abs() < 1e-6);
+    }
+}

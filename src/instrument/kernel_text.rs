@@ -1,0 +1,68 @@
+//! Parsers of the kernel's counter files: text in, numbers out, no I/O.
+
+/// `/proc/PID/schedstat`: time on a CPU, time ready but waiting for one (both ns), and turns taken
+/// (Documentation/scheduler/sched-stats.rst).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedstat {
+    /// Nanoseconds spent running.
+    pub ran_ns: u64,
+    /// Nanoseconds spent ready while another task ran.
+    pub waited_ns: u64,
+    /// Turns on the CPU.
+    pub turns: u64,
+}
+
+/// Reads a line of `schedstat`.
+pub fn schedstat(text: &str) -> Option<Schedstat> {
+    let mut fields = text.split_ascii_whitespace().map(str::parse);
+    let mut next = || fields.next()?.ok();
+    Some(Schedstat { ran_ns: next()?, waited_ns: next()?, turns: next()? })
+}
+
+/// The steal column of one CPU in `/proc/stat`, in units of `USER_HZ` (proc_stat(5)).
+pub fn stolen_ticks(text: &str, cpu: usize) -> Option<u64> {
+    let name = format!("cpu{cpu}");
+    let line = text.lines().find(|line| line.split(' ').next() == Some(&name))?;
+    line.split_ascii_whitespace().nth(8)?.parse().ok()
+}
+
+/// How often a cgroup was throttled: `nr_throttled` of `cpu.stat`, the same key in versions 1 and 2.
+pub fn throttled(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  1440 0 2793 93219 584 0 73 2255 0 0\n\
+        cpu0 522 0 1274 47261 40 0 20 1088 0 0\ncpu1 917 0 1518 45957 544 0 52 1167 0 0\n\
+        cpu10 1 2 3 4 5 6 7 8 9 10\nintr 12345 0 0\n";
+
+    #[test]
+    fn schedstat_is_three_numbers() {
+        let read = schedstat("40210 87390 17\n").expect("three numbers");
+        assert_eq!(read, Schedstat { ran_ns: 40210, waited_ns: 87390, turns: 17 });
+        assert_eq!(schedstat("1 2"), None);
+        assert_eq!(schedstat("a b c"), None);
+    }
+
+    #[test]
+    fn steal_is_that_of_the_cpu_asked_for() {
+        assert_eq!(stolen_ticks(STAT, 1), Some(1167));
+        assert_eq!(stolen_ticks(STAT, 10), Some(8));
+        assert_eq!(stolen_ticks(STAT, 2), None);
+    }
+
+    #[test]
+    fn old_kernels_without_a_steal_column_say_nothing() {
+        assert_eq!(stolen_ticks("cpu0 1 2 3 4\n", 0), None);
+    }
+
+    #[test]
+    fn throttling_reads_both_versions() {
+        assert_eq!(throttled("nr_periods 10\nnr_throttled 3\nthrottled_time 99\n"), Some(3));
+        assert_eq!(throttled("usage_usec 5\nuser_usec 3\n"), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! One file an architecture, the same names in each.
+//!
+//! | function | what it does |
+//! |---|---|
+//! | `start`, `stop` | the ordered pair of counter reads that brackets what is timed |
+//! | `read` | one unordered read |
+//! | `frequency` | what the processor itself publishes of the counter's frequency |
+//! | `unfit` | why the counter cannot be a clock here, if it cannot |
+//! | `register_loop`, `memory_loop` | n turns of an empty loop, counted in a register or in memory |
+//! | `add_chain`, `multiply_chain` | n operations of which each needs the one before |
+//! | `syscall0` … `syscall4` | an entry into the kernel without the C library |
+//! | `is_kernel_entry` | whether these bytes of code are the instruction that enters the kernel |
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::*;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::*;
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!(
+    "syscost knows x86_64 and aarch64: another architecture needs one file in src/machine/arch, with the same names"
+);
+
+/// Why the hardware counter is not used as the clock.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unfit {
+    /// Its rate follows the core's frequency.
+    NotConstant,
+    /// It stops in deep sleep states.
+    NotNonstop,
+    /// Two CPUs disagree by more than the reading's own uncertainty.
+    DiffersBetweenCpus {
+        /// The CPU that disagrees with the first.
+        cpu: usize,
+        /// By how much, nanoseconds.
+        by_ns: f64,
+    },
+    /// Two calibrations in one process disagree: the guest was moved to a host of another frequency.
+    Migrates {
+        /// Relative difference, parts per million.
+        by_ppm: f64,
+    },
+    /// A read takes so long that something else must be answering it.
+    Trapped {
+        /// Cost of one ordered pair, nanoseconds.
+        pair_ns: f64,
+    },
+    /// It was switched off by `SYSCOST_CLOCK=monotonic-raw`.
+    Declined,
+}
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotConstant => write!(f, "the counter's rate changes with the core's frequency (no constant_tsc)"),
+            Self::NotNonstop => write!(f, "the counter stops in deep sleep (no nonstop_tsc)"),
+            Self::DiffersBetweenCpus { cpu, by_ns } => {
+                write!(f, "CPU {cpu}'s counter differs from the first CPU's by {by_ns:.0} ns")
+            }
+            Self::Migrates { by_ppm } => {
+                write!(f, "two calibrations differ by {by_ppm:.0} ppm: the guest may have been moved")
+            }
+            Self::Trapped { pair_ns } => {
+                write!(f, "two reads take {pair_ns:.0} ns: the hypervisor answers in the counter's place")
+            }
+            Self::Declined => write!(f, "SYSCOST_CLOCK asks for monotonic-raw"),
+        }
+    }
+}

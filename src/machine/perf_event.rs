@@ -1,0 +1,141 @@
+//! Counters of `perf_event_open(2)`, and the scale that the kernel publishes for the time-stamp counter.
+//!
+//! # Invariants
+//!
+//! * **ATTRIBUTES**: the kernel reads as many bytes of the structure as its `size` field says, which is
+//!   the first published size (64) and the size of the Rust type.
+//! * **PAGE**: the first page of the mapping is the kernel's `perf_event_mmap_page`, valid as long as the
+//!   mapping. The scale in it changes only when the clock source does, so its sequence lock is not taken.
+#![allow(unsafe_code)]
+
+use crate::{Error, Result};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd};
+
+/// What can be counted. Names are those of `perf list`.
+pub const EVENTS: &[Event] = &[
+    Event { name: "cpu-cycles", kind: 0, config: 0, hardware: true },
+    Event { name: "instructions", kind: 0, config: 1, hardware: true },
+    Event { name: "cache-misses", kind: 0, config: 3, hardware: true },
+    Event { name: "branch-misses", kind: 0, config: 5, hardware: true },
+    Event { name: "dTLB-load-misses", kind: 3, config: 3 | 1 << 16, hardware: true },
+    Event { name: "page-faults", kind: 1, config: 2, hardware: false },
+    Event { name: "context-switches", kind: 1, config: 3, hardware: false },
+    Event { name: "cpu-migrations", kind: 1, config: 4, hardware: false },
+    Event { name: "minor-faults", kind: 1, config: 5, hardware: false },
+    Event { name: "major-faults", kind: 1, config: 6, hardware: false },
+];
+
+/// One row of [`EVENTS`]: the pair of numbers by which the kernel knows it (`linux/perf_event.h`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Event {
+    /// Name as in `perf list`.
+    pub name: &'static str,
+    kind: u32,
+    config: u64,
+    /// Counted by the processor's PMU, which a guest may lack, and not by the kernel.
+    pub hardware: bool,
+}
+
+/// `struct perf_event_attr` at its first published size.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup: u32,
+    breakpoint: u32,
+    config1: u64,
+}
+
+/// `exclude_kernel` and `exclude_hv`, the bits that an unprivileged user must set at paranoia level 2.
+const USER_SPACE_ONLY: u64 = 1 << 5 | 1 << 6;
+
+/// `PERF_FLAG_FD_CLOEXEC` of `linux/perf_event.h`.
+const CLOSE_ON_EXEC: libc::c_ulong = 8;
+
+/// A running counter of this thread.
+pub struct Counter {
+    file: File,
+    /// Whether the kernel's own share had to be left out.
+    pub user_space_only: bool,
+}
+
+impl Counter {
+    /// Opens a counter of the calling thread, with the kernel's share if that is allowed.
+    pub fn open(event: Event) -> Result<Self> {
+        let whole = Self::open_with(event, 0).map(|file| Self { file, user_space_only: false });
+        whole.or_else(|_| {
+            Self::open_with(event, USER_SPACE_ONLY).map(|file| Self { file, user_space_only: true })
+        })
+    }
+
+    fn open_with(event: Event, flags: u64) -> Result<File> {
+        let attributes =
+            Attributes { kind: event.kind, size: 64, config: event.config, flags, ..Default::default() };
+        // SAFETY: ATTRIBUTES. This thread, any CPU, no group, close-on-exec.
+        let fd = unsafe {
+            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, CLOSE_ON_EXEC)
+        };
+        let fd = i32::try_from(fd).unwrap_or(-1);
+        if fd < 0 {
+            return Err(Error::last_os(format!("perf_event_open of {}", event.name)));
+        }
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        Ok(unsafe { File::from_raw_fd(fd) })
+    }
+
+    /// The count so far.
+    pub fn read(&self) -> Result<u64> {
+        let mut value = [0; 8];
+        let read = (&self.file).read_exact(&mut value);
+        read.map_err(|e| Error::Kernel { call: "read of a perf counter".into(), cause: e })?;
+        Ok(u64::from_ne_bytes(value))
+    }
+}
+
+/// The counter frequency that the kernel computes time with, Hz, from the scale (`time_mult`,
+/// `time_shift`) of a software event's page. `None` where the kernel does not offer it.
+pub fn published_frequency() -> Option<f64> {
+    let event = EVENTS.iter().find(|e| e.name == "page-faults")?;
+    let counter = Counter::open(*event).ok()?;
+    // SAFETY: PAGE. The mapping is private to this function and the kernel keeps it valid.
+    let page = unsafe { memmap2::MmapOptions::new().len(4096).map(counter.file.as_raw_fd()) }.ok()?;
+    let at = page.as_ptr();
+    // SAFETY: PAGE: the offsets are those of `linux/perf_event.h` (lock 8, capabilities 40, shift 50,
+    // mult 52), all inside one page and aligned.
+    let (capabilities, shift, mult) = unsafe {
+        (
+            at.add(40).cast::<u64>().read_volatile(),
+            at.add(50).cast::<u16>().read_volatile(),
+            at.add(52).cast::<u32>().read_volatile(),
+        )
+    };
+    let user_time = capabilities & (1 << 3) != 0;
+    (user_time && mult != 0).then(|| 1e9 * 2f64.powi(i32::from(shift)) / f64::from(mult))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_software_event_counts_what_happened() {
+        let event = EVENTS.iter().find(|e| e.name == "minor-faults").expect("in the table");
+        let Ok(counter) = Counter::open(*event) else {
+            println!("skipped: this kernel or sandbox refuses perf_event_open");
+            return;
+        };
+        let before = counter.read().expect("readable");
+        let mut memory = memmap2::MmapMut::map_anon(64 * 4096).expect("mapped");
+        memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+        let faults = counter.read().expect("readable") - before;
+        assert!(faults > 0, "64 fresh pages were touched and no fault was counted");
+    }
+}

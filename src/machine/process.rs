@@ -1,0 +1,68 @@
+//! Processes: a forked witness, memory locked, death together with the parent.
+//!
+//! # Invariants
+//!
+//! * **CHILD**: a forked child runs one closure and ends by `_exit`: it never unwinds into the parent's
+//!   code, runs no destructor and flushes no buffer. An alarm ends it if the closure does not return.
+#![allow(unsafe_code)]
+
+use crate::{Error, Result};
+use nix::sys::mman::{MlockAllFlags, mlockall};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::signal::Signal;
+use nix::unistd::{ForkResult, Pid, fork};
+
+/// A child that does not return in this time is killed by its own alarm.
+const CHILD_LIMIT_SECONDS: u32 = 20;
+
+/// Runs `body` in a forked child and returns its pid; the caller must wait for it.
+pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
+    // SAFETY: CHILD.
+    match unsafe { fork() }.map_err(|e| Error::refused("fork of a witness", e))? {
+        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Child => {
+            // SAFETY: `alarm` has no precondition.
+            unsafe { libc::alarm(CHILD_LIMIT_SECONDS) };
+            let _ = die_with_parent();
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+            // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
+            unsafe { libc::_exit(i32::from(ended.is_err())) }
+        }
+    }
+}
+
+/// Asks the kernel to kill this process when its parent dies, so that nothing is left behind.
+pub fn die_with_parent() -> Result<()> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::refused("prctl PR_SET_PDEATHSIG", e))
+}
+
+/// Locks what is mapped now into memory, so that no page of it is taken away in the middle of a case.
+pub fn lock_memory() -> Result<()> {
+    mlockall(MlockAllFlags::MCL_CURRENT).map_err(|e| Error::refused("mlockall (RLIMIT_MEMLOCK)", e))
+}
+
+/// Touches the stack that a measurement may use, so that it does not fault there for the first time.
+#[inline(never)]
+pub fn touch_stack() {
+    let stack = [1u8; 256 << 10];
+    std::hint::black_box(&stack);
+}
+
+/// What the kernel has charged to this thread so far.
+pub fn usage() -> Result<Usage> {
+    getrusage(UsageWho::RUSAGE_THREAD).map_err(|e| Error::refused("getrusage RUSAGE_THREAD", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::wait::{WaitStatus, waitpid};
+
+    #[test]
+    fn a_child_that_panics_never_returns_into_the_parent() {
+        let here = std::process::id();
+        let child = fork_child(|| std::panic::resume_unwind(Box::new("in the child"))).expect("forked");
+        assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 1)));
+        assert_eq!(here, std::process::id());
+    }
+}

@@ -1,0 +1,43 @@
+//! Interruption: a signal becomes a flag that is looked at between samples, and is passed on to the one
+//! child that may be running.
+//!
+//! # Invariants
+//!
+//! * **HANDLER**: the handler stores to an atomic and calls `kill`, both of which POSIX allows there.
+#![allow(unsafe_code)]
+
+use crate::{Error, Result};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+static PENDING: AtomicI32 = AtomicI32::new(0);
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn remember(signal: libc::c_int) {
+    PENDING.store(signal, Ordering::SeqCst);
+    let child = CHILD.load(Ordering::SeqCst);
+    if child > 0 {
+        // SAFETY: HANDLER. A child that has gone answers ESRCH, which is nobody's concern.
+        unsafe { libc::kill(child, signal) };
+    }
+}
+
+/// From here on SIGINT, SIGTERM and SIGHUP no longer end the process: [`pending`] tells of them.
+pub fn watch() -> Result<()> {
+    let action = SigAction::new(SigHandler::Handler(remember), SaFlags::SA_RESTART, SigSet::empty());
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        // SAFETY: HANDLER.
+        unsafe { sigaction(signal, &action) }.map_err(|e| Error::refused("sigaction", e))?;
+    }
+    Ok(())
+}
+
+/// The signal that arrived, if one did.
+pub fn pending() -> Option<Signal> {
+    Signal::try_from(PENDING.load(Ordering::SeqCst)).ok()
+}
+
+/// Names the child to which signals are passed on; `None` when it has ended.
+pub fn pass_on_to(child: Option<u32>) {
+    CHILD.store(child.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0), Ordering::SeqCst);
+}

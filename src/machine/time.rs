@@ -1,0 +1,61 @@
+//! The kernel's clocks, by the C library (which answers from the vDSO where it can) and by a real entry.
+//!
+//! # Invariants
+//!
+//! * **OWN-TIMESPEC**: the kernel writes one `timespec` that lives in the calling function.
+#![allow(unsafe_code)]
+
+use super::arch;
+
+/// Nanoseconds of `CLOCK_MONOTONIC_RAW`: no slewing by NTP, so a second of it is as long as the
+/// oscillator makes it.
+#[inline(always)]
+pub fn monotonic_raw_ns() -> u64 {
+    clock_gettime_ns(libc::CLOCK_MONOTONIC_RAW)
+}
+
+/// Nanoseconds of a clock, by the C library.
+#[inline(always)]
+pub fn clock_gettime_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: OWN-TIMESPEC. A clock id the kernel does not know leaves the zeros.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Nanoseconds of a clock, by entering the kernel.
+#[inline(always)]
+pub fn clock_gettime_entry_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: OWN-TIMESPEC.
+    unsafe { arch::syscall2(libc::SYS_clock_gettime, clock as usize, &raw mut time as usize) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Seconds since 1970 by the C library's `time`.
+#[inline(always)]
+pub fn time_vdso() -> i64 {
+    // SAFETY: a null pointer asks for the return value only.
+    unsafe { libc::time(std::ptr::null_mut()) }
+}
+
+/// Seconds since 1970 by entering the kernel. AArch64 never had this call.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn time_entry() -> i64 {
+    // SAFETY: as in `time_vdso`.
+    unsafe { arch::syscall1(libc::SYS_time, 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_read_one_clock() {
+        let first = clock_gettime_ns(libc::CLOCK_MONOTONIC);
+        let second = clock_gettime_entry_ns(libc::CLOCK_MONOTONIC);
+        let third = clock_gettime_ns(libc::CLOCK_MONOTONIC);
+        assert!(first <= second && second <= third);
+    }
+}

@@ -1,0 +1,170 @@
+//! Watching an operation from outside by `ptrace(2)`: which instructions it executes, how often it enters
+//! a function, how often it enters the kernel and with which call.
+//!
+//! This counts exactly, needs no privilege and no PMU, and costs two context switches a step. It is
+//! therefore done on a few iterations in a forked child, never on what is timed.
+
+use super::process::fork_child;
+use crate::{Error, Result};
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, kill, raise};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+/// What was seen of a child.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sighting {
+    /// Instructions executed in user space.
+    pub instructions: u64,
+    /// Times that execution stood at the address asked about.
+    pub visits: u64,
+    /// Numbers of the system calls entered, in order.
+    pub entries: Vec<i64>,
+}
+
+/// Runs `body` in a forked child, one instruction at a time. `None` if it takes more than `limit`.
+pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> Result<Option<Sighting>> {
+    let child = stopped_child(body)?;
+    let mut seen = Sighting::default();
+    let mut deliver = None;
+    while seen.instructions < limit {
+        let at = registers(child.0)?;
+        seen.instructions += 1;
+        seen.visits += u64::from(address == Some(at.instruction));
+        let word = ptrace::read(child.0, at.instruction as ptrace::AddressType).unwrap_or(0);
+        if super::arch::is_kernel_entry(word) {
+            seen.entries.push(at.call);
+        }
+        ptrace::step(child.0, deliver).map_err(|e| Error::refused("ptrace step", e))?;
+        match next_stop(child.0)? {
+            Stop::Ended => return Ok(Some(seen)),
+            Stop::Signal(signal) => deliver = (signal != Signal::SIGTRAP).then_some(signal),
+            Stop::Entry => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Runs `body` in a forked child and lists the system calls that it enters.
+pub fn list_entries(body: impl FnOnce()) -> Result<Sighting> {
+    let child = stopped_child(body)?;
+    ptrace::setoptions(child.0, ptrace::Options::PTRACE_O_TRACESYSGOOD)
+        .map_err(|e| Error::refused("ptrace setoptions", e))?;
+    let mut seen = Sighting::default();
+    let (mut inside, mut deliver) = (false, None);
+    loop {
+        ptrace::syscall(child.0, deliver.take()).map_err(|e| Error::refused("ptrace syscall", e))?;
+        match next_stop(child.0)? {
+            Stop::Ended => return Ok(seen),
+            Stop::Signal(signal) => deliver = Some(signal),
+            Stop::Entry => {
+                inside = !inside;
+                if inside {
+                    seen.entries.push(registers(child.0)?.entered);
+                }
+            }
+        }
+    }
+}
+
+/// A traced child. It is killed and reaped when the witness has seen enough.
+struct Traced(Pid);
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        // After a normal end both answer ESRCH or ECHILD: it has been reaped already.
+        let _ = kill(self.0, Signal::SIGKILL);
+        let _ = waitpid(self.0, None);
+    }
+}
+
+fn stopped_child(body: impl FnOnce()) -> Result<Traced> {
+    let child = fork_child(|| {
+        if ptrace::traceme().is_ok() && raise(Signal::SIGSTOP).is_ok() {
+            body();
+        }
+    })?;
+    let child = Traced(child);
+    match next_stop(child.0)? {
+        Stop::Signal(Signal::SIGSTOP) => Ok(child),
+        _ => Err(Error::refused("ptrace traceme in a forked child", nix::errno::Errno::EPERM)),
+    }
+}
+
+enum Stop {
+    Ended,
+    Entry,
+    Signal(Signal),
+}
+
+fn next_stop(child: Pid) -> Result<Stop> {
+    match waitpid(child, None).map_err(|e| Error::refused("waitpid of a witness", e))? {
+        WaitStatus::Stopped(_, signal) => Ok(Stop::Signal(signal)),
+        WaitStatus::PtraceSyscall(_) => Ok(Stop::Entry),
+        WaitStatus::Exited(_, 0) => Ok(Stop::Ended),
+        other => Err(Error::Usage(format!("the operation did not survive its witness: {other:?}"))),
+    }
+}
+
+struct At {
+    instruction: usize,
+    /// The register that holds a call number before the kernel is entered …
+    call: i64,
+    /// … and the kernel's copy of it afterwards.
+    entered: i64,
+}
+
+fn registers(child: Pid) -> Result<At> {
+    let r = ptrace::getregs(child).map_err(|e| Error::refused("ptrace getregs", e))?;
+    #[cfg(target_arch = "x86_64")]
+    return Ok(At { instruction: r.rip as usize, call: r.rax as i64, entered: r.orig_rax as i64 });
+    #[cfg(target_arch = "aarch64")]
+    return Ok(At { instruction: r.pc as usize, call: r.regs[8] as i64, entered: r.regs[8] as i64 });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{arch, call};
+
+    fn per_turn(body: fn(u64), address: Option<usize>) -> (u64, u64) {
+        let seen = [8, 16].map(|n| step_through(|| body(n), address, 100_000));
+        let [few, many] = seen.map(|s| s.expect("traced").expect("short"));
+        ((many.instructions - few.instructions) / 8, (many.visits - few.visits) / 8)
+    }
+
+    #[test]
+    fn an_empty_loop_is_two_instructions() {
+        assert_eq!(per_turn(arch::register_loop, None), (2, 0));
+    }
+
+    #[test]
+    fn every_call_is_seen() {
+        for (arity, body) in call::U64.iter().enumerate() {
+            assert_eq!(per_turn(*body, Some(call::callee())).1, 1, "u64/{arity}");
+        }
+        assert_eq!(per_turn(call::pointer_3, Some(call::callee())).1, 1);
+        assert_eq!(per_turn(call::dyn_3, Some(call::dyn_callee())).1, 1);
+        assert_eq!(per_turn(call::plt_0, Some(call::plt_callee())).1, 1);
+    }
+
+    #[test]
+    fn the_control_calls_nothing() {
+        assert_eq!(per_turn(call::control, Some(call::callee())).1, 0);
+    }
+
+    #[test]
+    fn both_ways_see_the_same_kernel_entries() {
+        let body = || (0..5).for_each(|_| _ = nix::unistd::getppid());
+        let stepped = step_through(body, None, 100_000).expect("traced").expect("short");
+        let listed = list_entries(body).expect("traced");
+        for seen in [stepped, listed] {
+            assert_eq!(seen.entries.iter().filter(|&&n| n == libc::SYS_getppid).count(), 5);
+        }
+    }
+
+    #[test]
+    fn too_long_is_said_and_leaves_no_child() {
+        assert_eq!(step_through(|| arch::register_loop(1 << 30), None, 1000).expect("traced"), None);
+    }
+}
