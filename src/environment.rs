@@ -1,8 +1,20 @@
 //! What else was true at the time: the [`Fingerprint`] of a machine, and the [`doctor`] who looks and
 //! never touches.
+//!
+//! Everything is read through [`KernelFiles`], the one seam where a machine can be faked. What has a
+//! structure is parsed by pure functions ([`cpuinfo`], [`cpu_list`], [`cgroup`], [`mount`], [`process`])
+//! that are tested on captured text.
 
+pub mod cgroup;
+pub mod cpu_list;
+pub mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
+#[cfg(test)]
+mod invented;
 pub mod kernel_files;
+pub mod mount;
+pub mod process;
 
-pub use fingerprint::Fingerprint;
+pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
+pub use kernel_files::KernelFiles;

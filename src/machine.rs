@@ -11,6 +11,7 @@ pub mod arch;
 pub mod call;
 pub mod cpu;
 pub mod displace;
+pub mod entry;
 pub mod output;
 pub mod perf_event;
 pub mod process;

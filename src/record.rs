@@ -6,10 +6,14 @@
 //! claim that did not hold. All durations are nanoseconds, all times Unix seconds.
 
 pub mod baseline;
+pub mod cost;
 pub mod fit;
 pub mod format;
 pub mod prediction;
 pub mod store;
+pub mod quantity;
+#[cfg(test)]
+mod specimen;
 pub mod table;
 #[cfg(feature = "cli")]
 pub mod published;

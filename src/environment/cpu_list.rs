@@ -1,0 +1,30 @@
+//! Lists of CPUs as the kernel writes them: `0-3,8`.
+
+/// The CPUs of a list in the kernel's notation. A part that is no number or range is left out: the caller
+/// learns of fewer CPUs, never of one that is not there.
+pub fn parse(list: &str) -> Vec<usize> {
+    list.trim().split(',').filter_map(range).flatten().collect()
+}
+
+fn range(part: &str) -> Option<std::ops::RangeInclusive<usize>> {
+    let (first, last) = part.split_once('-').unwrap_or((part, part));
+    Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_and_single_cpus_are_read() {
+        assert_eq!(parse("0-3,8\n"), [0, 1, 2, 3, 8]);
+        assert_eq!(parse("5"), [5]);
+    }
+
+    #[test]
+    fn an_empty_or_broken_list_names_no_cpu() {
+        assert!(parse("").is_empty());
+        assert!(parse("\n").is_empty());
+        assert_eq!(parse("a-b,2"), [2]);
+    }
+}

@@ -1,0 +1,105 @@
+//! What `/proc/cpuinfo` says, whose keys differ with the architecture.
+
+use super::kernel_files::{field, fields, join_distinct};
+
+/// One kind of CPU as the kernel names it. When the CPUs of a machine differ, each part shows all values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Marketing name, or implementer and part number where the architecture has none.
+    pub model_name: Option<String>,
+    /// Who made it.
+    pub vendor: Option<String>,
+    /// Family (x86) or architecture version (ARM).
+    pub family: Option<String>,
+    /// Model (x86) or part number (ARM).
+    pub model: Option<String>,
+    /// Stepping (x86) or revision (ARM).
+    pub stepping: Option<String>,
+    /// Revision of the microcode.
+    pub microcode: Option<String>,
+}
+
+/// Who the CPUs are.
+pub fn identity(cpuinfo: &str) -> Identity {
+    let first = |keys: &[&str]| keys.iter().find_map(|key| distinct(cpuinfo, key));
+    let vendor = first(&["vendor_id", "CPU implementer", "mvendorid"]);
+    let model = first(&["model", "CPU part", "marchid"]);
+    // `cpu` is POWER, `uarch` is RISC-V. ARM has numbers only, and a number that says whose is still a name.
+    let named = first(&["model name", "Model Name", "cpu", "uarch"]);
+    let numbered = || Some(format!("implementer {} part {}", vendor.as_ref()?, model.as_ref()?));
+    Identity {
+        model_name: named.or_else(numbered),
+        family: first(&["cpu family", "CPU architecture"]),
+        stepping: first(&["stepping", "CPU revision", "mimpid"]),
+        microcode: first(&["microcode"]),
+        vendor,
+        model,
+    }
+}
+
+fn distinct(cpuinfo: &str, key: &str) -> Option<String> {
+    join_distinct(fields(cpuinfo, key).filter(|v| !v.is_empty()).map(String::from))
+}
+
+/// Whether the first CPU has a feature (`flags` on x86, `Features` on ARM); `None` when neither is listed.
+pub fn has_flag(cpuinfo: &str, flag: &str) -> Option<bool> {
+    let flags = field(cpuinfo, "flags").or_else(|| field(cpuinfo, "Features"))?;
+    Some(flags.split_whitespace().any(|f| f == flag))
+}
+
+/// Whether a core runs more than one thread, from the counts of the first package: for kernels older than
+/// 4.19, which have no `smt` directory.
+pub fn has_sibling_threads(cpuinfo: &str) -> Option<bool> {
+    let count = |key| field(cpuinfo, key)?.parse::<usize>().ok();
+    Some(count("siblings")? > count("cpu cores")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AMD_GUEST: &str = include_str!("../../fixtures/captured/cpuinfo-amd-guest.txt");
+    const INTEL_LAPTOP: &str = include_str!("../../fixtures/captured/cpuinfo-intel-laptop.txt");
+    const ARM_BIG_LITTLE: &str = include_str!("../../fixtures/captured/cpuinfo-arm-big-little.txt");
+
+    #[test]
+    fn an_amd_guest_is_known_by_its_numbers_where_its_name_is_masked() {
+        let identity = identity(AMD_GUEST);
+        assert_eq!(identity.model_name.as_deref(), Some("AMD EPYC"));
+        assert_eq!(identity.vendor.as_deref(), Some("AuthenticAMD"));
+        assert_eq!(identity.family.as_deref(), Some("25"));
+        assert_eq!(identity.model.as_deref(), Some("17"));
+        assert_eq!(identity.stepping.as_deref(), Some("1"));
+        assert_eq!(identity.microcode.as_deref(), Some("0x1000065"));
+    }
+
+    #[test]
+    fn a_laptop_is_no_guest_and_has_two_threads_a_core() {
+        assert_eq!(has_flag(INTEL_LAPTOP, "hypervisor"), Some(false));
+        assert_eq!(has_flag(AMD_GUEST, "hypervisor"), Some(true));
+        assert_eq!(has_sibling_threads(INTEL_LAPTOP), Some(true));
+        assert_eq!(has_sibling_threads(AMD_GUEST), Some(false));
+    }
+
+    #[test]
+    fn a_flag_is_a_whole_word() {
+        assert_eq!(has_flag(AMD_GUEST, "constant_tsc"), Some(true));
+        assert_eq!(has_flag(AMD_GUEST, "constant"), Some(false));
+    }
+
+    #[test]
+    fn arm_cores_of_two_kinds_are_both_named() {
+        let identity = identity(ARM_BIG_LITTLE);
+        assert_eq!(identity.model_name.as_deref(), Some("implementer 0x41 part 0xd05, 0xd0a"));
+        assert_eq!(identity.family.as_deref(), Some("8"));
+        assert_eq!(identity.microcode, None);
+        assert_eq!(has_flag(ARM_BIG_LITTLE, "atomics"), Some(true));
+    }
+
+    #[test]
+    fn nothing_is_known_of_an_empty_file() {
+        assert_eq!(identity(""), Identity::default());
+        assert_eq!(has_flag("", "hypervisor"), None);
+        assert_eq!(has_sibling_threads(""), None);
+    }
+}

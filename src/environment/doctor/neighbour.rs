@@ -1,0 +1,93 @@
+//! Who else uses the CPUs: other processes, other guests, and a quota.
+
+use super::{Finding, Patient};
+
+/// Above this load a CPU the scheduler will often have someone else to run; an idle system with a desktop
+/// stays below.
+const BUSY_LOAD_PER_CPU: f64 = 0.3;
+
+/// Above this share of stolen time a quiet guest is not what it seems: 0.5 % is 50 µs in every 10 ms.
+const STOLEN_SHARE: f64 = 0.005;
+
+pub(super) fn other_work_runs(patient: &Patient) -> Option<Finding> {
+    let load = one_minute_load(&patient.files.line("proc/loadavg")?)?;
+    let cpus = patient.cpus();
+    (load / cpus > BUSY_LOAD_PER_CPU).then(|| {
+        Finding::new(
+            format!("the load of the last minute is {load:.2} on {cpus} CPUs"),
+            "other work shares the caches and the memory, and takes the CPU away",
+            "see who it is with `top`, stop it, and wait a minute",
+        )
+    })
+}
+
+pub(super) fn hypervisor_is_present(patient: &Patient) -> Option<Finding> {
+    let hypervisor = patient.fingerprint.hypervisor.as_deref()?;
+    Some(Finding::new(
+        format!("a hypervisor runs below this kernel ({hypervisor})"),
+        "page faults, timers and interrupts may leave the guest, CPUID always does, counters may be missing, \
+         and time can be stolen",
+        "read the numbers as those of a guest, or measure on bare metal",
+    ))
+}
+
+pub(super) fn time_was_stolen(patient: &Patient) -> Option<Finding> {
+    let share = stolen_share(&patient.files.text("proc/stat")?)?;
+    (share > STOLEN_SHARE).then(|| {
+        Finding::new(
+            format!("{:.1} % of the time since boot was stolen by the hypervisor", share * 100.0),
+            "a guest that is not run still sees its clock advance, and the operation is charged for it",
+            "measure on a host with fewer guests, on dedicated CPUs, or at another hour",
+        )
+    })
+}
+
+pub(super) fn quota_limits(patient: &Patient) -> Option<Finding> {
+    let quota = patient.fingerprint.cpu_quota?;
+    Some(Finding::new(
+        format!("a control group limits this process to {quota:.2} CPUs"),
+        "once the quota of a period is spent the process stands still until the next, in mid-sample",
+        "lift it: docker run without --cpus, no CPU limit on the pod, or \
+         `sudo systemctl set-property --runtime UNIT CPUQuota=`",
+    ))
+}
+
+/// The first number of `/proc/loadavg`.
+fn one_minute_load(loadavg: &str) -> Option<f64> {
+    loadavg.split_whitespace().next()?.parse().ok()
+}
+
+/// Stolen time as a share of all time, from the first line of `/proc/stat`: user, nice, system, idle,
+/// iowait, irq, softirq, steal. What follows (guest time) is in user already.
+fn stolen_share(stat: &str) -> Option<f64> {
+    let numbers = stat.lines().next()?.strip_prefix("cpu ")?;
+    let times: Vec<f64> = numbers.split_whitespace().take(8).filter_map(|n| n.parse().ok()).collect();
+    let total: f64 = times.iter().sum();
+    (total > 0.0).then(|| times.get(7).map(|steal| steal / total)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = include_str!("../../../fixtures/captured/stat.txt");
+
+    #[test]
+    fn stolen_time_is_a_share_of_all_time() {
+        let share = stolen_share(STAT).expect("eight numbers");
+        assert!((share - 2384.0 / 178_709.0).abs() < 1e-12, "{share}");
+    }
+
+    #[test]
+    fn a_kernel_without_steal_time_tells_nothing() {
+        assert_eq!(stolen_share("cpu  1 2 3 4\n"), None);
+        assert_eq!(stolen_share("cpu  0 0 0 0 0 0 0 0\n"), None);
+        assert_eq!(stolen_share(""), None);
+    }
+
+    #[test]
+    fn the_load_is_that_of_one_minute() {
+        assert_eq!(one_minute_load("0.13 0.04 0.03 1/81 3558"), Some(0.13));
+        assert_eq!(one_minute_load(""), None);
+    }
+}

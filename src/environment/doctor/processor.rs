@@ -1,0 +1,108 @@
+//! What the processor, its clock and its counters allow.
+
+use super::{Finding, Patient};
+use crate::environment::process::{CAP_PERFMON, CAP_SYS_ADMIN, is_capable};
+use crate::environment::{Smt, cpu_list, cpuinfo};
+
+pub(super) fn smt_is_active(patient: &Patient) -> Option<Finding> {
+    (patient.fingerprint.smt == Smt::Active).then(|| {
+        Finding::new(
+            "cores run two or more threads (SMT)",
+            "whatever runs on the sibling shares the core's units and its first caches",
+            "echo off | sudo tee /sys/devices/system/cpu/smt/control (and `on` afterwards)",
+        )
+    })
+}
+
+pub(super) fn one_cpu_is_allowed(patient: &Patient) -> Option<Finding> {
+    let allowed = patient.fingerprint.cpus_allowed.as_deref()?;
+    (cpu_list::parse(allowed).len() == 1).then(|| {
+        Finding::new(
+            format!("this process may use one CPU only ({allowed})"),
+            "cases between two CPUs are skipped, and everything else on the machine shares that one",
+            "widen the affinity (taskset, docker --cpuset-cpus), or give the guest another CPU",
+        )
+    })
+}
+
+/// The sources that user space reads without a system call.
+const FAST_SOURCES: [&str; 2] = ["tsc", "arch_sys_counter"];
+
+pub(super) fn clock_source_is_slow(patient: &Patient) -> Option<Finding> {
+    let known = patient.is_x86() || patient.fingerprint.architecture.as_deref() == Some("aarch64");
+    let source = patient.fingerprint.clock_source.as_deref().filter(|s| !FAST_SOURCES.contains(s))?;
+    known.then(|| {
+        Finding::new(
+            format!("the kernel's clock source is {source}"),
+            "it turned the hardware counter down, or was told to; reading the time may then be a system call",
+            clock_remedy(patient),
+        )
+    })
+}
+
+fn clock_remedy(patient: &Patient) -> &'static str {
+    let available = patient.fingerprint.clock_sources.as_deref().unwrap_or_default();
+    if available.split_whitespace().any(|s| s == "tsc") {
+        "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
+    } else {
+        "see why with `sudo dmesg | grep -i -e tsc -e clocksource`"
+    }
+}
+
+pub(super) fn counter_is_not_constant(patient: &Patient) -> Option<Finding> {
+    let cpuinfo = patient.files.text("proc/cpuinfo").filter(|_| patient.is_x86())?;
+    let lacks = |flag: &&str| cpuinfo::has_flag(&cpuinfo, flag) == Some(false);
+    let missing: Vec<_> = ["constant_tsc", "nonstop_tsc"].into_iter().filter(lacks).collect();
+    (!missing.is_empty()).then(|| {
+        Finding::new(
+            format!("the CPU does not promise {}", missing.join(" and ")),
+            "the time-stamp counter may change its rate or stand still, so its ticks are no time",
+            "in a guest ask the host for an invariant TSC (QEMU: -cpu host,+invtsc)",
+        )
+    })
+}
+
+/// What single mitigations do is part of what is measured; all of them off is another kind of machine.
+pub(super) fn mitigations_are_off(patient: &Patient) -> Option<Finding> {
+    let line = patient.fingerprint.kernel_command_line.as_deref()?;
+    line.split_whitespace().any(|word| word == "mitigations=off").then(|| {
+        Finding::new(
+            "the kernel was booted with mitigations=off",
+            "entering the kernel is cheaper here than on any machine that must be safe",
+            "boot without it, unless this is what you compare",
+        )
+    })
+}
+
+/// Beyond this level a user may not count events of its own processes.
+const PARANOID_LIMIT: i64 = 2;
+
+pub(super) fn perf_is_forbidden(patient: &Patient) -> Option<Finding> {
+    let level = patient.fingerprint.perf_event_paranoid.filter(|&level| level > PARANOID_LIMIT)?;
+    let status = patient.status();
+    let exempt = is_capable(&status, CAP_PERFMON) || is_capable(&status, CAP_SYS_ADMIN);
+    (!exempt).then(|| {
+        Finding::new(
+            format!("perf_event_paranoid is {level}"),
+            "the kernel refuses to count events, and cases that count in events are skipped",
+            format!("sudo sysctl kernel.perf_event_paranoid={PARANOID_LIMIT}"),
+        )
+    })
+}
+
+pub(super) fn counters_are_missing(patient: &Patient) -> Option<Finding> {
+    let sources = patient.files.entries("sys/bus/event_source/devices");
+    (!sources.iter().any(|name| counts_core_events(name))).then(|| {
+        Finding::new(
+            "the kernel has no performance counters for the CPU",
+            "core cycles, instructions and cache misses cannot be counted; ticks and software events can",
+            "in a guest ask the host for a virtual PMU; otherwise look for `PMU` in `sudo dmesg`",
+        )
+    })
+}
+
+/// `cpu` in general, `cpu_core` and `cpu_atom` on hybrid x86, a name of the core on ARM.
+fn counts_core_events(source: &str) -> bool {
+    ["cpu", "cpu_core", "cpu_atom"].contains(&source)
+        || ["armv", "apple_"].iter().any(|prefix| source.starts_with(prefix))
+}

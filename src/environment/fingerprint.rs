@@ -1,0 +1,235 @@
+//! The fingerprint of a machine: what its numbers depend on, without what would name it.
+//!
+//! A record is meant to be shown to others, so nothing here identifies the machine or its owner: no host
+//! name, no serial number, no address, and a kernel command line without its secrets.
+
+mod command_line;
+mod difference;
+
+pub use difference::{Difference, Weight};
+
+use super::kernel_files::{chosen, field, meminfo_bytes};
+use super::{KernelFiles, cgroup, cpu_list, cpuinfo, mount, process};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What a machine, its kernel and this build are. What could not be learnt is `None` or empty.
+///
+/// Take it before pinning: [`cpus_allowed`](Self::cpus_allowed) is what the process was given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fingerprint {
+    /// Kernel release, as `uname -r` prints it.
+    pub kernel_release: Option<String>,
+    /// Build number, configuration and date of the kernel, as `uname -v` prints it.
+    pub kernel_version: Option<String>,
+    /// Kernel command line, without the values that name a disk, a host or an address.
+    pub kernel_command_line: Option<String>,
+    /// Architecture of the kernel, as `uname -m` prints it; on kernels before 6.1, that of this binary.
+    pub architecture: Option<String>,
+    /// CPU model name. CPUs of several kinds are all named.
+    pub cpu_model: Option<String>,
+    /// Who made the CPU.
+    pub cpu_vendor: Option<String>,
+    /// CPU family: tells CPUs apart whose name a hypervisor masks.
+    pub cpu_family: Option<String>,
+    /// CPU model number, or part number on ARM.
+    pub cpu_model_number: Option<String>,
+    /// CPU stepping or revision.
+    pub cpu_stepping: Option<String>,
+    /// Microcode revision. A guest sees what the hypervisor shows.
+    pub microcode: Option<String>,
+    /// CPUs that the kernel runs, such as `0-7`.
+    pub cpus_online: Option<String>,
+    /// Number of those.
+    pub cpu_count: Option<usize>,
+    /// CPUs that this process may use, such as `0-3`.
+    pub cpus_allowed: Option<String>,
+    /// Whether cores run more than one thread.
+    pub smt: Smt,
+    /// What the kernel does about each hardware vulnerability.
+    pub mitigations: BTreeMap<String, String>,
+    /// Frequency governors in force.
+    pub governor: Option<String>,
+    /// Driver that sets the frequency.
+    pub frequency_driver: Option<String>,
+    /// Whether the CPU may exceed its nominal frequency.
+    pub turbo: Option<bool>,
+    /// When anonymous memory gets huge pages: `always`, `madvise` or `never`.
+    pub huge_pages: Option<String>,
+    /// How hard the kernel tries to free one at a fault.
+    pub huge_page_defrag: Option<String>,
+    /// Reserved huge pages, counted by size, such as `2048kB`.
+    pub huge_pages_reserved: BTreeMap<String, u64>,
+    /// Clock source of the kernel.
+    pub clock_source: Option<String>,
+    /// Clock sources that it could use.
+    pub clock_sources: Option<String>,
+    /// What runs below the kernel; `None` where no hypervisor shows itself.
+    pub hypervisor: Option<String>,
+    /// Product name in the firmware's tables: a laptop's model, or a cloud's name.
+    pub product: Option<String>,
+    /// CPUs that control groups grant; `None` when nothing limits.
+    pub cpu_quota: Option<f64>,
+    /// Memory that the kernel manages, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// NUMA nodes.
+    pub numa_nodes: Option<usize>,
+    /// Type of the file system that holds the scratch directory.
+    pub scratch_filesystem: Option<String>,
+    /// Size of a page in bytes.
+    pub page_bytes: Option<u64>,
+    /// How far the kernel keeps perf events from users; 2 allows one's own processes.
+    pub perf_event_paranoid: Option<i64>,
+    /// How far addresses are randomized; 2 is fully.
+    pub randomize_va_space: Option<u64>,
+    /// Compiler that built this binary.
+    pub compiler: Option<String>,
+    /// Cargo profile that it was built with.
+    pub profile: Option<String>,
+    /// Optimization level.
+    pub opt_level: Option<String>,
+    /// Target triple.
+    pub target: Option<String>,
+    /// Version of this crate.
+    pub crate_version: Option<String>,
+    /// Whether debug assertions are compiled in.
+    pub debug_assertions: bool,
+}
+
+/// Whether cores run more than one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Smt {
+    /// Some core has two or more threads online.
+    Active,
+    /// None has.
+    Off,
+    /// The kernel does not tell.
+    #[default]
+    Unknown,
+}
+
+impl Fingerprint {
+    /// Looks at a machine, and at this build. Never fails: what is not shown stays unknown.
+    pub fn take(files: &KernelFiles, scratch: &Path) -> Self {
+        let mut fingerprint = Self::of_this_build();
+        fingerprint.read_kernel(files);
+        fingerprint.read_processor(files);
+        fingerprint.read_frequency(files);
+        fingerprint.read_memory(files);
+        fingerprint.read_surroundings(files, scratch);
+        fingerprint
+    }
+
+    fn of_this_build() -> Self {
+        let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Self {
+            compiler: known(env!("SYSCOST_RUSTC")),
+            profile: known(env!("SYSCOST_PROFILE")),
+            opt_level: known(env!("SYSCOST_OPT_LEVEL")),
+            target: known(env!("SYSCOST_TARGET")),
+            crate_version: known(env!("CARGO_PKG_VERSION")),
+            debug_assertions: cfg!(debug_assertions),
+            ..Self::default()
+        }
+    }
+
+    fn read_kernel(&mut self, files: &KernelFiles) {
+        self.kernel_release = files.line("proc/sys/kernel/osrelease");
+        self.kernel_version = files.line("proc/sys/kernel/version");
+        self.kernel_command_line = files.line("proc/cmdline").map(|l| command_line::without_names(&l));
+        self.architecture =
+            files.line("proc/sys/kernel/arch").or_else(|| Some(std::env::consts::ARCH.to_owned()));
+        self.clock_source = files.line(&in_clock_source("current_clocksource"));
+        self.clock_sources = files.line(&in_clock_source("available_clocksource"));
+        self.mitigations = files.lines_in("sys/devices/system/cpu/vulnerabilities").collect();
+        self.perf_event_paranoid = files.number("proc/sys/kernel/perf_event_paranoid");
+        self.randomize_va_space = files.number("proc/sys/kernel/randomize_va_space");
+    }
+
+    fn read_processor(&mut self, files: &KernelFiles) {
+        let cpuinfo = files.text("proc/cpuinfo").unwrap_or_default();
+        let identity = cpuinfo::identity(&cpuinfo);
+        self.cpu_model = identity.model_name;
+        self.cpu_vendor = identity.vendor;
+        self.cpu_family = identity.family;
+        self.cpu_model_number = identity.model;
+        self.cpu_stepping = identity.stepping;
+        self.microcode = identity.microcode;
+        self.cpus_online = files.line("sys/devices/system/cpu/online");
+        self.cpu_count = self.cpus_online.as_deref().map(|list| cpu_list::parse(list).len());
+        let status = files.text("proc/self/status").unwrap_or_default();
+        self.cpus_allowed = field(&status, "Cpus_allowed_list").map(String::from);
+        self.smt = smt(files, &cpuinfo);
+        self.product = files.line("sys/class/dmi/id/product_name");
+        self.hypervisor = hypervisor(files, &cpuinfo, self.product.as_deref());
+    }
+
+    fn read_frequency(&mut self, files: &KernelFiles) {
+        let policies = "sys/devices/system/cpu/cpufreq";
+        self.governor = files.distinct(policies, "scaling_governor");
+        self.frequency_driver = files.distinct(policies, "scaling_driver");
+        // intel_pstate says what is forbidden, every other driver what is allowed.
+        let forbidden: Option<u8> = files.number("sys/devices/system/cpu/intel_pstate/no_turbo");
+        let allowed: Option<u8> = files.number("sys/devices/system/cpu/cpufreq/boost");
+        self.turbo = forbidden.map(|n| n == 0).or(allowed.map(|n| n != 0));
+    }
+
+    fn read_memory(&mut self, files: &KernelFiles) {
+        let choice = |file: &str| {
+            let line = files.line(&format!("sys/kernel/mm/transparent_hugepage/{file}"))?;
+            chosen(&line).map(String::from)
+        };
+        self.huge_pages = choice("enabled");
+        self.huge_page_defrag = choice("defrag");
+        self.huge_pages_reserved = reserved_huge_pages(files);
+        self.memory_bytes = files.text("proc/meminfo").and_then(|t| meminfo_bytes(&t, "MemTotal"));
+        self.numa_nodes = files.line("sys/devices/system/node/online").map(|l| cpu_list::parse(&l).len());
+        self.page_bytes = files.bytes("proc/self/auxv").and_then(|b| process::page_size(&b));
+    }
+
+    fn read_surroundings(&mut self, files: &KernelFiles, scratch: &Path) {
+        self.cpu_quota = cgroup::cpu_quota(files);
+        let mounts = files.text("proc/self/mountinfo").unwrap_or_default();
+        self.scratch_filesystem = mount::filesystem_of(&mounts, &mount::resolve(scratch)).map(String::from);
+    }
+}
+
+fn in_clock_source(file: &str) -> String {
+    format!("sys/devices/system/clocksource/clocksource0/{file}")
+}
+
+fn smt(files: &KernelFiles, cpuinfo: &str) -> Smt {
+    let told = files.number::<u8>("sys/devices/system/cpu/smt/active").map(|n| n != 0);
+    match told.or_else(|| cpuinfo::has_sibling_threads(cpuinfo)) {
+        Some(true) => Smt::Active,
+        Some(false) => Smt::Off,
+        None => Smt::Unknown,
+    }
+}
+
+/// Names the hypervisor as well as the kernel can: Xen names itself, others are known by the product that
+/// their firmware pretends to be, and a bare CPU flag is still worth knowing.
+fn hypervisor(files: &KernelFiles, cpuinfo: &str, product: Option<&str>) -> Option<String> {
+    const PRODUCTS: [&str; 8] =
+        ["KVM", "QEMU", "Virtual", "VMware", "Standard PC", "Google Compute", "OpenStack", "HVM"];
+    let flagged = cpuinfo::has_flag(cpuinfo, "hypervisor") == Some(true);
+    let pretends = product.filter(|p| flagged || PRODUCTS.iter().any(|known| p.contains(known)));
+    files
+        .line("sys/hypervisor/type")
+        .or_else(|| files.line("proc/device-tree/hypervisor/compatible"))
+        .or_else(|| pretends.map(String::from))
+        .or_else(|| flagged.then(|| "unnamed".to_owned()))
+}
+
+fn reserved_huge_pages(files: &KernelFiles) -> BTreeMap<String, u64> {
+    let directory = "sys/kernel/mm/hugepages";
+    let count = |name: &String| files.number(&format!("{directory}/{name}/nr_hugepages"));
+    let sizes = files.entries(directory);
+    sizes.iter().filter_map(|n| Some((n.trim_start_matches("hugepages-").to_owned(), count(n)?))).collect()
+}
+
+#[cfg(test)]
+mod tests;

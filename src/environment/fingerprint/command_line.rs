@@ -1,0 +1,62 @@
+//! The kernel command line, fit to be shown.
+
+/// Parameters whose values name a disk, a host, an address or a key. They change no cost.
+const NAMING: [&str; 15] = [
+    "root",
+    "resume",
+    "BOOT_IMAGE",
+    "initrd",
+    "ip",
+    "nfsroot",
+    "nfsaddrs",
+    "netconsole",
+    "cryptdevice",
+    "cryptkey",
+    "ds",
+    "hostname",
+    "init",
+    "rdinit",
+    "mac",
+];
+/// The same for whole families of them.
+const NAMING_PREFIXES: [&str; 5] = ["rd.", "systemd.", "iscsi", "luks", "cloud-"];
+
+/// Replaces the values that name something by `…` and drops what follows ` -- `: that is for the first
+/// program, not for the kernel.
+pub(super) fn without_names(line: &str) -> String {
+    let words = line.split_whitespace().take_while(|&word| word != "--");
+    words.map(without_name).collect::<Vec<_>>().join(" ")
+}
+
+fn without_name(word: &str) -> String {
+    match word.split_once('=') {
+        Some((key, _)) if names_something(key) => format!("{key}=…"),
+        _ => word.to_owned(),
+    }
+}
+
+fn names_something(key: &str) -> bool {
+    NAMING.contains(&key) || NAMING_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_and_addresses_do_not_reach_the_record() {
+        let line = "BOOT_IMAGE=/vmlinuz root=UUID=0123-4567 ip=192.0.2.7::: rd.luks.uuid=x quiet";
+        assert_eq!(without_names(line), "BOOT_IMAGE=… root=… ip=… rd.luks.uuid=… quiet");
+    }
+
+    #[test]
+    fn what_changes_a_cost_stays() {
+        let line = "mitigations=off isolcpus=3 nohz_full=3 intel_pstate=disable";
+        assert_eq!(without_names(line), line);
+    }
+
+    #[test]
+    fn the_words_for_init_are_dropped() {
+        assert_eq!(without_names("quiet -- --listen 192.0.2.7"), "quiet");
+    }
+}

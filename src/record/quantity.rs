@@ -1,0 +1,147 @@
+//! Numbers as a person reads them: four digits that matter, in the unit in which they are short. Files
+//! for machines get all decimals; this is for tables.
+
+use crate::record::{Distribution, Interval};
+
+/// The unit in which a record's values are durations.
+pub const NANOSECONDS: &str = "ns";
+
+/// A divisor with its name.
+type Step = (f64, &'static str);
+
+const TIME: [Step; 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+/// Ticks and events: whole up to a million, because a count is compared digit by digit.
+const COUNT: [Step; 3] = [(1.0, ""), (1e6, "M"), (1e9, "G")];
+
+/// A duration in the largest unit in which it is at least one: `0.3134 ns`, `88.12 ns`, `2.314 µs`.
+pub fn duration(ns: f64) -> String {
+    let (divisor, unit) = step(ns, &TIME);
+    format!("{} {unit}", digits(ns / divisor, decimals(ns / divisor)))
+}
+
+/// A number without a unit: `0.8125`, `312.3`, `71146`, `45.29 M`.
+pub fn count(value: f64) -> String {
+    let (divisor, unit) = step(value, &COUNT);
+    let scaled = value / divisor;
+    format!("{} {unit}", digits(scaled, decimals(scaled))).trim_end().to_owned()
+}
+
+/// A value of a record: a duration if that is its unit, else a count.
+pub fn amount(value: f64, unit: &str) -> String {
+    if unit == NANOSECONDS { duration(value) } else { count(value) }
+}
+
+/// Both ends of an interval, in the unit and with the decimals of its estimate: `[0.3129, 0.3141]`.
+pub fn ends(interval: &Interval, unit: &str) -> String {
+    let steps: &[Step] = if unit == NANOSECONDS { &TIME } else { &COUNT };
+    let (divisor, _) = step(interval.estimate, steps);
+    let places = decimals(interval.estimate / divisor);
+    format!("[{}, {}]", digits(interval.low / divisor, places), digits(interval.high / divisor, places))
+}
+
+/// The larger half of an interval as a share of its estimate: `±0.16%`. Nothing for an estimate of zero.
+pub fn share(interval: &Interval) -> String {
+    let half = (interval.high - interval.estimate).max(interval.estimate - interval.low);
+    let percent = 100.0 * half / interval.estimate.abs();
+    match percent {
+        p if !p.is_finite() => String::new(),
+        p if p < 0.995 => format!("±{p:.2}%"),
+        p if p < 9.95 => format!("±{p:.1}%"),
+        p => format!("±{p:.0}%"),
+    }
+}
+
+/// How many times: `1.08×`, `12.3×`, `240×`.
+pub fn times(ratio: f64) -> String {
+    let places = if ratio.abs() >= 99.95 { 0 } else { usize::from(ratio.abs() < 9.995) + 1 };
+    format!("{}×", digits(ratio, places))
+}
+
+/// The percentiles of single operations: `p5 1.902 µs · p50 2.314 µs · max 48.21 µs, 200 calls`.
+pub fn spread(distribution: &Distribution) -> String {
+    let named = |(percentile, ns): &(f64, f64)| match *percentile {
+        p if p <= 0.0 => format!("min {}", duration(*ns)),
+        p if p >= 100.0 => format!("max {}", duration(*ns)),
+        p => format!("p{p} {}", duration(*ns)),
+    };
+    let values: Vec<String> = distribution.percentiles.iter().map(named).collect();
+    format!("{}, {} calls", values.join(" · "), distribution.count)
+}
+
+/// The last step at which the value is at least one, after rounding to four digits: 999.96 ns are
+/// 1.000 µs and not "1000 ns".
+fn step(value: f64, steps: &[Step]) -> Step {
+    let reached = |&&(divisor, _): &&Step| value.abs() >= 0.999_95 * divisor;
+    *steps.iter().rev().find(reached).unwrap_or(&steps[0])
+}
+
+/// Decimals that make four digits, and never more than four: a tenth of a femtosecond is noise.
+fn decimals(value: f64) -> usize {
+    [0.999_95, 9.999_5, 99.995, 999.95].iter().filter(|&&bound| value.abs() < bound).count()
+}
+
+/// Nothing is `0`, and what was rounded to it keeps its decimals but no sign.
+fn digits(value: f64, places: usize) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let text = format!("{value:.places$}");
+    let zero = text.chars().all(|c| "-0.".contains(c));
+    if zero { text.trim_start_matches('-').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_has_four_digits_in_its_own_unit() {
+        let read = [
+            (0.0, "0 ns"),
+            (0.313_44, "0.3134 ns"),
+            (0.004_2, "0.0042 ns"),
+            (2.9, "2.900 ns"),
+            (88.12, "88.12 ns"),
+            (312.33, "312.3 ns"),
+            (999.94, "999.9 ns"),
+            (999.96, "1.000 µs"),
+            (2314.0, "2.314 µs"),
+            (18_117_232.0, "18.12 ms"),
+            (2.5e9, "2.500 s"),
+            (4.0e12, "4000 s"),
+            (-0.3, "-0.3000 ns"),
+            (-0.000_01, "0.0000 ns"),
+        ];
+        for (ns, text) in read {
+            assert_eq!(duration(ns), text);
+        }
+    }
+
+    #[test]
+    fn a_count_is_whole_up_to_a_million() {
+        for (value, text) in [(0.8125, "0.8125"), (52.0, "52.00"), (71146.0, "71146"), (45.29e6, "45.29 M")] {
+            assert_eq!(count(value), text);
+        }
+    }
+
+    #[test]
+    fn an_interval_keeps_the_scale_of_its_estimate() {
+        let interval = Interval { estimate: 1001.0, low: 998.0, high: 1004.0 };
+        assert_eq!(ends(&interval, NANOSECONDS), "[0.998, 1.004]");
+        assert_eq!(ends(&interval, "instructions"), "[998, 1004]");
+        assert_eq!(share(&interval), "±0.30%");
+    }
+
+    #[test]
+    fn a_share_of_nothing_is_nothing() {
+        assert_eq!(share(&Interval { estimate: 0.0, low: -1.0, high: 1.0 }), "");
+        assert_eq!(share(&Interval { estimate: -2.0, low: -3.0, high: -1.0 }), "±50%");
+    }
+
+    #[test]
+    fn a_ratio_has_three_digits() {
+        for (ratio, text) in [(1.084, "1.08×"), (0.021, "0.02×"), (12.34, "12.3×"), (240.4, "240×")] {
+            assert_eq!(times(ratio), text);
+        }
+    }
+}

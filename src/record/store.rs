@@ -1,0 +1,182 @@
+//! Where records live: beside Criterion's files, in `<criterion home>/syscost/`. A run is saved after each
+//! finished case, so what was measured before a crash is kept; no run overwrites another.
+
+mod parse;
+mod whole;
+
+pub use whole::{LIMIT, read, replace};
+
+use crate::record::Record;
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// The records under one Criterion home.
+#[derive(Clone, Debug)]
+pub struct Store {
+    home: PathBuf,
+}
+
+impl Store {
+    /// The store that belongs to this Criterion home (`target/criterion` as a rule). Nothing is created
+    /// before something is saved.
+    pub fn at(criterion_home: &Path) -> Self {
+        Self { home: criterion_home.join("syscost") }
+    }
+
+    /// The directory that holds everything of ours.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Saves a run, whole or not at all, in place of its shorter self; gives the file.
+    pub fn save_run(&self, record: &Record) -> Result<PathBuf> {
+        let path = self.run_path(&record.run)?;
+        save(&path, record)?;
+        Ok(path)
+    }
+
+    /// The file of the run with this name.
+    pub fn run_path(&self, run: &str) -> Result<PathBuf> {
+        Ok(self.home.join("runs").join(file_name(run, "run")?))
+    }
+
+    /// Reads one record, from wherever it was carried.
+    pub fn load(path: &Path) -> Result<Record> {
+        parse::record(path, &read(path)?)
+    }
+
+    /// The newest run, by its name, which begins with its start. `None` where nothing was measured yet. A
+    /// damaged newest run is an error: the last but one in its place would be a quiet, wrong answer.
+    pub fn newest(&self) -> Result<Option<Record>> {
+        self.run_files()?.last().map(|path| Self::load(path)).transpose()
+    }
+
+    /// Every run, oldest first, each with its own result: one damaged file does not hide the others.
+    pub fn runs(&self) -> Result<Vec<(PathBuf, Result<Record>)>> {
+        Ok(self.run_files()?.into_iter().map(|path| (path.clone(), Self::load(&path))).collect())
+    }
+
+    /// The files of all runs, oldest first.
+    pub fn run_files(&self) -> Result<Vec<PathBuf>> {
+        let directory = self.home.join("runs");
+        let listed = |e| Error::file(&directory, "listing the directory", e);
+        let entries = match std::fs::read_dir(&directory) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(listed)?,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            files.push(entry.map_err(listed)?.path());
+        }
+        files.retain(|path| path.extension().is_some_and(|e| e == "json"));
+        files.sort();
+        Ok(files)
+    }
+}
+
+/// Writes a record that is sure to be readable. JSON has no infinity and no NaN: they would be written as
+/// `null`, and the file could never be read again.
+pub(super) fn save(path: &Path, record: &Record) -> Result<()> {
+    let bytes = serde_json::to_vec(record).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
+    parse::record(path, &bytes)?;
+    replace(path, &bytes)
+}
+
+/// A name that cannot leave its directory or hide in it.
+pub(super) fn file_name(name: &str, what: &str) -> Result<String> {
+    let plain = |c: char| !c.is_control() && !"/\\".contains(c);
+    if name.is_empty() || name.starts_with('.') || name.len() > 200 || !name.chars().all(plain) {
+        return Err(Error::Usage(format!(
+            "`{name}` cannot name a {what}: it becomes a file name, so use letters, digits, `-`, `_` and `.`"
+        )));
+    }
+    Ok(format!("{name}.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::specimen;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::at(home.path());
+        (home, store)
+    }
+
+    fn named(run: &str) -> Record {
+        Record { run: run.into(), ..specimen::record() }
+    }
+
+    #[test]
+    fn a_run_is_read_as_it_was_saved() {
+        let (_home, store) = store();
+        let record = specimen::record();
+        let back = Store::load(&store.save_run(&record).unwrap()).unwrap();
+        assert_eq!((&back.run, back.seed, back.tally()), (&record.run, record.seed, record.tally()));
+        for ((_, a), (_, b)) in record.cases().zip(back.cases()) {
+            assert_eq!((&a.id, &a.title), (&b.id, &b.title));
+            let (Some(a), Some(b)) = (a.measured(), b.measured()) else { continue };
+            assert_eq!((&a.counted, &a.evidence), (&b.counted, &b.evidence));
+            assert!((a.median.low - b.median.low).abs() <= a.median.low * f64::EPSILON);
+        }
+    }
+
+    #[test]
+    fn a_run_replaces_its_shorter_self_and_no_other() {
+        let (_home, store) = store();
+        let mut short = named("20261120T134405-1");
+        short.groups.truncate(1);
+        store.save_run(&short).unwrap();
+        store.save_run(&named("20261120T134405-1")).unwrap();
+        store.save_run(&named("20261119T000000-9")).unwrap();
+        assert_eq!(store.runs().unwrap().len(), 2);
+        assert_eq!(store.newest().unwrap().unwrap().tally(), specimen::record().tally());
+    }
+
+    #[test]
+    fn nothing_measured_is_no_error() {
+        let (_home, store) = store();
+        assert!(store.newest().unwrap().is_none());
+        assert!(store.runs().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_newest_run_is_named_and_the_others_remain() {
+        let (_home, store) = store();
+        store.save_run(&named("20261120T134405-1")).unwrap();
+        std::fs::write(store.run_path("20261121T000000-1").unwrap(), "{\"format\": 1,").unwrap();
+        let message = store.newest().unwrap_err().to_string();
+        assert!(message.contains("20261121T000000-1.json"), "{message}");
+        let runs = store.runs().unwrap();
+        assert!(runs[0].1.is_ok() && runs[1].1.is_err());
+    }
+
+    #[test]
+    fn what_is_no_record_is_not_listed() {
+        let (_home, store) = store();
+        store.save_run(&named("a")).unwrap();
+        std::fs::write(store.home().join("runs/.tmpAb12"), "half").unwrap();
+        assert_eq!(store.run_files().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_name_cannot_leave_the_store() {
+        let (_home, store) = store();
+        for name in ["", "../up", "a/b", ".hidden", "new\nline"] {
+            assert!(store.save_run(&named(name)).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_json_cannot_hold_is_refused_before_it_is_saved() {
+        let (_home, store) = store();
+        let mut record = specimen::record();
+        if let crate::record::Outcome::Measured(m) = &mut record.groups[0].cases[0].outcome {
+            m.ticks = f64::NAN;
+        }
+        let message = store.save_run(&record).unwrap_err().to_string();
+        assert!(message.contains("`ticks`"), "{message}");
+        assert!(store.run_files().unwrap().is_empty());
+    }
+}

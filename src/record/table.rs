@@ -1,0 +1,161 @@
+//! The observation table: what was expected of each operation, what was measured, how sure we are, and
+//! how we know. One line a case; whatever needs a sentence stands below.
+//!
+//! It fits the terminal by leaving out whole columns, never by breaking a row, and says which ones.
+
+mod below;
+mod column;
+mod paragraph;
+mod squeeze;
+
+use crate::record::{CaseRecord, GroupRun, Measured, Record};
+use column::{Column, Kind};
+use comfy_table::{CellAlignment, Table, presets};
+use std::collections::BTreeMap;
+
+/// Where the table is to be shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Columns of the terminal; `None` for a pipe or a file, which gets as many as are needed.
+    pub width: Option<u16>,
+    /// Whether headings, skips and failures are told apart by colour as well.
+    pub color: bool,
+}
+
+/// Values from elsewhere in a column of their own: published ones, or another record's.
+#[derive(Clone, Copy, Debug)]
+pub struct Against<'a> {
+    /// Head of the column.
+    pub name: &'a str,
+    /// By case id, ns. Left out where the record counts something else.
+    pub values: &'a BTreeMap<String, f64>,
+}
+
+/// The table of a record, or of only one of its groups, with what stands below it.
+pub fn table(record: &Record, group: Option<&str>, against: &[Against<'_>], layout: Layout) -> String {
+    let rows = rows(record, group);
+    let sheet = Sheet { rows: &rows, unit: &record.unit, against };
+    let shape = squeeze::shape(&sheet, layout.width);
+    let mut text = body(&sheet, &shape, layout.color);
+    text.push_str(&below::text(&sheet, &shape, layout));
+    text
+}
+
+/// A case with its group.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    group: &'a GroupRun,
+    case: &'a CaseRecord,
+}
+
+/// What is shown, whatever the width.
+#[derive(Clone, Copy)]
+struct Sheet<'a> {
+    rows: &'a [Row<'a>],
+    unit: &'a str,
+    against: &'a [Against<'a>],
+}
+
+/// How it is shown at one width.
+struct Shape {
+    columns: Vec<Column>,
+    /// Names of the columns that were left out for want of room.
+    hidden: Vec<&'static str>,
+    /// The longest operation, in characters; longer ones end in `…`.
+    longest: usize,
+    width: usize,
+}
+
+fn rows<'a>(record: &'a Record, group: Option<&str>) -> Vec<Row<'a>> {
+    let wanted = |(of, _): &(&GroupRun, &CaseRecord)| group.is_none_or(|name| of.name == name);
+    record.cases().filter(wanted).map(|(group, case)| Row { group, case }).collect()
+}
+
+impl Row<'_> {
+    fn measured(&self) -> Option<&Measured> {
+        self.case.measured()
+    }
+
+    /// The id below its group's heading, where the group goes without saying.
+    fn operation(&self) -> &str {
+        let id = &self.case.id;
+        id.strip_prefix(&self.group.name).and_then(|rest| rest.strip_prefix('/')).unwrap_or(id)
+    }
+}
+
+/// The lines of the table proper: a head, and a line a case. One table for all groups, so that their
+/// columns stand under each other.
+fn lines(sheet: &Sheet<'_>, columns: &[Column], longest: usize) -> Vec<String> {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(columns.iter().map(|c| c.head(sheet)));
+    table.add_rows(sheet.rows.iter().map(|row| columns.iter().map(|c| c.cell(sheet, row, longest))));
+    for (column, kind) in table.column_iter_mut().zip(columns) {
+        column.set_padding((0, kind.gap()));
+        column.set_cell_alignment(if kind.is_text() { CellAlignment::Left } else { CellAlignment::Right });
+    }
+    table.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn width(text: &str) -> usize {
+    // Every character that we print is one column wide: ids are ASCII, and µ × ± ✓ · … are narrow.
+    text.chars().count()
+}
+
+fn body(sheet: &Sheet<'_>, shape: &Shape, color: bool) -> String {
+    let mut lines = lines(sheet, &shape.columns, shape.longest).into_iter();
+    let mut text = String::new();
+    let mut add = |tone: Tone, line: &str| {
+        text.push_str(&tone.paint(line, color));
+        text.push('\n');
+    };
+    add(Tone::Heading, &lines.next().unwrap_or_default());
+    let mut group = "";
+    for (row, line) in sheet.rows.iter().zip(lines) {
+        if row.group.name != group {
+            group = &row.group.name;
+            add(Tone::Heading, &heading(group, shape.width));
+        }
+        add(Tone::of(row), &line);
+    }
+    text
+}
+
+fn heading(group: &str, width: usize) -> String {
+    let head = format!("── {group} ");
+    let rule = width.saturating_sub(self::width(&head));
+    head + &"─".repeat(rule)
+}
+
+/// How a whole line is coloured. Codes stand only around whole lines, where they move no column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tone {
+    Plain,
+    Heading,
+    Skipped,
+    Failed,
+}
+
+impl Tone {
+    fn of(row: &Row<'_>) -> Self {
+        match Kind::of(row.case) {
+            Kind::Measured => Self::Plain,
+            Kind::Skipped => Self::Skipped,
+            Kind::Failed => Self::Failed,
+        }
+    }
+
+    fn paint(self, line: &str, color: bool) -> String {
+        let code = match self {
+            _ if !color => return line.into(),
+            Self::Plain => return line.into(),
+            Self::Heading => 1,
+            Self::Skipped => 33,
+            Self::Failed => 31,
+        };
+        format!("\u{1b}[{code}m{line}\u{1b}[0m")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+use super::*;
+use crate::record::specimen;
+
+fn at(width: u16) -> String {
+    table(&specimen::record(), None, &[], Layout { width: Some(width), color: false })
+}
+
+fn line<'a>(text: &'a str, start: &str) -> &'a str {
+    text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no {start} in\n{text}"))
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in (60..220).step_by(7).chain([80, 120, 200]) {
+        for line in at(width).lines() {
+            assert!(super::width(line) <= usize::from(width), "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_row_stays_one_line_at_80_columns() {
+    let text = at(80);
+    let head = "operation                    measured 95 %    ticks        net    m/p  claims";
+    let row = "u64/0                       0.6234 ns ±0.16%  1.615  0.3134 ns  0.20×  ✓5";
+    let disturbed = "open-close                   1.204 µs ±0.16%   3119   1.204 µs  1.20×  ✓5 13/50";
+    assert_eq!(
+        [line(&text, "operation"), line(&text, "u64/0"), line(&text, "open-close")],
+        [head, row, disturbed]
+    );
+    assert!(
+        line(&text, "Not shown at 80 columns: hardware, software, sd, predicted;").ends_with("report` in")
+    );
+}
+
+#[test]
+fn at_120_columns_a_prediction_has_its_parts() {
+    let text = at(120);
+    let head = line(&text, "operation");
+    for name in ["hardware", "software", "measured", "95 %", "sd", "ticks", "net", "m/p", "claims"] {
+        assert!(head.contains(name), "{name}: {head}");
+    }
+    assert!(line(&text, "Not shown at 120").contains(": predicted;"));
+}
+
+#[test]
+fn a_wide_terminal_hides_nothing() {
+    let text = at(200);
+    assert!(!text.contains("Not shown"));
+    let row = line(&text, "open-close");
+    assert!(row.contains("1.204 µs [1.202, 1.206]"), "{row}");
+    assert!(row.contains("100.0 ns") && row.contains("900.0 ns") && row.contains("1.000 µs"), "{row}");
+    assert!(row.ends_with("✓ 5 claims · 13/50 disturbed"), "{row}");
+}
+
+#[test]
+fn a_pipe_gets_all_columns_and_sentences_on_one_line() {
+    let text = table(&specimen::record(), None, &[], Layout::default());
+    assert!(line(&text, "operation").contains("hardware"));
+    assert!(line(&text, "FAILED call/f64/0: ").ends_with("optimised away."));
+}
+
+#[test]
+fn a_case_without_a_number_has_a_word_and_below_a_sentence() {
+    let text = at(80);
+    assert!(line(&text, "cntvct").ends_with("skipped"));
+    assert!(line(&text, "f64/0").ends_with("FAILED"));
+    assert!(line(&text, "skipped clock_read/cntvct: ").contains("There is no CNTVCT_EL0"));
+    assert_eq!(text.lines().last(), Some("16 measured, 1 skipped, 1 failed"));
+}
+
+#[test]
+fn a_fit_a_distribution_and_a_note_are_told_once() {
+    let text = at(200);
+    line(&text, "a further u64 argument costs 0.3100 ns [0.3095, 0.3104], fitted over 9 cases");
+    line(
+        &text,
+        "syscall/getpid/cold: p5 1.902 µs · p50 2.314 µs · p95 4.110 µs · p99 7.400 µs · max 48.21 µs, 200",
+    );
+    assert_eq!(text.matches("Memory is not locked").count(), 1);
+}
+
+#[test]
+fn one_group_alone_has_its_own_sum() {
+    let text = table(&specimen::record(), Some("call"), &[], Layout { width: Some(80), color: false });
+    assert!(!text.contains("getpid") && text.ends_with("9 measured, 0 skipped, 1 failed\n"));
+}
+
+#[test]
+fn values_from_elsewhere_have_their_own_column() {
+    let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0), ("clock_read/cntvct".into(), 7.0)]);
+    let against = [Against { name: "csc501", values: &values }];
+    let text = table(&specimen::record(), None, &against, Layout { width: Some(80), color: false });
+    assert!(line(&text, "operation").contains("csc501"));
+    assert!(line(&text, "getpid ").contains("60.00 ns"));
+    assert!(line(&text, "cntvct").contains("7.000 ns"), "a skipped case still has the other's value");
+}
+
+#[test]
+fn a_count_has_neither_ticks_nor_predictions() {
+    let record = Record { unit: "instructions".into(), ..specimen::record() };
+    let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0)]);
+    let against = [Against { name: "csc501", values: &values }];
+    let text = table(&record, None, &against, Layout { width: Some(200), color: false });
+    let head = line(&text, "operation");
+    assert!(head.contains("instructions") && !head.contains("ticks") && !head.contains("m/p"), "{head}");
+    assert!(!head.contains("csc501"), "nanoseconds beside instructions would be compared with them");
+    assert!(!line(&text, "getpid ").contains("ns"));
+}
+
+#[test]
+fn color_stands_around_whole_lines() {
+    let text = table(&specimen::record(), None, &[], Layout { width: Some(80), color: true });
+    assert!(text.contains("\u{1b}[31mf64/0 ") && text.contains("FAILED\u{1b}[0m\n"));
+    let bare = text.replace("\u{1b}[0m", "");
+    let bare =
+        ["\u{1b}[1m", "\u{1b}[31m", "\u{1b}[33m"].iter().fold(bare, |text, code| text.replace(code, ""));
+    assert_eq!(bare, at(80));
+}
+
+#[test]
+fn nothing_measured_is_still_a_table() {
+    let text = table(&specimen::record(), Some("none"), &[], Layout { width: Some(80), color: false });
+    assert!(text.starts_with("operation") && text.ends_with("0 measured, 0 skipped, 0 failed\n"));
+}
+
+#[test]
+fn a_very_narrow_terminal_shortens_the_ids() {
+    let text = at(40);
+    let table: Vec<_> = text.lines().take_while(|line| !line.is_empty()).collect();
+    assert!(table.iter().all(|line| super::width(line) <= 40), "{text}");
+}

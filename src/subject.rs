@@ -1,0 +1,235 @@
+//! What is read: one file a group, with the operation, its claims and its manual.
+//!
+//! A [`Subject`] is the live thing under measurement; what is timed is exactly what stands inside
+//! [`Clock::time`]. A [`Case`] is one row of a group's table: an id, what it needs, what must be true if
+//! it happened, and how it is set up. A [`Group`] is a bench target and a process.
+//!
+//! Adding a case is one line. Adding a group is one file and three lines of wiring, which
+//! `scripts/new-group` stamps and the crate's own tests check.
+
+pub mod call;
+pub mod clock_read;
+pub mod empty_loop;
+pub mod known_work;
+pub mod syscall;
+
+mod claim;
+mod need;
+
+pub use claim::Claim;
+pub use need::{Need, Place, Scale};
+
+use crate::Result;
+use crate::instrument::{Clock, Ticks};
+
+/// The groups of this crate, in the order in which they run.
+pub const GROUPS: &[Group] =
+    &[clock_read::GROUP, empty_loop::GROUP, known_work::GROUP, call::GROUP, syscall::GROUP];
+
+/// The live thing under measurement.
+pub trait Subject {
+    /// Does the operation `iterations` times; returns only the time spent inside [`Clock::time`].
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks>;
+}
+
+impl<F: FnMut(u64, &Clock) -> Result<Ticks>> Subject for F {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        self(iterations, clock)
+    }
+}
+
+/// How a case comes to life. It may allocate, open and touch: none of that is timed.
+pub type SetUp = Box<dyn Fn(&Place) -> Result<Box<dyn Subject>>>;
+
+/// One row of a group's table.
+pub struct Case {
+    /// `variant` or `variant/parameter`; the group's name goes before it.
+    pub name: String,
+    /// Plain words for a reader who has not met the id.
+    pub title: String,
+    /// What the machine must offer.
+    pub needs: Vec<Need>,
+    /// What must be true if the operation happened.
+    pub claims: Vec<Claim>,
+    /// What to expect, written before the measurement.
+    pub prediction: Option<Prediction>,
+    /// The operation.
+    pub set_up: SetUp,
+    /// The same loop with the operation left out.
+    pub control: Option<SetUp>,
+    /// Every iteration is timed by itself and the distribution is the answer.
+    pub one_by_one: bool,
+}
+
+/// What one iteration should cost: the hardware's part and the software's, in core cycles, since that is
+/// what processors of different frequency share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Core cycles that the hardware charges.
+    pub hardware: f64,
+    /// Core cycles that the kernel or the compiler's code adds.
+    pub software: f64,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// A set of cases measured by one process.
+#[derive(Clone, Copy)]
+pub struct Group {
+    /// Name: of the group, its source file, its bench target and its manual.
+    pub name: &'static str,
+    /// The manual: the source file itself, of which the `//!` lines are shown.
+    pub manual: &'static str,
+    /// Other sources that the operation is made of, for the version of its body.
+    pub sources: &'static [&'static str],
+    /// Its cases.
+    pub cases: fn() -> Vec<Case>,
+    /// Straight lines to draw through its cases.
+    pub fits: &'static [Fit],
+}
+
+/// A line through the cases whose names begin with `prefix` and end in a number.
+#[derive(Clone, Copy, Debug)]
+pub struct Fit {
+    /// What one step is: "a further u64 argument".
+    pub step: &'static str,
+    /// The ids' common beginning, with the group: `call/u64/`.
+    pub prefix: &'static str,
+}
+
+impl Case {
+    /// A case whose operation is `run`: given a number of iterations and the clock, it returns the time.
+    pub fn new(name: impl Into<String>, title: impl Into<String>, set_up: SetUp) -> Self {
+        Self {
+            name: name.into(),
+            title: title.into(),
+            needs: Vec::new(),
+            claims: Vec::new(),
+            prediction: None,
+            set_up,
+            control: None,
+            one_by_one: false,
+        }
+    }
+
+    /// A case that times a loop as a whole. The function is given the number of turns.
+    ///
+    /// ```
+    /// use syscost::subject::{Case, Claim};
+    /// let case = Case::looped("hash", "hash of a word", |n| {
+    ///     for i in 0..n {
+    ///         std::hint::black_box(i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    ///     }
+    /// })
+    /// .claim(Claim::Linear);
+    /// assert_eq!(case.name, "hash");
+    /// ```
+    pub fn looped(
+        name: impl Into<String>,
+        title: impl Into<String>,
+        turns: impl Fn(u64) + Copy + 'static,
+    ) -> Self {
+        Self::new(name, title, whole(turns))
+    }
+
+    /// Adds something that the machine must offer.
+    pub fn need(mut self, need: Need) -> Self {
+        self.needs.push(need);
+        self
+    }
+
+    /// Adds something that must be true if the operation happened.
+    pub fn claim(mut self, claim: Claim) -> Self {
+        self.claims.push(claim);
+        self
+    }
+
+    /// Measures `turns` beside it, the same loop with the operation left out.
+    pub fn control(mut self, turns: impl Fn(u64) + Copy + 'static) -> Self {
+        self.control = Some(whole(turns));
+        self
+    }
+
+    /// Writes down what to expect, in core cycles.
+    pub fn predict(mut self, hardware: f64, software: f64, why: &'static str) -> Self {
+        self.prediction = Some(Prediction { hardware, software, why });
+        self
+    }
+
+    /// Times every iteration by itself and reports the distribution.
+    pub fn one_by_one(mut self) -> Self {
+        self.one_by_one = true;
+        self
+    }
+}
+
+/// A loop timed as a whole.
+fn whole(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
+    Box::new(move |_| Ok(Box::new(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n))))))
+}
+
+impl Group {
+    /// A group of a reader's own. `manual` is shown by no command but is part of the body's version;
+    /// `include_str!(file!())` is a good one.
+    pub const fn new(name: &'static str, manual: &'static str, cases: fn() -> Vec<Case>) -> Self {
+        Self { name, manual, sources: &[], cases, fits: &[] }
+    }
+
+    /// The full id of one of its cases.
+    pub fn id(&self, case: &Case) -> String {
+        format!("{}/{}", self.name, case.name)
+    }
+
+    /// The version of what is measured: a hash of its sources (FNV-1a, 64 bits). Numbers of another body
+    /// belong to another series.
+    pub fn body(&self) -> String {
+        let texts = std::iter::once(self.manual).chain(self.sources.iter().copied());
+        let hash = texts.flat_map(str::bytes).fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        format!("{hash:016x}")
+    }
+
+    /// The manual's text: the `//!` lines of its source without their marks.
+    pub fn manual_text(&self) -> String {
+        let lines = self.manual.lines().map_while(|line| line.strip_prefix("//!"));
+        lines.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect()
+    }
+}
+
+/// The group of this name.
+pub fn find(name: &str) -> Option<&'static Group> {
+    GROUPS.iter().find(|group| group.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_the_ones_written_down() {
+        let ids: String =
+            GROUPS.iter().flat_map(|g| (g.cases)().iter().map(|c| g.id(c) + "\n").collect::<Vec<_>>()).collect();
+        let written = include_str!("../fixtures/ids.txt");
+        assert_eq!(ids, written, "ids are a wire format: a rename orphans old records (fixtures/ids.txt)");
+    }
+
+    #[test]
+    fn every_case_proves_something_and_predicts_something() {
+        for group in GROUPS {
+            for case in (group.cases)() {
+                assert!(!case.claims.is_empty(), "{}/{} has no claim", group.name, case.name);
+                assert!(case.prediction.is_some(), "{}/{} has no prediction", group.name, case.name);
+            }
+        }
+    }
+
+    #[test]
+    fn criterion_would_not_cut_an_id() {
+        for group in GROUPS {
+            for case in (group.cases)() {
+                assert!(case.name.len() <= 64 && group.id(&case).is_ascii(), "{}", case.name);
+            }
+        }
+    }
+}
