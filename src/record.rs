@@ -19,6 +19,7 @@ pub mod table;
 pub mod published;
 
 use crate::environment::Fingerprint;
+pub use crate::statistic::Interval;
 use serde::{Deserialize, Serialize};
 
 /// The version of the record's layout. Newer code reads older versions; older code refuses newer ones.
@@ -106,17 +107,6 @@ pub enum Outcome {
     Failed(String),
 }
 
-/// An estimate with its 95 % interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// The estimate.
-    pub estimate: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
 /// A measured case.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Measured {
@@ -136,7 +126,7 @@ pub struct Measured {
     pub intercept: Interval,
     /// Cost of the same loop without the operation, ns.
     pub control: Option<Interval>,
-    /// Slope less control, its interval widened by both, ns. May be negative.
+    /// Slope less control, both from the same rounds, ns. May be negative.
     pub net: Option<Interval>,
     /// What was expected.
     pub predicted: Option<Predicted>,

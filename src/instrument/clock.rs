@@ -4,7 +4,6 @@
 use super::{Calibration, Nanoseconds, Pairing, Ticks};
 use crate::machine::arch::{self, Unfit};
 use crate::machine::{cpu, time};
-use crate::record::ClockRun;
 use std::cell::RefCell;
 use std::hint::black_box;
 
@@ -171,18 +170,6 @@ impl Clock {
         // Ten times the two uncertainties, and never less than what a second calibration may differ by.
         let allowed = (10.0 * self.calibration.uncertainty_ppm).max(100.0);
         if by_ppm.abs() > allowed { Err(Unfit::Migrates { by_ppm }) } else { Ok(again) }
-    }
-
-    /// What the record keeps of it.
-    pub fn facts(&self) -> ClockRun {
-        ClockRun {
-            source: self.source().into(),
-            hz: self.hz(),
-            uncertainty_ppm: self.calibration.uncertainty_ppm,
-            hz_at_end: None,
-            published: self.calibration.published.clone(),
-            unfit: self.unfit.as_ref().map(ToString::to_string),
-        }
     }
 }
 

@@ -4,32 +4,24 @@ use crate::record::cost::Basis;
 use crate::record::{CaseRecord, FitRecord, Measured};
 use crate::statistic::fit_line;
 
-/// A line that a group wants drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fit {
-    /// What one step of the parameter is: "a further u64 argument".
-    pub step: &'static str,
-    /// The ids that belong to it begin like this, and end with the number: `call/u64/`.
-    pub prefix: &'static str,
-}
-
-/// Draws the line through the measured cases. All its points stand on the same basis, the best that every
+/// Draws a line through the measured cases whose ids begin with `prefix` and end in a number; `step` says what
+/// one step of that number is. All its points stand on the same basis, the best that every
 /// one of them has: a line through some values with the loop and some without it would be no line.
-pub fn fit(fit: &Fit, cases: &[CaseRecord]) -> Option<FitRecord> {
-    let members: Vec<(f64, &Measured)> = cases.iter().filter_map(|case| member(fit, case)).collect();
+pub fn fit(step: &str, prefix: &str, cases: &[CaseRecord]) -> Option<FitRecord> {
+    let members: Vec<(f64, &Measured)> = cases.iter().filter_map(|case| member(prefix, case)).collect();
     let points = Basis::ALL.into_iter().find_map(|basis| points(basis, &members))?;
     let line = fit_line(&points)?;
     Some(FitRecord {
-        step: fit.step.into(),
+        step: step.into(),
         slope: line.slope,
         intercept: line.intercept,
         cases: points.len(),
     })
 }
 
-fn member<'a>(fit: &Fit, case: &'a CaseRecord) -> Option<(f64, &'a Measured)> {
+fn member<'a>(prefix: &str, case: &'a CaseRecord) -> Option<(f64, &'a Measured)> {
     // Counts only: "inf" and "nan" parse as floating point and are parameters of nothing.
-    let parameter: u64 = case.id.strip_prefix(fit.prefix)?.parse().ok()?;
+    let parameter: u64 = case.id.strip_prefix(prefix)?.parse().ok()?;
     Some((parameter as f64, case.measured()?))
 }
 
@@ -42,7 +34,9 @@ mod tests {
     use super::*;
     use crate::record::{Interval, Outcome};
 
-    const FIT: Fit = Fit { step: "a further u64 argument", prefix: "call/u64/" };
+    fn fitted(cases: &[CaseRecord]) -> Option<FitRecord> {
+        fit("a further u64 argument", "call/u64/", cases)
+    }
 
     fn case(id: &str, slope: f64, net: Option<f64>) -> CaseRecord {
         let at = |estimate| Interval { estimate, low: estimate, high: estimate };
@@ -57,7 +51,7 @@ mod tests {
         cases.push(case("call/u64/many", 100.0, Some(100.0)));
         cases.push(case("call/u32/4", 100.0, Some(100.0)));
         cases.push(CaseRecord { outcome: Outcome::Skipped("no".into()), ..case("call/u64/9", 0.0, None) });
-        let record = fit(&FIT, &cases).unwrap();
+        let record = fitted(&cases).unwrap();
         assert_eq!((record.cases, record.step.as_str()), (4, "a further u64 argument"));
         assert!((record.slope.estimate - 0.5).abs() < 1e-12);
         assert!((record.intercept.estimate - 1.0).abs() < 1e-12);
@@ -68,12 +62,12 @@ mod tests {
         let cases: Vec<_> = (0..4)
             .map(|i| case(&format!("call/u64/{i}"), 2.0 * f64::from(i) + 1.0, (i > 0).then_some(7.0)))
             .collect();
-        assert!((fit(&FIT, &cases).unwrap().slope.estimate - 2.0).abs() < 1e-12);
+        assert!((fitted(&cases).unwrap().slope.estimate - 2.0).abs() < 1e-12);
     }
 
     #[test]
     fn too_few_cases_give_no_line() {
-        assert!(fit(&FIT, &[]).is_none());
-        assert!(fit(&FIT, &[case("call/u64/1", 1.0, None), case("call/u64/2", 2.0, None)]).is_none());
+        assert!(fitted(&[]).is_none());
+        assert!(fitted(&[case("call/u64/1", 1.0, None), case("call/u64/2", 2.0, None)]).is_none());
     }
 }

@@ -70,6 +70,22 @@ pub fn spread(distribution: &Distribution) -> String {
 
 /// The last step at which the value is at least one, after rounding to four digits: 999.96 ns are
 /// 1.000 µs and not "1000 ns".
+/// A moment in universal time, as names of files take it: `20261120T134405`.
+pub fn utc(unix_seconds: u64) -> String {
+    let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
+    // Days to a date by the method of Hinnant (chrono-compatible low-level date algorithms, 2013).
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}")
+}
+
 fn step(value: f64, steps: &[Step]) -> Step {
     let reached = |&&(divisor, _): &&Step| value.abs() >= 0.999_95 * divisor;
     *steps.iter().rev().find(reached).unwrap_or(&steps[0])
@@ -143,5 +159,13 @@ mod tests {
         for (ratio, text) in [(1.084, "1.08×"), (0.021, "0.02×"), (12.34, "12.3×"), (240.4, "240×")] {
             assert_eq!(times(ratio), text);
         }
+    }
+
+    #[test]
+    fn moments_are_named_in_universal_time() {
+        assert_eq!(utc(0), "19700101T000000");
+        assert_eq!(utc(951_782_399), "20000228T235959");
+        assert_eq!(utc(951_782_400), "20000229T000000");
+        assert_eq!(utc(1_795_182_245), "20261120T134405");
     }
 }

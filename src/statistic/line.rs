@@ -1,6 +1,6 @@
 //! A straight line through points, with intervals for its two numbers.
 
-use crate::record::Interval;
+use super::Interval;
 
 /// A fitted line y = intercept + slope·x.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

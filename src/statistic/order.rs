@@ -1,6 +1,6 @@
 //! Order statistics: what can be said of a sample without assuming its distribution.
 
-use crate::record::Interval;
+use super::Interval;
 
 /// The sorted copy on which the functions below work. Values that are not a number sort last.
 fn sorted(values: &[f64]) -> Vec<f64> {

@@ -1,0 +1,38 @@
+//! A bench target of one's own, with subjects that lie and one that does not: each lie ends its case with a
+//! sentence and saves no number, the honest case is measured all the same, and the exit code is 1.
+//!
+//!     cargo run --release --example liars -- --bench
+
+use std::hint::black_box;
+use std::process::ExitCode;
+use syscost::machine::{call, entry};
+use syscost::subject::{Case, Claim, Group};
+
+fn cases() -> Vec<Case> {
+    vec![
+        Case::looped("inlined", "a call that the compiler took away", call::control)
+            .claim(Claim::Calls(call::callee)),
+        Case::looped("optimised-away", "a loop without turns", |n| {
+            black_box(n);
+        })
+        .claim(Claim::Linear),
+        Case::looped("remembered", "a system call answered from memory", |n| {
+            for _ in 0..n {
+                black_box(4711);
+            }
+        })
+        .claim(Claim::Enters(vec![("getppid", 110)])),
+        Case::looped("panics", "an operation that panics", |n| assert!(n < 4, "out of patience"))
+            .claim(Claim::NeverEnters),
+        Case::looped("honest", "getppid, entered each time", |n| {
+            for _ in 0..n {
+                black_box(entry::getppid());
+            }
+        })
+        .claim(Claim::Linear),
+    ]
+}
+
+fn main() -> ExitCode {
+    syscost::harness::main(&[Group::new("liars", include_str!("liars.rs"), cases)])
+}

@@ -1,0 +1,2 @@
+//! What a person types.
+pub fn run() -> std::process::ExitCode { std::process::ExitCode::SUCCESS }

@@ -1,0 +1,74 @@
+//! The joint to Criterion: sampling and files are its, the clock, the claims and the table are ours.
+//!
+//! Two processes share the work. The *driver* ([`main`]) knows which cases match, starts one process a
+//! group, shows progress, keeps the record and prints the table; it never measures. The *measuring
+//! process* is the same binary started again with `SYSCOST_GROUP` set: it is pinned, silent, and hands
+//! each outcome to the driver as one line of JSON.
+//!
+//! `cargo bench`, `cargo bench --bench call` and `syscost run` are this one path.
+
+mod arguments;
+mod bencher;
+mod drive;
+mod home;
+mod measure;
+mod measurement;
+mod message;
+mod plan;
+mod progress;
+
+pub use arguments::{Arguments, Mode};
+pub use drive::{Options, run};
+pub use home::criterion_home;
+pub use measurement::{CycleTime, EventCount};
+
+use crate::subject::{self, Group};
+use std::process::ExitCode;
+
+/// Names the group that a measuring process is to measure. Set by the driver.
+pub(crate) const GROUP_VARIABLE: &str = "SYSCOST_GROUP";
+
+/// The whole of a bench target: measures these groups as Criterion's command line asks, each in a process
+/// of its own, and ends with the observation table.
+///
+/// Exit code 0: every case was measured or skipped; 1: a claim failed or something could not be saved;
+/// 2: the command line asks for what is not there; 128 and the signal: interrupted.
+pub fn main(groups: &[Group]) -> ExitCode {
+    let asked = Arguments::of_process().and_then(|a| Ok((a, Options::from_environment()?)));
+    match asked {
+        Ok((arguments, options)) => main_with(groups, &arguments, &options),
+        Err(error) => complain(&error),
+    }
+}
+
+/// The same with a command line read elsewhere, as `syscost run` does.
+pub(crate) fn main_with(groups: &[Group], arguments: &Arguments, options: &Options) -> ExitCode {
+    let ended = match std::env::var(GROUP_VARIABLE) {
+        Ok(name) => measure::process(groups, &name, arguments),
+        Err(_) => run(groups, arguments, options),
+    };
+    ended.unwrap_or_else(|error| complain(&error))
+}
+
+/// A bench target of one of this crate's groups.
+pub fn group(name: &str) -> ExitCode {
+    match subject::find(name) {
+        Some(group) => main(std::slice::from_ref(group)),
+        None => complain(&crate::Error::Usage(format!("there is no group {name}"))),
+    }
+}
+
+/// The bench target of all of this crate's groups.
+pub fn suite() -> ExitCode {
+    main(subject::GROUPS)
+}
+
+/// Whether this process was started by a driver to measure one group.
+pub fn is_measuring_process() -> bool {
+    std::env::var_os(GROUP_VARIABLE).is_some()
+}
+
+fn complain(error: &crate::Error) -> ExitCode {
+    progress::say(&format!("syscost: {error}"));
+    ExitCode::from(2)
+}

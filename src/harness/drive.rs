@@ -1,0 +1,178 @@
+//! The driver: plans, starts a process a group, listens, keeps the record, and has the last word.
+
+mod child;
+mod closing;
+
+use super::arguments::{Arguments, Mode};
+use super::home::{criterion_home, home_for};
+use super::plan::{Planned, plan};
+use super::progress::{Progress, say};
+use crate::environment::{Fingerprint, KernelFiles};
+use crate::machine::{process, signal};
+use crate::record::baseline::{self, Complaint, Kind};
+use crate::record::{FORMAT, GroupRun, Record};
+use crate::subject::{Group, Scale};
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What is not on Criterion's command line.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `SYSCOST_SCALE`: smoke, default or full.
+    pub scale: Scale,
+    /// `SYSCOST_MEASURE`: `ns`, or the name of a perf event to count instead.
+    pub unit: String,
+    /// `SYSCOST_PREDICTIONS`: a TOML file of predictions of the reader's own.
+    pub predictions: Option<PathBuf>,
+    /// `SYSCOST_AGAINST`: published machines to show beside, `csc501,cse221`.
+    pub against: Option<String>,
+}
+
+impl Options {
+    /// Reads the variables above.
+    pub fn from_environment() -> Result<Self> {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let scale = match variable("SYSCOST_SCALE") {
+            None => Scale::Default,
+            Some(name) => Scale::named(&name).ok_or_else(|| {
+                Error::Usage(format!("SYSCOST_SCALE is {name:?}: expected smoke, default or full"))
+            })?,
+        };
+        Ok(Self {
+            scale,
+            unit: variable("SYSCOST_MEASURE").unwrap_or_else(|| "ns".into()),
+            predictions: variable("SYSCOST_PREDICTIONS").map(PathBuf::from),
+            against: variable("SYSCOST_AGAINST"),
+        })
+    }
+}
+
+/// Measures the matching cases of these groups.
+pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result<ExitCode> {
+    let planned = plan(groups, arguments)?;
+    if arguments.mode == Mode::List {
+        return Ok(closing::list(&planned));
+    }
+    let closing = closing::Closing::new(options)?;
+    check_unit(&options.unit)?;
+    signal::watch()?;
+    end_with_cargo();
+    let home = home_for(&options.unit, &absolute(&criterion_home()));
+    let complaints = complaints(&planned, arguments, options, &home)?;
+    let mut drive = Drive::new(arguments, options, home, &planned);
+    for planned in &planned {
+        drive.group(planned)?;
+        closing.part(&drive.record, arguments);
+        if signal::pending().is_some() {
+            break;
+        }
+    }
+    drive.progress.finish();
+    let saved = drive.save();
+    Ok(closing.whole(drive.record, arguments, planned.len(), &complaints, saved))
+}
+
+fn check_unit(unit: &str) -> Result<()> {
+    if unit == "ns" { Ok(()) } else { super::measurement::open_counter(unit).map(drop) }
+}
+
+/// If Cargo is killed, nobody waits for us any more: end too. A person's shell may end without that.
+fn end_with_cargo() {
+    let parent = format!("/proc/{}/comm", nix::unistd::getppid());
+    if std::fs::read_to_string(parent).is_ok_and(|name| name.trim() == "cargo") {
+        // Without it a killed Cargo leaves a run that ends by itself.
+        let _ = process::die_with_parent();
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// What is wrong with the baseline of a comparison, before anything is measured. Criterion would print an
+/// error somewhere in the middle and exit with 0, or compare page faults with nanoseconds.
+fn complaints(planned: &[Planned], arguments: &Arguments, options: &Options, home: &Path) -> Result<Vec<Complaint>> {
+    let Some(name) = &arguments.compare else { return Ok(Vec::new()) };
+    let ids: Vec<_> = planned.iter().flat_map(|p| &p.ids).map(|id| (id.clone(), baseline::directory(id))).collect();
+    let complaints = baseline::check(home, name, &ids, &options.unit);
+    let missing = complaints.iter().filter(|c| c.kind == Kind::Missing).count();
+    if missing == ids.len() && !arguments.lenient {
+        return Err(Error::Usage(format!(
+            "there is no baseline {name} for any of the {missing} cases in {}; \
+             `cargo bench -- --save-baseline {name}` makes one",
+            home.display()
+        )));
+    }
+    if let Some(other) = complaints.iter().find(|c| c.kind == Kind::OtherUnit) {
+        return Err(Error::Usage(other.sentence.clone()));
+    }
+    Ok(complaints)
+}
+
+/// A run in progress.
+struct Drive<'a> {
+    arguments: &'a Arguments,
+    options: &'a Options,
+    home: PathBuf,
+    record: Record,
+    progress: Progress,
+}
+
+impl<'a> Drive<'a> {
+    fn new(arguments: &'a Arguments, options: &'a Options, home: PathBuf, planned: &[Planned]) -> Self {
+        let cases = planned.iter().map(|p| p.ids.len()).sum();
+        let progress = Progress::over(cases, arguments.loud || arguments.mode != Mode::Measure);
+        Self { arguments, options, home, record: new_record(options), progress }
+    }
+
+    /// Measures one group in a process of its own and adds it to the record.
+    fn group(&mut self, planned: &Planned) -> Result<()> {
+        let mut run = child::measure(planned, self.arguments, self.options, &self.home, &self.progress)?;
+        add_fits(&mut run, planned.group);
+        self.record.groups.push(run);
+        // What is finished stays, whatever happens to the next group; the end reports a failure to save.
+        let _ = self.save();
+        Ok(())
+    }
+
+    /// Writes the record and, under a baseline's name, merges it there.
+    fn save(&self) -> Result<Option<PathBuf>> {
+        if self.arguments.mode != Mode::Measure || self.record.groups.is_empty() {
+            return Ok(None);
+        }
+        let store = crate::record::store::Store::at(&self.home);
+        let path = store.save_run(&self.record)?;
+        if let Some(name) = &self.arguments.save {
+            store.merge_baseline(name, &self.record)?;
+        }
+        Ok(Some(path))
+    }
+}
+
+fn add_fits(run: &mut GroupRun, group: &Group) {
+    run.fits = group.fits.iter().filter_map(|f| crate::record::fit::fit(f.step, f.prefix, &run.cases)).collect();
+}
+
+fn new_record(options: &Options) -> Record {
+    // A clock before 1970 only spoils the name.
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let fingerprint = Fingerprint::take(&KernelFiles::live(), &std::env::temp_dir());
+    Record {
+        format: FORMAT,
+        tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
+        run: format!("{}-{}", crate::record::quantity::utc(started), std::process::id()),
+        started,
+        scale: options.scale.name().into(),
+        unit: options.unit.clone(),
+        seed: crate::trial::SEED,
+        fingerprint,
+        groups: Vec::new(),
+    }
+}
+
+/// Sentences of failures that must not stop the run.
+fn report(error: &Error) {
+    say(&format!("syscost: {error}"));
+}

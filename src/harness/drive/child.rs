@@ -1,0 +1,180 @@
+//! One measuring process: started, listened to, and its end explained.
+
+use super::super::arguments::{Arguments, Mode};
+use super::super::message::{Message, PIPE_VARIABLE};
+use super::super::plan::Planned;
+use super::super::progress::Progress;
+use super::super::{GROUP_VARIABLE, bencher};
+use super::Options;
+use crate::machine::signal;
+use crate::record::{CaseRecord, ClockRun, GroupRun, Outcome};
+use crate::{Error, Result};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// A case that says nothing for so long hangs. The longest at full scale takes a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Starts the process, listens until it ends, and returns what it measured. However it ends, the cases that
+/// it finished are in the answer.
+pub(super) fn measure(
+    planned: &Planned,
+    arguments: &Arguments,
+    options: &Options,
+    home: &Path,
+    progress: &Progress,
+) -> Result<GroupRun> {
+    let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe to a measuring process", e))?;
+    let mut child = start(planned.group.name, arguments, options, home, &write)?;
+    drop(write);
+    signal::pass_on_to(Some(child.id()));
+    let mut heard = Heard::new(planned, arguments, options, progress);
+    let patient = heard.listen(&lines(read));
+    if !patient {
+        // A process that does not answer does not end by being asked.
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(|e| Error::Kernel { call: "wait for a measuring process".into(), cause: e })?;
+    signal::pass_on_to(None);
+    Ok(heard.end(status, patient))
+}
+
+fn start(group: &str, arguments: &Arguments, options: &Options, home: &Path, pipe: &OwnedFd) -> Result<Child> {
+    let exe = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
+    let scale = if arguments.mode == Mode::Test { "smoke" } else { options.scale.name() };
+    let mut command = Command::new(&exe);
+    command
+        .args(&arguments.raw)
+        .env(GROUP_VARIABLE, group)
+        // The descriptor itself is inherited: `pipe` was made without close-on-exec.
+        .env(PIPE_VARIABLE, format!("/proc/self/fd/{}", pipe.as_raw_fd()))
+        .env("SYSCOST_SCALE", scale)
+        .env("SYSCOST_MEASURE", &options.unit)
+        .env("CRITERION_HOME", home);
+    command.spawn().map_err(|e| Error::file(exe, "starting a process to measure in", e))
+}
+
+/// Lines of the pipe, read by a thread of the driver's so that waiting for them can end.
+fn lines(read: OwnedFd) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(File::from(read)).lines().map_while(std::result::Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// What was heard so far.
+struct Heard<'a> {
+    run: GroupRun,
+    current: Option<String>,
+    ended: bool,
+    planned: &'a Planned<'a>,
+    arguments: &'a Arguments,
+    unit: &'a str,
+    progress: &'a Progress,
+}
+
+impl<'a> Heard<'a> {
+    fn new(planned: &'a Planned, arguments: &'a Arguments, options: &'a Options, progress: &'a Progress) -> Self {
+        let run = GroupRun {
+            name: planned.group.name.into(),
+            body: planned.group.body(),
+            clock: ClockRun::default(),
+            cpu: None,
+            notes: Vec::new(),
+            cases: Vec::new(),
+            fits: Vec::new(),
+        };
+        Self { run, current: None, ended: false, planned, arguments, unit: &options.unit, progress }
+    }
+
+    /// Whether the process spoke until it closed the pipe.
+    fn listen(&mut self, lines: &Receiver<String>) -> bool {
+        loop {
+            match lines.recv_timeout(PATIENCE) {
+                Ok(line) => self.hear(&line),
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+        }
+    }
+
+    fn hear(&mut self, line: &str) {
+        match serde_json::from_str(line) {
+            Ok(Message::Ready(run)) => self.run = run,
+            Ok(Message::Begin(id)) => {
+                self.progress.begin(&id);
+                self.current = Some(id);
+            }
+            Ok(Message::Done(case)) => self.done(*case),
+            Ok(Message::Note(note)) => self.run.notes.push(note),
+            Ok(Message::End(clock)) => {
+                self.run.clock = clock;
+                self.ended = true;
+            }
+            Err(error) => self.run.notes.push(format!("the measuring process spoke unintelligibly: {error}")),
+        }
+    }
+
+    fn done(&mut self, case: CaseRecord) {
+        self.current = None;
+        self.progress.done();
+        if self.arguments.bencher {
+            self.progress.print(&bencher::line(&case, self.unit));
+        } else if self.arguments.mode == Mode::Test {
+            self.progress.print(&format!("{}: {}", case.id, verdict(&case.outcome)));
+        }
+        self.run.cases.push(case);
+    }
+
+    /// Explains an early end. A signal to the driver is not an accident of the case.
+    fn end(mut self, status: ExitStatus, patient: bool) -> GroupRun {
+        if self.ended && status.success() {
+            return self.run;
+        }
+        if signal::pending().is_some() {
+            self.run.notes.push("interrupted: the remaining cases were not measured".into());
+            return self.run;
+        }
+        let sentence = match patient {
+            true => format!("the measuring process ended early ({status})"),
+            false => format!("the case said nothing for {} s and was killed", PATIENCE.as_secs()),
+        };
+        // Between two cases there is none to blame: the first that is missing stands for the rest.
+        let blamed = self.current.take().or_else(|| self.first_missing());
+        match blamed {
+            Some(id) => self.fail(id, sentence),
+            None => self.run.notes.push(sentence),
+        }
+        self.run
+    }
+
+    fn first_missing(&self) -> Option<String> {
+        self.planned.ids.iter().find(|id| !self.run.cases.iter().any(|case| case.id == **id)).cloned()
+    }
+
+    fn fail(&mut self, id: String, sentence: String) {
+        let left = self.planned.ids.len().saturating_sub(self.run.cases.len() + 1);
+        if left > 0 {
+            self.run.notes.push(format!("{left} cases after {id} were not measured: {sentence}"));
+        }
+        self.run.cases.push(CaseRecord { id, title: String::new(), outcome: Outcome::Failed(sentence) });
+    }
+}
+
+fn verdict(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Measured(m) => format!("ok, {} claims hold", m.evidence.len()),
+        Outcome::Skipped(sentence) => format!("skipped: {sentence}"),
+        Outcome::Failed(sentence) => format!("FAILED: {sentence}"),
+    }
+}

@@ -1,0 +1,115 @@
+//! The last word: the table, what could not be done, and the exit code.
+
+use super::super::arguments::{Arguments, Mode};
+use super::super::plan::Planned;
+use super::super::progress::{layout, print};
+use super::{Options, report};
+use crate::machine::signal;
+use crate::record::baseline::Complaint;
+use crate::record::table::{Against, table};
+use crate::record::{Record, prediction::Overrides};
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What a reader asked to see beside the numbers.
+pub(super) struct Closing {
+    overrides: Overrides,
+    against: Vec<(String, BTreeMap<String, f64>)>,
+}
+
+impl Closing {
+    /// Reads the reader's files now, so that a mistake in them is told before minutes of measuring.
+    pub(super) fn new(options: &Options) -> Result<Self> {
+        Ok(Self { overrides: overrides(options)?, against: against(options)? })
+    }
+
+    /// The table of the group that was measured last.
+    pub(super) fn part(&self, record: &Record, arguments: &Arguments) {
+        if let (Some(run), true) = (record.groups.last(), shown(arguments)) {
+            let mut record = record.clone();
+            let name = run.name.clone();
+            crate::record::prediction::apply(&self.overrides, &mut record);
+            print(&table(&record, Some(&name), &self.columns(), layout()));
+        }
+    }
+
+    /// The table of the whole run, unless its one part has just been shown, and everything that went wrong.
+    pub(super) fn whole(
+        &self,
+        mut record: Record,
+        arguments: &Arguments,
+        groups: usize,
+        complaints: &[Complaint],
+        saved: Result<Option<PathBuf>>,
+    ) -> ExitCode {
+        for id in crate::record::prediction::apply(&self.overrides, &mut record) {
+            report(&Error::Usage(format!("the predictions name {id}, which this run did not measure")));
+        }
+        if groups > 1 && shown(arguments) {
+            print(&table(&record, None, &self.columns(), layout()));
+        }
+        complaints.iter().for_each(|complaint| report(&Error::Usage(complaint.sentence.clone())));
+        let saved = saved.inspect_err(report_unsaved).is_ok();
+        code(&record, saved && complaints.is_empty())
+    }
+
+    fn columns(&self) -> Vec<Against<'_>> {
+        self.against.iter().map(|(name, values)| Against { name, values }).collect()
+    }
+}
+
+fn report_unsaved(error: &Error) {
+    report(error);
+    report(&Error::Usage("the run was not saved; the table above is all there is of it".into()));
+}
+
+/// Criterion's lines, libtest's lines and tests need no table.
+fn shown(arguments: &Arguments) -> bool {
+    arguments.mode == Mode::Measure && !arguments.bencher
+}
+
+fn code(record: &Record, well: bool) -> ExitCode {
+    let (_, _, failed) = record.tally();
+    match signal::pending() {
+        Some(signal) => ExitCode::from(128 + signal as u8),
+        None => ExitCode::from(u8::from(failed > 0 || !well)),
+    }
+}
+
+/// `--list`, in Criterion's words.
+pub(super) fn list(planned: &[Planned]) -> ExitCode {
+    for id in planned.iter().flat_map(|planned| &planned.ids) {
+        print(&format!("{id}: benchmark"));
+    }
+    ExitCode::SUCCESS
+}
+
+#[cfg(feature = "cli")]
+fn overrides(options: &Options) -> Result<Overrides> {
+    options.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
+}
+
+#[cfg(feature = "cli")]
+fn against(options: &Options) -> Result<Vec<(String, BTreeMap<String, f64>)>> {
+    let Some(names) = &options.against else { return Ok(Vec::new()) };
+    let found = crate::record::published::find(names)?;
+    Ok(found.into_iter().map(|published| (published.name.to_string(), published.ns())).collect())
+}
+
+#[cfg(not(feature = "cli"))]
+fn overrides(options: &Options) -> Result<Overrides> {
+    match &options.predictions {
+        Some(_) => Err(Error::Usage("reading predictions needs the crate's feature cli".into())),
+        None => Ok(Overrides::default()),
+    }
+}
+
+#[cfg(not(feature = "cli"))]
+fn against(options: &Options) -> Result<Vec<(String, BTreeMap<String, f64>)>> {
+    match &options.against {
+        Some(_) => Err(Error::Usage("published values need the crate's feature cli".into())),
+        None => Ok(Vec::new()),
+    }
+}

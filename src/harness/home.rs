@@ -1,0 +1,46 @@
+//! Where Criterion's files are.
+
+use std::path::{Path, PathBuf};
+
+/// `$CRITERION_HOME`, else `criterion` in Cargo's target directory, else `target/criterion` here: the same
+/// place that Criterion would find, without asking Cargo for its metadata each time.
+pub fn criterion_home() -> PathBuf {
+    let from_environment = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    from_environment("CRITERION_HOME")
+        .or_else(|| from_environment("CARGO_TARGET_DIR").map(|dir| dir.join("criterion")))
+        .or_else(|| std::env::current_exe().ok().and_then(|exe| target_of(&exe)).map(|dir| dir.join("criterion")))
+        .unwrap_or_else(|| PathBuf::from("target/criterion"))
+}
+
+/// The target directory that an executable was built in: Cargo marks its root with `CACHEDIR.TAG`.
+fn target_of(exe: &Path) -> Option<PathBuf> {
+    exe.ancestors().skip(1).find(|dir| dir.join("CACHEDIR.TAG").is_file()).map(Path::to_path_buf)
+}
+
+/// Values of another unit go to a directory of their own, so that no tool ever compares a count with a time.
+pub(super) fn home_for(unit: &str, home: &Path) -> PathBuf {
+    if unit == "ns" {
+        return home.to_path_buf();
+    }
+    let name = home.file_name().map_or_else(|| "criterion".into(), |n| n.to_string_lossy().into_owned());
+    home.with_file_name(format!("{name}-{unit}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_binary_finds_its_target_directory() {
+        let exe = std::env::current_exe().expect("an executable");
+        let target = target_of(&exe).expect("built by Cargo");
+        assert!(exe.starts_with(&target), "{}", target.display());
+    }
+
+    #[test]
+    fn other_units_live_elsewhere() {
+        let home = Path::new("target/criterion");
+        assert_eq!(home_for("ns", home), home);
+        assert_eq!(home_for("page-faults", home), Path::new("target/criterion-page-faults"));
+    }
+}

@@ -1,0 +1,280 @@
+//! The measuring process: one group, one thread, one CPU, and silence.
+
+use super::arguments::{Arguments, Mode};
+use super::drive::Options;
+use super::home::{criterion_home, home_for};
+use super::measurement::{Counted, CycleTime, EventCount, open_counter};
+use super::message::{Message, Sender};
+use crate::instrument::Clock;
+use crate::machine::output::Silence;
+use crate::machine::{cpu, process, signal};
+use crate::record::{CaseRecord, ClockRun, GroupRun, Measured, Outcome};
+use crate::subject::{Case, Group, Place, Scale};
+use crate::trial::{self, Bench, Halt, Trial};
+use crate::{Error, Result};
+use criterion::{Criterion, SamplingMode};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How Criterion samples at one scale.
+struct Sampling {
+    samples: usize,
+    warm_up: Duration,
+    measurement: Duration,
+    resamples: usize,
+}
+
+impl Sampling {
+    /// Criterion wants at least ten samples and warns below a thousand resamples.
+    fn at(scale: Scale) -> Self {
+        let (samples, warm_up, measurement, resamples) = match scale {
+            Scale::Smoke => (10, 1, 5, 1_001),
+            Scale::Default => (50, 20, 150, 10_000),
+            Scale::Full => (100, 500, 3_000, 100_000),
+        };
+        let [warm_up, measurement] = [warm_up, measurement].map(Duration::from_millis);
+        Self { samples, warm_up, measurement, resamples }
+    }
+}
+
+/// Measures the group of this name and reports to the driver.
+pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Result<ExitCode> {
+    let group = groups.iter().find(|group| group.name == name);
+    let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
+    signal::watch()?;
+    process::die_with_parent()?;
+    let options = Options::from_environment()?;
+    let mut sender = Sender::open()?;
+    let (pinned, notes) = settle();
+    let clock = Rc::new(Clock::start_up());
+    sender.send(&Message::Ready(ready(group, &clock, pinned, notes)))?;
+    let scratch = tempfile::tempdir().map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))?;
+    let place = Place { scratch: scratch.path().to_path_buf(), scale: options.scale };
+    let bench = Bench { place: &place, clock: &clock, pinned };
+    let unit = options.unit.as_str();
+    if unit == "ns" {
+        let measurement = CycleTime::with(Rc::clone(&clock));
+        Process { group, bench, arguments, unit, sender: &mut sender }.measure(measurement)?;
+    } else {
+        let measurement = EventCount::open(unit)?;
+        Process { group, bench, arguments, unit, sender: &mut sender }.measure(measurement)?;
+    }
+    finish(&clock, &mut sender)
+}
+
+/// Pins, locks and touches; what cannot be done is a note, for the numbers are still true.
+fn settle() -> (Option<usize>, Vec<String>) {
+    let mut notes = Vec::new();
+    let pinned = cpu::quietest().filter(|&cpu| match cpu::pin(cpu) {
+        Ok(()) => true,
+        Err(error) => {
+            notes.push(format!("not pinned to a CPU: {error}"));
+            false
+        }
+    });
+    process::touch_stack();
+    if let Err(error) = process::lock_memory() {
+        notes.push(format!("not locked in memory: {error}"));
+    }
+    (pinned, notes)
+}
+
+fn ready(group: &Group, clock: &Clock, cpu: Option<usize>, mut notes: Vec<String>) -> GroupRun {
+    if let Some(reason) = clock.unfit() {
+        notes.push(format!("measured by {} because {reason}", clock.source()));
+    }
+    if let Some(ppm) = clock.calibration().published_error_ppm().filter(|ppm| ppm.abs() > 500.0) {
+        notes.push(format!("the clock's measured frequency differs from the published one by {ppm:.0} ppm"));
+    }
+    GroupRun {
+        name: group.name.into(),
+        body: group.body(),
+        clock: facts(clock),
+        cpu,
+        notes,
+        cases: Vec::new(),
+        fits: Vec::new(),
+    }
+}
+
+/// What the record keeps of a clock.
+fn facts(clock: &Clock) -> ClockRun {
+    ClockRun {
+        source: clock.source().into(),
+        hz: clock.hz(),
+        uncertainty_ppm: clock.calibration().uncertainty_ppm,
+        hz_at_end: None,
+        published: clock.calibration().published.clone(),
+        unfit: clock.unfit().map(ToString::to_string),
+    }
+}
+
+fn finish(clock: &Clock, sender: &mut Sender) -> Result<ExitCode> {
+    let mut facts = facts(clock);
+    match clock.verify() {
+        Ok(hz) => facts.hz_at_end = Some(hz),
+        Err(reason) => sender.send(&Message::Note(format!("the clock cannot be trusted: {reason}")))?,
+    }
+    sender.send(&Message::End(facts))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What stays the same from case to case.
+struct Process<'a> {
+    group: &'a Group,
+    bench: Bench<'a>,
+    arguments: &'a Arguments,
+    unit: &'a str,
+    sender: &'a mut Sender,
+}
+
+impl Process<'_> {
+    fn measure<M: Counted>(self, measurement: M) -> Result<()> {
+        let matches = self.arguments.matcher()?;
+        let home = home_for(self.unit, &criterion_home());
+        let sampling = Sampling::at(self.bench.place.scale);
+        let measurement = Rc::new(measurement);
+        let mut criterion = configured(&sampling, Shared(Rc::clone(&measurement)), &home);
+        for case in (self.group.cases)() {
+            let id = self.group.id(&case);
+            if !matches(&id) {
+                continue;
+            }
+            self.sender.send(&Message::Begin(id.clone()))?;
+            let outcome = match self.outcome(&case, &mut criterion, &measurement, &sampling) {
+                Ok(measured) => Outcome::Measured(measured),
+                Err(Halt::Skipped(sentence)) => Outcome::Skipped(sentence),
+                Err(Halt::Failed(sentence)) => Outcome::Failed(sentence),
+                Err(Halt::Interrupted) => return Ok(()),
+            };
+            self.sender.send(&Message::Done(Box::new(CaseRecord { id, title: case.title, outcome })))?;
+        }
+        Ok(())
+    }
+
+    fn outcome<M: Counted>(
+        &self,
+        case: &Case,
+        criterion: &mut Criterion<Shared<M>>,
+        measurement: &M,
+        sampling: &Sampling,
+    ) -> std::result::Result<Box<Measured>, Halt> {
+        let event = if self.unit == "ns" { None } else { Some(open_counter(self.unit)?) };
+        let mut trial = Trial::prepare(case, self.bench, event)?;
+        trial.prove()?;
+        let samples = self.arguments.samples.unwrap_or(sampling.samples);
+        let mut wheel = Wheel { trial: Some(trial), first_phase: measurement.phase(), left: samples, outcome: None };
+        if case.one_by_one {
+            self.bench.clock.keep_singles();
+        }
+        let silence = if self.arguments.loud { None } else { Some(Silence::new()?) };
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            let mut group = criterion.benchmark_group(self.group.name);
+            group.sampling_mode(SamplingMode::Flat);
+            group.bench_function(&case.name, |b| {
+                b.iter_custom(|n| measurement.value(wheel.turn(n, samples, measurement.phase())));
+            });
+        }));
+        drop(silence);
+        let singles = self.bench.clock.take_singles();
+        ended.map_err(halt_of)?;
+        let mut measured = wheel.outcome(self.arguments.mode, samples)?;
+        measured.distribution = if case.one_by_one { trial::distribution(&singles) } else { None };
+        Ok(measured)
+    }
+}
+
+/// What a closure handed to Criterion left behind when it unwound: our own [`Halt`], or a panic.
+fn halt_of(payload: Box<dyn std::any::Any + Send>) -> Halt {
+    let payload = match payload.downcast::<Halt>() {
+        Ok(halt) => return *halt,
+        Err(payload) => payload,
+    };
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    Halt::Failed(format!("panicked: {text}"))
+}
+
+/// Criterion at the wheel: it decides how many iterations a batch has; we decide whether the case goes on.
+struct Wheel<'a> {
+    trial: Option<Trial<'a>>,
+    first_phase: u32,
+    left: usize,
+    outcome: Option<Box<Measured>>,
+}
+
+impl Wheel<'_> {
+    /// One batch. The last sample concludes the trial *before* Criterion hears of it: Criterion saves at once,
+    /// and what is claimed in vain must not be saved. Unwinding is the only way to make it forget a case.
+    fn turn(&mut self, iterations: u64, samples: usize, phase: u32) -> u64 {
+        let turned = self.trial.as_mut().map_or(Ok(1), |trial| trial.sample(iterations));
+        // The first zero opens the warm-up, the second the sampling (see `Counted::phase`).
+        let sampling = phase >= self.first_phase + 2;
+        self.left -= usize::from(sampling && self.left > 0);
+        let counted = turned.and_then(|counted| {
+            if sampling && self.left == 0 {
+                self.conclude(samples)?;
+            }
+            Ok(counted)
+        });
+        counted.unwrap_or_else(|halt| resume_unwind(Box::new(halt)))
+    }
+
+    fn conclude(&mut self, samples: usize) -> std::result::Result<(), Halt> {
+        if let Some(trial) = self.trial.take() {
+            self.outcome = Some(Box::new(trial.conclude(samples)?));
+        }
+        Ok(())
+    }
+
+    /// What came of it. Criterion's other modes run a case without sampling it; their trial is concluded here.
+    fn outcome(mut self, mode: Mode, samples: usize) -> std::result::Result<Box<Measured>, Halt> {
+        if mode != Mode::Measure {
+            self.conclude(samples)?;
+        }
+        self.outcome.ok_or_else(|| {
+            Halt::Failed("Criterion ended the case before its last sample: its phases have changed".into())
+        })
+    }
+}
+
+fn configured<M: Counted>(sampling: &Sampling, measurement: Shared<M>, home: &std::path::Path) -> Criterion<Shared<M>> {
+    // The defaults of this scale come first: what is set on a group would beat the command line.
+    Criterion::default()
+        .without_plots()
+        .sample_size(sampling.samples)
+        .warm_up_time(sampling.warm_up)
+        .measurement_time(sampling.measurement)
+        .nresamples(sampling.resamples)
+        .with_measurement(measurement)
+        .output_directory(home)
+        .configure_from_args()
+}
+
+/// A measurement that Criterion owns and we still see.
+struct Shared<M>(Rc<M>);
+
+impl<M: Counted> criterion::measurement::Measurement for Shared<M> {
+    type Intermediate = M::Intermediate;
+    type Value = M::Value;
+    fn start(&self) -> M::Intermediate {
+        self.0.start()
+    }
+    fn end(&self, start: M::Intermediate) -> M::Value {
+        self.0.end(start)
+    }
+    fn add(&self, a: &M::Value, b: &M::Value) -> M::Value {
+        self.0.add(a, b)
+    }
+    fn zero(&self) -> M::Value {
+        self.0.zero()
+    }
+    fn to_f64(&self, value: &M::Value) -> f64 {
+        self.0.to_f64(value)
+    }
+    fn formatter(&self) -> &dyn criterion::measurement::ValueFormatter {
+        self.0.formatter()
+    }
+}

@@ -1,0 +1,84 @@
+//! What a person sees while it runs: on a terminal the case, how far, and how long left; in a pipe nothing.
+//! All output of the harness leaves through here.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use crate::record::table::Layout;
+use std::io::{IsTerminal, Write};
+
+/// Prints to the standard output. A reader who has closed the pipe has seen enough.
+pub(super) fn print(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Prints to the standard error.
+pub(super) fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// The terminal's width and whether it takes colours; in a pipe as wide as needed, and plain.
+pub(super) fn layout() -> Layout {
+    let terminal = std::io::stdout().is_terminal();
+    let color = terminal && std::env::var_os("NO_COLOR").is_none();
+    Layout { width: if terminal { width() } else { None }, color }
+}
+
+#[cfg(feature = "cli")]
+fn width() -> Option<u16> {
+    terminal_size::terminal_size().map(|(width, _)| width.0)
+}
+
+#[cfg(not(feature = "cli"))]
+fn width() -> Option<u16> {
+    Some(80)
+}
+
+/// A bar on the terminal. It is drawn between cases only, by the driver and never by the process that
+/// measures.
+pub(super) struct Progress {
+    #[cfg(feature = "cli")]
+    bar: indicatif::ProgressBar,
+}
+
+#[cfg(feature = "cli")]
+impl Progress {
+    pub(super) fn over(cases: usize, hidden: bool) -> Self {
+        let bar = if hidden { indicatif::ProgressBar::hidden() } else { indicatif::ProgressBar::new(cases as u64) };
+        let style = indicatif::ProgressStyle::with_template("{pos}/{len} {msg:.bold} {wide_bar} {eta} left");
+        // The template is a constant that parses; if a later indicatif refuses it, its own style will do.
+        if let Ok(style) = style {
+            bar.set_style(style.progress_chars("━━─"));
+        }
+        Self { bar }
+    }
+
+    pub(super) fn begin(&self, id: &str) {
+        self.bar.set_message(id.to_owned());
+        self.bar.tick();
+    }
+
+    pub(super) fn done(&self) {
+        self.bar.inc(1);
+    }
+
+    /// Prints a line of output without tearing the bar.
+    pub(super) fn print(&self, text: &str) {
+        self.bar.suspend(|| print(text));
+    }
+
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(not(feature = "cli"))]
+impl Progress {
+    pub(super) fn over(_: usize, _: bool) -> Self {
+        Self {}
+    }
+    pub(super) fn begin(&self, _: &str) {}
+    pub(super) fn done(&self) {}
+    pub(super) fn print(&self, text: &str) {
+        print(text);
+    }
+    pub(super) fn finish(&self) {}
+}

@@ -1,0 +1,240 @@
+//! Set up, read, run, read, ask the claims.
+//!
+//! A [`Trial`] takes one case through its life. [`Trial::prepare`] asks its needs and sets it up;
+//! [`Trial::prove`] calls the witness and draws the line of time against iterations;
+//! [`Trial::sample`] measures one batch between two readings of the counters, for whoever drives it;
+//! [`Trial::conclude`] asks what can only be asked of the whole. Each of them may end the case by a
+//! [`Halt`], and then there is no number.
+//!
+//! Who drives it decides how many samples there are: the harness hands the wheel to Criterion.
+
+/// Seed of the order in which batches of a sweep run.
+pub const SEED: u64 = 0x5eed;
+
+mod judge;
+mod sweep;
+
+use crate::instrument::{Clock, Counters, Delta, Reading, Ticks};
+use crate::machine::perf_event::Counter;
+use crate::machine::signal;
+use crate::record::{Contamination, Distribution, Measured, Predicted};
+use crate::statistic;
+use crate::subject::{Case, Place, Subject};
+use sweep::Sweep;
+
+/// Why a case ended without a number.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Halt {
+    /// A need is not met.
+    Skipped(String),
+    /// A claim does not hold, or the operation was refused.
+    Failed(String),
+    /// A signal asked the whole run to end.
+    Interrupted,
+}
+
+impl From<crate::Error> for Halt {
+    fn from(error: crate::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// One case, live.
+pub struct Trial<'a> {
+    case: &'a Case,
+    place: &'a Place,
+    clock: &'a Clock,
+    counters: Counters,
+    pinned: Option<usize>,
+    event: Option<Counter>,
+    subject: Box<dyn Subject>,
+    control: Option<Box<dyn Subject>>,
+    samples: Vec<Sample>,
+    evidence: Vec<String>,
+    instructions: Option<f64>,
+    sweep: Option<Sweep>,
+    core_hz: f64,
+}
+
+/// One batch, and what else happened meanwhile.
+#[derive(Clone, Debug)]
+struct Sample {
+    iterations: u64,
+    counted: u64,
+    elapsed_ns: f64,
+    delta: Delta,
+}
+
+/// What a process knows before its first case.
+#[derive(Clone, Copy)]
+pub struct Bench<'a> {
+    /// Where files may be put, and how thorough to be.
+    pub place: &'a Place,
+    /// The clock.
+    pub clock: &'a Clock,
+    /// The CPU that the process is pinned to.
+    pub pinned: Option<usize>,
+}
+
+impl<'a> Trial<'a> {
+    /// Asks the needs and sets up. With an `event`, samples count it instead of ticks.
+    pub fn prepare(case: &'a Case, bench: Bench<'a>, event: Option<Counter>) -> Result<Self, Halt> {
+        let Bench { place, clock, pinned } = bench;
+        for need in &case.needs {
+            need.ask(place).map_err(Halt::Skipped)?;
+        }
+        let failed = |e: crate::Error| Halt::Failed(format!("could not be set up: {e}"));
+        Ok(Self {
+            case,
+            place,
+            clock,
+            counters: Counters::open(pinned.unwrap_or_else(crate::machine::cpu::current)),
+            pinned,
+            event,
+            subject: (case.set_up)(place).map_err(failed)?,
+            control: case.control.as_ref().map(|set_up| set_up(place)).transpose().map_err(failed)?,
+            samples: Vec::with_capacity(256),
+            evidence: Vec::new(),
+            instructions: None,
+            sweep: None,
+            core_hz: clock.core_hz(),
+        })
+    }
+
+    /// Calls the witness, sweeps over several numbers of iterations, and judges what they say.
+    pub fn prove(&mut self) -> Result<(), Halt> {
+        self.hear_witness()?;
+        if !self.case.one_by_one && self.event.is_none() {
+            self.draw_line()?;
+        }
+        Ok(())
+    }
+
+    fn hear_witness(&mut self) -> Result<(), Halt> {
+        if !self.case.claims.iter().any(crate::subject::Claim::wants_witness) {
+            return Ok(());
+        }
+        let (testimony, sentences) = judge::witness(self.case, &mut *self.subject, self.clock)?;
+        self.instructions = testimony.and_then(|t| t.instructions);
+        self.evidence.extend(sentences);
+        Ok(())
+    }
+
+    fn draw_line(&mut self) -> Result<(), Halt> {
+        let control = self.control.as_deref_mut();
+        let (sweep, sentences) =
+            judge::line(self.case, &mut *self.subject, control, self.clock, self.place.scale)?;
+        self.sweep = Some(sweep);
+        self.evidence.extend(sentences);
+        Ok(())
+    }
+
+    /// Measures one batch: counts in the record's unit, between two readings, and judges that batch.
+    pub fn sample(&mut self, iterations: u64) -> Result<u64, Halt> {
+        if signal::pending().is_some() {
+            return Err(Halt::Interrupted);
+        }
+        let before = self.counters.read()?;
+        let start = self.clock.start();
+        let counted = self.batch(iterations)?;
+        let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
+        let after = self.counters.read()?;
+        self.keep(iterations, counted, elapsed_ns, &before, &after)?;
+        Ok(counted)
+    }
+
+    fn batch(&mut self, iterations: u64) -> Result<u64, Halt> {
+        let Some(event) = &self.event else {
+            let Ticks(ticks) = self.subject.run(iterations, self.clock)?;
+            // Criterion drops a bench of which a sample took no time, without a word and with exit code 0.
+            return Ok(ticks.max(1));
+        };
+        let before = event.read()?;
+        self.subject.run(iterations, self.clock)?;
+        Ok(event.read()? - before)
+    }
+
+    fn keep(&mut self, iterations: u64, counted: u64, elapsed_ns: f64, a: &Reading, b: &Reading) -> Result<(), Halt> {
+        let delta = Delta::between(a, b);
+        judge::sample(self.case, &delta, iterations, self.pinned)?;
+        self.samples.push(Sample { iterations, counted, elapsed_ns, delta });
+        Ok(())
+    }
+
+    /// Asks the remaining claims and hands over what was measured: the last `samples` batches, since those
+    /// before were the warm-up.
+    pub fn conclude(mut self, samples: usize) -> Result<Measured, Halt> {
+        let kept = self.samples.split_off(self.samples.len().saturating_sub(samples));
+        if kept.is_empty() {
+            return Err(Halt::Failed("no sample was taken".into()));
+        }
+        self.evidence.push(judge::surroundings(&kept)?);
+        let values: Vec<f64> = kept.iter().map(|s| self.value(s)).collect();
+        let median = statistic::median_interval(&values);
+        if let Some(sweep) = &self.sweep {
+            self.evidence.extend(judge::large_batches(self.case, sweep, median, &kept)?);
+        }
+        Ok(self.outcome(&kept, &values, median))
+    }
+
+    /// One iteration of a sample in the record's unit.
+    fn value(&self, sample: &Sample) -> f64 {
+        let counted = match self.event {
+            Some(_) => sample.counted as f64,
+            None => self.clock.nanoseconds(Ticks(sample.counted)).0,
+        };
+        counted / sample.iterations.max(1) as f64
+    }
+
+    fn outcome(self, kept: &[Sample], values: &[f64], median: crate::record::Interval) -> Measured {
+        let core_after = self.clock.core_hz();
+        let ticks: Vec<f64> = kept.iter().map(|s| s.counted as f64 / s.iterations.max(1) as f64).collect();
+        let sweep = self.sweep;
+        Measured {
+            iterations: kept.iter().map(|s| s.iterations).collect(),
+            counted: kept.iter().map(|s| s.counted).collect(),
+            median,
+            standard_deviation: statistic::standard_deviation(values),
+            ticks: statistic::median(&ticks),
+            slope: sweep.as_ref().map_or(median, |s| s.slope),
+            intercept: sweep.as_ref().map(|s| s.intercept).unwrap_or_default(),
+            control: sweep.as_ref().and_then(|s| s.control),
+            net: sweep.as_ref().and_then(|s| s.net),
+            predicted: if self.event.is_some() { None } else { predicted(self.case, self.core_hz) },
+            instructions: self.instructions,
+            core_hz: Some((self.core_hz, core_after)),
+            evidence: self.evidence,
+            contamination: contamination(kept),
+            distribution: None,
+        }
+    }
+}
+
+/// The prediction in nanoseconds, at the core frequency of the moment.
+fn predicted(case: &Case, core_hz: f64) -> Option<Predicted> {
+    let prediction = case.prediction?;
+    let ns = |cycles: f64| cycles * 1e9 / core_hz;
+    Some(Predicted {
+        hardware: ns(prediction.hardware),
+        software: ns(prediction.software),
+        why: prediction.why.to_owned(),
+    })
+}
+
+fn contamination(samples: &[Sample]) -> Contamination {
+    let each = |f: fn(&Sample) -> Option<u64>| samples.iter().filter_map(f).collect();
+    Contamination {
+        waited_ns: each(|s| s.delta.counted.waited_ns),
+        stolen_ticks: each(|s| s.delta.counted.stolen_ticks),
+        involuntary_switches: each(|s| Some(s.delta.counted.involuntary_switches)),
+        faults: each(|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
+        migrated: samples.iter().map(|s| s.delta.migrated).collect(),
+    }
+}
+
+/// The distribution of single operations, ns. Empty values give none.
+pub fn distribution(values: &[f64]) -> Option<Distribution> {
+    const PERCENTILES: [f64; 9] = [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 100.0];
+    let percentiles = PERCENTILES.map(|p| (p, statistic::percentile(values, p))).to_vec();
+    (!values.is_empty()).then_some(Distribution { count: values.len(), percentiles })
+}

@@ -1,0 +1,235 @@
+//! Claims, judged: a sentence of evidence for each that holds, a [`Halt`] with its sentence for the first
+//! that does not.
+
+use super::sweep::{self, NoTime, Sweep};
+use super::{Halt, Sample};
+use crate::instrument::witness::{self, Testimony};
+use crate::instrument::{Clock, Delta};
+use crate::record::Interval;
+use crate::subject::{Case, Claim, Scale, Subject};
+
+/// Twice the iterations may take 1.8 to 2.2 times as long: three times the worst seen over hundreds of
+/// honest sweeps beside a loaded CPU, and far from the 1.0 of something that was remembered.
+const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
+/// A case's median over large batches may differ so much from the slope over small ones: a frequency that
+/// ramps or a neighbour that comes and goes moves it by tens of per cent, a loop that is not one by all.
+const LARGE: std::ops::RangeInclusive<f64> = 0.6..=1.67;
+/// Share of the time that the hypervisor may take before the numbers say more about it than about us.
+const STEAL: f64 = 0.25;
+/// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
+const USER_HZ: f64 = 100.0;
+/// Sweeps before a line that is none is believed.
+const ATTEMPTS: u32 = 3;
+
+type Sentences = Vec<String>;
+
+/// Calls the witness and asks what it saw.
+pub(super) fn witness(
+    case: &Case,
+    subject: &mut dyn Subject,
+    clock: &Clock,
+) -> Result<(Option<Testimony>, Sentences), Halt> {
+    let callee = case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
+    // A refusal in the forked child is met again, and reported, when the subject runs here.
+    let run = |n| drop(subject.run(n, clock));
+    let testimony = match witness::testify(run, callee, !case.one_by_one) {
+        Ok(testimony) => testimony,
+        // A sandbox may forbid ptrace: that is said, and the other claims carry the case.
+        Err(error) => return Ok((None, vec![format!("no witness could be called: {error}")])),
+    };
+    let sentences = case.claims.iter().filter_map(|claim| by_witness(claim, &testimony).transpose());
+    let sentences = sentences.collect::<Result<_, _>>().map_err(Halt::Failed)?;
+    Ok((Some(testimony), sentences))
+}
+
+/// What a claim says of a testimony: nothing, a sentence, or why it does not hold.
+fn by_witness(claim: &Claim, seen: &Testimony) -> Result<Option<String>, String> {
+    match claim {
+        Claim::Calls(_) => called(seen).map(Some),
+        Claim::Enters(calls) => entered(calls, seen).map(Some),
+        Claim::NeverEnters => never_entered(seen).map(Some),
+        Claim::Executes(least) => executed(*least, seen).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn called(seen: &Testimony) -> Result<String, String> {
+    match (seen.visits, seen.iterations) {
+        (None, _) => Err("the call could not be followed: it is too long to step through".into()),
+        (Some(visits), n) if visits == n => Ok(format!("the callee was entered {n} times in {n} iterations")),
+        (Some(visits), n) => Err(format!(
+            "the call was inlined or skipped: the callee was entered {visits} times in {n} iterations; \
+             keep the compiler from seeing into it"
+        )),
+    }
+}
+
+fn entered(calls: &[(&'static str, i64)], seen: &Testimony) -> Result<String, String> {
+    let n = seen.iterations as usize;
+    let times = |number| seen.entries.iter().filter(|&&e| e == number).count();
+    for (name, number) in calls {
+        if times(*number) != n {
+            return Err(format!(
+                "the kernel was not entered as claimed: {name} {} times in {n} iterations",
+                times(*number)
+            ));
+        }
+    }
+    if seen.entries.len() != n * calls.len() {
+        let others = seen.entries.len() - n * calls.len();
+        return Err(format!("the kernel was entered {others} times more than claimed in {n} iterations"));
+    }
+    let names: Vec<_> = calls.iter().map(|(name, _)| *name).collect();
+    Ok(format!("{} entered the kernel {n} times each in {n} iterations", names.join(" and ")))
+}
+
+fn never_entered(seen: &Testimony) -> Result<String, String> {
+    if seen.entries.is_empty() {
+        return Ok(format!("the kernel was not entered in {} iterations", seen.iterations));
+    }
+    Err(format!(
+        "the kernel was entered {} times in {} iterations, which was claimed not to happen (call {})",
+        seen.entries.len(),
+        seen.iterations,
+        seen.entries[0]
+    ))
+}
+
+fn executed(least: f64, seen: &Testimony) -> Result<String, String> {
+    match seen.instructions {
+        Some(count) if count < least => Err(format!(
+            "the loop was optimised away: {count:.2} instructions an iteration where at least {least} are claimed"
+        )),
+        Some(count) => Ok(format!("{count:.2} instructions an iteration")),
+        None => Ok(format!("too many instructions to count in {} iterations", seen.iterations)),
+    }
+}
+
+/// Sweeps and judges the line; tries again with larger batches before it condemns.
+pub(super) fn line(
+    case: &Case,
+    subject: &mut dyn Subject,
+    mut control: Option<&mut (dyn Subject + '_)>,
+    clock: &Clock,
+    scale: Scale,
+) -> Result<(Sweep, Sentences), Halt> {
+    let found = sweep::find_unit(subject, clock)?;
+    let first = found.map_err(|nothing| Halt::Failed(took_no_time(&nothing)))?;
+    let mut verdict = Err(String::new());
+    for attempt in 0..ATTEMPTS {
+        let unit = first << (2 * attempt);
+        let swept = sweep::sweep(subject, control.as_deref_mut(), unit, clock, scale)?;
+        match straight(case, &swept) {
+            Ok(sentences) => return Ok((swept, sentences)),
+            Err(sentence) => verdict = Err(sentence),
+        }
+    }
+    verdict.map_err(Halt::Failed)
+}
+
+fn took_no_time(nothing: &NoTime) -> String {
+    format!(
+        "time does not grow with the number of iterations: {} of them took {:.0} ns; the operation was optimised away",
+        nothing.iterations, nothing.ns
+    )
+}
+
+fn straight(case: &Case, sweep: &Sweep) -> Result<Sentences, String> {
+    let mut sentences = Sentences::new();
+    for claim in &case.claims {
+        match claim {
+            Claim::Linear => sentences.push(doubles(sweep)?),
+            Claim::AboveControl => sentences.push(above(sweep)?),
+            _ => {}
+        }
+    }
+    Ok(sentences)
+}
+
+fn doubles(sweep: &Sweep) -> Result<String, String> {
+    let (by, unit) = (sweep.doubling, sweep.unit);
+    if sweep.slope.low <= 0.0 {
+        return Err(format!(
+            "time does not grow with the number of iterations: one costs {:.4} ns, interval {:.4} to {:.4}",
+            sweep.slope.estimate, sweep.slope.low, sweep.slope.high
+        ));
+    }
+    if !DOUBLING.contains(&by) {
+        return Err(format!(
+            "time is not proportional to the number of iterations: twice {} of them took {by:.2} times as long, \
+             three times in a row; the operation remembers, or the machine is too busy",
+            2 * unit
+        ));
+    }
+    Ok(format!("twice {} iterations took {by:.2} times as long", 2 * unit))
+}
+
+fn above(sweep: &Sweep) -> Result<String, String> {
+    match sweep.net {
+        Some(net) if net.low > 0.0 => Ok(format!("{:.4} ns above the same loop without it", net.estimate)),
+        Some(net) => Err(format!(
+            "the operation costs no more than the same loop without it: {:.4} ns, interval {:.4} to {:.4}; \
+             it was inlined or optimised away",
+            net.estimate, net.low, net.high
+        )),
+        None => Err("the case claims to cost more than its control and has none".into()),
+    }
+}
+
+/// What must hold for every single batch.
+pub(super) fn sample(case: &Case, delta: &Delta, iterations: u64, pinned: Option<usize>) -> Result<(), Halt> {
+    if let Some(cpu) = pinned {
+        if delta.migrated || delta.counted.cpu != cpu {
+            let now = delta.counted.cpu;
+            return Err(Halt::Failed(format!(
+                "the thread was moved from CPU {cpu} to CPU {now} in the middle of the case: \
+                 something else sets its affinity"
+            )));
+        }
+    }
+    if delta.counted.throttled.is_some_and(|times| times > 0) {
+        return Err(Halt::Failed(
+            "the control group's CPU quota stopped the process in the middle of a sample; raise cpu.max".into(),
+        ));
+    }
+    for claim in &case.claims {
+        if let Claim::Counted(ask) = claim {
+            ask(delta, iterations).map_err(Halt::Failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// What must hold for all samples together: the hypervisor left us most of the time.
+pub(super) fn surroundings(samples: &[Sample]) -> Result<String, Halt> {
+    let stolen: u64 = samples.iter().filter_map(|s| s.delta.counted.stolen_ticks).sum();
+    let elapsed: f64 = samples.iter().map(|s| s.elapsed_ns).sum();
+    let share = stolen as f64 * 1e9 / USER_HZ / elapsed.max(1.0);
+    // A single clock tick is 10 ms, more than the whole of a short case: two prove nothing yet.
+    if share > STEAL && stolen > 2 {
+        return Err(Halt::Failed(format!(
+            "the hypervisor took {:.0} % of this CPU's time: run again when the host is quieter",
+            100.0 * share
+        )));
+    }
+    Ok("stayed on its CPU, not throttled, little time stolen".into())
+}
+
+/// Large batches must agree with small ones: proportionality over three decades.
+pub(super) fn large_batches(
+    case: &Case,
+    sweep: &Sweep,
+    median: Interval,
+    samples: &[Sample],
+) -> Result<Option<String>, Halt> {
+    if !case.claims.iter().any(|claim| matches!(claim, Claim::Linear)) {
+        return Ok(None);
+    }
+    let iterations = samples.last().map_or(0, |s| s.iterations);
+    let ratio = median.estimate / sweep.slope.estimate;
+    let sentence = format!("batches of {iterations} iterations cost {ratio:.3} times the slope of small ones");
+    if LARGE.contains(&ratio) { Ok(Some(sentence)) } else { Err(Halt::Failed(sentence + "; it should be 1")) }
+}
+
+#[cfg(test)]
+mod tests;

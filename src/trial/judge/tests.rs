@@ -1,0 +1,132 @@
+//! Subjects that lie, each caught by the claim that is there for it.
+
+use super::*;
+use crate::instrument::Reading;
+use crate::machine::{call, entry};
+use crate::subject::Case;
+
+fn heard(case: &Case) -> Result<Sentences, Halt> {
+    let clock = Clock::start_up();
+    let mut liar = live(case);
+    witness(case, &mut *liar, &clock).map(|(_, sentences)| sentences)
+}
+
+fn live(case: &Case) -> Box<dyn Subject> {
+    let place = crate::subject::Place { scratch: std::env::temp_dir(), scale: Scale::Smoke };
+    (case.set_up)(&place).expect("set up")
+}
+
+fn drawn(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, Halt> {
+    let clock = Clock::start_up();
+    let mut control = control.map(|turns| live(&Case::looped("control", "", turns)));
+    let control: Option<&mut dyn Subject> = match &mut control {
+        Some(control) => Some(&mut **control),
+        None => None,
+    };
+    line(case, &mut *live(case), control, &clock, Scale::Smoke).map(|(_, sentences)| sentences)
+}
+
+fn sentence(halt: Result<Sentences, Halt>) -> String {
+    match halt {
+        Err(Halt::Failed(sentence)) => sentence,
+        other => panic!("the lie was believed: {other:?}"),
+    }
+}
+
+#[test]
+fn an_inlined_call_is_caught_by_the_witness() {
+    let liar = Case::looped("inlined", "", call::control).claim(Claim::Calls(call::callee));
+    assert!(sentence(heard(&liar)).contains("inlined"));
+}
+
+#[test]
+fn an_inlined_call_costs_no_more_than_its_control() {
+    let liar = Case::looped("inlined", "", call::control).claim(Claim::AboveControl);
+    assert!(sentence(drawn(&liar, Some(call::control))).contains("no more than the same loop without it"));
+}
+
+#[test]
+fn a_loop_that_was_optimised_away_is_caught() {
+    let nothing = |n: u64| _ = std::hint::black_box(n);
+    let liar = Case::looped("nothing", "", nothing).claim(Claim::Linear);
+    assert!(sentence(drawn(&liar, None)).contains("optimised away"));
+    let liar = Case::looped("nothing", "", nothing).claim(Claim::Executes(2.0));
+    assert!(sentence(heard(&liar)).contains("optimised away"));
+}
+
+#[test]
+fn a_system_call_that_never_enters_the_kernel_is_caught() {
+    let remembered = |n: u64| (0..n).for_each(|i| _ = std::hint::black_box(i));
+    let liar = Case::looped("getpid", "", remembered).claim(Claim::Enters(vec![("getpid", libc::SYS_getpid)]));
+    assert!(sentence(heard(&liar)).contains("getpid 0 times in 64 iterations"));
+}
+
+#[test]
+fn another_call_than_the_named_one_is_caught() {
+    let other = |n: u64| (0..n).for_each(|_| _ = std::hint::black_box(entry::getppid()));
+    let liar = Case::looped("getpid", "", other).claim(Claim::Enters(vec![("getpid", libc::SYS_getpid)]));
+    assert!(sentence(heard(&liar)).contains("not entered as claimed"));
+    let liar = Case::looped("vdso", "", other).claim(Claim::NeverEnters);
+    assert!(sentence(heard(&liar)).contains("claimed not to happen"));
+}
+
+#[test]
+fn work_that_grows_faster_than_its_iterations_is_caught() {
+    let square = |n: u64| crate::machine::arch::register_loop(n * n);
+    let liar = Case::looped("square", "", square).claim(Claim::Linear);
+    assert!(sentence(drawn(&liar, None)).contains("not proportional"));
+}
+
+#[test]
+fn an_honest_case_gives_evidence() {
+    let honest = Case::looped("call", "", call::U64[3]).claim(Claim::Calls(call::callee)).claim(Claim::Linear);
+    assert!(heard(&honest).expect("honest")[0].contains("64 times in 64 iterations"));
+    assert!(drawn(&honest, None).expect("honest")[0].contains("times as long"));
+}
+
+fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
+    let mut delta = Delta { counted: Reading { cpu: 3, ..Default::default() }, migrated: false };
+    change(&mut delta);
+    delta
+}
+
+#[test]
+fn a_thread_that_was_moved_is_caught() {
+    let case = Case::looped("any", "", call::control);
+    let moved = delta(|d| d.counted.cpu = 1);
+    let Err(Halt::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
+    assert!(sentence.contains("from CPU 3 to CPU 1"), "{sentence}");
+    assert_eq!(sample(&case, &moved, 1, None), Ok(()), "who is not pinned may move");
+}
+
+#[test]
+fn a_throttled_sample_is_caught() {
+    let case = Case::looped("any", "", call::control);
+    let throttled = delta(|d| d.counted.throttled = Some(2));
+    let Err(Halt::Failed(sentence)) = sample(&case, &throttled, 1, None) else { panic!("believed") };
+    assert!(sentence.contains("cpu.max"), "{sentence}");
+}
+
+#[test]
+fn a_host_that_takes_the_time_is_caught() {
+    let stolen = |ticks| Sample {
+        iterations: 1,
+        counted: 1,
+        elapsed_ns: 100e6,
+        delta: delta(|d| d.counted.stolen_ticks = Some(ticks)),
+    };
+    assert!(surroundings(&[stolen(1), stolen(0)]).is_ok());
+    let Err(Halt::Failed(sentence)) = surroundings(&[stolen(5), stolen(5)]) else { panic!("believed") };
+    assert!(sentence.contains("50 %"), "{sentence}");
+}
+
+#[test]
+fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
+    let ask = |delta: &Delta, n: u64| match delta.counted.minor_faults {
+        faults if faults == n => Ok(format!("{n} faults")),
+        faults => Err(format!("{faults} faults in {n} touches")),
+    };
+    let case = Case::looped("touch", "", call::control).claim(Claim::Counted(ask));
+    assert_eq!(sample(&case, &delta(|d| d.counted.minor_faults = 7), 7, None), Ok(()));
+    assert!(sample(&case, &delta(|_| ()), 7, None).is_err());
+}

@@ -1,0 +1,173 @@
+//! Time against the number of iterations: the slope is the cost, the intercept is what a batch costs
+//! whatever its size, and twice the iterations must take twice the time.
+//!
+//! Batches of 1, 2, 3 and 4 units run in random order, the control's among them, round after round. Each
+//! round gives one line by least squares, so a disturbed round is one outlier among many and the medians
+//! over the rounds do not see it. The net cost is the difference of the two slopes of one round.
+
+use crate::Result;
+use crate::instrument::{Clock, Ticks};
+use crate::record::Interval;
+use crate::statistic::{Random, fit_line, median, median_interval};
+use crate::subject::{Scale, Subject};
+
+/// Length of the smallest batch, ns: a hundred times the clock's own cost, and short enough that most
+/// batches see no interrupt (250 to 1000 of them a second).
+const UNIT_NS: f64 = 10_000.0;
+/// A batch of so many iterations that takes less than [`UNIT_NS`] has nothing in it: 0.0001 ns each.
+const MOST: u64 = 1 << 27;
+/// Set-up within an iteration may be long; the sweep takes no more than this, ns.
+const BUDGET_NS: f64 = 60e6;
+const SIZES: [u64; 4] = [1, 2, 3, 4];
+
+/// What a sweep found; nanoseconds.
+#[derive(Clone, Debug)]
+pub(super) struct Sweep {
+    pub slope: Interval,
+    pub intercept: Interval,
+    pub control: Option<Interval>,
+    pub net: Option<Interval>,
+    /// Time of twice the iterations over that of once, constant overhead taken off both. 2 if all is well.
+    pub doubling: f64,
+    /// Iterations of the smallest batch.
+    pub unit: u64,
+}
+
+/// A subject whose iterations take no time at all.
+pub(super) struct NoTime {
+    pub iterations: u64,
+    pub ns: f64,
+}
+
+/// Finds the size of a batch that takes [`UNIT_NS`]; the operation is warm afterwards.
+pub(super) fn find_unit(subject: &mut dyn Subject, clock: &Clock) -> Result<std::result::Result<u64, NoTime>> {
+    let mut n = 1;
+    loop {
+        let start = clock.start();
+        let timed = clock.nanoseconds(subject.run(n, clock)?).0;
+        let elapsed = clock.nanoseconds(clock.stop() - start).0;
+        if elapsed >= 100.0 * UNIT_NS || timed >= UNIT_NS {
+            let fitting = n as f64 * UNIT_NS / timed.max(1.0);
+            return Ok(Ok((fitting as u64).clamp(1, n)));
+        }
+        if n >= MOST {
+            return Ok(Err(NoTime { iterations: n, ns: timed }));
+        }
+        n *= 2;
+    }
+}
+
+/// Runs the rounds.
+pub(super) fn sweep(
+    subject: &mut dyn Subject,
+    mut control: Option<&mut (dyn Subject + '_)>,
+    unit: u64,
+    clock: &Clock,
+    scale: Scale,
+) -> Result<Sweep> {
+    let mut random = Random::new(super::SEED);
+    let mut rounds: Vec<Round> = Vec::new();
+    let began = clock.start();
+    let (fewest, most) = match scale {
+        Scale::Smoke => (7, 16),
+        Scale::Default => (9, 96),
+        Scale::Full => (21, 500),
+    };
+    while rounds.len() < most {
+        let spent = clock.nanoseconds(clock.stop() - began).0;
+        if rounds.len() >= fewest && spent > BUDGET_NS {
+            break;
+        }
+        rounds.push(round(subject, control.as_deref_mut(), unit, clock, &mut random)?);
+    }
+    Ok(summary(&rounds, unit))
+}
+
+/// Times of one round, ns, by size; of the subject and, where there is one, of its control.
+struct Round {
+    subject: [f64; 4],
+    control: Option<[f64; 4]>,
+}
+
+fn round(
+    subject: &mut dyn Subject,
+    mut control: Option<&mut (dyn Subject + '_)>,
+    unit: u64,
+    clock: &Clock,
+    random: &mut Random,
+) -> Result<Round> {
+    let mut order: Vec<(usize, bool)> = (0..SIZES.len()).map(|i| (i, false)).collect();
+    if control.is_some() {
+        order.extend((0..SIZES.len()).map(|i| (i, true)));
+    }
+    random.shuffle(&mut order);
+    let mut times = [[0.0; 4]; 2];
+    for (size, of_control) in order {
+        let runs: &mut dyn Subject = match (&mut control, of_control) {
+            (Some(control), true) => &mut **control,
+            _ => subject,
+        };
+        let Ticks(ticks) = runs.run(SIZES[size] * unit, clock)?;
+        times[usize::from(of_control)][size] = clock.nanoseconds(Ticks(ticks)).0;
+    }
+    Ok(Round { subject: times[0], control: control.is_some().then_some(times[1]) })
+}
+
+fn summary(rounds: &[Round], unit: u64) -> Sweep {
+    let line = |times: &[f64; 4]| {
+        let points: Vec<_> = SIZES.iter().zip(times).map(|(&s, &t)| ((s * unit) as f64, t)).collect();
+        // Four sizes that differ: there is always a line.
+        fit_line(&points).unwrap_or_default()
+    };
+    let lines: Vec<_> = rounds.iter().map(|r| (line(&r.subject), r.control.as_ref().map(line))).collect();
+    let of = |values: Vec<f64>| (!values.is_empty()).then(|| median_interval(&values));
+    let slopes = lines.iter().map(|(s, _)| s.slope.estimate).collect();
+    Sweep {
+        slope: of(slopes).unwrap_or_default(),
+        intercept: of(lines.iter().map(|(s, _)| s.intercept.estimate).collect()).unwrap_or_default(),
+        control: of(lines.iter().filter_map(|(_, c)| Some(c.as_ref()?.slope.estimate)).collect()),
+        net: of(lines.iter().filter_map(|(s, c)| Some(s.slope.estimate - c.as_ref()?.slope.estimate)).collect()),
+        doubling: doubling(rounds),
+        unit,
+    }
+}
+
+/// The growth from two units to four over that from one to two plus one from three to four: 1 on a line,
+/// times two, so that it reads as "twice the iterations took so many times as long". Medians over the
+/// rounds, because a minimum of a bimodal operation may belong to different modes at different sizes.
+fn doubling(rounds: &[Round]) -> f64 {
+    let at = |size: usize| median(&rounds.iter().map(|r| r.subject[size]).collect::<Vec<_>>());
+    let [one, two, three, four] = [at(0), at(1), at(2), at(3)];
+    let first = (two - one) + (three - two) / 2.0;
+    let second = (four - three) + (three - two) / 2.0;
+    if first <= 0.0 { 0.0 } else { 1.0 + second / first }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(time: impl Fn(f64) -> f64) -> Vec<Round> {
+        let subject = SIZES.map(|s| time(s as f64 * 10.0));
+        (0..8).map(|_| Round { subject, control: Some(SIZES.map(|s| s as f64 * 10.0)) }).collect()
+    }
+
+    #[test]
+    fn a_line_is_taken_apart() {
+        let found = summary(&rounds(|n| 40.0 + 3.0 * n), 10);
+        assert!((found.slope.estimate - 3.0).abs() < 1e-9);
+        assert!((found.intercept.estimate - 40.0).abs() < 1e-9);
+        assert!((found.net.expect("a control").estimate - 2.0).abs() < 1e-9);
+        assert!((found.doubling - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_parabola_does_not_double() {
+        assert!(summary(&rounds(|n| n * n), 10).doubling > 2.5);
+    }
+
+    #[test]
+    fn an_overhead_below_zero_is_published_as_it_is() {
+        assert!(summary(&rounds(|n| 3.0 * n - 5.0), 10).intercept.estimate < 0.0);
+    }
+}
