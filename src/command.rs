@@ -1,2 +1,5 @@
 //! What a person types.
-pub fn run() -> std::process::ExitCode { std::process::ExitCode::SUCCESS }
+/// Runs.
+pub fn run() -> std::process::ExitCode {
+    std::process::ExitCode::SUCCESS
+}

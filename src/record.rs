@@ -10,13 +10,13 @@ pub mod cost;
 pub mod fit;
 pub mod format;
 pub mod prediction;
-pub mod store;
+#[cfg(feature = "cli")]
+pub mod published;
 pub mod quantity;
 #[cfg(test)]
 mod specimen;
+pub mod store;
 pub mod table;
-#[cfg(feature = "cli")]
-pub mod published;
 
 use crate::environment::Fingerprint;
 pub use crate::statistic::Interval;
@@ -76,6 +76,9 @@ pub struct ClockRun {
     pub hz: f64,
     /// Half-width of that frequency's interval, parts per million.
     pub uncertainty_ppm: f64,
+    /// The smallest step in which the counter moves, ticks.
+    #[serde(default)]
+    pub step: u64,
     /// Frequency found again at the end of the process, Hz.
     pub hz_at_end: Option<f64>,
     /// What the kernel or the hypervisor publishes, Hz, and where.

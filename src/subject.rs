@@ -208,8 +208,10 @@ mod tests {
 
     #[test]
     fn ids_are_the_ones_written_down() {
-        let ids: String =
-            GROUPS.iter().flat_map(|g| (g.cases)().iter().map(|c| g.id(c) + "\n").collect::<Vec<_>>()).collect();
+        let ids: String = GROUPS
+            .iter()
+            .flat_map(|g| (g.cases)().iter().map(|c| g.id(c) + "\n").collect::<Vec<_>>())
+            .collect();
         let written = include_str!("../fixtures/ids.txt");
         assert_eq!(ids, written, "ids are a wire format: a rename orphans old records (fixtures/ids.txt)");
     }

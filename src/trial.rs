@@ -154,7 +154,14 @@ impl<'a> Trial<'a> {
         Ok(event.read()? - before)
     }
 
-    fn keep(&mut self, iterations: u64, counted: u64, elapsed_ns: f64, a: &Reading, b: &Reading) -> Result<(), Halt> {
+    fn keep(
+        &mut self,
+        iterations: u64,
+        counted: u64,
+        elapsed_ns: f64,
+        a: &Reading,
+        b: &Reading,
+    ) -> Result<(), Halt> {
         let delta = Delta::between(a, b);
         judge::sample(self.case, &delta, iterations, self.pinned)?;
         self.samples.push(Sample { iterations, counted, elapsed_ns, delta });

@@ -99,7 +99,9 @@ impl Arguments {
         let filter = self.filter.clone();
         let pattern = filter.as_ref().filter(|_| !exact).map(|f| regex::Regex::new(f)).transpose();
         let pattern = pattern.map_err(|e| {
-            Error::Usage(format!("the filter is not a regular expression: {e}; `--exact ID` takes an id as it is"))
+            Error::Usage(format!(
+                "the filter is not a regular expression: {e}; `--exact ID` takes an id as it is"
+            ))
         })?;
         Ok(move |id: &str| match (&pattern, &filter) {
             _ if none => false,

@@ -93,9 +93,15 @@ fn absolute(path: &Path) -> PathBuf {
 
 /// What is wrong with the baseline of a comparison, before anything is measured. Criterion would print an
 /// error somewhere in the middle and exit with 0, or compare page faults with nanoseconds.
-fn complaints(planned: &[Planned], arguments: &Arguments, options: &Options, home: &Path) -> Result<Vec<Complaint>> {
+fn complaints(
+    planned: &[Planned],
+    arguments: &Arguments,
+    options: &Options,
+    home: &Path,
+) -> Result<Vec<Complaint>> {
     let Some(name) = &arguments.compare else { return Ok(Vec::new()) };
-    let ids: Vec<_> = planned.iter().flat_map(|p| &p.ids).map(|id| (id.clone(), baseline::directory(id))).collect();
+    let ids: Vec<_> =
+        planned.iter().flat_map(|p| &p.ids).map(|id| (id.clone(), baseline::directory(id))).collect();
     let complaints = baseline::check(home, name, &ids, &options.unit);
     let missing = complaints.iter().filter(|c| c.kind == Kind::Missing).count();
     if missing == ids.len() && !arguments.lenient {
@@ -152,7 +158,8 @@ impl<'a> Drive<'a> {
 }
 
 fn add_fits(run: &mut GroupRun, group: &Group) {
-    run.fits = group.fits.iter().filter_map(|f| crate::record::fit::fit(f.step, f.prefix, &run.cases)).collect();
+    run.fits =
+        group.fits.iter().filter_map(|f| crate::record::fit::fit(f.step, f.prefix, &run.cases)).collect();
 }
 
 fn new_record(options: &Options) -> Record {

@@ -8,7 +8,9 @@ pub fn criterion_home() -> PathBuf {
     let from_environment = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     from_environment("CRITERION_HOME")
         .or_else(|| from_environment("CARGO_TARGET_DIR").map(|dir| dir.join("criterion")))
-        .or_else(|| std::env::current_exe().ok().and_then(|exe| target_of(&exe)).map(|dir| dir.join("criterion")))
+        .or_else(|| {
+            std::env::current_exe().ok().and_then(|exe| target_of(&exe)).map(|dir| dir.join("criterion"))
+        })
         .unwrap_or_else(|| PathBuf::from("target/criterion"))
 }
 

@@ -30,7 +30,7 @@ impl Sampling {
     /// Criterion wants at least ten samples and warns below a thousand resamples.
     fn at(scale: Scale) -> Self {
         let (samples, warm_up, measurement, resamples) = match scale {
-            Scale::Smoke => (10, 1, 5, 1_001),
+            Scale::Smoke => (10, 5, 10, 1_001),
             Scale::Default => (50, 20, 150, 10_000),
             Scale::Full => (100, 500, 3_000, 100_000),
         };
@@ -50,7 +50,8 @@ pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Re
     let (pinned, notes) = settle();
     let clock = Rc::new(Clock::start_up());
     sender.send(&Message::Ready(ready(group, &clock, pinned, notes)))?;
-    let scratch = tempfile::tempdir().map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))?;
+    let scratch = tempfile::tempdir()
+        .map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))?;
     let place = Place { scratch: scratch.path().to_path_buf(), scale: options.scale };
     let bench = Bench { place: &place, clock: &clock, pinned };
     let unit = options.unit.as_str();
@@ -85,6 +86,12 @@ fn ready(group: &Group, clock: &Clock, cpu: Option<usize>, mut notes: Vec<String
     if let Some(reason) = clock.unfit() {
         notes.push(format!("measured by {} because {reason}", clock.source()));
     }
+    let step_ns = clock.calibration().step as f64 * 1e9 / clock.hz();
+    if step_ns >= 2.0 && (group.cases)().iter().any(|case| case.one_by_one) {
+        notes.push(format!(
+            "the counter moves in steps of {step_ns:.2} ns: single operations are multiples of it"
+        ));
+    }
     if let Some(ppm) = clock.calibration().published_error_ppm().filter(|ppm| ppm.abs() > 500.0) {
         notes.push(format!("the clock's measured frequency differs from the published one by {ppm:.0} ppm"));
     }
@@ -105,6 +112,7 @@ fn facts(clock: &Clock) -> ClockRun {
         source: clock.source().into(),
         hz: clock.hz(),
         uncertainty_ppm: clock.calibration().uncertainty_ppm,
+        step: clock.calibration().step,
         hz_at_end: None,
         published: clock.calibration().published.clone(),
         unfit: clock.unfit().map(ToString::to_string),
@@ -165,7 +173,8 @@ impl Process<'_> {
         let mut trial = Trial::prepare(case, self.bench, event)?;
         trial.prove()?;
         let samples = self.arguments.samples.unwrap_or(sampling.samples);
-        let mut wheel = Wheel { trial: Some(trial), first_phase: measurement.phase(), left: samples, outcome: None };
+        let mut wheel =
+            Wheel { trial: Some(trial), first_phase: measurement.phase(), left: samples, outcome: None };
         if case.one_by_one {
             self.bench.clock.keep_singles();
         }
@@ -240,7 +249,11 @@ impl Wheel<'_> {
     }
 }
 
-fn configured<M: Counted>(sampling: &Sampling, measurement: Shared<M>, home: &std::path::Path) -> Criterion<Shared<M>> {
+fn configured<M: Counted>(
+    sampling: &Sampling,
+    measurement: Shared<M>,
+    home: &std::path::Path,
+) -> Criterion<Shared<M>> {
     // The defaults of this scale come first: what is set on a group would beat the command line.
     Criterion::default()
         .without_plots()

@@ -33,7 +33,10 @@ impl Sender {
     /// Opens the pipe that the driver named. `/proc/self/fd` gives a descriptor of our own for it.
     pub(super) fn open() -> Result<Self> {
         let path = std::env::var(PIPE_VARIABLE).map_err(|_| {
-            Error::Usage(format!("{} is for the driver to set, together with {PIPE_VARIABLE}", super::GROUP_VARIABLE))
+            Error::Usage(format!(
+                "{} is for the driver to set, together with {PIPE_VARIABLE}",
+                super::GROUP_VARIABLE
+            ))
         })?;
         let file = File::options().write(true).open(&path);
         Ok(Self(file.map_err(|e| Error::file(path, "opening the driver's pipe", e))?))

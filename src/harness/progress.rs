@@ -42,7 +42,8 @@ pub(super) struct Progress {
 #[cfg(feature = "cli")]
 impl Progress {
     pub(super) fn over(cases: usize, hidden: bool) -> Self {
-        let bar = if hidden { indicatif::ProgressBar::hidden() } else { indicatif::ProgressBar::new(cases as u64) };
+        let bar =
+            if hidden { indicatif::ProgressBar::hidden() } else { indicatif::ProgressBar::new(cases as u64) };
         let style = indicatif::ProgressStyle::with_template("{pos}/{len} {msg:.bold} {wide_bar} {eta} left");
         // The template is a constant that parses; if a later indicatif refuses it, its own style will do.
         if let Ok(style) = style {

@@ -33,6 +33,8 @@ pub struct Calibration {
     pub uncertainty_ppm: f64,
     /// What the kernel, the processor or the hypervisor states, Hz, and which of them.
     pub published: Option<(f64, String)>,
+    /// The smallest step in which the counter moves, ticks.
+    pub step: u64,
     /// The first end, kept so that the end of the run can be held against it.
     pub first: Pairing,
 }
@@ -65,14 +67,14 @@ impl Calibration {
         let first = Pairing::take();
         std::thread::sleep(APART);
         let (hz, uncertainty_ppm) = first.frequency_until(&Pairing::take());
-        Self { hz, uncertainty_ppm, published: published(), first }
+        Self { hz, uncertainty_ppm, published: published(), step: step(), first }
     }
 
     /// The trivial calibration of a counter that counts nanoseconds.
     pub fn of_nanoseconds() -> Self {
         let ns = time::monotonic_raw_ns();
         let first = Pairing { ticks: ns, ns, width: 0 };
-        Self { hz: 1e9, uncertainty_ppm: 0.0, published: None, first }
+        Self { hz: 1e9, uncertainty_ppm: 0.0, published: None, step: 1, first }
     }
 
     /// The frequency over the whole time since calibration, Hz.
@@ -89,7 +91,31 @@ impl Calibration {
 fn published() -> Option<(f64, String)> {
     // The perf page belongs to the time-stamp counter on x86-64 and to the virtual counter on AArch64.
     let kernel = perf_event::published_frequency().map(|hz| (hz, "the kernel's perf page".to_owned()));
-    kernel.or_else(|| arch::frequency().map(|(hz, who)| (hz, who.to_owned())))
+    let processor = || arch::frequency().map(|(hz, who)| (hz, who.to_owned()));
+    kernel.or_else(processor).or_else(delay_loop)
+}
+
+/// The frequency that the kernel's delay loop counts by.
+fn delay_loop() -> Option<(f64, String)> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let hz = super::kernel_text::bogomips(&text).filter(|_| cfg!(target_arch = "x86_64"))? / 2.0 * 1e6;
+    Some((hz, "half of /proc/cpuinfo's bogomips".into()))
+}
+
+/// The smallest step in which the counter moves, ticks. Some counters are clocked slower than the unit that
+/// they count in: AMD's moves at 100 MHz and counts in nominal core cycles, so by 26 at 2.6 GHz.
+fn step() -> u64 {
+    let mut last = arch::read();
+    let mut differences = (0..2_000).map(|_| {
+        let now = arch::read();
+        now.wrapping_sub(std::mem::replace(&mut last, now))
+    });
+    let first = differences.by_ref().find(|&d| d > 0).unwrap_or(1);
+    differences.filter(|&d| d > 0).fold(first, gcd)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]
@@ -103,6 +129,15 @@ mod tests {
         let (hz, ppm) = first.frequency_until(&later);
         assert_eq!(hz, 2e9);
         assert_eq!(ppm, 500.0);
+    }
+
+    #[test]
+    fn every_reading_is_a_multiple_of_the_step() {
+        let step = step();
+        let first = arch::read();
+        for _ in 0..1_000 {
+            assert_eq!(arch::read().wrapping_sub(first) % step, 0, "step {step}");
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ const SINGLES: usize = 16_384;
 /// ```
 /// use syscost::instrument::Clock;
 /// let clock = Clock::start_up();
-/// let ticks = clock.time(|| std::hint::black_box((1..100u64).product::<u64>()));
+/// let ticks = clock.time(|| std::hint::black_box((1..100u64).sum::<u64>()));
 /// println!("{ticks:?} = {}", clock.nanoseconds(ticks));
 /// ```
 pub struct Clock {

@@ -92,7 +92,7 @@ fn text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a str> {
 /// The `cpu.stat` of our own cgroup: version 2's if it is there, else version 1's.
 fn cgroup_cpu_stat() -> Option<String> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let paths = own.lines().filter_map(|line| {
+    let mut paths = own.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         match (parts.next()?, parts.next()?) {
             ("", path) => Some(format!("/sys/fs/cgroup{path}/cpu.stat")),
@@ -102,7 +102,7 @@ fn cgroup_cpu_stat() -> Option<String> {
             _ => None,
         }
     });
-    paths.filter(|path| std::fs::read_to_string(path).is_ok_and(|t| kernel_text::throttled(&t).is_some())).last()
+    paths.rfind(|path| std::fs::read_to_string(path).is_ok_and(|t| kernel_text::throttled(&t).is_some()))
 }
 
 impl Delta {

@@ -32,6 +32,14 @@ pub fn throttled(text: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
+/// `bogomips` of `/proc/cpuinfo`. Where x86 delays by the time-stamp counter, which it does wherever that
+/// counter is constant, this is twice the counter's frequency in MHz as the kernel believes it
+/// (arch/x86/kernel/tsc.c, `lpj_fine`), rounded to 5 kHz.
+pub fn bogomips(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("bogomips"))?;
+    line.split(':').nth(1)?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +66,12 @@ mod tests {
     #[test]
     fn old_kernels_without_a_steal_column_say_nothing() {
         assert_eq!(stolen_ticks("cpu0 1 2 3 4\n", 0), None);
+    }
+
+    #[test]
+    fn bogomips_is_that_of_the_first_cpu() {
+        assert_eq!(bogomips("model name\t: x\nbogomips\t: 5192.25\n\nbogomips\t: 1.0\n"), Some(5192.25));
+        assert_eq!(bogomips("BogoMIPS\t: 50.00\n"), None, "AArch64 counts another thing by that name");
     }
 
     #[test]

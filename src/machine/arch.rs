@@ -57,7 +57,9 @@ pub enum Unfit {
 impl std::fmt::Display for Unfit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotConstant => write!(f, "the counter's rate changes with the core's frequency (no constant_tsc)"),
+            Self::NotConstant => {
+                write!(f, "the counter's rate changes with the core's frequency (no constant_tsc)")
+            }
             Self::NotNonstop => write!(f, "the counter stops in deep sleep (no nonstop_tsc)"),
             Self::DiffersBetweenCpus { cpu, by_ns } => {
                 write!(f, "CPU {cpu}'s counter differs from the first CPU's by {by_ns:.0} ns")

@@ -29,7 +29,8 @@ impl Displacer {
     /// A walk over `bytes` of data and 256 KiB of code: 4096 calls into 64 pages, which fill the
     /// instruction cache, its TLB and the branch target buffer.
     pub fn new(bytes: usize) -> Result<Self> {
-        let failed = |e| Error::Kernel { call: format!("mmap of {bytes} bytes to displace caches"), cause: e };
+        let failed =
+            |e| Error::Kernel { call: format!("mmap of {bytes} bytes to displace caches"), cause: e };
         let mut data = MmapMut::map_anon(bytes).map_err(failed)?;
         data.iter_mut().step_by(LINE).for_each(|byte| *byte = 1); // its own pages, not the zero page
         let mut stubs = MmapMut::map_anon(CODE).map_err(failed)?;

@@ -62,12 +62,16 @@ impl Default for Status {
 /// The calls by which `stat` and `open` go: AArch64 has only those relative to a directory.
 #[cfg(target_arch = "x86_64")]
 mod path {
+    /// Name and number of the call that answers [`super::stat`].
     pub const STAT: (&str, i64) = ("stat", libc::SYS_stat);
+    /// Name and number of the call that opens in [`super::open_close`].
     pub const OPEN: (&str, i64) = ("open", libc::SYS_open);
 }
 #[cfg(not(target_arch = "x86_64"))]
 mod path {
+    /// Name and number of the call that answers [`super::stat`].
     pub const STAT: (&str, i64) = ("newfstatat", libc::SYS_newfstatat);
+    /// Name and number of the call that opens in [`super::open_close`].
     pub const OPEN: (&str, i64) = ("openat", libc::SYS_openat);
 }
 pub use path::{OPEN, STAT};

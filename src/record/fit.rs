@@ -11,12 +11,7 @@ pub fn fit(step: &str, prefix: &str, cases: &[CaseRecord]) -> Option<FitRecord> 
     let members: Vec<(f64, &Measured)> = cases.iter().filter_map(|case| member(prefix, case)).collect();
     let points = Basis::ALL.into_iter().find_map(|basis| points(basis, &members))?;
     let line = fit_line(&points)?;
-    Some(FitRecord {
-        step: step.into(),
-        slope: line.slope,
-        intercept: line.intercept,
-        cases: points.len(),
-    })
+    Some(FitRecord { step: step.into(), slope: line.slope, intercept: line.intercept, cases: points.len() })
 }
 
 fn member<'a>(prefix: &str, case: &'a CaseRecord) -> Option<(f64, &'a Measured)> {

@@ -45,14 +45,12 @@ pub const GROUP: Group = Group {
     ],
 };
 
-/// One row a type: name in the id, and the loops for arity 0 to 8.
-const TYPES: [(&str, [fn(u64); 9]); 5] = [
-    ("u32", call::U32),
-    ("u64", call::U64),
-    ("f32", call::F32),
-    ("f64", call::F64),
-    ("mixed", call::MIXED),
-];
+/// Loops for arity 0 to 8.
+type Loops = [fn(u64); 9];
+
+/// One row a type: its name in the id, and its loops.
+const TYPES: [(&str, Loops); 5] =
+    [("u32", call::U32), ("u64", call::U64), ("f32", call::F32), ("f64", call::F64), ("mixed", call::MIXED)];
 
 fn cases() -> Vec<Case> {
     let by_arity = TYPES.iter().flat_map(|(name, loops)| {
@@ -68,17 +66,36 @@ const DIRECT: &str = "two taken branches, and half a cycle for each argument loa
 
 fn other_ways() -> [Case; 5] {
     [
-        direct("struct/16B".into(), "direct call, 16 bytes by value".into(), call::STRUCT[0])
-            .predict(2.0, 1.0, "two registers"),
-        direct("struct/64B".into(), "direct call, 64 bytes by value".into(), call::STRUCT[1])
-            .predict(2.0, 8.0, "four 16-byte copies to the stack"),
-        direct("pointer/3".into(), "call through a pointer, 3 arguments".into(), call::pointer_3)
-            .predict(2.0, 1.5, "the indirect branch predictor is never wrong here"),
-        calling("dyn/3".into(), "call through a table of methods, 3 arguments".into(), call::dyn_3, call::dyn_callee)
-            .predict(2.0, 2.0, "one more argument, self, and a load of the method"),
-        calling("plt/0".into(), "call into a shared object through its linkage table".into(), call::plt_0, call::plt_callee)
-            .need(super::Need::new(shared_object))
-            .predict(3.0, 1.0, "the stub's jump is a third taken branch"),
+        direct("struct/16B".into(), "direct call, 16 bytes by value".into(), call::STRUCT[0]).predict(
+            2.0,
+            1.0,
+            "two registers",
+        ),
+        direct("struct/64B".into(), "direct call, 64 bytes by value".into(), call::STRUCT[1]).predict(
+            2.0,
+            8.0,
+            "four 16-byte copies to the stack",
+        ),
+        direct("pointer/3".into(), "call through a pointer, 3 arguments".into(), call::pointer_3).predict(
+            2.0,
+            1.5,
+            "the indirect branch predictor is never wrong here",
+        ),
+        calling(
+            "dyn/3".into(),
+            "call through a table of methods, 3 arguments".into(),
+            call::dyn_3,
+            call::dyn_callee,
+        )
+        .predict(2.0, 2.0, "one more argument, self, and a load of the method"),
+        calling(
+            "plt/0".into(),
+            "call into a shared object through its linkage table".into(),
+            call::plt_0,
+            call::plt_callee,
+        )
+        .need(super::Need::new(shared_object))
+        .predict(3.0, 1.0, "the stub's jump is a third taken branch"),
     ]
 }
 
@@ -96,7 +113,9 @@ fn calling(name: String, title: String, turns: fn(u64), callee: fn() -> usize) -
 
 fn shared_object(_: &super::Place) -> Result<(), String> {
     if cfg!(target_feature = "crt-static") {
-        return Err("this binary is linked statically and has no linkage table; build it without +crt-static".into());
+        return Err(
+            "this binary is linked statically and has no linkage table; build it without +crt-static".into(),
+        );
     }
     Ok(())
 }

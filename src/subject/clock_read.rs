@@ -86,15 +86,23 @@ fn counter_reads() -> Vec<Case> {
     });
     vec![
         read("rdtsc", "the counter, unordered", arch::read).predict(20.0, 0.0, "microcoded read"),
-        read("lfence-rdtsc", "the counter, after all earlier work", arch::start)
-            .predict(25.0, 0.0, "the read, once the pipeline has drained"),
-        read("rdtscp-lfence", "the counter and the CPU, before all later work", arch::stop)
-            .predict(35.0, 0.0, "the read, which waits by itself, and a drain"),
+        read("lfence-rdtsc", "the counter, after all earlier work", arch::start).predict(
+            25.0,
+            0.0,
+            "the read, once the pipeline has drained",
+        ),
+        read("rdtscp-lfence", "the counter and the CPU, before all later work", arch::stop).predict(
+            35.0,
+            0.0,
+            "the read, which waits by itself, and a drain",
+        ),
         read("serialize-rdtsc", "the counter behind SERIALIZE", arch::read_serialize)
             .need(serialize)
             .predict(60.0, 0.0, "serialisation drains stores too"),
-        read("lfence-rdtsc-rdtscp-lfence", "both ends of this crate's bracket", || arch::start() ^ arch::stop())
-            .predict(60.0, 0.0, "the sum of its two ends"),
+        read("lfence-rdtsc-rdtscp-lfence", "both ends of this crate's bracket", || {
+            arch::start() ^ arch::stop()
+        })
+        .predict(60.0, 0.0, "the sum of its two ends"),
         read("cpuid-rdtsc-rdtscp-cpuid", "both ends of the bracket of 2010", || {
             arch::start_cpuid() ^ arch::stop_cpuid()
         })
@@ -106,19 +114,30 @@ fn counter_reads() -> Vec<Case> {
 fn counter_reads() -> Vec<Case> {
     vec![
         read("cntvct", "the counter, unordered", arch::read).predict(20.0, 0.0, "a system register read"),
-        read("isb-cntvct", "the counter, after all earlier work", arch::start)
-            .predict(40.0, 0.0, "the read, once the pipeline has drained"),
-        read("isb-cntvct-isb-cntvct-isb", "both ends of this crate's bracket", || arch::start() ^ arch::stop())
-            .predict(100.0, 0.0, "the sum of its two ends"),
+        read("isb-cntvct", "the counter, after all earlier work", arch::start).predict(
+            40.0,
+            0.0,
+            "the read, once the pipeline has drained",
+        ),
+        read("isb-cntvct-isb-cntvct-isb", "both ends of this crate's bracket", || {
+            arch::start() ^ arch::stop()
+        })
+        .predict(100.0, 0.0, "the sum of its two ends"),
     ]
 }
 
 fn in_rust() -> [Case; 2] {
     [
-        read("instant", "std::time::Instant::now", std::time::Instant::now)
-            .predict(25.0, 35.0, "clock_gettime(monotonic) through the vDSO, checked"),
-        read("system-time", "std::time::SystemTime::now", std::time::SystemTime::now)
-            .predict(25.0, 35.0, "clock_gettime(realtime) through the vDSO, checked"),
+        read("instant", "std::time::Instant::now", std::time::Instant::now).predict(
+            25.0,
+            35.0,
+            "clock_gettime(monotonic) through the vDSO, checked",
+        ),
+        read("system-time", "std::time::SystemTime::now", std::time::SystemTime::now).predict(
+            25.0,
+            35.0,
+            "clock_gettime(realtime) through the vDSO, checked",
+        ),
     ]
 }
 

@@ -58,7 +58,7 @@ impl Need {
 }
 
 /// The kernel's clock can be read without entering it: the vDSO knows how to read the clock source.
-pub const VDSO_CLOCK: Need = Need::new(|_| {
+pub(crate) const VDSO_CLOCK: Need = Need::new(|_| {
     const READABLE: [&str; 5] =
         ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "hyperv_clocksource_vdso"];
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

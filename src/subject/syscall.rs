@@ -60,11 +60,11 @@ fn cases() -> Vec<Case> {
     cases.extend(times());
     cases.extend(files());
     cases.extend([
-        cold("getpid/cold", "getpid after the caches were displaced", || entry::getpid())
+        cold("getpid/cold", "getpid after the caches were displaced", entry::getpid)
             .claim(enters("getpid", libc::SYS_getpid)),
-        cold("gettid/cold", "gettid after the caches were displaced", || entry::gettid())
+        cold("gettid/cold", "gettid after the caches were displaced", entry::gettid)
             .claim(enters("gettid", libc::SYS_gettid)),
-        cold("time-vdso/cold", "time through the vDSO after the caches were displaced", || time::time_vdso())
+        cold("time-vdso/cold", "time through the vDSO after the caches were displaced", time::time_vdso)
             .claim(Claim::NeverEnters),
     ]);
     cases
@@ -73,19 +73,21 @@ fn cases() -> Vec<Case> {
 fn plain() -> Vec<Case> {
     const FIELD: &str = "entry and exit, and a field of the task";
     vec![
-        entering("bare", "an invalid call number: entry and exit", || entry::bare() + i64::from(libc::ENOSYS))
-            .claim(enters("no such call", 9_999))
-            .predict(100.0, 60.0, "SYSCALL, SYSRET and the entry code"),
-        entering("getpid", "getpid", || entry::getpid())
+        entering("bare", "an invalid call number: entry and exit", || {
+            entry::bare() + i64::from(libc::ENOSYS)
+        })
+        .claim(enters("no such call", 9_999))
+        .predict(100.0, 60.0, "SYSCALL, SYSRET and the entry code"),
+        entering("getpid", "getpid", entry::getpid)
             .claim(enters("getpid", libc::SYS_getpid))
             .predict(100.0, 80.0, FIELD),
-        entering("getppid", "getppid", || entry::getppid())
+        entering("getppid", "getppid", entry::getppid)
             .claim(enters("getppid", libc::SYS_getppid))
             .predict(100.0, 90.0, FIELD),
-        entering("gettid", "gettid", || entry::gettid())
+        entering("gettid", "gettid", entry::gettid)
             .claim(enters("gettid", libc::SYS_gettid))
             .predict(100.0, 80.0, FIELD),
-        entering("sched-yield", "sched_yield with nobody to yield to", || entry::sched_yield())
+        entering("sched-yield", "sched_yield with nobody to yield to", entry::sched_yield)
             .claim(enters("sched_yield", libc::SYS_sched_yield))
             .predict(100.0, 500.0, "the scheduler looks for another task under its lock"),
     ]
@@ -93,7 +95,7 @@ fn plain() -> Vec<Case> {
 
 fn times() -> Vec<Case> {
     let mut cases = vec![
-        entering("time-vdso", "time through the vDSO", || time::time_vdso())
+        entering("time-vdso", "time through the vDSO", time::time_vdso)
             .need(VDSO_CLOCK)
             .claim(Claim::NeverEnters)
             .predict(4.0, 6.0, "a load from the kernel's page"),
@@ -111,7 +113,7 @@ fn times() -> Vec<Case> {
     ];
     #[cfg(target_arch = "x86_64")]
     cases.push(
-        entering("time-entry", "time by entering the kernel", || time::time_entry())
+        entering("time-entry", "time by entering the kernel", time::time_entry)
             .claim(enters("time", libc::SYS_time))
             .predict(100.0, 90.0, "entry and exit, and a field of the timekeeper"),
     );
@@ -126,15 +128,23 @@ fn files() -> Vec<Case> {
         })
         .claim(enters("fstat", libc::SYS_fstat))
         .predict(100.0, 250.0, "entry and exit, and a structure of 144 bytes"),
-        opened("read-zero", "read of one byte from /dev/zero", |_| device("/dev/zero"), |file| {
-            let mut byte = 0;
-            Box::new(move || entry::read_byte(file.as_raw_fd(), &mut byte) - 1)
-        })
+        opened(
+            "read-zero",
+            "read of one byte from /dev/zero",
+            |_| device("/dev/zero"),
+            |file| {
+                let mut byte = 0;
+                Box::new(move || entry::read_byte(file.as_raw_fd(), &mut byte) - 1)
+            },
+        )
         .claim(enters("read", libc::SYS_read))
         .predict(100.0, 250.0, "entry and exit, the file's position lock, one byte"),
-        opened("write-null", "write of one byte to /dev/null", |_| device("/dev/null"), |file| {
-            Box::new(move || entry::write_byte(file.as_raw_fd(), &1) - 1)
-        })
+        opened(
+            "write-null",
+            "write of one byte to /dev/null",
+            |_| device("/dev/null"),
+            |file| Box::new(move || entry::write_byte(file.as_raw_fd(), &1) - 1),
+        )
         .claim(enters("write", libc::SYS_write))
         .predict(100.0, 200.0, "entry and exit, the file's position lock, nothing"),
         opened("stat", "stat of a scratch file by path", scratch_path, |path| {
@@ -216,9 +226,11 @@ fn cold(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Copy +
             Ok(sum)
         }))
     };
-    Case::new(name, title, Box::new(set_up))
-        .one_by_one()
-        .predict(1500.0, 1500.0, "some ten lines of code and data from memory, translations walked")
+    Case::new(name, title, Box::new(set_up)).one_by_one().predict(
+        1500.0,
+        1500.0,
+        "some ten lines of code and data from memory, translations walked",
+    )
 }
 
 fn scratch_file(place: &Place) -> Result<File> {

@@ -189,7 +189,8 @@ pub(super) fn sample(case: &Case, delta: &Delta, iterations: u64, pinned: Option
     }
     if delta.counted.throttled.is_some_and(|times| times > 0) {
         return Err(Halt::Failed(
-            "the control group's CPU quota stopped the process in the middle of a sample; raise cpu.max".into(),
+            "the control group's CPU quota stopped the process in the middle of a sample; raise cpu.max"
+                .into(),
         ));
     }
     for claim in &case.claims {
@@ -226,8 +227,12 @@ pub(super) fn large_batches(
         return Ok(None);
     }
     let iterations = samples.last().map_or(0, |s| s.iterations);
+    if iterations < sweep.unit {
+        return Ok(None); // not a large batch: its own overhead would be on trial
+    }
     let ratio = median.estimate / sweep.slope.estimate;
-    let sentence = format!("batches of {iterations} iterations cost {ratio:.3} times the slope of small ones");
+    let sentence =
+        format!("batches of {iterations} iterations cost {ratio:.3} times the slope of small ones");
     if LARGE.contains(&ratio) { Ok(Some(sentence)) } else { Err(Halt::Failed(sentence + "; it should be 1")) }
 }
 

@@ -40,7 +40,10 @@ pub(super) struct NoTime {
 }
 
 /// Finds the size of a batch that takes [`UNIT_NS`]; the operation is warm afterwards.
-pub(super) fn find_unit(subject: &mut dyn Subject, clock: &Clock) -> Result<std::result::Result<u64, NoTime>> {
+pub(super) fn find_unit(
+    subject: &mut dyn Subject,
+    clock: &Clock,
+) -> Result<std::result::Result<u64, NoTime>> {
     let mut n = 1;
     loop {
         let start = clock.start();
@@ -126,7 +129,10 @@ fn summary(rounds: &[Round], unit: u64) -> Sweep {
         slope: of(slopes).unwrap_or_default(),
         intercept: of(lines.iter().map(|(s, _)| s.intercept.estimate).collect()).unwrap_or_default(),
         control: of(lines.iter().filter_map(|(_, c)| Some(c.as_ref()?.slope.estimate)).collect()),
-        net: of(lines.iter().filter_map(|(s, c)| Some(s.slope.estimate - c.as_ref()?.slope.estimate)).collect()),
+        net: of(lines
+            .iter()
+            .filter_map(|(s, c)| Some(s.slope.estimate - c.as_ref()?.slope.estimate))
+            .collect()),
         doubling: doubling(rounds),
         unit,
     }

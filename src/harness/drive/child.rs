@@ -39,12 +39,19 @@ pub(super) fn measure(
         // A process that does not answer does not end by being asked.
         let _ = child.kill();
     }
-    let status = child.wait().map_err(|e| Error::Kernel { call: "wait for a measuring process".into(), cause: e })?;
+    let status =
+        child.wait().map_err(|e| Error::Kernel { call: "wait for a measuring process".into(), cause: e })?;
     signal::pass_on_to(None);
     Ok(heard.end(status, patient))
 }
 
-fn start(group: &str, arguments: &Arguments, options: &Options, home: &Path, pipe: &OwnedFd) -> Result<Child> {
+fn start(
+    group: &str,
+    arguments: &Arguments,
+    options: &Options,
+    home: &Path,
+    pipe: &OwnedFd,
+) -> Result<Child> {
     let exe = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
     let scale = if arguments.mode == Mode::Test { "smoke" } else { options.scale.name() };
     let mut command = Command::new(&exe);
@@ -84,7 +91,12 @@ struct Heard<'a> {
 }
 
 impl<'a> Heard<'a> {
-    fn new(planned: &'a Planned, arguments: &'a Arguments, options: &'a Options, progress: &'a Progress) -> Self {
+    fn new(
+        planned: &'a Planned,
+        arguments: &'a Arguments,
+        options: &'a Options,
+        progress: &'a Progress,
+    ) -> Self {
         let run = GroupRun {
             name: planned.group.name.into(),
             body: planned.group.body(),

@@ -198,7 +198,9 @@ pub fn multiply_chain(n: u64) -> u64 {
 pub unsafe fn syscall0(number: i64) -> i64 {
     let answer;
     // SAFETY: ENTRY, promised by the caller.
-    unsafe { asm!("syscall", inlateout("rax") number => answer, out("rcx") _, out("r11") _, options(nostack)) };
+    unsafe {
+        asm!("syscall", inlateout("rax") number => answer, out("rcx") _, out("r11") _, options(nostack))
+    };
     answer
 }
 

@@ -57,7 +57,8 @@ fn a_loop_that_was_optimised_away_is_caught() {
 #[test]
 fn a_system_call_that_never_enters_the_kernel_is_caught() {
     let remembered = |n: u64| (0..n).for_each(|i| _ = std::hint::black_box(i));
-    let liar = Case::looped("getpid", "", remembered).claim(Claim::Enters(vec![("getpid", libc::SYS_getpid)]));
+    let liar =
+        Case::looped("getpid", "", remembered).claim(Claim::Enters(vec![("getpid", libc::SYS_getpid)]));
     assert!(sentence(heard(&liar)).contains("getpid 0 times in 64 iterations"));
 }
 
@@ -79,7 +80,8 @@ fn work_that_grows_faster_than_its_iterations_is_caught() {
 
 #[test]
 fn an_honest_case_gives_evidence() {
-    let honest = Case::looped("call", "", call::U64[3]).claim(Claim::Calls(call::callee)).claim(Claim::Linear);
+    let honest =
+        Case::looped("call", "", call::U64[3]).claim(Claim::Calls(call::callee)).claim(Claim::Linear);
     assert!(heard(&honest).expect("honest")[0].contains("64 times in 64 iterations"));
     assert!(drawn(&honest, None).expect("honest")[0].contains("times as long"));
 }

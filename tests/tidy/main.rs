@@ -1,0 +1,25 @@
+//! The crate tests its own shape, as text, so that the shape in the manual stays the shape of the source.
+//!
+//! A [`house::House`] is a tree of files held in memory. A rule looks at a house and answers sentences, one
+//! for each place where it is broken. Each rule is tested on small invented houses, broken on purpose.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(unreachable_pub, reason = "nobody reaches into a test; `pub` says what a module offers")]
+
+mod code;
+mod house;
+mod new_group;
+mod reference;
+mod rule;
+
+use house::House;
+use std::path::Path;
+
+fn this_crate() -> House {
+    House::read(Path::new(env!("CARGO_MANIFEST_DIR")))
+}
+
+#[test]
+fn this_crate_keeps_its_own_rules() {
+    let complaints = rule::complaints(&this_crate());
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}

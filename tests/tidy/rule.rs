@@ -1,0 +1,46 @@
+//! The rules, one a file. A rule is a function from a house to the sentences that it has to say.
+
+mod changelog;
+mod danger;
+mod floor;
+mod id;
+mod name;
+mod seam;
+mod size;
+mod subject;
+mod surprise;
+mod voice;
+mod word;
+
+pub use subject::listed;
+
+use crate::house::House;
+
+/// A rule.
+type Rule = fn(&House) -> Vec<String>;
+
+const RULES: &[Rule] = &[
+    floor::complaints,
+    seam::complaints,
+    danger::complaints,
+    voice::complaints,
+    subject::complaints,
+    id::complaints,
+    size::complaints,
+    name::complaints,
+    surprise::complaints,
+    word::complaints,
+    changelog::complaints,
+];
+
+/// What all the rules have to say about this house.
+pub fn complaints(house: &House) -> Vec<String> {
+    RULES.iter().flat_map(|rule| rule(house)).collect()
+}
+
+/// Whether the path is the module `src/<name>.rs` or lies below it.
+fn is_of_module(path: &str, name: &str) -> bool {
+    path.strip_prefix("src/")
+        .and_then(|p| p.strip_prefix(name))
+        .is_some_and(|p| p == ".rs" || p.starts_with('/'))
+}

@@ -1,0 +1,122 @@
+//! `unsafe` is spoken on one floor, and every block there says which invariant makes it sound.
+
+use crate::code::{code, is_of_a_word, line, manual, words};
+use crate::house::House;
+
+/// How far above its block a SAFETY comment may begin: a statement may need some lines before `unsafe`.
+const REACH_LINES: usize = 4;
+
+pub fn complaints(house: &House) -> Vec<String> {
+    house.rust().flat_map(|(path, text)| file_complaints(path, text)).collect()
+}
+
+fn file_complaints(path: &str, text: &str) -> Vec<String> {
+    let code = code(text);
+    if !path.starts_with("src/machine/") {
+        let places = words(&code, "unsafe").chain(code.find("allow(unsafe_code)"));
+        return places
+            .map(|at| format!("{path}:{}: only src/machine may say unsafe", line(&code, at)))
+            .collect();
+    }
+    let mut said = without_reason(path, text, &code);
+    said.extend(without_declaration(path, text));
+    if code.contains("#![allow(unsafe_code)]") && invariants(text).is_none() {
+        said.push(format!("{path}: it allows unsafe code and has no `# Invariants` in its `//!`"));
+    }
+    said
+}
+
+fn without_reason(path: &str, text: &str, code: &str) -> Vec<String> {
+    let lines: Vec<_> = text.lines().collect();
+    let blocks = words(code, "unsafe").filter(|at| {
+        let next = code[at + "unsafe".len()..].trim_start();
+        next.starts_with('{') || next.starts_with("impl")
+    });
+    let bare = blocks.map(|at| line(code, at)).filter(|number| {
+        let near = &lines[number.saturating_sub(REACH_LINES + 1)..*number];
+        !near.iter().any(|line| line.contains("// SAFETY:"))
+    });
+    bare.map(|number| format!("{path}:{number}: unsafe without a SAFETY comment near above it")).collect()
+}
+
+fn without_declaration(path: &str, text: &str) -> Vec<String> {
+    let declared = invariants(text).unwrap_or_default();
+    let comments =
+        text.lines().zip(1..).filter_map(|(l, number)| Some((l.split_once("// SAFETY:")?.1, number)));
+    let cited =
+        comments.flat_map(|(reason, number)| cited(reason).into_iter().map(move |name| (name, number)));
+    let unknown = cited.filter(|(name, _)| !declared.contains(&format!("**{name}**")));
+    unknown
+        .map(|(name, number)| format!("{path}:{number}: {name} is not among the file's `# Invariants`"))
+        .collect()
+}
+
+/// What the file says under `# Invariants`.
+fn invariants(text: &str) -> Option<String> {
+    manual(text).split_once("# Invariants\n").map(|(_, after)| after.to_owned())
+}
+
+/// The names in capitals that a reason begins with: one, or several with commas between.
+fn cited(reason: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = reason.trim_start();
+    loop {
+        let end = rest.find(|c: char| !c.is_ascii_uppercase() && c != '-').unwrap_or(rest.len());
+        let (name, after) = rest.split_at(end);
+        // `PR_SET_NAME` and `A` are no invariants.
+        if name.len() < 3 || after.starts_with(is_of_a_word) {
+            return names;
+        }
+        names.push(name);
+        let Some(next) = after.strip_prefix(", ").or_else(|| after.strip_prefix(" and ")) else {
+            return names;
+        };
+        rest = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "//! Words.\n//!\n//! # Invariants\n//!\n//! * **PURE**: it is.\n#![allow(unsafe_code)]\n\n\
+                        fn f() {\n    // SAFETY: PURE. And more.\n    let x = 1\n        + unsafe { g() };\n}\n";
+
+    fn said(path: &str, text: &str) -> Vec<String> {
+        complaints(&House::default().with(path, text))
+    }
+
+    #[test]
+    fn unsafe_is_spoken_on_one_floor() {
+        assert_eq!(said("src/machine/x.rs", GOOD), [""; 0]);
+        assert_eq!(said("src/trial/x.rs", GOOD).len(), 2, "the block and the permission");
+        assert_eq!(said("src/trial/x.rs", "// unsafe\n#![deny(unsafe_code)]\nf(\"unsafe\")"), [""; 0]);
+    }
+
+    #[test]
+    fn a_block_without_a_reason_is_found() {
+        let said = said("src/machine/x.rs", &GOOD.replace("// SAFETY: PURE.", "// PURE."));
+        assert_eq!(said, ["src/machine/x.rs:11: unsafe without a SAFETY comment near above it"]);
+        assert_eq!(super::tests::said("src/machine/y.rs", "unsafe impl Send for T {}").len(), 1);
+        assert_eq!(super::tests::said("src/machine/y.rs", "pub unsafe fn f() {}").len(), 0);
+    }
+
+    #[test]
+    fn an_invariant_that_nobody_declared_is_found() {
+        let said = said("src/machine/x.rs", &GOOD.replace("SAFETY: PURE.", "SAFETY: PURE, OWN-WORD: both."));
+        assert_eq!(said, ["src/machine/x.rs:9: OWN-WORD is not among the file's `# Invariants`"]);
+    }
+
+    #[test]
+    fn a_reason_in_plain_words_needs_no_declaration() {
+        assert_eq!(
+            said("src/machine/x.rs", &GOOD.replace("SAFETY: PURE.", "SAFETY: PR_SET_NAME copies.")),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn a_permission_without_invariants_is_found() {
+        assert_eq!(said("src/machine/x.rs", &GOOD.replace("# Invariants", "# Notes")).len(), 2);
+    }
+}

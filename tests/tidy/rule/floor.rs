@@ -1,0 +1,179 @@
+//! The floors of the crate, and the arrows between them: who may use whom.
+
+use crate::house::House;
+use crate::reference::{Reference, references};
+
+/// What of a floor may be used.
+enum Extent {
+    /// All that is public.
+    Whole,
+    /// Its types, but none of its functions or modules.
+    Types,
+    /// These names.
+    Only(&'static [&'static str]),
+}
+
+use Extent::{Only, Types, Whole};
+
+/// Who uses whom, how much of it, and why that must be. An arrow that is not here does not exist.
+#[rustfmt::skip]
+const ARROWS: &[(&str, &str, Extent, &str)] = &[
+    ("statistic", "record", Only(&["Interval"]), "an interval is one type, in the answer and in the record"),
+    ("instrument", "machine", Whole, "what reads is built of what can be read"),
+    ("instrument", "record", Types, "the clock fills in the record of itself"),
+    ("instrument", "statistic", Whole, "a calibration is a fitted line"),
+    ("environment", "machine", Whole, "some of what is true must be asked of the kernel"),
+    ("subject", "instrument", Whole, "an operation is given the clock"),
+    ("subject", "machine", Whole, "the operation itself"),
+    ("record", "environment", Whole, "a record carries the fingerprint of its machine"),
+    ("record", "statistic", Whole, "old records can be studied again"),
+    ("trial", "subject", Whole, "it sets a case up and runs it"),
+    ("trial", "instrument", Whole, "it reads before and after"),
+    ("trial", "environment", Whole, "it watches what changes meanwhile"),
+    ("trial", "machine", Whole, "it pins, locks and forks"),
+    ("trial", "statistic", Whole, "a claim is judged by an interval"),
+    ("trial", "record", Whole, "its outcome is what is recorded"),
+    ("harness", "trial", Whole, "it drives trials from Criterion"),
+    ("harness", "record", Whole, "it writes what Criterion cannot hold"),
+    ("harness", "subject", Whole, "it knows the groups"),
+    ("harness", "environment", Whole, "it takes the fingerprint"),
+    ("harness", "instrument", Whole, "its measurement is our clock"),
+    ("harness", "machine", Whole, "it prepares its process"),
+    ("harness", "statistic", Whole, "it orders its own samples"),
+];
+
+/// Floors that other floors are built on or are made of; `error` is used by all and uses none.
+const FLOORS: [&str; 9] =
+    ["error", "machine", "instrument", "statistic", "environment", "record", "subject", "trial", "harness"];
+
+/// `command` is what a person types and may use anything; the roots wire everything together.
+const FREE: [&str; 3] = ["command", "lib", "main"];
+
+/// Names at the crate's root that every floor may use.
+const OF_ALL: [&str; 2] = ["Error", "Result"];
+
+pub fn complaints(house: &House) -> Vec<String> {
+    let floors = house.shipped().filter(|(path, _)| !FREE.contains(&floor(path)));
+    floors.flat_map(|(path, code)| floor_complaints(path, &code)).collect()
+}
+
+fn floor(path: &str) -> &str {
+    path.trim_start_matches("src/").split(['/', '.']).next().unwrap_or_default()
+}
+
+fn floor_complaints(path: &str, code: &str) -> Vec<String> {
+    let from = floor(path);
+    if !FLOORS.contains(&from) {
+        return vec![format!(
+            "{path}: {from} is on no floor; give it its arrows in tests/tidy/rule/floor.rs"
+        )];
+    }
+    let mut paths = references(code, "crate");
+    paths.extend(references(code, "super").into_iter().filter_map(|r| beyond_own_floor(path, r)));
+    paths.sort_by_key(|r| r.line);
+    let broken =
+        paths.iter().filter_map(|r| refusal(from, &r.parts).map(|why| format!("{path}:{}: {why}", r.line)));
+    broken.collect()
+}
+
+/// A path by `super` that climbs to the crate's root and down to another floor.
+fn beyond_own_floor(path: &str, mut reference: Reference) -> Option<Reference> {
+    let depth = path.trim_start_matches("src/").split('/').count();
+    let climbs = 1 + reference.parts.iter().take_while(|part| *part == "super").count();
+    let parts = reference.parts.split_off((climbs - 1).min(reference.parts.len()));
+    let to = parts.first()?.as_str();
+    let is_another = (FLOORS.contains(&to) || FREE.contains(&to)) && to != floor(path);
+    (climbs >= depth && is_another).then_some(Reference { line: reference.line, parts })
+}
+
+/// Why `from` may not use the path, if it may not.
+fn refusal(from: &str, parts: &[String]) -> Option<String> {
+    let to = parts.first()?.as_str();
+    if to == from || OF_ALL.contains(&to) {
+        return None;
+    }
+    if !FLOORS.contains(&to) && !FREE.contains(&to) {
+        return Some(format!("{from} takes `{to}` from the crate's root; name the module that it lives in"));
+    }
+    let name = parts.get(1).map_or("", String::as_str);
+    let arrow = ARROWS.iter().find(|arrow| arrow.0 == from && arrow.1 == to);
+    match arrow.map(|arrow| &arrow.2) {
+        None => Some(format!("{from} may not use {to}; {}", allowed(from))),
+        Some(Types) if !name.starts_with(char::is_uppercase) => {
+            Some(format!("{from} may use types of {to} only, and `{name}` is none"))
+        }
+        Some(Only(names)) if !names.contains(&name) => {
+            Some(format!("{from} may use of {to} only {}, not `{name}`", names.join(", ")))
+        }
+        Some(_) => None,
+    }
+}
+
+fn allowed(from: &str) -> String {
+    let to: Vec<_> = ARROWS.iter().filter(|arrow| arrow.0 == from).map(|arrow| arrow.1).collect();
+    match to.is_empty() {
+        true => "it stands on nothing but the error".into(),
+        false => format!("its arrows run to {}", to.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(path: &str, text: &str) -> Vec<String> {
+        complaints(&House::default().with(path, text))
+    }
+
+    #[test]
+    fn every_arrow_runs_between_floors_says_why_and_stands_once() {
+        for (at, (from, to, _, why)) in ARROWS.iter().enumerate() {
+            assert!(FLOORS.contains(from) && FLOORS.contains(to) && !why.is_empty(), "{from} to {to}");
+            assert!(
+                ARROWS[..at].iter().all(|earlier| (earlier.0, earlier.1) != (*from, *to)),
+                "{from} to {to}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_arrow_that_is_not_drawn_is_refused() {
+        let said = said("src/record/x.rs", "\nuse crate::{Error, instrument::Clock};");
+        assert_eq!(
+            said,
+            ["src/record/x.rs:2: record may not use instrument; its arrows run to environment, statistic"]
+        );
+        assert_eq!(super::tests::said("src/machine.rs", "use crate::{Error, Result};"), [""; 0]);
+        assert_eq!(super::tests::said("src/machine.rs", "use crate::command;").len(), 1);
+    }
+
+    #[test]
+    fn climbing_over_the_root_is_the_same_as_starting_there() {
+        let said =
+            said("src/record/table/x.rs", "use super::super::width;\nuse super::super::super::trial::Trial;");
+        assert_eq!(
+            said,
+            ["src/record/table/x.rs:2: record may not use trial; its arrows run to environment, statistic"]
+        );
+    }
+
+    #[test]
+    fn a_floor_lent_in_part_is_not_used_whole() {
+        assert_eq!(said("src/statistic/x.rs", "use crate::record::{Interval, Record};").len(), 1);
+        assert_eq!(said("src/instrument/x.rs", "use crate::record::ClockRun;").len(), 0);
+        assert_eq!(said("src/instrument/x.rs", "use crate::record::store::Store;").len(), 1);
+    }
+
+    #[test]
+    fn a_detour_by_the_root_and_a_module_on_no_floor_are_noticed() {
+        assert_eq!(said("src/machine/x.rs", "crate::group()").len(), 1);
+        assert_eq!(said("src/gadget.rs", "").len(), 1);
+    }
+
+    #[test]
+    fn what_is_said_of_a_floor_is_not_a_use_of_it() {
+        let text =
+            "//! [`crate::trial`]\n/// crate::trial\n#[cfg(test)]\nmod tests {\n    use crate::trial;\n}";
+        assert_eq!(said("src/record.rs", text), [""; 0]);
+    }
+}
