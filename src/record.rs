@@ -76,7 +76,7 @@ pub struct ClockRun {
     pub hz: f64,
     /// Half-width of that frequency's interval, parts per million.
     pub uncertainty_ppm: f64,
-    /// The smallest step in which the counter moves, ticks.
+    /// The step in which the counter moves, ticks.
     #[serde(default)]
     pub step: u64,
     /// Frequency found again at the end of the process, Hz.

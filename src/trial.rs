@@ -51,6 +51,7 @@ pub struct Trial<'a> {
     control: Option<Box<dyn Subject>>,
     samples: Vec<Sample>,
     evidence: Vec<String>,
+    witnessed: bool,
     instructions: Option<f64>,
     sweep: Option<Sweep>,
     core_hz: f64,
@@ -95,6 +96,7 @@ impl<'a> Trial<'a> {
             control: case.control.as_ref().map(|set_up| set_up(place)).transpose().map_err(failed)?,
             samples: Vec::with_capacity(256),
             evidence: Vec::new(),
+            witnessed: false,
             instructions: None,
             sweep: None,
             core_hz: clock.core_hz(),
@@ -115,6 +117,7 @@ impl<'a> Trial<'a> {
             return Ok(());
         }
         let (testimony, sentences) = judge::witness(self.case, &mut *self.subject, self.clock)?;
+        self.witnessed = testimony.is_some();
         self.instructions = testimony.and_then(|t| t.instructions);
         self.evidence.extend(sentences);
         Ok(())
@@ -176,6 +179,9 @@ impl<'a> Trial<'a> {
             return Err(Halt::Failed("no sample was taken".into()));
         }
         self.evidence.push(judge::surroundings(&kept)?);
+        if !self.witnessed {
+            self.evidence.extend(judge::by_accounting(self.case, &kept)?);
+        }
         let values: Vec<f64> = kept.iter().map(|s| self.value(s)).collect();
         let median = statistic::median_interval(&values);
         if let Some(sweep) = &self.sweep {

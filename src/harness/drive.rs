@@ -2,6 +2,7 @@
 
 mod child;
 mod closing;
+mod saved;
 
 use super::arguments::{Arguments, Mode};
 use super::home::{criterion_home, home_for};
@@ -71,7 +72,8 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     }
     drive.progress.finish();
     let saved = drive.save();
-    Ok(closing.whole(drive.record, arguments, planned.len(), &complaints, saved))
+    let outcome = closing::Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved };
+    Ok(closing.whole(outcome, arguments, planned.len()))
 }
 
 fn check_unit(unit: &str) -> Result<()> {
@@ -124,19 +126,24 @@ struct Drive<'a> {
     home: PathBuf,
     record: Record,
     progress: Progress,
+    unsaved: Vec<String>,
 }
 
 impl<'a> Drive<'a> {
     fn new(arguments: &'a Arguments, options: &'a Options, home: PathBuf, planned: &[Planned]) -> Self {
         let cases = planned.iter().map(|p| p.ids.len()).sum();
         let progress = Progress::over(cases, arguments.loud || arguments.mode != Mode::Measure);
-        Self { arguments, options, home, record: new_record(options), progress }
+        Self { arguments, options, home, record: new_record(options), progress, unsaved: Vec::new() }
     }
 
     /// Measures one group in a process of its own and adds it to the record.
     fn group(&mut self, planned: &Planned) -> Result<()> {
         let mut run = child::measure(planned, self.arguments, self.options, &self.home, &self.progress)?;
         add_fits(&mut run, planned.group);
+        if self.arguments.mode == Mode::Measure && self.options.unit == "ns" {
+            let save = self.arguments.save.as_deref();
+            self.unsaved.extend(saved::sweep_up(&run, &self.home, save));
+        }
         self.record.groups.push(run);
         // What is finished stays, whatever happens to the next group; the end reports a failure to save.
         let _ = self.save();

@@ -16,6 +16,7 @@ use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How Criterion samples at one scale.
@@ -45,6 +46,7 @@ pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Re
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
     signal::watch()?;
     process::die_with_parent()?;
+    remember_panics();
     let options = Options::from_environment()?;
     let mut sender = Sender::open()?;
     let (pinned, notes) = settle();
@@ -151,7 +153,11 @@ impl Process<'_> {
                 continue;
             }
             self.sender.send(&Message::Begin(id.clone()))?;
-            let outcome = match self.outcome(&case, &mut criterion, &measurement, &sampling) {
+            // A case that panics ends itself and no other.
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                self.outcome(&case, &mut criterion, &measurement, &sampling)
+            }));
+            let outcome = match ended.unwrap_or_else(|payload| Err(halt_of(payload))) {
                 Ok(measured) => Outcome::Measured(measured),
                 Err(Halt::Skipped(sentence)) => Outcome::Skipped(sentence),
                 Err(Halt::Failed(sentence)) => Outcome::Failed(sentence),
@@ -179,31 +185,37 @@ impl Process<'_> {
             self.bench.clock.keep_singles();
         }
         let silence = if self.arguments.loud { None } else { Some(Silence::new()?) };
-        let ended = catch_unwind(AssertUnwindSafe(|| {
+        {
             let mut group = criterion.benchmark_group(self.group.name);
             group.sampling_mode(SamplingMode::Flat);
             group.bench_function(&case.name, |b| {
                 b.iter_custom(|n| measurement.value(wheel.turn(n, samples, measurement.phase())));
             });
-        }));
+        }
         drop(silence);
         let singles = self.bench.clock.take_singles();
-        ended.map_err(halt_of)?;
         let mut measured = wheel.outcome(self.arguments.mode, samples)?;
         measured.distribution = if case.one_by_one { trial::distribution(&singles) } else { None };
         Ok(measured)
     }
 }
 
-/// What a closure handed to Criterion left behind when it unwound: our own [`Halt`], or a panic.
+/// The last panic in words. The hook that writes it prints nothing: the sentence goes into the record.
+static PANIC: Mutex<String> = Mutex::new(String::new());
+
+fn remember_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let words = info.to_string().replace('\n', " ");
+        *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = words;
+    }));
+}
+
+/// What a case left behind when it unwound: our own [`Halt`], or a panic.
 fn halt_of(payload: Box<dyn std::any::Any + Send>) -> Halt {
-    let payload = match payload.downcast::<Halt>() {
-        Ok(halt) => return *halt,
-        Err(payload) => payload,
-    };
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    Halt::Failed(format!("panicked: {text}"))
+    match payload.downcast::<Halt>() {
+        Ok(halt) => *halt,
+        Err(_) => Halt::Failed(PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+    }
 }
 
 /// Criterion at the wheel: it decides how many iterations a batch has; we decide whether the case goes on.

@@ -18,6 +18,8 @@ const LARGE: std::ops::RangeInclusive<f64> = 0.6..=1.67;
 const STEAL: f64 = 0.25;
 /// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
 const USER_HZ: f64 = 100.0;
+/// Time charged, µs, below which a share of it means nothing: some kernels account by ticks of 4 ms.
+const LEAST_CHARGED_US: f64 = 60_000.0;
 /// Sweeps before a line that is none is believed.
 const ATTEMPTS: u32 = 3;
 
@@ -214,6 +216,29 @@ pub(super) fn surroundings(samples: &[Sample]) -> Result<String, Halt> {
         )));
     }
     Ok("stayed on its CPU, not throttled, little time stolen".into())
+}
+
+/// Without a witness the kernel's own accounting must do: who enters the kernel each time is charged mostly
+/// there, who never does is hardly charged at all.
+pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<String>, Halt> {
+    let enters = case.claims.iter().any(|claim| matches!(claim, Claim::Enters(_)));
+    if !enters && !case.claims.iter().any(|claim| matches!(claim, Claim::NeverEnters)) {
+        return Ok(None);
+    }
+    let sum = |f: fn(&Sample) -> u64| samples.iter().map(f).sum::<u64>() as f64;
+    let (user, system) = (sum(|s| s.delta.counted.user_us), sum(|s| s.delta.counted.system_us));
+    if user + system < LEAST_CHARGED_US {
+        return Ok(Some("too short for the kernel's accounting to tell where the time went".into()));
+    }
+    let share = system / (user + system);
+    let sentence = format!("{:.0} % of the time was charged in the kernel", 100.0 * share);
+    match (enters, share) {
+        (true, share) if share < 0.3 => {
+            Err(Halt::Failed(sentence + ", which is too little for a system call"))
+        }
+        (false, share) if share > 0.3 => Err(Halt::Failed(sentence + ", where the case claims never to be")),
+        _ => Ok(Some(sentence)),
+    }
 }
 
 /// Large batches must agree with small ones: proportionality over three decades.

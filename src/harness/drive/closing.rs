@@ -13,6 +13,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// How a run ended.
+pub(super) struct Outcome {
+    pub(super) record: Record,
+    pub(super) complaints: Vec<Complaint>,
+    pub(super) unsaved: Vec<String>,
+    pub(super) saved: Result<Option<PathBuf>>,
+}
+
 /// What a reader asked to see beside the numbers.
 pub(super) struct Closing {
     overrides: Overrides,
@@ -36,28 +44,33 @@ impl Closing {
     }
 
     /// The table of the whole run, unless its one part has just been shown, and everything that went wrong.
-    pub(super) fn whole(
-        &self,
-        mut record: Record,
-        arguments: &Arguments,
-        groups: usize,
-        complaints: &[Complaint],
-        saved: Result<Option<PathBuf>>,
-    ) -> ExitCode {
+    pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments, groups: usize) -> ExitCode {
+        let Outcome { mut record, complaints, unsaved, saved } = outcome;
         for id in crate::record::prediction::apply(&self.overrides, &mut record) {
             report(&Error::Usage(format!("the predictions name {id}, which this run did not measure")));
         }
         if groups > 1 && shown(arguments) {
             print(&table(&record, None, &self.columns(), layout()));
         }
-        complaints.iter().for_each(|complaint| report(&Error::Usage(complaint.sentence.clone())));
+        let sentences = complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved);
+        let told = tell(&sentences.collect::<Vec<_>>());
         let saved = saved.inspect_err(report_unsaved).is_ok();
-        code(&record, saved && complaints.is_empty())
+        code(&record, saved && !told)
     }
 
     fn columns(&self) -> Vec<Against<'_>> {
         self.against.iter().map(|(name, values)| Against { name, values }).collect()
     }
+}
+
+/// Tells the first few of many sentences of one kind. Whether there was any.
+fn tell(sentences: &[String]) -> bool {
+    const FEW: usize = 3;
+    sentences.iter().take(FEW).for_each(|sentence| report(&Error::Usage(sentence.clone())));
+    if let Some(more) = sentences.len().checked_sub(FEW).filter(|&more| more > 0) {
+        report(&Error::Usage(format!("and {more} more of that kind")));
+    }
+    !sentences.is_empty()
 }
 
 fn report_unsaved(error: &Error) {

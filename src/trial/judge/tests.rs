@@ -123,6 +123,21 @@ fn a_host_that_takes_the_time_is_caught() {
 }
 
 #[test]
+fn without_a_witness_the_kernels_accounting_catches_the_lie() {
+    let charged = |user_us, system_us| {
+        let delta = delta(|d| (d.counted.user_us, d.counted.system_us) = (user_us, system_us));
+        [Sample { iterations: 1, counted: 1, elapsed_ns: 1.0, delta }]
+    };
+    let enters = Case::looped("getpid", "", call::control).claim(Claim::Enters(vec![("getpid", 39)]));
+    assert!(by_accounting(&enters, &charged(100_000, 900_000)).is_ok());
+    assert!(by_accounting(&enters, &charged(900_000, 100_000)).is_err());
+    let never = Case::looped("vdso", "", call::control).claim(Claim::NeverEnters);
+    assert!(by_accounting(&never, &charged(900_000, 100_000)).is_ok());
+    assert!(by_accounting(&never, &charged(100_000, 900_000)).is_err());
+    assert_eq!(by_accounting(&Case::looped("any", "", call::control), &charged(0, 900_000)), Ok(None));
+}
+
+#[test]
 fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
     let ask = |delta: &Delta, n: u64| match delta.counted.minor_faults {
         faults if faults == n => Ok(format!("{n} faults")),
