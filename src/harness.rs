@@ -16,6 +16,7 @@ mod measurement;
 mod message;
 mod plan;
 mod progress;
+mod scratch;
 
 pub use arguments::{Arguments, Mode};
 pub use drive::{Options, run};

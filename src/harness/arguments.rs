@@ -36,6 +36,8 @@ pub struct Arguments {
     pub save: Option<String>,
     /// What results are compared with.
     pub compare: Option<String>,
+    /// Nothing may be saved, neither by Criterion nor by us.
+    pub unsaved: bool,
     /// Whether a missing baseline is no error.
     pub lenient: bool,
     /// Whether Criterion's own report is wanted on the terminal.
@@ -85,12 +87,26 @@ impl Arguments {
             none: matches.get_flag("ignored"),
             samples: matches.get_one::<usize>("sample-size").copied(),
             save: (!discard).then(|| text("save-baseline").unwrap_or_else(|| "base".into())),
+            unsaved: false,
             lenient: text("baseline-lenient").is_some(),
             loud: matches.get_flag("verbose") || compare.is_some(),
             compare,
             bencher: text("output-format").is_some_and(|f| f == "bencher"),
             raw,
         })
+    }
+
+    /// The same, with nothing saved: for a disk that is full.
+    pub fn without_saving(&self) -> Self {
+        let mut raw = self.raw.clone();
+        while let Some(at) = raw.iter().position(|word| word == "--save-baseline" || word == "-s") {
+            raw.drain(at..(at + 2).min(raw.len()));
+        }
+        raw.retain(|word| !word.to_string_lossy().starts_with("--save-baseline="));
+        if self.compare.is_none() {
+            raw.push("--discard-baseline".into());
+        }
+        Self { raw, save: None, unsaved: true, ..self.clone() }
     }
 
     /// Whether a case of this id is asked for.
@@ -165,6 +181,14 @@ mod tests {
         assert_eq!(parsed("--bench -s a").save.as_deref(), Some("a"));
         assert_eq!(parsed("--bench -b a").save, None);
         assert_eq!(parsed("--bench -b a").compare.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn a_run_that_may_not_save_says_so_to_criterion() {
+        for line in ["--bench -s a", "--bench --save-baseline a", "--bench --save-baseline=a", "--bench"] {
+            assert_eq!(parsed(line).without_saving().raw, ["--bench", "--discard-baseline"], "{line}");
+        }
+        assert_eq!(parsed("--bench -b a").without_saving().raw, ["--bench", "-b", "a"]);
     }
 
     #[test]

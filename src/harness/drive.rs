@@ -8,6 +8,7 @@ use super::arguments::{Arguments, Mode};
 use super::home::{criterion_home, home_for};
 use super::plan::{Planned, plan};
 use super::progress::{Progress, say};
+use super::scratch;
 use crate::environment::{Fingerprint, KernelFiles};
 use crate::machine::{process, signal};
 use crate::record::baseline::{self, Complaint, Kind};
@@ -60,9 +61,13 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     check_unit(&options.unit)?;
     signal::watch()?;
     end_with_cargo();
+    scratch::sweep_up(&std::env::temp_dir());
     let home = home_for(&options.unit, &absolute(&criterion_home()));
     let complaints = complaints(&planned, arguments, options, &home)?;
+    let room = room(&home);
+    let arguments = &if room.is_some() { arguments.without_saving() } else { arguments.clone() };
     let mut drive = Drive::new(arguments, options, home, &planned);
+    drive.unsaved.extend(room);
     for planned in &planned {
         drive.group(planned)?;
         closing.part(&drive.record, arguments);
@@ -74,6 +79,22 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     let saved = drive.save();
     let outcome = closing::Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved };
     Ok(closing.whole(outcome, arguments, planned.len()))
+}
+
+/// Why nothing should be saved: on a disk as full as this, Criterion would replace an earlier baseline by half
+/// of a new one.
+fn room(home: &Path) -> Option<String> {
+    const LEAST: u64 = 4 << 20;
+    let there = home.ancestors().find(|directory| directory.exists())?;
+    let disk = nix::sys::statvfs::statvfs(there).ok()?;
+    let free = disk.blocks_available() as u64 * disk.fragment_size() as u64;
+    (free < LEAST).then(|| {
+        format!(
+            "{}: {} KiB are free, less than a run may need: nothing is saved, so that what is there stays whole",
+            home.display(),
+            free >> 10
+        )
+    })
 }
 
 fn check_unit(unit: &str) -> Result<()> {
@@ -140,7 +161,8 @@ impl<'a> Drive<'a> {
     fn group(&mut self, planned: &Planned) -> Result<()> {
         let mut run = child::measure(planned, self.arguments, self.options, &self.home, &self.progress)?;
         add_fits(&mut run, planned.group);
-        if self.arguments.mode == Mode::Measure && self.options.unit == "ns" {
+        let saves = self.arguments.mode == Mode::Measure && !self.arguments.unsaved;
+        if saves && self.options.unit == "ns" {
             let save = self.arguments.save.as_deref();
             self.unsaved.extend(saved::sweep_up(&run, &self.home, save));
         }
@@ -152,7 +174,7 @@ impl<'a> Drive<'a> {
 
     /// Writes the record and, under a baseline's name, merges it there.
     fn save(&self) -> Result<Option<PathBuf>> {
-        if self.arguments.mode != Mode::Measure || self.record.groups.is_empty() {
+        if self.arguments.mode != Mode::Measure || self.arguments.unsaved || self.record.groups.is_empty() {
             return Ok(None);
         }
         let store = crate::record::store::Store::at(&self.home);

@@ -5,6 +5,7 @@ use super::drive::Options;
 use super::home::{criterion_home, home_for};
 use super::measurement::{Counted, CycleTime, EventCount, open_counter};
 use super::message::{Message, Sender};
+use super::scratch;
 use crate::instrument::Clock;
 use crate::machine::output::Silence;
 use crate::machine::{cpu, process, signal};
@@ -52,8 +53,7 @@ pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Re
     let (pinned, notes) = settle();
     let clock = Rc::new(Clock::start_up());
     sender.send(&Message::Ready(ready(group, &clock, pinned, notes)))?;
-    let scratch = tempfile::tempdir()
-        .map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))?;
+    let scratch = scratch::make()?;
     let place = Place { scratch: scratch.path().to_path_buf(), scale: options.scale };
     let bench = Bench { place: &place, clock: &clock, pinned };
     let unit = options.unit.as_str();

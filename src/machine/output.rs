@@ -15,7 +15,7 @@ pub struct Silence {
 impl Silence {
     /// Silences both streams.
     pub fn new() -> Result<Self> {
-        let refused = |e| Error::refused("dup of the standard streams", e);
+        let refused = |e| Error::refused("dup of the standard streams (raise `ulimit -n`)", e);
         flush();
         let silence = Self {
             output: dup(std::io::stdout()).map_err(refused)?,

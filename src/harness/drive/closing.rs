@@ -54,6 +54,12 @@ impl Closing {
         }
         let sentences = complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved);
         let told = tell(&sentences.collect::<Vec<_>>());
+        if let Some(signal) = signal::pending() {
+            let (measured, _, _) = record.tally();
+            report(&Error::Usage(format!(
+                "interrupted by {signal}: {measured} cases were measured, and are kept"
+            )));
+        }
         let saved = saved.inspect_err(report_unsaved).is_ok();
         code(&record, saved && !told)
     }
@@ -75,7 +81,7 @@ fn tell(sentences: &[String]) -> bool {
 
 fn report_unsaved(error: &Error) {
     report(error);
-    report(&Error::Usage("the run was not saved; the table above is all there is of it".into()));
+    report(&Error::Usage("the run was not saved to its end; the table above is complete".into()));
 }
 
 /// Criterion's lines, libtest's lines and tests need no table.

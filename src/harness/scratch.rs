@@ -1,0 +1,47 @@
+//! Scratch directories: made for a measuring process, gone with it, and if it was killed, found and removed by
+//! the next run.
+
+use crate::{Error, Result};
+use std::path::Path;
+use tempfile::TempDir;
+
+const PREFIX: &str = "syscost-scratch-";
+
+/// A fresh directory in the temporary directory. Its name carries our pid, so that a later run can tell
+/// whether its owner is alive.
+pub(super) fn make() -> Result<TempDir> {
+    let directory = tempfile::Builder::new().prefix(&format!("{PREFIX}{}-", std::process::id())).tempdir();
+    directory.map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))
+}
+
+/// Removes the directories of processes that are no more.
+pub(super) fn sweep_up(temporary: &Path) {
+    let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
+    for entry in entries {
+        if is_orphan(&entry.file_name().to_string_lossy()) {
+            // Another user's cannot be removed and is theirs to find.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_orphan(name: &str) -> bool {
+    let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+    owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_dead_process_left_is_removed() {
+        let temporary = tempfile::tempdir().expect("a directory");
+        let dead = temporary.path().join(format!("{PREFIX}4194305-abc")); // above the largest pid there can be
+        let alive = temporary.path().join(format!("{PREFIX}{}-abc", std::process::id()));
+        let foreign = temporary.path().join("somebody-elses");
+        [&dead, &alive, &foreign].map(|directory| std::fs::create_dir(directory).expect("made"));
+        sweep_up(temporary.path());
+        assert!(!dead.exists() && alive.exists() && foreign.exists());
+    }
+}
