@@ -21,7 +21,10 @@ mod scratch;
 pub use arguments::{Arguments, Mode};
 pub use drive::{Options, run};
 pub use home::criterion_home;
+#[cfg(feature = "cli")]
+pub(crate) use home::homes;
 pub use measurement::{CycleTime, EventCount};
+pub use progress::layout;
 
 use crate::subject::{self, Group};
 use std::process::ExitCode;

@@ -1,4 +1,49 @@
-//! syscost
+//! What do this kernel and this hardware charge for an operation, how sure are we, and did it change?
+//!
+//! `syscost` is a Criterion harness that proves what it timed. Criterion samples and saves; this crate brings
+//! a calibrated cycle counter as its clock, *claims* that are checked by counters before a number is saved,
+//! and an observation table at the end. As a program it measures what a kernel charges (see the README);
+//! as a library it does the same for operations of your own:
+//!
+//! ```no_run
+#![doc = include_str!("../examples/mine.rs")]
+//! ```
+//!
+//! `cargo bench --bench mine` then ends like this:
+//!
+//! ```text
+//! operation  measured 95 % interval         sd  ticks       net    m/p  evidence
+//! ── mine ────────────────────────────────────────────────────────────────────────
+//! parent   102.1 ns [101.8, 102.5]    0.94 ns  265.1  101.8 ns  2.08×  ✓ 5 claims
+//! ```
+//!
+//! If the compiler had deleted the loop, or the C library had answered from memory, there would be a sentence
+//! in place of the number, nothing saved, and exit code 1.
+//!
+//! Who only wants the clock in a Criterion bench that exists takes [`harness::CycleTime`]; who only wants to
+//! time something takes [`instrument::Clock`].
+//!
+//! # Five nouns, one direction
+//!
+//! ```text
+//! machine  ←  instrument  ←  subject  ←  trial  ←  harness (Criterion)  ←  benches/*.rs
+//!             environment ←──────────────┘            │ writes target/criterion
+//!                  ↑                                  ▼
+//!                record  ←──────────────  command  ←  main.rs
+//! ```
+//!
+//! * [`machine`]: the kernel and the hardware as we touch them; the only floor where `unsafe` is spoken.
+//! * [`instrument`]: what reads: the clock, the counters, the witness.
+//! * [`environment`]: what else was true at the time: fingerprint and doctor.
+//! * [`subject`]: what is read: one file a group, with its claims and its manual.
+//! * [`trial`]: set up, read, run, read, ask the claims.
+//! * [`record`]: what was read, as plain data, and the table.
+//! * [`harness`]: the joint to Criterion.
+//!
+//! # Features
+//!
+//! `cli` (default): the binary `syscost`, progress on a terminal, predictions from a file, published values.
+//! Without it the crate is Criterion, libc, nix, memmap2, tempfile, core_affinity and a few small ones.
 #![deny(unsafe_code)]
 
 pub mod environment;

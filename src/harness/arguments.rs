@@ -104,7 +104,7 @@ impl Arguments {
         }
         raw.retain(|word| !word.to_string_lossy().starts_with("--save-baseline="));
         if self.compare.is_none() {
-            raw.push("--discard-baseline".into());
+            raw.insert(0, "--discard-baseline".into()); // a `--` may stand further on
         }
         Self { raw, save: None, unsaved: true, ..self.clone() }
     }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_run_that_may_not_save_says_so_to_criterion() {
         for line in ["--bench -s a", "--bench --save-baseline a", "--bench --save-baseline=a", "--bench"] {
-            assert_eq!(parsed(line).without_saving().raw, ["--bench", "--discard-baseline"], "{line}");
+            assert_eq!(parsed(line).without_saving().raw, ["--discard-baseline", "--bench"], "{line}");
         }
         assert_eq!(parsed("--bench -b a").without_saving().raw, ["--bench", "-b", "a"]);
     }

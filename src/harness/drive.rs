@@ -30,6 +30,8 @@ pub struct Options {
     pub predictions: Option<PathBuf>,
     /// `SYSCOST_AGAINST`: published machines to show beside, `csc501,cse221`.
     pub against: Option<String>,
+    /// Where Criterion's files go; `None` for [`criterion_home`].
+    pub home: Option<PathBuf>,
 }
 
 impl Options {
@@ -47,6 +49,7 @@ impl Options {
             unit: variable("SYSCOST_MEASURE").unwrap_or_else(|| "ns".into()),
             predictions: variable("SYSCOST_PREDICTIONS").map(PathBuf::from),
             against: variable("SYSCOST_AGAINST"),
+            home: None,
         })
     }
 }
@@ -62,7 +65,8 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     signal::watch()?;
     end_with_cargo();
     scratch::sweep_up(&std::env::temp_dir());
-    let home = home_for(&options.unit, &absolute(&criterion_home()));
+    let home = options.home.clone().unwrap_or_else(criterion_home);
+    let home = home_for(&options.unit, &absolute(&home));
     let complaints = complaints(&planned, arguments, options, &home)?;
     let room = room(&home);
     let arguments = &if room.is_some() { arguments.without_saving() } else { arguments.clone() };
@@ -70,7 +74,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     drive.unsaved.extend(room);
     for planned in &planned {
         drive.group(planned)?;
-        closing.part(&drive.record, arguments);
+        closing.part(&drive.record, arguments, &drive.progress);
         if signal::pending().is_some() {
             break;
         }

@@ -28,6 +28,13 @@ pub(super) fn home_for(unit: &str, home: &Path) -> PathBuf {
     home.with_file_name(format!("{name}-{unit}"))
 }
 
+/// This home, and those beside it in which something was measured in another unit.
+#[cfg(feature = "cli")]
+pub(crate) fn homes(home: &Path) -> Vec<PathBuf> {
+    let others = crate::machine::perf_event::EVENTS.iter().map(|event| home_for(event.name, home));
+    std::iter::once(home.to_path_buf()).chain(others.filter(|other| other.is_dir())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -35,7 +35,10 @@ fn nothing_matches(filter: &str, ids: &[String]) -> String {
     let mut near: Vec<_> = ids.iter().map(|id| (likeness(filter, id), id)).collect();
     near.sort_by_key(|&(likeness, _)| std::cmp::Reverse(likeness));
     let near: Vec<_> = near.iter().take(3).map(|(_, id)| id.as_str()).collect();
-    format!("no case matches {filter:?}; the nearest are {}; `-- --list` prints them all", near.join(", "))
+    format!(
+        "no case matches {filter:?}; the nearest are {}; `cargo bench -- --list` or `syscost list` prints them all",
+        near.join(", ")
+    )
 }
 
 /// How many pairs of neighbouring letters two names share: enough to find a misspelt id.

@@ -15,11 +15,13 @@ pub(super) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// The terminal's width and whether it takes colours; in a pipe as wide as needed, and plain.
-pub(super) fn layout() -> Layout {
+/// The terminal's width and whether it takes colours; in a pipe as wide as needed (or as `COLUMNS` says), and
+/// plain.
+pub fn layout() -> Layout {
     let terminal = std::io::stdout().is_terminal();
     let color = terminal && std::env::var_os("NO_COLOR").is_none();
-    Layout { width: if terminal { width() } else { None }, color }
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    Layout { width: if terminal { width() } else { asked }, color }
 }
 
 #[cfg(feature = "cli")]

@@ -40,7 +40,9 @@ mod tests {
         let dead = temporary.path().join(format!("{PREFIX}4194305-abc")); // above the largest pid there can be
         let alive = temporary.path().join(format!("{PREFIX}{}-abc", std::process::id()));
         let foreign = temporary.path().join("somebody-elses");
-        [&dead, &alive, &foreign].map(|directory| std::fs::create_dir(directory).expect("made"));
+        for directory in [&dead, &alive, &foreign] {
+            std::fs::create_dir(directory).expect("made");
+        }
         sweep_up(temporary.path());
         assert!(!dead.exists() && alive.exists() && foreign.exists());
     }

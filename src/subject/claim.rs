@@ -1,6 +1,7 @@
 //! What must be true if the operation really happened.
 
 use crate::instrument::Delta;
+use std::fmt::{Display, Formatter};
 
 /// A claim of a case. It is judged by the trial; where it does not hold, the case ends with a sentence and
 /// no number is saved.
@@ -26,5 +27,23 @@ impl Claim {
     /// Whether the witness, who watches a few iterations from outside, must be called.
     pub fn wants_witness(&self) -> bool {
         matches!(self, Self::Calls(_) | Self::Enters(_) | Self::NeverEnters | Self::Executes(_))
+    }
+}
+
+/// The claim in words, before it was judged; with what was counted it stands in the record's evidence.
+impl Display for Claim {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Linear => f.write_str("twice the iterations take twice the time"),
+            Self::AboveControl => f.write_str("it costs more than the same loop without the operation"),
+            Self::Calls(_) => f.write_str("the function is entered once an iteration: it was not inlined"),
+            Self::Enters(calls) => {
+                let names: Vec<_> = calls.iter().map(|(name, _)| *name).collect();
+                write!(f, "every iteration enters the kernel by exactly: {}", names.join(", "))
+            }
+            Self::NeverEnters => f.write_str("no iteration enters the kernel"),
+            Self::Executes(least) => write!(f, "instructions executed an iteration: at least {least}"),
+            Self::Counted(_) => f.write_str("the kernel's counters grow with the iterations as they must"),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::arguments::{Arguments, Mode};
 use super::super::plan::Planned;
-use super::super::progress::{layout, print};
+use super::super::progress::{Progress, layout, print};
 use super::{Options, report};
 use crate::machine::signal;
 use crate::record::baseline::Complaint;
@@ -34,12 +34,12 @@ impl Closing {
     }
 
     /// The table of the group that was measured last.
-    pub(super) fn part(&self, record: &Record, arguments: &Arguments) {
+    pub(super) fn part(&self, record: &Record, arguments: &Arguments, progress: &Progress) {
         if let (Some(run), true) = (record.groups.last(), shown(arguments)) {
             let mut record = record.clone();
             let name = run.name.clone();
             crate::record::prediction::apply(&self.overrides, &mut record);
-            print(&table(&record, Some(&name), &self.columns(), layout()));
+            progress.print(&table(&record, Some(&name), &self.columns(), layout()));
         }
     }
 

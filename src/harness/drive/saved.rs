@@ -38,10 +38,10 @@ fn removed(directory: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CaseRecord, ClockRun, Measured};
+    use crate::record::{CaseRecord, ClockRun};
 
     fn run_of(id: &str) -> GroupRun {
-        let outcome = Outcome::Measured(Box::new(Measured::default()));
+        let outcome = Outcome::Measured(Box::default());
         GroupRun {
             name: "call".into(),
             body: String::new(),

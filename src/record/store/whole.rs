@@ -13,7 +13,9 @@ pub const LIMIT: u64 = 64 << 20;
 /// Replaces `path` by these bytes. Whoever opens it, at any time and after any crash, finds the old
 /// content or the new: the bytes reach the disk under another name first, and the directory after.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
+    // The parent of a bare file name is empty, which names no directory.
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = parent.unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "creating the directory", e))?;
     let failed = |doing| move |cause| Error::file(path, doing, cause);
     // A temporary file is private by default, and a record is not: the umask decides, as for any file.

@@ -1,0 +1,66 @@
+//! `syscost doctor`: what would disturb a measurement here, why, and what to do. It looks and never touches.
+
+use super::flag::Form;
+use super::page::{self, Tone};
+use crate::Result;
+use crate::environment::doctor::{Finding, examine};
+use crate::environment::{Fingerprint, KernelFiles};
+use crate::harness::layout;
+use crate::record::table::Layout;
+use clap::Args;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Print what would disturb a measurement here, and what to do
+///
+/// Prints what would make the numbers of this machine jump or mislead: what was seen, what it does to a
+/// measurement, and what to do about it. Changes nothing. Exit code 0 and no output: nothing was found.
+#[derive(Args)]
+pub(super) struct Asked {
+    #[command(flatten)]
+    form: Form,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    let (files, scratch) = (KernelFiles::live(), std::env::temp_dir());
+    let findings = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
+    match asked.form.json {
+        true => page::write_json(&findings.iter().map(json).collect())?,
+        false => page::write(&text(&findings, layout()))?,
+    }
+    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn json(Finding { fact, why, remedy }: &Finding) -> Value {
+    json!({ "fact": fact, "why": why, "remedy": remedy })
+}
+
+fn text(findings: &[Finding], layout: Layout) -> String {
+    let texts: Vec<_> = findings.iter().map(|finding| paragraph(finding, layout)).collect();
+    texts.join("\n")
+}
+
+fn paragraph(Finding { fact, why, remedy }: &Finding, layout: Layout) -> String {
+    let width = page::prose(layout);
+    let fact = page::paint(Tone::Bold, &page::wrap("• ", fact, width), layout);
+    let [why, remedy] = [("  ", why), ("  → ", remedy)].map(|(first, text)| page::wrap(first, text, width));
+    format!("{fact}\n{why}\n{remedy}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_reads_as_fact_reason_and_remedy() {
+        let finding = Finding { fact: "it rains".into(), why: "one gets wet".into(), remedy: "go in".into() };
+        let read = text(&[finding.clone(), finding], Layout::default());
+        let once = "• it rains\n  one gets wet\n  → go in\n";
+        assert_eq!(read, format!("{once}\n{once}"));
+    }
+
+    #[test]
+    fn nothing_found_is_nothing_said() {
+        assert_eq!(text(&[], Layout::default()), "");
+    }
+}

@@ -1,0 +1,145 @@
+//! `syscost explain`: the manual of a group, which is the head of its source file, and what its cases claim.
+
+use super::list::missing;
+use super::page::{self, Tone};
+use crate::harness::layout;
+use crate::record::table::Layout;
+use crate::subject::{Case, GROUPS, Group, Place, Prediction, Scale, find};
+use crate::{Error, Result};
+use clap::Args;
+use std::process::ExitCode;
+
+/// Print the manual of a group, or what a case claims and predicts
+///
+/// Prints the manual of a group (what is timed, what is not, how we know, what fools it, how to read the
+/// number, where it comes from) and its cases with what they should cost. For the id of a case, also what
+/// must be true for its number to be kept.
+#[derive(Args)]
+pub(super) struct Asked {
+    /// A group such as `call`, or a whole id such as `call/u64/3`
+    #[arg(value_name = "GROUP|ID")]
+    subject: String,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    let layout = layout();
+    let group = group(&asked.subject)?;
+    let cases = (group.cases)();
+    let mut text = manual(&group.manual_text(), layout) + "\n" + &table(&cases, layout);
+    if asked.subject != group.name {
+        let case = cases.iter().find(|case| group.id(case) == asked.subject);
+        text += &alone(&asked.subject, case.ok_or_else(|| no_case(group, &asked.subject))?, layout);
+    }
+    page::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The group of a name or of an id.
+fn group(subject: &str) -> Result<&'static Group> {
+    let name = subject.split_once('/').map_or(subject, |(name, _)| name);
+    find(name).ok_or_else(|| {
+        let known: Vec<_> = GROUPS.iter().map(|group| group.name).collect();
+        Error::Usage(format!("there is no group {name}; there are {}", known.join(", ")))
+    })
+}
+
+fn no_case(group: &Group, id: &str) -> Error {
+    let name = group.name;
+    Error::Usage(format!("the group {name} has no case {id}; `syscost list ^{name}/` prints its cases"))
+}
+
+/// The manual for a terminal: headings in bold without their marks, paragraphs and items wrapped.
+fn manual(source: &str, layout: Layout) -> String {
+    let mut text = String::new();
+    let mut paragraph = Vec::new();
+    for line in source.lines() {
+        let ends = line.is_empty() || line.starts_with(['#', '|']) || line.starts_with("* ");
+        if ends {
+            text += &wrapped(&std::mem::take(&mut paragraph), layout);
+        }
+        match line.strip_prefix("# ") {
+            Some(heading) => text += &(page::paint(Tone::Bold, heading, layout) + "\n"),
+            None if line.is_empty() => text.push('\n'),
+            None if line.starts_with('|') => text += &format!("  {line}\n"),
+            None => paragraph.push(line),
+        }
+    }
+    text + &wrapped(&paragraph, layout)
+}
+
+/// A paragraph, or an item with its text hanging beside the mark.
+fn wrapped(lines: &[&str], layout: Layout) -> String {
+    let text = lines.join(" ");
+    match text.strip_prefix("* ") {
+        _ if lines.is_empty() => text,
+        Some(item) => page::wrap("  * ", item, page::prose(layout)) + "\n",
+        None => page::wrap("  ", &text, page::prose(layout)) + "\n",
+    }
+}
+
+/// The cases below their group's name, which goes without saying here.
+fn table(cases: &[Case], layout: Layout) -> String {
+    const HEAD: &str = "Cases, and what they should cost in core cycles (hardware + software)";
+    let price = |case: &Case| case.prediction.as_ref().map(cycles).unwrap_or_default();
+    let rows: Vec<_> =
+        cases.iter().map(|case| [indented(&case.name), price(case), case.title.clone()]).collect();
+    let lines = page::aligned(&rows, page::prose(layout));
+    format!("{}\n{}\n", page::paint(Tone::Bold, HEAD, layout), lines.join("\n"))
+}
+
+fn indented(name: &str) -> String {
+    format!("  {name}")
+}
+
+fn cycles(prediction: &Prediction) -> String {
+    format!("{} + {}", prediction.hardware, prediction.software)
+}
+
+/// One case by itself. It stands last, where a reader at a terminal looks first.
+fn alone(id: &str, case: &Case, layout: Layout) -> String {
+    let heading = page::heading(id, page::prose(layout), layout);
+    let rows = [
+        ["title".into(), case.title.clone()],
+        ["needs".into(), needs(case)],
+        ["predicted".into(), case.prediction.as_ref().map_or_else(|| "nothing".into(), predicted)],
+    ];
+    let claims = case.claims.iter().enumerate();
+    let claims = claims.map(|(i, claim)| [if i == 0 { "claims" } else { "" }.into(), claim.to_string()]);
+    let rows: Vec<[String; 2]> = rows.into_iter().chain(claims).collect();
+    format!("\n{heading}\n{}\n", page::aligned(&rows, page::prose(layout)).join("\n"))
+}
+
+fn needs(case: &Case) -> String {
+    let place = Place { scratch: std::env::temp_dir(), scale: Scale::Default };
+    match (case.needs.len(), missing(case, &place)) {
+        (0, _) => "nothing of the machine".into(),
+        (count, None) => format!("{count} of the machine, met here"),
+        (count, Some(sentence)) => format!("{count} of the machine, not met here: {sentence}"),
+    }
+}
+
+fn predicted(prediction: &Prediction) -> String {
+    format!("{} core cycles (hardware + software): {}", cycles(prediction), prediction.why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manual_is_wrapped_and_its_headings_lose_their_marks() {
+        let source = "# What is timed\none\n`two`\n\nthree\n* an\n  item\n# Source\nfour\n";
+        let text = manual(source, Layout::default());
+        assert_eq!(text, "What is timed\n  one `two`\n\n  three\n  * an item\nSource\n  four\n");
+    }
+
+    #[test]
+    fn every_case_can_be_explained() {
+        for group in GROUPS {
+            for case in (group.cases)() {
+                let text = alone(&group.id(&case), &case, Layout::default());
+                assert!(text.contains(&case.title) && text.contains("core cycles"), "{text}");
+            }
+        }
+    }
+}

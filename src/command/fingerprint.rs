@@ -1,0 +1,86 @@
+//! `syscost fingerprint`: what the numbers of this machine depend on, and how another machine differs.
+
+use super::archive::Archive;
+use super::flag::{Form, Home};
+use super::page;
+use crate::environment::{Difference, Fingerprint, KernelFiles, Weight};
+use crate::harness::layout;
+use crate::{Error, Result};
+use clap::Args;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Print what the numbers of this machine depend on
+///
+/// Prints what every record says about the machine, its kernel and this build. Nothing in it identifies
+/// the machine or its owner. In a pipe: a field and its value a line, between a tab.
+#[derive(Args)]
+pub(super) struct Asked {
+    /// Print only in what this machine differs from that of a run (see `syscost runs`) or of a record's
+    /// file, the weightiest first
+    #[arg(long, value_name = "RUN|FILE")]
+    against: Option<OsString>,
+    #[command(flatten)]
+    home: Home,
+    #[command(flatten)]
+    form: Form,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    let ours = Fingerprint::take(&KernelFiles::live(), &std::env::temp_dir());
+    match &asked.against {
+        None => facts(&ours, asked.form.json)?,
+        Some(run) => {
+            let theirs = Archive::of(&asked.home).record(Some(run))?.fingerprint;
+            differences(&ours.differences(&theirs), asked.form.json)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn facts(ours: &Fingerprint, json: bool) -> Result<()> {
+    if json {
+        let value = serde_json::to_value(ours);
+        return page::write_json(
+            &value.map_err(|e| Error::file("the fingerprint", "writing as JSON", e.into()))?,
+        );
+    }
+    let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
+    let rows: Vec<_> = ours.facts().map(|(field, value)| [field.into(), known(value)]).collect();
+    page::write(&text(&rows))
+}
+
+fn differences(found: &[Difference], json: bool) -> Result<()> {
+    if json {
+        return page::write_json(&found.iter().map(as_json).collect());
+    }
+    let row = |d: &Difference| {
+        let values = format!("{} here, {} there", d.ours, d.theirs);
+        [word(d.weight).into(), d.field.into(), values]
+    };
+    match found {
+        [] if !page::is_piped() => page::write("no difference\n"),
+        _ => page::write(&text(&found.iter().map(row).collect::<Vec<_>>())),
+    }
+}
+
+fn as_json(d: &Difference) -> Value {
+    json!({ "field": d.field, "weight": d.weight, "ours": d.ours, "theirs": d.theirs })
+}
+
+fn text<const N: usize>(rows: &[[String; N]]) -> String {
+    match page::is_piped() {
+        true => page::tabbed(rows),
+        false => page::aligned(rows, page::width(layout())).into_iter().map(|line| line + "\n").collect(),
+    }
+}
+
+/// The weight as a record spells it.
+pub(super) fn word(weight: Weight) -> &'static str {
+    match weight {
+        Weight::Fact => "fact",
+        Weight::Warning => "warning",
+        Weight::Incomparable => "incomparable",
+    }
+}

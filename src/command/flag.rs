@@ -1,0 +1,98 @@
+//! Flags that several commands share, each declared once.
+
+use crate::harness::{Arguments, criterion_home};
+use crate::record::prediction::Overrides;
+use crate::record::published;
+use crate::{Error, Result};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Which cases.
+#[derive(Args)]
+pub(super) struct Filter {
+    /// Regular expression over ids such as `call/u64/3`; without one, all cases
+    filter: Option<String>,
+    /// Take FILTER as a whole id and not as a regular expression
+    #[arg(long, requires = "filter")]
+    exact: bool,
+}
+
+impl Filter {
+    /// The same on Criterion's command line. Only a filter that looks like a flag stands behind `--`, since
+    /// the harness may have to add a flag of its own at the end.
+    pub(super) fn after(&self, mut line: Vec<OsString>) -> Vec<OsString> {
+        let looks_like_a_flag = self.filter.as_ref().is_some_and(|filter| filter.starts_with('-'));
+        line.extend(self.exact.then(|| "--exact".into()));
+        line.extend(looks_like_a_flag.then(|| "--".into()));
+        line.extend(self.filter.iter().map(OsString::from));
+        line
+    }
+
+    /// Whether an id is asked for, in the words of the harness.
+    pub(super) fn matcher(&self) -> Result<impl Fn(&str) -> bool + use<>> {
+        Arguments::parse(self.after(vec!["--bench".into()]))?.matcher()
+    }
+
+    /// The error of a filter that no case matches; none for the empty suite.
+    pub(super) fn unmatched(&self) -> Option<Error> {
+        let filter = self.filter.as_ref()?;
+        Some(Error::Usage(format!("no case matches {filter:?}; `syscost list` prints them all")))
+    }
+}
+
+/// Where runs are kept.
+#[derive(Args)]
+pub(super) struct Home {
+    /// Directory of Criterion's files, with the runs in `syscost/` below it [default: $CRITERION_HOME, or
+    /// `criterion` in Cargo's target directory]
+    #[arg(long = "home", value_name = "DIR")]
+    pub(super) given: Option<PathBuf>,
+}
+
+impl Home {
+    pub(super) fn directory(&self) -> PathBuf {
+        let home = self.given.clone().unwrap_or_else(criterion_home);
+        // Only an absolute path has a name beside which the homes of other units can be looked for.
+        std::path::absolute(&home).unwrap_or(home)
+    }
+}
+
+/// What to show beside the numbers.
+#[derive(Args)]
+pub(super) struct Beside {
+    #[arg(long, value_name = "LIST", help = published_machines())]
+    pub(super) against: Option<String>,
+    /// TOML file of your own predictions: a table an id, with hardware_ns, software_ns, why
+    #[arg(long, value_name = "FILE")]
+    pub(super) predictions: Option<PathBuf>,
+}
+
+fn published_machines() -> String {
+    let names: Vec<_> = published::names().collect();
+    format!("Published machines in columns of their own, between commas: {}", names.join(", "))
+}
+
+/// A column from elsewhere: its head, and nanoseconds by case id.
+pub(super) type Column = (String, BTreeMap<String, f64>);
+
+impl Beside {
+    pub(super) fn overrides(&self) -> Result<Overrides> {
+        self.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
+    }
+
+    pub(super) fn columns(&self) -> Result<Vec<Column>> {
+        let Some(names) = &self.against else { return Ok(Vec::new()) };
+        let found = published::find(names)?;
+        Ok(found.into_iter().map(|machine| (machine.name.clone(), machine.ns())).collect())
+    }
+}
+
+/// How to say it.
+#[derive(Args)]
+pub(super) struct Form {
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}

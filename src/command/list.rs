@@ -1,0 +1,110 @@
+//! `syscost list`: every case, and whether it can run here. The needs are asked on this machine, now.
+
+use super::flag::{Filter, Form};
+use super::page::{self, Tone};
+use crate::harness::layout;
+use crate::record::table::Layout;
+use crate::subject::{Case, GROUPS, Place, Scale};
+use crate::{Error, Result};
+use clap::Args;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Print every case, and whether it can run on this machine
+///
+/// Prints every case by group: its id, what it times, and whether this machine offers what it needs. In a
+/// pipe: one case a line, with id, title, and `yes` or what is missing, between tabs.
+#[derive(Args)]
+pub(super) struct Asked {
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    form: Form,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    let rows = rows(&asked.filter)?;
+    match page::is_piped() {
+        _ if asked.form.json => page::write_json(&rows.iter().map(Row::json).collect())?,
+        true => page::write(&page::tabbed(&rows.iter().map(Row::cells).collect::<Vec<_>>()))?,
+        false => page::write(&table(&rows, layout()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Row {
+    group: &'static str,
+    id: String,
+    title: String,
+    /// What is missing, in a sentence.
+    missing: Option<String>,
+}
+
+fn rows(filter: &Filter) -> Result<Vec<Row>> {
+    let matches = filter.matcher()?;
+    let scratch = tempfile::tempdir();
+    let scratch = scratch.map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))?;
+    let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Default };
+    let mut rows = Vec::new();
+    for group in GROUPS {
+        let cases = (group.cases)().into_iter().map(|case| (group.id(&case), case));
+        let asked = cases.filter(|(id, _)| matches(id));
+        rows.extend(asked.map(|(id, case)| Row {
+            group: group.name,
+            id,
+            missing: missing(&case, &place),
+            title: case.title,
+        }));
+    }
+    match filter.unmatched() {
+        Some(error) if rows.is_empty() => Err(error),
+        _ => Ok(rows),
+    }
+}
+
+/// The sentence of the first need that this machine does not meet.
+pub(super) fn missing(case: &Case, place: &Place) -> Option<String> {
+    case.needs.iter().find_map(|need| need.ask(place).err())
+}
+
+impl Row {
+    fn json(&self) -> Value {
+        let Self { group, id, title, missing } = self;
+        json!({ "id": id, "group": group, "title": title, "runs_here": missing.is_none(), "missing": missing })
+    }
+
+    fn cells(&self) -> [String; 3] {
+        [self.id.clone(), self.title.clone(), self.missing.clone().unwrap_or_else(|| "yes".into())]
+    }
+
+    /// The mark says it for an eye that runs down the margin; the sentence stands below.
+    fn marked(&self) -> [String; 2] {
+        let mark = if self.missing.is_none() { '✓' } else { '–' };
+        [format!("{mark} {}", self.id), self.title.clone()]
+    }
+}
+
+/// Every group has columns of its own, so that one long id does not narrow the titles of all.
+fn table(rows: &[Row], layout: Layout) -> String {
+    let groups = rows.chunk_by(|a, b| a.group == b.group);
+    groups.map(|rows| part(rows, layout)).collect::<String>() + &tally(rows)
+}
+
+fn part(rows: &[Row], layout: Layout) -> String {
+    let lines = page::aligned(&rows.iter().map(Row::marked).collect::<Vec<_>>(), page::prose(layout));
+    let name = rows.first().map_or("", |row| row.group);
+    let mut text = page::heading(name, page::prose(layout), layout) + "\n";
+    for (row, line) in rows.iter().zip(lines) {
+        text += &(line + "\n");
+        if let Some(sentence) = &row.missing {
+            let sentence = page::wrap("    ", sentence, page::prose(layout));
+            text += &(page::paint(Tone::Yellow, &sentence, layout) + "\n");
+        }
+    }
+    text
+}
+
+fn tally(rows: &[Row]) -> String {
+    let can = rows.iter().filter(|row| row.missing.is_none()).count();
+    format!("\n{can} of {} cases can run here\n", rows.len())
+}

@@ -1,0 +1,186 @@
+//! What leaves a command: text wrapped for a person, rows between tabs for a program.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use crate::record::quantity;
+use crate::record::table::Layout;
+use crate::{Error, Result};
+use std::fmt::Display;
+use std::io::{ErrorKind, IsTerminal, Write};
+
+/// Prose in lines longer than this is hard to read, however wide the terminal.
+const WIDEST_PROSE: usize = 100;
+/// The width in a pipe and on a terminal that does not tell.
+const USUAL: usize = 80;
+/// A last column narrower than this would be a column of words.
+const NARROWEST: usize = 24;
+/// What stands between two columns.
+const GAP: usize = 2;
+
+/// Writes to the standard output. A reader who closed the pipe has seen enough; a full disk is an error.
+pub(super) fn write(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::file("the standard output", "writing", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a value as JSON, indented.
+pub(super) fn write_json(value: &serde_json::Value) -> Result<()> {
+    write(&format!("{value:#}\n"))
+}
+
+/// Writes a line to the standard error.
+pub(super) fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Says what a reader should know although there is an answer, or why there is none.
+pub(super) fn warn(sentence: &impl Display) {
+    say(&format!("syscost: {sentence}"));
+}
+
+/// Whether a program reads, and wants one row a line.
+pub(super) fn is_piped() -> bool {
+    !std::io::stdout().is_terminal()
+}
+
+/// How wide rows may be.
+pub(super) fn width(layout: Layout) -> usize {
+    layout.width.map_or(USUAL, usize::from)
+}
+
+/// How wide prose may be.
+pub(super) fn prose(layout: Layout) -> usize {
+    width(layout).min(WIDEST_PROSE)
+}
+
+/// How a line is set off from the others.
+#[derive(Clone, Copy)]
+pub(super) enum Tone {
+    Bold,
+    Yellow,
+    Red,
+}
+
+/// The text in this tone, if the terminal takes colours. It surrounds whole lines, which moves no column.
+pub(super) fn paint(tone: Tone, text: &str, layout: Layout) -> String {
+    let code = match tone {
+        _ if !layout.color => return text.to_owned(),
+        Tone::Bold => 1,
+        Tone::Yellow => 33,
+        Tone::Red => 31,
+    };
+    let painted: Vec<_> = text.split('\n').map(|line| format!("\u{1b}[{code}m{line}\u{1b}[0m")).collect();
+    painted.join("\n")
+}
+
+/// The head of a group's rows: its name in a rule across the page.
+pub(super) fn heading(name: &str, width: usize, layout: Layout) -> String {
+    let head = format!("── {name} ");
+    let rule = width.saturating_sub(length(&head));
+    paint(Tone::Bold, &(head + &"─".repeat(rule)), layout)
+}
+
+/// Breaks text between words. The first line begins with `first`, the others as far to the right. A word
+/// that is longer than a line (a path, a command) stays whole, so that it can be copied.
+pub(super) fn wrap(first: &str, text: &str, width: usize) -> String {
+    let indent = length(first);
+    let (mut wrapped, mut column) = (first.to_owned(), indent);
+    for word in text.split_whitespace() {
+        if column > indent && column + 1 + length(word) > width {
+            wrapped.push('\n');
+            wrapped.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if column > indent {
+            wrapped.push(' ');
+            column += 1;
+        }
+        wrapped.push_str(word);
+        column += length(word);
+    }
+    wrapped
+}
+
+/// Rows in columns, each as wide as its widest cell; only the last one is wrapped. Where there is no room
+/// for it, it stands below its row.
+pub(super) fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec<String> {
+    let widest = |column: usize| rows.iter().map(|row| length(&row[column])).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(widest);
+    let before: usize = widths[..N - 1].iter().map(|width| width + GAP).sum();
+    let beside = before + widths[N - 1].min(NARROWEST) <= width;
+    let line = |row: &[String; N]| {
+        let cells = row[..N - 1].iter().zip(widths);
+        let first: String = cells.map(|(cell, width)| format!("{cell:<0$}", width + GAP)).collect();
+        let last = &row[N - 1];
+        let text = if beside { wrap(&first, last, width) } else { first + "\n" + &wrap("    ", last, width) };
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Rows for a program: one a line, their cells between tabs.
+pub(super) fn tabbed<const N: usize>(rows: &[[String; N]]) -> String {
+    let cell = |text: &String| text.replace(['\t', '\n'], " ");
+    rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join("\t") + "\n").collect()
+}
+
+/// A moment for a person, in universal time: `2026-11-20 13:44`.
+pub(super) fn moment(unix_seconds: u64) -> String {
+    let utc = quantity::utc(unix_seconds);
+    let part = |range| utc.get(range).unwrap_or_default();
+    format!("{}-{}-{} {}:{}", part(0..4), part(4..6), part(6..8), part(9..11), part(11..13))
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(cells: [&str; 2]) -> [String; 2] {
+        cells.map(str::to_owned)
+    }
+
+    #[test]
+    fn lines_break_between_words_and_hang() {
+        assert_eq!(wrap("- ", "one two three", 9), "- one two\n  three");
+        assert_eq!(wrap("", "see /a/very/long/path now", 8), "see\n/a/very/long/path\nnow");
+        assert_eq!(wrap("only", "", 80), "only");
+    }
+
+    #[test]
+    fn only_the_last_column_is_wrapped() {
+        let rows = [row(["call/u64/3", "short"]), row(["a", "four words that are too many for one line"])];
+        let lines = aligned(&rows, 36);
+        assert_eq!(lines[0], "call/u64/3  short");
+        assert_eq!(lines[1], "a           four words that are too\n            many for one line");
+    }
+
+    #[test]
+    fn a_column_without_room_stands_below() {
+        let rows = [row(["a/long/id/of/a/case", "a title of several words"])];
+        assert_eq!(aligned(&rows, 30), ["a/long/id/of/a/case\n    a title of several words"]);
+    }
+
+    #[test]
+    fn a_row_for_a_program_is_one_line() {
+        assert_eq!(tabbed(&[row(["a\tb", "c\nd"])]), "a b\tc d\n");
+    }
+
+    #[test]
+    fn every_line_is_painted_by_itself() {
+        let color = Layout { width: None, color: true };
+        assert_eq!(paint(Tone::Bold, "a\nb", color), "\u{1b}[1ma\u{1b}[0m\n\u{1b}[1mb\u{1b}[0m");
+        assert_eq!(paint(Tone::Bold, "a", Layout::default()), "a");
+    }
+
+    #[test]
+    fn a_moment_is_readable() {
+        assert_eq!(moment(1_795_182_245), "2026-11-20 13:44");
+    }
+}

@@ -1,0 +1,139 @@
+//! `syscost report`: a run that was kept, for a person or for a program. Nothing is measured.
+
+use super::archive::Archive;
+use super::fingerprint::word;
+use super::flag::{Beside, Column, Home};
+use super::page::{self, Tone};
+use crate::environment::Weight;
+use crate::harness::layout;
+use crate::record::prediction::apply;
+use crate::record::quantity::NANOSECONDS;
+use crate::record::table::{Against, Layout, table};
+use crate::record::{Record, format, store};
+use crate::{Error, Result};
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Print a saved run as a table, or convert it
+///
+/// Prints a stored run: as the observation table, as Markdown for a discussion, as CSV for a spreadsheet,
+/// or as the JSON of the record, which can be carried to another machine and reported there.
+#[derive(Args)]
+pub(super) struct Asked {
+    /// Name of a run (see `syscost runs`) or file of a record; without one, the newest run
+    #[arg(value_name = "RUN|FILE")]
+    run: Option<OsString>,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    format: Format,
+    /// Only this group
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    #[command(flatten)]
+    beside: Beside,
+    /// What was saved under this name in a column of its own: medians, in nanoseconds
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+    /// Write to this file, whole or not at all, and not to the standard output
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    home: Home,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    Terminal,
+    Markdown,
+    Json,
+    Csv,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    let overrides = asked.beside.overrides()?;
+    let mut columns = asked.beside.columns()?;
+    let archive = Archive::of(&asked.home);
+    let mut record = archive.record(asked.run.as_deref())?;
+    for id in apply(&overrides, &mut record) {
+        page::warn(&format!("the predictions name {id}, which this run did not measure"));
+    }
+    if let Some(group) = &asked.group {
+        keep(&mut record, group)?;
+    }
+    if let Some(name) = &asked.baseline {
+        columns.push(baseline(name, &archive.baseline(name)?, &record));
+    }
+    check(asked.format, &columns, &record)?;
+    match &asked.output {
+        Some(file) => save(file, &text(asked.format, &record, &columns, Layout::default())?)?,
+        None => page::write(&text(asked.format, &record, &columns, layout())?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn keep(record: &mut Record, name: &str) -> Result<()> {
+    let known: Vec<_> = record.groups.iter().map(|group| group.name.clone()).collect();
+    record.groups.retain(|group| group.name == name);
+    match record.groups.is_empty() {
+        true => Err(Error::Usage(format!("this run has no group {name}; it has {}", known.join(", ")))),
+        false => Ok(()),
+    }
+}
+
+/// The medians of a baseline. What makes them another machine's or another operation's is said.
+fn baseline(name: &str, saved: &Record, record: &Record) -> Column {
+    for d in record.fingerprint.differences(&saved.fingerprint).iter().filter(|d| d.weight > Weight::Fact) {
+        let (weight, field) = (word(d.weight), d.field);
+        page::warn(&format!("the baseline {name}: {weight}: {field} is {}, and was {}", d.ours, d.theirs));
+    }
+    for group in &record.groups {
+        if saved.groups.iter().any(|then| then.name == group.name && then.body != group.body) {
+            let name_of = &group.name;
+            page::warn(&format!(
+                "the baseline {name}: the source of {name_of} was another: another operation"
+            ));
+        }
+    }
+    let values =
+        saved.cases().filter_map(|(_, case)| Some((case.id.clone(), case.measured()?.median.estimate)));
+    (name.to_owned(), values.collect())
+}
+
+/// Columns that would be left out without a word.
+fn check(format: Format, columns: &[Column], record: &Record) -> Result<()> {
+    let Some((name, _)) = columns.first() else { return Ok(()) };
+    let why = match format {
+        Format::Json => "JSON is the record itself".to_owned(),
+        _ if record.unit != NANOSECONDS => {
+            format!("this run counted {}, and {name} is in nanoseconds", record.unit)
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::Usage(format!("{why}: there is no column for {name}; leave out --against and --baseline")))
+}
+
+fn text(format: Format, record: &Record, columns: &[Column], layout: Layout) -> Result<String> {
+    let against: Vec<_> = columns.iter().map(|(name, values)| Against { name, values }).collect();
+    match format {
+        Format::Terminal => Ok(page::paint(Tone::Bold, &title(record), layout)
+            + "\n\n"
+            + &table(record, None, &against, layout)),
+        Format::Markdown => Ok(format::markdown(record, &against)),
+        Format::Json => format::json(record),
+        Format::Csv => Ok(format::csv(record, &against)),
+    }
+}
+
+/// Which run it is: a table alone would not tell.
+fn title(record: &Record) -> String {
+    let kernel = record.fingerprint.kernel_release.as_deref().unwrap_or("unknown");
+    format!("{}, {} UTC, {}, kernel {kernel}", record.run, page::moment(record.started), record.scale)
+}
+
+/// An absolute path has a directory to put the temporary file in.
+fn save(file: &Path, text: &str) -> Result<()> {
+    let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
+    store::replace(&path, text.as_bytes())
+}

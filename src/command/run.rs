@@ -1,0 +1,118 @@
+//! `syscost run`: the same path as `cargo bench`, without Cargo. Its flags become Criterion's command line,
+//! which the measuring processes, started from this same binary, are given in turn.
+
+use super::flag::{Beside, Filter, Home};
+use crate::harness::{self, Arguments, Options};
+use crate::subject::{GROUPS, Scale};
+use crate::{Error, Result};
+use clap::Args;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Measure, save what was measured, and print the table
+///
+/// Measures the matching cases, each group in a process of its own, saves the run, and ends with the
+/// observation table. A case whose claims do not hold is reported and has no number.
+#[derive(Args)]
+#[command(
+    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_AGAINST and \
+    SYSCOST_PREDICTIONS, as with `cargo bench`."
+)]
+pub(super) struct Asked {
+    #[command(flatten)]
+    filter: Filter,
+    /// How much time to take: smoke (seconds, numbers not worth keeping), default, full
+    #[arg(long, value_parser = scale)]
+    scale: Option<Scale>,
+    /// What to count: ns, or a perf event such as page-faults
+    #[arg(long, value_name = "EVENT")]
+    measure: Option<String>,
+    /// Save what is measured under this name as well
+    #[arg(long, value_name = "NAME", conflicts_with = "baseline")]
+    save_baseline: Option<String>,
+    /// Compare with what was saved under this name, and save nothing under any
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+    /// Samples a case, at least 10
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..))]
+    sample_size: Option<u32>,
+    #[command(flatten)]
+    beside: Beside,
+    #[command(flatten)]
+    home: Home,
+}
+
+fn scale(name: &str) -> Result<Scale> {
+    Scale::named(name).ok_or_else(|| Error::Usage("expected smoke, default or full".into()))
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    let arguments = Arguments::parse(asked.criterions())?;
+    harness::run(GROUPS, &arguments, &asked.options()?)
+}
+
+impl Asked {
+    /// What of this Criterion must be told.
+    fn criterions(&self) -> Vec<OsString> {
+        let samples = self.sample_size.map(|n| n.to_string());
+        let values = [
+            ("--save-baseline", &self.save_baseline),
+            ("--baseline", &self.baseline),
+            ("--sample-size", &samples),
+        ];
+        let given = values.into_iter().filter_map(|(flag, value)| Some((flag, value.as_ref()?)));
+        let given = given.map(|(flag, value)| OsString::from(format!("{flag}={value}")));
+        self.filter.after(std::iter::once("--bench".into()).chain(given).collect())
+    }
+
+    /// What Criterion has no flag for.
+    fn options(&self) -> Result<Options> {
+        let environment = Options::from_environment()?;
+        Ok(Options {
+            scale: self.scale.unwrap_or(environment.scale),
+            unit: self.measure.clone().unwrap_or(environment.unit),
+            predictions: self.beside.predictions.clone().or(environment.predictions),
+            against: self.beside.against.clone().or(environment.against),
+            home: self.home.given.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::FromArgMatches;
+
+    fn arguments(line: &str) -> Arguments {
+        let command = Asked::augment_args(clap::Command::new("run").no_binary_name(true));
+        let matches = command.try_get_matches_from(line.split_ascii_whitespace()).expect("a good line");
+        Arguments::parse(Asked::from_arg_matches(&matches).expect("asked").criterions()).expect("Criterion's")
+    }
+
+    #[test]
+    fn a_plain_run_is_a_plain_cargo_bench() {
+        let plain = arguments("");
+        assert_eq!(plain.mode, harness::Mode::Measure);
+        assert_eq!((plain.save.as_deref(), plain.filter), (Some("base"), None));
+    }
+
+    #[test]
+    fn flags_mean_what_criterion_means_by_them() {
+        let asked = arguments("call/u64/3 --exact --save-baseline main --sample-size 20");
+        assert_eq!((asked.filter.as_deref(), asked.exact), (Some("call/u64/3"), true));
+        assert_eq!((asked.save.as_deref(), asked.samples), (Some("main"), Some(20)));
+        assert_eq!(arguments("--baseline main").compare.as_deref(), Some("main"));
+    }
+
+    #[test]
+    fn a_run_on_a_full_disk_is_still_understood() {
+        let unsaved = arguments("call/u64/3 --exact --save-baseline main").without_saving();
+        let again = Arguments::parse(unsaved.raw).expect("Criterion's");
+        assert_eq!((again.filter.as_deref(), again.exact, again.save), (Some("call/u64/3"), true, None));
+    }
+
+    #[test]
+    fn a_filter_is_never_a_flag() {
+        assert_eq!(arguments("-- --list").filter.as_deref(), Some("--list"));
+    }
+}

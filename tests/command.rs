@@ -1,0 +1,334 @@
+//! The binary as a person or a program meets it: what it prints, where, and with which exit code.
+#![cfg(feature = "cli")]
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+
+const HEADINGS: [&str; 6] =
+    ["What is timed", "What is not", "How we know", "What fools it", "Reading the number", "Source"];
+const GROUPS: [&str; 5] = ["clock_read", "empty_loop", "known_work", "call", "syscall"];
+
+/// A directory of Criterion's files that no other test knows.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("criterion")
+    }
+
+    /// The binary with these arguments. What the person who runs the tests has set must not matter.
+    fn syscost(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_syscost"));
+        for variable in ["SCALE", "MEASURE", "AGAINST", "PREDICTIONS"] {
+            command.env_remove(format!("SYSCOST_{variable}"));
+        }
+        command.env_remove("COLUMNS").env_remove("SYSCOST_GROUP");
+        command.args(arguments).env("CRITERION_HOME", self.path()).current_dir(self.0.path());
+        command.stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// What it prints when all is well.
+    fn answer(&self, arguments: &[&str]) -> String {
+        let output = self.syscost(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// The one sentence with which it refuses, told once and nowhere else.
+    fn refusal(&self, arguments: &[&str]) -> String {
+        let output = self.syscost(arguments);
+        let sentence = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {sentence}");
+        assert_eq!(sentence.matches("syscost: ").count(), 1, "{sentence}");
+        assert!(sentence.starts_with("syscost: ") && output.stdout.is_empty(), "{sentence}");
+        sentence
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// One smoke run, which several tests read back. None of them changes it.
+static MEASURED: LazyLock<(Home, String)> = LazyLock::new(|| {
+    let home = Home::new();
+    let table = home.answer(&["run", "known_work", "--scale", "smoke", "--save-baseline", "main"]);
+    (home, table)
+});
+
+#[test]
+fn every_id_is_listed_in_order() {
+    let listed = Home::new().answer(&["list"]);
+    let ids: String = listed.lines().map(|line| line.split('\t').next().unwrap().to_owned() + "\n").collect();
+    let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/ids.txt");
+    assert_eq!(ids, std::fs::read_to_string(written).unwrap());
+}
+
+#[test]
+fn a_case_in_a_pipe_is_a_line_of_three_cells() {
+    let listed = Home::new().answer(&["list"]);
+    for line in listed.lines() {
+        let cells: Vec<_> = line.split('\t').collect();
+        assert!(cells.len() == 3 && cells.iter().all(|cell| !cell.is_empty()), "{line}");
+    }
+}
+
+#[test]
+fn a_list_for_a_program_says_the_same() {
+    let home = Home::new();
+    let cases: Vec<Value> = serde_json::from_str(&home.answer(&["list", "known_work", "--json"])).unwrap();
+    assert_eq!(cases[0]["id"], "known_work/add");
+    assert_eq!(cases.len(), home.answer(&["list", "known_work"]).lines().count());
+    for case in cases {
+        assert_eq!(case["runs_here"].as_bool().unwrap(), case["missing"].is_null(), "{case}");
+    }
+}
+
+#[test]
+fn a_filter_lists_a_part() {
+    let home = Home::new();
+    assert_eq!(home.answer(&["list", "known_work/add", "--exact"]).lines().count(), 1);
+    assert!(home.refusal(&["list", "known_work/ad", "--exact"]).contains("no case matches"));
+    assert!(home.refusal(&["list", "("]).contains("not a regular expression"));
+}
+
+#[test]
+fn every_manual_has_all_its_headings() {
+    for group in GROUPS {
+        let manual = Home::new().answer(&["explain", group]);
+        for heading in HEADINGS {
+            assert!(manual.lines().any(|line| line == heading), "{group}: {heading}\n{manual}");
+        }
+        assert!(manual.lines().all(|line| line.chars().count() <= 80), "{manual}");
+    }
+}
+
+#[test]
+fn a_case_is_explained_with_its_claims() {
+    let text = Home::new().answer(&["explain", "call/u64/3"]);
+    for words in ["direct call, 3 u64 arguments", "entered once an iteration", "core cycles", "What fools it"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn what_is_unknown_is_answered_with_what_is_known() {
+    let home = Home::new();
+    assert!(home.refusal(&["explain", "coll"]).contains("clock_read, empty_loop, known_work, call, syscall"));
+    assert!(home.refusal(&["explain", "call/u65/3"]).contains("no case call/u65/3"));
+    assert!(home.refusal(&["run", "getpdi"]).contains("syscall/getpid"));
+    assert!(home.refusal(&["run", "--measure", "miles"]).contains("no event miles"));
+    assert!(home.refusal(&["run", "--scale", "huge"]).contains("smoke, default or full"));
+    assert!(home.refusal(&["run", "--sample-size", "3"]).contains("--sample-size"));
+    assert!(home.refusal(&["lst"]).contains("list"));
+}
+
+#[test]
+fn a_person_who_asks_for_nothing_is_helped() {
+    let home = Home::new();
+    let output = home.syscost(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("Usage: syscost"));
+    assert!(home.answer(&["--version"]).starts_with("syscost "));
+    for command in ["run", "list", "explain", "report", "runs", "doctor", "fingerprint"] {
+        assert!(home.answer(&["--help"]).contains(command));
+        assert!(home.answer(&[command, "--help"]).contains("Usage:"), "{command}");
+    }
+}
+
+#[test]
+fn a_run_ends_with_a_table() {
+    let (_, table) = &*MEASURED;
+    assert!(table.contains("known_work") && table.contains("predicted"), "{table}");
+    assert!(table.contains("2 measured, 0 skipped, 0 failed"), "{table}");
+}
+
+#[test]
+fn a_run_is_reported_in_every_format() {
+    let (home, _) = &*MEASURED;
+    for format in ["terminal", "markdown", "json", "csv"] {
+        let report = home.answer(&["report", "--format", format]);
+        for name in ["add", "multiply"] {
+            assert!(report.contains(name), "{format}: {report}");
+        }
+    }
+    let record: Value = serde_json::from_str(&home.answer(&["report", "--format", "json"])).unwrap();
+    assert_eq!(record["groups"][0]["cases"][1]["id"], "known_work/multiply");
+    let csv = home.answer(&["report", "--format", "csv"]);
+    let ids: Vec<_> = csv.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+    assert_eq!(ids, ["known_work/add", "known_work/multiply"]);
+}
+
+#[test]
+fn a_run_is_found_by_name_by_path_and_under_a_home() {
+    let (home, _) = &*MEASURED;
+    let runs: Vec<Value> = serde_json::from_str(&home.answer(&["runs", "--json"])).unwrap();
+    let (name, path) = (runs[0]["run"].as_str().unwrap(), runs[0]["path"].as_str().unwrap());
+    assert_eq!((&runs[0]["measured"], &runs[0]["scale"]), (&2.into(), &"smoke".into()));
+    let newest = home.answer(&["report"]);
+    assert_eq!(home.answer(&["report", name]), newest);
+    assert_eq!(Home::new().answer(&["report", path]), newest);
+    assert_eq!(Home::new().answer(&["report", "--home", home.path().to_str().unwrap()]), newest);
+    let line = home.answer(&["runs"]);
+    assert!(line.starts_with(&format!("{name}\t")) && line.ends_with("\t2\t0\t0\n"), "{line}");
+}
+
+#[test]
+fn a_run_goes_where_it_is_told() {
+    let (home, elsewhere) = (Home::new(), Home::new());
+    let directory = elsewhere.path();
+    let told =
+        ["run", "known_work/add", "--exact", "--scale", "smoke", "--home", directory.to_str().unwrap()];
+    home.answer(&told);
+    assert_eq!(home.answer(&["runs"]), "");
+    assert_eq!(elsewhere.answer(&["runs"]).lines().count(), 1);
+    assert!(directory.join("known_work/add/base/estimates.json").is_file());
+}
+
+#[test]
+fn a_baseline_stands_in_a_column() {
+    let (home, _) = &*MEASURED;
+    let csv = home.answer(&["report", "--format", "csv", "--baseline", "main", "--against", "csc501"]);
+    assert!(csv.lines().next().unwrap().ends_with(",csc501,main"), "{csv}");
+    assert!(!csv.lines().nth(1).unwrap().ends_with(','), "{csv}");
+    assert!(home.refusal(&["report", "--baseline", "other"]).contains("no baseline other"));
+    assert!(home.refusal(&["report", "--format", "json", "--baseline", "main"]).contains("JSON"));
+}
+
+#[test]
+fn a_report_is_written_whole() {
+    let (measured, _) = &*MEASURED;
+    let home = Home::new();
+    let file = home.file("out.csv", "what was there before");
+    let from = measured.path();
+    let asked = ["report", "--home", from.to_str().unwrap(), "--format", "csv", "--output", "out.csv"];
+    assert_eq!(home.answer(&asked), "");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), measured.answer(&["report", "--format", "csv"]));
+}
+
+#[test]
+fn one_group_is_reported_by_itself() {
+    let (home, _) = &*MEASURED;
+    assert_eq!(home.answer(&["report", "--group", "known_work"]), home.answer(&["report"]));
+    assert!(home.refusal(&["report", "--group", "call"]).contains("it has known_work"));
+}
+
+#[test]
+fn where_nothing_was_measured_the_way_to_a_run_is_told() {
+    let home = Home::new();
+    let sentence = home.refusal(&["report"]);
+    assert!(sentence.contains("cargo bench") && sentence.contains("syscost run"), "{sentence}");
+    assert!(sentence.contains(home.path().to_str().unwrap()), "{sentence}");
+    assert!(home.refusal(&["report", "20261120T134405-1"]).contains("20261120T134405-1"));
+    assert_eq!(home.answer(&["runs"]), "");
+    assert_eq!(home.answer(&["runs", "--json"]).trim(), "[]");
+}
+
+#[test]
+fn a_truncated_run_is_named_and_hides_no_other() {
+    let home = Home::new();
+    let whole = MEASURED.0.answer(&["report", "--format", "json"]);
+    home.file("criterion/syscost/runs/20260101T000000-1.json", &whole);
+    home.file("criterion/syscost/runs/20260102T000000-1.json", &whole[..whole.len() / 2]);
+    assert!(home.refusal(&["report"]).contains("20260102T000000-1.json"));
+    home.answer(&["report", "20260101T000000-1"]);
+    let runs = home.answer(&["runs"]);
+    assert!(runs.lines().nth(1).unwrap().starts_with("20260102T000000-1\tdamaged\t"), "{runs}");
+    let runs: Vec<Value> = serde_json::from_str(&home.answer(&["runs", "--json"])).unwrap();
+    assert!(runs[0]["damaged"].is_null() && runs[1]["damaged"].is_string());
+}
+
+#[test]
+fn a_run_in_another_unit_is_found_too() {
+    let home = Home::new();
+    let whole = MEASURED.0.answer(&["report", "--format", "json"]).replace("\"ns\"", "\"page-faults\"");
+    home.file("criterion-page-faults/syscost/runs/20260101T000000-1.json", &whole);
+    assert!(home.answer(&["report", "--format", "csv"]).contains(",page-faults,"));
+    assert!(home.refusal(&["report", "--against", "csc501"]).contains("page-faults"));
+}
+
+#[test]
+fn predictions_are_shown_or_refused_by_place() {
+    let (home, _) = &*MEASURED;
+    let elsewhere = Home::new();
+    let good =
+        elsewhere.file("good.toml", "[\"known_work/add\"]\nhardware_ns = 123.0\n[\"no/case\"]\nwhy = \"\"");
+    let output = home.syscost(&["report", "--predictions", &good]);
+    assert!(text(&output.stdout).contains("123.0 ns"), "{}", text(&output.stdout));
+    assert!(text(&output.stderr).contains("no/case"), "{}", text(&output.stderr));
+    let bad = elsewhere.file("bad.toml", "[\"known_work/add\"]\nhardware_ns = -1");
+    for command in ["report", "run"] {
+        let sentence = home.refusal(&[command, "--predictions", &bad]);
+        for words in ["bad.toml", "key `hardware_ns`", "expected a number of nanoseconds"] {
+            assert!(sentence.contains(words), "{words}: {sentence}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_machine_is_answered_with_the_known_ones() {
+    for command in ["report", "run"] {
+        let sentence = MEASURED.0.refusal(&[command, "--against", "nosuch"]);
+        assert!(sentence.contains("`nosuch`") && sentence.contains("csc501"), "{sentence}");
+    }
+}
+
+#[test]
+fn the_doctor_speaks_json_and_exits_by_what_was_found() {
+    let output = Home::new().syscost(&["doctor", "--json"]);
+    let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(i32::from(!findings.is_empty())));
+    for finding in findings {
+        assert!(["fact", "why", "remedy"].iter().all(|part| finding[part].is_string()), "{finding}");
+    }
+}
+
+#[test]
+fn a_machine_does_not_differ_from_itself_in_what_it_is() {
+    let (home, _) = &*MEASURED;
+    let path = home.path();
+    let path = path.to_str().unwrap();
+    let facts = home.answer(&["fingerprint"]);
+    assert!(facts.lines().any(|line| line.starts_with("kernel_release\t")), "{facts}");
+    let facts: Value = serde_json::from_str(&home.answer(&["fingerprint", "--json"])).unwrap();
+    assert!(facts["architecture"].is_string());
+    let runs: Vec<Value> = serde_json::from_str(&home.answer(&["runs", "--json"])).unwrap();
+    let asked = ["fingerprint", "--home", path, "--against", runs[0]["run"].as_str().unwrap(), "--json"];
+    let differences: Vec<Value> = serde_json::from_str(&home.answer(&asked)).unwrap();
+    assert!(differences.iter().all(|d| d["weight"] != "incomparable"), "{differences:?}");
+}
+
+#[test]
+fn a_reader_who_leaves_early_has_seen_enough() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_syscost"));
+    let mut child =
+        command.args(["explain", "call"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let home = Home::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_syscost"));
+    let output = command.arg("list").env("CRITERION_HOME", home.path()).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("standard output"), "{}", text(&output.stderr));
+}
