@@ -1,4 +1,4 @@
-//! A bench target of one's own: benches/mine.rs, with `name = "mine"` and `harness = false` in Cargo.toml.
+#![doc = "A bench target of one's own: benches/mine.rs, with `name = \"mine\"` and `harness = false` in Cargo.toml."]
 use std::hint::black_box;
 use syscost::subject::{Case, Claim, Group};
 
