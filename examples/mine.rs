@@ -23,5 +23,5 @@ fn cases() -> Vec<Case> {
 }
 
 fn main() -> std::process::ExitCode {
-    syscost::harness::main(&[Group::new("mine", include_str!("mine.rs"), cases)])
+    syscost::harness::main(&[Group::new("mine", "1: change this when what is timed changes", cases)])
 }

@@ -169,8 +169,8 @@ fn whole(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
 }
 
 impl Group {
-    /// A group of a reader's own. `manual` is shown by no command but is part of the body's version;
-    /// `include_str!(file!())` is a good one.
+    /// A group of a reader's own. `manual` stands for the operation in the version of its body: the source
+    /// itself (`include_str!("mine.rs")`) changes whenever the operation does.
     pub const fn new(name: &'static str, manual: &'static str, cases: fn() -> Vec<Case>) -> Self {
         Self { name, manual, sources: &[], cases, fits: &[] }
     }
