@@ -29,6 +29,9 @@ pub enum Halt {
     Skipped(String),
     /// A claim does not hold, or the operation was refused.
     Failed(String),
+    /// The machine was not ours while it was measured, by what the kernel's counters say and never by the
+    /// timing itself. Another attempt may do better.
+    Disturbed(String),
     /// A signal asked the whole run to end.
     Interrupted,
 }

@@ -2,6 +2,7 @@
 
 mod child;
 mod closing;
+mod frequency;
 mod saved;
 
 use super::arguments::{Arguments, Mode};
@@ -60,7 +61,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     if arguments.mode == Mode::List {
         return Ok(closing::list(&planned));
     }
-    let closing = closing::Closing::new(options)?;
+    let closing = closing::Closing::new(options, planned.len())?;
     check_unit(&options.unit)?;
     signal::watch()?;
     end_with_cargo();
@@ -82,7 +83,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     drive.progress.finish();
     let saved = drive.save();
     let outcome = closing::Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved };
-    Ok(closing.whole(outcome, arguments, planned.len()))
+    Ok(closing.whole(outcome, arguments))
 }
 
 /// Why nothing should be saved: on a disk as full as this, Criterion would replace an earlier baseline by half
@@ -165,6 +166,7 @@ impl<'a> Drive<'a> {
     fn group(&mut self, planned: &Planned) -> Result<()> {
         let mut run = child::measure(planned, self.arguments, self.options, &self.home, &self.progress)?;
         add_fits(&mut run, planned.group);
+        run.notes.extend(frequency::note(&run));
         let saves = self.arguments.mode == Mode::Measure && !self.arguments.unsaved;
         if saves && self.options.unit == "ns" {
             let save = self.arguments.save.as_deref();

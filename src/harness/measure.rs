@@ -20,6 +20,9 @@ use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+/// How often a case is tried while other tasks disturb it.
+const ATTEMPTS: u32 = 4;
+
 /// How Criterion samples at one scale.
 struct Sampling {
     samples: usize,
@@ -50,7 +53,8 @@ pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Re
     remember_panics();
     let options = Options::from_environment()?;
     let mut sender = Sender::open()?;
-    let (pinned, notes) = settle();
+    let (claimed, notes) = settle();
+    let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
     let clock = Rc::new(Clock::start_up());
     sender.send(&Message::Ready(ready(group, &clock, pinned, notes)))?;
     let scratch = scratch::make()?;
@@ -67,21 +71,25 @@ pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Re
     finish(&clock, &mut sender)
 }
 
-/// Pins, locks and touches; what cannot be done is a note, for the numbers are still true.
-fn settle() -> (Option<usize>, Vec<String>) {
+/// Claims and pins a CPU, locks and touches memory; what cannot be done is a note, for the numbers are still
+/// true.
+fn settle() -> (Option<cpu::Claimed>, Vec<String>) {
     let mut notes = Vec::new();
-    let pinned = cpu::quietest().filter(|&cpu| match cpu::pin(cpu) {
+    let claimed = cpu::claim().filter(|claimed| match cpu::pin(claimed.cpu) {
         Ok(()) => true,
         Err(error) => {
             notes.push(format!("not pinned to a CPU: {error}"));
             false
         }
     });
+    if claimed.is_none() && notes.is_empty() {
+        notes.push("not pinned to a CPU: none could be claimed for this run alone".into());
+    }
     process::touch_stack();
     if let Err(error) = process::lock_memory() {
         notes.push(format!("not locked in memory: {error}"));
     }
-    (pinned, notes)
+    (claimed, notes)
 }
 
 fn ready(group: &Group, clock: &Clock, cpu: Option<usize>, mut notes: Vec<String>) -> GroupRun {
@@ -146,26 +154,46 @@ impl Process<'_> {
         let home = home_for(self.unit, &criterion_home());
         let sampling = Sampling::at(self.bench.place.scale);
         let measurement = Rc::new(measurement);
-        let mut criterion = configured(&sampling, Shared(Rc::clone(&measurement)), &home);
+        // Criterion gives an id that it has met before another directory, so every attempt gets its own.
+        let criterion = || configured(&sampling, Shared(Rc::clone(&measurement)), &home);
         for case in (self.group.cases)() {
             let id = self.group.id(&case);
             if !matches(&id) {
                 continue;
             }
             self.sender.send(&Message::Begin(id.clone()))?;
-            // A case that panics ends itself and no other.
-            let ended = catch_unwind(AssertUnwindSafe(|| {
-                self.outcome(&case, &mut criterion, &measurement, &sampling)
-            }));
-            let outcome = match ended.unwrap_or_else(|payload| Err(halt_of(payload))) {
+            let outcome = match self.attempts(&case, criterion, &measurement, &sampling) {
                 Ok(measured) => Outcome::Measured(measured),
                 Err(Halt::Skipped(sentence)) => Outcome::Skipped(sentence),
-                Err(Halt::Failed(sentence)) => Outcome::Failed(sentence),
+                Err(Halt::Failed(sentence) | Halt::Disturbed(sentence)) => Outcome::Failed(sentence),
                 Err(Halt::Interrupted) => return Ok(()),
             };
             self.sender.send(&Message::Done(Box::new(CaseRecord { id, title: case.title, outcome })))?;
         }
         Ok(())
+    }
+
+    /// Measures a case, again if the machine was not ours. A case that panics ends itself and no other.
+    fn attempts<M: Counted>(
+        &self,
+        case: &Case,
+        criterion: impl Fn() -> Criterion<Shared<M>>,
+        measurement: &M,
+        sampling: &Sampling,
+    ) -> std::result::Result<Box<Measured>, Halt> {
+        let attempt = || {
+            let attempted = || self.outcome(case, &mut criterion(), measurement, sampling);
+            catch_unwind(AssertUnwindSafe(attempted)).unwrap_or_else(|payload| Err(halt_of(payload)))
+        };
+        let disturbed = |outcome: &std::result::Result<_, Halt>| matches!(outcome, Err(Halt::Disturbed(_)));
+        let mut outcome = attempt();
+        for _ in 1..ATTEMPTS {
+            if !disturbed(&outcome) {
+                break;
+            }
+            outcome = attempt();
+        }
+        outcome
     }
 
     fn outcome<M: Counted>(

@@ -21,7 +21,7 @@ pub fn layout() -> Layout {
     let terminal = std::io::stdout().is_terminal();
     let color = terminal && std::env::var_os("NO_COLOR").is_none();
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    Layout { width: if terminal { width() } else { asked }, color }
+    Layout { width: if terminal { width() } else { asked }, color, brief: false }
 }
 
 #[cfg(feature = "cli")]

@@ -3,6 +3,8 @@
 use crate::{Error, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 /// The CPUs that this thread may run on.
 pub fn allowed() -> Vec<usize> {
@@ -15,9 +17,38 @@ pub fn current() -> usize {
     nix::sched::sched_getcpu().unwrap_or(0)
 }
 
-/// The CPU to measure on: the last one allowed, because interrupts and daemons gather on the first.
-pub fn quietest() -> Option<usize> {
-    allowed().into_iter().max()
+/// A CPU that no other process of this crate measures on while this value lives.
+pub struct Claimed {
+    /// The CPU.
+    pub cpu: usize,
+    /// An abstract socket: a name that exists once on the machine, belongs to no directory, and is given back
+    /// by the kernel when its owner dies.
+    _name: UnixListener,
+}
+
+/// The CPU to measure on: the last one that nobody else measures on, because interrupts and daemons gather on
+/// the first. Two runs at the same time would halve each other's CPU and share the blame; where no CPU is left
+/// the later one waits.
+pub fn claim() -> Option<Claimed> {
+    let mut cpus = allowed();
+    cpus.sort_unstable_by(|a, b| b.cmp(a));
+    loop {
+        let claims = cpus.iter().map(|&cpu| named(cpu).map(|name| Claimed { cpu, _name: name }));
+        match claims.into_iter().find(|claim| !is_taken(claim)) {
+            Some(claim) => return claim.ok(),
+            None if cpus.is_empty() => return None,
+            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    }
+}
+
+fn named(cpu: usize) -> std::io::Result<UnixListener> {
+    UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("syscost-measures-on-cpu-{cpu}"))?)
+}
+
+/// Only a name that is in use is worth waiting for. Where sockets are forbidden, nobody can be told apart.
+fn is_taken(claim: &std::io::Result<Claimed>) -> bool {
+    claim.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
 }
 
 /// Keeps this thread on one CPU.
@@ -45,9 +76,25 @@ mod tests {
     #[test]
     fn affinity_is_put_back() {
         let before = allowed();
-        let cpu = quietest().expect("a CPU");
+        let cpu = allowed().into_iter().max().expect("a CPU");
         assert_eq!(while_on(cpu, current).expect("pinned"), cpu);
         assert_eq!(allowed(), before);
+    }
+
+    #[test]
+    fn two_who_measure_get_different_cpus() {
+        let Some(first) = claim() else {
+            println!("skipped: abstract sockets are not allowed here");
+            return;
+        };
+        if allowed().len() > 1 {
+            // A run outside this test may hold a CPU as well, so only the difference is asked for.
+            let again = named(first.cpu);
+            assert!(again.is_err_and(|e| e.kind() == std::io::ErrorKind::AddrInUse));
+        }
+        let cpu = first.cpu;
+        drop(first);
+        assert!(named(cpu).is_ok() || claim().is_some(), "given back");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct Layout {
     pub width: Option<u16>,
     /// Whether headings, skips and failures are told apart by colour as well.
     pub color: bool,
+    /// Whether what is the same for every table (the legend, notes about the whole run) is left to a later one.
+    pub brief: bool,
 }
 
 /// Values from elsewhere in a column of their own: published ones, or another record's.

@@ -16,6 +16,8 @@ const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
 const LARGE: std::ops::RangeInclusive<f64> = 0.6..=1.67;
 /// Share of the time that the hypervisor may take before the numbers say more about it than about us.
 const STEAL: f64 = 0.25;
+/// Share of the median sample's time that other tasks may have the CPU.
+const OTHERS: f64 = 0.05;
 /// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
 const USER_HZ: f64 = 100.0;
 /// Time charged, µs, below which a share of it means nothing: some kernels account by ticks of 4 ms.
@@ -190,7 +192,7 @@ pub(super) fn sample(case: &Case, delta: &Delta, iterations: u64, pinned: Option
         }
     }
     if delta.counted.throttled.is_some_and(|times| times > 0) {
-        return Err(Halt::Failed(
+        return Err(Halt::Disturbed(
             "the control group's CPU quota stopped the process in the middle of a sample; raise cpu.max"
                 .into(),
         ));
@@ -203,19 +205,39 @@ pub(super) fn sample(case: &Case, delta: &Delta, iterations: u64, pinned: Option
     Ok(())
 }
 
-/// What must hold for all samples together: the hypervisor left us most of the time.
+/// What must hold for all samples together: other tasks and the hypervisor left us the CPU.
 pub(super) fn surroundings(samples: &[Sample]) -> Result<String, Halt> {
-    let stolen: u64 = samples.iter().filter_map(|s| s.delta.counted.stolen_ticks).sum();
-    let elapsed: f64 = samples.iter().map(|s| s.elapsed_ns).sum();
-    let share = stolen as f64 * 1e9 / USER_HZ / elapsed.max(1.0);
-    // A single clock tick is 10 ms, more than the whole of a short case: two prove nothing yet.
-    if share > STEAL && stolen > 2 {
-        return Err(Halt::Failed(format!(
-            "the hypervisor took {:.0} % of this CPU's time: run again when the host is quieter",
-            100.0 * share
+    let others = others(samples);
+    if others > OTHERS {
+        return Err(Halt::Disturbed(format!(
+            "other tasks had this CPU for {:.0} % of the median sample's time: stop them, or run again when they \
+             have ended",
+            100.0 * others
         )));
     }
-    Ok("stayed on its CPU, not throttled, little time stolen".into())
+    let stolen = stolen(samples);
+    if stolen > STEAL {
+        return Err(Halt::Disturbed(format!(
+            "the hypervisor took {:.0} % of this CPU's time: run again when the host is quieter",
+            100.0 * stolen
+        )));
+    }
+    Ok("stayed on its CPU, not throttled, hardly disturbed by other tasks or the hypervisor".into())
+}
+
+/// The share of the median sample's time in which it was ready and another task ran. What is published is a
+/// median: bursts that hit a few samples do not touch it, a neighbour that hits every other one does.
+fn others(samples: &[Sample]) -> f64 {
+    let share = |s: &Sample| s.delta.counted.waited_ns.unwrap_or(0) as f64 / s.elapsed_ns.max(1.0);
+    crate::statistic::median(&samples.iter().map(share).collect::<Vec<_>>())
+}
+
+/// The share of all samples' time that the hypervisor took. It is told in ticks of 10 ms, more than the whole
+/// of a short case: two of them prove nothing yet.
+fn stolen(samples: &[Sample]) -> f64 {
+    let ticks: u64 = samples.iter().filter_map(|s| s.delta.counted.stolen_ticks).sum();
+    let elapsed: f64 = samples.iter().map(|s| s.elapsed_ns).sum();
+    if ticks <= 2 { 0.0 } else { ticks as f64 * 1e9 / USER_HZ / elapsed.max(1.0) }
 }
 
 /// Without a witness the kernel's own accounting must do: who enters the kernel each time is charged mostly

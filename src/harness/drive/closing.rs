@@ -6,7 +6,7 @@ use super::super::progress::{Progress, layout, print};
 use super::{Options, report};
 use crate::machine::signal;
 use crate::record::baseline::Complaint;
-use crate::record::table::{Against, table};
+use crate::record::table::{Against, Layout, table};
 use crate::record::{Record, prediction::Overrides};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -25,12 +25,14 @@ pub(super) struct Outcome {
 pub(super) struct Closing {
     overrides: Overrides,
     against: Vec<(String, BTreeMap<String, f64>)>,
+    /// Whether the table of the whole run follows the parts.
+    more: bool,
 }
 
 impl Closing {
     /// Reads the reader's files now, so that a mistake in them is told before minutes of measuring.
-    pub(super) fn new(options: &Options) -> Result<Self> {
-        Ok(Self { overrides: overrides(options)?, against: against(options)? })
+    pub(super) fn new(options: &Options, groups: usize) -> Result<Self> {
+        Ok(Self { overrides: overrides(options)?, against: against(options)?, more: groups > 1 })
     }
 
     /// The table of the group that was measured last.
@@ -39,17 +41,18 @@ impl Closing {
             let mut record = record.clone();
             let name = run.name.clone();
             crate::record::prediction::apply(&self.overrides, &mut record);
-            progress.print(&table(&record, Some(&name), &self.columns(), layout()));
+            let layout = Layout { brief: self.more, ..layout() };
+            progress.print(&table(&record, Some(&name), &self.columns(), layout));
         }
     }
 
     /// The table of the whole run, unless its one part has just been shown, and everything that went wrong.
-    pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments, groups: usize) -> ExitCode {
+    pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments) -> ExitCode {
         let Outcome { mut record, complaints, unsaved, saved } = outcome;
         for id in crate::record::prediction::apply(&self.overrides, &mut record) {
             report(&Error::Usage(format!("the predictions name {id}, which this run did not measure")));
         }
-        if groups > 1 && shown(arguments) {
+        if self.more && shown(arguments) {
             print(&table(&record, None, &self.columns(), layout()));
         }
         let sentences = complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved);

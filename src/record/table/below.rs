@@ -17,8 +17,8 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         endings(sheet, Kind::Skipped),
         plain(distributions(sheet)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
-        plain(notes(&groups)),
-        plain(legend(shape, layout)),
+        plain(if layout.brief { Vec::new() } else { notes(&groups) }),
+        plain(if layout.brief { Vec::new() } else { legend(shape, layout) }),
         vec![(Tone::Heading, tally(sheet))],
     ];
     let width = layout.width.map_or(usize::MAX, usize::from);

@@ -23,7 +23,7 @@ fn drawn(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, Halt> {
         Some(control) => Some(&mut **control),
         None => None,
     };
-    line(case, &mut *live(case), control, &clock, Scale::Smoke).map(|(_, sentences)| sentences)
+    line(case, &mut *live(case), control, &clock, Scale::Default).map(|(_, sentences)| sentences)
 }
 
 fn sentence(halt: Result<Sentences, Halt>) -> String {
@@ -105,7 +105,7 @@ fn a_thread_that_was_moved_is_caught() {
 fn a_throttled_sample_is_caught() {
     let case = Case::looped("any", "", call::control);
     let throttled = delta(|d| d.counted.throttled = Some(2));
-    let Err(Halt::Failed(sentence)) = sample(&case, &throttled, 1, None) else { panic!("believed") };
+    let Err(Halt::Disturbed(sentence)) = sample(&case, &throttled, 1, None) else { panic!("believed") };
     assert!(sentence.contains("cpu.max"), "{sentence}");
 }
 
@@ -118,7 +118,25 @@ fn a_host_that_takes_the_time_is_caught() {
         delta: delta(|d| d.counted.stolen_ticks = Some(ticks)),
     };
     assert!(surroundings(&[stolen(1), stolen(0)]).is_ok());
-    let Err(Halt::Failed(sentence)) = surroundings(&[stolen(5), stolen(5)]) else { panic!("believed") };
+    let Err(Halt::Disturbed(sentence)) = surroundings(&[stolen(5), stolen(5)]) else { panic!("believed") };
+    assert!(sentence.contains("50 %"), "{sentence}");
+}
+
+#[test]
+fn a_cpu_that_others_use_is_caught() {
+    let waited = |ns| Sample {
+        iterations: 1,
+        counted: 1,
+        elapsed_ns: 1e6,
+        delta: delta(|d| d.counted.waited_ns = Some(ns)),
+    };
+    assert!(
+        surroundings(&[waited(1_000_000), waited(0), waited(0)]).is_ok(),
+        "a burst does not touch the median"
+    );
+    let Err(Halt::Disturbed(sentence)) = surroundings(&[waited(500_000), waited(500_000)]) else {
+        panic!("believed")
+    };
     assert!(sentence.contains("50 %"), "{sentence}");
 }
 
