@@ -49,7 +49,7 @@ pub struct Record {
 }
 
 /// One group, measured by one process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct GroupRun {
     /// The group's name.
     pub name: String,

@@ -7,7 +7,7 @@ use super::super::progress::Progress;
 use super::super::{GROUP_VARIABLE, bencher};
 use super::Options;
 use crate::machine::signal;
-use crate::record::{CaseRecord, ClockRun, GroupRun, Outcome};
+use crate::record::{CaseRecord, GroupRun, Outcome};
 use crate::{Error, Result};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -97,15 +97,8 @@ impl<'a> Heard<'a> {
         options: &'a Options,
         progress: &'a Progress,
     ) -> Self {
-        let run = GroupRun {
-            name: planned.group.name.into(),
-            body: planned.group.body(),
-            clock: ClockRun::default(),
-            cpu: None,
-            notes: Vec::new(),
-            cases: Vec::new(),
-            fits: Vec::new(),
-        };
+        let run =
+            GroupRun { name: planned.group.name.into(), body: planned.group.body(), ..GroupRun::default() };
         Self { run, current: None, ended: false, planned, arguments, unit: &options.unit, progress }
     }
 

@@ -25,7 +25,7 @@ pub(super) fn note(run: &GroupRun) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CaseRecord, ClockRun, Measured, Outcome};
+    use crate::record::{CaseRecord, Measured, Outcome};
 
     fn run_with(core_hz: &[(f64, f64)]) -> GroupRun {
         let case = |&pair: &(f64, f64)| CaseRecord {
@@ -33,15 +33,7 @@ mod tests {
             title: String::new(),
             outcome: Outcome::Measured(Box::new(Measured { core_hz: Some(pair), ..Measured::default() })),
         };
-        GroupRun {
-            name: "call".into(),
-            body: String::new(),
-            clock: ClockRun::default(),
-            cpu: None,
-            notes: Vec::new(),
-            cases: core_hz.iter().map(case).collect(),
-            fits: Vec::new(),
-        }
+        GroupRun { name: "call".into(), cases: core_hz.iter().map(case).collect(), ..GroupRun::default() }
     }
 
     #[test]

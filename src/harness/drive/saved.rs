@@ -38,18 +38,14 @@ fn removed(directory: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CaseRecord, ClockRun};
+    use crate::record::CaseRecord;
 
     fn run_of(id: &str) -> GroupRun {
         let outcome = Outcome::Measured(Box::default());
         GroupRun {
             name: "call".into(),
-            body: String::new(),
-            clock: ClockRun::default(),
-            cpu: None,
-            notes: Vec::new(),
             cases: vec![CaseRecord { id: id.into(), title: String::new(), outcome }],
-            fits: Vec::new(),
+            ..GroupRun::default()
         }
     }
 
