@@ -29,8 +29,8 @@ pub enum Halt {
     Skipped(String),
     /// A claim does not hold, or the operation was refused.
     Failed(String),
-    /// The machine was not ours while it was measured, by what the kernel's counters say and never by the
-    /// timing itself. Another attempt may do better.
+    /// The machine was not ours while it was measured, or changed its speed between one part of the case and
+    /// the next. Another attempt may do better; if none does, it counts as failed.
     Disturbed(String),
     /// A signal asked the whole run to end.
     Interrupted,

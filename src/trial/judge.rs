@@ -109,7 +109,8 @@ fn executed(least: f64, seen: &Testimony) -> Result<String, String> {
     }
 }
 
-/// Sweeps and judges the line; tries again with larger batches before it condemns.
+/// Sweeps and judges the line; tries again with larger batches before it condemns. What bends a line for a
+/// moment is a disturbance; what bends it in every attempt is the operation.
 pub(super) fn line(
     case: &Case,
     subject: &mut dyn Subject,
@@ -128,7 +129,7 @@ pub(super) fn line(
             Err(sentence) => verdict = Err(sentence),
         }
     }
-    verdict.map_err(Halt::Failed)
+    verdict.map_err(Halt::Disturbed)
 }
 
 fn took_no_time(nothing: &NoTime) -> String {
@@ -280,7 +281,11 @@ pub(super) fn large_batches(
     let ratio = median.estimate / sweep.slope.estimate;
     let sentence =
         format!("batches of {iterations} iterations cost {ratio:.3} times the slope of small ones");
-    if LARGE.contains(&ratio) { Ok(Some(sentence)) } else { Err(Halt::Failed(sentence + "; it should be 1")) }
+    if LARGE.contains(&ratio) {
+        Ok(Some(sentence))
+    } else {
+        Err(Halt::Disturbed(sentence + "; it should be 1"))
+    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ fn drawn(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, Halt> {
 
 fn sentence(halt: Result<Sentences, Halt>) -> String {
     match halt {
-        Err(Halt::Failed(sentence)) => sentence,
+        Err(Halt::Failed(sentence) | Halt::Disturbed(sentence)) => sentence,
         other => panic!("the lie was believed: {other:?}"),
     }
 }
