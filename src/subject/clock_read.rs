@@ -75,7 +75,14 @@ fn cases() -> Vec<Case> {
         .claim(Claim::Enters(vec![("clock_gettime", libc::SYS_clock_gettime)]))
         .predict(150.0, 150.0, "entry and exit, and the kernel's own reading")
     });
-    counter_reads().into_iter().chain(vdso).chain(entry).chain(in_rust()).chain(brackets()).collect()
+    counter_reads()
+        .into_iter()
+        .chain([own_clock()])
+        .chain(vdso)
+        .chain(entry)
+        .chain(in_rust())
+        .chain(brackets())
+        .collect()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -124,6 +131,19 @@ fn counter_reads() -> Vec<Case> {
         })
         .predict(100.0, 0.0, "the sum of its two ends"),
     ]
+}
+
+/// The clock itself, which chooses its counter at run time: it should cost hardly more than the bracket alone.
+fn own_clock() -> Case {
+    let set_up = |_: &super::Place| -> crate::Result<Box<dyn super::Subject>> {
+        Ok(Box::new(|n: u64, clock: &Clock| {
+            Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(clock.stop() - clock.start()))))
+        }))
+    };
+    Case::new("clock", "both ends through this crate's Clock", Box::new(set_up))
+        .claim(Claim::NeverEnters)
+        .claim(Claim::Linear)
+        .predict(60.0, 2.0, "the bracket, and a branch on which counter it is")
 }
 
 fn in_rust() -> [Case; 2] {
