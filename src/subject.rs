@@ -206,13 +206,38 @@ pub fn find(name: &str) -> Option<&'static Group> {
 mod tests {
     use super::*;
 
+    /// `fixtures/ids.txt` holds the ids of x86-64. The other list says by what those of AArch64 differ: `-` is
+    /// not there, and the `+` of a group stand at its beginning. It is asked on x86-64 too that every `-` is in
+    /// the first list, so that a rename which forgets the second is noticed on either.
+    fn written_down() -> String {
+        let mut ids: Vec<_> = include_str!("../fixtures/ids.txt").lines().collect();
+        let differences = include_str!("../fixtures/ids-aarch64.txt");
+        let marked = |mark| differences.lines().filter_map(move |line| line.strip_prefix(mark));
+        let absent: Vec<_> = marked('-').collect();
+        for id in &absent {
+            assert!(
+                ids.contains(id),
+                "{id} is taken away in fixtures/ids-aarch64.txt and not in fixtures/ids.txt"
+            );
+        }
+        if cfg!(target_arch = "aarch64") {
+            ids.retain(|id| !absent.contains(id));
+            let group = |id: &str| id.split('/').next().map(str::to_owned);
+            for id in marked('+').collect::<Vec<_>>().into_iter().rev() {
+                let at = ids.iter().position(|other| group(other) == group(id));
+                ids.insert(at.unwrap_or(ids.len()), id);
+            }
+        }
+        ids.into_iter().map(|id| format!("{id}\n")).collect()
+    }
+
     #[test]
     fn ids_are_the_ones_written_down() {
         let ids: String = GROUPS
             .iter()
             .flat_map(|g| (g.cases)().iter().map(|c| g.id(c) + "\n").collect::<Vec<_>>())
             .collect();
-        let written = include_str!("../fixtures/ids.txt");
+        let written = written_down();
         assert_eq!(ids, written, "ids are a wire format: a rename orphans old records (fixtures/ids.txt)");
     }
 

@@ -66,8 +66,13 @@ impl Calibration {
     pub fn measure() -> Self {
         let first = Pairing::take();
         std::thread::sleep(APART);
-        let (hz, uncertainty_ppm) = first.frequency_until(&Pairing::take());
-        Self { hz, uncertainty_ppm, published: published(), step: step(), first }
+        let last = Pairing::take();
+        let (hz, width_ppm) = first.frequency_until(&last);
+        let step = step();
+        // A bracket of width 0 is shorter than the counter's step (42 ns at AArch64's usual 24 MHz), not exact:
+        // at each end the counter may have stood by half a step elsewhere.
+        let uncertainty_ppm = width_ppm + step as f64 / last.ticks.wrapping_sub(first.ticks) as f64 * 1e6;
+        Self { hz, uncertainty_ppm, published: published(), step, first }
     }
 
     /// The trivial calibration of a counter that counts nanoseconds.
@@ -118,6 +123,12 @@ fn step() -> u64 {
 /// these are apart. A counter that moves by one leaves no gaps.
 fn step_between(mut distances: Vec<u64>) -> u64 {
     const ROUNDING: u64 = 2;
+    // A step longer than all of the distances is hardly ever seen: then each one that is seen is one step. So
+    // counts an emulator, by the microsecond.
+    let moved: Vec<u64> = distances.iter().copied().filter(|&distance| distance > 0).collect();
+    if moved.len() <= distances.len() / 10 {
+        return moved.into_iter().min().unwrap_or(1);
+    }
     // A disturbed reading lies far out, where nothing is dense.
     distances.sort_unstable();
     distances.truncate(distances.len() * 9 / 10);
@@ -153,6 +164,10 @@ mod tests {
         let fine = (0..1_000u64).map(|i| 20 + i % 97).collect();
         assert_eq!(step_between(fine), 1);
         assert_eq!(step_between((0..1_000).map(|i| i % 3).collect()), 1);
+        assert_eq!(
+            step_between((0..1_000).map(|i| if i % 20 == 0 { 62 + i % 40 / 20 } else { 0 }).collect()),
+            62
+        );
         assert_eq!(step_between(Vec::new()), 1);
     }
 
@@ -164,11 +179,16 @@ mod tests {
 
     #[test]
     fn the_frequency_repeats_from_start_to_start() {
-        // Ten starts agree within 10 ppm. No absolute frequency is asked for: any machine may run this.
-        let starts: Vec<f64> = (0..10).map(|_| Calibration::measure().hz).collect();
-        let (low, high) = starts.iter().fold((f64::MAX, 0f64), |(l, h), &hz| (l.min(hz), h.max(hz)));
+        // Ten starts agree within 10 ppm, or within what each says of itself where the counter is coarse. No
+        // absolute frequency is asked for: any machine may run this.
+        let starts: Vec<_> = (0..10).map(|_| Calibration::measure()).collect();
+        let (low, high) = starts.iter().fold((f64::MAX, 0f64), |(l, h), c| (l.min(c.hz), h.max(c.hz)));
         let spread = (high / low - 1.0) * 1e6;
-        assert!(spread < 10.0, "ten calibrations differ by {spread:.2} ppm: {starts:?}");
+        let allowed = starts.iter().map(|c| 2.0 * c.uncertainty_ppm).fold(10.0, f64::max);
+        assert!(
+            spread < allowed,
+            "ten calibrations differ by {spread:.2} ppm, {allowed:.2} allowed: {starts:?}"
+        );
     }
 
     #[test]
@@ -178,6 +198,6 @@ mod tests {
         std::thread::sleep(Duration::from_secs(1));
         let (hz, _) = first.frequency_until(&Pairing::take());
         let error = (calibration.hz / hz - 1.0) * 1e6;
-        assert!(error.abs() < 20.0, "off by {error:.2} ppm over one second");
+        assert!(error.abs() < calibration.uncertainty_ppm.max(20.0), "off by {error:.2} ppm over one second");
     }
 }

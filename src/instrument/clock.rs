@@ -70,7 +70,8 @@ impl Clock {
             let pairing = cpu::while_on(cpu, Pairing::take).ok()?;
             let since = pairing.ticks.wrapping_sub(self.calibration.first.ticks) as i64;
             let kernel = pairing.ns as f64 - self.calibration.first.ns as f64;
-            let slack = (pairing.width + self.calibration.first.width) as f64 * 1e9 / self.calibration.hz;
+            let widths = pairing.width + self.calibration.first.width;
+            let slack = self.nanoseconds(Ticks(widths + 2 * self.calibration.step)).0;
             Some((cpu, since as f64 * 1e9 / self.calibration.hz - kernel, slack))
         });
         // 1 µs on top of the brackets: no counter that is off by less can spoil a case on one CPU.
@@ -136,6 +137,18 @@ impl Clock {
         self.calibration.hz
     }
 
+    /// The step in which the clock moves, ns: what lies below it cannot be told apart.
+    pub fn step_ns(&self) -> f64 {
+        self.nanoseconds(Ticks(self.calibration.step)).0
+    }
+
+    /// How much longer known work must be than with a fine clock for its length to be known as well: 1 up to
+    /// steps of 10 ns (AMD's), 4 where AArch64 counts at 24 MHz.
+    fn stretch(&self) -> u64 {
+        const FINE_NS: f64 = 10.0;
+        (self.step_ns() / FINE_NS).round().clamp(1.0, 100.0) as u64
+    }
+
     /// How the scale was found.
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
@@ -152,12 +165,14 @@ impl Clock {
     }
 
     /// Frequency of the core just now, Hz, inferred from a chain of additions that costs one core cycle
-    /// each. It is how a guest without a PMU sees its frequency move. Takes some 30 µs.
+    /// each. It is how a guest without a PMU sees its frequency move. Takes some 30 µs, and longer where
+    /// the counter is coarse.
     pub fn core_hz(&self) -> f64 {
         const ADDITIONS: u64 = 16_384;
-        let chain = || self.time(|| arch::add_chain(ADDITIONS));
+        let additions = ADDITIONS * self.stretch();
+        let chain = || self.time(|| arch::add_chain(additions));
         let ticks = (0..5).map(|_| chain()).min().unwrap_or_default();
-        ADDITIONS as f64 * 1e9 / self.nanoseconds(ticks).0
+        additions as f64 * 1e9 / self.nanoseconds(ticks).0
     }
 
     /// The frequency over the whole life of the clock, Hz, or the reason why it can no longer be trusted.
@@ -211,7 +226,7 @@ mod tests {
     fn known_work_lies_on_a_straight_line() {
         let clock = Clock::start_up();
         holds(|| {
-            let adds = [16, 24, 32, 48, 64].map(|k| k * 1024);
+            let adds = [16, 24, 32, 48, 64].map(|k| k * 1024 * clock.stretch());
             let runs = adds.map(|n| move || _ = arch::add_chain(n));
             let [a, b, c, d, e] = &runs;
             let times = fastest(&clock, [a, b, c, d, e]);
@@ -238,7 +253,8 @@ mod tests {
     #[test]
     fn a_fallback_measures_the_same_work() {
         let (counter, raw) = (Clock::start_up(), Clock::fallback(Unfit::Declined));
-        let work = || _ = arch::multiply_chain(30_720);
+        let turns = 30_720 * counter.stretch();
+        let work = || _ = arch::multiply_chain(turns);
         holds(|| {
             let ([counter], [raw]) = (fastest(&counter, [&work]), fastest(&raw, [&work]));
             within(counter / raw, 1.0, 0.01, "the two clocks' ratio")

@@ -3,9 +3,10 @@
 //! # Invariants
 //!
 //! * **STUBS**: the executable mapping holds one return instruction at the start of every slot, was
-//!   written before it became executable, and lives as long as the value that calls into it.
+//!   written and published before it became executable, and lives as long as the value that calls into it.
 #![allow(unsafe_code)]
 
+use super::arch::{self, RETURN};
 use crate::{Error, Result};
 use memmap2::{Mmap, MmapMut};
 
@@ -13,11 +14,6 @@ use memmap2::{Mmap, MmapMut};
 const LINE: usize = 64;
 /// Code walked: four times the largest level-one instruction cache in use (Apple's 192 KiB apart).
 const CODE: usize = 256 << 10;
-
-#[cfg(target_arch = "x86_64")]
-const RETURN: &[u8] = &[0xc3];
-#[cfg(target_arch = "aarch64")]
-const RETURN: &[u8] = &[0xc0, 0x03, 0x5f, 0xd6];
 
 /// Memory and code to walk through.
 pub struct Displacer {
@@ -37,6 +33,8 @@ impl Displacer {
         for slot in stubs.chunks_exact_mut(LINE) {
             slot[..RETURN.len()].copy_from_slice(RETURN);
         }
+        // Linux happens to do the same when a page becomes executable; the architecture asks it of the writer.
+        arch::publish(&stubs);
         Ok(Self { data, code: stubs.make_exec().map_err(failed)? })
     }
 

@@ -3,6 +3,9 @@
 //!
 //! This counts exactly, needs no privilege and no PMU, and costs two context switches a step. It is
 //! therefore done on a few iterations in a forked child, never on what is timed.
+//!
+//! On AArch64 a step loses the reservation of a load-exclusive, so that a loop around a store-exclusive never
+//! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
 
 use super::process::fork_child;
 use crate::{Error, Result};

@@ -16,8 +16,9 @@
 //! A compiler that sees an empty body drops its arguments even if told not to inline, which is why the callee
 //! is opaque. Arguments of the same value in the same registers need not be moved: here every caller-saved
 //! register is lost at each call, so each argument is loaded again, as it is in real code. Beyond six integer
-//! or eight floating-point arguments the stack is used. An out-of-order core overlaps the moves with the call:
-//! a slope below one cycle an argument is no error. `mixed` uses u32, f64, u64, f32 in turn.
+//! arguments (eight on AArch64) or eight floating-point ones the stack is used. An out-of-order core overlaps
+//! the moves with the call: a slope below one cycle an argument is no error. `mixed` uses u32, f64, u64, f32 in
+//! turn.
 //!
 //! # Reading the number
 //! Two taken branches, call and return, bound it from below by two cycles; the return-stack buffer predicts
@@ -28,13 +29,13 @@
 //! table of sixteen, float and double). Calling conventions: System V AMD64 psABI, AAPCS64.
 
 use super::{Case, Claim, Fit, Group};
-use crate::machine::call;
+use crate::machine::{arch, call};
 
 /// The group.
 pub const GROUP: Group = Group {
     name: "call",
     manual: include_str!("call.rs"),
-    sources: &[include_str!("../machine/call.rs"), include_str!("../machine/arch/x86_64.rs")],
+    sources: &[include_str!("../machine/call.rs"), arch::SOURCE],
     cases,
     fits: &[
         Fit { step: "a further u32 argument", prefix: "call/u32/" },

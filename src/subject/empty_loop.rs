@@ -32,7 +32,7 @@ use crate::machine::arch;
 pub const GROUP: Group = Group {
     name: "empty_loop",
     manual: include_str!("empty_loop.rs"),
-    sources: &[include_str!("../machine/arch/x86_64.rs"), include_str!("../machine/arch/aarch64.rs")],
+    sources: &[arch::SOURCE],
     cases,
     fits: &[],
 };

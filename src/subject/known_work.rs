@@ -17,8 +17,8 @@
 //!
 //! # Reading the number
 //! An addition is one core cycle, so its inverse is the core's frequency, also where a guest has no PMU. A
-//! multiplication is three cycles on every x86-64 core since 2008. If their ratio is not three, distrust the
-//! clock, or look for the neighbour on the other hyper-thread.
+//! multiplication is three cycles on every x86-64 core since 2008, and three to five on AArch64. If their ratio
+//! is not three there, distrust the clock, or look for the neighbour on the other hyper-thread.
 //!
 //! # Source
 //! Fog, *Instruction tables* (ADD r,r: latency 1; IMUL r,r: latency 3). Inferring the frequency from a chain
@@ -31,7 +31,7 @@ use crate::machine::arch;
 pub const GROUP: Group = Group {
     name: "known_work",
     manual: include_str!("known_work.rs"),
-    sources: &[include_str!("../machine/arch/x86_64.rs"), include_str!("../machine/arch/aarch64.rs")],
+    sources: &[arch::SOURCE],
     cases,
     fits: &[],
 };

@@ -35,7 +35,7 @@ use super::{Case, Claim, Group, Place, Scale, Subject};
 use crate::instrument::{Clock, Ticks};
 use crate::machine::displace::Displacer;
 use crate::machine::entry::{self, Status};
-use crate::machine::{call, time};
+use crate::machine::{arch, call, time};
 use crate::{Error, Result};
 use std::ffi::CString;
 use std::fs::File;
@@ -47,7 +47,7 @@ use std::os::unix::ffi::OsStrExt;
 pub const GROUP: Group = Group {
     name: "syscall",
     manual: include_str!("syscall.rs"),
-    sources: &[include_str!("../machine/entry.rs"), include_str!("../machine/arch/x86_64.rs")],
+    sources: &[include_str!("../machine/entry.rs"), arch::SOURCE],
     cases,
     fits: &[],
 };
@@ -94,7 +94,7 @@ fn plain() -> Vec<Case> {
 }
 
 fn times() -> Vec<Case> {
-    let mut cases = vec![
+    vec![
         entering("time-vdso", "time through the vDSO", time::time_vdso)
             .need(VDSO_CLOCK)
             .claim(Claim::NeverEnters)
@@ -110,14 +110,11 @@ fn times() -> Vec<Case> {
         })
         .claim(enters("clock_gettime", libc::SYS_clock_gettime))
         .predict(150.0, 120.0, "entry and exit, a counter read, a copy to user space"),
-    ];
-    #[cfg(target_arch = "x86_64")]
-    cases.push(
+        #[cfg(target_arch = "x86_64")]
         entering("time-entry", "time by entering the kernel", time::time_entry)
             .claim(enters("time", libc::SYS_time))
             .predict(100.0, 90.0, "entry and exit, and a field of the timekeeper"),
-    );
-    cases
+    ]
 }
 
 fn files() -> Vec<Case> {

@@ -14,6 +14,9 @@ use crate::subject::{Scale, Subject};
 /// Length of the smallest batch, ns: a hundred times the clock's own cost, and short enough that most
 /// batches see no interrupt (250 to 1000 of them a second).
 const UNIT_NS: f64 = 10_000.0;
+/// The same in steps of a coarse clock: a step more or less is then 0.4 % of a batch. AArch64's usual 24 MHz
+/// just needs it, an emulator that counts in microseconds needs it very much.
+const UNIT_STEPS: f64 = 250.0;
 /// A batch of so many iterations that takes less than [`UNIT_NS`] has nothing in it: 0.0001 ns each.
 const MOST: u64 = 1 << 27;
 /// Set-up within an iteration may be long; the sweep takes no more than this, ns.
@@ -39,18 +42,22 @@ pub(super) struct NoTime {
     pub ns: f64,
 }
 
-/// Finds the size of a batch that takes [`UNIT_NS`]; the operation is warm afterwards.
+/// Finds the size of a batch that takes [`UNIT_NS`], and [`UNIT_STEPS`]; the operation is warm afterwards.
 pub(super) fn find_unit(
     subject: &mut dyn Subject,
     clock: &Clock,
 ) -> Result<std::result::Result<u64, NoTime>> {
+    let unit_ns = UNIT_NS.max(UNIT_STEPS * clock.step_ns());
+    // The first run touches pages, fills caches and, in an emulator, is translated: its time is not the
+    // operation's, and might pass for a whole batch of it.
+    subject.run(1, clock)?;
     let mut n = 1;
     loop {
         let start = clock.start();
         let timed = clock.nanoseconds(subject.run(n, clock)?).0;
         let elapsed = clock.nanoseconds(clock.stop() - start).0;
-        if elapsed >= 100.0 * UNIT_NS || timed >= UNIT_NS {
-            let fitting = n as f64 * UNIT_NS / timed.max(1.0);
+        if elapsed >= 100.0 * unit_ns || timed >= unit_ns {
+            let fitting = n as f64 * unit_ns / timed.max(1.0);
             return Ok(Ok((fitting as u64).clamp(1, n)));
         }
         if n >= MOST {

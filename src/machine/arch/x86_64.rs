@@ -15,6 +15,9 @@ use std::arch::x86_64::{__cpuid, __cpuid_count};
 /// The name of the counter in a record.
 pub const COUNTER: &str = "tsc";
 
+/// This file: of what is measured here it is a part, and the other architectures' files are none.
+pub const SOURCE: &str = include_str!("x86_64.rs");
+
 /// Opens a bracket. `lfence` waits until everything before has finished, so that earlier work is not
 /// counted (Intel SDM vol. 2B, RDTSC; on AMD `lfence` does so since Linux sets DE_CFG bit 1).
 #[inline(always)]
@@ -254,6 +257,13 @@ pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> i
 pub fn is_kernel_entry(word: i64) -> bool {
     word & 0xffff == 0x050f
 }
+
+/// `ret`.
+pub const RETURN: &[u8] = &[0xc3];
+
+/// Makes written code safe to run: nothing is left to do, since the processor itself drops what it has
+/// fetched when a store changes it (Intel SDM vol. 3A, *Self- and Cross-Modifying Code*).
+pub fn publish(_: &[u8]) {}
 
 // The callee of group `call`: nothing but the return. Written here and not in Rust, because a compiler
 // that sees an empty body drops its arguments, even where it is told not to inline.

@@ -149,6 +149,11 @@ fn without_a_witness_the_kernels_accounting_catches_the_lie() {
     let enters = Case::looped("getpid", "", call::control).claim(Claim::Enters(vec![("getpid", 39)]));
     assert!(by_accounting(&enters, &charged(100_000, 900_000)).is_ok());
     assert!(by_accounting(&enters, &charged(900_000, 100_000)).is_err());
+    let prepared = enters.one_by_one();
+    assert!(
+        by_accounting(&prepared, &charged(900_000, 100_000)).is_ok(),
+        "the preparation is charged as well"
+    );
     let never = Case::looped("vdso", "", call::control).claim(Claim::NeverEnters);
     assert!(by_accounting(&never, &charged(900_000, 100_000)).is_ok());
     assert!(by_accounting(&never, &charged(100_000, 900_000)).is_err());
