@@ -38,6 +38,12 @@ pub(crate) const GROUP_VARIABLE: &str = "SYSCOST_GROUP";
 /// Exit code 0: every case was measured or skipped; 1: a claim failed or something could not be saved;
 /// 2: the command line asks for what is not there; 128 and the signal: interrupted.
 pub fn main(groups: &[Group]) -> ExitCode {
+    if is_measuring_process() {
+        // Before its command line, which then is not ours either.
+        if let Err(error) = message::check_that_a_driver_speaks() {
+            return complain(&error);
+        }
+    }
     let asked = Arguments::of_process().and_then(|a| Ok((a, Options::from_environment()?)));
     match asked {
         Ok((arguments, options)) => main_with(groups, &arguments, &options),

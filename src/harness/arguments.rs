@@ -48,18 +48,25 @@ pub struct Arguments {
     pub raw: Vec<OsString>,
 }
 
-/// Options of Criterion that take a value, and flags, that need no reading but must be understood.
-const VALUES: [&str; 9] = [
-    "color",
-    "format",
-    "warm-up-time",
-    "measurement-time",
-    "nresamples",
-    "noise-threshold",
-    "confidence-level",
-    "significance-level",
-    "plotting-backend",
+/// Options of Criterion that take one of a few words.
+const WORDS: [(&str, &[&str]); 4] = [
+    ("color", &["auto", "always", "never"]),
+    ("format", &["pretty", "terse"]),
+    ("output-format", &["criterion", "bencher"]),
+    ("plotting-backend", &["gnuplot", "plotters"]),
 ];
+/// Options that take a number, which must be above the first and below the second. Criterion panics at others,
+/// in the measuring process and not here.
+const NUMBERS: [(&str, f64, f64); 6] = [
+    ("warm-up-time", 0.0, 1e6),
+    ("measurement-time", 0.0, 1e6),
+    ("noise-threshold", 0.0, f64::INFINITY),
+    ("confidence-level", 0.0, 1.0),
+    ("significance-level", 0.0, 1.0),
+    ("profile-time", 0.99, 1e6),
+];
+/// Names of directories that Criterion makes beside the baselines.
+const CRITERIONS: [&str; 3] = ["new", "change", "report"];
 const FLAGS: [&str; 5] = ["noplot", "bench", "nocapture", "show-output", "include-ignored"];
 
 impl Arguments {
@@ -71,13 +78,17 @@ impl Arguments {
     /// Reads a command line without its program name.
     pub fn parse(raw: Vec<OsString>) -> Result<Self> {
         let matches = command().try_get_matches_from(&raw);
-        let matches = matches.map_err(|e| Error::Usage(e.to_string().trim_end().to_owned()))?;
+        let matches = matches
+            .map_err(|e| Error::Usage(e.to_string().trim_start_matches("error: ").trim_end().to_owned()))?;
         if matches.get_flag("quick") {
             return Err(Error::Usage(
                 "--quick takes two samples, which no claim can be built on; use SYSCOST_SCALE=smoke".into(),
             ));
         }
         let text = |name: &str| matches.get_one::<String>(name).cloned();
+        for name in ["save-baseline", "baseline", "baseline-lenient"].into_iter().filter_map(text) {
+            check_name(&name)?;
+        }
         let compare = text("baseline").or_else(|| text("baseline-lenient"));
         let discard = matches.get_flag("discard-baseline") || compare.is_some();
         Ok(Self {
@@ -99,14 +110,38 @@ impl Arguments {
     /// The same, with nothing saved: for a disk that is full.
     pub fn without_saving(&self) -> Self {
         let mut raw = self.raw.clone();
+        let rest = raw.split_off(self.flags());
         while let Some(at) = raw.iter().position(|word| word == "--save-baseline" || word == "-s") {
             raw.drain(at..(at + 2).min(raw.len()));
         }
-        raw.retain(|word| !word.to_string_lossy().starts_with("--save-baseline="));
+        // The name may be of one word with its flag: no other of Criterion's begins with `-s`.
+        let names = |word: &str| word.starts_with("--save-baseline=") || word.starts_with("-s");
+        raw.retain(|word| !names(&word.to_string_lossy()));
         if self.compare.is_none() {
-            raw.insert(0, "--discard-baseline".into()); // a `--` may stand further on
+            raw.insert(0, "--discard-baseline".into());
         }
+        raw.extend(rest);
         Self { raw, save: None, unsaved: true, ..self.clone() }
+    }
+
+    /// What a measuring process is given. Which baselines are missing has been looked at and told by then;
+    /// Criterion would panic at one and not measure the case.
+    pub fn for_measuring(&self) -> Vec<OsString> {
+        if self.mode == Mode::Foreign {
+            return self.raw.clone();
+        }
+        let lenient = |word: &OsString| match word.to_string_lossy() {
+            word if word == "--baseline" || word == "-b" => Some("--baseline-lenient".into()),
+            word => Some(format!("--baseline-lenient={}", attached(&word)?).into()),
+        };
+        let (flags, rest) = self.raw.split_at(self.flags());
+        let flags = flags.iter().map(|word| lenient(word).unwrap_or_else(|| word.clone()));
+        flags.chain(rest.iter().cloned()).collect()
+    }
+
+    /// How many words there are before a `--`, behind which nothing is a flag.
+    fn flags(&self) -> usize {
+        self.raw.iter().position(|word| word == "--").unwrap_or(self.raw.len())
     }
 
     /// Whether a case of this id is asked for.
@@ -125,6 +160,37 @@ impl Arguments {
             (None, Some(filter)) => id == filter,
             (None, None) => true,
         })
+    }
+}
+
+/// The name in `--baseline=NAME`, `-bNAME` and `-b=NAME`.
+fn attached(word: &str) -> Option<&str> {
+    let short = || word.strip_prefix("-b").map(|name| name.strip_prefix('=').unwrap_or(name));
+    word.strip_prefix("--baseline=").or_else(short)
+}
+
+/// Criterion makes a directory of the name, wherever it leads; ours is a file.
+fn check_name(name: &str) -> Result<()> {
+    if CRITERIONS.contains(&name) {
+        return Err(Error::Usage(format!(
+            "`{name}` cannot name a baseline: Criterion keeps its own files there"
+        )));
+    }
+    crate::record::store::file_name(name, "baseline").map(drop)
+}
+
+/// A number strictly between two others.
+fn between(least: f64, most: f64) -> impl Fn(&str) -> std::result::Result<f64, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|&number: &f64| number > least && number < most);
+        number.ok_or_else(|| format!("expected a number above {least} and below {most}"))
+    }
+}
+
+fn at_least(least: usize) -> impl Fn(&str) -> std::result::Result<usize, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|&number: &usize| number >= least);
+        number.ok_or_else(|| format!("expected a whole number of {least} or more"))
     }
 }
 
@@ -148,14 +214,21 @@ fn command() -> Command {
         .no_binary_name(true)
         .about("Measures with Criterion; takes Criterion's options. SYSCOST_SCALE=smoke|default|full.")
         .arg(Arg::new("FILTER").index(1).help("Regular expression over ids such as call/u64/3"))
-        .args(VALUES.map(value))
+        .args(
+            WORDS.map(|(name, words)| {
+                value(name).value_parser(clap::builder::PossibleValuesParser::new(words))
+            }),
+        )
+        .args(NUMBERS.map(|(name, least, most)| value(name).value_parser(between(least, most))))
         .args(FLAGS.map(flag))
         .args(["discard-baseline", "list", "ignored", "exact", "quick", "test", "quiet"].map(flag))
         .arg(flag("verbose").short('v'))
         .arg(value("save-baseline").short('s'))
         .arg(value("baseline").short('b'))
-        .args(["baseline-lenient", "load-baseline", "profile-time", "output-format"].map(value))
-        .arg(value("sample-size").value_parser(clap::value_parser!(usize)))
+        .arg(value("baseline-lenient"))
+        .arg(value("load-baseline").requires("baseline"))
+        .arg(value("sample-size").value_parser(at_least(10)))
+        .arg(value("nresamples").value_parser(at_least(1)))
 }
 
 #[cfg(test)]
@@ -185,10 +258,40 @@ mod tests {
 
     #[test]
     fn a_run_that_may_not_save_says_so_to_criterion() {
-        for line in ["--bench -s a", "--bench --save-baseline a", "--bench --save-baseline=a", "--bench"] {
+        for line in [
+            "--bench -s a",
+            "--bench --save-baseline a",
+            "--bench --save-baseline=a",
+            "--bench -sa",
+            "--bench",
+        ] {
             assert_eq!(parsed(line).without_saving().raw, ["--discard-baseline", "--bench"], "{line}");
         }
         assert_eq!(parsed("--bench -b a").without_saving().raw, ["--bench", "-b", "a"]);
+    }
+
+    #[test]
+    fn what_criterion_would_panic_at_is_refused_before() {
+        let lines = "--sample-size=9 --nresamples=0 --warm-up-time=0 --measurement-time=0 --confidence-level=1 \
+            --significance-level=0 --noise-threshold=0 --profile-time=0 --output-format=x --color=x \
+            --load-baseline=a --baseline=.. --save-baseline=a/b --save-baseline=new --save-baseline=";
+        for line in lines.split_ascii_whitespace() {
+            assert!(Arguments::parse(vec!["--bench".into(), line.into()]).is_err(), "{line}");
+        }
+        parsed("--sample-size 10 --nresamples 1 --warm-up-time 0.1 --confidence-level 0.99 --color never");
+    }
+
+    #[test]
+    fn a_missing_baseline_does_not_end_a_case() {
+        for line in ["--bench --baseline a x", "--bench -b a x"] {
+            assert_eq!(parsed(line).for_measuring(), ["--bench", "--baseline-lenient", "a", "x"], "{line}");
+        }
+        for line in ["--baseline=a x", "-ba x", "-b=a x"] {
+            assert_eq!(parsed(line).for_measuring(), ["--baseline-lenient=a", "x"], "{line}");
+        }
+        for line in ["--bench -s a", "-- -ba", "--bench --load-baseline a --baseline b"] {
+            assert_eq!(parsed(line).for_measuring(), parsed(line).raw, "{line}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::record::baseline::{self, Complaint, Kind};
 use crate::record::{FORMAT, GroupRun, Record};
 use crate::subject::{Group, Scale};
 use crate::{Error, Result};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -38,8 +39,13 @@ pub struct Options {
 impl Options {
     /// Reads the variables above.
     pub fn from_environment() -> Result<Self> {
-        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let scale = match variable("SYSCOST_SCALE") {
+        let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let variable = |name| match given(name).map(OsString::into_string) {
+            Some(Err(value)) => Err(Error::Usage(format!("{name} is {value:?}: expected text in UTF-8"))),
+            Some(Ok(value)) => Ok(Some(value)),
+            None => Ok(None),
+        };
+        let scale = match variable("SYSCOST_SCALE")? {
             None => Scale::Default,
             Some(name) => Scale::named(&name).ok_or_else(|| {
                 Error::Usage(format!("SYSCOST_SCALE is {name:?}: expected smoke, default or full"))
@@ -47,9 +53,9 @@ impl Options {
         };
         Ok(Self {
             scale,
-            unit: variable("SYSCOST_MEASURE").unwrap_or_else(|| "ns".into()),
-            predictions: variable("SYSCOST_PREDICTIONS").map(PathBuf::from),
-            against: variable("SYSCOST_AGAINST"),
+            unit: variable("SYSCOST_MEASURE")?.unwrap_or_else(|| "ns".into()),
+            predictions: given("SYSCOST_PREDICTIONS").map(PathBuf::from),
+            against: variable("SYSCOST_AGAINST")?,
             home: None,
         })
     }
@@ -69,18 +75,17 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     let home = options.home.clone().unwrap_or_else(criterion_home);
     let home = home_for(&options.unit, &absolute(&home));
     let complaints = complaints(&planned, arguments, options, &home)?;
-    let room = room(&home);
-    let arguments = &if room.is_some() { arguments.without_saving() } else { arguments.clone() };
     let mut drive = Drive::new(arguments, options, home, &planned);
-    drive.unsaved.extend(room);
     for planned in &planned {
-        drive.group(planned)?;
+        drive.group(planned);
         closing.part(&drive.record, arguments, &drive.progress);
         if signal::pending().is_some() {
             break;
         }
     }
     drive.progress.finish();
+    // A measuring process that was killed has left its own.
+    scratch::sweep_up(&std::env::temp_dir());
     let saved = drive.save();
     let outcome = closing::Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved };
     Ok(closing.whole(outcome, arguments))
@@ -95,7 +100,7 @@ fn room(home: &Path) -> Option<String> {
     let free = disk.blocks_available() as u64 * disk.fragment_size() as u64;
     (free < LEAST).then(|| {
         format!(
-            "{}: {} KiB are free, less than a run may need: nothing is saved, so that what is there stays whole",
+            "{}: {} KiB are free, less than a run may need: nothing more is saved, so that what is there stays whole",
             home.display(),
             free >> 10
         )
@@ -130,9 +135,10 @@ fn complaints(
     let Some(name) = &arguments.compare else { return Ok(Vec::new()) };
     let ids: Vec<_> =
         planned.iter().flat_map(|p| &p.ids).map(|id| (id.clone(), baseline::directory(id))).collect();
-    let complaints = baseline::check(home, name, &ids, &options.unit);
+    let mut complaints = baseline::check(home, name, &ids, &options.unit);
+    complaints.retain(|complaint| complaint.kind != Kind::Missing || !arguments.lenient);
     let missing = complaints.iter().filter(|c| c.kind == Kind::Missing).count();
-    if missing == ids.len() && !arguments.lenient {
+    if missing == ids.len() && missing > 0 {
         return Err(Error::Usage(format!(
             "there is no baseline {name} for any of the {missing} cases in {}; \
              `cargo bench -- --save-baseline {name}` makes one",
@@ -147,7 +153,7 @@ fn complaints(
 
 /// A run in progress.
 struct Drive<'a> {
-    arguments: &'a Arguments,
+    arguments: Arguments,
     options: &'a Options,
     home: PathBuf,
     record: Record,
@@ -159,28 +165,36 @@ impl<'a> Drive<'a> {
     fn new(arguments: &'a Arguments, options: &'a Options, home: PathBuf, planned: &[Planned]) -> Self {
         let cases = planned.iter().map(|p| p.ids.len()).sum();
         let progress = Progress::over(cases, arguments.loud || arguments.mode != Mode::Measure);
+        let arguments = arguments.clone();
         Self { arguments, options, home, record: new_record(options), progress, unsaved: Vec::new() }
     }
 
     /// Measures one group in a process of its own and adds it to the record.
-    fn group(&mut self, planned: &Planned) -> Result<()> {
-        let mut run = child::measure(planned, self.arguments, self.options, &self.home, &self.progress)?;
+    fn group(&mut self, planned: &Planned) {
+        if let Some(sentence) = room(&self.home).filter(|_| self.saves()) {
+            self.unsaved.push(sentence);
+            self.arguments = self.arguments.without_saving();
+        }
+        let mut run = child::measure(planned, &self.arguments, self.options, &self.home, &self.progress);
         add_fits(&mut run, planned.group);
         run.notes.extend(frequency::note(&run));
-        let saves = self.arguments.mode == Mode::Measure && !self.arguments.unsaved;
-        if saves && self.options.unit == "ns" {
-            let save = self.arguments.save.as_deref();
-            self.unsaved.extend(saved::sweep_up(&run, &self.home, save));
+        if let Some(save) = self.arguments.save.as_deref().filter(|_| self.saves()) {
+            // Counts may be zero, which Criterion does not save.
+            let all = self.options.unit == "ns";
+            self.unsaved.extend(saved::sweep_up(&planned.ids, &run, &self.home, save, all));
         }
         self.record.groups.push(run);
         // What is finished stays, whatever happens to the next group; the end reports a failure to save.
         let _ = self.save();
-        Ok(())
+    }
+
+    fn saves(&self) -> bool {
+        self.arguments.mode == Mode::Measure && !self.arguments.unsaved
     }
 
     /// Writes the record and, under a baseline's name, merges it there.
     fn save(&self) -> Result<Option<PathBuf>> {
-        if self.arguments.mode != Mode::Measure || self.arguments.unsaved || self.record.groups.is_empty() {
+        if !self.saves() || self.record.groups.is_empty() {
             return Ok(None);
         }
         let store = crate::record::store::Store::at(&self.home);

@@ -2,7 +2,7 @@
 
 use super::arguments::{Arguments, Mode};
 use super::drive::Options;
-use super::home::{criterion_home, home_for};
+use super::home::criterion_home;
 use super::measurement::{Counted, CycleTime, EventCount, open_counter};
 use super::message::{Message, Sender};
 use super::scratch;
@@ -44,15 +44,27 @@ impl Sampling {
     }
 }
 
-/// Measures the group of this name and reports to the driver.
+/// Measures the group of this name and reports to the driver. Whatever ends the process early, a panic of
+/// Criterion's included, the driver is told why, because there it becomes part of the record.
 pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Result<ExitCode> {
-    let group = groups.iter().find(|group| group.name == name);
-    let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
     signal::watch()?;
     process::die_with_parent()?;
-    remember_panics();
-    let options = Options::from_environment()?;
     let mut sender = Sender::open()?;
+    remember_panics();
+    let ended = catch_unwind(AssertUnwindSafe(|| measure(groups, name, arguments, &mut sender)));
+    let reason = match ended {
+        Ok(Ok(())) => return Ok(ExitCode::SUCCESS),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => last_panic(),
+    };
+    sender.send(&Message::Broken(reason))?;
+    Ok(ExitCode::FAILURE)
+}
+
+fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sender) -> Result<()> {
+    let group = groups.iter().find(|group| group.name == name);
+    let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
+    let options = Options::from_environment()?;
     let (claimed, notes) = settle();
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
     let clock = Rc::new(Clock::start_up());
@@ -63,12 +75,12 @@ pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Re
     let unit = options.unit.as_str();
     if unit == "ns" {
         let measurement = CycleTime::with(Rc::clone(&clock));
-        Process { group, bench, arguments, unit, sender: &mut sender }.measure(measurement)?;
+        Process { group, bench, arguments, unit, sender }.measure(measurement)?;
     } else {
         let measurement = EventCount::open(unit)?;
-        Process { group, bench, arguments, unit, sender: &mut sender }.measure(measurement)?;
+        Process { group, bench, arguments, unit, sender }.measure(measurement)?;
     }
-    finish(&clock, &mut sender)
+    finish(&clock, sender)
 }
 
 /// Claims and pins a CPU, locks and touches memory; what cannot be done is a note, for the numbers are still
@@ -129,14 +141,13 @@ fn facts(clock: &Clock) -> ClockRun {
     }
 }
 
-fn finish(clock: &Clock, sender: &mut Sender) -> Result<ExitCode> {
+fn finish(clock: &Clock, sender: &mut Sender) -> Result<()> {
     let mut facts = facts(clock);
     match clock.verify() {
         Ok(hz) => facts.hz_at_end = Some(hz),
         Err(reason) => sender.send(&Message::Note(format!("the clock cannot be trusted: {reason}")))?,
     }
-    sender.send(&Message::End(facts))?;
-    Ok(ExitCode::SUCCESS)
+    sender.send(&Message::End(facts))
 }
 
 /// What stays the same from case to case.
@@ -151,7 +162,8 @@ struct Process<'a> {
 impl Process<'_> {
     fn measure<M: Counted>(self, measurement: M) -> Result<()> {
         let matches = self.arguments.matcher()?;
-        let home = home_for(self.unit, &criterion_home());
+        // The driver has put the home of this unit there.
+        let home = criterion_home();
         let sampling = Sampling::at(self.bench.place.scale);
         let measurement = Rc::new(measurement);
         // Criterion gives an id that it has met before another directory, so every attempt gets its own.
@@ -212,7 +224,7 @@ impl Process<'_> {
         if case.one_by_one {
             self.bench.clock.keep_singles();
         }
-        let silence = if self.arguments.loud { None } else { Some(Silence::new()?) };
+        let silence = if self.arguments.loud { Silence::for_now()? } else { Silence::new()? };
         {
             let mut group = criterion.benchmark_group(self.group.name);
             group.sampling_mode(SamplingMode::Flat);
@@ -242,8 +254,12 @@ fn remember_panics() {
 fn halt_of(payload: Box<dyn std::any::Any + Send>) -> Halt {
     match payload.downcast::<Halt>() {
         Ok(halt) => *halt,
-        Err(_) => Halt::Failed(PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+        Err(_) => Halt::Failed(last_panic()),
     }
+}
+
+fn last_panic() -> String {
+    PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Criterion at the wheel: it decides how many iterations a batch has; we decide whether the case goes on.

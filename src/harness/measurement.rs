@@ -110,7 +110,10 @@ pub(super) fn open_counter(name: &str) -> Result<Counter> {
             "{name} is counted by the processor's PMU, which this machine does not offer ({error}); \
              page-faults and context-switches are counted by the kernel and work everywhere"
         )),
-        false => error,
+        false => Error::Usage(format!(
+            "{name} is counted by the kernel, which refuses it here ({error}): lower \
+             /proc/sys/kernel/perf_event_paranoid, or leave the sandbox that forbids it"
+        )),
     })
 }
 

@@ -22,8 +22,21 @@ pub(super) enum Message {
     Done(Box<CaseRecord>),
     /// Something that a reader of the group should know.
     Note(String),
+    /// The process cannot go on, for this reason.
+    Broken(String),
     /// All cases have ended, or a signal ended them early; the clock as it is now.
     End(ClockRun),
+}
+
+/// Who sets the group by hand means to measure it, and must be told how.
+pub(super) fn check_that_a_driver_speaks() -> Result<()> {
+    let group = super::GROUP_VARIABLE;
+    std::env::var_os(PIPE_VARIABLE).map(drop).ok_or_else(|| {
+        Error::Usage(format!(
+            "{group} is for the driver to set, together with {PIPE_VARIABLE}: unset it; a filter such as \
+             `^call/` chooses a group"
+        ))
+    })
 }
 
 /// The measuring process's end.
@@ -32,12 +45,8 @@ pub(super) struct Sender(File);
 impl Sender {
     /// Opens the pipe that the driver named. `/proc/self/fd` gives a descriptor of our own for it.
     pub(super) fn open() -> Result<Self> {
-        let path = std::env::var(PIPE_VARIABLE).map_err(|_| {
-            Error::Usage(format!(
-                "{} is for the driver to set, together with {PIPE_VARIABLE}",
-                super::GROUP_VARIABLE
-            ))
-        })?;
+        check_that_a_driver_speaks()?;
+        let path = std::env::var_os(PIPE_VARIABLE).unwrap_or_default();
         let file = File::options().write(true).open(&path);
         Ok(Self(file.map_err(|e| Error::file(path, "opening the driver's pipe", e))?))
     }

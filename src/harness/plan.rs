@@ -32,11 +32,14 @@ pub(super) fn plan<'a>(groups: &'a [Group], arguments: &Arguments) -> Result<Vec
 }
 
 fn nothing_matches(filter: &str, ids: &[String]) -> String {
-    let mut near: Vec<_> = ids.iter().map(|id| (likeness(filter, id), id)).collect();
+    // Of a filter of any length so much is looked at and shown that its neighbours are still read.
+    let told: String = filter.chars().take(100).collect();
+    let mut near: Vec<_> = ids.iter().map(|id| (likeness(&told, id), id)).collect();
     near.sort_by_key(|&(likeness, _)| std::cmp::Reverse(likeness));
     let near: Vec<_> = near.iter().take(3).map(|(_, id)| id.as_str()).collect();
+    let rest = if told.len() < filter.len() { "…" } else { "" };
     format!(
-        "no case matches {filter:?}; the nearest are {}; `cargo bench -- --list` or `syscost list` prints them all",
+        "no case matches {told:?}{rest}; the nearest are {}; `cargo bench -- --list` or `syscost list` prints them all",
         near.join(", ")
     )
 }

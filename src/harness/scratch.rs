@@ -2,23 +2,45 @@
 //! the next run.
 
 use crate::{Error, Result};
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::File;
 use std::path::Path;
 use tempfile::TempDir;
 
 const PREFIX: &str = "syscost-scratch-";
 
+/// A directory of this process alone.
+pub(super) struct Scratch {
+    directory: TempDir,
+    _lock: Option<Flock<File>>,
+}
+
+impl Scratch {
+    pub(super) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
 /// A fresh directory in the temporary directory. Its name carries our pid, so that a later run can tell
-/// whether its owner is alive.
-pub(super) fn make() -> Result<TempDir> {
+/// whether its owner is alive; it is locked too, because a container that shares the temporary directory
+/// does not see our pid.
+pub(super) fn make() -> Result<Scratch> {
     let directory = tempfile::Builder::new().prefix(&format!("{PREFIX}{}-", std::process::id())).tempdir();
-    directory.map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))
+    let directory =
+        directory.map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))?;
+    let _lock = lock(directory.path());
+    Ok(Scratch { directory, _lock })
+}
+
+fn lock(directory: &Path) -> Option<Flock<File>> {
+    Flock::lock(File::open(directory).ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
 
 /// Removes the directories of processes that are no more.
 pub(super) fn sweep_up(temporary: &Path) {
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries {
-        if is_orphan(&entry.file_name().to_string_lossy()) {
+        if is_orphan(&entry.file_name().to_string_lossy()) && lock(&entry.path()).is_some() {
             // Another user's cannot be removed and is theirs to find.
             let _ = std::fs::remove_dir_all(entry.path());
         }
@@ -39,11 +61,13 @@ mod tests {
         let temporary = tempfile::tempdir().expect("a directory");
         let dead = temporary.path().join(format!("{PREFIX}4194305-abc")); // above the largest pid there can be
         let alive = temporary.path().join(format!("{PREFIX}{}-abc", std::process::id()));
+        let elsewhere = temporary.path().join(format!("{PREFIX}4194306-abc"));
         let foreign = temporary.path().join("somebody-elses");
-        for directory in [&dead, &alive, &foreign] {
+        for directory in [&dead, &alive, &elsewhere, &foreign] {
             std::fs::create_dir(directory).expect("made");
         }
+        let _lock = lock(&elsewhere).expect("locked, as if from a container");
         sweep_up(temporary.path());
-        assert!(!dead.exists() && alive.exists() && foreign.exists());
+        assert!(!dead.exists() && alive.exists() && elsewhere.exists() && foreign.exists());
     }
 }

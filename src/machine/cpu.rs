@@ -1,10 +1,12 @@
 //! Which CPUs there are, and staying on one.
 
+use super::signal;
 use crate::{Error, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::time::{Duration, Instant};
 
 /// The CPUs that this thread may run on.
 pub fn allowed() -> Vec<usize> {
@@ -28,16 +30,21 @@ pub struct Claimed {
 
 /// The CPU to measure on: the last one that nobody else measures on, because interrupts and daemons gather on
 /// the first. Two runs at the same time would halve each other's CPU and share the blame; where no CPU is left
-/// the later one waits.
+/// the later one waits, unless it is interrupted, and not for ever: the name may be held by a process that is
+/// stopped, and the driver takes a longer silence for a case that hangs.
 pub fn claim() -> Option<Claimed> {
+    const LONGEST: Duration = Duration::from_secs(200);
+    let begun = Instant::now();
     let mut cpus = allowed();
     cpus.sort_unstable_by(|a, b| b.cmp(a));
     loop {
         let claims = cpus.iter().map(|&cpu| named(cpu).map(|name| Claimed { cpu, _name: name }));
         match claims.into_iter().find(|claim| !is_taken(claim)) {
             Some(claim) => return claim.ok(),
-            None if cpus.is_empty() => return None,
-            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+            None if cpus.is_empty() || signal::pending().is_some() || begun.elapsed() > LONGEST => {
+                return None;
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
         }
     }
 }

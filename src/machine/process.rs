@@ -8,7 +8,7 @@
 
 use crate::{Error, Result};
 use nix::sys::mman::{MlockAllFlags, mlockall};
-use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage};
 use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid, fork};
 
@@ -41,11 +41,18 @@ pub fn lock_memory() -> Result<()> {
     mlockall(MlockAllFlags::MCL_CURRENT).map_err(|e| Error::refused("mlockall (RLIMIT_MEMLOCK)", e))
 }
 
-/// Touches the stack that a measurement may use, so that it does not fault there for the first time.
-#[inline(never)]
+/// Touches the stack that a measurement may use, so that it does not fault there for the first time. Under a
+/// small `ulimit -s` it is left alone: a stack that overflows kills.
 pub fn touch_stack() {
-    let stack = [1u8; 256 << 10];
-    std::hint::black_box(&stack);
+    const TOUCHED: usize = 256 << 10;
+    #[inline(never)]
+    fn touch() {
+        let stack = [1u8; TOUCHED];
+        std::hint::black_box(&stack);
+    }
+    if getrlimit(Resource::RLIMIT_STACK).is_ok_and(|(limit, _)| limit > 2 * TOUCHED as u64) {
+        touch();
+    }
 }
 
 /// What the kernel has charged to this thread so far.

@@ -14,21 +14,29 @@ static PENDING: AtomicI32 = AtomicI32::new(0);
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn remember(signal: libc::c_int) {
-    PENDING.store(signal, Ordering::SeqCst);
-    let child = CHILD.load(Ordering::SeqCst);
+    // Who asks twice does not want to wait for the child's answer.
+    let again = PENDING.swap(signal, Ordering::SeqCst) != 0;
+    pass_on(CHILD.load(Ordering::SeqCst), if again { libc::SIGKILL } else { signal });
+}
+
+fn pass_on(child: i32, signal: libc::c_int) {
     if child > 0 {
         // SAFETY: HANDLER. A child that has gone answers ESRCH, which is nobody's concern.
         unsafe { libc::kill(child, signal) };
     }
 }
 
-/// From here on SIGINT, SIGTERM and SIGHUP no longer end the process: [`pending`] tells of them.
+/// From here on SIGINT, SIGTERM and SIGHUP no longer end the process: [`pending`] tells of them. Nor does a
+/// file that exceeds `ulimit -f`: the write that would make it so answers an error.
 pub fn watch() -> Result<()> {
     let action = SigAction::new(SigHandler::Handler(remember), SaFlags::SA_RESTART, SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // SAFETY: HANDLER.
         unsafe { sigaction(signal, &action) }.map_err(|e| Error::refused("sigaction", e))?;
     }
+    let ignored = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // SAFETY: HANDLER: no handler of ours runs.
+    unsafe { sigaction(Signal::SIGXFSZ, &ignored) }.map_err(|e| Error::refused("sigaction", e))?;
     Ok(())
 }
 
@@ -37,7 +45,12 @@ pub fn pending() -> Option<Signal> {
     Signal::try_from(PENDING.load(Ordering::SeqCst)).ok()
 }
 
-/// Names the child to which signals are passed on; `None` when it has ended.
+/// Names the child to which signals are passed on; `None` when it has ended. One that arrived while the child
+/// was being started is passed on at once.
 pub fn pass_on_to(child: Option<u32>) {
-    CHILD.store(child.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0), Ordering::SeqCst);
+    let child = child.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+    CHILD.store(child, Ordering::SeqCst);
+    if let Some(signal) = pending() {
+        pass_on(child, signal as libc::c_int);
+    }
 }

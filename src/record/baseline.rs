@@ -9,8 +9,12 @@ pub use complaint::{Complaint, Kind, check};
 use crate::Result;
 use crate::record::store::{Store, file_name, save};
 use crate::record::{GroupRun, Record};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 impl Store {
     /// The file that says what was saved under this name.
@@ -26,11 +30,29 @@ impl Store {
 
     /// Puts the measured cases of a run under this name, in place of those with the same ids; the others
     /// stay, as they do in Criterion's directories. Skipped and failed cases change nothing: Criterion
-    /// wrote nothing for them either.
+    /// wrote nothing for them either. Another run that does the same at this moment waits.
     pub fn merge_baseline(&self, name: &str, record: &Record) -> Result<PathBuf> {
         let path = self.baseline_path(name)?;
+        let _alone = self.alone_with_baselines();
         save(&path, &merge(self.load_baseline(name)?, record))?;
         Ok(path)
+    }
+
+    /// A lock that ends with its owner. `None` where a file system has none, or somebody holds it for ever.
+    fn alone_with_baselines(&self) -> Option<Flock<File>> {
+        let directory = self.home().join("baselines");
+        // What cannot be made or opened is reported by the saving that follows.
+        let _ = std::fs::create_dir_all(&directory);
+        let mut directory = File::open(directory).ok()?;
+        for _ in 0..500 {
+            directory = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) => return Some(lock),
+                Err((directory, Errno::EWOULDBLOCK)) => directory,
+                Err(_) => return None,
+            };
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        None
     }
 }
 
@@ -105,6 +127,24 @@ mod tests {
         assert_eq!(merged.run, "20270101T000000-1");
         let bodies: Vec<_> = merged.groups.iter().map(|g| (g.body.as_str(), g.cases.len())).collect();
         assert_eq!(*bodies.last().unwrap(), ("another", 3));
+    }
+
+    #[test]
+    fn runs_that_save_at_the_same_time_lose_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::at(home.path());
+        let groups = specimen::record().groups;
+        let part = |at: usize| Record { groups: vec![groups[at].clone()], ..specimen::record() };
+        std::thread::scope(|scope| {
+            for at in 0..groups.len() {
+                let store = &store;
+                scope.spawn(move || {
+                    (0..10).for_each(|_| _ = store.merge_baseline("main", &part(at)).unwrap())
+                });
+            }
+        });
+        let merged = store.load_baseline("main").unwrap().unwrap();
+        assert_eq!(merged.tally().0, specimen::record().tally().0);
     }
 
     #[test]

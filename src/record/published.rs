@@ -62,9 +62,15 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.into_iter().map(|(name, _)| name)
 }
 
-/// The machines of a list such as `csc501,cse221`.
+/// The machines of a list such as `csc501,cse221`, each once.
 pub fn find(names: &str) -> Result<Vec<Published>> {
-    names.split(',').map(|name| named(name.trim())).collect()
+    let mut asked: Vec<&str> = Vec::new();
+    for name in names.split(',').map(str::trim) {
+        if !asked.contains(&name) {
+            asked.push(name);
+        }
+    }
+    asked.into_iter().map(named).collect()
 }
 
 fn named(name: &str) -> Result<Published> {

@@ -83,7 +83,7 @@ pub(super) fn save(path: &Path, record: &Record) -> Result<()> {
 }
 
 /// A name that cannot leave its directory or hide in it.
-pub(super) fn file_name(name: &str, what: &str) -> Result<String> {
+pub(crate) fn file_name(name: &str, what: &str) -> Result<String> {
     let plain = |c: char| !c.is_control() && !"/\\".contains(c);
     if name.is_empty() || name.starts_with('.') || name.len() > 200 || !name.chars().all(plain) {
         return Err(Error::Usage(format!(

@@ -9,6 +9,7 @@ use super::Options;
 use crate::machine::signal;
 use crate::record::{CaseRecord, GroupRun, Outcome};
 use crate::{Error, Result};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,29 +21,27 @@ use std::time::Duration;
 /// A case that says nothing for so long hangs. The longest at full scale takes a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Starts the process, listens until it ends, and returns what it measured. However it ends, the cases that
-/// it finished are in the answer.
+/// Starts the process, listens until it ends, and returns what it measured. However it ends, and if it cannot
+/// even begin, the cases that it finished are in the answer.
 pub(super) fn measure(
     planned: &Planned,
     arguments: &Arguments,
     options: &Options,
     home: &Path,
     progress: &Progress,
-) -> Result<GroupRun> {
-    let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe to a measuring process", e))?;
-    let mut child = start(planned.group.name, arguments, options, home, &write)?;
-    drop(write);
-    signal::pass_on_to(Some(child.id()));
+) -> GroupRun {
     let mut heard = Heard::new(planned, arguments, options, progress);
-    let patient = heard.listen(&lines(read));
-    if !patient {
-        // A process that does not answer does not end by being asked.
-        let _ = child.kill();
+    match heard.of_a_process(home) {
+        Ok((status, patient)) => heard.end(status, patient),
+        Err(error) => heard.blame(error.to_string()),
     }
-    let status =
-        child.wait().map_err(|e| Error::Kernel { call: "wait for a measuring process".into(), cause: e })?;
-    signal::pass_on_to(None);
-    Ok(heard.end(status, patient))
+}
+
+/// A pipe of which a child inherits the writing end alone, so that it is broken when the driver has gone.
+fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    fcntl(&write, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    Ok((read, write))
 }
 
 fn start(
@@ -56,9 +55,9 @@ fn start(
     let scale = if arguments.mode == Mode::Test { "smoke" } else { options.scale.name() };
     let mut command = Command::new(&exe);
     command
-        .args(&arguments.raw)
+        .args(arguments.for_measuring())
         .env(GROUP_VARIABLE, group)
-        // The descriptor itself is inherited: `pipe` was made without close-on-exec.
+        // The descriptor itself is inherited.
         .env(PIPE_VARIABLE, format!("/proc/self/fd/{}", pipe.as_raw_fd()))
         .env("SYSCOST_SCALE", scale)
         .env("SYSCOST_MEASURE", &options.unit)
@@ -67,16 +66,18 @@ fn start(
 }
 
 /// Lines of the pipe, read by a thread of the driver's so that waiting for them can end.
-fn lines(read: OwnedFd) -> Receiver<String> {
+fn lines(read: OwnedFd) -> Result<Receiver<String>> {
     let (sender, receiver) = channel();
-    std::thread::spawn(move || {
+    let listener = std::thread::Builder::new().spawn(move || {
         for line in BufReader::new(File::from(read)).lines().map_while(std::result::Result::ok) {
             if sender.send(line).is_err() {
                 break;
             }
         }
     });
-    receiver
+    let refused =
+        |cause| Error::Kernel { call: "starting a thread that listens (`ulimit -u`)".into(), cause };
+    listener.map(|_| receiver).map_err(refused)
 }
 
 /// What was heard so far.
@@ -84,9 +85,10 @@ struct Heard<'a> {
     run: GroupRun,
     current: Option<String>,
     ended: bool,
+    broken: Option<String>,
     planned: &'a Planned<'a>,
     arguments: &'a Arguments,
-    unit: &'a str,
+    options: &'a Options,
     progress: &'a Progress,
 }
 
@@ -99,7 +101,25 @@ impl<'a> Heard<'a> {
     ) -> Self {
         let run =
             GroupRun { name: planned.group.name.into(), body: planned.group.body(), ..GroupRun::default() };
-        Self { run, current: None, ended: false, planned, arguments, unit: &options.unit, progress }
+        Self { run, current: None, ended: false, broken: None, planned, arguments, options, progress }
+    }
+
+    /// How the process ended, and whether it spoke until it did.
+    fn of_a_process(&mut self, home: &Path) -> Result<(ExitStatus, bool)> {
+        let (read, write) = pipe().map_err(|e| Error::refused("pipe to a measuring process", e))?;
+        let lines = lines(read)?;
+        let mut child = start(self.planned.group.name, self.arguments, self.options, home, &write)?;
+        drop(write);
+        signal::pass_on_to(Some(child.id()));
+        let patient = self.listen(&lines);
+        if !patient {
+            // A process that does not answer does not end by being asked.
+            let _ = child.kill();
+        }
+        let status = child.wait();
+        signal::pass_on_to(None);
+        let lost = |cause| Error::Kernel { call: "wait for a measuring process".into(), cause };
+        Ok((status.map_err(lost)?, patient))
     }
 
     /// Whether the process spoke until it closed the pipe.
@@ -122,6 +142,7 @@ impl<'a> Heard<'a> {
             }
             Ok(Message::Done(case)) => self.done(*case),
             Ok(Message::Note(note)) => self.run.notes.push(note),
+            Ok(Message::Broken(reason)) => self.broken = Some(reason),
             Ok(Message::End(clock)) => {
                 self.run.clock = clock;
                 self.ended = true;
@@ -134,7 +155,7 @@ impl<'a> Heard<'a> {
         self.current = None;
         self.progress.done();
         if self.arguments.bencher {
-            self.progress.print(&bencher::line(&case, self.unit));
+            self.progress.print(&bencher::line(&case, &self.options.unit));
         } else if self.arguments.mode == Mode::Test {
             self.progress.print(&format!("{}: {}", case.id, verdict(&case.outcome)));
         }
@@ -143,17 +164,22 @@ impl<'a> Heard<'a> {
 
     /// Explains an early end. A signal to the driver is not an accident of the case.
     fn end(mut self, status: ExitStatus, patient: bool) -> GroupRun {
-        if self.ended && status.success() {
+        if self.ended && status.success() && self.first_missing().is_none() {
             return self.run;
         }
         if signal::pending().is_some() {
             self.run.notes.push("interrupted: the remaining cases were not measured".into());
             return self.run;
         }
-        let sentence = match patient {
-            true => format!("the measuring process ended early ({status})"),
-            false => format!("the case said nothing for {} s and was killed", PATIENCE.as_secs()),
+        let sentence = match (self.broken.take(), patient) {
+            (Some(reason), _) => format!("the measuring process could not go on: {reason}"),
+            (None, true) => format!("the measuring process ended early ({status})"),
+            (None, false) => format!("the case said nothing for {} s and was killed", PATIENCE.as_secs()),
         };
+        self.blame(sentence)
+    }
+
+    fn blame(mut self, sentence: String) -> GroupRun {
         // Between two cases there is none to blame: the first that is missing stands for the rest.
         let blamed = self.current.take().or_else(|| self.first_missing());
         match blamed {

@@ -59,9 +59,8 @@ impl Closing {
         let told = tell(&sentences.collect::<Vec<_>>());
         if let Some(signal) = signal::pending() {
             let (measured, _, _) = record.tally();
-            report(&Error::Usage(format!(
-                "interrupted by {signal}: {measured} cases were measured, and are kept"
-            )));
+            let kept = if matches!(saved, Ok(Some(_))) { ", and are kept" } else { "" };
+            report(&Error::Usage(format!("interrupted by {signal}: {measured} cases were measured{kept}")));
         }
         let saved = saved.inspect_err(report_unsaved).is_ok();
         code(&record, saved && !told)

@@ -9,28 +9,42 @@ use std::path::{Path, PathBuf};
 /// What Criterion writes for a case under each name.
 const FILES: [&str; 4] = ["benchmark.json", "estimates.json", "sample.json", "tukey.json"];
 
-/// Looks at the files of every measured case, removes what is not whole, and says what is missing.
-pub(super) fn sweep_up(run: &GroupRun, home: &Path, save: Option<&str>) -> Vec<String> {
-    let measured = run.cases.iter().filter(|case| matches!(case.outcome, Outcome::Measured(_)));
-    let directories = measured.flat_map(|case| {
-        let case = home.join(baseline::directory(&case.id));
-        save.into_iter().flat_map(move |name| [case.join("new"), case.join(name)])
-    });
-    directories.filter(|directory| !is_whole(directory)).map(|directory| removed(&directory)).collect()
+/// What it writes of a comparison with an earlier run.
+const CHANGE: [&str; 1] = ["estimates.json"];
+
+/// Looks at the files of these cases, removes what is not whole, and says what is missing. A case that was
+/// measured must have them if `all` do; another may have been killed while Criterion wrote.
+pub(super) fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, all: bool) -> Vec<String> {
+    let measured =
+        |id: &str| run.cases.iter().any(|c| c.id == id && matches!(c.outcome, Outcome::Measured(_)));
+    let mut sentences = Vec::new();
+    for id in ids {
+        let case = home.join(baseline::directory(id));
+        let wanted = all && measured(id);
+        for (name, files, wanted) in
+            [("new", FILES.as_slice(), wanted), (save, &FILES, wanted), ("change", &CHANGE, false)]
+        {
+            let directory = case.join(name);
+            if (wanted || directory.exists()) && !is_whole(&directory, files) {
+                sentences.push(removed(&directory));
+            }
+        }
+    }
+    sentences
 }
 
-fn is_whole(directory: &Path) -> bool {
+fn is_whole(directory: &Path, files: &[&str]) -> bool {
     let parses = |path: PathBuf| {
         read(&path).is_ok_and(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).is_ok())
     };
-    FILES.iter().all(|file| parses(directory.join(file)))
+    files.iter().all(|file| parses(directory.join(file)))
 }
 
 fn removed(directory: &Path) -> String {
     // If it cannot be removed either, the sentence still says that it is not whole.
     let _ = std::fs::remove_dir_all(directory);
     format!(
-        "{}: Criterion could not write its files whole (no space left, or no right to write), so none is kept",
+        "{}: Criterion could not write its files whole (no space left, no right to write, or killed), so none is kept",
         directory.display()
     )
 }
@@ -49,19 +63,42 @@ mod tests {
         }
     }
 
-    #[test]
-    fn half_written_files_are_removed_and_whole_ones_stay() {
+    fn swept(id: &str, home: &Path) -> Vec<String> {
+        sweep_up(&[id.into()], &run_of("call/u64/3"), home, "base", true)
+    }
+
+    fn saved(id: &str) -> tempfile::TempDir {
         let home = tempfile::tempdir().expect("a directory");
-        let case = home.path().join("call/u64_3");
+        let case = home.path().join(baseline::directory(id));
         for name in ["new", "base"] {
             std::fs::create_dir_all(case.join(name)).expect("made");
             FILES.iter().for_each(|file| std::fs::write(case.join(name).join(file), "{}").expect("written"));
         }
-        assert_eq!(sweep_up(&run_of("call/u64/3"), home.path(), Some("base")), Vec::<String>::new());
+        home
+    }
+
+    #[test]
+    fn half_written_files_are_removed_and_whole_ones_stay() {
+        let home = saved("call/u64/3");
+        let case = home.path().join("call/u64_3");
+        assert_eq!(swept("call/u64/3", home.path()), Vec::<String>::new());
         std::fs::write(case.join("base/sample.json"), "").expect("truncated");
-        let sentences = sweep_up(&run_of("call/u64/3"), home.path(), Some("base"));
+        let sentences = swept("call/u64/3", home.path());
         assert_eq!(sentences.len(), 1);
         assert!(sentences[0].contains("u64_3/base"), "{}", sentences[0]);
         assert!(case.join("new").exists() && !case.join("base").exists());
+        std::fs::create_dir(case.join("change")).expect("made");
+        std::fs::write(case.join("change/estimates.json"), "").expect("truncated");
+        assert_eq!(swept("call/u64/3", home.path()).len(), 2, "base is missing, change is half");
+        assert!(!case.join("change").exists());
+    }
+
+    #[test]
+    fn a_case_killed_in_the_middle_leaves_nothing_half_and_needs_nothing() {
+        let home = saved("call/u64/4");
+        std::fs::write(home.path().join("call/u64_4/new/sample.json"), "[").expect("truncated");
+        assert_eq!(swept("call/u64/4", home.path()).len(), 1);
+        assert!(!home.path().join("call/u64_4/new").exists());
+        assert_eq!(swept("call/u64/5", home.path()), Vec::<String>::new());
     }
 }

@@ -1,0 +1,100 @@
+//! Comparing with what is missing, broken or of another unit; and saving at the same time.
+
+use crate::place::{Place, TWO_GROUPS, alone};
+
+/// A place in which a baseline `a` was saved.
+fn saved_as_a() -> Option<Place> {
+    let place = Place::new();
+    place.succeeds(|| place.run(&[TWO_GROUPS, "--save-baseline", "a"]))?;
+    Some(place)
+}
+
+#[test]
+fn what_was_saved_can_be_compared_with() {
+    let Some(place) = saved_as_a() else { return };
+    let compare = || place.run(&[TWO_GROUPS, "--baseline", "a"]);
+    let Some(ended) = place.succeeds(compare) else { return };
+    ended.says(0, &["3 measured", "change:", "known_work/add"]);
+    place.is_tidy();
+}
+
+#[test]
+fn a_missing_baseline_is_refused_before_anything_is_measured() {
+    let place = Place::new();
+    place.end(place.run(&[TWO_GROUPS, "--baseline", "a"])).refuses(&["no baseline a", "--save-baseline a"]);
+    assert!(!place.home().exists());
+    for name in ["../a", "new", ".a", ""] {
+        place.end(place.run(&[TWO_GROUPS, "--save-baseline", name])).refuses(&["cannot name a baseline"]);
+    }
+    assert!(!place.home().exists());
+}
+
+#[test]
+fn a_case_without_a_baseline_is_measured_all_the_same() {
+    let place = Place::new();
+    if place.succeeds(|| place.run(&["known_work", "--save-baseline", "a"])).is_none() {
+        return;
+    }
+    let compare = || place.run(&[TWO_GROUPS, "--baseline", "a"]);
+    let Some(ended) = place.at_rest(compare) else { return };
+    ended.says(1, &["3 measured, 0 skipped, 0 failed", "call/u64/3 cannot be compared"]);
+}
+
+#[test]
+fn a_truncated_file_of_criterions_is_named_and_costs_no_number() {
+    let Some(place) = saved_as_a() else { return };
+    let file = place.home().join("known_work/add/a/estimates.json");
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let compare = || place.run(&[TWO_GROUPS, "--baseline", "a"]);
+    let Some(ended) = place.at_rest(compare) else { return };
+    ended.says(1, &["3 measured, 0 skipped, 0 failed", file.to_str().unwrap()]);
+}
+
+#[test]
+fn a_baseline_of_another_unit_is_refused() {
+    let Some(place) = saved_as_a() else { return };
+    let file = place.home().join("syscost/baselines/a.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("\"unit\":\"ns\"", "\"unit\":\"page-faults\"")).unwrap();
+    place.end(place.run(&[TWO_GROUPS, "--baseline", "a"])).refuses(&["page-faults", "ns"]);
+}
+
+#[test]
+fn a_damaged_record_of_a_baseline_is_named_and_left_alone() {
+    let Some(place) = saved_as_a() else { return };
+    let file = place.home().join("syscost/baselines/a.json");
+    std::fs::write(&file, "{").unwrap();
+    for words in [["--baseline", "a"], ["--save-baseline", "a"]] {
+        let run = || place.run(&[TWO_GROUPS, words[0], words[1]]);
+        let Some(ended) = place.at_rest(run) else { return };
+        ended.says(1, &["3 measured", file.to_str().unwrap(), "damaged"]);
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"{");
+}
+
+#[test]
+fn runs_at_the_same_time_in_one_home_lose_nothing() {
+    let place = Place::new();
+    let _alone = alone();
+    let ids = |place: &Place| {
+        let text = std::fs::read_to_string(place.home().join("syscost/baselines/a.json")).unwrap();
+        let groups: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let groups = groups["groups"].as_array().unwrap().clone();
+        groups.iter().map(|group| group["cases"].as_array().unwrap().len()).sum::<usize>()
+    };
+    // Each has its own output; the home is one.
+    let run = |filter: &str| {
+        let mut command = place.run(&[filter, "--save-baseline", "a"]);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        command.spawn().unwrap()
+    };
+    let runs: Vec<_> = ["known_work", "call/u64/[0-2]", "call/u64/[0-2]"].into_iter().map(run).collect();
+    let mut measured = true;
+    for mut run in runs {
+        measured &= run.wait().unwrap().success();
+    }
+    assert_eq!(place.files(".json").iter().filter(|f| f.parent().unwrap().ends_with("runs")).count(), 3);
+    assert!(ids(&place) == 5 || !measured, "{}", ids(&place));
+    place.is_tidy();
+}

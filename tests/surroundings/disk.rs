@@ -1,0 +1,171 @@
+//! A home that cannot be made or written, and a disk that is full or becomes so.
+
+use crate::limit::ordinary;
+use crate::place::{Ended, Place, SYSCOST, TWO_GROUPS, all_parse, files};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+/// The numbers are printed, and it is said where they are not.
+fn measured_and_not_saved(ended: &Ended, home: &Path) {
+    ended.says(1, &["3 measured, 0 skipped, 0 failed", "the run was not saved to its end"]);
+    assert!(ended.error.contains(home.to_str().unwrap()), "{ended:?}");
+}
+
+#[test]
+fn a_home_that_cannot_be_made_costs_no_number() {
+    let place = Place::new();
+    std::fs::write(place.path().join("file"), "").unwrap();
+    symlink("nowhere", place.path().join("dangling")).unwrap();
+    for home in ["file/criterion", "file", "dangling"] {
+        let home = place.path().join(home);
+        let run = || place.run(&[TWO_GROUPS, "--home", home.to_str().unwrap()]);
+        let Some(ended) = place.at_rest(run) else { return };
+        measured_and_not_saved(&ended, &home);
+    }
+    place.is_tidy();
+}
+
+#[test]
+fn a_home_that_may_not_be_written_costs_no_number() {
+    let Some(ordinary) = ordinary() else { return };
+    let place = Place::new();
+    std::fs::create_dir(place.home()).unwrap();
+    std::fs::set_permissions(place.home(), PermissionsExt::from_mode(0o555)).unwrap();
+    let Some(ended) = place.at_rest(|| place.run_by(&ordinary, &[TWO_GROUPS])) else { return };
+    measured_and_not_saved(&ended, &place.home());
+    place.is_tidy();
+}
+
+#[test]
+fn a_home_may_have_any_name() {
+    let place = Place::new();
+    std::fs::create_dir(place.path().join("real")).unwrap();
+    symlink("real", place.path().join("link")).unwrap();
+    let no_text = OsString::from_vec(vec![b'a', 0xff]);
+    let names = ["a b/ü…", "link", "./relative/../relative", "new\nline"].map(OsString::from);
+    for home in names.into_iter().chain([no_text]) {
+        let run = || {
+            let mut command = place.run(&["known_work/add", "--exact"]);
+            command.env("CRITERION_HOME", &home);
+            command
+        };
+        let Some(_) = place.succeeds(run) else { return };
+        let saved = place.path().join(&home).join("known_work/add/base/estimates.json");
+        assert!(saved.is_file(), "{home:?}");
+    }
+}
+
+/// How a script ends that may not mount what it needs.
+const NOT_MOUNTED: i32 = 99;
+
+/// What gives a shell a mount table of its own.
+fn own_mounts(place: &Place) -> Option<&'static [&'static str]> {
+    let ways: [&[&str]; 2] = [&["unshare", "-rm"], &["unshare", "-m"]];
+    let mounts = |way: &&&[&str]| {
+        let mut command = Command::new(way[0]);
+        command.args(&way[1..]).args(["mount", "-t", "tmpfs", "none"]).arg(place.temporary());
+        command.output().is_ok_and(|output| output.status.success())
+    };
+    let way = ways.iter().find(mounts).copied();
+    if way.is_none() {
+        println!("skipped: no file system can be mounted here, neither as a user nor as root");
+    }
+    way
+}
+
+/// A shell with a file system of this size as its `home`, where `run` is a run of a few cases.
+fn on_a_disk(place: &Place, size: &str, script: &str) -> Option<Ended> {
+    let way = own_mounts(place)?;
+    std::fs::create_dir_all(place.home()).unwrap();
+    let script = format!(
+        "set -u; home={}; mount -t tmpfs -o size={size} none \"$home\" || exit {NOT_MOUNTED}; rm -rf before after\n\
+         run() {{ {SYSCOST} run --save-baseline main \"${{@:-known_work|call/u64/[0-2]}}\"; }}\n{script}",
+        place.home().display()
+    );
+    let run = || {
+        let mut command = place.program(way[0]);
+        command.args(&way[1..]).args(["sh", "-c", &script]);
+        command
+    };
+    let ended = place.at_rest(run)?;
+    if ended.code == Some(NOT_MOUNTED) {
+        println!("skipped: {}", ended.error);
+        return None;
+    }
+    Some(ended)
+}
+
+#[test]
+fn a_full_disk_keeps_the_baseline_that_is_on_it() {
+    let place = Place::new();
+    let script = "run >first || { cat first; exit 98; }; cp -r \"$home\" before
+        cat /dev/zero >\"$home/filler\" 2>filled
+        run; code=$?
+        rm \"$home/filler\"; cp -r \"$home\" after; exit $code";
+    let Some(ended) = on_a_disk(&place, "8m", script) else { return };
+    ended.says(1, &["5 measured", "KiB are free", "nothing more is saved"]);
+    let estimates = |of: &str| {
+        let files = files(&place.path().join(of), ".json");
+        files.into_iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(estimates("before"), estimates("after"));
+    assert!(estimates("after").len() > 5 * 8);
+}
+
+#[test]
+fn a_disk_that_fills_in_the_middle_keeps_nothing_half() {
+    let place = Place::new();
+    let script = "run >first || { cat first; exit 98; }
+        run --scale default 'known_work|call/u64/[34]' >again & pid=$!
+        until grep -q known_work again; do kill -0 $pid || break; sleep 0.05; done
+        cat /dev/zero >\"$home/filler\" 2>filled
+        wait $pid; code=$?
+        cat again; cp -r \"$home\" after; exit $code";
+    let Some(ended) = on_a_disk(&place, "8m", script) else { return };
+    ended.says(1, &["4 measured", "so none is kept", "No space left"]);
+    all_parse(&place.path().join("after"));
+    // What was saved before the disk was full is whole.
+    assert!(place.path().join("after/known_work/add/main/estimates.json").is_file());
+    place.is_tidy();
+}
+
+#[test]
+fn a_disk_with_a_little_room_is_left_before_it_is_full() {
+    let place = Place::new();
+    // Room enough at the start, and by a few pages not for the second group.
+    let script = "run >first || { cat first; exit 98; }
+        free=$(df -k --output=avail \"$home\" | tail -1)
+        head -c $(( (free - 4096 - 12) * 1024 )) /dev/zero >\"$home/filler\"
+        rm -r \"$home/known_work\" \"$home/call\"; head -c $(( 300 * 1024 )) /dev/zero >\"$home/more\"
+        run; code=$?
+        cp -r \"$home\" after; exit $code";
+    let Some(ended) = on_a_disk(&place, "8m", script) else { return };
+    assert_eq!(ended.output.matches("5 measured").count(), 1, "{ended:?}");
+    all_parse(&place.path().join("after"));
+    place.is_tidy();
+}
+
+#[test]
+fn a_read_only_disk_costs_no_number() {
+    let place = Place::new();
+    let Some(ended) = on_a_disk(&place, "8m", "mount -o remount,ro \"$home\" || exit 99; run") else {
+        return;
+    };
+    ended.says(1, &["5 measured", "Read-only file system", "the run was not saved to its end"]);
+    place.is_tidy();
+}
+
+#[test]
+fn a_missing_temporary_directory_is_named_in_the_record() {
+    let place = Place::new();
+    let mut command = place.run(&[TWO_GROUPS]);
+    command.env("TMPDIR", place.path().join("nowhere"));
+    place
+        .end(command)
+        .says(1, &["FAILED known_work/add", "FAILED call/u64/3", "/nowhere: making a scratch directory"]);
+    assert!(place.record().to_string().contains("/nowhere"));
+    place.is_tidy();
+}

@@ -1,0 +1,129 @@
+//! Signals, to whom and when ever.
+
+use crate::place::{Place, Running, alone};
+use crate::process;
+use nix::sys::signal::Signal;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::time::Duration;
+
+/// A run that has finished its first group and measures its second, of which it will be busy for seconds.
+fn in_the_middle(place: &Place) -> Running<'_> {
+    let mut command = place.run(&["known_work|call/u64", "--scale", "default", "--save-baseline", "main"]);
+    command.env_remove("SYSCOST_SCALE");
+    let mut running = place.begin(command);
+    running.until_it_says("── known_work");
+    process::one_measuring(place, "call");
+    running
+}
+
+/// The finished group is stored, under the baseline's name too.
+fn the_first_group_is_kept(place: &Place) {
+    let record = place.record();
+    assert_eq!(record["groups"][0]["cases"][1]["id"], "known_work/multiply");
+    if record["groups"][0]["cases"][1].to_string().contains("median") {
+        assert!(place.home().join("known_work/multiply/main/estimates.json").is_file());
+        assert!(place.home().join("syscost/baselines/main.json").is_file());
+    }
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_is_finished_and_leaves_nothing() {
+    let _alone = alone();
+    for (signal, of_a_terminal) in [(Signal::SIGTERM, false), (Signal::SIGINT, true)] {
+        let place = Place::new();
+        let running = in_the_middle(&place);
+        let send = if of_a_terminal { process::send_to_group } else { process::send };
+        send(running.pid(), signal);
+        let ended = running.end();
+        ended.says(128 + signal as i32, &[&format!("interrupted by {signal}"), "and are kept"]);
+        the_first_group_is_kept(&place);
+        let notes = place.record()["groups"][1]["notes"].to_string();
+        assert!(notes.contains("interrupted: the remaining cases"), "{notes}");
+        place.is_tidy();
+    }
+}
+
+#[test]
+fn who_asks_twice_does_not_wait_for_a_process_that_hangs() {
+    let _alone = alone();
+    let place = Place::new();
+    let running = in_the_middle(&place);
+    process::send(process::one_measuring(&place, "call"), Signal::SIGSTOP);
+    process::send(running.pid(), Signal::SIGTERM);
+    std::thread::sleep(Duration::from_millis(100));
+    process::send(running.pid(), Signal::SIGTERM);
+    running.end().says(143, &["interrupted by SIGTERM"]);
+    the_first_group_is_kept(&place);
+    place.is_tidy();
+}
+
+#[test]
+fn a_signal_at_any_moment_ends_the_run() {
+    let _alone = alone();
+    for milliseconds in [10, 20, 40, 80, 160, 250] {
+        let place = Place::new();
+        let running = place.begin(place.run(&["known_work|call/u64", "--scale", "default"]));
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        process::send(running.pid(), Signal::SIGINT);
+        let ended = running.end();
+        // Before it watches for signals it is ended by one, as any program.
+        assert!(matches!(ended.code, Some(130) | None), "{milliseconds} ms: {ended:?}");
+        place.is_tidy();
+    }
+}
+
+#[test]
+fn a_run_that_waits_for_a_cpu_can_be_interrupted() {
+    let _alone = alone();
+    let name = |cpu| SocketAddr::from_abstract_name(format!("syscost-measures-on-cpu-{cpu}")).unwrap();
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from).max(64);
+    // Where somebody else holds one already, that is as good.
+    let _taken: Vec<_> = (0..cpus).map(|cpu| UnixListener::bind_addr(&name(cpu))).collect();
+    let place = Place::new();
+    let running = place.begin(place.run(&["known_work"]));
+    process::one_measuring(&place, "known_work");
+    std::thread::sleep(Duration::from_millis(100));
+    process::send(running.pid(), Signal::SIGINT);
+    running.end().says(130, &["0 measured", "interrupted by SIGINT"]);
+    place.is_tidy();
+}
+
+#[test]
+fn a_killed_run_takes_its_child_with_it_and_the_next_one_tidies_up() {
+    let _alone = alone();
+    let place = Place::new();
+    let mut running = in_the_middle(&place);
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    assert!(process::all_end(&place, Duration::from_secs(2)), "its child lives on");
+    the_first_group_is_kept(&place);
+    place.begin(place.run(&["known_work/add", "--exact"])).end();
+    place.is_tidy();
+}
+
+#[test]
+fn a_killed_measuring_process_costs_its_case_and_no_other_group() {
+    let _alone = alone();
+    let place = Place::new();
+    let running = place.begin(place.run(&["known_work|call/u64/3", "--scale", "default"]));
+    let measuring = process::one_measuring(&place, "known_work");
+    std::thread::sleep(Duration::from_millis(100));
+    process::send(measuring, Signal::SIGKILL);
+    let ended = running.end();
+    ended.says(1, &["FAILED known_work/", "ended early (signal: 9 (SIGKILL))"]);
+    assert_eq!(place.record()["groups"][1]["cases"][0]["id"], "call/u64/3");
+    place.is_tidy();
+}
+
+#[test]
+fn a_measuring_process_that_is_interrupted_alone_does_not_hide_what_is_missing() {
+    let _alone = alone();
+    let place = Place::new();
+    let running = place.begin(place.run(&["known_work|call/u64/3", "--scale", "default"]));
+    let measuring = process::one_measuring(&place, "known_work");
+    std::thread::sleep(Duration::from_millis(100));
+    process::send(measuring, Signal::SIGTERM);
+    running.end().says(1, &["FAILED known_work/", "ended early"]);
+    place.is_tidy();
+}

@@ -1,0 +1,67 @@
+//! The example whose subjects lie.
+
+use crate::place::Place;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Beside the directory of this test: `target/PROFILE/examples/liars`.
+fn liars() -> Option<PathBuf> {
+    let deps = std::env::current_exe().unwrap();
+    let built = deps.parent()?.parent()?.join("examples/liars");
+    built.is_file().then_some(built)
+}
+
+fn asked(place: &Place, liars: &Path, option: &str) -> Command {
+    let mut command = place.program(liars);
+    command.args(["--bench", option]);
+    command
+}
+
+#[test]
+fn each_lie_ends_its_case_and_leaves_no_number() {
+    let Some(liars) = liars() else {
+        println!("skipped: the example `liars` was not built; `cargo test` builds it");
+        return;
+    };
+    let place = Place::new();
+    let lies = [
+        ("inlined", "the call was inlined or skipped"),
+        ("optimised-away", "optimised away"),
+        ("remembered", "the kernel was not entered as claimed"),
+        ("panics", "out of patience"),
+    ];
+    let mut ended = place.end(asked(&place, &liars, "--color=never"));
+    if ended.output.contains("FAILED liars/honest") {
+        ended = place.end(asked(&place, &liars, "--color=never")); // somebody else used the CPU
+    }
+    ended.says(1, &["1 measured, 0 skipped, 4 failed"]);
+    for (name, sentence) in lies {
+        let line = ended.output.lines().find(|line| line.starts_with(&format!("FAILED liars/{name}:")));
+        assert!(line.is_some_and(|line| line.contains(sentence)), "{name}: {ended:?}");
+        assert!(!place.home().join("liars").join(name).join("new/estimates.json").exists(), "{name}");
+    }
+    let saved: Vec<_> = place.files("estimates.json");
+    assert!(
+        !saved.is_empty() && saved.iter().all(|file| file.starts_with(place.home().join("liars/honest")))
+    );
+    place.is_tidy();
+}
+
+#[test]
+fn what_criterion_would_panic_at_is_refused_in_a_sentence() {
+    let Some(liars) = liars() else {
+        println!("skipped: the example `liars` was not built; `cargo test` builds it");
+        return;
+    };
+    let place = Place::new();
+    for option in [
+        "--sample-size=3",
+        "--warm-up-time=0",
+        "--confidence-level=2",
+        "--color=x",
+        "--load-baseline=a",
+        "--quick",
+    ] {
+        place.end(asked(&place, &liars, option)).refuses(&[option.split('=').next().unwrap()]);
+    }
+}

@@ -1,0 +1,101 @@
+//! Too few descriptors, processes, bytes, CPUs, rights.
+
+use crate::place::{Place, SYSCOST, TWO_GROUPS};
+use std::process::Command;
+
+#[test]
+fn a_shortage_of_descriptors_is_a_sentence_for_each_case() {
+    for descriptors in [12, 8] {
+        let place = Place::new();
+        let ended = place.end(place.run_under(&format!("-n {descriptors}"), &[TWO_GROUPS]));
+        ended.says(1, &["0 measured, 0 skipped, 3 failed", "FAILED known_work/add", "FAILED call/u64/3"]);
+        assert!(ended.output.contains("Too many open files"), "{ended:?}");
+        place.is_tidy();
+    }
+}
+
+#[test]
+fn without_any_descriptor_the_run_still_has_its_last_word() {
+    for descriptors in [5, 4] {
+        let place = Place::new();
+        place
+            .end(place.run_under(&format!("-n {descriptors}"), &[TWO_GROUPS]))
+            .says(1, &["0 measured, 0 skipped, 2 failed"]);
+        place.is_tidy();
+    }
+}
+
+#[test]
+fn sixteen_descriptors_are_enough() {
+    let place = Place::new();
+    place.succeeds(|| place.run_under("-n 16", &[TWO_GROUPS]));
+    place.is_tidy();
+}
+
+#[test]
+fn a_shortage_of_processes_is_a_sentence_for_each_group() {
+    let Some(ordinary) = ordinary() else { return };
+    for processes in [1, 2] {
+        let place = Place::new();
+        let limited = format!("ulimit -u {processes} && exec \"$@\"");
+        let starter: Vec<_> = ordinary.iter().copied().chain(["bash", "-c", &limited, "bash"]).collect();
+        let ended = place.end(place.run_by(&starter, &[TWO_GROUPS]));
+        // An ordinary person has other processes, so that not even the shell may do.
+        if !ended.error.contains("ulimit") && !ended.error.contains("fork") {
+            ended.says(1, &["0 measured", "Resource temporarily unavailable"]);
+        }
+        place.is_tidy();
+    }
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_a_sentence_and_not_the_end() {
+    let place = Place::new();
+    let ended = place.end(place.run_under("-f 0", &[TWO_GROUPS, "--save-baseline", "a"]));
+    // The limit holds for the files that the streams of this test lead to as well.
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(place.files(".json").is_empty());
+    place.is_tidy();
+}
+
+#[test]
+fn a_small_stack_is_enough() {
+    let place = Place::new();
+    place.succeeds(|| place.run_under("-s 400", &["known_work/add", "--exact"]));
+}
+
+#[test]
+fn one_cpu_is_enough() {
+    if Command::new("taskset").arg("--version").output().is_err() {
+        println!("skipped: there is no taskset");
+        return;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let last = allowed.trim().rsplit([',', '-']).next().unwrap();
+    let place = Place::new();
+    place.succeeds(|| place.run_by(&["taskset", "-c", last], &[TWO_GROUPS]));
+    place.is_tidy();
+}
+
+#[test]
+fn an_ordinary_user_measures() {
+    let Some(ordinary) = ordinary() else { return };
+    let place = Place::new();
+    place.succeeds(|| place.run_by(&ordinary, &[TWO_GROUPS]));
+    place.is_tidy();
+}
+
+/// What makes an ordinary user of who runs the tests.
+pub fn ordinary() -> Option<Vec<&'static str>> {
+    let starter = match nix::unistd::geteuid().is_root() {
+        true => vec!["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
+        false => vec!["env"],
+    };
+    let works = Command::new(starter[0]).args(&starter[1..]).args([SYSCOST, "--version"]).output();
+    if works.is_ok_and(|output| output.status.success()) {
+        return Some(starter);
+    }
+    println!("skipped: setpriv is missing, or an ordinary user may not start {SYSCOST}");
+    None
+}

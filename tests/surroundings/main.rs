@@ -1,0 +1,20 @@
+//! The binary in bad surroundings: a full disk, no rights, no descriptors, no patience. Whatever happens, it
+//! ends with the right code, says why in a sentence, loses no number and leaves nothing behind.
+//!
+//! Some of it needs what not every machine has (root or not root, `unshare`, `python3`): a test that cannot be
+//! done says so and passes.
+#![cfg(all(feature = "cli", target_os = "linux"))]
+#![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
+#![allow(unreachable_pub, reason = "nobody reaches into a test; `pub` says what a module offers")]
+
+mod asked;
+mod baseline;
+mod disk;
+mod interruption;
+mod liar;
+mod limit;
+mod place;
+mod process;
+mod sandbox;
+mod standard_stream;

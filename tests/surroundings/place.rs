@@ -1,0 +1,245 @@
+//! A directory with everything that a run touches, the run in it, and its end.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub const SYSCOST: &str = env!("CARGO_BIN_EXE_syscost");
+/// Nothing in here takes a tenth of it on a machine at rest.
+pub const PATIENCE: Duration = Duration::from_secs(50);
+/// Two groups, three cases: the least of which one can end and the other go on.
+pub const TWO_GROUPS: &str = "known_work|call/u64/3";
+
+/// Runs at the same time would disturb one another, and a case that others disturb is a failed one.
+static ALONE: Mutex<()> = Mutex::new(());
+
+pub fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Criterion's home, a temporary directory and what was printed, open to any user.
+pub struct Place(TempDir);
+
+impl Place {
+    pub fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        std::fs::create_dir(place.temporary()).unwrap();
+        for directory in [place.0.path(), &place.temporary()] {
+            std::fs::set_permissions(directory, PermissionsExt::from_mode(0o777)).unwrap();
+        }
+        place
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.0.path().join("criterion")
+    }
+
+    pub fn temporary(&self) -> PathBuf {
+        self.0.path().join("temporary")
+    }
+
+    /// A program in this place. What the person who runs the tests has set must not matter.
+    pub fn program(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        for variable in ["MEASURE", "AGAINST", "PREDICTIONS", "GROUP", "PIPE", "CLOCK"] {
+            command.env_remove(format!("SYSCOST_{variable}"));
+        }
+        command.env_remove("COLUMNS").env("SYSCOST_SCALE", "smoke");
+        command.env("CRITERION_HOME", self.home()).env("TMPDIR", self.temporary());
+        command.current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// `syscost run` with these words.
+    pub fn run(&self, words: &[&str]) -> Command {
+        let mut command = self.program(SYSCOST);
+        command.arg("run").args(words);
+        command
+    }
+
+    /// The same, started by another program: `taskset -c 0` and the like.
+    pub fn run_by(&self, starter: &[&str], words: &[&str]) -> Command {
+        let mut command = self.program(starter[0]);
+        command.args(&starter[1..]).args([SYSCOST, "run"]).args(words);
+        command
+    }
+
+    /// Under a shell's limit, such as `-n 16`.
+    pub fn run_under(&self, limit: &str, words: &[&str]) -> Command {
+        self.run_by(&["sh", "-c", &format!("ulimit {limit} && exec \"$@\""), "sh"], words)
+    }
+
+    /// Starts it, with both streams in files, so that they can be read while it runs.
+    pub fn begin(&self, mut command: Command) -> Running<'_> {
+        self.come_first();
+        let file = |name| std::fs::File::create(self.0.path().join(name)).unwrap();
+        command.stdout(file("output")).stderr(file("error")).process_group(0);
+        Running { place: self, child: command.spawn().unwrap() }
+    }
+
+    pub fn end(&self, command: Command) -> Ended {
+        let _alone = alone();
+        self.begin(command).end()
+    }
+
+    /// Ends it, and again where somebody else used the CPU, which fails a case whatever is tested here.
+    /// `None` on a machine that is never at rest.
+    pub fn at_rest(&self, command: impl Fn() -> Command) -> Option<Ended> {
+        for _ in 0..4 {
+            let ended = self.end(command());
+            if !ended.was_disturbed() {
+                return Some(ended);
+            }
+        }
+        println!("skipped: others use this machine too much for a case to be measured");
+        None
+    }
+
+    /// Ends it well.
+    pub fn succeeds(&self, command: impl Fn() -> Command) -> Option<Ended> {
+        let ended = self.at_rest(command)?;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        Some(ended)
+    }
+
+    /// Where it is allowed: this thread, and what it starts, before others that use the CPU.
+    fn come_first(&self) {
+        let thread = nix::unistd::gettid().to_string();
+        let _ = self.program("renice").args(["-n", "-15", "-p", &thread]).output();
+    }
+
+    fn read(&self, name: &str) -> String {
+        let bytes = std::fs::read(self.0.path().join(name)).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Every file below the home of which the name ends so.
+    pub fn files(&self, ending: &str) -> Vec<PathBuf> {
+        files(&self.home(), ending)
+    }
+
+    /// The newest run as it was stored.
+    pub fn record(&self) -> Value {
+        let file = files(&self.home().join("syscost/runs"), ".json").pop().expect("a run was stored");
+        let report =
+            self.program(SYSCOST).arg("report").arg(file).args(["--format", "json"]).output().unwrap();
+        serde_json::from_slice(&report.stdout).unwrap()
+    }
+
+    /// Nothing is half-written, no process is left, and no scratch.
+    pub fn is_tidy(&self) {
+        all_parse(&self.home());
+        assert_eq!(crate::process::of(self), [0; 0], "processes are left");
+        let left: Vec<_> = std::fs::read_dir(self.temporary()).unwrap().map(|e| e.unwrap().path()).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+pub fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, ending));
+        } else if path.to_string_lossy().ends_with(ending) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+pub fn all_parse(directory: &Path) {
+    for file in files(directory, ".json") {
+        let value = serde_json::from_slice::<Value>(&std::fs::read(&file).unwrap());
+        assert!(value.is_ok(), "{}: {value:?}", file.display());
+    }
+}
+
+pub struct Running<'a> {
+    place: &'a Place,
+    pub child: Child,
+}
+
+impl Running<'_> {
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
+    /// Waits until it has printed this.
+    pub fn until_it_says(&mut self, words: &str) {
+        let begun = Instant::now();
+        while !self.place.read("output").contains(words) {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "{ended:?}: {}", self.place.read("error"));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub fn end(mut self) -> Ended {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if begun.elapsed() > PATIENCE {
+                crate::process::kill_group(self.pid());
+                panic!("it hangs: {} {}", self.place.read("output"), self.place.read("error"));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let ended =
+            Ended { code: status.code(), output: self.place.read("output"), error: self.place.read("error") };
+        for words in ["panicked at src", "RUST_BACKTRACE", "stack backtrace", "overflowed its stack"] {
+            assert!(!ended.error.contains(words), "{ended:?}");
+        }
+        ended
+    }
+}
+
+/// How a run ended, and what it said.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub output: String,
+    pub error: String,
+}
+
+impl Ended {
+    /// It said this, and ended so.
+    pub fn says(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        for words in words {
+            assert!(self.output.contains(words) || self.error.contains(words), "{words}: {self:?}");
+        }
+    }
+
+    /// It refused in one sentence, before it measured anything.
+    pub fn refuses(&self, words: &[&str]) {
+        self.says(2, words);
+        assert!(self.output.is_empty() && self.error.starts_with("syscost: "), "{self:?}");
+    }
+
+    fn was_disturbed(&self) -> bool {
+        const WORDS: [&str; 6] = [
+            "other tasks had",
+            "the hypervisor took",
+            "time does not grow",
+            "time is not proportional",
+            "costs no more than the same loop",
+            "the slope of small ones",
+        ];
+        let failed = self.output.lines().filter(|line| line.starts_with("FAILED"));
+        failed.flat_map(|line| WORDS.iter().filter(|words| line.contains(**words))).next().is_some()
+    }
+}

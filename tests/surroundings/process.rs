@@ -1,0 +1,68 @@
+//! Which processes belong to a place: those in whose environment its name stands.
+
+use crate::place::{PATIENCE, Place};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The processes whose home is this place's.
+pub fn of(place: &Place) -> Vec<i32> {
+    with(place, "")
+}
+
+/// Those of them that were started to measure this group.
+pub fn measuring(place: &Place, group: &str) -> Vec<i32> {
+    with(place, &format!("SYSCOST_GROUP={group}\0"))
+}
+
+fn with(place: &Place, variable: &str) -> Vec<i32> {
+    let home = format!("CRITERION_HOME={}\0", place.home().display());
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &i32| {
+        let environment = std::fs::read(Path::new("/proc").join(pid.to_string()).join("environ"));
+        let environment = environment.unwrap_or_default();
+        let environment = String::from_utf8_lossy(&environment);
+        environment.contains(&home) && environment.contains(variable)
+    })
+    .collect()
+}
+
+/// Waits for a measuring process of this group that has loaded our binary.
+pub fn one_measuring(place: &Place, group: &str) -> i32 {
+    let begun = Instant::now();
+    loop {
+        // A process and its traced witness look the same; the lowest pid is the parent.
+        if let Some(pid) = measuring(place, group).into_iter().min() {
+            return pid;
+        }
+        assert!(begun.elapsed() < PATIENCE, "nobody measures {group}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether all of the place's processes end within this time.
+pub fn all_end(place: &Place, within: Duration) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < within {
+        if of(place).is_empty() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+pub fn send(pid: i32, signal: Signal) {
+    kill(Pid::from_raw(pid), signal).unwrap();
+}
+
+/// As a terminal does.
+pub fn send_to_group(pid: i32, signal: Signal) {
+    killpg(Pid::from_raw(pid), signal).unwrap();
+}
+
+pub fn kill_group(pid: i32) {
+    let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
+}

@@ -1,0 +1,74 @@
+//! Forbidden system calls, and instruments that are declined.
+
+use crate::place::{Place, TWO_GROUPS};
+use std::process::Command;
+
+/// Forbids one system call to what it starts: the number, then the command.
+const FORBID: &str = r#"
+import ctypes, os, struct, sys
+number = int(sys.argv[1])
+# Load the call's number; if it is this one, answer EPERM; else allow.
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
+filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters)))
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program):
+    sys.exit(99)
+os.execvp(sys.argv[2], sys.argv[2:])
+"#;
+
+/// A command that starts another one, to which this system call is forbidden.
+fn forbidding(number: i64) -> Option<Vec<String>> {
+    let starter = ["python3", "-c", FORBID, &number.to_string()].map(str::to_owned).to_vec();
+    let works = Command::new(&starter[0]).args(&starter[1..]).arg("true").output();
+    if works.is_ok_and(|output| output.status.success()) {
+        return Some(starter);
+    }
+    println!("skipped: no python3, or it may not install a filter of system calls");
+    None
+}
+
+fn forbidden(number: i64) -> Option<(Place, Vec<String>)> {
+    Some((Place::new(), forbidding(number)?))
+}
+
+fn measures_without(number: i64, sentence: &str) {
+    let Some((place, starter)) = forbidden(number) else { return };
+    let starter: Vec<_> = starter.iter().map(String::as_str).collect();
+    let Some(_) = place.succeeds(|| place.run_by(&starter, &[TWO_GROUPS])) else { return };
+    let record = place.record().to_string();
+    assert!(record.contains(sentence), "{record}");
+    place.is_tidy();
+}
+
+#[test]
+fn without_ptrace_the_other_claims_carry_the_case() {
+    measures_without(libc::SYS_ptrace, "no witness could be called");
+}
+
+#[test]
+fn without_mlockall_and_affinity_it_is_a_note() {
+    measures_without(libc::SYS_mlockall, "not locked in memory");
+    measures_without(libc::SYS_sched_setaffinity, "not pinned to a CPU");
+}
+
+#[test]
+fn an_event_that_may_not_be_counted_is_refused() {
+    let Some((place, starter)) = forbidden(libc::SYS_perf_event_open) else { return };
+    let starter: Vec<_> = starter.iter().map(String::as_str).collect();
+    place.end(place.run_by(&starter, &[TWO_GROUPS, "--measure", "page-faults"])).refuses(&["page-faults"]);
+}
+
+#[test]
+fn a_counter_that_is_declined_is_replaced_and_said() {
+    let place = Place::new();
+    for _ in 0..3 {
+        let run = || {
+            let mut command = place.run(&["known_work"]);
+            command.env("SYSCOST_CLOCK", "monotonic-raw");
+            command
+        };
+        let Some(ended) = place.succeeds(run) else { return };
+        ended.says(0, &["measured by monotonic-raw because SYSCOST_CLOCK asks"]);
+    }
+}
