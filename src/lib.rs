@@ -12,9 +12,9 @@
 //! `cargo bench --bench mine` then ends like this:
 //!
 //! ```text
-//! operation  measured 95 % interval         sd  ticks       net    m/p  evidence
-//! ── mine ────────────────────────────────────────────────────────────────────────
-//! parent   102.1 ns [101.8, 102.5]    0.94 ns  265.1  101.8 ns  2.08×  ✓ 5 claims
+//! operation  predicted  measured 95 % interval   ticks       net    m/p  claims
+//! ── mine ──────────────────────────────────────────────────────────────────────
+//! parent      50.06 ns  239.1 ns [234.0, 242.9]  620.6  223.8 ns  4.47×  ✓5 2/50
 //! ```
 //!
 //! If the compiler had deleted the loop, or the C library had answered from memory, there would be a sentence
