@@ -11,6 +11,9 @@ use crate::subject::{Case, Claim, Scale, Subject};
 /// Twice the iterations may take 1.8 to 2.2 times as long: three times the worst seen over hundreds of
 /// honest sweeps beside a loaded CPU, and far from the 1.0 of something that was remembered.
 const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
+/// What an operation must cost beyond its control, as a share of the control, at the lower end of the interval.
+/// Zero would be passed by chance once in forty; the cheapest call costs four times its empty loop.
+const ABOVE: f64 = 0.1;
 /// A case's median over large batches may differ so much from the slope over small ones: a frequency that
 /// ramps or a neighbour that comes and goes moves it by tens of per cent, a loop that is not one by all.
 const LARGE: std::ops::RangeInclusive<f64> = 0.6..=1.67;
@@ -178,8 +181,11 @@ fn doubles(sweep: &Sweep) -> Result<String, String> {
 }
 
 fn above(sweep: &Sweep) -> Result<String, String> {
+    let control = sweep.control.map_or(0.0, |control| control.estimate);
     match sweep.net {
-        Some(net) if net.low > 0.0 => Ok(format!("{:.4} ns above the same loop without it", net.estimate)),
+        Some(net) if net.low > ABOVE * control => {
+            Ok(format!("{:.4} ns above the same loop without it", net.estimate))
+        }
         Some(net) => Err(format!(
             "the operation costs no more than the same loop without it: {:.4} ns, interval {:.4} to {:.4}; \
              it was inlined or optimised away",
