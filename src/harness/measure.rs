@@ -1,6 +1,10 @@
 //! The measuring process: one group, one thread, one CPU, and silence.
 
-use super::arguments::{Arguments, Mode};
+mod panic;
+mod shared;
+mod wheel;
+
+use super::arguments::Arguments;
 use super::drive::Options;
 use super::home::criterion_home;
 use super::measurement::{Counted, CycleTime, EventCount, open_counter};
@@ -14,11 +18,13 @@ use crate::subject::{Case, Group, Place, Scale};
 use crate::trial::{self, Bench, Halt, Trial};
 use crate::{Error, Result};
 use criterion::{Criterion, SamplingMode};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use shared::{Shared, configured};
+use wheel::Wheel;
 
 /// How often a case is tried while other tasks disturb it.
 const ATTEMPTS: u32 = 4;
@@ -50,12 +56,12 @@ pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Re
     signal::watch()?;
     process::die_with_parent()?;
     let mut sender = Sender::open()?;
-    remember_panics();
+    panic::remember();
     let ended = catch_unwind(AssertUnwindSafe(|| measure(groups, name, arguments, &mut sender)));
     let reason = match ended {
         Ok(Ok(())) => return Ok(ExitCode::SUCCESS),
         Ok(Err(error)) => error.to_string(),
-        Err(_) => last_panic(),
+        Err(_) => panic::last(),
     };
     sender.send(&Message::Broken(reason))?;
     Ok(ExitCode::FAILURE)
@@ -195,7 +201,7 @@ impl Process<'_> {
     ) -> std::result::Result<Box<Measured>, Halt> {
         let attempt = || {
             let attempted = || self.outcome(case, &mut criterion(), measurement, sampling);
-            catch_unwind(AssertUnwindSafe(attempted)).unwrap_or_else(|payload| Err(halt_of(payload)))
+            catch_unwind(AssertUnwindSafe(attempted)).unwrap_or_else(|payload| Err(panic::halt_of(payload)))
         };
         let disturbed = |outcome: &std::result::Result<_, Halt>| matches!(outcome, Err(Halt::Disturbed(_)));
         let mut outcome = attempt();
@@ -237,113 +243,5 @@ impl Process<'_> {
         let mut measured = wheel.outcome(self.arguments.mode, samples)?;
         measured.distribution = if case.one_by_one { trial::distribution(&singles) } else { None };
         Ok(measured)
-    }
-}
-
-/// The last panic in words. The hook that writes it prints nothing: the sentence goes into the record.
-static PANIC: Mutex<String> = Mutex::new(String::new());
-
-fn remember_panics() {
-    std::panic::set_hook(Box::new(|info| {
-        let words = info.to_string().replace('\n', " ");
-        *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = words;
-    }));
-}
-
-/// What a case left behind when it unwound: our own [`Halt`], or a panic.
-fn halt_of(payload: Box<dyn std::any::Any + Send>) -> Halt {
-    match payload.downcast::<Halt>() {
-        Ok(halt) => *halt,
-        Err(_) => Halt::Failed(last_panic()),
-    }
-}
-
-fn last_panic() -> String {
-    PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// Criterion at the wheel: it decides how many iterations a batch has; we decide whether the case goes on.
-struct Wheel<'a> {
-    trial: Option<Trial<'a>>,
-    first_phase: u32,
-    left: usize,
-    outcome: Option<Box<Measured>>,
-}
-
-impl Wheel<'_> {
-    /// One batch. The last sample concludes the trial *before* Criterion hears of it: Criterion saves at once,
-    /// and what is claimed in vain must not be saved. Unwinding is the only way to make it forget a case.
-    fn turn(&mut self, iterations: u64, samples: usize, phase: u32) -> u64 {
-        let turned = self.trial.as_mut().map_or(Ok(1), |trial| trial.sample(iterations));
-        // The first zero opens the warm-up, the second the sampling (see `Counted::phase`).
-        let sampling = phase >= self.first_phase + 2;
-        self.left -= usize::from(sampling && self.left > 0);
-        let counted = turned.and_then(|counted| {
-            if sampling && self.left == 0 {
-                self.conclude(samples)?;
-            }
-            Ok(counted)
-        });
-        counted.unwrap_or_else(|halt| resume_unwind(Box::new(halt)))
-    }
-
-    fn conclude(&mut self, samples: usize) -> std::result::Result<(), Halt> {
-        if let Some(trial) = self.trial.take() {
-            self.outcome = Some(Box::new(trial.conclude(samples)?));
-        }
-        Ok(())
-    }
-
-    /// What came of it. Criterion's other modes run a case without sampling it; their trial is concluded here.
-    fn outcome(mut self, mode: Mode, samples: usize) -> std::result::Result<Box<Measured>, Halt> {
-        if mode != Mode::Measure {
-            self.conclude(samples)?;
-        }
-        self.outcome.ok_or_else(|| {
-            Halt::Failed("Criterion ended the case before its last sample: its phases have changed".into())
-        })
-    }
-}
-
-fn configured<M: Counted>(
-    sampling: &Sampling,
-    measurement: Shared<M>,
-    home: &std::path::Path,
-) -> Criterion<Shared<M>> {
-    // The defaults of this scale come first: what is set on a group would beat the command line.
-    Criterion::default()
-        .without_plots()
-        .sample_size(sampling.samples)
-        .warm_up_time(sampling.warm_up)
-        .measurement_time(sampling.measurement)
-        .nresamples(sampling.resamples)
-        .with_measurement(measurement)
-        .output_directory(home)
-        .configure_from_args()
-}
-
-/// A measurement that Criterion owns and we still see.
-struct Shared<M>(Rc<M>);
-
-impl<M: Counted> criterion::measurement::Measurement for Shared<M> {
-    type Intermediate = M::Intermediate;
-    type Value = M::Value;
-    fn start(&self) -> M::Intermediate {
-        self.0.start()
-    }
-    fn end(&self, start: M::Intermediate) -> M::Value {
-        self.0.end(start)
-    }
-    fn add(&self, a: &M::Value, b: &M::Value) -> M::Value {
-        self.0.add(a, b)
-    }
-    fn zero(&self) -> M::Value {
-        self.0.zero()
-    }
-    fn to_f64(&self, value: &M::Value) -> f64 {
-        self.0.to_f64(value)
-    }
-    fn formatter(&self) -> &dyn criterion::measurement::ValueFormatter {
-        self.0.formatter()
     }
 }
