@@ -11,16 +11,19 @@
 /// Seed of the order in which batches of a sweep run.
 pub const SEED: u64 = 0x5eed;
 
+/// Rounds of the sweep beside each sample: a hundred over the fifty samples of the default scale.
+const ROUNDS_BESIDE: usize = 2;
+
 mod judge;
 mod sweep;
 
 use crate::instrument::{Clock, Counters, Delta, Reading, Ticks};
 use crate::machine::perf_event::Counter;
 use crate::machine::signal;
-use crate::record::{Contamination, Distribution, Measured, Predicted};
+use crate::record::{Contamination, Distribution, Interval, Measured, Predicted};
 use crate::statistic;
 use crate::subject::{Case, Place, Subject};
-use sweep::Sweep;
+use sweep::{Sweep, Sweeper};
 
 /// Why a case ended without a number.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +59,7 @@ pub struct Trial<'a> {
     evidence: Vec<String>,
     witnessed: bool,
     instructions: Option<f64>,
-    sweep: Option<Sweep>,
+    sweeper: Option<Sweeper>,
     core_hz: f64,
 }
 
@@ -67,6 +70,8 @@ struct Sample {
     counted: u64,
     elapsed_ns: f64,
     delta: Delta,
+    /// Rounds of the sweep before it.
+    rounds: usize,
 }
 
 /// What a process knows before its first case.
@@ -101,7 +106,7 @@ impl<'a> Trial<'a> {
             evidence: Vec::new(),
             witnessed: false,
             instructions: None,
-            sweep: None,
+            sweeper: None,
             core_hz: clock.core_hz(),
         })
     }
@@ -128,9 +133,9 @@ impl<'a> Trial<'a> {
 
     fn draw_line(&mut self) -> Result<(), Halt> {
         let control = self.control.as_deref_mut();
-        let (sweep, sentences) =
+        let (sweeper, sentences) =
             judge::line(self.case, &mut *self.subject, control, self.clock, self.place.scale)?;
-        self.sweep = Some(sweep);
+        self.sweeper = Some(sweeper);
         self.evidence.extend(sentences);
         Ok(())
     }
@@ -170,7 +175,19 @@ impl<'a> Trial<'a> {
     ) -> Result<(), Halt> {
         let delta = Delta::between(a, b);
         judge::sample(self.case, &delta, iterations, self.pinned)?;
-        self.samples.push(Sample { iterations, counted, elapsed_ns, delta });
+        let rounds = self.sweeper.as_ref().map_or(0, Sweeper::len);
+        self.samples.push(Sample { iterations, counted, elapsed_ns, delta, rounds });
+        Ok(())
+    }
+
+    /// Goes on with the sweep beside the samples, so that slope and median tell of the same stretch of time: a
+    /// machine with neighbours changes its speed from one tenth of a second to the next.
+    pub fn sweep_on(&mut self) -> Result<(), Halt> {
+        if let Some(sweeper) = self.sweeper.as_mut().filter(|sweeper| sweeper.is_quick()) {
+            for _ in 0..ROUNDS_BESIDE {
+                sweeper.round(&mut *self.subject, self.control.as_deref_mut(), self.clock)?;
+            }
+        }
         Ok(())
     }
 
@@ -187,10 +204,11 @@ impl<'a> Trial<'a> {
         }
         let values: Vec<f64> = kept.iter().map(|s| self.value(s)).collect();
         let median = statistic::median_interval(&values);
-        if let Some(sweep) = &self.sweep {
+        let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
+        if let Some(sweep) = &sweep {
             self.evidence.extend(judge::large_batches(self.case, sweep, median, &kept)?);
         }
-        Ok(self.outcome(&kept, &values, median))
+        Ok(self.outcome(&kept, &values, median, sweep))
     }
 
     /// One iteration of a sample in the record's unit.
@@ -202,10 +220,9 @@ impl<'a> Trial<'a> {
         counted / sample.iterations.max(1) as f64
     }
 
-    fn outcome(self, kept: &[Sample], values: &[f64], median: crate::record::Interval) -> Measured {
+    fn outcome(self, kept: &[Sample], values: &[f64], median: Interval, sweep: Option<Sweep>) -> Measured {
         let core_after = self.clock.core_hz();
         let ticks: Vec<f64> = kept.iter().map(|s| s.counted as f64 / s.iterations.max(1) as f64).collect();
-        let sweep = self.sweep;
         Measured {
             iterations: kept.iter().map(|s| s.iterations).collect(),
             counted: kept.iter().map(|s| s.counted).collect(),

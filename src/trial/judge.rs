@@ -1,7 +1,7 @@
 //! Claims, judged: a sentence of evidence for each that holds, a [`Halt`] with its sentence for the first
 //! that does not.
 
-use super::sweep::{self, NoTime, Sweep};
+use super::sweep::{self, NoTime, Sweep, Sweeper};
 use super::{Halt, Sample};
 use crate::instrument::witness::{self, Testimony};
 use crate::instrument::{Clock, Delta};
@@ -128,15 +128,16 @@ pub(super) fn line(
     mut control: Option<&mut (dyn Subject + '_)>,
     clock: &Clock,
     scale: Scale,
-) -> Result<(Sweep, Sentences), Halt> {
+) -> Result<(Sweeper, Sentences), Halt> {
     let found = sweep::find_unit(subject, clock)?;
     let first = found.map_err(|nothing| Halt::Failed(took_no_time(&nothing)))?;
     let mut verdict = Err(String::new());
     for attempt in 0..ATTEMPTS {
         let unit = first << (2 * attempt);
-        let swept = sweep::sweep(subject, control.as_deref_mut(), unit, clock, scale)?;
-        match straight(case, &swept) {
-            Ok(sentences) => return Ok((swept, sentences)),
+        let mut sweeper = Sweeper::new(unit);
+        sweeper.sweep(subject, control.as_deref_mut(), clock, scale)?;
+        match straight(case, &sweeper.since(0)) {
+            Ok(sentences) => return Ok((sweeper, sentences)),
             Err(sentence) => verdict = Err(sentence),
         }
     }

@@ -21,6 +21,10 @@ const UNIT_STEPS: f64 = 250.0;
 const MOST: u64 = 1 << 27;
 /// Set-up within an iteration may be long; the sweep takes no more than this, ns.
 const BUDGET_NS: f64 = 60e6;
+/// A round beside every sample may take so long, ns.
+const BESIDE_NS: f64 = 2e6;
+/// Rounds of which medians have a useful interval.
+const FEWEST: usize = 20;
 const SIZES: [u64; 4] = [1, 2, 3, 4];
 
 /// What a sweep found; nanoseconds.
@@ -67,30 +71,68 @@ pub(super) fn find_unit(
     }
 }
 
-/// Runs the rounds.
-pub(super) fn sweep(
-    subject: &mut dyn Subject,
-    mut control: Option<&mut (dyn Subject + '_)>,
+/// A sweep in progress. Rounds may be added whenever it suits: between the samples of a case, for one, so
+/// that slope and median belong to the same stretch of time.
+pub(super) struct Sweeper {
     unit: u64,
-    clock: &Clock,
-    scale: Scale,
-) -> Result<Sweep> {
-    let mut random = Random::new(super::SEED);
-    let mut rounds: Vec<Round> = Vec::new();
-    let began = clock.start();
-    let (fewest, most) = match scale {
-        Scale::Smoke => (7, 16),
-        Scale::Default => (9, 96),
-        Scale::Full => (21, 500),
-    };
-    while rounds.len() < most {
-        let spent = clock.nanoseconds(clock.stop() - began).0;
-        if rounds.len() >= fewest && spent > BUDGET_NS {
-            break;
-        }
-        rounds.push(round(subject, control.as_deref_mut(), unit, clock, &mut random)?);
+    random: Random,
+    rounds: Vec<Round>,
+    spent_ns: f64,
+}
+
+impl Sweeper {
+    /// With batches of `unit` iterations and two, three and four times as many.
+    pub(super) fn new(unit: u64) -> Self {
+        Self { unit, random: Random::new(super::SEED), rounds: Vec::with_capacity(512), spent_ns: 0.0 }
     }
-    Ok(summary(&rounds, unit))
+
+    /// Runs the rounds of a first sweep.
+    pub(super) fn sweep(
+        &mut self,
+        subject: &mut dyn Subject,
+        mut control: Option<&mut (dyn Subject + '_)>,
+        clock: &Clock,
+        scale: Scale,
+    ) -> Result<()> {
+        let (fewest, most) = match scale {
+            Scale::Smoke => (7, 16),
+            Scale::Default => (9, 96),
+            Scale::Full => (21, 500),
+        };
+        while self.rounds.len() < most && (self.rounds.len() < fewest || self.spent_ns < BUDGET_NS) {
+            self.round(subject, control.as_deref_mut(), clock)?;
+        }
+        Ok(())
+    }
+
+    /// Runs one round.
+    pub(super) fn round(
+        &mut self,
+        subject: &mut dyn Subject,
+        control: Option<&mut (dyn Subject + '_)>,
+        clock: &Clock,
+    ) -> Result<()> {
+        let began = clock.start();
+        self.rounds.push(round(subject, control, self.unit, clock, &mut self.random)?);
+        self.spent_ns += clock.nanoseconds(clock.stop() - began).0;
+        Ok(())
+    }
+
+    /// Whether a round is short enough to be run beside every sample.
+    pub(super) fn is_quick(&self) -> bool {
+        self.spent_ns / self.rounds.len().max(1) as f64 <= BESIDE_NS
+    }
+
+    /// How many rounds there are so far.
+    pub(super) fn len(&self) -> usize {
+        self.rounds.len()
+    }
+
+    /// What the rounds from this one on say; all of them, if those are too few for an interval.
+    pub(super) fn since(&self, first: usize) -> Sweep {
+        let late = self.rounds.get(first..).filter(|rounds| rounds.len() >= FEWEST);
+        summary(late.unwrap_or(&self.rounds), self.unit)
+    }
 }
 
 /// Times of one round, ns, by size; of the subject and, where there is one, of its control.

@@ -22,8 +22,10 @@ impl Wheel<'_> {
         let sampling = phase >= self.first_phase + 2;
         self.left -= usize::from(sampling && self.left > 0);
         let counted = turned.and_then(|counted| {
-            if sampling && self.left == 0 {
-                self.conclude(samples)?;
+            match (sampling, &mut self.trial) {
+                (true, _) if self.left == 0 => self.conclude(samples)?,
+                (true, Some(trial)) => trial.sweep_on()?,
+                _ => {}
             }
             Ok(counted)
         });
