@@ -86,7 +86,7 @@ fn complain(error: &Error) -> ExitCode {
     match error {
         Error::Usage(_) | Error::Content { .. } => ExitCode::from(2),
         Error::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ExitCode::from(2),
-        Error::File { .. } | Error::Kernel { .. } => ExitCode::FAILURE,
+        Error::File { .. } | Error::Died(_) | Error::Kernel { .. } => ExitCode::FAILURE,
     }
 }
 

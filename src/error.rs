@@ -38,6 +38,9 @@ pub enum Error {
         /// What the kernel answered.
         cause: std::io::Error,
     },
+    /// A forked child that ran the operation ended as it should not.
+    #[error("the operation did not survive being watched: {0}")]
+    Died(String),
     /// The command line asks for something that does not exist.
     #[error("{0}")]
     Usage(String),

@@ -139,6 +139,9 @@ pub struct Measured {
     pub core_hz: Option<(f64, f64)>,
     /// One sentence a claim that held.
     pub evidence: Vec<String>,
+    /// One sentence a claim that could not be asked here, with the reason.
+    #[serde(default)]
+    pub unasked: Vec<String>,
     /// What else happened on the CPU, sample by sample.
     pub contamination: Contamination,
     /// Single timed operations, where the distribution is the answer, ns.

@@ -150,6 +150,12 @@ impl Case {
         self
     }
 
+    /// The same with a set-up of its own, for a control that is not a plain loop.
+    pub fn control_set_up(mut self, set_up: SetUp) -> Self {
+        self.control = Some(set_up);
+        self
+    }
+
     /// Writes down what to expect, in core cycles.
     pub fn predict(mut self, hardware: f64, software: f64, why: &'static str) -> Self {
         self.prediction = Some(Prediction { hardware, software, why });

@@ -57,6 +57,11 @@ pub struct Trial<'a> {
     control: Option<Box<dyn Subject>>,
     samples: Vec<Sample>,
     evidence: Vec<String>,
+    unasked: Vec<String>,
+    /// What the case's own claims said of the last sample.
+    counted: Vec<String>,
+    /// Whether the warm-up is over.
+    began: bool,
     witnessed: bool,
     instructions: Option<f64>,
     sweeper: Option<Sweeper>,
@@ -92,6 +97,11 @@ impl<'a> Trial<'a> {
         for need in &case.needs {
             need.ask(place).map_err(Halt::Skipped)?;
         }
+        if event.is_some() && case.one_by_one {
+            let sentence = "it times single operations: counting would include what prepares each of them";
+            return Err(Halt::Skipped(sentence.into()));
+        }
+        clock.take_singles(); // what an attempt that was given up has left
         let failed = |e: crate::Error| Halt::Failed(format!("could not be set up: {e}"));
         Ok(Self {
             case,
@@ -104,6 +114,9 @@ impl<'a> Trial<'a> {
             control: case.control.as_ref().map(|set_up| set_up(place)).transpose().map_err(failed)?,
             samples: Vec::with_capacity(256),
             evidence: Vec::new(),
+            unasked: Vec::new(),
+            counted: Vec::new(),
+            began: false,
             witnessed: false,
             instructions: None,
             sweeper: None,
@@ -114,8 +127,10 @@ impl<'a> Trial<'a> {
     /// Calls the witness, sweeps over several numbers of iterations, and judges what they say.
     pub fn prove(&mut self) -> Result<(), Halt> {
         self.hear_witness()?;
-        if !self.case.one_by_one && self.event.is_none() {
-            self.draw_line()?;
+        match (&self.event, self.case.one_by_one) {
+            (Some(_), _) => self.unasked.extend(judge::of_time(self.case)),
+            (None, true) => {}
+            (None, false) => self.draw_line()?,
         }
         Ok(())
     }
@@ -124,11 +139,18 @@ impl<'a> Trial<'a> {
         if !self.case.claims.iter().any(crate::subject::Claim::wants_witness) {
             return Ok(());
         }
-        let (testimony, sentences) = judge::witness(self.case, &mut *self.subject, self.clock)?;
+        let (testimony, words) = judge::witness(self.case, &mut *self.subject, self.clock)?;
         self.witnessed = testimony.is_some();
         self.instructions = testimony.and_then(|t| t.instructions);
-        self.evidence.extend(sentences);
+        words.into_iter().for_each(|word| self.hear(word));
         Ok(())
+    }
+
+    fn hear(&mut self, word: judge::Word) {
+        match word {
+            judge::Word::Held(sentence) => self.evidence.push(sentence),
+            judge::Word::Unasked(sentence) => self.unasked.push(sentence),
+        }
     }
 
     fn draw_line(&mut self) -> Result<(), Halt> {
@@ -157,8 +179,7 @@ impl<'a> Trial<'a> {
     fn batch(&mut self, iterations: u64) -> Result<u64, Halt> {
         let Some(event) = &self.event else {
             let Ticks(ticks) = self.subject.run(iterations, self.clock)?;
-            // Criterion drops a bench of which a sample took no time, without a word and with exit code 0.
-            return Ok(ticks.max(1));
+            return Ok(ticks);
         };
         let before = event.read()?;
         self.subject.run(iterations, self.clock)?;
@@ -174,7 +195,7 @@ impl<'a> Trial<'a> {
         b: &Reading,
     ) -> Result<(), Halt> {
         let delta = Delta::between(a, b);
-        judge::sample(self.case, &delta, iterations, self.pinned)?;
+        self.counted = judge::sample(self.case, &delta, iterations, self.pinned)?;
         let rounds = self.sweeper.as_ref().map_or(0, Sweeper::len);
         self.samples.push(Sample { iterations, counted, elapsed_ns, delta, rounds });
         Ok(())
@@ -198,17 +219,48 @@ impl<'a> Trial<'a> {
         if kept.is_empty() {
             return Err(Halt::Failed("no sample was taken".into()));
         }
-        self.evidence.push(judge::surroundings(&kept)?);
-        if !self.witnessed {
-            self.evidence.extend(judge::by_accounting(self.case, &kept)?);
+        if kept.iter().any(|sample| sample.counted == 0) && self.event.is_none() {
+            return Err(Halt::Failed(
+                "a sample took no time at all: nothing was done in the timed part".into(),
+            ));
         }
+        self.clock.verify().map_err(|reason| Halt::Disturbed(format!("the clock changed: {reason}")))?;
+        self.evidence.push(judge::surroundings(&kept)?);
+        let counted = std::mem::take(&mut self.counted);
+        self.evidence.extend(counted);
+        if let (false, Some(word)) = (self.witnessed, judge::by_accounting(self.case, &kept)?) {
+            self.hear(word);
+        }
+        let singles = self.singles(&kept)?;
         let values: Vec<f64> = kept.iter().map(|s| self.value(s)).collect();
         let median = statistic::median_interval(&values);
         let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
         if let Some(sweep) = &sweep {
             self.evidence.extend(judge::large_batches(self.case, sweep, median, &kept)?);
         }
-        Ok(self.outcome(&kept, &values, median, sweep))
+        Ok(self.outcome(&kept, &values, median, sweep, singles))
+    }
+
+    /// The single operations of the samples, ns, and the proof that each of them was timed.
+    fn singles(&self, kept: &[Sample]) -> Result<Vec<f64>, Halt> {
+        let singles = self.clock.take_singles();
+        let iterations: u64 = kept.iter().map(|sample| sample.iterations).sum();
+        let wanted = iterations.min(Clock::SINGLES as u64);
+        if self.case.one_by_one && (singles.len() as u64) < wanted {
+            return Err(Halt::Failed(format!(
+                "only {} of {iterations} operations were timed one by one",
+                singles.len()
+            )));
+        }
+        Ok(singles)
+    }
+
+    /// Says that samples begin: what came before was the warm-up.
+    pub fn begin(&mut self) {
+        if self.case.one_by_one && !self.began {
+            self.clock.keep_singles();
+        }
+        self.began = true;
     }
 
     /// One iteration of a sample in the record's unit.
@@ -220,7 +272,14 @@ impl<'a> Trial<'a> {
         counted / sample.iterations.max(1) as f64
     }
 
-    fn outcome(self, kept: &[Sample], values: &[f64], median: Interval, sweep: Option<Sweep>) -> Measured {
+    fn outcome(
+        self,
+        kept: &[Sample],
+        values: &[f64],
+        median: Interval,
+        sweep: Option<Sweep>,
+        singles: Vec<f64>,
+    ) -> Measured {
         let core_after = self.clock.core_hz();
         let ticks: Vec<f64> = kept.iter().map(|s| s.counted as f64 / s.iterations.max(1) as f64).collect();
         Measured {
@@ -237,8 +296,9 @@ impl<'a> Trial<'a> {
             instructions: self.instructions,
             core_hz: Some((self.core_hz, core_after)),
             evidence: self.evidence,
+            unasked: self.unasked,
             contamination: contamination(kept),
-            distribution: None,
+            distribution: if self.case.one_by_one { distribution(&singles) } else { None },
         }
     }
 }
@@ -266,7 +326,7 @@ fn contamination(samples: &[Sample]) -> Contamination {
 }
 
 /// The distribution of single operations, ns. Empty values give none.
-pub fn distribution(values: &[f64]) -> Option<Distribution> {
+fn distribution(values: &[f64]) -> Option<Distribution> {
     const PERCENTILES: [f64; 9] = [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 100.0];
     let percentiles = PERCENTILES.map(|p| (p, statistic::percentile(values, p))).to_vec();
     (!values.is_empty()).then_some(Distribution { count: values.len(), percentiles })

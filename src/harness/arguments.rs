@@ -32,6 +32,8 @@ pub struct Arguments {
     pub none: bool,
     /// `--sample-size`.
     pub samples: Option<usize>,
+    /// Seconds of warm-up and of samples asked for with `--warm-up-time` and `--measurement-time`.
+    pub asked_seconds: f64,
     /// Where results are saved; `None` for `--discard-baseline` or a comparison.
     pub save: Option<String>,
     /// What results are compared with.
@@ -97,6 +99,10 @@ impl Arguments {
             exact: matches.get_flag("exact"),
             none: matches.get_flag("ignored"),
             samples: matches.get_one::<usize>("sample-size").copied(),
+            asked_seconds: ["warm-up-time", "measurement-time"]
+                .iter()
+                .filter_map(|name| matches.get_one::<f64>(name).copied())
+                .sum(),
             save: (!discard).then(|| text("save-baseline").unwrap_or_else(|| "base".into())),
             unsaved: false,
             lenient: text("baseline-lenient").is_some(),

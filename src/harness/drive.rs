@@ -75,6 +75,9 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     let home = options.home.clone().unwrap_or_else(criterion_home);
     let home = home_for(&options.unit, &absolute(&home));
     let complaints = complaints(&planned, arguments, options, &home)?;
+    if let Some(sentence) = room(&home).filter(|_| arguments.compare.is_some()) {
+        return Err(Error::Usage(format!("{sentence}; a comparison writes too, so make room first")));
+    }
     let mut drive = Drive::new(arguments, options, home, &planned);
     for planned in &planned {
         drive.group(planned);
@@ -178,9 +181,10 @@ impl<'a> Drive<'a> {
         let mut run = child::measure(planned, &self.arguments, self.options, &self.home, &self.progress);
         add_fits(&mut run, planned.group);
         run.notes.extend(frequency::note(&run));
-        if let Some(save) = self.arguments.save.as_deref().filter(|_| self.saves()) {
-            // Counts may be zero, which Criterion does not save.
+        if self.saves() {
+            // Counts may be zero, which Criterion does not save. A comparison writes `new` and nothing else.
             let all = self.options.unit == "ns";
+            let save = self.arguments.save.as_deref().unwrap_or("new");
             self.unsaved.extend(saved::sweep_up(&planned.ids, &run, &self.home, save, all));
         }
         self.record.groups.push(run);

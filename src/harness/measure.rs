@@ -4,7 +4,7 @@ mod panic;
 mod shared;
 mod wheel;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Mode};
 use super::drive::Options;
 use super::home::criterion_home;
 use super::measurement::{Counted, CycleTime, EventCount, open_counter};
@@ -15,7 +15,7 @@ use crate::machine::output::Silence;
 use crate::machine::{cpu, process, signal};
 use crate::record::{CaseRecord, ClockRun, GroupRun, Measured, Outcome};
 use crate::subject::{Case, Group, Place, Scale};
-use crate::trial::{self, Bench, Halt, Trial};
+use crate::trial::{Bench, Halt, Trial};
 use crate::{Error, Result};
 use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -71,10 +71,11 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     let group = groups.iter().find(|group| group.name == name);
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
     let options = Options::from_environment()?;
+    // Before it is pinned: the clock compares the counters of all CPUs.
+    let clock = Rc::new(Clock::start_up());
     let (claimed, notes) = settle();
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
-    let clock = Rc::new(Clock::start_up());
-    sender.send(&Message::Ready(ready(group, &clock, pinned, notes)))?;
+    sender.send(&Message::Ready(ready(group, &clock, pinned, notes, &options)))?;
     let scratch = scratch::make()?;
     let place = Place { scratch: scratch.path().to_path_buf(), scale: options.scale };
     let bench = Bench { place: &place, clock: &clock, pinned };
@@ -110,12 +111,36 @@ fn settle() -> (Option<cpu::Claimed>, Vec<String>) {
     (claimed, notes)
 }
 
-fn ready(group: &Group, clock: &Clock, cpu: Option<usize>, mut notes: Vec<String>) -> GroupRun {
+/// What a reader must know of the numbers of a whole run.
+fn about_the_run(options: &Options) -> Vec<String> {
+    let mut notes = Vec::new();
+    if options.scale == Scale::Smoke {
+        notes.push(
+            "smoke scale: few samples and small parameters, cold is not cold; no number to keep".into(),
+        );
+    }
+    if open_counter(&options.unit).is_ok_and(|counter| counter.user_space_only) {
+        notes.push(format!(
+            "{} are counted in user space only: perf_event_paranoid keeps the kernel's",
+            options.unit
+        ));
+    }
+    notes
+}
+
+fn ready(
+    group: &Group,
+    clock: &Clock,
+    cpu: Option<usize>,
+    mut notes: Vec<String>,
+    options: &Options,
+) -> GroupRun {
+    notes.extend(about_the_run(options));
     if let Some(reason) = clock.unfit() {
         notes.push(format!("measured by {} because {reason}", clock.source()));
     }
     let step_ns = clock.calibration().step as f64 * 1e9 / clock.hz();
-    if step_ns >= 2.0 && (group.cases)().iter().any(|case| case.one_by_one) {
+    if options.unit == "ns" && step_ns >= 2.0 && (group.cases)().iter().any(|case| case.one_by_one) {
         notes.push(format!(
             "the counter moves in steps of {step_ns:.2} ns: single operations are multiples of it"
         ));
@@ -221,15 +246,18 @@ impl Process<'_> {
         measurement: &M,
         sampling: &Sampling,
     ) -> std::result::Result<Box<Measured>, Halt> {
+        if self.arguments.mode == Mode::Foreign {
+            return self.left_to_criterion(case, criterion, measurement);
+        }
         let event = if self.unit == "ns" { None } else { Some(open_counter(self.unit)?) };
         let mut trial = Trial::prepare(case, self.bench, event)?;
         trial.prove()?;
+        if self.arguments.mode == Mode::Test {
+            trial.begin(); // there is no warm-up
+        }
         let samples = self.arguments.samples.unwrap_or(sampling.samples);
         let mut wheel =
             Wheel { trial: Some(trial), first_phase: measurement.phase(), left: samples, outcome: None };
-        if case.one_by_one {
-            self.bench.clock.keep_singles();
-        }
         let silence = if self.arguments.loud { Silence::for_now()? } else { Silence::new()? };
         {
             let mut group = criterion.benchmark_group(self.group.name);
@@ -239,9 +267,26 @@ impl Process<'_> {
             });
         }
         drop(silence);
-        let singles = self.bench.clock.take_singles();
-        let mut measured = wheel.outcome(self.arguments.mode, samples)?;
-        measured.distribution = if case.one_by_one { trial::distribution(&singles) } else { None };
-        Ok(measured)
+        wheel.outcome(self.arguments.mode, samples)
+    }
+
+    /// Criterion's own modes (a profile, an old baseline looked at again): it runs the operation as it likes, and
+    /// nothing of it is ours to judge.
+    fn left_to_criterion<M: Counted>(
+        &self,
+        case: &Case,
+        criterion: &mut Criterion<Shared<M>>,
+        measurement: &M,
+    ) -> std::result::Result<Box<Measured>, Halt> {
+        let mut subject = (case.set_up)(self.bench.place)?;
+        let mut group = criterion.benchmark_group(self.group.name);
+        group.sampling_mode(SamplingMode::Flat);
+        group.bench_function(&case.name, |b| {
+            b.iter_custom(|n| match subject.run(n, self.bench.clock) {
+                Ok(ticks) => measurement.value(ticks.0.max(1)),
+                Err(error) => std::panic::resume_unwind(Box::new(Halt::from(error))),
+            });
+        });
+        Err(Halt::Skipped("left to Criterion".into()))
     }
 }

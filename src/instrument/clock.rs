@@ -13,9 +13,6 @@ const TRAPPED_NS: f64 = 1_000.0;
 /// CPUs compared at start-up. The doctor's patience ends here: 0.2 ms each.
 const CPUS_COMPARED: usize = 8;
 
-/// Room for single brackets: enough for a 99.9th percentile, small enough to stay out of the way.
-const SINGLES: usize = 16_384;
-
 /// Counts ticks and knows how long one is.
 ///
 /// ```
@@ -32,6 +29,9 @@ pub struct Clock {
 }
 
 impl Clock {
+    /// Room for single brackets: enough for a 99.9th percentile, small enough to stay out of the way.
+    pub const SINGLES: usize = 16_384;
+
     /// The best clock of this machine: the hardware counter if it is fit, else `CLOCK_MONOTONIC_RAW`, with
     /// the reason. Takes about 40 ms. `SYSCOST_CLOCK=monotonic-raw` declines the counter.
     pub fn start_up() -> Self {
@@ -123,7 +123,7 @@ impl Clock {
 
     /// From now on every [`Clock::time`] is also kept by itself, for a distribution.
     pub fn keep_singles(&self) {
-        *self.singles.borrow_mut() = Some(Vec::with_capacity(SINGLES));
+        *self.singles.borrow_mut() = Some(Vec::with_capacity(Self::SINGLES));
     }
 
     /// What was kept since, ns, and an end of the keeping.
@@ -165,13 +165,20 @@ impl Clock {
     }
 
     /// Frequency of the core just now, Hz, inferred from a chain of additions that costs one core cycle
-    /// each. It is how a guest without a PMU sees its frequency move. Takes some 30 µs, and longer where
+    /// each. It is how a guest without a PMU sees its frequency move. Takes some 50 µs, and longer where
     /// the counter is coarse.
     pub fn core_hz(&self) -> f64 {
         const ADDITIONS: u64 = 16_384;
+        const CHAINS: usize = 9;
         let additions = ADDITIONS * self.stretch();
-        let chain = || self.time(|| arch::add_chain(additions));
-        let ticks = (0..5).map(|_| chain()).min().unwrap_or_default();
+        // Not by `time`, which would keep these among the single operations of a case.
+        let chain = || {
+            let start = self.start();
+            black_box(arch::add_chain(additions));
+            self.stop() - start
+        };
+        // A coarse clock may see no time pass at all: one tick keeps the answer finite.
+        let ticks = (0..CHAINS).map(|_| chain()).min().unwrap_or_default().max(Ticks(1));
         additions as f64 * 1e9 / self.nanoseconds(ticks).0
     }
 

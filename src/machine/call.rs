@@ -127,10 +127,11 @@ impl Callee for Nothing {
 /// `n` calls of three arguments through a table of methods.
 #[inline(never)]
 pub fn dyn_3(n: u64) {
-    let callee: &dyn Callee = black_box(&Nothing);
+    let callee: &dyn Callee = &Nothing;
     let (a, b, c) = black_box((1u64, 2u64, 3u64));
     for _ in 0..n {
-        callee.call(a, b, c);
+        // Inside the loop: outside it the compiler would look the method up once and for all.
+        black_box(callee).call(a, b, c);
     }
 }
 

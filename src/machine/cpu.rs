@@ -23,9 +23,9 @@ pub fn current() -> usize {
 pub struct Claimed {
     /// The CPU.
     pub cpu: usize,
-    /// An abstract socket: a name that exists once on the machine, belongs to no directory, and is given back
-    /// by the kernel when its owner dies.
-    _name: UnixListener,
+    /// An abstract socket: a name that exists once in a network namespace (so containers do not see each
+    /// other's), belongs to no directory, and is given back by the kernel when its owner dies.
+    _name: Option<UnixListener>,
 }
 
 /// The CPU to measure on: the last one that nobody else measures on, because interrupts and daemons gather on
@@ -38,9 +38,9 @@ pub fn claim() -> Option<Claimed> {
     let mut cpus = allowed();
     cpus.sort_unstable_by(|a, b| b.cmp(a));
     loop {
-        let claims = cpus.iter().map(|&cpu| named(cpu).map(|name| Claimed { cpu, _name: name }));
-        match claims.into_iter().find(|claim| !is_taken(claim)) {
-            Some(claim) => return claim.ok(),
+        let free = cpus.iter().map(|&cpu| (cpu, named(cpu))).find(|(_, name)| !is_taken(name));
+        match free {
+            Some((cpu, name)) => return Some(Claimed { cpu, _name: name.ok() }),
             None if cpus.is_empty() || signal::pending().is_some() || begun.elapsed() > LONGEST => {
                 return None;
             }
@@ -53,9 +53,10 @@ fn named(cpu: usize) -> std::io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("syscost-measures-on-cpu-{cpu}"))?)
 }
 
-/// Only a name that is in use is worth waiting for. Where sockets are forbidden, nobody can be told apart.
-fn is_taken(claim: &std::io::Result<Claimed>) -> bool {
-    claim.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
+/// Only a name that is in use is worth waiting for. Where sockets are forbidden nobody can be told apart, and
+/// the CPU is taken all the same.
+fn is_taken(name: &std::io::Result<UnixListener>) -> bool {
+    name.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
 }
 
 /// Keeps this thread on one CPU.

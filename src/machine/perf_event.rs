@@ -68,11 +68,13 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Opens a counter of the calling thread, with the kernel's share if that is allowed.
+    /// Opens a counter of the calling thread, with the kernel's share if that is allowed. Without it switches
+    /// and migrations, which happen in the kernel, would count as none: those are refused.
     pub fn open(event: Event) -> Result<Self> {
         let whole = Self::open_with(event, 0).map(|file| Self { file, user_space_only: false });
-        whole.or_else(|_| {
-            Self::open_with(event, USER_SPACE_ONLY).map(|file| Self { file, user_space_only: true })
+        whole.or_else(|error| match event.hardware || event.name.ends_with("-faults") {
+            true => Self::open_with(event, USER_SPACE_ONLY).map(|file| Self { file, user_space_only: true }),
+            false => Err(error),
         })
     }
 

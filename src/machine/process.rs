@@ -2,8 +2,10 @@
 //!
 //! # Invariants
 //!
-//! * **CHILD**: a forked child runs one closure and ends by `_exit`: it never unwinds into the parent's
-//!   code, runs no destructor and flushes no buffer. An alarm ends it if the closure does not return.
+//! * **CHILD**: a forked child runs one closure and ends by `_exit`: a panic of the closure is caught, so that
+//!   it never returns or unwinds into the parent's code, runs no exit handler and flushes no buffer. The
+//!   measuring process has one thread, so that what the closure allocates finds no lock held. An alarm ends
+//!   it if the closure does not return.
 #![allow(unsafe_code)]
 
 use crate::{Error, Result};

@@ -16,7 +16,10 @@ static CHILD: AtomicI32 = AtomicI32::new(0);
 extern "C" fn remember(signal: libc::c_int) {
     // Who asks twice does not want to wait for the child's answer.
     let again = PENDING.swap(signal, Ordering::SeqCst) != 0;
+    let errno = nix::errno::Errno::last_raw();
     pass_on(CHILD.load(Ordering::SeqCst), if again { libc::SIGKILL } else { signal });
+    // What was interrupted finds errno as it left it.
+    nix::errno::Errno::set_raw(errno);
 }
 
 fn pass_on(child: i32, signal: libc::c_int) {

@@ -27,19 +27,19 @@ pub struct Sighting {
 
 /// Runs `body` in a forked child, one instruction at a time. `None` if it takes more than `limit`.
 pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> Result<Option<Sighting>> {
-    let child = stopped_child(body)?;
+    let mut child = stopped_child(body)?;
     let mut seen = Sighting::default();
     let mut deliver = None;
     while seen.instructions < limit {
-        let at = registers(child.0)?;
+        let at = registers(child.pid)?;
         seen.instructions += 1;
         seen.visits += u64::from(address == Some(at.instruction));
-        let word = ptrace::read(child.0, at.instruction as ptrace::AddressType).unwrap_or(0);
+        let word = ptrace::read(child.pid, at.instruction as ptrace::AddressType).unwrap_or(0);
         if super::arch::is_kernel_entry(word) {
             seen.entries.push(at.call);
         }
-        ptrace::step(child.0, deliver).map_err(|e| Error::refused("ptrace step", e))?;
-        match next_stop(child.0)? {
+        ptrace::step(child.pid, deliver).map_err(|e| Error::refused("ptrace step", e))?;
+        match child.next_stop()? {
             Stop::Ended => return Ok(Some(seen)),
             Stop::Signal(signal) => deliver = (signal != Signal::SIGTRAP).then_some(signal),
             Stop::Entry => {}
@@ -50,20 +50,20 @@ pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> 
 
 /// Runs `body` in a forked child and lists the system calls that it enters.
 pub fn list_entries(body: impl FnOnce()) -> Result<Sighting> {
-    let child = stopped_child(body)?;
-    ptrace::setoptions(child.0, ptrace::Options::PTRACE_O_TRACESYSGOOD)
+    let mut child = stopped_child(body)?;
+    ptrace::setoptions(child.pid, ptrace::Options::PTRACE_O_TRACESYSGOOD)
         .map_err(|e| Error::refused("ptrace setoptions", e))?;
     let mut seen = Sighting::default();
     let (mut inside, mut deliver) = (false, None);
     loop {
-        ptrace::syscall(child.0, deliver.take()).map_err(|e| Error::refused("ptrace syscall", e))?;
-        match next_stop(child.0)? {
+        ptrace::syscall(child.pid, deliver.take()).map_err(|e| Error::refused("ptrace syscall", e))?;
+        match child.next_stop()? {
             Stop::Ended => return Ok(seen),
             Stop::Signal(signal) => deliver = Some(signal),
             Stop::Entry => {
                 inside = !inside;
                 if inside {
-                    seen.entries.push(registers(child.0)?.entered);
+                    seen.entries.push(registers(child.pid)?.entered);
                 }
             }
         }
@@ -71,13 +71,34 @@ pub fn list_entries(body: impl FnOnce()) -> Result<Sighting> {
 }
 
 /// A traced child. It is killed and reaped when the witness has seen enough.
-struct Traced(Pid);
+struct Traced {
+    pid: Pid,
+    /// Its end has been waited for: from then on the number may be another process's.
+    reaped: bool,
+}
+
+impl Traced {
+    fn next_stop(&mut self) -> Result<Stop> {
+        let status = waitpid(self.pid, None).map_err(|e| Error::refused("waitpid of a witness", e))?;
+        self.reaped = matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..));
+        match status {
+            WaitStatus::Stopped(_, signal) => Ok(Stop::Signal(signal)),
+            WaitStatus::PtraceSyscall(_) => Ok(Stop::Entry),
+            WaitStatus::Exited(_, 0) => Ok(Stop::Ended),
+            WaitStatus::Exited(_, code) => Err(Error::Died(format!("exit code {code}"))),
+            WaitStatus::Signaled(_, signal, _) => Err(Error::Died(signal.to_string())),
+            other => Err(Error::Died(format!("{other:?}"))),
+        }
+    }
+}
 
 impl Drop for Traced {
     fn drop(&mut self) {
-        // After a normal end both answer ESRCH or ECHILD: it has been reaped already.
-        let _ = kill(self.0, Signal::SIGKILL);
-        let _ = waitpid(self.0, None);
+        if !self.reaped {
+            // It may have died meanwhile; until it is waited for its number is nobody else's.
+            let _ = kill(self.pid, Signal::SIGKILL);
+            let _ = waitpid(self.pid, None);
+        }
     }
 }
 
@@ -87,9 +108,10 @@ fn stopped_child(body: impl FnOnce()) -> Result<Traced> {
             body();
         }
     })?;
-    let child = Traced(child);
-    match next_stop(child.0)? {
+    let mut child = Traced { pid: child, reaped: false };
+    match child.next_stop()? {
         Stop::Signal(Signal::SIGSTOP) => Ok(child),
+        // Not stopped: it was not allowed to be traced, and has ended.
         _ => Err(Error::refused("ptrace traceme in a forked child", nix::errno::Errno::EPERM)),
     }
 }
@@ -98,15 +120,6 @@ enum Stop {
     Ended,
     Entry,
     Signal(Signal),
-}
-
-fn next_stop(child: Pid) -> Result<Stop> {
-    match waitpid(child, None).map_err(|e| Error::refused("waitpid of a witness", e))? {
-        WaitStatus::Stopped(_, signal) => Ok(Stop::Signal(signal)),
-        WaitStatus::PtraceSyscall(_) => Ok(Stop::Entry),
-        WaitStatus::Exited(_, 0) => Ok(Stop::Ended),
-        other => Err(Error::Usage(format!("the operation did not survive its witness: {other:?}"))),
-    }
 }
 
 struct At {

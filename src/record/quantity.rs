@@ -68,8 +68,6 @@ pub fn spread(distribution: &Distribution) -> String {
     format!("{}, {} calls", values.join(" · "), distribution.count)
 }
 
-/// The last step at which the value is at least one, after rounding to four digits: 999.96 ns are
-/// 1.000 µs and not "1000 ns".
 /// A moment in universal time, as names of files take it: `20261120T134405`.
 pub fn utc(unix_seconds: u64) -> String {
     let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
@@ -86,6 +84,8 @@ pub fn utc(unix_seconds: u64) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}")
 }
 
+/// The last step at which the value is at least one, after rounding to four digits: 999.96 ns are
+/// 1.000 µs and not "1000 ns".
 fn step(value: f64, steps: &[Step]) -> Step {
     let reached = |&&(divisor, _): &&Step| value.abs() >= 0.999_95 * divisor;
     *steps.iter().rev().find(reached).unwrap_or(&steps[0])

@@ -102,6 +102,7 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
         }),
         instructions: Some(5.0),
         core_hz: Some((3.1e9, 3.09e9)),
+        unasked: Vec::new(),
         evidence: (1..6).map(|i| format!("Claim {i} held.")).collect(),
         contamination: Contamination { involuntary_switches: vec![0; 50], ..Contamination::default() },
         distribution: None,

@@ -1,5 +1,5 @@
 //! Where records live: beside Criterion's files, in `<criterion home>/syscost/`. A run is saved after each
-//! finished case, so what was measured before a crash is kept; no run overwrites another.
+//! group, so what was measured before a crash is kept; no run overwrites another.
 
 mod parse;
 mod whole;

@@ -21,7 +21,7 @@
 //! clock's counter, which usually runs slower than a boosted core: less than one tick a turn is possible.
 //!
 //! # Source
-//! Seed 001 (CSC501, 2.9 ns a turn, unoptimised C on an i5-2520M) and seed 003 (CSE 221, 6.5 cycles on an
+//! CSC501 project report (2.9 ns a turn, unoptimised C on an i5-2520M) and CSE 221 project report (6.5 cycles on an
 //! i7-3770K): both measured the memory loop. Memory renaming: Fog, *The microarchitecture of Intel, AMD and
 //! VIA CPUs*.
 

@@ -3,8 +3,9 @@
 
 use super::sweep::{self, NoTime, Sweep, Sweeper};
 use super::{Halt, Sample};
+use crate::Error;
 use crate::instrument::witness::{self, Testimony};
-use crate::instrument::{Clock, Delta};
+use crate::instrument::{Clock, Delta, Reading};
 use crate::record::Interval;
 use crate::subject::{Case, Claim, Scale, Subject};
 
@@ -28,14 +29,23 @@ const LEAST_CHARGED_US: f64 = 60_000.0;
 /// Sweeps before a line that is none is believed, and testimonies before one against a claim is.
 const ATTEMPTS: u32 = 3;
 
-type Sentences = Vec<String>;
+/// What was heard of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Word {
+    /// It holds; the sentence is its evidence.
+    Held(String),
+    /// It could not be asked here; the sentence says why.
+    Unasked(String),
+}
+
+type Words = Vec<Word>;
 
 /// Calls the witness and asks what it saw.
 pub(super) fn witness(
     case: &Case,
     subject: &mut dyn Subject,
     clock: &Clock,
-) -> Result<(Option<Testimony>, Sentences), Halt> {
+) -> Result<(Option<Testimony>, Words), Halt> {
     let callee = case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
     let mut verdict = Err(Halt::Failed(String::new()));
     for _ in 0..ATTEMPTS {
@@ -43,8 +53,12 @@ pub(super) fn witness(
         let run = |n| drop(subject.run(n, clock));
         let testimony = match witness::testify(run, callee, !case.one_by_one) {
             Ok(testimony) => testimony,
+            Err(died @ Error::Died(_)) => return Err(Halt::Failed(died.to_string())),
             // A sandbox may forbid ptrace: that is said, and the other claims carry the case.
-            Err(error) => return Ok((None, vec![format!("no witness could be called: {error}")])),
+            Err(error) => {
+                let word = Word::Unasked(format!("no witness could be called: {error}"));
+                return Ok((None, vec![word]));
+            }
         };
         // The vDSO reads the kernel's clock again when a tick overtakes it, which in one of the two runs is a
         // few instructions more. What is against a claim each time is no tick.
@@ -57,12 +71,13 @@ pub(super) fn witness(
     verdict
 }
 
-/// What a claim says of a testimony: nothing, a sentence, or why it does not hold.
-fn by_witness(claim: &Claim, seen: &Testimony) -> Result<Option<String>, String> {
+/// What a claim says of a testimony: nothing, a word, or why it does not hold.
+fn by_witness(claim: &Claim, seen: &Testimony) -> Result<Option<Word>, String> {
+    let held = |sentence: Result<String, String>| sentence.map(|sentence| Some(Word::Held(sentence)));
     match claim {
-        Claim::Calls(_) => called(seen).map(Some),
-        Claim::Enters(calls) => entered(calls, seen).map(Some),
-        Claim::NeverEnters => never_entered(seen).map(Some),
+        Claim::Calls(_) => held(called(seen)),
+        Claim::Enters(calls) => held(entered(calls, seen)),
+        Claim::NeverEnters => held(never_entered(seen)),
         Claim::Executes(least) => executed(*least, seen).map(Some),
         _ => Ok(None),
     }
@@ -110,13 +125,16 @@ fn never_entered(seen: &Testimony) -> Result<String, String> {
     ))
 }
 
-fn executed(least: f64, seen: &Testimony) -> Result<String, String> {
+fn executed(least: f64, seen: &Testimony) -> Result<Word, String> {
     match seen.instructions {
         Some(count) if count < least => Err(format!(
             "the loop was optimised away: {count:.2} instructions an iteration where at least {least} are claimed"
         )),
-        Some(count) => Ok(format!("{count:.2} instructions an iteration")),
-        None => Ok(format!("too many instructions to count in {} iterations", seen.iterations)),
+        Some(count) => Ok(Word::Held(format!("{count:.2} instructions an iteration"))),
+        None => {
+            let sentence = format!("too many instructions to count in {} iterations", seen.iterations);
+            Ok(Word::Unasked(sentence))
+        }
     }
 }
 
@@ -128,7 +146,7 @@ pub(super) fn line(
     mut control: Option<&mut (dyn Subject + '_)>,
     clock: &Clock,
     scale: Scale,
-) -> Result<(Sweeper, Sentences), Halt> {
+) -> Result<(Sweeper, Vec<String>), Halt> {
     let found = sweep::find_unit(subject, clock)?;
     let first = found.map_err(|nothing| Halt::Failed(took_no_time(&nothing)))?;
     let mut verdict = Err(String::new());
@@ -144,6 +162,12 @@ pub(super) fn line(
     verdict.map_err(Halt::Disturbed)
 }
 
+/// The claims about time, which no count of events can answer.
+pub(super) fn of_time(case: &Case) -> Vec<String> {
+    let about_time = |claim: &&Claim| matches!(claim, Claim::Linear | Claim::AboveControl);
+    case.claims.iter().filter(about_time).map(|claim| format!("not asked of a count: {claim}")).collect()
+}
+
 fn took_no_time(nothing: &NoTime) -> String {
     format!(
         "time does not grow with the number of iterations: {} of them took {:.0} ns; the operation was optimised away",
@@ -151,8 +175,8 @@ fn took_no_time(nothing: &NoTime) -> String {
     )
 }
 
-fn straight(case: &Case, sweep: &Sweep) -> Result<Sentences, String> {
-    let mut sentences = Sentences::new();
+pub(super) fn straight(case: &Case, sweep: &Sweep) -> Result<Vec<String>, String> {
+    let mut sentences = Vec::new();
     for claim in &case.claims {
         match claim {
             Claim::Linear => sentences.push(doubles(sweep)?),
@@ -173,8 +197,8 @@ fn doubles(sweep: &Sweep) -> Result<String, String> {
     }
     if !DOUBLING.contains(&by) {
         return Err(format!(
-            "time is not proportional to the number of iterations: twice {} of them took {by:.2} times as long, \
-             three times in a row; the operation remembers, or the machine is too busy",
+            "time is not proportional to the number of iterations: twice {} of them took {by:.2} times as long; \
+             the operation remembers, or the machine is too busy",
             2 * unit
         ));
     }
@@ -196,8 +220,13 @@ fn above(sweep: &Sweep) -> Result<String, String> {
     }
 }
 
-/// What must hold for every single batch.
-pub(super) fn sample(case: &Case, delta: &Delta, iterations: u64, pinned: Option<usize>) -> Result<(), Halt> {
+/// What must hold for every single batch; what the case's own claims say of it.
+pub(super) fn sample(
+    case: &Case,
+    delta: &Delta,
+    iterations: u64,
+    pinned: Option<usize>,
+) -> Result<Vec<String>, Halt> {
     if let Some(cpu) = pinned {
         if delta.migrated || delta.counted.cpu != cpu {
             let now = delta.counted.cpu;
@@ -213,12 +242,11 @@ pub(super) fn sample(case: &Case, delta: &Delta, iterations: u64, pinned: Option
                 .into(),
         ));
     }
-    for claim in &case.claims {
-        if let Claim::Counted(ask) = claim {
-            ask(delta, iterations).map_err(Halt::Failed)?;
-        }
-    }
-    Ok(())
+    let own = case.claims.iter().filter_map(|claim| match claim {
+        Claim::Counted(ask) => Some(ask(delta, iterations).map_err(Halt::Failed)),
+        _ => None,
+    });
+    own.collect()
 }
 
 /// What must hold for all samples together: other tasks and the hypervisor left us the CPU.
@@ -238,7 +266,27 @@ pub(super) fn surroundings(samples: &[Sample]) -> Result<String, Halt> {
             100.0 * stolen
         )));
     }
-    Ok("stayed on its CPU, not throttled, hardly disturbed by other tasks or the hypervisor".into())
+    Ok(known(samples))
+}
+
+/// What the counters say of all samples together, and nothing of what the kernel does not tell.
+fn known(samples: &[Sample]) -> String {
+    let moved = samples.iter().filter(|s| s.delta.migrated).count();
+    let told = |f: fn(&Reading) -> Option<u64>| samples.iter().all(|s| f(&s.delta.counted).is_some());
+    let mut words = vec![match moved {
+        0 => "stayed on one CPU".to_owned(),
+        _ => format!("moved to another CPU in {moved} of {} samples", samples.len()),
+    }];
+    if told(|r| r.throttled) {
+        words.push("not throttled".into());
+    }
+    if told(|r| r.waited_ns) {
+        words.push(format!("other tasks had {:.1} % of the median sample", 100.0 * others(samples)));
+    }
+    if told(|r| r.stolen_ticks) {
+        words.push(format!("the hypervisor took {:.0} % of all", 100.0 * stolen(samples)));
+    }
+    words.join(", ")
 }
 
 /// The share of the median sample's time in which it was ready and another task ran. What is published is a
@@ -258,7 +306,7 @@ fn stolen(samples: &[Sample]) -> f64 {
 
 /// Without a witness the kernel's own accounting must do: who enters the kernel each time is charged mostly
 /// there, who never does is hardly charged at all.
-pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<String>, Halt> {
+pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Word>, Halt> {
     let enters = case.claims.iter().any(|claim| matches!(claim, Claim::Enters(_)));
     if !enters && !case.claims.iter().any(|claim| matches!(claim, Claim::NeverEnters)) {
         return Ok(None);
@@ -266,18 +314,21 @@ pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<St
     let sum = |f: fn(&Sample) -> u64| samples.iter().map(f).sum::<u64>() as f64;
     let (user, system) = (sum(|s| s.delta.counted.user_us), sum(|s| s.delta.counted.system_us));
     if user + system < LEAST_CHARGED_US {
-        return Ok(Some("too short for the kernel's accounting to tell where the time went".into()));
+        let sentence = "too short for the kernel's accounting to tell where the time went";
+        return Ok(Some(Word::Unasked(sentence.into())));
     }
     let share = system / (user + system);
     let sentence = format!("{:.0} % of the time was charged in the kernel", 100.0 * share);
     match (enters, share) {
         // What prepares each single operation is charged to the process as well, and is most of it.
-        (true, _) if case.one_by_one => Ok(Some(sentence + ", with what prepares each operation")),
+        (true, _) if case.one_by_one => {
+            Ok(Some(Word::Unasked(sentence + ", with what prepares each operation")))
+        }
         (true, share) if share < 0.3 => {
             Err(Halt::Failed(sentence + ", which is too little for a system call"))
         }
         (false, share) if share > 0.3 => Err(Halt::Failed(sentence + ", where the case claims never to be")),
-        _ => Ok(Some(sentence)),
+        _ => Ok(Some(Word::Held(sentence))),
     }
 }
 

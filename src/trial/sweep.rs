@@ -96,7 +96,7 @@ impl Sweeper {
     ) -> Result<()> {
         let (fewest, most) = match scale {
             Scale::Smoke => (7, 16),
-            Scale::Default => (9, 96),
+            Scale::Default => (21, 96),
             Scale::Full => (21, 500),
         };
         while self.rounds.len() < most && (self.rounds.len() < fewest || self.spent_ns < BUDGET_NS) {

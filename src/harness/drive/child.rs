@@ -18,8 +18,14 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// A case that says nothing for so long hangs. The longest at full scale takes a tenth of it.
+/// A case that says nothing for so long hangs, unless longer samples were asked for. The longest at full scale
+/// takes a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The same and ten times what the samples were asked to take: a disturbed case is tried again.
+fn patience(arguments: &Arguments) -> Duration {
+    PATIENCE + Duration::from_secs_f64(10.0 * arguments.asked_seconds)
+}
 
 /// Starts the process, listens until it ends, and returns what it measured. However it ends, and if it cannot
 /// even begin, the cases that it finished are in the answer.
@@ -125,7 +131,7 @@ impl<'a> Heard<'a> {
     /// Whether the process spoke until it closed the pipe.
     fn listen(&mut self, lines: &Receiver<String>) -> bool {
         loop {
-            match lines.recv_timeout(PATIENCE) {
+            match lines.recv_timeout(patience(self.arguments)) {
                 Ok(line) => self.hear(&line),
                 Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => return false,
@@ -174,7 +180,9 @@ impl<'a> Heard<'a> {
         let sentence = match (self.broken.take(), patient) {
             (Some(reason), _) => format!("the measuring process could not go on: {reason}"),
             (None, true) => format!("the measuring process ended early ({status})"),
-            (None, false) => format!("the case said nothing for {} s and was killed", PATIENCE.as_secs()),
+            (None, false) => {
+                format!("the case said nothing for {} s and was killed", patience(self.arguments).as_secs())
+            }
         };
         self.blame(sentence)
     }

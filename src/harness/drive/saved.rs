@@ -17,9 +17,14 @@ const CHANGE: [&str; 1] = ["estimates.json"];
 pub(super) fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, all: bool) -> Vec<String> {
     let measured =
         |id: &str| run.cases.iter().any(|c| c.id == id && matches!(c.outcome, Outcome::Measured(_)));
+    let failed = |id: &str| run.cases.iter().any(|c| c.id == id && matches!(c.outcome, Outcome::Failed(_)));
     let mut sentences = Vec::new();
     for id in ids {
         let case = home.join(baseline::directory(id));
+        if failed(id) {
+            sentences.extend(taken_away(&case, save));
+            continue;
+        }
         let wanted = all && measured(id);
         for (name, files, wanted) in
             [("new", FILES.as_slice(), wanted), (save, &FILES, wanted), ("change", &CHANGE, false)]
@@ -31,6 +36,22 @@ pub(super) fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, 
         }
     }
     sentences
+}
+
+/// A case that failed leaves no number, and none of an earlier run that could be taken for this one's.
+fn taken_away(case: &Path, save: &str) -> Option<String> {
+    let old: Vec<_> = ["new", "change", save].iter().map(|name| case.join(name)).collect();
+    let there = old.iter().any(|directory| directory.exists());
+    for directory in &old {
+        // What is not there needs no removal; what cannot be removed is named below.
+        let _ = std::fs::remove_dir_all(directory);
+    }
+    there.then(|| {
+        format!(
+            "{}: the case failed, so what an earlier run left there as new, change and {save} is removed",
+            case.display()
+        )
+    })
 }
 
 fn is_whole(directory: &Path, files: &[&str]) -> bool {

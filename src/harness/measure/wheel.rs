@@ -17,9 +17,14 @@ impl Wheel<'_> {
     /// One batch. The last sample concludes the trial *before* Criterion hears of it: Criterion saves at once,
     /// and what is claimed in vain must not be saved. Unwinding is the only way to make it forget a case.
     pub(super) fn turn(&mut self, iterations: u64, samples: usize, phase: u32) -> u64 {
-        let turned = self.trial.as_mut().map_or(Ok(1), |trial| trial.sample(iterations));
         // The first zero opens the warm-up, the second the sampling (see `Counted::phase`).
         let sampling = phase >= self.first_phase + 2;
+        let turned = self.trial.as_mut().map_or(Ok(1), |trial| {
+            if sampling {
+                trial.begin();
+            }
+            trial.sample(iterations)
+        });
         self.left -= usize::from(sampling && self.left > 0);
         let counted = turned.and_then(|counted| {
             match (sampling, &mut self.trial) {

@@ -55,7 +55,7 @@ pub fn read() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The bracket's opening with the barrier of Intel's paper of 2010 (Paoloni) and of seed 001: `cpuid`,
+/// The bracket's opening with the barrier of Intel's paper of 2010 (Paoloni) and of the CSC501 report: `cpuid`,
 /// which a hypervisor answers in place of the processor.
 #[inline(always)]
 pub fn start_cpuid() -> u64 {

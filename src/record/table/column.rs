@@ -155,14 +155,22 @@ fn evidence(measured: &Measured) -> String {
         1 => "✓ 1 claim".into(),
         n => format!("✓ {n} claims"),
     };
+    let held = match measured.unasked.len() {
+        0 => held,
+        n => format!("{held}, {n} not asked"),
+    };
     disturbed(measured).map_or(held.clone(), |share| format!("{held} · {share} disturbed"))
 }
 
-/// `✓5 3/50`, the same in as few characters as can be.
+/// `✓5 3/50`, the same in as few characters as can be; `✓4?1` if one could not be asked.
 fn claims(measured: &Measured) -> String {
     let held = match measured.evidence.len() {
         0 => "none".into(),
         n => format!("✓{n}"),
+    };
+    let held = match measured.unasked.len() {
+        0 => held,
+        n => format!("{held}?{n}"),
     };
     disturbed(measured).map_or(held.clone(), |share| format!("{held} {share}"))
 }

@@ -5,10 +5,16 @@ use crate::instrument::Reading;
 use crate::machine::{call, entry};
 use crate::subject::Case;
 
+type Sentences = Vec<String>;
+
 fn heard(case: &Case) -> Result<Sentences, Halt> {
     let clock = Clock::start_up();
     let mut liar = live(case);
-    witness(case, &mut *liar, &clock).map(|(_, sentences)| sentences)
+    let held = |word| match word {
+        Word::Held(sentence) => sentence,
+        Word::Unasked(sentence) => panic!("not asked: {sentence}"),
+    };
+    witness(case, &mut *liar, &clock).map(|(_, words)| words.into_iter().map(held).collect())
 }
 
 fn live(case: &Case) -> Box<dyn Subject> {
@@ -98,7 +104,7 @@ fn a_thread_that_was_moved_is_caught() {
     let moved = delta(|d| d.counted.cpu = 1);
     let Err(Halt::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
     assert!(sentence.contains("from CPU 3 to CPU 1"), "{sentence}");
-    assert_eq!(sample(&case, &moved, 1, None), Ok(()), "who is not pinned may move");
+    assert_eq!(sample(&case, &moved, 1, None), Ok(Vec::new()), "who is not pinned may move");
 }
 
 #[test]
@@ -143,6 +149,18 @@ fn a_cpu_that_others_use_is_caught() {
 }
 
 #[test]
+fn an_operation_that_dies_under_the_witness_is_caught() {
+    let here = std::process::id();
+    let mortal = move |_: u64| {
+        if std::process::id() != here {
+            std::process::abort()
+        }
+    };
+    let liar = Case::looped("mortal", "", mortal).claim(Claim::Executes(1_000.0));
+    assert!(sentence(heard(&liar)).contains("did not survive"));
+}
+
+#[test]
 fn without_a_witness_the_kernels_accounting_catches_the_lie() {
     let charged = |user_us, system_us| {
         let delta = delta(|d| (d.counted.user_us, d.counted.system_us) = (user_us, system_us));
@@ -169,6 +187,9 @@ fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
         faults => Err(format!("{faults} faults in {n} touches")),
     };
     let case = Case::looped("touch", "", call::control).claim(Claim::Counted(ask));
-    assert_eq!(sample(&case, &delta(|d| d.counted.minor_faults = 7), 7, None), Ok(()));
+    assert_eq!(
+        sample(&case, &delta(|d| d.counted.minor_faults = 7), 7, None),
+        Ok(vec!["7 faults".to_owned()])
+    );
     assert!(sample(&case, &delta(|_| ()), 7, None).is_err());
 }
