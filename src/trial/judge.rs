@@ -151,7 +151,8 @@ pub(super) fn line(
     let first = found.map_err(|nothing| Halt::Failed(took_no_time(&nothing)))?;
     let mut verdict = Err(String::new());
     for attempt in 0..ATTEMPTS {
-        let unit = first << (2 * attempt);
+        // Larger batches once: they even out what comes in bursts, but are themselves hit more often.
+        let unit = first << (2 * attempt.min(1));
         let mut sweeper = Sweeper::new(unit);
         sweeper.sweep(subject, control.as_deref_mut(), clock, scale)?;
         match straight(case, &sweeper.since(0)) {
