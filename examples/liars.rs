@@ -21,7 +21,7 @@ fn cases() -> Vec<Case> {
                 black_box(4711);
             }
         })
-        .claim(Claim::Enters(vec![("getppid", 110)])),
+        .claim(Claim::Enters(vec![("getppid", syscost::libc::SYS_getppid)])),
         Case::looped("panics", "an operation that panics", |n| assert!(n < 4, "out of patience"))
             .claim(Claim::NeverEnters),
         Case::looped("honest", "getppid, entered each time", |n| {

@@ -14,7 +14,7 @@ fn cases() -> Vec<Case> {
         .control(|n| (0..n).for_each(|i| _ = black_box(i)))
         // The kernel was entered by this call each time, that is what took the time, and twice the turns
         // took twice the time.
-        .claim(Claim::Enters(vec![("getppid", 110)]))
+        .claim(Claim::Enters(vec![("getppid", syscost::libc::SYS_getppid)]))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
         // In core cycles, hardware and software, written down first.

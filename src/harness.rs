@@ -24,6 +24,8 @@ pub use home::criterion_home;
 #[cfg(feature = "cli")]
 pub(crate) use home::homes;
 pub use measurement::{CycleTime, EventCount};
+#[cfg(feature = "cli")]
+pub(crate) use plan::nearest;
 pub use progress::layout;
 
 use crate::subject::{self, Group};
@@ -44,6 +46,10 @@ pub fn main(groups: &[Group]) -> ExitCode {
             return complain(&error);
         }
     }
+    if let Some(help) = Arguments::help_of_process() {
+        progress::print(&help);
+        return ExitCode::SUCCESS;
+    }
     let asked = Arguments::of_process().and_then(|a| Ok((a, Options::from_environment()?)));
     match asked {
         Ok((arguments, options)) => main_with(groups, &arguments, &options),
@@ -55,9 +61,22 @@ pub fn main(groups: &[Group]) -> ExitCode {
 pub(crate) fn main_with(groups: &[Group], arguments: &Arguments, options: &Options) -> ExitCode {
     let ended = match std::env::var(GROUP_VARIABLE) {
         Ok(name) => measure::process(groups, &name, arguments),
-        Err(_) => run(groups, arguments, options),
+        Err(_) => run_checked(groups, arguments, options),
     };
     ended.unwrap_or_else(|error| complain(&error))
+}
+
+/// The same as [`run`], once every prediction of the reader's is known to have a case.
+pub(crate) fn run_checked(
+    groups: &[Group],
+    arguments: &Arguments,
+    options: &Options,
+) -> crate::Result<ExitCode> {
+    #[cfg(feature = "cli")]
+    if let Some(file) = options.predictions.as_deref().filter(|_| arguments.mode != Mode::List) {
+        plan::check_predictions(groups, file)?;
+    }
+    run(groups, arguments, options)
 }
 
 /// A bench target of one of this crate's groups.

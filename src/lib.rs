@@ -43,7 +43,8 @@
 //! # Features
 //!
 //! `cli` (default): the binary `syscost`, progress on a terminal, predictions from a file, published values.
-//! Without it the crate is Criterion, libc, nix, memmap2, tempfile, core_affinity and a few small ones.
+//! Without it the crate is Criterion, libc, nix, memmap2, tempfile, core_affinity and what
+//! Criterion has anyway (clap, regex, serde), comfy-table, thiserror.
 #![deny(unsafe_code)]
 
 pub mod environment;
@@ -60,3 +61,5 @@ pub mod trial;
 pub mod command;
 
 pub use error::{Error, Result};
+/// The C library's names, for claims: the number of a system call is another on each architecture.
+pub use libc;

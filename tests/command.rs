@@ -130,10 +130,17 @@ fn a_case_is_explained_with_its_claims() {
 }
 
 #[test]
+fn the_beginning_of_ids_explains_the_cases_below_it() {
+    let text = Home::new().answer(&["explain", "call/u64"]);
+    assert!(text.contains("direct call, 3 u64 arguments") && !text.contains("u32 arguments"), "{text}");
+}
+
+#[test]
 fn what_is_unknown_is_answered_with_what_is_known() {
     let home = Home::new();
     assert!(home.refusal(&["explain", "coll"]).contains("clock_read, empty_loop, known_work, call, syscall"));
-    assert!(home.refusal(&["explain", "call/u65/3"]).contains("no case call/u65/3"));
+    let sentence = home.refusal(&["explain", "call/u65/3"]);
+    assert!(sentence.contains("no case call/u65/3; the nearest are call/u6"), "{sentence}");
     assert!(home.refusal(&["run", "getpdi"]).contains("syscall/getpid"));
     assert!(home.refusal(&["run", "--measure", "miles"]).contains("no event miles"));
     assert!(home.refusal(&["run", "--scale", "huge"]).contains("smoke, default or full"));
@@ -214,6 +221,17 @@ fn a_baseline_stands_in_a_column() {
 }
 
 #[test]
+fn whose_the_published_values_are_stands_below_them() {
+    let (home, _) = &*MEASURED;
+    for format in ["terminal", "markdown"] {
+        let report = home.answer(&["report", "--format", format, "--against", "csc501,cse221"]);
+        assert!(report.contains("csc501: CSC501 project, ThinkPad"), "{report}");
+        assert!(report.contains("cse221: CSE221 project"), "{report}");
+        assert!(!report.contains("csc501 syscall/getpid"), "{report}");
+    }
+}
+
+#[test]
 fn a_report_is_written_whole() {
     let (measured, _) = &*MEASURED;
     let home = Home::new();
@@ -239,6 +257,7 @@ fn where_nothing_was_measured_the_way_to_a_run_is_told() {
     assert!(sentence.contains(home.path().to_str().unwrap()), "{sentence}");
     assert!(home.refusal(&["report", "20261120T134405-1"]).contains("20261120T134405-1"));
     assert_eq!(home.answer(&["runs"]), "");
+    assert_eq!(text(&home.syscost(&["runs"]).stderr), sentence);
     assert_eq!(home.answer(&["runs", "--json"]).trim(), "[]");
 }
 
@@ -274,6 +293,11 @@ fn predictions_are_shown_or_refused_by_place() {
     let output = home.syscost(&["report", "--predictions", &good]);
     assert!(text(&output.stdout).contains("123.0 ns"), "{}", text(&output.stdout));
     assert!(text(&output.stderr).contains("no/case"), "{}", text(&output.stderr));
+    let sentence = home.refusal(&["run", "known_work", "--predictions", &good]);
+    assert!(sentence.contains("no case no/case to predict; the nearest are"), "{sentence}");
+    let filtered = elsewhere.file("filtered.toml", "[\"call/u64/3\"]\nhardware_ns = 1.0");
+    let silent = home.syscost(&["report", "--predictions", &filtered]);
+    assert_eq!(text(&silent.stderr), "");
     let bad = elsewhere.file("bad.toml", "[\"known_work/add\"]\nhardware_ns = -1");
     for command in ["report", "run"] {
         let sentence = home.refusal(&[command, "--predictions", &bad]);

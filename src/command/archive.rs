@@ -56,7 +56,7 @@ impl Archive {
         })
     }
 
-    fn empty(&self) -> Error {
+    pub(super) fn empty(&self) -> Error {
         Error::Usage(format!(
             "there is no run in {}: `cargo bench` or `syscost run` makes one, and --home looks elsewhere",
             Store::at(&self.home).home().join("runs").display()

@@ -2,7 +2,7 @@
 
 use super::list::missing;
 use super::page::{self, Tone};
-use crate::harness::layout;
+use crate::harness::{layout, nearest};
 use crate::record::table::Layout;
 use crate::subject::{Case, GROUPS, Group, Place, Prediction, Scale, find};
 use crate::{Error, Result};
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// must be true for its number to be kept.
 #[derive(Args)]
 pub(super) struct Asked {
-    /// A group such as `call`, or a whole id such as `call/u64/3`
+    /// A group such as `call`, the beginning of ids such as `call/u64`, or a whole id such as `call/u64/3`
     #[arg(value_name = "GROUP|ID")]
     subject: String,
 }
@@ -25,13 +25,22 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     let layout = layout();
     let group = group(&asked.subject)?;
     let cases = (group.cases)();
-    let mut text = manual(&group.manual_text(), layout) + "\n" + &table(&cases, layout);
-    if asked.subject != group.name {
-        let case = cases.iter().find(|case| group.id(case) == asked.subject);
-        text += &alone(&asked.subject, case.ok_or_else(|| no_case(group, &asked.subject))?, layout);
-    }
+    let alone = cases.iter().find(|case| group.id(case) == asked.subject);
+    let beside = match alone {
+        Some(_) => cases.iter().collect(),
+        None => below(group, &cases, &asked.subject)?,
+    };
+    let mut text = manual(&group.manual_text(), layout) + "\n" + &table(&beside, layout);
+    text += &alone.map(|case| one(&asked.subject, case, layout)).unwrap_or_default();
     page::write(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The cases below the beginning of an id: a group, or its variant.
+fn below<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a Case>> {
+    let above = format!("{}/", subject.trim_end_matches('/'));
+    let found: Vec<_> = cases.iter().filter(|case| group.id(case).starts_with(&above)).collect();
+    if found.is_empty() { Err(no_case(group, cases, subject)) } else { Ok(found) }
 }
 
 /// The group of a name or of an id.
@@ -43,9 +52,13 @@ fn group(subject: &str) -> Result<&'static Group> {
     })
 }
 
-fn no_case(group: &Group, id: &str) -> Error {
+fn no_case(group: &Group, cases: &[Case], id: &str) -> Error {
     let name = group.name;
-    Error::Usage(format!("the group {name} has no case {id}; `syscost list ^{name}/` prints its cases"))
+    let ids: Vec<_> = cases.iter().map(|case| group.id(case)).collect();
+    let near = nearest(id, &ids);
+    Error::Usage(format!(
+        "the group {name} has no case {id}; the nearest are {near}; `syscost list ^{name}/` prints all"
+    ))
 }
 
 /// The manual for a terminal: headings in bold without their marks, paragraphs and items wrapped.
@@ -78,7 +91,7 @@ fn wrapped(lines: &[&str], layout: Layout) -> String {
 }
 
 /// The cases below their group's name, which goes without saying here.
-fn table(cases: &[Case], layout: Layout) -> String {
+fn table(cases: &[&Case], layout: Layout) -> String {
     const HEAD: &str = "Cases, and what they should cost in core cycles (hardware + software)";
     let price = |case: &Case| case.prediction.as_ref().map(cycles).unwrap_or_default();
     let rows: Vec<_> =
@@ -96,7 +109,7 @@ fn cycles(prediction: &Prediction) -> String {
 }
 
 /// One case by itself. It stands last, where a reader at a terminal looks first.
-fn alone(id: &str, case: &Case, layout: Layout) -> String {
+fn one(id: &str, case: &Case, layout: Layout) -> String {
     let heading = page::heading(id, page::prose(layout), layout);
     let rows = [
         ["title".into(), case.title.clone()],
@@ -137,7 +150,7 @@ mod tests {
     fn every_case_can_be_explained() {
         for group in GROUPS {
             for case in (group.cases)() {
-                let text = alone(&group.id(&case), &case, Layout::default());
+                let text = one(&group.id(&case), &case, Layout::default());
                 assert!(text.contains(&case.title) && text.contains("core cycles"), "{text}");
             }
         }

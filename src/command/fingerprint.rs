@@ -60,7 +60,7 @@ fn differences(found: &[Difference], json: bool) -> Result<()> {
         [word(d.weight).into(), d.field.into(), values]
     };
     match found {
-        [] if !page::is_piped() => page::write("no difference\n"),
+        [] if !page::is_piped() => page::write("nothing differs\n"),
         _ => page::write(&text(&found.iter().map(row).collect::<Vec<_>>())),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::{Arguments, criterion_home};
 use crate::record::prediction::Overrides;
-use crate::record::published;
+use crate::record::published::{self, Published};
 use crate::{Error, Result};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -82,10 +82,8 @@ impl Beside {
         self.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
     }
 
-    pub(super) fn columns(&self) -> Result<Vec<Column>> {
-        let Some(names) = &self.against else { return Ok(Vec::new()) };
-        let found = published::find(names)?;
-        Ok(found.into_iter().map(|machine| (machine.name.clone(), machine.ns())).collect())
+    pub(super) fn machines(&self) -> Result<Vec<Published>> {
+        self.against.as_deref().map_or_else(|| Ok(Vec::new()), published::find)
     }
 }
 

@@ -5,11 +5,12 @@ use super::fingerprint::word;
 use super::flag::{Beside, Column, Home};
 use super::page::{self, Tone};
 use crate::environment::Weight;
-use crate::harness::layout;
+use crate::harness::{layout, nearest};
 use crate::record::prediction::apply;
 use crate::record::quantity::NANOSECONDS;
-use crate::record::table::{Against, Layout, table};
+use crate::record::table::{Against, Layout, sentences, table};
 use crate::record::{Record, format, store};
+use crate::subject::GROUPS;
 use crate::{Error, Result};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -53,11 +54,12 @@ enum Format {
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     let overrides = asked.beside.overrides()?;
-    let mut columns = asked.beside.columns()?;
+    let machines = asked.beside.machines()?;
+    let mut columns: Vec<_> = machines.iter().map(|machine| (machine.name.clone(), machine.ns())).collect();
     let archive = Archive::of(&asked.home);
     let mut record = archive.record(asked.run.as_deref())?;
     for id in apply(&overrides, &mut record) {
-        page::warn(&format!("the predictions name {id}, which this run did not measure"));
+        tell_unknown(&id, &record);
     }
     if let Some(group) = &asked.group {
         keep(&mut record, group)?;
@@ -66,11 +68,37 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         columns.push(baseline(name, &archive.baseline(name)?, &record));
     }
     check(asked.format, &columns, &record)?;
+    let below: Vec<_> = machines.iter().flat_map(|machine| machine.below(&record)).collect();
+    let text = |layout| {
+        Ok::<_, Error>(text(asked.format, &record, &columns, layout)? + &said(asked.format, &below, layout))
+    };
     match &asked.output {
-        Some(file) => save(file, &text(asked.format, &record, &columns, Layout::default())?)?,
-        None => page::write(&text(asked.format, &record, &columns, layout())?)?,
+        Some(file) => save(file, &text(Layout::default())?)?,
+        None => page::write(&text(layout())?)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says that a prediction has no case, most likely because it is misspelt. That of a case which this run left
+/// out only waits for another run.
+fn tell_unknown(id: &str, record: &Record) {
+    let ours = GROUPS.iter().flat_map(|group| (group.cases)().into_iter().map(|case| group.id(&case)));
+    let known: Vec<_> = ours.chain(record.cases().map(|(_, case)| case.id.clone())).collect();
+    if !known.iter().any(|other| other == id) {
+        let near = nearest(id, &known);
+        page::warn(&format!("the predictions name {id}, and there is no such case; the nearest are {near}"));
+    }
+}
+
+/// Whose the values beside ours are, where there is room for sentences.
+fn said(format: Format, below: &[String], layout: Layout) -> String {
+    match format {
+        Format::Terminal => sentences(below, layout),
+        Format::Markdown if !below.is_empty() => {
+            below.iter().fold("\n".into(), |text, sentence| text + "* " + sentence + "\n")
+        }
+        _ => String::new(),
+    }
 }
 
 fn keep(record: &mut Record, name: &str) -> Result<()> {

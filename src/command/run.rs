@@ -48,7 +48,7 @@ fn scale(name: &str) -> Result<Scale> {
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     let arguments = Arguments::parse(asked.criterions())?;
-    harness::run(GROUPS, &arguments, &asked.options()?)
+    harness::run_checked(GROUPS, &arguments, &asked.options()?)
 }
 
 impl Asked {

@@ -27,7 +27,11 @@ pub(super) struct Asked {
 }
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let files = Archive::of(&asked.home).files()?;
+    let archive = Archive::of(&asked.home);
+    let files = archive.files()?;
+    if files.is_empty() {
+        page::warn(&archive.empty());
+    }
     let runs: Vec<_> = files.into_iter().map(Run::read).collect();
     match page::is_piped() {
         _ if asked.form.json => page::write_json(&runs.iter().map(Run::json).collect())?,

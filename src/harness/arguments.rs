@@ -3,6 +3,7 @@
 //! the same names and the same meaning.
 
 use crate::{Error, Result};
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
 
@@ -69,6 +70,29 @@ const NUMBERS: [(&str, f64, f64); 6] = [
 ];
 /// Names of directories that Criterion makes beside the baselines.
 const CRITERIONS: [&str; 3] = ["new", "change", "report"];
+/// What the help shows: an option, the name of its value, and a line about it. The others are Criterion's, and
+/// passed on or ignored.
+const HELP: [(&str, &str, &str); 12] = [
+    ("FILTER", "FILTER", "Regular expression over ids such as call/u64/3"),
+    ("exact", "", "Take FILTER as a whole id"),
+    ("save-baseline", "NAME", "Save what is measured under this name [default: base]"),
+    ("baseline", "NAME", "Compare with what was saved under this name, which every case must have"),
+    ("baseline-lenient", "NAME", "The same, and cases that it lacks are only measured"),
+    ("test", "", "Run every case briefly, claims on, and save nothing"),
+    ("list", "", "Print the ids"),
+    ("sample-size", "N", "Samples a case, at least 10"),
+    ("measurement-time", "SECONDS", "How long to sample a case"),
+    ("warm-up-time", "SECONDS", "How long to run a case before it is sampled"),
+    ("output-format", "FORMAT", "Criterion's own lines, or those that benchmark trackers read"),
+    ("verbose", "", "Show Criterion's own report as well"),
+];
+const AFTER_HELP: &str = "\
+Environment:
+  SYSCOST_SCALE        smoke (brief, numbers not worth keeping), default or full
+  SYSCOST_MEASURE      ns, or a perf event to count instead, such as instructions
+  SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221
+  SYSCOST_PREDICTIONS  a TOML file of your own predictions
+  SYSCOST_CLOCK        monotonic-raw: the kernel's clock instead of the processor's counter";
 const FLAGS: [&str; 5] = ["noplot", "bench", "nocapture", "show-output", "include-ignored"];
 
 impl Arguments {
@@ -77,11 +101,15 @@ impl Arguments {
         Self::parse(std::env::args_os().skip(1).collect())
     }
 
+    /// The help, if this process is asked for it: an answer and no error.
+    pub(super) fn help_of_process() -> Option<String> {
+        help(std::env::args_os().skip(1))
+    }
+
     /// Reads a command line without its program name.
     pub fn parse(raw: Vec<OsString>) -> Result<Self> {
         let matches = command().try_get_matches_from(&raw);
-        let matches = matches
-            .map_err(|e| Error::Usage(e.to_string().trim_start_matches("error: ").trim_end().to_owned()))?;
+        let matches = matches.map_err(|error| Error::Usage(sentence(&error)))?;
         if matches.get_flag("quick") {
             return Err(Error::Usage(
                 "--quick takes two samples, which no claim can be built on; use SYSCOST_SCALE=smoke".into(),
@@ -169,6 +197,20 @@ impl Arguments {
     }
 }
 
+fn help(raw: impl Iterator<Item = OsString>) -> Option<String> {
+    let answer = command().try_get_matches_from(raw).err()?;
+    (answer.kind() == ErrorKind::DisplayHelp).then(|| answer.to_string().trim_end().to_owned())
+}
+
+/// Why clap refuses. Its advice to pass the option as a value is not wanted: no id looks like an option.
+fn sentence(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.trim_start_matches("error: ").lines();
+    let mut kept: Vec<&str> = lines.filter(|line| !line.trim().starts_with("tip: to pass ")).collect();
+    kept.dedup_by(|a, b| a.is_empty() && b.is_empty());
+    kept.join("\n").trim_end().to_owned()
+}
+
 /// The name in `--baseline=NAME`, `-bNAME` and `-b=NAME`.
 fn attached(word: &str) -> Option<&str> {
     let short = || word.strip_prefix("-b").map(|name| name.strip_prefix('=').unwrap_or(name));
@@ -216,10 +258,12 @@ fn mode(matches: &ArgMatches) -> Mode {
 fn command() -> Command {
     let value = |name: &'static str| Arg::new(name).long(name);
     let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
-    Command::new("a bench target of syscost")
+    Command::new("cargo bench --")
         .no_binary_name(true)
-        .about("Measures with Criterion; takes Criterion's options. SYSCOST_SCALE=smoke|default|full.")
-        .arg(Arg::new("FILTER").index(1).help("Regular expression over ids such as call/u64/3"))
+        .override_usage("cargo bench -- [OPTIONS] [FILTER]")
+        .about("Measures with Criterion, and takes Criterion's options")
+        .after_help(AFTER_HELP)
+        .arg(Arg::new("FILTER").index(1))
         .args(
             WORDS.map(|(name, words)| {
                 value(name).value_parser(clap::builder::PossibleValuesParser::new(words))
@@ -235,6 +279,15 @@ fn command() -> Command {
         .arg(value("load-baseline").requires("baseline"))
         .arg(value("sample-size").value_parser(at_least(10)))
         .arg(value("nresamples").value_parser(at_least(1)))
+        .mut_args(described)
+}
+
+fn described(argument: Arg) -> Arg {
+    match HELP.iter().find(|(name, ..)| argument.get_id() == name) {
+        None => argument.hide(true),
+        Some((_, "", help)) => argument.help(help),
+        Some((_, value, help)) => argument.value_name(value).help(help),
+    }
 }
 
 #[cfg(test)]
@@ -301,6 +354,18 @@ mod tests {
     }
 
     #[test]
+    fn help_is_an_answer_and_shows_what_it_describes() {
+        let asked = |line: &str| help(line.split_ascii_whitespace().map(OsString::from));
+        let text = asked("--help --bench").expect("an answer");
+        for words in ["Usage: cargo bench -- ", "SYSCOST_CLOCK", "--exact ", "--sample-size <N>", "FILTER"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(HELP.iter().all(|(name, ..)| command().get_arguments().any(|a| a.get_id() == name)));
+        assert!(!text.contains("noplot") && !text.contains("nresamples"), "{text}");
+        assert_eq!((asked("--bench"), asked("--bogus")), (None, None));
+    }
+
+    #[test]
     fn filters_are_expressions_unless_exact() {
         assert!(parsed("u64/.$ --bench").matcher().expect("regex")("call/u64/3"));
         assert!(!parsed("call/u64 --exact").matcher().expect("id")("call/u64/3"));
@@ -312,6 +377,6 @@ mod tests {
     #[test]
     fn an_unknown_option_is_refused_in_a_sentence() {
         let error = Arguments::parse(vec!["--bogus".into()]).expect_err("unknown").to_string();
-        assert!(error.contains("--bogus"), "{error}");
+        assert!(error.contains("--bogus") && !error.contains("tip:"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! Which cases of which groups a filter asks for.
 
 use super::Arguments;
-use crate::subject::Group;
+use crate::subject::{self, Group};
 use crate::{Error, Result};
 
 /// A group with the ids of its matching cases.
@@ -10,37 +10,93 @@ pub(super) struct Planned<'a> {
     pub(super) ids: Vec<String>,
 }
 
+fn ids(group: &Group) -> Vec<String> {
+    (group.cases)().iter().map(|case| group.id(case)).collect()
+}
+
 /// The groups with a matching case, in order.
 ///
 /// # Errors
-/// No case matches: the sentence names the nearest ids.
+/// No case matches: the sentence names the group that has one, or the nearest ids.
 pub(super) fn plan<'a>(groups: &'a [Group], arguments: &Arguments) -> Result<Vec<Planned<'a>>> {
     let matches = arguments.matcher()?;
-    let all = |group: &Group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>();
     let planned: Vec<_> = groups
         .iter()
-        .map(|group| Planned { group, ids: all(group).into_iter().filter(|id| matches(id)).collect() })
+        .map(|group| Planned { group, ids: ids(group).into_iter().filter(|id| matches(id)).collect() })
         .filter(|planned| !planned.ids.is_empty())
         .collect();
     match &arguments.filter {
         Some(filter) if planned.is_empty() && !arguments.none => {
-            let ids: Vec<_> = groups.iter().flat_map(all).collect();
-            Err(Error::Usage(nothing_matches(filter, &ids)))
+            let elsewhere = elsewhere(groups, &matches);
+            Err(Error::Usage(match elsewhere.is_empty() {
+                true => nothing_matches(filter, &groups.iter().flat_map(ids).collect::<Vec<_>>()),
+                false => found_elsewhere(filter, &elsewhere),
+            }))
         }
         _ => Ok(planned),
     }
 }
 
+/// Whether all of these are groups of this crate, so that its other groups are this target's neighbours.
+fn are_ours(groups: &[Group]) -> bool {
+    groups.iter().all(|group| subject::find(group.name).is_some())
+}
+
+/// Names of the groups of other bench targets of this crate that have a matching case.
+fn elsewhere(groups: &[Group], matches: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let other = |group: &&Group| are_ours(groups) && groups.iter().all(|g| g.name != group.name);
+    let others = subject::GROUPS.iter().filter(other);
+    others.filter(|group| ids(group).iter().any(|id| matches(id))).map(|group| group.name).collect()
+}
+
+fn found_elsewhere(filter: &str, names: &[&str]) -> String {
+    let have = if names.len() == 1 { "the group" } else { "each of the groups" };
+    let targets: Vec<_> = names.iter().map(|name| format!("--bench {name}")).collect();
+    format!(
+        "no case of this bench target matches {filter:?}; {have} {} has one: `cargo bench {} -- '{filter}'`",
+        names.join(", "),
+        targets.join(" ")
+    )
+}
+
+/// Refuses a prediction for an id that no case has, before minutes of measuring.
+#[cfg(feature = "cli")]
+pub(super) fn check_predictions(groups: &[Group], file: &std::path::Path) -> Result<()> {
+    let overrides = crate::record::prediction::Overrides::read(file)?;
+    let known: Vec<_> = groups.iter().chain(subject::GROUPS).flat_map(ids).collect();
+    // A bench target of another crate cannot know the groups of its neighbours, whose predictions may stand in
+    // the same file.
+    let judged = |id: &&String| {
+        let group = |id: &str| id.split('/').next().map(str::to_owned);
+        are_ours(groups) || known.iter().any(|k| group(k) == group(id))
+    };
+    let unknown = overrides.0.keys().filter(judged).find(|id| !known.contains(id));
+    unknown.map_or(Ok(()), |id| {
+        let (file, near) = (file.display(), nearest(id, &known));
+        Err(Error::Usage(format!("{file}: there is no case {id} to predict; the nearest are {near}")))
+    })
+}
+
+/// The ids most like this one, for a sentence.
+pub(crate) fn nearest(told: &str, ids: &[String]) -> String {
+    let mut near: Vec<_> = ids.iter().map(|id| (likeness(told, id), id)).collect();
+    near.sort_by_key(|&(likeness, _)| std::cmp::Reverse(likeness));
+    let mut few: Vec<&str> = Vec::new();
+    for (_, id) in near {
+        if few.len() < 3 && !few.contains(&id.as_str()) {
+            few.push(id);
+        }
+    }
+    few.join(", ")
+}
+
 fn nothing_matches(filter: &str, ids: &[String]) -> String {
     // Of a filter of any length so much is looked at and shown that its neighbours are still read.
     let told: String = filter.chars().take(100).collect();
-    let mut near: Vec<_> = ids.iter().map(|id| (likeness(&told, id), id)).collect();
-    near.sort_by_key(|&(likeness, _)| std::cmp::Reverse(likeness));
-    let near: Vec<_> = near.iter().take(3).map(|(_, id)| id.as_str()).collect();
     let rest = if told.len() < filter.len() { "…" } else { "" };
     format!(
         "no case matches {told:?}{rest}; the nearest are {}; `cargo bench -- --list` or `syscost list` prints them all",
-        near.join(", ")
+        nearest(&told, ids)
     )
 }
 
@@ -71,5 +127,32 @@ mod tests {
     fn a_misspelt_filter_names_its_neighbours() {
         let error = plan(GROUPS, &arguments("--bench getpdi")).err().expect("no match").to_string();
         assert!(error.contains("syscall/getp"), "{error}");
+    }
+
+    #[test]
+    fn a_case_of_another_target_is_found_there() {
+        let only = |name| std::slice::from_ref(subject::find(name).expect("a group"));
+        let error = plan(only("call"), &arguments("--bench getpid")).err().expect("no match").to_string();
+        assert!(error.contains("cargo bench --bench syscall -- 'getpid'"), "{error}");
+        let mine = [Group::new("mine", "", Vec::new)];
+        let error = plan(&mine, &arguments("--bench getpid")).err().expect("no match").to_string();
+        assert!(!error.contains("syscall"), "{error}");
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn a_prediction_that_has_no_case_is_refused_unless_another_target_may_have_it() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let check = |groups: &[Group], id: &str| {
+            std::fs::write(file.path(), format!("[\"{id}\"]\nwhy = \"\"")).expect("written");
+            check_predictions(groups, file.path()).map_err(|error| error.to_string())
+        };
+        let call = std::slice::from_ref(subject::find("call").expect("a group"));
+        assert_eq!(check(call, "syscall/getpid"), Ok(()));
+        let error = check(call, "syscall/getpdi").expect_err("misspelt");
+        assert!(error.contains("no case syscall/getpdi") && error.contains("syscall/getpid"), "{error}");
+        let mine = [Group::new("mine", "", Vec::new)];
+        assert_eq!(check(&mine, "yours/parent"), Ok(()));
+        assert!(check(&mine, "syscall/getpdi").is_err());
     }
 }

@@ -1,6 +1,8 @@
 //! What others published of their machines, by our case id, so that a table can stand beside theirs.
 //! The files are compiled in: a machine that is measured has no copy of our source.
 
+use crate::record::Record;
+use crate::record::quantity::NANOSECONDS;
 use crate::{Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -38,6 +40,9 @@ pub struct PublishedValue {
     pub predicted_ns: Option<f64>,
     /// What they timed, in a few words.
     pub what: String,
+    /// Whether that is another operation than the case times.
+    #[serde(default)]
+    pub differs: bool,
 }
 
 /// The layout of the files.
@@ -54,6 +59,18 @@ impl Published {
     /// Only the values, as the table takes them.
     pub fn ns(&self) -> BTreeMap<String, f64> {
         self.values.iter().map(|(id, value)| (id.clone(), value.ns)).collect()
+    }
+
+    /// What must be said where the values stand beside this record's: whose they are, and which of them are of
+    /// another operation. Nothing where the record counts something else and they are not shown.
+    pub fn below(&self, record: &Record) -> Vec<String> {
+        if record.unit != NANOSECONDS {
+            return Vec::new();
+        }
+        let value = |id: &String| self.values.get(id).filter(|value| value.differs);
+        let differing = record.cases().filter_map(|(_, case)| Some((&case.id, &value(&case.id)?.what)));
+        let footnotes = differing.map(|(id, what)| format!("{} {id}: {what}", self.name));
+        std::iter::once(format!("{}: {}", self.name, self.source)).chain(footnotes).collect()
     }
 }
 
@@ -122,6 +139,18 @@ mod tests {
         assert_eq!([&found[0].name, &found[1].name], ["cse221", "csc501"]);
         assert_eq!(found[0].ns()["syscall/getpid"], 3.44);
         assert_eq!(found[1].values["empty_loop/memory"].predicted_ns, Some(1.6));
+    }
+
+    #[test]
+    fn whose_the_values_are_is_told_and_which_are_of_another_operation() {
+        let mut record = crate::record::specimen::record();
+        let [csc501] = &find("csc501").unwrap()[..] else { panic!("one was asked for") };
+        let said = csc501.below(&record);
+        assert!(said[0].starts_with("csc501: ") && said[0].contains("ThinkPad"), "{said:?}");
+        assert!(said[1..].iter().any(|line| line.starts_with("csc501 syscall/getpid: ")), "{said:?}");
+        assert!(said.iter().all(|line| !line.contains("call/u32")), "{said:?}");
+        record.unit = "page-faults".into();
+        assert!(csc501.below(&record).is_empty());
     }
 
     #[test]

@@ -43,6 +43,14 @@ pub fn table(record: &Record, group: Option<&str>, against: &[Against<'_>], layo
     text
 }
 
+/// Sentences to stand below a table, each on lines of its own, after an empty one.
+pub fn sentences(sentences: &[String], layout: Layout) -> String {
+    let width = layout.width.map_or(usize::MAX, usize::from);
+    let lines = sentences.iter().flat_map(|sentence| paragraph::wrapped(sentence, width));
+    let text: String = lines.map(|line| line + "\n").collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
 /// A case with its group.
 #[derive(Clone, Copy)]
 struct Row<'a> {

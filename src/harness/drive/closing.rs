@@ -6,7 +6,9 @@ use super::super::progress::{Progress, layout, print};
 use super::{Options, report};
 use crate::machine::signal;
 use crate::record::baseline::Complaint;
-use crate::record::table::{Against, Layout, table};
+#[cfg(feature = "cli")]
+use crate::record::published::Published;
+use crate::record::table::{Against, Layout, sentences, table};
 use crate::record::{Record, prediction::Overrides};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -24,9 +26,19 @@ pub(super) struct Outcome {
 /// What a reader asked to see beside the numbers.
 pub(super) struct Closing {
     overrides: Overrides,
-    against: Vec<(String, BTreeMap<String, f64>)>,
+    against: Vec<Machine>,
     /// Whether the table of the whole run follows the parts.
     more: bool,
+}
+
+type Below = dyn Fn(&Record) -> Vec<String>;
+
+/// A published machine.
+struct Machine {
+    name: String,
+    values: BTreeMap<String, f64>,
+    /// What must be said about it below the table of a record.
+    below: Box<Below>,
 }
 
 impl Closing {
@@ -42,18 +54,19 @@ impl Closing {
             let name = run.name.clone();
             crate::record::prediction::apply(&self.overrides, &mut record);
             let layout = Layout { brief: self.more, ..layout() };
-            progress.print(&table(&record, Some(&name), &self.columns(), layout));
+            let below = if self.more { String::new() } else { self.below(&record, layout) };
+            progress.print(&(table(&record, Some(&name), &self.columns(), layout) + &below));
         }
     }
 
     /// The table of the whole run, unless its one part has just been shown, and everything that went wrong.
     pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments) -> ExitCode {
         let Outcome { mut record, complaints, unsaved, saved } = outcome;
-        for id in crate::record::prediction::apply(&self.overrides, &mut record) {
-            report(&Error::Usage(format!("the predictions name {id}, which this run did not measure")));
-        }
+        // Each has a case, as was checked beforehand; a filter may have left it out.
+        crate::record::prediction::apply(&self.overrides, &mut record);
         if self.more && shown(arguments) {
-            print(&table(&record, None, &self.columns(), layout()));
+            let layout = layout();
+            print(&(table(&record, None, &self.columns(), layout) + &self.below(&record, layout)));
         }
         let sentences = complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved);
         let told = tell(&sentences.collect::<Vec<_>>());
@@ -67,7 +80,13 @@ impl Closing {
     }
 
     fn columns(&self) -> Vec<Against<'_>> {
-        self.against.iter().map(|(name, values)| Against { name, values }).collect()
+        self.against.iter().map(|Machine { name, values, .. }| Against { name, values }).collect()
+    }
+
+    /// Whose the values beside ours are.
+    fn below(&self, record: &Record, layout: Layout) -> String {
+        let said: Vec<_> = self.against.iter().flat_map(|machine| (machine.below)(record)).collect();
+        sentences(&said, layout)
     }
 }
 
@@ -113,10 +132,15 @@ fn overrides(options: &Options) -> Result<Overrides> {
 }
 
 #[cfg(feature = "cli")]
-fn against(options: &Options) -> Result<Vec<(String, BTreeMap<String, f64>)>> {
+fn against(options: &Options) -> Result<Vec<Machine>> {
     let Some(names) = &options.against else { return Ok(Vec::new()) };
     let found = crate::record::published::find(names)?;
-    Ok(found.into_iter().map(|published| (published.name.to_string(), published.ns())).collect())
+    let machine = |published: Published| Machine {
+        name: published.name.clone(),
+        values: published.ns(),
+        below: Box::new(move |record| published.below(record)),
+    };
+    Ok(found.into_iter().map(machine).collect())
 }
 
 #[cfg(not(feature = "cli"))]
@@ -128,7 +152,7 @@ fn overrides(options: &Options) -> Result<Overrides> {
 }
 
 #[cfg(not(feature = "cli"))]
-fn against(options: &Options) -> Result<Vec<(String, BTreeMap<String, f64>)>> {
+fn against(options: &Options) -> Result<Vec<Machine>> {
     match &options.against {
         Some(_) => Err(Error::Usage("published values need the crate's feature cli".into())),
         None => Ok(Vec::new()),

@@ -79,7 +79,7 @@ fn figures(m: &Measured, unit: &str) -> Vec<String> {
         if time { count(m.ticks) } else { String::new() },
         cost(m).map(|(_, figure)| amount(figure.estimate, unit)).unwrap_or_default(),
         ratio(m).filter(|_| time).map(times).unwrap_or_default(),
-        m.evidence.join(" "),
+        m.evidence.join("; "),
     ]
 }
 
