@@ -17,7 +17,7 @@ const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
 const ABOVE: f64 = 0.1;
 /// A case's median over large batches may differ so much from the slope over small ones: a frequency that
 /// ramps or a neighbour that comes and goes moves it by tens of per cent, a loop that is not one by all.
-const LARGE: std::ops::RangeInclusive<f64> = 0.6..=1.67;
+const LARGE: std::ops::RangeInclusive<f64> = 0.7..=1.43;
 /// Share of the time that the hypervisor may take before the numbers say more about it than about us.
 const STEAL: f64 = 0.25;
 /// Share of the median sample's time that other tasks may have the CPU.
