@@ -27,6 +27,9 @@ pub struct Testimony {
     pub entries: Vec<i64>,
 }
 
+/// The most iterations that a witness asks for.
+pub const ITERATIONS: u64 = 2 * FEW;
+
 /// Watches `run` (which takes a number of iterations) in forked children. Without `steps` only the entries
 /// into the kernel are listed, which suits operations that are long or prepare each iteration at length.
 ///

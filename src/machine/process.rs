@@ -14,6 +14,8 @@ use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage};
 use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid, fork};
 
+/// Exit code of a child whose closure panicked, as of any Rust program.
+pub const PANIC_CODE: i32 = 101;
 /// A child that does not return in this time is killed by its own alarm.
 const CHILD_LIMIT_SECONDS: u32 = 20;
 
@@ -28,7 +30,7 @@ pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
             let _ = die_with_parent();
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
             // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
-            unsafe { libc::_exit(i32::from(ended.is_err())) }
+            unsafe { libc::_exit(if ended.is_err() { PANIC_CODE } else { 0 }) }
         }
     }
 }
@@ -71,7 +73,7 @@ mod tests {
     fn a_child_that_panics_never_returns_into_the_parent() {
         let here = std::process::id();
         let child = fork_child(|| std::panic::resume_unwind(Box::new("in the child"))).expect("forked");
-        assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 1)));
+        assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, PANIC_CODE)));
         assert_eq!(here, std::process::id());
     }
 }

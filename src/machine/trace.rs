@@ -7,12 +7,15 @@
 //! On AArch64 a step loses the reservation of a load-exclusive, so that a loop around a store-exclusive never
 //! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
 
-use super::process::fork_child;
+use super::process::{PANIC_CODE, fork_child};
 use crate::{Error, Result};
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
+
+/// How a child died whose operation panicked, in [`Error::Died`].
+pub const PANICKED: &str = "it panicked";
 
 /// What was seen of a child.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -85,6 +88,7 @@ impl Traced {
             WaitStatus::Stopped(_, signal) => Ok(Stop::Signal(signal)),
             WaitStatus::PtraceSyscall(_) => Ok(Stop::Entry),
             WaitStatus::Exited(_, 0) => Ok(Stop::Ended),
+            WaitStatus::Exited(_, PANIC_CODE) => Err(Error::Died(PANICKED.into())),
             WaitStatus::Exited(_, code) => Err(Error::Died(format!("exit code {code}"))),
             WaitStatus::Signaled(_, signal, _) => Err(Error::Died(signal.to_string())),
             other => Err(Error::Died(format!("{other:?}"))),

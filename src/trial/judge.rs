@@ -6,6 +6,7 @@ use super::{Halt, Sample};
 use crate::Error;
 use crate::instrument::witness::{self, Testimony};
 use crate::instrument::{Clock, Delta, Reading};
+use crate::machine::trace::PANICKED;
 use crate::record::Interval;
 use crate::subject::{Case, Claim, Scale, Subject};
 
@@ -13,8 +14,9 @@ use crate::subject::{Case, Claim, Scale, Subject};
 /// honest sweeps beside a loaded CPU, and far from the 1.0 of something that was remembered.
 const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
 /// What an operation must cost beyond its control, as a share of the control, at the lower end of the interval.
-/// Zero would be passed by chance once in forty; the cheapest call costs four times its empty loop.
-const ABOVE: f64 = 0.1;
+/// Zero would be passed by chance once in forty, by a thousandth of the control. The cheapest call costs four
+/// times its empty loop, and in a build that is not optimised, where the loop is dear, a tenth of it.
+const ABOVE: f64 = 0.02;
 /// A case's median over large batches may differ so much from the slope over small ones: a frequency that
 /// ramps or a neighbour that comes and goes moves it by tens of per cent, a loop that is not one by all.
 const LARGE: std::ops::RangeInclusive<f64> = 0.7..=1.43;
@@ -53,7 +55,7 @@ pub(super) fn witness(
         let run = |n| drop(subject.run(n, clock));
         let testimony = match witness::testify(run, callee, !case.one_by_one) {
             Ok(testimony) => testimony,
-            Err(died @ Error::Died(_)) => return Err(Halt::Failed(died.to_string())),
+            Err(died @ Error::Died(_)) => return Err(died_watched(subject, clock, &died)),
             // A sandbox may forbid ptrace: that is said, and the other claims carry the case.
             Err(error) => {
                 let word = Word::Unasked(format!("no witness could be called: {error}"));
@@ -69,6 +71,14 @@ pub(super) fn witness(
         }
     }
     verdict
+}
+
+/// An operation that panicked under the witness is run here as well: its panic then has words.
+fn died_watched(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> Halt {
+    if matches!(died, Error::Died(how) if how == PANICKED) {
+        drop(subject.run(witness::ITERATIONS, clock));
+    }
+    Halt::Failed(died.to_string())
 }
 
 /// What a claim says of a testimony: nothing, a word, or why it does not hold.

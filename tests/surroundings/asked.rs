@@ -40,7 +40,8 @@ fn a_machine_that_is_named_often_is_shown_once() {
     let names = vec!["csc501"; 5_000].join(",");
     let run = || place.run(&["known_work/add", "--exact", "--against", &names]);
     let Some(ended) = place.succeeds(run) else { return };
-    assert_eq!(ended.output.matches("csc501").count(), 1, "{ended:?}");
+    assert_eq!(ended.output.matches("csc501: ").count(), 1, "{ended:?}");
+    assert_eq!(ended.output.matches("csc501").count(), 2, "a column and its source: {ended:?}");
 }
 
 #[test]
