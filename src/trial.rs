@@ -228,8 +228,8 @@ impl<'a> Trial<'a> {
         self.evidence.push(judge::surroundings(&kept)?);
         let counted = std::mem::take(&mut self.counted);
         self.evidence.extend(counted);
-        if let (false, Some(word)) = (self.witnessed, judge::by_accounting(self.case, &kept)?) {
-            self.hear(word);
+        if !self.witnessed {
+            judge::by_accounting(self.case, &kept)?.into_iter().for_each(|word| self.hear(word));
         }
         let singles = self.singles(&kept)?;
         let values: Vec<f64> = kept.iter().map(|s| self.value(s)).collect();

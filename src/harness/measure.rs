@@ -139,7 +139,7 @@ fn ready(
     if let Some(reason) = clock.unfit() {
         notes.push(format!("measured by {} because {reason}", clock.source()));
     }
-    let step_ns = clock.calibration().step as f64 * 1e9 / clock.hz();
+    let step_ns = clock.step_ns();
     if options.unit == "ns" && step_ns >= 2.0 && (group.cases)().iter().any(|case| case.one_by_one) {
         notes.push(format!(
             "the counter moves in steps of {step_ns:.2} ns: single operations are multiples of it"
@@ -154,8 +154,7 @@ fn ready(
         clock: facts(clock),
         cpu,
         notes,
-        cases: Vec::new(),
-        fits: Vec::new(),
+        ..GroupRun::default()
     }
 }
 
