@@ -6,6 +6,7 @@
 //! claim that did not hold. All durations are nanoseconds, all times Unix seconds.
 
 pub mod baseline;
+pub mod bundle;
 pub mod cost;
 pub mod fit;
 pub mod format;
@@ -34,6 +35,12 @@ pub struct Record {
     pub tool: String,
     /// Unique name of the run: start time and process, as in `20261120T134405-4711`.
     pub run: String,
+    /// The session that it belongs to, when several runs were made in one go.
+    #[serde(default)]
+    pub session: Option<String>,
+    /// The kernel's own name of this boot (`/proc/sys/kernel/random/boot_id`).
+    #[serde(default)]
+    pub boot: Option<String>,
     /// When it began, Unix seconds.
     pub started: u64,
     /// Smoke, default or full.

@@ -74,6 +74,7 @@ impl Asked {
             predictions: self.beside.predictions.clone().or(environment.predictions),
             against: self.beside.against.clone().or(environment.against),
             home: self.home.given.clone(),
+            session: None,
         })
     }
 }

@@ -34,6 +34,8 @@ pub struct Options {
     pub against: Option<String>,
     /// Where Criterion's files go; `None` for [`criterion_home`].
     pub home: Option<PathBuf>,
+    /// The session that the run belongs to, where several are made in one go.
+    pub session: Option<String>,
 }
 
 impl Options {
@@ -57,6 +59,7 @@ impl Options {
             predictions: given("SYSCOST_PREDICTIONS").map(PathBuf::from),
             against: variable("SYSCOST_AGAINST")?,
             home: None,
+            session: None,
         })
     }
 }
@@ -223,6 +226,8 @@ fn new_record(options: &Options) -> Record {
         format: FORMAT,
         tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
         run: format!("{}-{}", crate::record::quantity::utc(started), std::process::id()),
+        session: options.session.clone(),
+        boot: KernelFiles::live().line("/proc/sys/kernel/random/boot_id"),
         started,
         scale: options.scale.name().into(),
         unit: options.unit.clone(),

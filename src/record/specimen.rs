@@ -12,6 +12,8 @@ pub(super) fn record() -> Record {
         format: FORMAT,
         tool: "syscost 0.1.0".into(),
         run: "20261120T134405-4711".into(),
+        session: None,
+        boot: None,
         started: 1_795_182_245,
         scale: "default".into(),
         unit: "ns".into(),
