@@ -16,7 +16,6 @@ mod measurement;
 mod message;
 mod plan;
 mod progress;
-mod scratch;
 
 pub use arguments::{Arguments, Mode};
 pub use drive::{Options, run};
@@ -28,6 +27,7 @@ pub use measurement::{CycleTime, EventCount};
 pub(crate) use plan::nearest;
 pub use progress::layout;
 
+use crate::pair;
 use crate::subject::{self, Group};
 use std::process::ExitCode;
 
@@ -40,6 +40,9 @@ pub(crate) const GROUP_VARIABLE: &str = "SYSCOST_GROUP";
 /// Exit code 0: every case was measured or skipped; 1: a claim failed or something could not be saved;
 /// 2: the command line asks for what is not there; 128 and the signal: interrupted.
 pub fn main(groups: &[Group]) -> ExitCode {
+    if pair::is_side() {
+        return pair::side::process(groups);
+    }
     if is_measuring_process() {
         // Before its command line, which then is not ours either.
         if let Err(error) = message::check_that_a_driver_speaks() {
@@ -94,7 +97,7 @@ pub fn suite() -> ExitCode {
 
 /// Whether this process was started by a driver to measure one group.
 pub fn is_measuring_process() -> bool {
-    std::env::var_os(GROUP_VARIABLE).is_some()
+    std::env::var_os(GROUP_VARIABLE).is_some() || pair::is_side()
 }
 
 fn complain(error: &crate::Error) -> ExitCode {

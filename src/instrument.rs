@@ -9,6 +9,6 @@ mod unit;
 pub mod witness;
 
 pub use calibration::{Calibration, Pairing};
-pub use clock::Clock;
+pub use clock::{Clock, ClockScale};
 pub use counter::{Counters, Delta, Reading};
 pub use unit::{Nanoseconds, Ticks};

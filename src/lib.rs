@@ -52,6 +52,7 @@ mod error;
 pub mod harness;
 pub mod instrument;
 pub mod machine;
+pub mod pair;
 pub mod record;
 pub mod statistic;
 pub mod subject;

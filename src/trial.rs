@@ -15,7 +15,9 @@ pub const SEED: u64 = 0x5eed;
 const ROUNDS_BESIDE: usize = 2;
 
 mod judge;
+pub(crate) mod scratch;
 mod sweep;
+mod turn;
 
 use crate::instrument::{Clock, Counters, Delta, Reading, Ticks};
 use crate::machine::perf_event::Counter;
@@ -24,6 +26,7 @@ use crate::record::{Contamination, Distribution, Interval, Measured, Predicted};
 use crate::statistic;
 use crate::subject::{Case, Place, Subject};
 use sweep::{Sweep, Sweeper};
+pub use turn::Turn;
 
 /// Why a case ended without a number.
 #[derive(Clone, Debug, PartialEq)]

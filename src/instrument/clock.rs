@@ -4,6 +4,7 @@
 use super::{Calibration, Nanoseconds, Pairing, Ticks};
 use crate::machine::arch::{self, Unfit};
 use crate::machine::{cpu, time};
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::hint::black_box;
 
@@ -12,6 +13,17 @@ use std::hint::black_box;
 const TRAPPED_NS: f64 = 1_000.0;
 /// CPUs compared at start-up. The doctor's patience ends here: 0.2 ms each.
 const CPUS_COMPARED: usize = 8;
+
+/// How a clock of this machine counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClockScale {
+    /// Whether it reads the hardware's counter, or else the kernel's raw monotonic clock.
+    pub counter: bool,
+    /// Ticks a second.
+    pub hz: f64,
+    /// The step in which it moves, ticks.
+    pub step: u64,
+}
 
 /// Counts ticks and knows how long one is.
 ///
@@ -50,6 +62,19 @@ impl Clock {
             Some(reason) => Self::fallback(reason),
             None => clock,
         }
+    }
+
+    /// A clock whose scale another process of this machine has measured: ready at once.
+    pub fn with_scale(scale: ClockScale) -> Self {
+        let first = Pairing::take();
+        let ClockScale { counter, hz, step } = scale;
+        let calibration = Calibration { hz, uncertainty_ppm: 0.0, published: None, step, first };
+        Self { counter, calibration, unfit: None, singles: RefCell::new(None) }
+    }
+
+    /// What [`Clock::with_scale`] needs in another process.
+    pub fn scale(&self) -> ClockScale {
+        ClockScale { counter: self.counter, hz: self.calibration.hz, step: self.calibration.step }
     }
 
     /// The kernel's raw monotonic clock.

@@ -68,6 +68,53 @@ pub fn pin(cpu: usize) -> Result<()> {
     })
 }
 
+/// A thread that keeps off one CPU, so that who measures there is alone. As it was again when this value goes.
+pub struct Aside {
+    before: CpuSet,
+    /// Empty where there is no other CPU.
+    aside: Option<CpuSet>,
+}
+
+impl Aside {
+    /// Keeps this thread off `cpu`, if there is another.
+    pub fn from(cpu: usize) -> Result<Self> {
+        let mask = |e| Error::refused("sched_getaffinity", e);
+        let before = sched_getaffinity(Pid::from_raw(0)).map_err(mask)?;
+        let mut rest = before;
+        rest.unset(cpu).map_err(mask)?;
+        let others = (0..CpuSet::count()).any(|other| rest.is_set(other).unwrap_or(false));
+        let aside = Self { before, aside: others.then_some(rest) };
+        aside.step_aside()?;
+        Ok(aside)
+    }
+
+    /// Whether there is another CPU to be on.
+    pub fn is_aside(&self) -> bool {
+        self.aside.is_some()
+    }
+
+    fn step_aside(&self) -> Result<()> {
+        let Some(rest) = &self.aside else { return Ok(()) };
+        sched_setaffinity(Pid::from_raw(0), rest).map_err(|e| Error::refused("sched_setaffinity", e))
+    }
+
+    /// Runs `f` with the affinity of before, for a process that is started inherits it.
+    pub fn as_before<T>(&self, f: impl FnOnce() -> T) -> Result<T> {
+        let refused = |e| Error::refused("sched_setaffinity", e);
+        sched_setaffinity(Pid::from_raw(0), &self.before).map_err(refused)?;
+        let value = f();
+        self.step_aside()?;
+        Ok(value)
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // It was allowed before, so it is again, unless somebody shrank the set meanwhile: then it is theirs.
+        let _ = sched_setaffinity(Pid::from_raw(0), &self.before);
+    }
+}
+
 /// Runs `f` with this thread on one CPU, and puts the affinity back afterwards, also when `f` fails.
 pub fn while_on<T>(cpu: usize, f: impl FnOnce() -> T) -> Result<T> {
     let before = sched_getaffinity(Pid::from_raw(0)).map_err(|e| Error::refused("sched_getaffinity", e))?;

@@ -3,10 +3,26 @@
 
 use crate::{Error, Result};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::unistd::{dup, dup2_stderr, dup2_stdout};
+use nix::unistd::{dup, dup2_stderr, dup2_stdin, dup2_stdout};
 use std::fs::File;
 use std::io::{Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The standard input and output as files of our own; the streams themselves lead nowhere afterwards. What is
+/// started from here on does not inherit the files.
+pub fn take_streams() -> Result<[File; 2]> {
+    let refused = |e| Error::refused("dup of the standard streams (raise `ulimit -n`)", e);
+    let ours = |stream: BorrowedFd<'_>| -> Result<File> {
+        let file = stream.try_clone_to_owned();
+        Ok(file.map_err(|cause| Error::Kernel { call: "dup of a standard stream".into(), cause })?.into())
+    };
+    let streams = [ours(std::io::stdin().as_fd())?, ours(std::io::stdout().as_fd())?];
+    let null = File::options().read(true).write(true).open("/dev/null");
+    let null = null.map_err(|e| Error::file("/dev/null", "opening", e))?;
+    dup2_stdin(&null).map_err(refused)?;
+    dup2_stdout(&null).map_err(refused)?;
+    Ok(streams)
+}
 
 /// While it lives, the standard output and error lead elsewhere; then they are as before.
 pub struct Silence {

@@ -10,13 +10,13 @@ use tempfile::TempDir;
 const PREFIX: &str = "syscost-scratch-";
 
 /// A directory of this process alone.
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     directory: TempDir,
     _lock: Option<Flock<File>>,
 }
 
 impl Scratch {
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
 }
@@ -24,7 +24,7 @@ impl Scratch {
 /// A fresh directory in the temporary directory. Its name carries our pid, so that a later run can tell
 /// whether its owner is alive; it is locked too, because a container that shares the temporary directory
 /// does not see our pid.
-pub(super) fn make() -> Result<Scratch> {
+pub(crate) fn make() -> Result<Scratch> {
     let directory = tempfile::Builder::new().prefix(&format!("{PREFIX}{}-", std::process::id())).tempdir();
     let directory =
         directory.map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))?;
@@ -37,7 +37,7 @@ fn lock(directory: &Path) -> Option<Flock<File>> {
 }
 
 /// Removes the directories of processes that are no more.
-pub(super) fn sweep_up(temporary: &Path) {
+pub(crate) fn sweep_up(temporary: &Path) {
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries {
         if is_orphan(&entry.file_name().to_string_lossy()) && lock(&entry.path()).is_some() {

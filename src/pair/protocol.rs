@@ -1,0 +1,106 @@
+//! What a driver and the two sides of a pair say to each other: one JSON value a line, the driver on the
+//! side's standard input, the side on its standard output. Whatever hands these two through can stand between
+//! as a wrapper: `taskset`, `setarch`, a sandbox, a container.
+
+use crate::instrument::ClockScale;
+use crate::subject::Scale;
+use crate::trial::Turn;
+use serde::{Deserialize, Serialize};
+
+/// The version of this conversation. A side of another version is told apart by its first line.
+pub const VERSION: u32 = 1;
+
+/// Set in the environment of a side, by the driver.
+pub const VARIABLE: &str = "SYSCOST_SIDE";
+
+/// Whether this process was started to be a side of a pair.
+pub fn is_side() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}
+
+/// What the driver asks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// Set a case up; the first question.
+    Prepare(Prepare),
+    /// Take a turn.
+    Turn {
+        /// Iterations of each batch.
+        iterations: u64,
+        /// Batches of the turn.
+        batches: usize,
+    },
+}
+
+/// How to set a case up.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Prepare {
+    /// Its id.
+    pub case: String,
+    /// The CPU to measure on.
+    pub cpu: usize,
+    /// The clock, measured by the driver: both sides have the same.
+    pub clock: ClockScale,
+    /// How long a batch should take, ns.
+    pub batch_ns: f64,
+    /// Whether to call the witness and draw the line, as the first pair of a case does.
+    pub prove: bool,
+    /// Smoke, default or full: the size of the operation's surroundings.
+    #[serde(with = "scale")]
+    pub scale: Scale,
+    /// Dependent additions to spin for after each iteration: a slowdown of known size. 0 in earnest.
+    pub spin: f64,
+}
+
+/// What a side answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Its first line.
+    Hello {
+        /// Its [`VERSION`].
+        version: u32,
+    },
+    /// The case is set up.
+    Ready(Ready),
+    /// A turn was taken.
+    Turn(Turn),
+    /// The case ends here without a number.
+    Ended {
+        /// Whether the machine lacks what the case needs, or else a claim does not hold.
+        skipped: bool,
+        /// Why.
+        sentence: String,
+    },
+}
+
+/// A case that is set up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Hash of the source of its operation.
+    pub body: String,
+    /// The CPU that the side stays on.
+    pub cpu: usize,
+    /// What one iteration takes, ns, with everything around the timed part.
+    pub iteration_ns: f64,
+    /// One sentence a claim that held.
+    pub evidence: Vec<String>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// A scale by its name.
+mod scale {
+    use crate::subject::Scale;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(scale: &Scale, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(scale.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Scale, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Scale::named(&name).ok_or_else(|| D::Error::custom(format!("{name} is no scale")))
+    }
+}

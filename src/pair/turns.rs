@@ -1,0 +1,207 @@
+//! One pair by turns: two processes alive at once, on one CPU, each a few milliseconds at a time.
+
+use super::process::{Launch, Side};
+use super::protocol::{Answer, Ask, Prepare, Ready};
+use crate::instrument::ClockScale;
+use crate::machine::cpu::Aside;
+use crate::statistic::{Random, median, percentile};
+use crate::subject::Scale;
+use crate::trial::Turn;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A side that says nothing for so long, ns aside that its turn needs, hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The same while it proves its case: the witness steps, the line is drawn, up to four times.
+const PATIENCE_OF_PROOF: Duration = Duration::from_secs(90);
+/// The most bytes by which an environment is made longer: a page, since a stack is placed within one.
+const PADDING: usize = 4096;
+
+/// How turns are taken: the same for both sides and for all pairs of a case.
+///
+/// Many short turns, because the machine drifts within milliseconds, and because some operations run in one
+/// of several modes from one switch to the next (a branch predictor's memory): on a busy two-CPU guest pairs of
+/// 48 turns of 0.8 ms deviated half as much as pairs of 12 turns of 3 ms. Several batches a turn, because a
+/// neighbour or an interrupt lengthens some of them: their lower quartile deviated half as much as their median.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shape {
+    /// Turns of each side.
+    pub rounds: usize,
+    /// Batches of a turn.
+    pub batches: usize,
+    /// Iterations of a batch.
+    pub iterations: u64,
+}
+
+impl Shape {
+    /// Length of a batch, ns: longer than an interrupt, and ten thousand steps of the coarsest usual clock.
+    pub const BATCH_NS: f64 = 100e3;
+    const BATCHES: f64 = 8.0;
+    const ROUNDS: f64 = 48.0;
+    /// Turns of an operation so long that the ones above would take seconds.
+    const FEWEST_ROUNDS: f64 = 12.0;
+
+    /// The shape for an operation that takes so long.
+    pub fn of(iteration_ns: f64) -> Self {
+        let iterations = (Self::BATCH_NS / iteration_ns).round().max(1.0);
+        let batch_ns = iterations * iteration_ns;
+        let batches = (Self::BATCHES * Self::BATCH_NS / batch_ns).round().clamp(1.0, Self::BATCHES);
+        let asked_ns = Self::ROUNDS * Self::BATCHES * Self::BATCH_NS;
+        let rounds = (asked_ns / (batches * batch_ns)).round().clamp(Self::FEWEST_ROUNDS, Self::ROUNDS);
+        Self { rounds: rounds as usize, batches: batches as usize, iterations: iterations as u64 }
+    }
+}
+
+/// What is compared in one pair.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    /// The case.
+    pub case: &'a str,
+    /// Where it is measured.
+    pub cpu: usize,
+    /// The clock of both sides.
+    pub clock: ClockScale,
+    /// How the turns are taken; `None` in the first pair of a case, which finds it, and proves the case.
+    pub shape: Option<Shape>,
+    /// Size of the surroundings.
+    pub scale: Scale,
+    /// Additions an iteration by which each side is slowed.
+    pub spin: [f64; 2],
+}
+
+/// A pair that came to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// How the turns were taken.
+    pub shape: Shape,
+    /// What the sides said when they were set up.
+    pub ready: [Ready; 2],
+    /// Their turns, in order.
+    pub turns: [Vec<Turn>; 2],
+}
+
+/// Why a pair has no figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Broken {
+    /// The machine lacks what the case needs.
+    Skipped(String),
+    /// A claim does not hold, or a side died, hung or answered nonsense.
+    Failed(String),
+}
+
+/// Runs one pair. Everything random comes from `random`.
+pub fn pair(
+    launches: [&Launch; 2],
+    question: &Question<'_>,
+    aside: &Aside,
+    random: &mut Random,
+) -> std::result::Result<Pair, Broken> {
+    let failed = |error: crate::Error| Broken::Failed(error.to_string());
+    // Who is started first gets other pages: that is chance too.
+    let first = random.below(2);
+    let padding = [random.below(PADDING), random.below(PADDING)];
+    let start = |side: usize| Side::start(launches[side], padding[side], aside).map_err(failed);
+    let one = start(first)?;
+    let other = start(1 - first)?;
+    let mut sides = if first == 0 { [one, other] } else { [other, one] };
+    let ready = prepare(&mut sides, question)?;
+    let shape = question.shape.unwrap_or_else(|| Shape::of(ready[0].iteration_ns.max(ready[1].iteration_ns)));
+    let mut turns = [Vec::new(), Vec::new()];
+    for side in order(shape.rounds, random) {
+        turns[side].push(turn(&mut sides[side], shape)?);
+    }
+    Ok(Pair { shape, ready, turns })
+}
+
+/// Sets both sides up, one after the other: they share a CPU.
+fn prepare(sides: &mut [Side; 2], question: &Question<'_>) -> std::result::Result<[Ready; 2], Broken> {
+    let mut ready = [Ready::default(), Ready::default()];
+    for (at, side) in sides.iter_mut().enumerate() {
+        side.hello(PATIENCE).map_err(Broken::Failed)?;
+        let asked = Prepare {
+            case: question.case.to_owned(),
+            cpu: question.cpu,
+            clock: question.clock,
+            batch_ns: Shape::BATCH_NS,
+            prove: question.shape.is_none(),
+            scale: question.scale,
+            spin: question.spin[at],
+        };
+        side.ask(&Ask::Prepare(asked)).map_err(Broken::Failed)?;
+        let patience = if question.shape.is_none() { PATIENCE_OF_PROOF } else { PATIENCE };
+        ready[at] = match side.answer(patience).map_err(Broken::Failed)? {
+            Answer::Ready(ready) => ready,
+            other => return Err(unexpected(side, other)),
+        };
+    }
+    Ok(ready)
+}
+
+fn turn(side: &mut Side, shape: Shape) -> std::result::Result<Turn, Broken> {
+    let Shape { iterations, batches, .. } = shape;
+    side.ask(&Ask::Turn { iterations, batches }).map_err(Broken::Failed)?;
+    match side.answer(PATIENCE).map_err(Broken::Failed)? {
+        Answer::Turn(turn) if turn.ticks.len() == batches && !turn.ticks.contains(&0) => Ok(turn),
+        other => Err(unexpected(side, other)),
+    }
+}
+
+fn unexpected(side: &Side, answer: Answer) -> Broken {
+    match answer {
+        Answer::Ended { skipped: true, sentence } => Broken::Skipped(sentence),
+        Answer::Ended { sentence, .. } => Broken::Failed(sentence),
+        other => Broken::Failed(side.nonsense(&format!("{other:?}"))),
+    }
+}
+
+/// Blocks of ABBA or BAAB at random: within each a drift of the machine weighs on both sides alike.
+fn order(rounds: usize, random: &mut Random) -> Vec<usize> {
+    let blocks = (0..rounds.div_ceil(2)).flat_map(|_| match random.below(2) {
+        0 => [0, 1, 1, 0],
+        _ => [1, 0, 0, 1],
+    });
+    blocks.take(2 * rounds).collect()
+}
+
+impl Pair {
+    /// What an iteration cost in each turn of a side, ticks: the lower quartile of its batches.
+    pub fn costs(&self, side: usize) -> Vec<f64> {
+        let iterations = self.shape.iterations as f64;
+        let cost = |turn: &Turn| {
+            let batches: Vec<_> = turn.ticks.iter().map(|&ticks| ticks as f64 / iterations).collect();
+            percentile(&batches, 25.0)
+        };
+        self.turns[side].iter().map(cost).collect()
+    }
+
+    /// The pair's figure: the median log ratio B/A of the turns that stood beside each other.
+    pub fn difference(&self) -> f64 {
+        let rounds: Vec<_> = self.costs(0).iter().zip(self.costs(1)).map(|(a, b)| (b / a).ln()).collect();
+        median(&rounds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_come_in_blocks_that_even_out_a_drift() {
+        let order = order(12, &mut Random::new(1));
+        assert_eq!(order.len(), 24);
+        for block in order.chunks(4) {
+            assert_eq!((block[0], block[1]), (block[3], block[2]));
+            assert_ne!(block[0], block[1]);
+        }
+        let first: Vec<_> = order.chunks(4).map(|block| block[0]).collect();
+        assert!(first.contains(&0) && first.contains(&1), "both ways round: {first:?}");
+    }
+
+    #[test]
+    fn a_long_operation_takes_fewer_turns_and_never_less_than_one_iteration() {
+        assert_eq!(Shape::of(100.0), Shape { rounds: 48, batches: 8, iterations: 1000 });
+        assert_eq!(Shape::of(400e3), Shape { rounds: 48, batches: 2, iterations: 1 });
+        assert_eq!(Shape::of(50e6), Shape { rounds: 12, batches: 1, iterations: 1 });
+    }
+}

@@ -1,0 +1,89 @@
+//! A turn: a few milliseconds of one case, while the other side of a pair waits.
+
+use super::{Halt, Trial, judge};
+use crate::instrument::{Delta, Ticks};
+use serde::{Deserialize, Serialize};
+
+/// Iterations that run untimed at the start of a turn, as a share of one batch: the other side has had the
+/// caches meanwhile.
+const WARM_UP: f64 = 0.5;
+/// Batches of which the fastest says how long one is.
+const FASTEST_OF: usize = 4;
+/// So many iterations of anything take longer than a batch.
+const MOST: u64 = 1 << 27;
+
+/// What a turn found, and what else happened on the CPU meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Ticks of each batch.
+    pub ticks: Vec<u64>,
+    /// Frequency of the core just before, Hz, inferred from a chain of additions.
+    pub core_hz: f64,
+    /// Time that the thread was ready and another task ran, ns.
+    pub waited_ns: Option<u64>,
+    /// Clock ticks (10 ms) that the hypervisor took from the CPU.
+    pub stolen_ticks: Option<u64>,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+}
+
+impl Trial<'_> {
+    /// What one iteration takes, ns, everything around the timed part included: the fastest of a few batches of
+    /// about this length.
+    pub fn iteration_ns(&mut self, batch_ns: f64) -> Result<f64, Halt> {
+        // The first run touches pages and fills caches: its time is not the operation's.
+        self.subject.run(1, self.clock)?;
+        let mut n = 1;
+        let mut elapsed = self.elapsed(n)?;
+        while elapsed < batch_ns / 2.0 && n < MOST {
+            n *= if elapsed < batch_ns / 16.0 { 8 } else { 2 };
+            elapsed = self.elapsed(n)?;
+        }
+        for _ in 1..FASTEST_OF {
+            elapsed = elapsed.min(self.elapsed(n)?);
+        }
+        Ok(elapsed / n as f64)
+    }
+
+    fn elapsed(&mut self, n: u64) -> Result<f64, Halt> {
+        let start = self.clock.start();
+        let Ticks(timed) = self.subject.run(n, self.clock)?;
+        let elapsed = self.clock.nanoseconds(self.clock.stop() - start).0;
+        if timed == 0 && n >= MOST {
+            return Err(Halt::Failed(format!("{n} iterations took no time at all: nothing was done")));
+        }
+        Ok(elapsed)
+    }
+
+    /// Runs batches of so many iterations, each timed, between two readings of the counters.
+    pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, Halt> {
+        let core_hz = self.clock.core_hz();
+        if !self.case.one_by_one {
+            self.subject.run(((iterations as f64 * WARM_UP) as u64).max(1), self.clock)?;
+        }
+        let before = self.counters.read()?;
+        let mut ticks = Vec::with_capacity(batches);
+        for _ in 0..batches {
+            ticks.push(self.batch(iterations)?);
+        }
+        let delta = Delta::between(&before, &self.counters.read()?);
+        judge::sample(self.case, &delta, iterations * batches as u64, self.pinned)?;
+        if ticks.contains(&0) {
+            return Err(Halt::Failed(
+                "a batch took no time at all: nothing was done in the timed part".into(),
+            ));
+        }
+        Ok(Turn {
+            ticks,
+            core_hz,
+            waited_ns: delta.counted.waited_ns,
+            stolen_ticks: delta.counted.stolen_ticks,
+            involuntary_switches: delta.counted.involuntary_switches,
+        })
+    }
+
+    /// One sentence a claim that held so far.
+    pub fn evidence(&self) -> &[String] {
+        &self.evidence
+    }
+}
