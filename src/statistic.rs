@@ -1,16 +1,19 @@
 //! Statistics as pure functions: numbers in, numbers out, no I/O. Each names its source.
 
 pub mod line;
+mod normal;
 pub mod order;
 pub mod random;
+pub mod signed_rank;
 
 pub use line::{Line, fit_line};
 pub use order::{median, median_interval, percentile, standard_deviation};
 pub use random::Random;
+pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 
 use serde::{Deserialize, Serialize};
 
-/// An estimate with its 95 % interval.
+/// An estimate with its interval: of 95 %, where no other confidence was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The estimate.
