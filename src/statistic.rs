@@ -1,11 +1,13 @@
 //! Statistics as pure functions: numbers in, numbers out, no I/O. Each names its source.
 
+pub mod equivalence;
 pub mod line;
 mod normal;
 pub mod order;
 pub mod random;
 pub mod signed_rank;
 
+pub use equivalence::equivalence_p;
 pub use line::{Line, fit_line};
 pub use order::{median, median_interval, percentile, standard_deviation};
 pub use random::Random;

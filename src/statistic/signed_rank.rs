@@ -86,7 +86,8 @@ fn normal_tail(doubled: &[usize], sum: usize) -> f64 {
 /// The interval covers with at least `confidence`, whatever the law of the differences, if that is symmetric;
 /// ties make it more careful. A sample too small for the confidence (fewer than 6 differences for 95 %, fewer
 /// than 9 for 99.4 %) gets its whole range, which covers with 1 − 2^(1−n) only. It costs time and memory by
-/// the square of the sample. 0 throughout for an empty sample.
+/// the square of the sample. What is no number counts as greater than all.
+/// 0 throughout for an empty sample.
 pub fn hodges_lehmann(differences: &[f64], confidence: f64) -> Interval {
     let rank = rank_within(differences.len(), (1.0 - confidence) / 2.0);
     between_ranks(walsh_averages(differences), rank)
@@ -182,10 +183,9 @@ mod tests {
 
     #[test]
     fn a_sum_of_ranks_has_its_published_probability() {
-        // Hollander, Wolfe and Chicken, example 3.1: nine patients on a tranquilizer, T⁺ = 5, p = 0.0195.
-        let first = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
-        let second = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
-        let d: Vec<f64> = first.iter().zip(second).map(|(first, second)| second - first).collect();
+        // Hollander, Wolfe and Chicken, example 3.1: what a tranquilizer took off the depression scale of nine
+        // patients. T⁺ = 5, p = 0.0195.
+        let d = [-0.952, 0.147, -1.022, -0.430, -0.620, -0.590, -0.490, 0.080, -0.010];
         assert!((signed_rank_p(&d, 0.0, Less) - 10.0 / 512.0).abs() < 1e-15);
         // Example 3.3 estimates from the same: −0.46, and from −0.786 to −0.010 with 96 %.
         let shift = hodges_lehmann(&d, 0.96);
