@@ -4,12 +4,14 @@ pub mod equivalence;
 pub mod line;
 mod normal;
 pub mod order;
+pub mod permutation;
 pub mod random;
 pub mod signed_rank;
 
 pub use equivalence::equivalence_p;
 pub use line::{Line, fit_line};
 pub use order::{median, median_interval, percentile, standard_deviation};
+pub use permutation::{permutation_p, shift};
 pub use random::Random;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 
