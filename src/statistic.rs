@@ -1,5 +1,6 @@
 //! Statistics as pure functions: numbers in, numbers out, no I/O. Each names its source.
 
+pub mod discovery;
 pub mod equivalence;
 pub mod line;
 mod normal;
@@ -8,6 +9,7 @@ pub mod permutation;
 pub mod random;
 pub mod signed_rank;
 
+pub use discovery::{adjusted, benjamini_hochberg};
 pub use equivalence::equivalence_p;
 pub use line::{Line, fit_line};
 pub use order::{median, median_interval, percentile, standard_deviation};
