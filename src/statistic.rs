@@ -6,6 +6,7 @@ pub mod line;
 mod normal;
 pub mod order;
 pub mod permutation;
+pub mod proportion;
 pub mod random;
 pub mod signed_rank;
 
@@ -14,6 +15,7 @@ pub use equivalence::equivalence_p;
 pub use line::{Line, fit_line};
 pub use order::{median, median_interval, percentile, standard_deviation};
 pub use permutation::{permutation_p, shift};
+pub use proportion::proportion;
 pub use random::Random;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 
