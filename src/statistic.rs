@@ -1,5 +1,6 @@
 //! Statistics as pure functions: numbers in, numbers out, no I/O. Each names its source.
 
+pub mod bootstrap;
 pub mod discovery;
 pub mod equivalence;
 pub mod line;
@@ -10,6 +11,7 @@ pub mod proportion;
 pub mod random;
 pub mod signed_rank;
 
+pub use bootstrap::{Change, change_between};
 pub use discovery::{adjusted, benjamini_hochberg};
 pub use equivalence::equivalence_p;
 pub use line::{Line, fit_line};
