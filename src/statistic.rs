@@ -1,16 +1,31 @@
 //! Statistics as pure functions: numbers in, numbers out, no I/O. Each names its source.
 
+pub mod bootstrap;
+pub mod discovery;
+pub mod equivalence;
 pub mod line;
+mod normal;
 pub mod order;
+pub mod permutation;
+pub mod power;
+pub mod proportion;
 pub mod random;
+pub mod signed_rank;
 
+pub use bootstrap::{Change, change_between};
+pub use discovery::{adjusted, benjamini_hochberg};
+pub use equivalence::equivalence_p;
 pub use line::{Line, fit_line};
 pub use order::{median, median_interval, percentile, standard_deviation};
+pub use permutation::{permutation_p, shift};
+pub use power::{minimum_detectable, minimum_detectable_between};
+pub use proportion::proportion;
 pub use random::Random;
+pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 
 use serde::{Deserialize, Serialize};
 
-/// An estimate with its 95 % interval.
+/// An estimate with its interval: of 95 %, where no other confidence was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The estimate.

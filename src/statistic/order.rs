@@ -61,6 +61,35 @@ fn rank_below_median(n: usize, tail: f64) -> usize {
     (n / 2).saturating_sub(1)
 }
 
+/// The `rank`-th smallest value, counted from 1; the nearest there is for a rank beyond the ends. 0 for none.
+/// Selecting is faster than sorting where n differences make n² means; the values are left in another order.
+pub(super) fn nth_smallest(values: &mut [f64], rank: usize) -> f64 {
+    let Some(last) = values.len().checked_sub(1) else { return 0.0 };
+    *values.select_nth_unstable_by(rank.saturating_sub(1).min(last), f64::total_cmp).1
+}
+
+/// The median of `values` with an interval from their `rank`-th smallest to their `rank`-th largest. Rank 0,
+/// which is none, gives the whole range.
+pub(super) fn between_ranks(mut values: Vec<f64>, rank: usize) -> Interval {
+    let count = values.len();
+    let rank = rank.clamp(1, count.div_ceil(2).max(1));
+    let mut nth = |rank| nth_smallest(&mut values, rank);
+    Interval {
+        estimate: 0.5 * (nth(count.div_ceil(2)) + nth(count / 2 + 1)),
+        low: nth(rank),
+        high: nth((count + 1).saturating_sub(rank)),
+    }
+}
+
+/// How many of the first terms of a law together stay within `tail`.
+pub(super) fn count_within(law: &[f64], tail: f64) -> usize {
+    let cumulative = law.iter().scan(0.0, |sum, term| {
+        *sum += term;
+        Some(*sum)
+    });
+    cumulative.take_while(|sum| *sum <= tail).count()
+}
+
 /// Standard deviation of a sample, with n − 1 below the line. 0 for fewer than two values.
 pub fn standard_deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
@@ -111,5 +140,20 @@ mod tests {
         assert_eq!(median(&[]), 0.0);
         assert_eq!(standard_deviation(&[1.0]), 0.0);
         assert_eq!(median_interval(&[]), Interval::default());
+    }
+
+    #[test]
+    fn an_interval_between_ranks_counts_from_both_ends() {
+        let interval = |rank| between_ranks(vec![5.0, 1.0, 4.0, 2.0, 9.0, 3.0], rank);
+        assert_eq!(interval(2), Interval { estimate: 3.5, low: 2.0, high: 5.0 });
+        assert_eq!((interval(0), interval(0).low), (interval(1), 1.0));
+        assert_eq!(interval(99), interval(3), "no rank passes the middle");
+        assert_eq!(between_ranks(vec![7.0], 1), Interval { estimate: 7.0, low: 7.0, high: 7.0 });
+    }
+
+    #[test]
+    fn a_law_is_counted_while_it_stays_within_the_tail() {
+        let law = [0.125, 0.375, 0.375, 0.125];
+        assert_eq!([0.1, 0.125, 0.4999, 0.5, 1.0].map(|tail| count_within(&law, tail)), [0, 1, 1, 2, 4]);
     }
 }
