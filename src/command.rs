@@ -3,7 +3,9 @@
 //! On a terminal a command writes for a person: aligned, wrapped to the width, in bold and colour where
 //! `NO_COLOR` is unset. In a pipe it writes for a program: one row a line, its cells between tabs, no head.
 
+mod ab;
 mod archive;
+mod burden;
 mod doctor;
 mod explain;
 mod fingerprint;
@@ -11,6 +13,7 @@ mod flag;
 mod list;
 mod page;
 mod report;
+mod restore;
 mod run;
 mod runs;
 
@@ -35,12 +38,15 @@ const EXIT_CODES: &str = "Exit code 0: done; 1: a claim failed, a file could not
 #[derive(Subcommand)]
 enum Command {
     Run(run::Asked),
+    Ab(ab::Asked),
     List(list::Asked),
     Explain(explain::Asked),
     Report(report::Asked),
     Runs(runs::Asked),
     Doctor(doctor::Asked),
     Fingerprint(fingerprint::Asked),
+    Burden(burden::Asked),
+    Restore(restore::Asked),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
@@ -56,12 +62,15 @@ pub fn run() -> ExitCode {
 fn obey(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Run(asked) => run::run(asked),
+        Command::Ab(asked) => ab::run(asked),
         Command::List(asked) => list::run(asked),
         Command::Explain(asked) => explain::run(asked),
         Command::Report(asked) => report::run(asked),
         Command::Runs(asked) => runs::run(asked),
         Command::Doctor(asked) => doctor::run(asked),
         Command::Fingerprint(asked) => fingerprint::run(asked),
+        Command::Burden(asked) => burden::run(asked),
+        Command::Restore(asked) => restore::run(asked),
     }
 }
 

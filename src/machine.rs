@@ -8,6 +8,7 @@
 //! primitive arguments.
 
 pub mod arch;
+pub mod burden;
 pub mod call;
 pub mod cpu;
 pub mod displace;

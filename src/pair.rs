@@ -10,8 +10,12 @@
 //! A side proves what it times like any other process that measures: the claims are asked in the first pair
 //! of a case in full, and counted in every turn.
 
+pub mod block;
+pub mod contest;
 mod process;
 pub mod protocol;
+pub mod sequence;
+pub mod setting;
 pub mod side;
 pub mod turns;
 

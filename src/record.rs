@@ -10,6 +10,7 @@ pub mod bundle;
 pub mod cost;
 pub mod fit;
 pub mod format;
+pub mod paired;
 pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;
@@ -18,10 +19,12 @@ pub mod quantity;
 mod specimen;
 pub mod store;
 pub mod table;
+pub mod verdict;
 
 use crate::environment::Fingerprint;
 pub use crate::statistic::Interval;
 use serde::{Deserialize, Serialize};
+pub use verdict::Verdict;
 
 /// The version of the record's layout. Newer code reads older versions; older code refuses newer ones.
 pub const FORMAT: u32 = 1;

@@ -13,16 +13,19 @@ pub const VERSION: u32 = 1;
 /// Set in the environment of a side, by the driver.
 pub const VARIABLE: &str = "SYSCOST_SIDE";
 
-/// Whether this process was started to be a side of a pair.
+/// Whether this process was started to be a side of a pair. A side has no arguments: a wrapper made of the same
+/// binary, `syscost burden` for one, has.
 pub fn is_side() -> bool {
-    std::env::var_os(VARIABLE).is_some()
+    std::env::var_os(VARIABLE).is_some() && std::env::args_os().len() <= 1
 }
 
 /// What the driver asks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
-    /// Set a case up; the first question.
+    /// Name the cases that there are; the first and only question.
+    Cases,
+    /// Set a case up; the first question where a case is measured.
     Prepare(Prepare),
     /// Take a turn.
     Turn {
@@ -62,6 +65,8 @@ pub enum Answer {
         /// Its [`VERSION`].
         version: u32,
     },
+    /// The ids of its cases, in table order.
+    Cases(Vec<String>),
     /// The case is set up.
     Ready(Ready),
     /// A turn was taken.

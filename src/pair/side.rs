@@ -58,7 +58,11 @@ fn converse(groups: &[Group]) -> Result<()> {
     // Without it a driver that is killed still closes our input, which ends us at the next turn.
     let _ = process::die_with_parent();
     driver.answer(&Answer::Hello { version: VERSION })?;
-    let Some(Ask::Prepare(asked)) = driver.question()? else { return Ok(()) };
+    let asked = match driver.question()? {
+        Some(Ask::Prepare(asked)) => asked,
+        Some(Ask::Cases) => return driver.answer(&Answer::Cases(ids(groups))),
+        _ => return Ok(()),
+    };
     let ended = match found(groups, &asked.case) {
         Some((group, case)) => case_by_turns(group, case, &asked, &mut driver),
         None => Err(Halt::Skipped(format!("this build has no case {}", asked.case))),
@@ -70,6 +74,11 @@ fn converse(groups: &[Group]) -> Result<()> {
             driver.answer(&Answer::Ended { skipped: false, sentence })
         }
     }
+}
+
+fn ids(groups: &[Group]) -> Vec<String> {
+    let of = |group: &Group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>();
+    groups.iter().flat_map(of).collect()
 }
 
 fn found<'a>(groups: &'a [Group], id: &str) -> Option<(&'a Group, Case)> {

@@ -7,6 +7,7 @@ use crate::machine::cpu::Aside;
 use crate::statistic::{Random, median, percentile};
 use crate::subject::Scale;
 use crate::trial::Turn;
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -97,7 +98,7 @@ pub fn pair(
     aside: &Aside,
     random: &mut Random,
 ) -> std::result::Result<Pair, Broken> {
-    let failed = |error: crate::Error| Broken::Failed(error.to_string());
+    let failed = |error: Error| Broken::Failed(error.to_string());
     // Who is started first gets other pages: that is chance too.
     let first = random.below(2);
     let padding = [random.below(PADDING), random.below(PADDING)];
@@ -105,7 +106,8 @@ pub fn pair(
     let one = start(first)?;
     let other = start(1 - first)?;
     let mut sides = if first == 0 { [one, other] } else { [other, one] };
-    let ready = prepare(&mut sides, question)?;
+    // One after the other, since they share a CPU.
+    let ready = [prepare(&mut sides[0], 0, question)?, prepare(&mut sides[1], 1, question)?];
     let shape = question.shape.unwrap_or_else(|| Shape::of(ready[0].iteration_ns.max(ready[1].iteration_ns)));
     let mut turns = [Vec::new(), Vec::new()];
     for side in order(shape.rounds, random) {
@@ -114,28 +116,55 @@ pub fn pair(
     Ok(Pair { shape, ready, turns })
 }
 
-/// Sets both sides up, one after the other: they share a CPU.
-fn prepare(sides: &mut [Side; 2], question: &Question<'_>) -> std::result::Result<[Ready; 2], Broken> {
-    let mut ready = [Ready::default(), Ready::default()];
-    for (at, side) in sides.iter_mut().enumerate() {
-        side.hello(PATIENCE).map_err(Broken::Failed)?;
-        let asked = Prepare {
-            case: question.case.to_owned(),
-            cpu: question.cpu,
-            clock: question.clock,
-            batch_ns: Shape::BATCH_NS,
-            prove: question.shape.is_none(),
-            scale: question.scale,
-            spin: question.spin[at],
-        };
-        side.ask(&Ask::Prepare(asked)).map_err(Broken::Failed)?;
-        let patience = if question.shape.is_none() { PATIENCE_OF_PROOF } else { PATIENCE };
-        ready[at] = match side.answer(patience).map_err(Broken::Failed)? {
-            Answer::Ready(ready) => ready,
-            other => return Err(unexpected(side, other)),
-        };
+/// The cases of a side's build.
+pub fn cases(launch: &Launch, aside: &Aside) -> Result<Vec<String>> {
+    let ask = |side: &mut Side| {
+        side.hello(PATIENCE)?;
+        side.ask(&Ask::Cases)?;
+        match side.answer(PATIENCE)? {
+            Answer::Cases(ids) => Ok(ids),
+            other => Err(side.nonsense(&format!("{other:?}"))),
+        }
+    };
+    ask(&mut Side::start(launch, 0, aside)?).map_err(Error::Usage)
+}
+
+/// Half of a pair: one side by itself, with its turns one after the other. `shape` is the other half's, if
+/// there was one.
+pub(super) fn alone(
+    launch: &Launch,
+    at: usize,
+    question: &Question<'_>,
+    shape: Option<Shape>,
+    aside: &Aside,
+    random: &mut Random,
+) -> std::result::Result<(Ready, Shape, Vec<Turn>), Broken> {
+    let started = Side::start(launch, random.below(PADDING), aside);
+    let mut side = started.map_err(|error| Broken::Failed(error.to_string()))?;
+    let ready = prepare(&mut side, at, question)?;
+    let shape = shape.unwrap_or_else(|| Shape::of(ready.iteration_ns));
+    let turns = (0..shape.rounds).map(|_| turn(&mut side, shape)).collect::<std::result::Result<_, _>>()?;
+    Ok((ready, shape, turns))
+}
+
+/// Sets a side up.
+fn prepare(side: &mut Side, at: usize, question: &Question<'_>) -> std::result::Result<Ready, Broken> {
+    side.hello(PATIENCE).map_err(Broken::Failed)?;
+    let asked = Prepare {
+        case: question.case.to_owned(),
+        cpu: question.cpu,
+        clock: question.clock,
+        batch_ns: Shape::BATCH_NS,
+        prove: question.shape.is_none(),
+        scale: question.scale,
+        spin: question.spin[at],
+    };
+    side.ask(&Ask::Prepare(asked)).map_err(Broken::Failed)?;
+    let patience = if question.shape.is_none() { PATIENCE_OF_PROOF } else { PATIENCE };
+    match side.answer(patience).map_err(Broken::Failed)? {
+        Answer::Ready(ready) => Ok(ready),
+        other => Err(unexpected(side, other)),
     }
-    Ok(ready)
 }
 
 fn turn(side: &mut Side, shape: Shape) -> std::result::Result<Turn, Broken> {

@@ -1,0 +1,192 @@
+//! `syscost ab`: two sides compared by pairs of live processes.
+
+mod progress;
+mod revision;
+mod show;
+mod side;
+
+pub(super) use progress::Bar;
+pub(super) use show::{Form, write};
+pub(super) use side::{Ready, Sides};
+
+use super::flag::{Filter, Home};
+use super::page;
+use crate::harness::layout;
+use crate::machine::signal;
+use crate::pair::block::ByBlocks;
+use crate::pair::contest::{Contest, Ring, chosen};
+use crate::pair::sequence::{ByTurns, Meeting};
+use crate::pair::setting::Setting;
+use crate::record::paired::{Paired, Rule};
+use crate::record::store::{self, Store};
+use crate::subject::Scale;
+use crate::{Error, Result};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Compare two builds, settings or wrappers, by pairs of live processes
+///
+/// Two fresh processes, one a side, take turns of a millisecond on one CPU; the next pair is two fresh ones
+/// again. Sides that exclude each other, settings of the whole machine, run one after the other in blocks. After 8,
+/// 16 and 32 pairs a case is looked at; a change must be found again on fresh pairs. The sides differ in their
+/// binary (--a-bin, --b-bin, or --a-rev, --b-rev to have two git revisions built), in what runs them (--a-wrap,
+/// --b-wrap), or in a state of the machine (--a, --b).
+#[derive(Args)]
+#[command(after_help = "Examples:\n  syscost ab --a-rev main --b-rev HEAD syscall\n  \
+    syscost ab --b-wrap 'setarch -R' call/\n  \
+    syscost ab --a 'echo always > /sys/kernel/mm/transparent_hugepage/enabled' \\\n             \
+    --b 'echo never > /sys/kernel/mm/transparent_hugepage/enabled' mapping")]
+pub(super) struct Asked {
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    sides: Sides,
+    #[command(flatten)]
+    manner: Manner,
+    #[command(flatten)]
+    form: Form,
+    /// Judge the pairs of a stored comparison again, and measure nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "Sides", "Manner"])]
+    judge: Option<PathBuf>,
+    #[command(flatten)]
+    home: Home,
+}
+
+/// How thoroughly.
+#[derive(Args)]
+pub(super) struct Manner {
+    /// Changes smaller than this are not worth an alarm
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
+    pub(super) threshold: f64,
+    /// Give up after so many pairs a case: 8, 16 or 32
+    #[arg(long, value_name = "N", default_value = "32", value_parser = ["8", "16", "32"])]
+    pub(super) pairs: String,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0x5eed)]
+    pub(super) seed: u64,
+    /// Size of what surrounds the operations: smoke, default, full
+    #[arg(long, default_value = "default", value_parser = scale)]
+    pub(super) scale: Scale,
+    /// Leave out the cases that neither side can change
+    #[arg(long)]
+    pub(super) no_canaries: bool,
+}
+
+fn scale(name: &str) -> Result<Scale> {
+    Scale::named(name).ok_or_else(|| Error::Usage("expected smoke, default or full".into()))
+}
+
+/// A share in per cent, with or without the sign.
+pub(super) fn percent(text: &str) -> Result<f64> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let share = number.map(|percent| percent / 100.0).filter(|share| (0.0..1.0).contains(share));
+    share.ok_or_else(|| {
+        Error::Usage(format!("{text:?} is no share: expected 0% to less than 100%, such as 3%"))
+    })
+}
+
+impl Manner {
+    pub(super) fn rule(&self) -> Rule {
+        let looks = match self.pairs.as_str() {
+            "8" => 1,
+            "16" => 2,
+            _ => 3,
+        };
+        // `same` needs room: a margin of nothing could never be shown.
+        let margin = (2.0 * self.threshold).max(Rule::default().margin);
+        Rule { looks, margin, ..Rule::of(self.threshold) }
+    }
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    if let Some(file) = &asked.judge {
+        let paired = load(file)?;
+        write(&paired, &paired.judge(), &asked.form, layout())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let home = asked.home.directory();
+    let paired = compared(&asked.filter, &asked.sides, &asked.manner, &home)?;
+    write(&paired, &paired.judge(), &asked.form, layout())?;
+    Ok(signal::pending().map_or(ExitCode::SUCCESS, |signal| ExitCode::from(128 + signal as u8)))
+}
+
+/// Measures both sides, and keeps the pairs in the store of this home.
+pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) -> Result<Paired> {
+    super::restore::tell_outstanding(home);
+    let matches = filter.matcher()?;
+    let ready = sides.ready()?;
+    let ring = Ring::enter()?;
+    let launches = ready.launches();
+    let (all, lone) = ring.cases(launches)?;
+    lone.iter().for_each(page::warn);
+    let ids = chosen(&all, matches, !manner.no_canaries)?;
+    let by_turns = sides.settings().is_none();
+    let contest = Contest {
+        launches,
+        sides: ready.words(sides),
+        by_turns,
+        rule: manner.rule(),
+        seed: manner.seed,
+        scale: manner.scale,
+    };
+    let setting =
+        sides.settings().map(|(commands, restore)| Setting::begin(commands, restore, home)).transpose()?;
+    if let Some(setting) = &setting {
+        page::say(&format!("restored at the end, also after a signal: {}", setting.promise()));
+    }
+    let bar = Bar::over(ids.len());
+    let compared = {
+        let mut enter = |side: usize| setting.as_ref().map_or(Ok(()), |setting| setting.enter(side));
+        let mut turns = ByTurns;
+        let mut blocks = ByBlocks::new(&mut enter);
+        let meeting: &mut dyn Meeting = if by_turns { &mut turns } else { &mut blocks };
+        let mut keep = |paired: &Paired| save(home, paired).map(drop);
+        ring.compare(&contest, &ids, meeting, &mut |at| bar.pair(at), &mut keep)
+    };
+    bar.finish();
+    setting.map(Setting::end).transpose()?;
+    let paired = compared?;
+    if !paired.cases.is_empty() {
+        page::say(&format!("kept in {}", save(home, &paired)?.display()));
+    }
+    Ok(paired)
+}
+
+/// Where a comparison is kept.
+fn save(home: &Path, paired: &Paired) -> Result<PathBuf> {
+    let path = Store::at(home).home().join("pairs").join(format!("{}.json", paired.run));
+    let bytes = serde_json::to_vec(paired).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
+    store::replace(&path, &bytes)?;
+    Ok(path)
+}
+
+fn load(file: &Path) -> Result<Paired> {
+    let bytes = store::read(file)?;
+    let content = |found: String| Error::Content {
+        path: file.into(),
+        field: "the whole file".into(),
+        expected: "the pairs of `syscost ab`".into(),
+        found,
+        remedy: "name a file from `pairs` in the store, or one that was copied from there".into(),
+    };
+    let paired: Paired = serde_json::from_slice(&bytes).map_err(|e| content(e.to_string()))?;
+    match paired.paired {
+        1..=crate::record::paired::LAYOUT => Ok(paired),
+        version => Err(content(format!("layout {version}, of a newer syscost"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_read_with_and_without_its_sign() {
+        assert_eq!(percent("3%").unwrap(), 0.03);
+        assert_eq!(percent(" 0.5 ").unwrap(), 0.005);
+        for wrong in ["", "x", "-1%", "100%", "NaN"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
+    }
+}

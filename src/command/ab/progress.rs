@@ -1,0 +1,69 @@
+//! What a person sees while pairs run: the case, its pairs, the estimate, how long it may take.
+
+use crate::pair::sequence::Progress;
+use crate::statistic::median;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::RefCell;
+use std::time::Instant;
+
+/// A bar on the terminal; nothing in a pipe. Drawn between pairs, by the driver, off the measured CPU.
+pub(in crate::command) struct Bar {
+    bar: ProgressBar,
+    cases: usize,
+    state: RefCell<State>,
+}
+
+struct State {
+    begun: Instant,
+    case: String,
+    done: usize,
+    pairs: usize,
+}
+
+impl Bar {
+    pub(in crate::command) fn over(cases: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(cases as u64), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{pos}/{len} {wide_msg}") {
+            bar.set_style(style);
+        }
+        let state = State { begun: Instant::now(), case: String::new(), done: 0, pairs: 0 };
+        Self { bar, cases, state: RefCell::new(state) }
+    }
+
+    /// Shows where a case stands.
+    pub(in crate::command) fn pair(&self, at: &Progress<'_>) {
+        let mut state = self.state.borrow_mut();
+        if state.case != at.case.id {
+            state.done += usize::from(!state.case.is_empty());
+            state.case.clone_from(&at.case.id);
+            self.bar.set_position(state.done as u64);
+        }
+        let differences = at.case.differences();
+        state.pairs += usize::from(!differences.is_empty());
+        let estimate = match differences.len() {
+            0 => "…".to_owned(),
+            _ => format!("{:+.2} %", 100.0 * median(&differences).exp_m1()),
+        };
+        self.bar.set_message(format!(
+            "{}  pair {} of {}  {estimate}  {}",
+            at.case.id,
+            differences.len() + 1,
+            at.wanted,
+            left(&state, self.cases)
+        ));
+    }
+
+    pub(in crate::command) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// How long it may still take, once a case has shown how long one takes.
+fn left(state: &State, cases: usize) -> String {
+    if state.done == 0 {
+        return String::new();
+    }
+    let each = state.begun.elapsed().as_secs_f64() / state.done as f64;
+    let seconds = each * cases.saturating_sub(state.done) as f64;
+    format!("about {}:{:02} left", seconds as u64 / 60, seconds as u64 % 60)
+}

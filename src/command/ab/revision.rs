@@ -1,0 +1,107 @@
+//! A git revision, built: checked out into a worktree that is gone afterwards, compiled into a target
+//! directory that stays, so that the same revision is not compiled twice.
+
+use crate::command::page;
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The bench binary of this revision of the repository around the current directory.
+pub(super) fn built(rev: &str, bench: Option<&str>) -> Result<PathBuf> {
+    let commit = git(&["rev-parse", "--verify", "--quiet", &format!("{rev}^{{commit}}")])
+        .map_err(|_| Error::Usage(format!("{rev} is no revision of the git repository here")))?;
+    let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
+    let inside = git(&["rev-parse", "--show-prefix"])?;
+    let target = target(&top)?.join("syscost-ab").join(&commit);
+    let worktree = Worktree::add(&top, &commit)?;
+    page::say(&format!("building {rev} ({:.12}) in {}", commit, target.display()));
+    let binaries = compile(&worktree.path().join(inside), &target, bench)?;
+    choose(binaries, rev, bench)
+}
+
+fn git(words: &[&str]) -> Result<String> {
+    let output = Command::new("git").args(words).output();
+    let output = output.map_err(|e| Error::file("git", "starting", e))?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(said(&output.stdout)),
+        false => Err(Error::Usage(format!("git {}: {}", words.join(" "), said(&output.stderr)))),
+    }
+}
+
+/// Cargo's target directory for this repository.
+fn target(top: &Path) -> Result<PathBuf> {
+    let given = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    let target = given.unwrap_or_else(|| top.join("target"));
+    std::path::absolute(&target).map_err(|e| Error::file(target, "naming", e))
+}
+
+/// A worktree in the temporary directory, removed when this value goes. One whose owner was killed is
+/// forgotten by git itself once its directory is gone.
+struct Worktree {
+    top: PathBuf,
+    directory: tempfile::TempDir,
+}
+
+impl Worktree {
+    fn add(top: &Path, commit: &str) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("syscost-worktree-").tempdir();
+        let directory =
+            directory.map_err(|e| Error::file(std::env::temp_dir(), "making a directory in", e))?;
+        let worktree = Self { top: top.into(), directory };
+        let path = worktree.path().display().to_string();
+        git(&["-C", &top.display().to_string(), "worktree", "add", "--detach", "--quiet", &path, commit])?;
+        Ok(worktree)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("tree")
+    }
+}
+
+impl Drop for Worktree {
+    fn drop(&mut self) {
+        // What git cannot remove goes with the directory, and its entry at the next `git worktree prune`.
+        let (top, path) = (self.top.display().to_string(), self.path().display().to_string());
+        let _ = git(&["-C", &top, "worktree", "remove", "--force", &path]);
+    }
+}
+
+/// Builds the benches in the release's way and tells their names and files.
+fn compile(place: &Path, target: &Path, bench: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["bench", "--no-run", "--message-format=json-render-diagnostics"]);
+    if let Some(bench) = bench {
+        cargo.args(["--bench", bench]);
+    }
+    let output = cargo.current_dir(place).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|e| Error::file("cargo", "starting", e))?;
+    if !output.status.success() {
+        return Err(Error::Usage(format!("the revision does not build ({}): see above", output.status)));
+    }
+    Ok(executables(&output))
+}
+
+fn executables(output: &Output) -> Vec<(String, PathBuf)> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let built = text.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let is_bench = message["target"]["kind"].as_array()?.iter().any(|kind| kind == "bench");
+        let file = message["executable"].as_str().filter(|_| is_bench)?;
+        Some((message["target"]["name"].as_str()?.to_owned(), PathBuf::from(file)))
+    });
+    built.collect()
+}
+
+fn choose(binaries: Vec<(String, PathBuf)>, rev: &str, bench: Option<&str>) -> Result<PathBuf> {
+    let names: Vec<_> = binaries.iter().map(|(name, _)| name.clone()).collect();
+    let wanted = bench.map_or("suite", |bench| bench);
+    let only = binaries.len() == 1;
+    let found = binaries.into_iter().find(|(name, _)| only || name == wanted);
+    found.map(|(_, file)| file).ok_or_else(|| {
+        let names = if names.is_empty() { "none".into() } else { names.join(", ") };
+        Error::Usage(format!(
+            "{rev} builds several benches or none: choose by --bench NAME; there are {names}"
+        ))
+    })
+}

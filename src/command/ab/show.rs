@@ -1,0 +1,169 @@
+//! The verdicts of a comparison by pairs, for a person or a program.
+
+use crate::command::page::{self, Tone};
+use crate::record::Verdict;
+use crate::record::paired::{Paired, Row};
+use crate::record::quantity;
+use crate::record::table::Layout;
+use crate::{Error, Result};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+/// How to say it.
+#[derive(Args)]
+pub(in crate::command) struct Form {
+    /// How to write the verdicts
+    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    format: Format,
+    /// Which rows
+    #[arg(long, value_enum)]
+    only: Option<Only>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    Terminal,
+    Markdown,
+    Json,
+    Csv,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Only {
+    /// Faster or slower
+    Changed,
+}
+
+/// Writes the rows to the standard output.
+pub(in crate::command) fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Result<()> {
+    let shown: Vec<_> =
+        rows.iter().filter(|row| form.only.is_none() || row.judgement.verdict.is_change()).collect();
+    page::write(&match form.format {
+        Format::Terminal => terminal(paired, &shown, rows, layout),
+        Format::Markdown => markdown(paired, &shown, rows),
+        Format::Json => json_text(paired, &shown)?,
+        Format::Csv => csv(&shown),
+    })
+}
+
+const HEAD: [&str; 8] = ["case", "A", "B", "change", "95 % interval", "verdict", "pairs", "smallest seen"];
+
+fn cells(row: &Row) -> [String; 8] {
+    let measured = row.pairs > 0;
+    let text = |text: String| if measured { text } else { "–".into() };
+    let change = &row.judgement.change;
+    let rejected = if row.rejected > 0 { format!(" +{} rejected", row.rejected) } else { String::new() };
+    [
+        row.id.clone() + if row.canary { " (canary)" } else { "" },
+        text(quantity::duration(row.cost_ns[0])),
+        text(quantity::duration(row.cost_ns[1])),
+        text(percent(change.estimate)),
+        text(format!("[{}, {}]", percent(change.low), percent(change.high))),
+        row.judgement.verdict.to_string(),
+        format!("{}{rejected}", row.pairs),
+        row.detectable.map_or("–".into(), |share| format!("{:.1} %", 100.0 * share)),
+    ]
+}
+
+fn percent(share: f64) -> String {
+    format!("{:+.2} %", 100.0 * share)
+}
+
+fn terminal(paired: &Paired, shown: &[&Row], all: &[Row], layout: Layout) -> String {
+    let width = page::prose(layout);
+    let mut text = String::new();
+    for (label, side) in ["A: ", "B: "].iter().zip(&paired.sides) {
+        text += &(page::wrap(label, side, width) + "\n");
+    }
+    text.push('\n');
+    let mut rows = vec![HEAD.map(str::to_owned)];
+    rows.extend(shown.iter().map(|row| cells(row)));
+    for (at, line) in page::aligned(&rows, usize::MAX).into_iter().enumerate() {
+        let tone = at.checked_sub(1).and_then(|at| tone(shown[at].judgement.verdict));
+        let tone = if at == 0 { Some(Tone::Bold) } else { tone };
+        text += &tone.map_or(line.clone(), |tone| page::paint(tone, &line, layout));
+        text.push('\n');
+    }
+    text.push('\n');
+    for sentence in sentences(paired, shown, all) {
+        text += &(page::wrap("", &sentence, width) + "\n");
+    }
+    text
+}
+
+fn tone(verdict: Verdict) -> Option<Tone> {
+    match verdict {
+        Verdict::Slower => Some(Tone::Red),
+        Verdict::Faster => Some(Tone::Bold),
+        Verdict::Inconclusive | Verdict::Incomparable => Some(Tone::Yellow),
+        Verdict::Same => None,
+    }
+}
+
+/// What a reader must know beside the rows: why a row says no more, whether a canary moved, the count.
+fn sentences(paired: &Paired, shown: &[&Row], all: &[Row]) -> Vec<String> {
+    let mut said = Vec::new();
+    for row in shown {
+        said.extend(row.judgement.reason.as_ref().map(|reason| format!("{}: {reason}", row.id)));
+    }
+    for row in all.iter().filter(|row| row.canary && row.judgement.verdict.is_change()) {
+        said.push(format!(
+            "the canary {} moved by {}: neither side can change arithmetic, so the machine runs at another speed \
+             for one of them, and every row above holds that too",
+            row.id,
+            percent(row.judgement.change.estimate)
+        ));
+    }
+    for case in &paired.cases {
+        said.extend(case.notes.iter().map(|note| format!("note ({}): {note}", case.id)));
+    }
+    said.extend(paired.notes.iter().map(|note| format!("note: {note}")));
+    said.dedup();
+    said.push(count(all));
+    said
+}
+
+/// How many rows have which verdict.
+pub(in crate::command) fn count(rows: &[Row]) -> String {
+    let counts = Verdict::ALL.iter().filter_map(|verdict| {
+        let count = rows.iter().filter(|row| row.judgement.verdict == *verdict).count();
+        (count > 0).then(|| format!("{count} {verdict}"))
+    });
+    let counts: Vec<_> = counts.collect();
+    if counts.is_empty() { "no case was compared".into() } else { counts.join(", ") }
+}
+
+fn markdown(paired: &Paired, shown: &[&Row], all: &[Row]) -> String {
+    let row =
+        |cells: [String; 8]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    let mut text = format!("A: {}  \nB: {}\n\n", paired.sides[0], paired.sides[1]);
+    text += &row(HEAD.map(str::to_owned));
+    text += "|---|---:|---:|---:|---|---|---:|---:|\n";
+    text.extend(shown.iter().map(|shown| row(cells(shown))));
+    text.push('\n');
+    text.extend(sentences(paired, shown, all).into_iter().map(|sentence| format!("* {sentence}\n")));
+    text
+}
+
+fn json_text(paired: &Paired, shown: &[&Row]) -> Result<String> {
+    let rows = serde_json::to_value(shown).map_err(|e| Error::Usage(format!("a row as JSON: {e}")))?;
+    let value = json!({
+        "run": paired.run, "seed": paired.seed, "by_turns": paired.by_turns, "sides": paired.sides,
+        "rule": { "threshold": paired.rule.threshold, "margin": paired.rule.margin }, "rows": rows,
+    });
+    Ok(format!("{value:#}\n"))
+}
+
+fn csv(shown: &[&Row]) -> String {
+    let mut text = "id,a_ns,b_ns,change,low,high,verdict,p,pairs,rejected,detectable\n".to_owned();
+    for row in shown {
+        let Row { id, cost_ns: [a, b], pairs, rejected, .. } = row;
+        let (change, verdict, p) = (row.judgement.change, row.judgement.verdict, row.judgement.p);
+        let detectable = row.detectable.map(|share| share.to_string()).unwrap_or_default();
+        text += &format!(
+            "{id},{a},{b},{},{},{},{verdict},{p},{pairs},{rejected},{detectable}\n",
+            change.estimate, change.low, change.high
+        );
+    }
+    text
+}

@@ -1,0 +1,124 @@
+//! What the two sides are: binaries, what wraps them, and states of the machine.
+
+use super::revision;
+use crate::pair::Launch;
+use crate::{Error, Result};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// In what the two sides differ.
+#[derive(Args)]
+pub(in crate::command) struct Sides {
+    /// Binary of side A: a bench of this crate or of one that uses it, or another `syscost` [default: this one]
+    #[arg(long, value_name = "FILE", conflicts_with = "a_rev")]
+    a_bin: Option<PathBuf>,
+    /// Binary of side B [default: this one]
+    #[arg(long, value_name = "FILE", conflicts_with = "b_rev")]
+    b_bin: Option<PathBuf>,
+    /// Git revision to build side A from, in a worktree of its own
+    #[arg(long, value_name = "REV")]
+    a_rev: Option<String>,
+    /// Git revision to build side B from
+    #[arg(long, value_name = "REV")]
+    b_rev: Option<String>,
+    /// Bench target to build of a revision [default: the only one, or `suite`]
+    #[arg(long, value_name = "NAME")]
+    bench: Option<String>,
+    /// Words of a shell before side A's binary, such as 'taskset -c 1'
+    #[arg(long, value_name = "COMMAND")]
+    a_wrap: Option<String>,
+    /// Words of a shell before side B's binary
+    #[arg(long, value_name = "COMMAND")]
+    b_wrap: Option<String>,
+    /// Shell command that puts the machine into side A's state
+    #[arg(long, value_name = "COMMAND", requires = "b")]
+    a: Option<String>,
+    /// Shell command that puts the machine into side B's state
+    #[arg(long, value_name = "COMMAND", requires = "a")]
+    b: Option<String>,
+    /// Shell command that undoes both; without it the files below /proc/sys and /sys that they name are put
+    /// back as they were
+    #[arg(long, value_name = "COMMAND", requires = "a")]
+    restore: Option<String>,
+}
+
+/// Both sides, ready to be started. Their links go with this value.
+pub(in crate::command) struct Ready {
+    a: Launch,
+    b: Launch,
+    binaries: [PathBuf; 2],
+    _links: TempDir,
+}
+
+impl Sides {
+    /// The commands that make the two states, and the one that undoes them.
+    pub(in crate::command) fn settings(&self) -> Option<([&str; 2], Option<&str>)> {
+        Some(([self.a.as_deref()?, self.b.as_deref()?], self.restore.as_deref()))
+    }
+
+    /// Whether anything at all is to differ.
+    pub(in crate::command) fn differ(&self) -> bool {
+        let words = [&self.a_rev, &self.b_rev, &self.a_wrap, &self.b_wrap, &self.a];
+        self.a_bin.is_some() || self.b_bin.is_some() || words.into_iter().any(Option::is_some)
+    }
+
+    /// Builds what is to be built and links what is to be run.
+    pub(in crate::command) fn ready(&self) -> Result<Ready> {
+        if !self.differ() {
+            return Err(Error::Usage(
+                "the two sides are the same: let them differ by --a-bin/--b-bin, --a-rev/--b-rev, \
+                 --a-wrap/--b-wrap, or --a/--b; `syscost selftest` compares a side with itself"
+                    .into(),
+            ));
+        }
+        let binary = |file: &Option<PathBuf>, rev: &Option<String>| match (file, rev) {
+            (Some(file), _) => Ok(file.clone()),
+            (None, Some(rev)) => revision::built(rev, self.bench.as_deref()),
+            (None, None) => this(),
+        };
+        let binaries = [binary(&self.a_bin, &self.a_rev)?, binary(&self.b_bin, &self.b_rev)?];
+        Ready::of(binaries, [self.a_wrap.clone(), self.b_wrap.clone()])
+    }
+}
+
+/// The running binary.
+fn this() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))
+}
+
+impl Ready {
+    pub(in crate::command) fn of(binaries: [PathBuf; 2], wraps: [Option<String>; 2]) -> Result<Self> {
+        let links = tempfile::Builder::new().prefix("syscost-sides-").tempdir();
+        let links = links.map_err(|e| Error::file(std::env::temp_dir(), "making a directory in", e))?;
+        let launch = |label, binary: &Path, wrap: &Option<String>| {
+            Launch::new(label, binary, wrap.clone(), links.path())
+        };
+        let a = launch("A", &binaries[0], &wraps[0])?;
+        let b = launch("B", &binaries[1], &wraps[1])?;
+        Ok(Self { a, b, binaries, _links: links })
+    }
+
+    /// Both sides are this very binary.
+    pub(in crate::command) fn ourselves(wraps: [Option<String>; 2]) -> Result<Self> {
+        Self::of([this()?, this()?], wraps)
+    }
+
+    pub(in crate::command) fn launches(&self) -> [&Launch; 2] {
+        [&self.a, &self.b]
+    }
+
+    /// The sides as a reader would name them: by what differs.
+    pub(in crate::command) fn words(&self, sides: &Sides) -> [String; 2] {
+        let one = |at: usize, rev: &Option<String>, wrap: &Option<String>, state: &Option<String>| {
+            let mut words = Vec::new();
+            if self.binaries[0] != self.binaries[1] {
+                words.push(rev.clone().unwrap_or_else(|| self.binaries[at].display().to_string()));
+            }
+            words.extend(wrap.iter().map(|wrap| format!("under {wrap:?}")));
+            words.extend(state.iter().map(|state| format!("after {state:?}")));
+            if words.is_empty() { "as it is".to_owned() } else { words.join(", ") }
+        };
+        [one(0, &sides.a_rev, &sides.a_wrap, &sides.a), one(1, &sides.b_rev, &sides.b_wrap, &sides.b)]
+    }
+}

@@ -1,0 +1,191 @@
+//! One case: pair after pair, until its verdict stands.
+
+use super::process::Launch;
+use super::turns::{self, Broken, Pair, Question, Shape};
+use crate::Result;
+use crate::instrument::Clock;
+use crate::machine::cpu::Aside;
+use crate::machine::signal;
+use crate::record::paired::{CasePairs, PairRecord, Rule, Stand, stand};
+use crate::statistic::{Random, median};
+use crate::subject::Scale;
+use crate::trial::Turn;
+
+/// Pairs in a row that came to no end, before the case is given up.
+const BROKEN: usize = 3;
+/// Share of a turn's time that other tasks may have the CPU, in the median turn of a side.
+const OTHERS: f64 = 0.05;
+/// Share of a pair's time that the hypervisor may take.
+const STEAL: f64 = 0.10;
+/// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
+const USER_HZ: f64 = 100.0;
+/// Share by which the core's frequency may differ between the sides.
+const FREQUENCY: f64 = 0.01;
+
+/// What is the same for all pairs.
+pub struct Bout<'a> {
+    /// How the sides are started.
+    pub launches: [&'a Launch; 2],
+    /// The clock of all processes.
+    pub clock: &'a Clock,
+    /// The CPU of the measurement.
+    pub cpu: usize,
+    /// Where the driver keeps itself.
+    pub aside: &'a Aside,
+    /// Size of the surroundings.
+    pub scale: Scale,
+    /// How verdicts are reached.
+    pub rule: Rule,
+    /// How many cases there are.
+    pub cases: usize,
+}
+
+/// How the sides meet.
+pub trait Meeting {
+    /// Runs one pair.
+    fn pair(
+        &mut self,
+        launches: [&Launch; 2],
+        question: &Question<'_>,
+        aside: &Aside,
+        random: &mut Random,
+    ) -> Result<std::result::Result<Pair, Broken>>;
+    /// The pair's figure.
+    fn difference(&self, pair: &Pair) -> f64;
+}
+
+/// Both alive at once, in turns.
+pub struct ByTurns;
+
+impl Meeting for ByTurns {
+    fn pair(
+        &mut self,
+        launches: [&Launch; 2],
+        question: &Question<'_>,
+        aside: &Aside,
+        random: &mut Random,
+    ) -> Result<std::result::Result<Pair, Broken>> {
+        Ok(turns::pair(launches, question, aside, random))
+    }
+
+    fn difference(&self, pair: &Pair) -> f64 {
+        pair.difference()
+    }
+}
+
+/// One case's progress, for who shows it.
+pub struct Progress<'a> {
+    /// The case so far.
+    pub case: &'a CasePairs,
+    /// Pairs that the next look needs.
+    pub wanted: usize,
+}
+
+impl Bout<'_> {
+    /// Runs pairs of a case until its verdict stands, or it ends without one. `spin` slows a side on purpose.
+    ///
+    /// # Errors
+    /// What the sides cannot mend: a setting that cannot be made.
+    pub fn case(
+        &self,
+        id: &str,
+        spin: [f64; 2],
+        meeting: &mut dyn Meeting,
+        random: &mut Random,
+        watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
+    ) -> Result<CasePairs> {
+        let mut case = CasePairs { id: id.to_owned(), ..CasePairs::default() };
+        let mut shape = None;
+        let mut broken = 0;
+        while let Stand::Open(wanted) = stand(&case.differences(), &self.rule, self.cases) {
+            if signal::pending().is_some() || case.unfit().is_some() {
+                break;
+            }
+            let question = self.question(id, shape, spin);
+            watch(&Progress { case: &case, wanted }, None);
+            match meeting.pair(self.launches, &question, self.aside, random)? {
+                Ok(pair) => {
+                    broken = 0;
+                    self.keep(&mut case, &pair, shape.is_none(), meeting.difference(&pair));
+                    shape = Some(pair.shape);
+                    watch(&Progress { case: &case, wanted }, Some(&pair));
+                }
+                Err(_) if signal::pending().is_some() => break,
+                Err(Broken::Skipped(sentence)) => {
+                    case.ended = Some(sentence);
+                    break;
+                }
+                Err(Broken::Failed(sentence)) => {
+                    broken += 1;
+                    case.pairs.push(PairRecord { rejected: Some(sentence.clone()), ..PairRecord::default() });
+                    if broken >= BROKEN {
+                        case.ended = Some(sentence);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(case)
+    }
+
+    fn question<'a>(&self, case: &'a str, shape: Option<Shape>, spin: [f64; 2]) -> Question<'a> {
+        let (cpu, clock, scale) = (self.cpu, self.clock.scale(), self.scale);
+        Question { case, cpu, clock, shape, scale, spin }
+    }
+
+    fn keep(&self, case: &mut CasePairs, pair: &Pair, first: bool, difference: f64) {
+        if first {
+            case.evidence = pair.ready.each_ref().map(|ready| ready.evidence.clone());
+            case.bodies = pair.ready.each_ref().map(|ready| ready.body.clone());
+            case.notes = notes(pair);
+        }
+        let ns = |ticks: f64| ticks * 1e9 / self.clock.hz();
+        let cost_ns = [0, 1].map(|side| ns(median(&pair.costs(side))));
+        case.pairs.push(PairRecord { difference, cost_ns, rejected: rejection(pair, self.clock.hz()) });
+    }
+}
+
+/// What the sides said when they were set up, each sentence once.
+fn notes(pair: &Pair) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (label, ready) in ["A", "B"].iter().zip(&pair.ready) {
+        for note in &ready.notes {
+            let both = pair.ready.iter().all(|ready| ready.notes.contains(note));
+            let sentence = if both { note.clone() } else { format!("side {label}: {note}") };
+            if !notes.contains(&sentence) {
+                notes.push(sentence);
+            }
+        }
+    }
+    if pair.ready[0].body != pair.ready[1].body {
+        notes.push("the source of the operation differs between the sides".into());
+    }
+    notes
+}
+
+/// Why a pair does not count: by what happened on the machine, and never by its figure.
+fn rejection(pair: &Pair, hz: f64) -> Option<String> {
+    let ns = |turn: &Turn| turn.ticks.iter().sum::<u64>() as f64 * 1e9 / hz;
+    let turns = || pair.turns.iter().flatten();
+    let stolen: u64 = turns().filter_map(|turn| turn.stolen_ticks).sum();
+    let share = stolen as f64 / USER_HZ / (turns().map(ns).sum::<f64>() / 1e9).max(1e-9);
+    // It is told in ticks of 10 ms: one of them proves nothing in a pair of a tenth of a second.
+    if stolen > 1 && share > STEAL {
+        return Some(format!("the hypervisor took {:.0} % of the CPU", 100.0 * share.min(1.0)));
+    }
+    for (label, turns) in ["A", "B"].iter().zip(&pair.turns) {
+        let waited: Vec<_> =
+            turns.iter().map(|turn| turn.waited_ns.unwrap_or(0) as f64 / ns(turn).max(1.0)).collect();
+        let waited = median(&waited);
+        if waited > OTHERS {
+            return Some(format!("other tasks had {:.0} % of side {label}'s CPU", 100.0 * waited.min(1.0)));
+        }
+    }
+    let frequency =
+        |side: usize| median(&pair.turns[side].iter().map(|turn| turn.core_hz).collect::<Vec<_>>());
+    let apart = frequency(1) / frequency(0) - 1.0;
+    if apart.abs() > FREQUENCY {
+        return Some(format!("the core ran {:+.1} % faster for side B", 100.0 * apart));
+    }
+    None
+}
