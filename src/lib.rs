@@ -38,6 +38,7 @@
 //! * [`subject`]: what is read: one file a group, with its claims and its manual.
 //! * [`trial`]: set up, read, run, read, ask the claims.
 //! * [`record`]: what was read, as plain data, and the table.
+//! * [`pair`]: two processes that take turns, which is how two numbers are told apart.
 //! * [`harness`]: the joint to Criterion.
 //!
 //! # Features

@@ -8,9 +8,11 @@
 //! `scripts/new-group` stamps and the crate's own tests check.
 
 pub mod call;
+pub mod chase;
 pub mod clock_read;
 pub mod empty_loop;
 pub mod known_work;
+pub mod mapping;
 pub mod syscall;
 
 mod claim;
@@ -23,8 +25,15 @@ use crate::Result;
 use crate::instrument::{Clock, Ticks};
 
 /// The groups of this crate, in the order in which they run.
-pub const GROUPS: &[Group] =
-    &[clock_read::GROUP, empty_loop::GROUP, known_work::GROUP, call::GROUP, syscall::GROUP];
+pub const GROUPS: &[Group] = &[
+    clock_read::GROUP,
+    empty_loop::GROUP,
+    known_work::GROUP,
+    call::GROUP,
+    syscall::GROUP,
+    chase::GROUP,
+    mapping::GROUP,
+];
 
 /// The live thing under measurement.
 pub trait Subject {

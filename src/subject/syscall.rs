@@ -1,7 +1,7 @@
 //! # What is timed
 //! Entering the kernel and coming back, with as little done there as each call allows: an invalid number
 //! (the bare entry and exit), the calls that return one field, a file's status by descriptor and by path,
-//! opening and closing, one byte from `/dev/zero` and one to `/dev/null`, yielding to nobody. The time by the
+//! opening and closing, one byte from `/dev/zero`, one to `/dev/null` and one through a pipe, yielding to nobody. The time by the
 //! vDSO stands beside the time by a real entry. Cases named `…/cold` time single calls, each after the caches
 //! were displaced.
 //!
@@ -41,7 +41,7 @@ use crate::{Error, Result};
 use std::ffi::CString;
 use std::fs::File;
 use std::hint::black_box;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 /// The group.
@@ -143,6 +143,21 @@ fn files() -> Vec<Case> {
         )
         .claim(enters("write", libc::SYS_write))
         .predict(100.0, 200.0, "entry and exit, the file's position lock, nothing"),
+        opened(
+            "pipe",
+            "one byte written to a pipe and read from it again, by one process",
+            |_| pipe(),
+            |(read, write)| {
+                let mut byte = 0;
+                move || {
+                    let written = entry::write_byte(write.as_raw_fd(), &1);
+                    // The lower of the two answers tells of either's failure.
+                    written.min(entry::read_byte(read.as_raw_fd(), &mut byte)) - 1
+                }
+            },
+        )
+        .claim(Claim::Enters(vec![("write", libc::SYS_write), ("read", libc::SYS_read)]))
+        .predict(200.0, 700.0, "two entries, the pipe's lock twice, a page for the byte"),
         opened("stat", "stat of a scratch file by path", scratch_path, |path| {
             let mut status = Status::default();
             move || entry::stat(&path, &mut status)
@@ -244,6 +259,10 @@ fn scratch_path(place: &Place) -> Result<CString> {
     let path = place.scratch.join("file");
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    nix::unistd::pipe().map_err(|e| Error::refused("pipe (raise `ulimit -n`)", e))
 }
 
 fn device(path: &str) -> Result<File> {

@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("environment", "machine", Whole, "some of what is true must be asked of the kernel"),
     ("subject", "instrument", Whole, "an operation is given the clock"),
     ("subject", "machine", Whole, "the operation itself"),
+    ("subject", "statistic", Only(&["Random"]), "a ring of memory is drawn by chance"),
     ("record", "environment", Whole, "a record carries the fingerprint of its machine"),
     ("record", "statistic", Whole, "old records can be studied again"),
     ("trial", "subject", Whole, "it sets a case up and runs it"),
@@ -33,6 +34,14 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("trial", "machine", Whole, "it pins, locks and forks"),
     ("trial", "statistic", Whole, "a claim is judged by an interval"),
     ("trial", "record", Whole, "its outcome is what is recorded"),
+    ("pair", "trial", Whole, "a side takes its turns in a trial"),
+    ("pair", "subject", Whole, "a side finds its case"),
+    ("pair", "instrument", Whole, "both sides have one clock"),
+    ("pair", "machine", Whole, "it starts, pins and ends the sides"),
+    ("pair", "environment", Whole, "it takes the fingerprint"),
+    ("pair", "record", Whole, "its pairs are recorded, and judged there"),
+    ("pair", "statistic", Whole, "who begins is chance; a pair's figure is a median"),
+    ("harness", "pair", Only(&["is_side", "side"]), "a bench can be started as a side of a pair"),
     ("harness", "trial", Whole, "it drives trials from Criterion"),
     ("harness", "record", Whole, "it writes what Criterion cannot hold"),
     ("harness", "subject", Whole, "it knows the groups"),
@@ -43,8 +52,18 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Floors that other floors are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 9] =
-    ["error", "machine", "instrument", "statistic", "environment", "record", "subject", "trial", "harness"];
+const FLOORS: [&str; 10] = [
+    "error",
+    "machine",
+    "instrument",
+    "statistic",
+    "environment",
+    "record",
+    "subject",
+    "trial",
+    "pair",
+    "harness",
+];
 
 /// `command` is what a person types and may use anything; the roots wire everything together.
 const FREE: [&str; 3] = ["command", "lib", "main"];
