@@ -4,7 +4,7 @@
 use super::order::between_ranks;
 use super::{Interval, normal};
 
-/// Up to this many differences the law of the statistic is counted out (3 ms for as many); beyond, the normal
+/// Up to this many differences the law of the statistic is counted out (2 ms for as many); beyond, the normal
 /// law differs from it by less than 0.0005.
 const EXACT: usize = 200;
 
