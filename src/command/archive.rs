@@ -43,17 +43,17 @@ impl Archive {
         named.or_else(carried).ok_or_else(|| self.unknown(asked))
     }
 
-    /// What was saved under a baseline's name, in nanoseconds.
-    pub(super) fn baseline(&self, name: &str) -> Result<Record> {
+    /// What was saved under a baseline's name, in nanoseconds: a record for each run.
+    pub(super) fn baseline(&self, name: &str) -> Result<Vec<Record>> {
         let store = Store::at(&self.home);
         let found = store.load_baseline(name)?;
-        let path = store.baseline_path(name)?;
-        found.ok_or_else(|| {
-            Error::Usage(format!(
+        if found.is_empty() {
+            return Err(Error::Usage(format!(
                 "there is no baseline {name}: no file {}; `syscost run --save-baseline {name}` makes one",
-                path.display()
-            ))
-        })
+                store.baseline_path(name)?.display()
+            )));
+        }
+        Ok(found)
     }
 
     pub(super) fn empty(&self) -> Error {
