@@ -10,6 +10,7 @@ mod fingerprint;
 mod flag;
 mod list;
 mod page;
+mod record;
 mod report;
 mod run;
 mod runs;
@@ -35,6 +36,7 @@ const EXIT_CODES: &str = "Exit code 0: done; 1: a claim failed, a file could not
 #[derive(Subcommand)]
 enum Command {
     Run(run::Asked),
+    Record(record::Asked),
     List(list::Asked),
     Explain(explain::Asked),
     Report(report::Asked),
@@ -56,6 +58,7 @@ pub fn run() -> ExitCode {
 fn obey(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Run(asked) => run::run(asked),
+        Command::Record(asked) => record::run(asked),
         Command::List(asked) => list::run(asked),
         Command::Explain(asked) => explain::run(asked),
         Command::Report(asked) => report::run(asked),
