@@ -5,6 +5,7 @@
 
 mod ab;
 mod archive;
+mod baseline;
 mod burden;
 mod doctor;
 mod explain;
@@ -12,6 +13,7 @@ mod fingerprint;
 mod flag;
 mod list;
 mod page;
+mod record;
 mod report;
 mod restore;
 mod run;
@@ -39,6 +41,8 @@ const EXIT_CODES: &str = "Exit code 0: done; 1: a claim failed, a file could not
 enum Command {
     Run(run::Asked),
     Ab(ab::Asked),
+    Record(record::Asked),
+    Baseline(baseline::Asked),
     List(list::Asked),
     Explain(explain::Asked),
     Report(report::Asked),
@@ -63,6 +67,8 @@ fn obey(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Run(asked) => run::run(asked),
         Command::Ab(asked) => ab::run(asked),
+        Command::Record(asked) => record::run(asked),
+        Command::Baseline(asked) => baseline::run(asked),
         Command::List(asked) => list::run(asked),
         Command::Explain(asked) => explain::run(asked),
         Command::Report(asked) => report::run(asked),
@@ -111,7 +117,8 @@ mod tests {
 
     #[test]
     fn every_command_and_every_flag_has_its_help() {
-        for command in Line::command().get_subcommands() {
+        let line = Line::command();
+        for command in line.get_subcommands().flat_map(|c| std::iter::once(c).chain(c.get_subcommands())) {
             assert!(command.get_about().is_some(), "{}", command.get_name());
             for argument in command.get_arguments() {
                 assert!(argument.get_help().is_some(), "{} {}", command.get_name(), argument.get_id());

@@ -18,6 +18,8 @@ mod plan;
 mod progress;
 
 pub use arguments::{Arguments, Mode};
+#[cfg(feature = "cli")]
+pub(crate) use drive::Session;
 pub use drive::{Options, run};
 pub use home::criterion_home;
 #[cfg(feature = "cli")]
