@@ -1,9 +1,10 @@
-//! The runs that were kept, whatever their unit. Values in another unit than nanoseconds lie in a directory
-//! of their own beside Criterion's; a person who asks for the newest run means the newest of all.
+//! What was kept: records, baselines and runs, whatever their unit. Values in another unit than nanoseconds lie
+//! in a directory of their own beside Criterion's; a person who asks for the newest run means the newest of all.
 
 use super::flag::Home;
-use crate::harness::homes;
+use crate::harness::{homes, nearest};
 use crate::record::Record;
+use crate::record::bundle::{Bundle, Head, name_of, read_any, read_any_head};
 use crate::record::store::Store;
 use crate::{Error, Result};
 use std::ffi::OsStr;
@@ -28,6 +29,41 @@ impl Archive {
         Ok(files)
     }
 
+    /// The files of all records, by name.
+    pub(super) fn records(&self) -> Result<Vec<PathBuf>> {
+        Store::at(&self.home).record_files()
+    }
+
+    /// The files of all baselines that `--save-baseline` left, by name.
+    pub(super) fn baselines(&self) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for home in homes(&self.home) {
+            files.extend(Store::at(&home).baseline_files()?);
+        }
+        Ok(files)
+    }
+
+    /// What a comparison needs of the record of this name, else of what `--save-baseline` left under it, else
+    /// of a run, else of the file there.
+    #[allow(dead_code)]
+    pub(super) fn head(&self, asked: &OsStr) -> Result<Head> {
+        read_any_head(&self.place(asked)?)
+    }
+
+    /// The same with the runs.
+    #[allow(dead_code)]
+    pub(super) fn bundle(&self, asked: &OsStr) -> Result<Bundle> {
+        read_any(&self.place(asked)?)
+    }
+
+    /// Where that is.
+    fn place(&self, asked: &OsStr) -> Result<PathBuf> {
+        let kept = [self.records()?, self.baselines()?, self.files()?].concat();
+        let named = kept.iter().find(|file| file.file_stem() == Some(asked)).cloned();
+        let carried = || Path::new(asked).exists().then(|| PathBuf::from(asked));
+        named.or_else(carried).ok_or_else(|| self.nowhere(asked, &kept))
+    }
+
     /// The run of this name or in this file; without either the newest.
     pub(super) fn record(&self, asked: Option<&OsStr>) -> Result<Record> {
         let file = match asked {
@@ -43,17 +79,17 @@ impl Archive {
         named.or_else(carried).ok_or_else(|| self.unknown(asked))
     }
 
-    /// What was saved under a baseline's name, in nanoseconds.
-    pub(super) fn baseline(&self, name: &str) -> Result<Record> {
+    /// What was saved under a baseline's name, in nanoseconds: a record for each run.
+    pub(super) fn baseline(&self, name: &str) -> Result<Vec<Record>> {
         let store = Store::at(&self.home);
         let found = store.load_baseline(name)?;
-        let path = store.baseline_path(name)?;
-        found.ok_or_else(|| {
-            Error::Usage(format!(
+        if found.is_empty() {
+            return Err(Error::Usage(format!(
                 "there is no baseline {name}: no file {}; `syscost run --save-baseline {name}` makes one",
-                path.display()
-            ))
-        })
+                store.baseline_path(name)?.display()
+            )));
+        }
+        Ok(found)
     }
 
     pub(super) fn empty(&self) -> Error {
@@ -63,11 +99,82 @@ impl Archive {
         ))
     }
 
+    fn nowhere(&self, asked: &OsStr, kept: &[PathBuf]) -> Error {
+        let asked = asked.to_string_lossy();
+        let names: Vec<_> = kept.iter().map(|file| name_of(file)).collect();
+        let near = match names.is_empty() {
+            true => {
+                format!("nor is anything kept in {}: `syscost record` makes a record", self.home.display())
+            }
+            false => format!(
+                "the nearest are {}; `syscost baseline list` and `syscost runs` name them all",
+                nearest(&asked, &names)
+            ),
+        };
+        Error::Usage(format!("there is no record, no baseline, no run and no file {asked}; {near}"))
+    }
+
     fn unknown(&self, asked: &OsStr) -> Error {
         Error::Usage(format!(
             "there is no run and no file {}; `syscost runs` names the runs in {}",
             asked.to_string_lossy(),
             self.home.display()
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::FORMAT;
+
+    /// A home in which a record, a baseline and a run have one name, and a run has another.
+    fn home() -> (tempfile::TempDir, Archive) {
+        let home = tempfile::tempdir().unwrap();
+        let archive = Archive { home: home.path().join("criterion") };
+        let store = Store::at(&archive.home);
+        let run = |run: &str, tool: &str| {
+            let text = serde_json::json!({
+                "format": FORMAT, "tool": tool, "run": run, "started": 1, "scale": "smoke", "unit": "ns", "seed": 1,
+                "fingerprint": {}, "groups": [{ "name": "g", "body": "", "notes": [], "fits": [], "cpu": null,
+                "clock": { "source": "tsc", "hz": 1.0, "uncertainty_ppm": 1.0 }, "cases": [
+                { "id": "g/a", "title": "", "outcome": { "failed": "no" } }] }],
+            });
+            serde_json::from_value::<Record>(text).unwrap()
+        };
+        let bundle = Bundle::of("main", 1, vec![run("a", "record")]).unwrap();
+        store.save_new(&bundle).unwrap();
+        std::fs::create_dir_all(store.baseline_path("main").unwrap().parent().unwrap()).unwrap();
+        for name in ["main", "older"] {
+            let text = serde_json::to_vec(&run("b", "baseline")).unwrap();
+            std::fs::write(store.baseline_path(name).unwrap(), text).unwrap();
+        }
+        for name in ["main", "older", "20261120T134405-1"] {
+            store.save_run(&run(name, "run")).unwrap();
+        }
+        (home, archive)
+    }
+
+    #[test]
+    fn a_record_comes_before_a_baseline_and_that_before_a_run_and_that_before_a_file() {
+        let (home, archive) = home();
+        let file = home.path().join("carried.json");
+        std::fs::copy(Store::at(&archive.home).run_path("older").unwrap(), &file).unwrap();
+        let tool = |asked: &OsStr| archive.head(asked).unwrap().tool;
+        assert_eq!(tool(OsStr::new("main")), "record");
+        assert_eq!(tool(OsStr::new("older")), "baseline");
+        assert_eq!(tool(OsStr::new("20261120T134405-1")), "run");
+        assert_eq!(archive.head(file.as_os_str()).unwrap().name, "carried");
+        assert_eq!(archive.bundle(OsStr::new("main")).unwrap().records.len(), 1);
+    }
+
+    #[test]
+    fn a_name_that_is_nowhere_is_answered_with_the_nearest() {
+        let (_home, archive) = home();
+        let sentence = archive.head(OsStr::new("mian")).unwrap_err().to_string();
+        assert!(sentence.contains("no file mian; the nearest are main, "), "{sentence}");
+        let empty = Archive { home: "nowhere".into() };
+        let sentence = empty.head(OsStr::new("main")).unwrap_err().to_string();
+        assert!(sentence.contains("`syscost record` makes a record"), "{sentence}");
     }
 }

@@ -13,6 +13,7 @@ use crate::record::{Record, format, store};
 use crate::subject::GROUPS;
 use crate::{Error, Result};
 use clap::{Args, ValueEnum};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -110,23 +111,30 @@ fn keep(record: &mut Record, name: &str) -> Result<()> {
     }
 }
 
-/// The medians of a baseline. What makes them another machine's or another operation's is said.
-fn baseline(name: &str, saved: &Record, record: &Record) -> Column {
+/// The medians of a baseline. What makes them another machine's or another operation's is said, once for all
+/// runs that it is made of.
+fn baseline(name: &str, saved: &[Record], record: &Record) -> Column {
+    let said: BTreeSet<_> = saved.iter().flat_map(|saved| difference(saved, record)).collect();
+    for sentence in said {
+        page::warn(&format!("the baseline {name}: {sentence}"));
+    }
+    let cases = saved.iter().flat_map(Record::cases);
+    let values = cases.filter_map(|(_, case)| Some((case.id.clone(), case.measured()?.median.estimate)));
+    (name.to_owned(), values.collect())
+}
+
+fn difference(saved: &Record, record: &Record) -> Vec<String> {
+    let mut said = Vec::new();
     for d in record.fingerprint.differences(&saved.fingerprint).iter().filter(|d| d.weight > Weight::Fact) {
         let (weight, field) = (word(d.weight), d.field);
-        page::warn(&format!("the baseline {name}: {weight}: {field} is {}, and was {}", d.ours, d.theirs));
+        said.push(format!("{weight}: {field} is {}, and was {}", d.ours, d.theirs));
     }
     for group in &record.groups {
         if saved.groups.iter().any(|then| then.name == group.name && then.body != group.body) {
-            let name_of = &group.name;
-            page::warn(&format!(
-                "the baseline {name}: the source of {name_of} was another: another operation"
-            ));
+            said.push(format!("the source of {} was another: another operation", group.name));
         }
     }
-    let values =
-        saved.cases().filter_map(|(_, case)| Some((case.id.clone(), case.measured()?.median.estimate)));
-    (name.to_owned(), values.collect())
+    said
 }
 
 /// Columns that would be left out without a word.

@@ -6,13 +6,14 @@ mod complaint;
 
 pub use complaint::{Complaint, Kind, check};
 
-use crate::Result;
-use crate::record::store::{Store, file_name, save};
+use crate::record::store::{Store, file_name, parse, read, replace};
 use crate::record::{GroupRun, Outcome, Record};
+use crate::{Error, Result};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,15 +23,21 @@ impl Store {
         Ok(self.home().join("baselines").join(file_name(name, "baseline")?))
     }
 
-    /// What was saved under this name; `None` if nothing was.
-    pub fn load_baseline(&self, name: &str) -> Result<Option<Record>> {
+    /// The files of all baselines, by name.
+    pub fn baseline_files(&self) -> Result<Vec<PathBuf>> {
+        self.files("baselines", "json")
+    }
+
+    /// What was saved under this name, a record for each run of which something is left; empty if nothing was
+    /// saved.
+    pub fn load_baseline(&self, name: &str) -> Result<Vec<Record>> {
         let path = self.baseline_path(name)?;
-        path.exists().then(|| Self::load(&path)).transpose()
+        if path.exists() { parse::records(&path, &read(&path)?) } else { Ok(Vec::new()) }
     }
 
     /// Puts the measured cases of a run under this name, in place of those with the same ids; the others
-    /// stay, as they do in Criterion's directories. Skipped and failed cases change nothing: Criterion
-    /// wrote nothing for them either. Another run that does the same at this moment waits.
+    /// stay, as they do in Criterion's directories, each with the run that measured it. Another run that does
+    /// the same at this moment waits.
     pub fn merge_baseline(&self, name: &str, record: &Record) -> Result<PathBuf> {
         let path = self.baseline_path(name)?;
         let _alone = self.alone_with_baselines();
@@ -56,18 +63,40 @@ impl Store {
     }
 }
 
-/// Cases that failed take the earlier number with them: under this name nothing is known of them any more.
-/// A record has one unit, so values in another one cannot stay; [`check`] then finds them missing and
-/// says so. Kept groups keep their own clock and body; the fingerprint is that of the later run.
-fn merge(old: Option<Record>, new: &Record) -> Record {
-    let fresh: Vec<GroupRun> = new.groups.iter().map(measured_only).collect();
+/// A line a run, which is sure to be readable; no file if no run is left.
+fn save(path: &Path, records: &[Record]) -> Result<()> {
+    if records.is_empty() {
+        return match std::fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::file(path, "removing", error)),
+            _ => Ok(()),
+        };
+    }
+    let mut bytes = Vec::new();
+    for record in records {
+        let line = serde_json::to_vec(record).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
+        bytes.extend(line);
+        bytes.push(b'\n');
+    }
+    parse::records(path, &bytes)?;
+    replace(path, &bytes)
+}
+
+/// What is left of the earlier runs, and this one. Cases that failed take the earlier number with them: under
+/// this name nothing is known of them any more. Skipped ones change nothing: Criterion wrote nothing for them
+/// either. A baseline has one unit, so values in another one cannot stay; [`check`] then finds them missing
+/// and says so.
+fn merge(old: Vec<Record>, new: &Record) -> Vec<Record> {
     let tried = new.cases().filter(|(_, case)| !matches!(case.outcome, Outcome::Skipped(_)));
     let replaced: BTreeSet<&str> = tried.map(|(_, case)| case.id.as_str()).collect();
-    let kept = old.filter(|old| old.unit == new.unit).map(|old| old.groups).unwrap_or_default();
-    let mut groups: Vec<GroupRun> = kept.into_iter().map(|g| without(g, &replaced)).collect();
-    groups.extend(fresh.iter().cloned());
-    groups.retain(|group| !group.cases.is_empty());
-    Record { groups, ..new.clone() }
+    let kept = old.into_iter().filter(|old| old.unit == new.unit).map(|old| {
+        let groups = old.groups.into_iter().map(|group| without(group, &replaced)).collect();
+        Record { groups, ..old }
+    });
+    let fresh = Record { groups: new.groups.iter().map(measured_only).collect(), ..new.clone() };
+    let mut records: Vec<_> = kept.chain([fresh]).collect();
+    records.iter_mut().for_each(|record| record.groups.retain(|group| !group.cases.is_empty()));
+    records.retain(|record| !record.groups.is_empty());
+    records
 }
 
 fn measured_only(group: &GroupRun) -> GroupRun {
@@ -107,28 +136,61 @@ mod tests {
     use super::*;
     use crate::record::specimen;
 
-    fn ids(record: &Record) -> Vec<&str> {
-        record.cases().map(|(_, case)| case.id.as_str()).collect()
+    /// The cases of a baseline by run.
+    fn ids(records: &[Record]) -> Vec<(&str, &str)> {
+        let of = |record| Record::cases(record).map(|(_, case)| (record.run.as_str(), case.id.as_str()));
+        records.iter().flat_map(of).collect()
+    }
+
+    /// A later run of a part, on another kernel.
+    fn part() -> Record {
+        let mut part = Record { run: "20270101T000000-1".into(), ..specimen::record() };
+        part.fingerprint.kernel_release = Some("7.0.0".into());
+        part.groups.retain(|g| g.name == "call");
+        part.groups[0].cases.truncate(3);
+        part
     }
 
     #[test]
     fn a_second_save_replaces_its_own_cases_and_keeps_the_others() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
-        assert!(store.load_baseline("main").unwrap().is_none());
+        assert!(store.load_baseline("main").unwrap().is_empty());
         store.merge_baseline("main", &specimen::record()).unwrap();
         let (measured, ..) = specimen::record().tally();
-        let mut part = specimen::record();
-        part.run = "20270101T000000-1".into();
-        part.groups.retain(|g| g.name == "call");
-        part.groups[0].cases.truncate(3);
-        part.groups[0].body = "another".into();
-        store.merge_baseline("main", &part).unwrap();
-        let merged = store.load_baseline("main").unwrap().unwrap();
-        assert_eq!(ids(&merged).len(), measured, "none lost, none twice, none that was not measured");
-        assert_eq!(merged.run, "20270101T000000-1");
-        let bodies: Vec<_> = merged.groups.iter().map(|g| (g.body.as_str(), g.cases.len())).collect();
-        assert_eq!(*bodies.last().unwrap(), ("another", 3));
+        store.merge_baseline("main", &part()).unwrap();
+        let merged = store.load_baseline("main").unwrap();
+        let cases = ids(&merged);
+        assert_eq!(cases.len(), measured, "none lost, none twice, none that was not measured");
+        let later: Vec<_> = cases.iter().filter(|(run, _)| *run == part().run).map(|(_, id)| *id).collect();
+        assert_eq!(later, ["call/u64/0", "call/u64/1", "call/u64/2"]);
+    }
+
+    #[test]
+    fn each_run_keeps_its_own_machine() {
+        let merged = merge(vec![specimen::record()], &part());
+        let kernels: Vec<_> = merged.iter().map(|r| r.fingerprint.kernel_release.as_deref()).collect();
+        assert_eq!(kernels, [None, Some("7.0.0")]);
+    }
+
+    #[test]
+    fn a_run_of_which_nothing_is_left_vanishes() {
+        let again =
+            merge(merge(Vec::new(), &specimen::record()), &Record { run: "b".into(), ..specimen::record() });
+        assert_eq!(again.iter().map(|r| r.run.as_str()).collect::<Vec<_>>(), ["b"]);
+        let shorter = merge(merge(Vec::new(), &part()), &part());
+        assert_eq!(shorter.len(), 1, "a run takes the place of its shorter self");
+    }
+
+    #[test]
+    fn a_baseline_of_one_record_from_earlier_is_still_read() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::at(home.path());
+        let path = store.baseline_path("main").unwrap();
+        replace(&path, &serde_json::to_vec(&specimen::record()).unwrap()).unwrap();
+        assert_eq!(store.load_baseline("main").unwrap().len(), 1);
+        store.merge_baseline("main", &part()).unwrap();
+        assert_eq!(store.load_baseline("main").unwrap().len(), 2);
     }
 
     #[test]
@@ -136,7 +198,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         let groups = specimen::record().groups;
-        let part = |at: usize| Record { groups: vec![groups[at].clone()], ..specimen::record() };
+        let part = |at: usize| Record {
+            run: at.to_string(),
+            groups: vec![groups[at].clone()],
+            ..specimen::record()
+        };
         std::thread::scope(|scope| {
             for at in 0..groups.len() {
                 let store = &store;
@@ -145,17 +211,15 @@ mod tests {
                 });
             }
         });
-        let merged = store.load_baseline("main").unwrap().unwrap();
-        assert_eq!(merged.tally().0, specimen::record().tally().0);
+        let merged = store.load_baseline("main").unwrap();
+        assert_eq!(ids(&merged).len(), specimen::record().tally().0);
     }
 
     #[test]
     fn values_in_another_unit_do_not_stay() {
         let counted = Record { unit: "instructions".into(), ..specimen::record() };
-        let mut part = specimen::record();
-        part.groups.truncate(1);
-        let merged = merge(Some(counted), &part);
-        assert_eq!((merged.unit.as_str(), merged.groups.len()), ("ns", 1));
+        let merged = merge(vec![counted], &part());
+        assert_eq!(merged.iter().map(|r| r.unit.as_str()).collect::<Vec<_>>(), ["ns"]);
     }
 
     #[test]
@@ -164,8 +228,12 @@ mod tests {
         for case in failed.groups.iter_mut().flat_map(|g| &mut g.cases) {
             case.outcome = Outcome::Failed("no".into());
         }
-        let merged = merge(Some(specimen::record()), &failed);
-        assert_eq!(merged.tally().0, 0);
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::at(home.path());
+        let path = store.merge_baseline("main", &specimen::record()).unwrap();
+        store.merge_baseline("main", &failed).unwrap();
+        assert!(!path.exists() && store.load_baseline("main").unwrap().is_empty());
+        store.merge_baseline("main", &failed).unwrap();
     }
 
     #[test]

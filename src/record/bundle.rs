@@ -5,6 +5,20 @@
 //! a *boot* is one start of a kernel. Two processes of one session have the machine's mood in common, two
 //! sessions of one boot its kernel.
 
+#[cfg(feature = "cli")]
+mod check;
+#[cfg(feature = "cli")]
+mod file;
+#[cfg(feature = "cli")]
+mod member;
+#[cfg(feature = "cli")]
+mod shelf;
+
+#[cfg(feature = "cli")]
+pub use file::{Bundle, read, read_any, read_any_head, read_head, write_new};
+#[cfg(feature = "cli")]
+pub use shelf::name_of;
+
 use super::{Interval, Outcome, Record};
 use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
@@ -13,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub const LAYOUT: u32 = 1;
 
 /// What a comparison needs: small, and read without the rest.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// Layout version, [`LAYOUT`].
     pub bundle: u32,
@@ -25,7 +39,7 @@ pub struct Head {
     pub created: u64,
     /// What a value counts: `ns`, or the name of a perf event.
     pub unit: String,
-    /// Smoke, default or full.
+    /// Smoke, default or full; of runs that differ in it, each of theirs.
     pub scale: String,
     /// The machines, kernels and builds, each once.
     pub fingerprints: Vec<Fingerprint>,
@@ -36,7 +50,7 @@ pub struct Head {
 }
 
 /// One go over the groups: a process each.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Its unique name.
     pub name: String,
@@ -51,7 +65,7 @@ pub struct Run {
 }
 
 /// What all processes said of one case.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// `group/variant/parameter`.
     pub id: String,
@@ -85,7 +99,7 @@ impl Head {
             name: name.to_owned(),
             created,
             unit: text(|r| &r.unit),
-            scale: text(|r| &r.scale),
+            scale: scales(records),
             fingerprints: Vec::new(),
             runs: Vec::new(),
             series: Vec::new(),
@@ -136,4 +150,15 @@ impl Head {
         });
         &mut self.series[at]
     }
+}
+
+/// The scale of these runs. Baselines of Criterion's may have been saved at several.
+fn scales(records: &[Record]) -> String {
+    let mut scales: Vec<&str> = Vec::new();
+    for record in records {
+        if !scales.contains(&record.scale.as_str()) {
+            scales.push(&record.scale);
+        }
+    }
+    scales.join(", ")
 }

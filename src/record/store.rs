@@ -1,10 +1,11 @@
 //! Where records live: beside Criterion's files, in `<criterion home>/syscost/`. A run is saved after each
 //! group, so what was measured before a crash is kept; no run overwrites another.
 
-mod parse;
+pub(super) mod parse;
+mod temporary;
 mod whole;
 
-pub use whole::{LIMIT, read, replace};
+pub use whole::{LIMIT, check_new, create, read, replace};
 
 use crate::record::Record;
 use crate::{Error, Result};
@@ -58,7 +59,12 @@ impl Store {
 
     /// The files of all runs, oldest first.
     pub fn run_files(&self) -> Result<Vec<PathBuf>> {
-        let directory = self.home.join("runs");
+        self.files("runs", "json")
+    }
+
+    /// The files in one of the store's directories of which the name ends so, by name.
+    pub(super) fn files(&self, directory: &str, ending: &str) -> Result<Vec<PathBuf>> {
+        let directory = self.home.join(directory);
         let listed = |e| Error::file(&directory, "listing the directory", e);
         let entries = match std::fs::read_dir(&directory) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -68,7 +74,9 @@ impl Store {
         for entry in entries {
             files.push(entry.map_err(listed)?.path());
         }
-        files.retain(|path| path.extension().is_some_and(|e| e == "json"));
+        let is_whole =
+            |path: &PathBuf| path.file_stem().is_some_and(|s| !s.as_encoded_bytes().starts_with(b"."));
+        files.retain(|path| is_whole(path) && path.extension().is_some_and(|e| e == ending));
         files.sort();
         Ok(files)
     }
@@ -82,15 +90,20 @@ pub(super) fn save(path: &Path, record: &Record) -> Result<()> {
     replace(path, &bytes)
 }
 
-/// A name that cannot leave its directory or hide in it.
+/// The file of a name that cannot leave its directory or hide in it.
 pub(crate) fn file_name(name: &str, what: &str) -> Result<String> {
+    check_name(name, what).map(|()| format!("{name}.json"))
+}
+
+/// Refuses a name that could leave its directory or hide in it.
+pub(crate) fn check_name(name: &str, what: &str) -> Result<()> {
     let plain = |c: char| !c.is_control() && !"/\\".contains(c);
     if name.is_empty() || name.starts_with('.') || name.len() > 200 || !name.chars().all(plain) {
         return Err(Error::Usage(format!(
             "`{name}` cannot name a {what}: it becomes a file name, so use letters, digits, `-`, `_` and `.`"
         )));
     }
-    Ok(format!("{name}.json"))
+    Ok(())
 }
 
 #[cfg(test)]

@@ -46,11 +46,11 @@ struct Look<'a> {
 pub fn check(home: &Path, name: &str, ids: &[(String, PathBuf)], unit: &str) -> Vec<Complaint> {
     let store = Store::at(home);
     let ours = store.baseline_path(name).unwrap_or_else(|_| store.home().into());
-    let record = store.load_baseline(name).map_err(|e| e.to_string());
+    let records = store.load_baseline(name).map_err(|e| e.to_string());
     let look = |(id, directory): &(String, PathBuf)| {
         let look = Look { name, id };
         let files = home.join(directory).join(name);
-        look.at_criterions_files(&files).or_else(|| look.at_the_unit(&ours, &record, unit))
+        look.at_criterions_files(&files).or_else(|| look.at_the_unit(&ours, &records, unit))
     };
     ids.iter().filter_map(look).collect()
 }
@@ -77,18 +77,18 @@ impl Look<'_> {
     fn at_the_unit(
         &self,
         path: &Path,
-        record: &Result<Option<Record>, String>,
+        records: &Result<Vec<Record>, String>,
         unit: &str,
     ) -> Option<Complaint> {
-        let record = match record {
-            Ok(record) => record.as_ref()?,
+        let records = match records {
+            Ok(records) => records,
             Err(error) => return Some(self.complain(path, Kind::Broken, "a record of syscost", error)),
         };
-        let known = record.cases().any(|(_, case)| case.id == self.id);
-        // What the record does not know Criterion saved all the same, as a run does that was killed.
-        let foreign = known && record.unit != unit;
-        let found = format!("values in {}", record.unit);
-        foreign.then(|| self.complain(path, Kind::OtherUnit, &format!("values in {unit}"), &found))
+        let is_known = |record: &&Record| record.cases().any(|(_, case)| case.id == self.id);
+        // What no record knows Criterion saved all the same, as a run does that was killed.
+        let foreign = records.iter().filter(|record| record.unit != unit).find(is_known)?;
+        let found = format!("values in {}", foreign.unit);
+        Some(self.complain(path, Kind::OtherUnit, &format!("values in {unit}"), &found))
     }
 
     fn complain(&self, path: &Path, kind: Kind, expected: &str, found: &str) -> Complaint {

@@ -1,9 +1,9 @@
 //! Files that are there whole or not at all, and reading that cannot be made to eat the memory.
 
+use super::temporary::{self, Temporary};
 use crate::{Error, Result};
-use std::fs::{File, Permissions};
-use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 /// The largest file that is read, in bytes. A full run is about one megabyte; what is above this bound
@@ -13,21 +13,62 @@ pub const LIMIT: u64 = 64 << 20;
 /// Replaces `path` by these bytes. Whoever opens it, at any time and after any crash, finds the old
 /// content or the new: the bytes reach the disk under another name first, and the directory after.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    // The parent of a bare file name is empty, which names no directory.
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = parent.unwrap_or(Path::new("."));
+    let temporary = write(path, bytes)?;
+    let put = temporary.file.persist(path);
+    put.map_err(|e| Error::file(path, "putting the new file in place", e.error))?;
+    sync_directory(path)
+}
+
+/// Makes the file `path` of these bytes, whole or not at all, and never in place of another.
+///
+/// # Errors
+/// There is a file of this name, or it cannot be written.
+pub fn create(path: &Path, bytes: &[u8]) -> Result<()> {
+    let temporary = write(path, bytes)?;
+    temporary.file.persist_noclobber(path).map_err(|e| match e.error.kind() {
+        ErrorKind::AlreadyExists => taken(path),
+        _ => Error::file(path, "putting the new file in place", e.error),
+    })?;
+    sync_directory(path)
+}
+
+/// Refuses now what [`create`] would refuse at the end of a long measurement.
+pub fn check_new(path: &Path) -> Result<()> {
+    // A link that leads nowhere is in the way too.
+    if path.symlink_metadata().is_ok() {
+        return Err(taken(path));
+    }
+    write(path, &[]).map(drop)
+}
+
+fn taken(path: &Path) -> Error {
+    Error::Usage(format!(
+        "{}: there is a file of this name, and a record never replaces another: choose another name, or remove \
+         that one first",
+        path.display()
+    ))
+}
+
+/// A temporary file beside `path` with these bytes, on the disk.
+fn write(path: &Path, bytes: &[u8]) -> Result<Temporary> {
+    let directory = directory(path);
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "creating the directory", e))?;
     let failed = |doing| move |cause| Error::file(path, doing, cause);
-    // A temporary file is private by default, and a record is not: the umask decides, as for any file.
-    let mut file = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory)
-        .map_err(failed("creating a temporary file beside it"))?;
-    file.write_all(bytes).map_err(failed("writing"))?;
-    file.as_file().sync_all().map_err(failed("bringing it to the disk"))?;
-    file.persist(path).map_err(|e| Error::file(path, "putting the new file in place", e.error))?;
-    let parent = File::open(directory).and_then(|d| d.sync_all());
-    parent.map_err(|e| Error::file(directory, "bringing the directory to the disk", e))
+    let mut temporary = temporary::make(directory).map_err(failed("creating a temporary file beside it"))?;
+    temporary.file.write_all(bytes).map_err(failed("writing"))?;
+    temporary.file.as_file().sync_all().map_err(failed("bringing it to the disk"))?;
+    Ok(temporary)
+}
+
+fn sync_directory(path: &Path) -> Result<()> {
+    let directory = directory(path);
+    let synced = File::open(directory).and_then(|d| d.sync_all());
+    synced.map_err(|e| Error::file(directory, "bringing the directory to the disk", e))
+}
+
+/// The parent of a bare file name is empty, which names no directory.
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The whole file, unless it is above [`LIMIT`].
@@ -51,6 +92,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_file_is_replaced_and_nothing_is_left_beside_it() {
@@ -59,6 +101,23 @@ mod tests {
         replace(&path, b"old").unwrap();
         replace(&path, b"new").unwrap();
         assert_eq!(read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_new_file_is_made_once_and_never_in_place_of_another() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("deep/er/file.syscost");
+        check_new(&path).unwrap();
+        create(&path, b"first").unwrap();
+        for refused in [check_new(&path), create(&path, b"second")] {
+            let message = refused.unwrap_err().to_string();
+            assert!(message.contains("file.syscost: there is a file of this name"), "{message}");
+        }
+        assert_eq!(read(&path).unwrap(), b"first");
+        let link = home.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        assert!(check_new(&link).is_err() && create(&link, b"x").is_err());
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
 

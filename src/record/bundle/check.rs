@@ -1,0 +1,191 @@
+//! Whether a head that was read holds together: every index leads somewhere, every number is one, every name
+//! can be shown. What reads a head may then take it at its word.
+
+use super::{Head, Run, Series};
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The longest name. Criterion cuts an id at 64 bytes, and a file name ends at 255.
+const LONGEST: usize = 200;
+/// Sentences say what is missing; a longer one was not written by us.
+const LONGEST_SENTENCE: usize = 64 << 10;
+/// The first second of the year 10000, which no clock that we meet will show.
+const YEAR_10000: u64 = 253_402_300_800;
+
+/// What is wrong, and where.
+struct Fault {
+    field: String,
+    expected: String,
+    found: String,
+}
+
+/// Refuses a head that does not hold together.
+pub(super) fn check(path: &Path, head: &Head) -> Result<()> {
+    let runs = || head.runs.iter().enumerate().find_map(|(at, run)| of_run(at, run, head));
+    let series = || head.series.iter().enumerate().find_map(|(at, series)| of_series(at, series, head));
+    let fault = of_texts(head).or_else(|| of_counts(head)).or_else(runs).or_else(series);
+    fault.or_else(|| repeated(head)).map_or(Ok(()), |fault| {
+        Err(Error::Content {
+            path: path.into(),
+            field: fault.field,
+            expected: fault.expected,
+            found: fault.found,
+            remedy: "it was damaged or edited: take another copy of it".into(),
+        })
+    })
+}
+
+fn of_texts(head: &Head) -> Option<Fault> {
+    let texts = [("tool", &head.tool), ("name", &head.name), ("unit", &head.unit), ("scale", &head.scale)];
+    let text = texts.into_iter().find_map(|(field, text)| name(field.into(), text));
+    text.or_else(|| moment("created".into(), head.created))
+}
+
+fn of_counts(head: &Head) -> Option<Fault> {
+    let none = |field: &str| fault(field.into(), "at least one", "none");
+    match (head.runs.is_empty(), head.fingerprints.is_empty()) {
+        (true, _) => Some(none("runs")),
+        (_, true) => Some(none("fingerprints")),
+        _ => None,
+    }
+}
+
+fn of_run(at: usize, run: &Run, head: &Head) -> Option<Fault> {
+    let field = |part: &str| format!("runs[{at}].{part}");
+    let boot = Some(&run.boot).filter(|boot| !boot.is_empty());
+    name(field("name"), &run.name)
+        .or_else(|| name(field("session"), &run.session))
+        .or_else(|| name(field("boot"), boot?))
+        .or_else(|| moment(field("started"), run.started))
+        .or_else(|| index(field("fingerprint"), run.fingerprint, head.fingerprints.len()))
+}
+
+fn of_series(at: usize, series: &Series, head: &Head) -> Option<Fault> {
+    let field = |part: &str| format!("series[{at}].{part}");
+    // A group of somebody else's may have given no source, and a process that died early no clock.
+    let given = |part, text: &String| if text.is_empty() { None } else { name(field(part), text) };
+    let too_long = |sentence: &&String| sentence.len() > LONGEST_SENTENCE;
+    name(field("id"), &series.id)
+        .or_else(|| given("body", &series.body))
+        .or_else(|| given("clock", &series.clock))
+        .or_else(|| of_values(&field("values"), series, head))
+        .or_else(|| {
+            let long = series.without.iter().find(too_long)?;
+            Some(fault(field("without"), "sentences", format!("one of {} bytes", long.len())))
+        })
+}
+
+/// A process has one word on a case, and they stand in the order of the runs.
+fn of_values(field: &str, series: &Series, head: &Head) -> Option<Fault> {
+    let mut least = 0;
+    for value in &series.values {
+        if let Some(fault) = index(format!("{field}.run"), value.run, head.runs.len()) {
+            return Some(fault);
+        }
+        if value.run < least {
+            return Some(fault(format!("{field}.run"), format!("{least} or more"), value.run));
+        }
+        least = value.run + 1;
+        let median = value.median;
+        if let Some(number) = [median.estimate, median.low, median.high].iter().find(|n| !n.is_finite()) {
+            return Some(fault(format!("{field}.median"), "a finite number", number));
+        }
+        if !(median.low <= median.estimate && median.estimate <= median.high) {
+            let found = format!("{} between {} and {}", median.estimate, median.low, median.high);
+            return Some(fault(format!("{field}.median"), "an estimate within its interval", found));
+        }
+    }
+    None
+}
+
+/// Two processes of one name in one boot, or two series of one operation.
+fn repeated(head: &Head) -> Option<Fault> {
+    let mut runs = BTreeSet::new();
+    let mut series = BTreeSet::new();
+    let run = head.runs.iter().find(|run| !runs.insert((&run.boot, &run.name)));
+    let again = head.series.iter().find(|s| !series.insert((&s.id, &s.body, &s.clock)));
+    run.map(|run| fault("runs".into(), "each once", format!("{} twice", run.name)))
+        .or_else(|| again.map(|s| fault("series".into(), "each once", format!("{} twice", s.id))))
+}
+
+fn name(field: String, text: &str) -> Option<Fault> {
+    let sane = !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control);
+    (!sane).then(|| {
+        let shown: String = text.chars().take(40).collect();
+        fault(
+            field,
+            format!("a name of 1 to {LONGEST} bytes without control characters"),
+            format!("{shown:?}"),
+        )
+    })
+}
+
+fn moment(field: String, seconds: u64) -> Option<Fault> {
+    (seconds >= YEAR_10000).then(|| fault(field, "a moment before the year 10000", seconds))
+}
+
+fn index(field: String, index: usize, length: usize) -> Option<Fault> {
+    (index >= length).then(|| fault(field, format!("an index below {length}"), index))
+}
+
+fn fault(field: String, expected: impl ToString, found: impl ToString) -> Fault {
+    Fault { field, expected: expected.to_string(), found: found.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::specimen;
+
+    /// What is said of a head in which one thing is wrong.
+    fn said(change: impl FnOnce(&mut Head)) -> String {
+        let mut head = Head::of("main", 1, &[specimen::record()]);
+        check(Path::new("x.syscost"), &head).expect("the specimen is sound");
+        change(&mut head);
+        check(Path::new("x.syscost"), &head).expect_err("one thing is wrong").to_string()
+    }
+
+    #[test]
+    fn an_index_leads_somewhere() {
+        let text = said(|head| head.runs[0].fingerprint = 1);
+        assert!(
+            text.starts_with("x.syscost: runs[0].fingerprint: expected an index below 1, found 1"),
+            "{text}"
+        );
+        assert!(said(|head| head.series[2].values[0].run = 7).contains("series[2].values.run"));
+        assert!(said(|head| head.fingerprints.clear()).contains("fingerprints: expected at least one"));
+        assert!(said(|head| head.runs.clear()).contains("runs: expected at least one"));
+    }
+
+    #[test]
+    fn a_number_is_finite_and_within_its_interval() {
+        for number in [f64::NAN, f64::NEG_INFINITY, 1e300] {
+            assert!(said(|head| head.series[0].values[0].median.low = number).contains("values.median"));
+        }
+        let text = said(|head| head.series[0].values[0].median.estimate = f64::INFINITY);
+        assert!(text.contains("expected a finite number, found inf"), "{text}");
+        let text = said(|head| head.series[0].values[0].median.high = -1.0);
+        assert!(text.contains("an estimate within its interval"), "{text}");
+    }
+
+    #[test]
+    fn a_name_can_be_shown_and_a_moment_told() {
+        for name in ["", "a\u{1b}[2J", &"x".repeat(201)] {
+            assert!(said(|head| head.series[0].id = name.into()).contains("series[0].id"));
+            assert!(said(|head| head.runs[0].name = name.into()).contains("runs[0].name"));
+        }
+        assert!(said(|head| head.created = u64::MAX).contains("created: expected a moment"));
+    }
+
+    #[test]
+    fn a_process_has_one_word_on_a_case() {
+        let text = said(|head| {
+            let value = head.series[0].values[0];
+            head.series[0].values.push(value);
+        });
+        assert!(text.contains("series[0].values.run: expected 1 or more, found 0"), "{text}");
+        assert!(said(|head| head.runs.push(head.runs[0].clone())).contains("twice"));
+        assert!(said(|head| head.series.push(head.series[0].clone())).contains("twice"));
+    }
+}

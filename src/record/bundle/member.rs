@@ -1,0 +1,101 @@
+//! Reading gzip within bounds. A few kilobytes can inflate to any length, and a file may have no end: nothing
+//! here holds more than its bound, whatever it is given.
+
+use crate::record::store::LIMIT;
+use crate::{Error, Result};
+use flate2::bufread::{GzDecoder, MultiGzDecoder};
+use std::io::{self, BufRead, BufReader, Read, Take};
+use std::path::Path;
+
+/// The largest head, inflated. That of a hundred processes over a thousand cases is a tenth of it.
+const HEAD_LIMIT: u64 = 64 << 20;
+/// The largest sum of runs, inflated.
+const RUNS_LIMIT: u64 = 2 << 30;
+
+/// A file of which so much was read.
+pub(super) struct Source<'p, R> {
+    path: &'p Path,
+    reader: BufReader<Take<R>>,
+}
+
+impl<'p, R: Read> Source<'p, R> {
+    /// What `from` gives; the path is for sentences.
+    pub(super) fn new(path: &'p Path, from: R) -> Self {
+        // One byte more than allowed tells a file that grows, or a device that never ends, from one that fits.
+        Self { path, reader: BufReader::new(from.take(LIMIT + 1)) }
+    }
+
+    /// Whether a member of gzip begins here. No JSON begins with that byte.
+    pub(super) fn is_gzip(&mut self) -> Result<bool> {
+        let next = self.reader.fill_buf();
+        next.map(|bytes| bytes.first() == Some(&0x1f)).map_err(|e| Error::file(self.path, "reading", e))
+    }
+
+    /// Whether nothing follows.
+    pub(super) fn is_at_its_end(&mut self) -> Result<bool> {
+        let next = self.reader.fill_buf();
+        next.map(<[u8]>::is_empty).map_err(|e| Error::file(self.path, "reading", e))
+    }
+
+    /// All of a file that is no gzip.
+    pub(super) fn text(mut self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = self.reader.read_to_end(&mut bytes);
+        read.map_err(|e| Error::file(self.path, "reading", e))?;
+        if bytes.len() as u64 > LIMIT { Err(self.too_large("size", LIMIT)) } else { Ok(bytes) }
+    }
+
+    /// The first member, inflated.
+    pub(super) fn head(&mut self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = GzDecoder::new(&mut self.reader).take(HEAD_LIMIT + 1).read_to_end(&mut bytes);
+        read.map_err(|cause| self.fault("the head", cause))?;
+        if bytes.len() as u64 > HEAD_LIMIT { Err(self.too_large("the head", HEAD_LIMIT)) } else { Ok(bytes) }
+    }
+
+    /// Gives the lines of all members from here on, inflated, each with how many stand above it.
+    pub(super) fn lines(mut self, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+        let mut inflated = BufReader::new(MultiGzDecoder::new(&mut self.reader).take(RUNS_LIMIT + 1));
+        let (mut line, mut above) = (Vec::new(), 0);
+        let ended = loop {
+            line.clear();
+            match inflated.by_ref().take(LIMIT + 1).read_until(b'\n', &mut line) {
+                Ok(0) => break Ok(()),
+                Ok(length) if length as u64 > LIMIT => return Err(self.too_large("a run", LIMIT)),
+                Ok(_) => each(above, &line)?,
+                Err(cause) => break Err(cause),
+            }
+            above += 1;
+        };
+        let is_over = inflated.get_ref().limit() == 0;
+        ended.map_err(|cause| self.fault("the runs", cause))?;
+        if is_over { Err(self.too_large("the runs", RUNS_LIMIT)) } else { Ok(()) }
+    }
+
+    /// An error of the kernel's has a number; all others are gzip's.
+    fn fault(&self, part: &str, cause: io::Error) -> Error {
+        if cause.raw_os_error().is_some() {
+            return Error::file(self.path, "reading", cause);
+        }
+        if self.reader.get_ref().limit() == 0 {
+            return self.too_large("size", LIMIT);
+        }
+        Error::Content {
+            path: self.path.into(),
+            field: part.into(),
+            expected: "whole gzip data".into(),
+            found: cause.to_string(),
+            remedy: "the file is cut off or damaged: take another copy of it".into(),
+        }
+    }
+
+    fn too_large(&self, part: &str, limit: u64) -> Error {
+        Error::Content {
+            path: self.path.into(),
+            field: part.into(),
+            expected: format!("at most {} MiB", limit >> 20),
+            found: "more".into(),
+            remedy: "this is no file of ours: name another one, or delete it".into(),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Temporary files, beside what they are to become: gone with their writer, and if it was killed, found and
+//! removed by the next one that writes in the same directory.
+
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{File, Permissions};
+use std::io::Result;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use tempfile::NamedTempFile;
+
+const PREFIX: &str = ".syscost-";
+
+/// A file of this process alone.
+pub(super) struct Temporary {
+    pub(super) file: NamedTempFile,
+    _lock: Option<Flock<File>>,
+}
+
+/// A fresh file in this directory. Its name carries our pid, so that a later writer can tell whether its owner
+/// is alive; it is locked too, because a container that shares the directory does not see our pid.
+pub(super) fn make(directory: &Path) -> Result<Temporary> {
+    sweep_up(directory);
+    // A temporary file is private by default, and a record is not: the umask decides, as for any file.
+    let file = tempfile::Builder::new()
+        .prefix(&format!("{PREFIX}{}-", std::process::id()))
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory)?;
+    let _lock = file.as_file().try_clone().ok().and_then(lock);
+    Ok(Temporary { file, _lock })
+}
+
+fn lock(file: File) -> Option<Flock<File>> {
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
+}
+
+/// Removes the files of processes that are no more.
+fn sweep_up(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_free = || File::open(&path).ok().and_then(lock).is_some();
+        if is_orphan(&entry.file_name().to_string_lossy()) && is_free() {
+            // Another user's cannot be removed and is theirs to find.
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+fn is_orphan(name: &str) -> bool {
+    let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+    owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_dead_writer_left_is_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let dead = home.path().join(format!("{PREFIX}4194305-abc")); // above the largest pid there can be
+        let elsewhere = home.path().join(format!("{PREFIX}4194306-abc"));
+        let foreign = home.path().join(".somebody-elses");
+        for file in [&dead, &elsewhere, &foreign] {
+            std::fs::write(file, "half").unwrap();
+        }
+        let _lock = lock(File::open(&elsewhere).unwrap()).expect("locked, as if from a container");
+        let ours = make(home.path()).unwrap();
+        let _another = make(home.path()).unwrap();
+        assert!(!dead.exists() && ours.file.path().exists() && elsewhere.exists() && foreign.exists());
+    }
+}
