@@ -7,6 +7,7 @@
 
 pub mod baseline;
 pub mod bundle;
+pub mod comparison;
 pub mod cost;
 pub mod fit;
 pub mod format;
@@ -18,6 +19,7 @@ pub mod quantity;
 mod specimen;
 pub mod store;
 pub mod table;
+pub mod verdict;
 
 use crate::environment::Fingerprint;
 pub use crate::statistic::Interval;

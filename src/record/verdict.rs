@@ -1,0 +1,69 @@
+//! What a comparison says of a case.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What a comparison says of a case: never more than was shown, and what was not shown has a word too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It takes less than before, by more than the threshold.
+    Faster,
+    /// It takes more than before, by more than the threshold.
+    Slower,
+    /// Whatever the change is, it is too small to matter.
+    Same,
+    /// Neither a change nor its absence was shown. This is not a pass.
+    #[default]
+    Inconclusive,
+    /// The two numbers say nothing about each other.
+    Incomparable,
+}
+
+impl Verdict {
+    /// Every verdict, in the order in which they are counted.
+    pub const ALL: [Self; 5] =
+        [Self::Slower, Self::Faster, Self::Same, Self::Inconclusive, Self::Incomparable];
+
+    /// The word, as a record spells it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Same => "same",
+            Self::Inconclusive => "inconclusive",
+            Self::Incomparable => "incomparable",
+        }
+    }
+
+    /// Whether a change was shown.
+    pub fn is_change(self) -> bool {
+        matches!(self, Self::Faster | Self::Slower)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_spelt_alike_for_persons_and_programs() {
+        for verdict in Verdict::ALL {
+            let json = serde_json::to_string(&verdict).unwrap();
+            assert_eq!(json, format!("\"{verdict}\""));
+            assert_eq!(serde_json::from_str::<Verdict>(&json).unwrap(), verdict);
+        }
+    }
+
+    #[test]
+    fn only_faster_and_slower_are_changes() {
+        let changes: Vec<_> = Verdict::ALL.into_iter().filter(|verdict| verdict.is_change()).collect();
+        assert_eq!(changes, [Verdict::Slower, Verdict::Faster]);
+    }
+}
