@@ -4,6 +4,7 @@
 //! `NO_COLOR` is unset. In a pipe it writes for a program: one row a line, its cells between tabs, no head.
 
 mod archive;
+mod compare;
 mod doctor;
 mod explain;
 mod fingerprint;
@@ -38,6 +39,7 @@ enum Command {
     List(list::Asked),
     Explain(explain::Asked),
     Report(report::Asked),
+    Compare(compare::Asked),
     Runs(runs::Asked),
     Doctor(doctor::Asked),
     Fingerprint(fingerprint::Asked),
@@ -59,6 +61,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::List(asked) => list::run(asked),
         Command::Explain(asked) => explain::run(asked),
         Command::Report(asked) => report::run(asked),
+        Command::Compare(asked) => compare::run(asked),
         Command::Runs(asked) => runs::run(asked),
         Command::Doctor(asked) => doctor::run(asked),
         Command::Fingerprint(asked) => fingerprint::run(asked),
