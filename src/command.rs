@@ -7,6 +7,7 @@ mod ab;
 mod archive;
 mod baseline;
 mod burden;
+mod compare;
 mod doctor;
 mod explain;
 mod fingerprint;
@@ -46,6 +47,7 @@ enum Command {
     List(list::Asked),
     Explain(explain::Asked),
     Report(report::Asked),
+    Compare(compare::Asked),
     Runs(runs::Asked),
     Doctor(doctor::Asked),
     Fingerprint(fingerprint::Asked),
@@ -72,6 +74,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::List(asked) => list::run(asked),
         Command::Explain(asked) => explain::run(asked),
         Command::Report(asked) => report::run(asked),
+        Command::Compare(asked) => compare::run(asked),
         Command::Runs(asked) => runs::run(asked),
         Command::Doctor(asked) => doctor::run(asked),
         Command::Fingerprint(asked) => fingerprint::run(asked),

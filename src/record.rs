@@ -7,6 +7,7 @@
 
 pub mod baseline;
 pub mod bundle;
+pub mod comparison;
 pub mod cost;
 pub mod fit;
 pub mod format;

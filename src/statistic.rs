@@ -3,6 +3,7 @@
 pub mod bootstrap;
 pub mod discovery;
 pub mod equivalence;
+pub mod joint;
 pub mod line;
 mod normal;
 pub mod order;
@@ -11,10 +12,12 @@ pub mod power;
 pub mod proportion;
 pub mod random;
 pub mod signed_rank;
+pub mod student;
 
 pub use bootstrap::{Change, change_between};
 pub use discovery::{adjusted, benjamini_hochberg};
 pub use equivalence::equivalence_p;
+pub use joint::joint_p;
 pub use line::{Line, fit_line};
 pub use order::{median, median_interval, percentile, standard_deviation};
 pub use permutation::{permutation_p, shift};
@@ -22,6 +25,7 @@ pub use power::{minimum_detectable, minimum_detectable_between};
 pub use proportion::proportion;
 pub use random::Random;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
+pub use student::{student_above, student_quantile_above};
 
 use serde::{Deserialize, Serialize};
 

@@ -66,15 +66,18 @@ pub(super) fn prose(layout: Layout) -> usize {
 #[derive(Clone, Copy)]
 pub(super) enum Tone {
     Bold,
+    Green,
     Yellow,
     Red,
 }
 
-/// The text in this tone, if the terminal takes colours. It surrounds whole lines, which moves no column.
+/// The text in this tone, if the terminal takes colours. It surrounds whole lines, or cells that have their
+/// width already, which moves no column.
 pub(super) fn paint(tone: Tone, text: &str, layout: Layout) -> String {
     let code = match tone {
         _ if !layout.color => return text.to_owned(),
         Tone::Bold => 1,
+        Tone::Green => 32,
         Tone::Yellow => 33,
         Tone::Red => 31,
     };
@@ -127,9 +130,9 @@ pub(super) fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec
 }
 
 /// Rows for a program: one a line, their cells between tabs.
-pub(super) fn tabbed<const N: usize>(rows: &[[String; N]]) -> String {
+pub(super) fn tabbed<R: AsRef<[String]>>(rows: &[R]) -> String {
     let cell = |text: &String| inert(text).replace(['\t', '\n'], " ");
-    rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join("\t") + "\n").collect()
+    rows.iter().map(|row| row.as_ref().iter().map(cell).collect::<Vec<_>>().join("\t") + "\n").collect()
 }
 
 /// A moment for a person, in universal time: `2026-11-20 13:44`.
@@ -139,7 +142,8 @@ pub(super) fn moment(unix_seconds: u64) -> String {
     format!("{}-{}-{} {}:{}", part(0..4), part(4..6), part(6..8), part(9..11), part(11..13))
 }
 
-fn length(text: &str) -> usize {
+/// How many columns a text takes: every character that we print is one wide.
+pub(super) fn length(text: &str) -> usize {
     text.chars().count()
 }
 

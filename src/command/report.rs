@@ -45,8 +45,9 @@ pub(super) struct Asked {
     home: Home,
 }
 
+/// In which shape a table leaves.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     Terminal,
     Markdown,
     Json,
@@ -168,8 +169,8 @@ fn title(record: &Record) -> String {
     format!("{}, {} UTC, {}, kernel {kernel}", record.run, page::moment(record.started), record.scale)
 }
 
-/// An absolute path has a directory to put the temporary file in.
-fn save(file: &Path, text: &str) -> Result<()> {
+/// Writes a file, whole or not at all. An absolute path has a directory to put the temporary file in.
+pub(super) fn save(file: &Path, text: &str) -> Result<()> {
     let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
     store::replace(&path, text.as_bytes())
 }

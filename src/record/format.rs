@@ -1,8 +1,8 @@
 //! A record for other readers: Markdown for a discussion, CSV for a spreadsheet, JSON for a program.
 //! Nothing is left out for want of room, and machines get every decimal.
 
-mod csv;
-mod markdown;
+pub(in crate::record) mod csv;
+pub(in crate::record) mod markdown;
 
 pub use csv::csv;
 pub use markdown::markdown;

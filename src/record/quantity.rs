@@ -57,6 +57,16 @@ pub fn times(ratio: f64) -> String {
     format!("{}×", digits(ratio, places))
 }
 
+/// How much more, of a ratio: `+5.2%`, `-0.3%`, `+140%`. Without a sign where nothing is left of it.
+pub fn change(ratio: f64) -> String {
+    let percent = 100.0 * (ratio - 1.0);
+    let places = usize::from(percent.abs() < 99.95);
+    match format!("{percent:+.places$}%") {
+        nothing if nothing.ends_with("0.0%") && nothing.len() == 5 => "0.0%".into(),
+        text => text,
+    }
+}
+
 /// The percentiles of single operations: `p5 1.902 µs · p50 2.314 µs · max 48.21 µs, 200 calls`.
 pub fn spread(distribution: &Distribution) -> String {
     let named = |(percentile, ns): &(f64, f64)| match *percentile {
@@ -159,6 +169,16 @@ mod tests {
         for (ratio, text) in [(1.084, "1.08×"), (0.021, "0.02×"), (12.34, "12.3×"), (240.4, "240×")] {
             assert_eq!(times(ratio), text);
         }
+    }
+
+    #[test]
+    fn a_change_has_a_sign_unless_it_is_none() {
+        let read = [(1.052, "+5.2%"), (0.997, "-0.3%"), (1.000_4, "0.0%"), (0.999_6, "0.0%"), (2.4, "+140%")];
+        for (ratio, text) in read {
+            assert_eq!(change(ratio), text);
+        }
+        assert_eq!(change(1.1), "+10.0%");
+        assert_eq!(change(1.9996), "+100%");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub enum Weight {
 }
 
 /// One field in which two machines differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Name of the field of [`Fingerprint`].
     pub field: &'static str,

@@ -87,7 +87,8 @@ fn option(value: Option<f64>) -> String {
     value.map(|v| v.to_string()).unwrap_or_default()
 }
 
-fn line(cells: impl Iterator<Item = String>) -> String {
+/// A line of cells, each quoted where it must be.
+pub(in crate::record) fn line(cells: impl Iterator<Item = String>) -> String {
     let cells: Vec<String> = cells.map(quoted).collect();
     cells.join(",") + "\r\n"
 }

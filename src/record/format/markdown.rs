@@ -106,7 +106,8 @@ fn list(group: &GroupRun, unit: &str) -> String {
     if items.is_empty() { items } else { format!("\n{items}") }
 }
 
-fn line(cells: impl Iterator<Item = String>) -> String {
+/// A row of a table.
+pub(in crate::record) fn line(cells: impl Iterator<Item = String>) -> String {
     let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
     format!("| {} |\n", cells.join(" | "))
 }

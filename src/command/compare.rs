@@ -1,0 +1,204 @@
+//! `syscost compare`: two or more baselines side by side, each against the first. Nothing is measured.
+
+mod heading;
+mod table;
+
+use super::archive::Archive;
+use super::flag::Home;
+use super::page;
+use super::report::{Format, save};
+use crate::environment::Weight;
+use crate::harness::layout;
+use crate::record::bundle::{Head, read_any_head};
+use crate::record::comparison::{
+    Comparison, LEAST_THRESHOLD, Options, Row, compare, csv, markdown, wants_history,
+};
+use crate::record::table::Layout;
+use crate::record::verdict::Verdict;
+use crate::{Error, Result};
+use clap::{Args, ValueEnum};
+use regex::Regex;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Set baselines side by side, with a verdict for every case
+///
+/// Compares each baseline with the first: its value, its change in brackets, stars around a change that is
+/// significant. Boots are compared with boots where the kernels differ, sessions with sessions where not: five
+/// a side give a verdict by themselves; for fewer it is learnt from the other records of this machine how much
+/// they deviate. In a pipe, a case a line between tabs: id, first value, and for each further baseline its
+/// value, the ratio to the first, and the verdict.
+#[derive(Args)]
+pub(super) struct Asked {
+    /// Names of records, baselines or runs, or files of them; the first is what the others are compared with
+    #[arg(value_name = "BASELINE", required = true)]
+    baselines: Vec<OsString>,
+    /// How to write it [default: terminal, or rows between tabs in a pipe]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Show only cases whose id matches this regular expression; verdicts stay those among all cases
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<String>,
+    /// Show only this part
+    #[arg(long, value_enum)]
+    only: Option<Only>,
+    /// In which order: what changed most first, or as in the table of cases
+    #[arg(long, value_enum, default_value_t = Sort::Weight)]
+    sort: Sort,
+    /// A change up to so many percent is none; 1 at least
+    #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "1")]
+    threshold: f64,
+    /// Seed of what is drawn at random where there are too many ways to try each
+    #[arg(long, default_value_t = Options::default().seed)]
+    seed: u64,
+    /// Write to this file, whole or not at all, and not to the standard output
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    home: Home,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Only {
+    /// Faster or slower in one of the baselines
+    Changed,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Sort {
+    /// The weightiest change first, groups and rows
+    Weight,
+    /// As the first baseline has them
+    Table,
+}
+
+/// Percent as a share.
+fn share(percent: &str) -> std::result::Result<f64, String> {
+    let number: f64 = percent.trim_end_matches('%').trim_end().parse().unwrap_or(f64::NAN);
+    match number {
+        n if (0.0..=1000.0).contains(&n) => Ok(n / 100.0),
+        _ => Err("expected percent, 5 for one".into()),
+    }
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    let comparison = compared(asked)?;
+    let piped = asked.format.is_none() && asked.output.is_none() && page::is_piped();
+    if piped {
+        warn(&comparison);
+        page::write(&page::tabbed(&rows(&comparison)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = |layout| text(asked.format.unwrap_or(Format::Terminal), &comparison, layout);
+    match &asked.output {
+        Some(file) => save(file, &text(Layout::default())?)?,
+        None => page::write(&text(layout())?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The comparison, as far as it is to be shown.
+fn compared(asked: &Asked) -> Result<Comparison> {
+    let filter = asked.filter.as_deref().map(expression).transpose()?;
+    let archive = Archive::of(&asked.home);
+    if asked.baselines.len() < 2 {
+        return Err(Error::Usage(
+            "one baseline alone cannot be compared; name two or more, the oldest first".into(),
+        ));
+    }
+    let heads = asked.baselines.iter().map(|name| archive.head(name)).collect::<Result<Vec<_>>>()?;
+    let history = if wants_history(&heads) { history(&archive)? } else { Vec::new() };
+    let options = Options { threshold: asked.threshold.max(LEAST_THRESHOLD), seed: asked.seed };
+    let mut comparison = compare(&heads, &history, options);
+    refuse_nothing(&comparison)?;
+    if let Some(filter) = filter {
+        comparison.keep(|id| filter.is_match(id));
+        if comparison.rows.is_empty() {
+            return Err(Error::Usage(format!("no case of these baselines matches {:?}", filter.as_str())));
+        }
+    }
+    if asked.only == Some(Only::Changed) {
+        comparison.keep_changed();
+    }
+    match asked.sort {
+        Sort::Weight => comparison.sort_by_weight(),
+        Sort::Table => comparison.sort_by_table(),
+    }
+    Ok(comparison)
+}
+
+fn expression(filter: &str) -> Result<Regex> {
+    Regex::new(filter).map_err(|_| {
+        Error::Usage(format!(
+            "--filter {filter:?} is not a regular expression; `call/u64` is one, or `^call/`"
+        ))
+    })
+}
+
+/// Everything that is kept here. What cannot be read teaches nothing, and that is said.
+fn history(archive: &Archive) -> Result<Vec<Head>> {
+    let files = [archive.records()?, archive.baselines()?, archive.files()?].concat();
+    let count = files.len();
+    let heads: Vec<Head> = files.iter().filter_map(|file| read_any_head(file).ok()).collect();
+    if heads.len() < count {
+        let damaged = count - heads.len();
+        page::warn(&format!("{damaged} of {count} stored files cannot be read and are left aside"));
+    }
+    Ok(heads)
+}
+
+/// Where not a single case of a single baseline can be compared, a table would be a list of excuses.
+fn refuse_nothing(comparison: &Comparison) -> Result<()> {
+    if comparison.changes().any(|change| change.verdict != Verdict::Incomparable) {
+        return Ok(());
+    }
+    let mut reasons: Vec<_> = comparison.changes().filter_map(|change| change.reason.as_deref()).collect();
+    reasons.dedup();
+    let reason = reasons.first().copied().unwrap_or("there are no cases");
+    let more = match reasons.len() {
+        0 | 1 => String::new(),
+        n => format!(" (and {} reasons more)", n - 1),
+    };
+    Err(Error::Usage(format!("nothing of these baselines can be compared: {reason}{more}")))
+}
+
+/// What a program that reads rows must not miss.
+fn warn(comparison: &Comparison) {
+    for baseline in &comparison.baselines {
+        let Some(relation) = &baseline.relation else { continue };
+        let heavy = relation.differences.iter().filter(|d| d.weight > Weight::Fact);
+        let differences = heavy.map(|d| format!("{} is {}, was {}", d.field, d.theirs, d.ours));
+        for sentence in relation.incomparable.iter().chain(&relation.warnings).cloned().chain(differences) {
+            page::warn(&format!("{}: {sentence}", baseline.name));
+        }
+    }
+}
+
+fn rows(comparison: &Comparison) -> Vec<Vec<String>> {
+    comparison.rows.iter().map(cells).collect()
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let mut cells = vec![row.id.clone()];
+    for cell in &row.cells {
+        cells.push(number(cell.value.map(|value| value.estimate)));
+        if let Some(change) = &cell.change {
+            cells.extend([number(change.ratio), change.verdict.to_string()]);
+        }
+    }
+    cells
+}
+
+fn text(format: Format, comparison: &Comparison, layout: Layout) -> Result<String> {
+    match format {
+        Format::Terminal => {
+            let parts = [heading::text(comparison, layout), table::text(comparison, layout)];
+            Ok(parts.concat() + &heading::below(comparison, layout))
+        }
+        Format::Markdown => Ok(markdown(comparison)),
+        Format::Json => comparison.json(),
+        Format::Csv => Ok(csv(comparison)),
+    }
+}

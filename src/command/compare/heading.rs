@@ -1,0 +1,58 @@
+//! What stands above the table, and below it.
+
+use crate::command::page::{Tone, length, paint, wrap};
+use crate::record::comparison::{Baseline, Comparison, LEGEND};
+use crate::record::table::Layout;
+
+/// Longer names have a line of their own.
+const LONGEST: usize = 24;
+
+/// Who is compared, in what they differ, and what the marks mean.
+pub(super) fn text(comparison: &Comparison, layout: Layout) -> String {
+    let names: Vec<_> = comparison.baselines.iter().map(|baseline| baseline.name.as_str()).collect();
+    let (first, others) = names.split_first().map_or(("", &[][..]), |(first, others)| (*first, others));
+    let title = wrap("", &format!("{} against {first}", others.join(", ")), width(layout));
+    let column = names.iter().map(|name| length(name)).max().unwrap_or(0).min(LONGEST) + 2;
+    let baselines = comparison.baselines.iter().map(|baseline| lines(baseline, column, layout));
+    let legend = wrap("", LEGEND, width(layout));
+    format!("{}\n\n{}\n{legend}\n\n", paint(Tone::Bold, &title, layout), baselines.collect::<String>())
+}
+
+fn lines(baseline: &Baseline, column: usize, layout: Layout) -> String {
+    let indent = " ".repeat(column);
+    let name = match length(&baseline.name) {
+        short if short + 2 <= column => format!("{:<column$}", baseline.name),
+        _ => format!("{}\n{indent}", baseline.name),
+    };
+    let summary = wrap(&indent, &baseline.summary(), width(layout));
+    let mut text = name + summary.strip_prefix(&indent).unwrap_or(&summary) + "\n";
+    for note in baseline.relation.iter().flat_map(|relation| relation.notes()) {
+        let line = wrap(&indent, &note, width(layout));
+        // A fact may be what is compared; anything weightier should be seen.
+        let line = if is_weighty(&note) { paint(Tone::Yellow, &line, layout) } else { line };
+        text.push_str(&(line + "\n"));
+    }
+    text
+}
+
+fn is_weighty(note: &str) -> bool {
+    ["warning", "incomparable", "another"].iter().any(|word| note.starts_with(word))
+}
+
+/// Why there are no verdicts, what was left out, and the sum.
+pub(super) fn below(comparison: &Comparison, layout: Layout) -> String {
+    let remarks = comparison.remarks().into_iter().map(|remark| wrap("* ", &remark, width(layout)) + "\n");
+    let mut text = format!("\n{}", remarks.collect::<String>());
+    if comparison.left_out > 0 {
+        let rows = if comparison.left_out == 1 { "1 row" } else { &format!("{} rows", comparison.left_out) };
+        text.push_str(&wrap("", &format!("{rows} without a change left out"), width(layout)));
+        text.push('\n');
+    }
+    let sum = format!("{}; seed {}", comparison.tally(), comparison.seed);
+    text + &wrap("", &sum, width(layout)) + "\n"
+}
+
+/// How wide sentences may be; without a terminal each is one line.
+fn width(layout: Layout) -> usize {
+    layout.width.map_or(usize::MAX, usize::from)
+}

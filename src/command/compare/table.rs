@@ -1,0 +1,156 @@
+//! The table: a column a baseline. Columns without room stand in a further block, below the first, with the
+//! operations repeated; no number is ever broken.
+
+use crate::command::page::{Tone, heading, length, paint};
+use crate::record::comparison::{Cell, Comparison, Row};
+use crate::record::quantity::amount;
+use crate::record::table::Layout;
+use crate::record::verdict::Verdict;
+use std::ops::Range;
+
+/// What stands between two columns.
+const GAP: usize = 2;
+/// A head need not be longer, if its cells are not.
+const LONGEST_HEAD: usize = 24;
+/// An operation is not cut below this, even if the table then does not fit.
+const SHORTEST_OPERATION: usize = 10;
+const OPERATION: &str = "operation";
+
+/// How wide a baseline's cells are.
+struct Column {
+    head: String,
+    value: usize,
+    mark: usize,
+    width: usize,
+}
+
+impl Column {
+    fn of(comparison: &Comparison, at: usize) -> Self {
+        let cells = || comparison.rows.iter().map(|row| &row.cells[at]);
+        let mut column = Self {
+            head: String::new(),
+            value: cells().map(|cell| length(&value(cell, &comparison.unit))).max().unwrap_or(0),
+            mark: cells().map(|cell| length(&mark(cell))).max().unwrap_or(0),
+            width: 0,
+        };
+        let name = &comparison.baselines[at].name;
+        column.width = column.content().max(length(name).min(LONGEST_HEAD));
+        column.head = shortened(name, column.width);
+        column
+    }
+
+    /// How much of the width its cells take.
+    fn content(&self) -> usize {
+        self.value + if self.mark > 0 { 1 + self.mark } else { 0 }
+    }
+}
+
+/// All blocks.
+pub(super) fn text(comparison: &Comparison, layout: Layout) -> String {
+    if comparison.rows.is_empty() {
+        return String::new();
+    }
+    let limit = layout.width.map_or(usize::MAX, usize::from);
+    let columns: Vec<Column> = (0..comparison.baselines.len()).map(|at| Column::of(comparison, at)).collect();
+    let widest = columns.iter().map(|column| column.width).max().unwrap_or(0);
+    let longest = comparison.rows.iter().map(|row| length(operation(row))).max().unwrap_or(0);
+    let room = limit.saturating_sub(GAP + widest).max(SHORTEST_OPERATION);
+    let first = longest.max(OPERATION.len()).min(room);
+    let text: Vec<_> = blocks(&columns, first, limit)
+        .into_iter()
+        .map(|range| block(comparison, range.clone(), &columns[range], first, layout))
+        .collect();
+    text.join("\n")
+}
+
+/// As many columns as fit, and so on; at least one a block.
+fn blocks(columns: &[Column], first: usize, limit: usize) -> Vec<Range<usize>> {
+    let mut blocks = Vec::new();
+    let (mut start, mut used) = (0, first);
+    for (at, column) in columns.iter().enumerate() {
+        if at > start && used + GAP + column.width > limit {
+            blocks.push(start..at);
+            (start, used) = (at, first);
+        }
+        used += GAP + column.width;
+    }
+    blocks.push(start..columns.len());
+    blocks
+}
+
+fn block(
+    comparison: &Comparison,
+    range: Range<usize>,
+    columns: &[Column],
+    first: usize,
+    layout: Layout,
+) -> String {
+    let heads: String = columns.iter().map(|column| right(&column.head, column.width + GAP)).collect();
+    let width = first + columns.iter().map(|column| GAP + column.width).sum::<usize>();
+    let head = left(OPERATION, first) + &heads;
+    let mut text = paint(Tone::Bold, head.trim_end(), layout) + "\n";
+    for rows in comparison.rows.chunk_by(|a, b| a.group == b.group) {
+        text.push_str(&(heading(&rows[0].group, width, layout) + "\n"));
+        for row in rows {
+            let cells = row.cells[range.clone()].iter().zip(columns);
+            let cells: String =
+                cells.map(|(shown, column)| cell(shown, column, &comparison.unit, layout)).collect();
+            let line = left(&shortened(operation(row), first), first) + &cells;
+            text.push_str(&(line.trim_end().to_owned() + "\n"));
+        }
+    }
+    text
+}
+
+fn cell(cell: &Cell, column: &Column, unit: &str, layout: Layout) -> String {
+    let before = " ".repeat(GAP + column.width - column.content());
+    let value = right(&value(cell, unit), column.value);
+    if column.mark == 0 {
+        return before + &value;
+    }
+    let mark = right(&mark(cell), column.mark);
+    let mark = match cell.change.as_ref().map(|change| change.verdict) {
+        Some(Verdict::Slower) => paint(Tone::Red, &mark, layout),
+        Some(Verdict::Faster) => paint(Tone::Green, &mark, layout),
+        _ => mark,
+    };
+    before + &value + " " + &mark
+}
+
+fn value(cell: &Cell, unit: &str) -> String {
+    cell.value.map_or_else(|| "-".into(), |value| amount(value.estimate, unit))
+}
+
+/// The mark; one without a question mark ends where the others do before theirs.
+fn mark(cell: &Cell) -> String {
+    let mark = cell.change.as_ref().map(|change| change.mark()).unwrap_or_default();
+    if mark.is_empty() || mark.ends_with('?') { mark } else { mark + " " }
+}
+
+/// The id below its group's heading, where the group goes without saying.
+fn operation(row: &Row) -> &str {
+    row.id.strip_prefix(&row.group).and_then(|rest| rest.strip_prefix('/')).unwrap_or(&row.id)
+}
+
+/// The beginning and the end, which tell names apart that grew by suffixes.
+fn shortened(text: &str, width: usize) -> String {
+    let characters: Vec<char> = text.chars().collect();
+    if characters.len() <= width {
+        return text.to_owned();
+    }
+    let end = width.saturating_sub(1) / 2;
+    let start = width.saturating_sub(1 + end);
+    let part = |range: Range<usize>| characters[range].iter().collect::<String>();
+    part(0..start) + "…" + &part(characters.len() - end..characters.len())
+}
+
+fn left(text: &str, width: usize) -> String {
+    format!("{text:<width$}")
+}
+
+fn right(text: &str, width: usize) -> String {
+    format!("{text:>width$}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+use super::*;
+use crate::record::comparison::invented::{disturb, head, scale};
+use crate::record::comparison::{Options, compare};
+
+/// So many baselines; the second is slower in one case, and the third ran in one boot.
+fn comparison(count: usize) -> Comparison {
+    let side = |at: usize| {
+        let mut head = head(&format!("v6.{at}-rc1-generic"), if at == 2 { 1 } else { 5 }, 3);
+        disturb(&mut head, 0.002, 0.002, at as u64);
+        if at == 1 {
+            scale(&mut head, "syscall/getpid", 1.052);
+        }
+        head
+    };
+    let heads: Vec<_> = (0..count).map(side).collect();
+    let mut comparison = compare(&heads, &[], Options::default());
+    comparison.sort_by_weight();
+    comparison
+}
+
+fn at(count: usize, width: u16) -> String {
+    text(&comparison(count), Layout { width: Some(width), ..Layout::default() })
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for count in [2, 3, 20] {
+        for width in [50, 60, 80, 120, 200] {
+            for line in at(count, width).lines() {
+                assert!(length(line) <= usize::from(width), "{count} {width}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_baseline_has_a_column_with_its_value_and_its_change() {
+    let text = at(3, 120);
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).expect("the line").to_owned();
+    let head: Vec<_> = line("operation").split_whitespace().map(str::to_owned).collect();
+    assert_eq!(head, ["operation", "v6.0-rc1-generic", "v6.1-rc1-generic", "v6.2-rc1-generic"]);
+    let cells: Vec<_> = line("getpid").split_whitespace().map(str::to_owned).collect();
+    assert!(cells.len() == 9 && cells[5].starts_with("*+5.") && cells[5].ends_with("%*"), "{text}");
+    assert!(cells[8].ends_with(")?"), "one boot shows nothing: {text}");
+}
+
+#[test]
+fn marks_stand_below_each_other_whether_they_ask_or_not() {
+    let columns = [("(+0.1%) ", 1.001, Verdict::Same), ("(+3.1%)?", 1.031, Verdict::Inconclusive)];
+    for (text, ratio, verdict) in columns {
+        let change = crate::record::comparison::Change { verdict, ratio: Some(ratio), ..Default::default() };
+        assert_eq!(mark(&Cell { value: None, change: Some(change) }), text);
+    }
+}
+
+#[test]
+fn columns_without_room_stand_in_further_blocks() {
+    let (wide, narrow) = (at(20, 2000), at(20, 80));
+    assert_eq!(wide.matches("operation").count(), 1);
+    assert!(narrow.matches("operation").count() > 5);
+    let words = |text: &str, word: &str| text.matches(word).count();
+    for name in (0..20).map(|at| format!("v6.{at}-rc1-generic")) {
+        assert_eq!((words(&wide, &name), words(&narrow, &name)), (1, 1), "{name}");
+    }
+    assert_eq!(words(&wide, " ns"), words(&narrow, " ns"), "no value is lost and none is broken");
+}
+
+#[test]
+fn the_group_of_the_weightiest_change_stands_first() {
+    let text = at(2, 80);
+    let place = |word: &str| text.find(word).expect("the group");
+    assert!(place("── syscall") < place("── known_work"), "{text}");
+}
+
+#[test]
+fn color_moves_no_column() {
+    let color = Layout { width: Some(80), color: true, brief: false };
+    let painted = text(&comparison(3), color);
+    assert!(painted.contains("\u{1b}[31m*+5."), "{painted}");
+    let codes = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[31m", "\u{1b}[32m"];
+    let bare = codes.iter().fold(painted, |text, code| text.replace(code, ""));
+    let trimmed: Vec<_> = bare.lines().map(str::trim_end).collect();
+    assert_eq!(trimmed, at(3, 80).lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_long_name_keeps_both_its_ends() {
+    assert_eq!(shortened("v6.12.3-rc1-generic-pti", 11), "v6.12…c-pti");
+    assert_eq!(shortened("short", 11), "short");
+}
+
+#[test]
+fn no_rows_are_no_table() {
+    let mut nothing = comparison(2);
+    nothing.keep(|_| false);
+    assert_eq!(text(&nothing, Layout::default()), "");
+}

@@ -1,0 +1,66 @@
+//! Work that no kernel can change. Where it differs between two boots, the core ran at another frequency, or
+//! somebody else was on it, and everything else differs by as much.
+
+use super::pair::{Index, pair};
+use super::replicate::{Replicates, Word};
+use crate::record::quantity::NANOSECONDS;
+
+/// Dependent additions and multiplications in registers.
+const IDS: [&str; 2] = ["known_work/add", "known_work/multiply"];
+
+/// Mean logarithm of the canaries in each replicate of both sides.
+pub(super) struct Canary {
+    a: Vec<f64>,
+    b: Vec<f64>,
+}
+
+impl Canary {
+    /// The canaries that every replicate of both sides has measured; `None` if there is none, or if what is
+    /// counted is not time.
+    pub(super) fn of(a: &Index<'_>, b: &Index<'_>, of_a: &Replicates, of_b: &Replicates) -> Option<Self> {
+        if a.head.unit != NANOSECONDS {
+            return None;
+        }
+        let pairs = IDS.iter().filter_map(|id| pair(id, a, b).ok());
+        let complete = pairs.filter_map(|(x, y)| Some((means(of_a, x)?, means(of_b, y)?)));
+        let (of_a, of_b): (Vec<_>, Vec<_>) = complete.unzip();
+        (!of_a.is_empty()).then(|| Self { a: average(&of_a), b: average(&of_b) })
+    }
+
+    /// The case less the canaries. A canary itself is left as it is: it shows what was taken off.
+    pub(super) fn take_off(&self, id: &str, a: &mut [Option<Word>], b: &mut [Option<Word>]) {
+        if !is_canary(id) {
+            less(a, &self.a);
+            less(b, &self.b);
+        }
+    }
+
+    /// By how much the canaries differ: the second side's over the first's.
+    pub(super) fn ratio(&self) -> f64 {
+        let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
+        (mean(&self.b) - mean(&self.a)).exp()
+    }
+}
+
+pub(super) fn is_canary(id: &str) -> bool {
+    IDS.contains(&id)
+}
+
+fn means(replicates: &Replicates, series: &crate::record::bundle::Series) -> Option<Vec<f64>> {
+    replicates.words(series).into_iter().map(|word| word.map(|word| word.mean)).collect()
+}
+
+/// By replicate, over the canaries.
+fn average(of_each: &[Vec<f64>]) -> Vec<f64> {
+    let replicates = of_each.first().map_or(0, Vec::len);
+    let mean = |at: usize| of_each.iter().map(|logs| logs[at]).sum::<f64>() / of_each.len() as f64;
+    (0..replicates).map(mean).collect()
+}
+
+fn less(words: &mut [Option<Word>], canary: &[f64]) {
+    for (word, canary) in words.iter_mut().zip(canary) {
+        if let Some(word) = word {
+            word.mean -= canary;
+        }
+    }
+}

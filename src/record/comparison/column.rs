@@ -1,0 +1,113 @@
+//! One baseline against the first: every row of its column.
+
+use super::canary::Canary;
+use super::contrast::{Contrast, key};
+use super::history::History;
+use super::pair::{Index, pair};
+use super::replicate::{Replicate, Replicates};
+use super::{Change, Relation, identity, learnt, replicated};
+use crate::record::verdict::Verdict;
+
+/// The level of every test, one-sided.
+pub(super) const ALPHA: f64 = 0.01;
+
+/// What is asked of a row.
+#[derive(Clone, Copy)]
+pub(super) struct Rule {
+    pub threshold: f64,
+    pub margin: f64,
+    pub seed: u64,
+}
+
+impl Rule {
+    /// The threshold as a logarithm.
+    pub(super) fn theta(self) -> f64 {
+        self.threshold.ln_1p()
+    }
+
+    /// Half the width of what is called the same, as a logarithm.
+    pub(super) fn half_width(self) -> f64 {
+        self.margin.ln_1p()
+    }
+}
+
+/// The two sides of a column.
+pub(super) struct Sides<'a> {
+    pub a: &'a Index<'a>,
+    pub b: &'a Index<'a>,
+    pub replicate: Replicate,
+    of_a: Replicates,
+    of_b: Replicates,
+    canary: Option<Canary>,
+}
+
+impl<'a> Sides<'a> {
+    fn of(a: &'a Index<'a>, b: &'a Index<'a>) -> Self {
+        let replicate = Replicate::between(a.head, b.head);
+        let of_a = Replicates::of(a.head, replicate);
+        let of_b = Replicates::of(b.head, replicate);
+        let canary = match replicate {
+            Replicate::Boot => Canary::of(a, b, &of_a, &of_b),
+            Replicate::Session => None,
+        };
+        Self { a, b, replicate, of_a, of_b, canary }
+    }
+
+    /// Whether the canaries are taken off.
+    pub(super) fn has_canary(&self) -> bool {
+        self.canary.is_some()
+    }
+
+    fn contrast(&self, id: &str) -> Result<Contrast, String> {
+        let (x, y) = pair(id, self.a, self.b)?;
+        let (mut a, mut b) = (self.of_a.words(x), self.of_b.words(y));
+        if let Some(canary) = &self.canary {
+            canary.take_off(id, &mut a, &mut b);
+        }
+        Ok(Contrast { a, b, key: key(x) })
+    }
+
+    fn relation(&self) -> Relation {
+        let canary = self.canary.as_ref().map(Canary::ratio);
+        Relation {
+            replicate: self.replicate,
+            replicates: [self.of_a.count, self.of_b.count],
+            canary,
+            differences: identity::differences(self.a.head, self.b.head),
+            warnings: identity::warnings(self.a.head, self.b.head, self.replicate, canary),
+            incomparable: identity::obstacle(self.a.head, self.b.head),
+        }
+    }
+}
+
+/// How the baseline stands to the first, and its change in each of the cases.
+pub(super) fn column(
+    a: &Index<'_>,
+    b: &Index<'_>,
+    ids: &[&str],
+    history: &History<'_>,
+    rule: Rule,
+) -> (Relation, Vec<Change>) {
+    let sides = Sides::of(a, b);
+    let relation = sides.relation();
+    if let Some(obstacle) = &relation.incomparable {
+        let changes = ids.iter().map(|_| incomparable(obstacle.clone())).collect();
+        return (relation, changes);
+    }
+    let contrasts: Vec<_> = ids.iter().map(|id| sides.contrast(id)).collect();
+    let is_enough = |contrast: &&Contrast| contrast.replicates().iter().all(|n| *n >= replicated::ENOUGH);
+    let (enough, few): (Vec<_>, Vec<_>) =
+        contrasts.iter().filter_map(|contrast| contrast.as_ref().ok()).partition(is_enough);
+    let mut enough = replicated::judge(&enough, rule).into_iter();
+    let mut few = learnt::judge(&few, &sides, history, rule).into_iter();
+    let judged = |contrast: &Result<Contrast, String>| match contrast {
+        Err(reason) => Some(incomparable(reason.clone())),
+        Ok(contrast) if is_enough(&contrast) => enough.next(),
+        Ok(_) => few.next(),
+    };
+    (relation, contrasts.iter().map(judged).map(Option::unwrap_or_default).collect())
+}
+
+fn incomparable(reason: String) -> Change {
+    Change { verdict: Verdict::Incomparable, reason: Some(reason), ..Change::default() }
+}

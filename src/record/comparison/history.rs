@@ -1,0 +1,171 @@
+//! How much replicates of this machine differ from each other, as other records tell.
+
+use super::canary::is_canary;
+use super::contrast::{Key, key};
+use super::replicate::Replicate;
+use super::replicated::ENOUGH;
+use crate::environment::{Fingerprint, Weight};
+use crate::record::bundle::{Head, Series};
+use crate::statistic::standard_deviation;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Fewer degrees of freedom behind a variance, and it says little: five records of one kernel give four.
+const LEAST_DEGREES: usize = 4;
+
+/// Whether other records could matter: some head has too few replicates to speak for itself. Reading a whole
+/// store takes longer than comparing.
+pub fn wanted(heads: &[Head]) -> bool {
+    let few = |head: &Head, replicate: Replicate| {
+        let keys: BTreeSet<_> = head.runs.iter().map(|run| replicate.key(run)).collect();
+        keys.len() < ENOUGH
+    };
+    let Some((first, others)) = heads.split_first() else { return false };
+    others.iter().any(|other| {
+        let replicate = Replicate::between(first, other);
+        few(first, replicate) || few(other, replicate)
+    })
+}
+
+/// Where a process ran: which of the known fingerprints, boot, session.
+type Place<'a> = (usize, &'a str, &'a str);
+
+/// What the processes of other records said, by case and by place: logarithms of medians.
+#[derive(Default)]
+pub(super) struct History<'a> {
+    logs: BTreeMap<Key, BTreeMap<Place<'a>, Vec<f64>>>,
+}
+
+/// How replicates of one case deviate: a variance with what it rests on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Deviation {
+    variance: f64,
+    pub degrees: usize,
+    /// How many replicates.
+    pub replicates: usize,
+    /// Variance between the processes of one replicate, as far as known.
+    within: f64,
+    /// Mean of one over the number of processes.
+    share: f64,
+}
+
+impl Deviation {
+    /// The variance of a replicate of so many processes. One with fewer than those learnt from deviates more.
+    pub(super) fn variance_of(&self, processes: usize) -> f64 {
+        let share = 1.0 / processes.max(1) as f64;
+        self.variance + self.within * (share - self.share).max(0.0)
+    }
+
+    /// Whether a verdict may rest on it.
+    pub(super) fn is_enough(&self) -> bool {
+        self.degrees >= LEAST_DEGREES
+    }
+}
+
+impl<'a> History<'a> {
+    /// What these records tell of the machine of the first head. Each run counts once, in however many records
+    /// it stands; runs of the heads themselves do not count, for it is they who are judged.
+    pub(super) fn of(heads: &[Head], records: &'a [Head]) -> Self {
+        let mut history = Self::default();
+        let Some(first) = heads.first() else { return history };
+        let mut known: BTreeSet<&str> =
+            heads.iter().flat_map(|head| head.runs.iter().map(|run| run.name.as_str())).collect();
+        let mut fingerprints: Vec<&Fingerprint> = Vec::new();
+        for record in records.iter().filter(|r| r.unit == first.unit && r.scale == first.scale) {
+            let places: Vec<_> = record
+                .runs
+                .iter()
+                .map(|run| {
+                    let fingerprint = record.fingerprints.get(run.fingerprint)?;
+                    let counts = is_machine_of(first, fingerprint) && known.insert(&run.name);
+                    let number = counts.then(|| number(fingerprint, &mut fingerprints))?;
+                    Some((number, run.boot.as_str(), run.session.as_str()))
+                })
+                .collect();
+            record.series.iter().for_each(|series| history.add(series, &places));
+        }
+        history
+    }
+
+    fn add(&mut self, series: &Series, places: &[Option<Place<'a>>]) {
+        let all = self.logs.entry(key(series)).or_default();
+        for value in series.values.iter().filter(|value| value.median.estimate > 0.0) {
+            if let Some(Some(place)) = places.get(value.run) {
+                all.entry(*place).or_default().push(value.median.estimate.ln());
+            }
+        }
+    }
+
+    /// How replicates of this case deviate, with the canaries taken off or not.
+    pub(super) fn deviation(&self, case: &Key, replicate: Replicate, canaries: bool) -> Option<Deviation> {
+        let mut words = gathered(self.logs.get(case)?, replicate);
+        if canaries && !is_canary(&case.0) {
+            let canary = self.canary(replicate);
+            words.retain(|place, _| canary.contains_key(place));
+            words.iter_mut().for_each(|(place, logs)| logs.iter_mut().for_each(|log| *log -= canary[place]));
+        }
+        pooled(&words)
+    }
+
+    /// Mean logarithm of the canaries by replicate.
+    fn canary(&self, replicate: Replicate) -> BTreeMap<Place<'a>, f64> {
+        let mut sums: BTreeMap<Place<'a>, (f64, usize)> = BTreeMap::new();
+        let canaries = self.logs.iter().filter(|(case, _)| is_canary(&case.0));
+        for (_, places) in canaries {
+            for (place, logs) in gathered(places, replicate) {
+                let sum = sums.entry(place).or_default();
+                *sum = (sum.0 + mean(&logs), sum.1 + 1);
+            }
+        }
+        sums.into_iter().map(|(place, (sum, count))| (place, sum / count as f64)).collect()
+    }
+}
+
+fn is_machine_of(head: &Head, other: &Fingerprint) -> bool {
+    let alike = |own: &Fingerprint| own.differences(other).iter().all(|d| d.weight != Weight::Incomparable);
+    head.fingerprints.first().is_some_and(alike)
+}
+
+fn number<'a>(fingerprint: &'a Fingerprint, known: &mut Vec<&'a Fingerprint>) -> usize {
+    known.iter().position(|other| *other == fingerprint).unwrap_or_else(|| {
+        known.push(fingerprint);
+        known.len() - 1
+    })
+}
+
+/// By replicate: of boots the sessions are put together.
+fn gathered<'a>(
+    places: &BTreeMap<Place<'a>, Vec<f64>>,
+    replicate: Replicate,
+) -> BTreeMap<Place<'a>, Vec<f64>> {
+    let mut all: BTreeMap<Place<'a>, Vec<f64>> = BTreeMap::new();
+    for (&(fingerprint, boot, session), logs) in places {
+        let session = if replicate == Replicate::Session { session } else { "" };
+        all.entry((fingerprint, boot, session)).or_default().extend(logs);
+    }
+    all
+}
+
+/// The variance between replicates of one fingerprint, pooled over fingerprints.
+fn pooled(words: &BTreeMap<Place<'_>, Vec<f64>>) -> Option<Deviation> {
+    let mut of_fingerprint: BTreeMap<usize, Vec<&Vec<f64>>> = BTreeMap::new();
+    words.iter().for_each(|(place, logs)| of_fingerprint.entry(place.0).or_default().push(logs));
+    of_fingerprint.retain(|_, replicates| replicates.len() > 1);
+    let all: Vec<&Vec<f64>> = of_fingerprint.values().flatten().copied().collect();
+    let squares = |values: &[f64]| standard_deviation(values).powi(2) * (values.len() - 1) as f64;
+    let between = of_fingerprint
+        .values()
+        .map(|replicates| squares(&replicates.iter().map(|logs| mean(logs)).collect::<Vec<_>>()));
+    let degrees = all.len() - of_fingerprint.len();
+    let inside: usize = all.iter().map(|logs| logs.len() - 1).sum();
+    (degrees > 0).then(|| Deviation {
+        variance: between.sum::<f64>() / degrees as f64,
+        degrees,
+        replicates: all.len(),
+        within: all.iter().map(|logs| squares(logs)).sum::<f64>() / inside.max(1) as f64,
+        share: all.iter().map(|logs| 1.0 / logs.len() as f64).sum::<f64>() / all.len() as f64,
+    })
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}

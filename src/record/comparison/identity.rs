@@ -1,0 +1,91 @@
+//! Who is compared with whom: names, and in what the two differ besides their numbers.
+
+use super::replicate::Replicate;
+use super::{Baseline, LEAST_THRESHOLD};
+use crate::environment::{Difference, Weight};
+use crate::record::bundle::Head;
+use crate::record::quantity::{NANOSECONDS, change};
+use std::collections::BTreeSet;
+
+/// A name a head; one that stands for several gets a number.
+pub(super) fn names(heads: &[Head]) -> Vec<String> {
+    let name = |(at, head): (usize, &Head)| {
+        let earlier = heads[..at].iter().filter(|other| other.name == head.name).count();
+        if earlier == 0 { head.name.clone() } else { format!("{} ({})", head.name, earlier + 1) }
+    };
+    heads.iter().enumerate().map(name).collect()
+}
+
+pub(super) fn baseline(head: &Head, name: String) -> Baseline {
+    let boots: BTreeSet<_> = head.runs.iter().map(|run| Replicate::Boot.key(run)).collect();
+    let sessions: BTreeSet<_> = head.runs.iter().map(|run| Replicate::Session.key(run)).collect();
+    let mut kernels: Vec<String> = Vec::new();
+    for release in head.fingerprints.iter().filter_map(|fingerprint| fingerprint.kernel_release.clone()) {
+        if !kernels.contains(&release) {
+            kernels.push(release);
+        }
+    }
+    Baseline {
+        name,
+        created: head.created,
+        scale: head.scale.clone(),
+        kernels,
+        boots: boots.len(),
+        sessions: sessions.len(),
+        processes: head.series.iter().map(|series| series.values.len()).max().unwrap_or(0),
+        relation: None,
+    }
+}
+
+/// In what any of the first's machines differs from any of the other's: each field once, the weightiest first.
+pub(super) fn differences(first: &Head, other: &Head) -> Vec<Difference> {
+    let pairs = first.fingerprints.iter().flat_map(|ours| other.fingerprints.iter().map(move |o| (ours, o)));
+    let mut all: Vec<Difference> = pairs.flat_map(|(ours, theirs)| ours.differences(theirs)).collect();
+    all.sort_by_key(|difference| std::cmp::Reverse(difference.weight));
+    let mut known = BTreeSet::new();
+    all.retain(|difference| known.insert(difference.field));
+    all
+}
+
+/// Why no case of the two can be compared.
+pub(super) fn obstacle(first: &Head, other: &Head) -> Option<String> {
+    if first.unit != other.unit {
+        return Some(format!(
+            "another unit: {} counts {}, {} {}",
+            first.name, first.unit, other.name, other.unit
+        ));
+    }
+    let found = differences(first, other).into_iter().find(|d| d.weight == Weight::Incomparable)?;
+    Some(format!(
+        "another machine or build: {} is {} in {}, {} in {}",
+        found.field, found.ours, first.name, found.theirs, other.name
+    ))
+}
+
+/// What else a reader should know.
+pub(super) fn warnings(first: &Head, other: &Head, replicate: Replicate, canary: Option<f64>) -> Vec<String> {
+    let mut said = Vec::new();
+    let runs: BTreeSet<_> = first.runs.iter().map(|run| &run.name).collect();
+    let common = other.runs.iter().filter(|run| runs.contains(&run.name)).count();
+    if common > 0 {
+        said.push(format!("{common} of its runs are also in {}", first.name));
+    }
+    if first.scale != other.scale {
+        said.push(format!(
+            "measured at another scale: {}, and {} at {}",
+            other.scale, first.name, first.scale
+        ));
+    }
+    match canary {
+        Some(ratio) if ratio.ln().abs() > LEAST_THRESHOLD.ln_1p() => said.push(format!(
+            "its canaries, which no kernel can change, differ by {}: the core's frequency was another; \
+             taken off every change",
+            change(ratio)
+        )),
+        None if replicate == Replicate::Boot && first.unit == NANOSECONDS => said.push(
+            "known_work is not on both sides: a change of the core's frequency is not taken off".to_owned(),
+        ),
+        _ => {}
+    }
+    said
+}
