@@ -19,6 +19,7 @@ mod report;
 mod restore;
 mod run;
 mod runs;
+mod selftest;
 
 use crate::{Error, Result};
 use clap::error::ErrorKind;
@@ -53,6 +54,7 @@ enum Command {
     Fingerprint(fingerprint::Asked),
     Burden(burden::Asked),
     Restore(restore::Asked),
+    Selftest(selftest::Asked),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
@@ -79,6 +81,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Doctor(asked) => doctor::run(asked),
         Command::Fingerprint(asked) => fingerprint::run(asked),
         Command::Burden(asked) => burden::run(asked),
+        Command::Selftest(asked) => selftest::run(asked),
         Command::Restore(asked) => restore::run(asked),
     }
 }

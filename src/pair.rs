@@ -14,6 +14,7 @@ pub mod block;
 pub mod contest;
 mod process;
 pub mod protocol;
+pub mod selftest;
 pub mod sequence;
 pub mod setting;
 pub mod side;

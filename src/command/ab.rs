@@ -7,7 +7,7 @@ mod side;
 
 pub(super) use progress::Bar;
 pub(super) use show::{Form, write};
-pub(super) use side::{Ready, Sides};
+pub(super) use side::{Sides, this};
 
 use super::flag::{Filter, Home};
 use super::page;

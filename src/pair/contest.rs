@@ -1,7 +1,7 @@
 //! A whole comparison: the cases one after the other, the canaries first.
 
 use super::process::Launch;
-use super::sequence::{Bout, Meeting, Progress};
+use super::sequence::{Bout, ByTurns, Meeting, Progress};
 use super::turns;
 use crate::environment::{Fingerprint, KernelFiles};
 use crate::instrument::Clock;
@@ -82,16 +82,28 @@ impl Ring {
         notes
     }
 
-    /// Runs a case for a trial of the method itself. `spin` slows a side on purpose.
+    /// Compares one case by turns, as one of so many. `spin` slows a side on purpose.
     pub fn case(
         &self,
         contest: &Contest<'_>,
         id: &str,
+        cases: usize,
         spin: [f64; 2],
         random: &mut Random,
         watch: &mut dyn FnMut(&Progress<'_>, Option<&turns::Pair>),
     ) -> Result<CasePairs> {
-        self.bout(contest, 1).case(id, spin, &mut super::sequence::ByTurns, random, watch)
+        self.bout(contest, cases).case(id, spin, &mut ByTurns, random, watch)
+    }
+
+    /// Ticks of the sides' clock in ns.
+    pub fn nanoseconds(&self, ticks: f64) -> f64 {
+        ticks * 1e9 / self.clock.hz()
+    }
+
+    /// Frequency of the measured core just now, Hz.
+    pub fn core_hz(&self) -> f64 {
+        // The driver keeps off that CPU; for the moment of a chain it goes there. Where it may not, its own will do.
+        cpu::while_on(self.cpu, || self.clock.core_hz()).unwrap_or_else(|_| self.clock.core_hz())
     }
 
     fn bout<'a>(&'a self, contest: &Contest<'a>, cases: usize) -> Bout<'a> {

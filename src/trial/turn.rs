@@ -58,8 +58,10 @@ impl Trial<'_> {
     /// Runs batches of so many iterations, each timed, between two readings of the counters.
     pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, Halt> {
         let core_hz = self.clock.core_hz();
-        if !self.case.one_by_one {
-            self.subject.run(((iterations as f64 * WARM_UP) as u64).max(1), self.clock)?;
+        // An operation that fills a batch by itself, or prepares each iteration, is not warmed by one more.
+        let warm_up = (iterations as f64 * WARM_UP) as u64;
+        if warm_up > 0 && !self.case.one_by_one {
+            self.subject.run(warm_up, self.clock)?;
         }
         let before = self.counters.read()?;
         let mut ticks = Vec::with_capacity(batches);

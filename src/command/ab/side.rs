@@ -83,7 +83,7 @@ impl Sides {
 }
 
 /// The running binary.
-fn this() -> Result<PathBuf> {
+pub(in crate::command) fn this() -> Result<PathBuf> {
     std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))
 }
 
@@ -97,11 +97,6 @@ impl Ready {
         let a = launch("A", &binaries[0], &wraps[0])?;
         let b = launch("B", &binaries[1], &wraps[1])?;
         Ok(Self { a, b, binaries, _links: links })
-    }
-
-    /// Both sides are this very binary.
-    pub(in crate::command) fn ourselves(wraps: [Option<String>; 2]) -> Result<Self> {
-        Self::of([this()?, this()?], wraps)
     }
 
     pub(in crate::command) fn launches(&self) -> [&Launch; 2] {

@@ -1,0 +1,286 @@
+//! `syscost selftest`: how often the method cries wolf on this machine, and what it overlooks.
+
+use super::ab::this;
+use super::page::{self, Tone};
+use crate::harness::layout;
+use crate::machine::signal;
+use crate::pair::Launch;
+use crate::pair::contest::Ring;
+use crate::pair::selftest::{Asked as Question, Outcome, verdicts};
+use crate::record::Verdict;
+use crate::record::paired::Rule;
+use crate::record::table::Layout;
+use crate::statistic::{Interval, median, proportion};
+use crate::{Error, Result};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What stands for a suite: arithmetic, a loop, a call, the vDSO, system calls short and long, memory.
+const CASES: [&str; 10] = [
+    "known_work/multiply",
+    "empty_loop/memory",
+    "call/u64/3",
+    "syscall/clock-gettime-vdso",
+    "syscall/getppid",
+    "syscall/read-zero",
+    "syscall/pipe",
+    "syscall/open-close",
+    "chase/random/256KiB",
+    "mapping/first-touch/64MiB",
+];
+/// Cases of a quick trial.
+const FEW: [&str; 4] = ["known_work/multiply", "call/u64/3", "syscall/getppid", "chase/random/256KiB"];
+/// False alarms that are allowed.
+const ALARMS: f64 = 0.01;
+/// Slowdowns of 5 % that must be found.
+const FOUND: f64 = 0.95;
+
+/// Put the method on trial: false alarms and overlooked slowdowns on this machine
+///
+/// Compares a side with itself, where every alarm is false, and with itself slowed by known amounts, by a seccomp
+/// filter that the kernel runs at every system call, or by a spin of known length. Beside it stands what the usual
+/// rule says of the same processes: two of them, compared by their samples.
+#[derive(Args)]
+pub(super) struct Asked {
+    /// Ids of the cases to try, between commas
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    cases: Vec<String>,
+    /// Slowdowns to inject, in per cent, between commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5%,3%", value_parser = super::ab::percent)]
+    effects: Vec<f64>,
+    /// Verdicts a case with nothing injected [default: 5, and 31 with --full]
+    #[arg(long, value_name = "N")]
+    verdicts: Option<usize>,
+    /// Ten cases and 310 verdicts of nothing, a hundred of each slowdown: half an hour
+    #[arg(long)]
+    full: bool,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0x5eed)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    let cases = asked.cases();
+    let ring = Ring::enter()?;
+    let links = tempfile::Builder::new().prefix("syscost-sides-").tempdir();
+    let links = links.map_err(|e| Error::file(std::env::temp_dir(), "making a directory in", e))?;
+    let (exe, number) = (this()?, Cell::new(0));
+    let start = |filters: Option<[usize; 2]>| {
+        number.set(number.get() + 1);
+        let directory = links.path().join(number.get().to_string());
+        sides(&exe, filters, &directory)
+    };
+    let question = Question { start: &start, rule: Rule::default(), seed: asked.seed, cases: cases.len() };
+    let plan = asked.plan(&cases);
+    let bar = bar(plan.iter().map(|(_, _, count)| count).sum());
+    let mut outcomes = Vec::new();
+    for (id, slowdown, count) in plan {
+        let mut watch = |so_far: &Outcome| tick(&bar, so_far);
+        outcomes.push(verdicts(&ring, &question, &id, slowdown, count, &mut watch)?);
+        if signal::pending().is_some() {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    match asked.json {
+        true => page::write_json(&json(&outcomes))?,
+        false => page::write(&text(&outcomes, layout()))?,
+    }
+    Ok(code(&outcomes))
+}
+
+impl Asked {
+    fn cases(&self) -> Vec<String> {
+        let chosen: &[&str] = if self.full { &CASES } else { &FEW };
+        match self.cases.is_empty() {
+            true => chosen.iter().map(|id| (*id).to_owned()).collect(),
+            false => self.cases.clone(),
+        }
+    }
+
+    /// The verdicts to reach: nothing injected first, then each slowdown a third as often.
+    fn plan(&self, cases: &[String]) -> Vec<(String, f64, usize)> {
+        let count = self.verdicts.unwrap_or(if self.full { 31 } else { 5 }).max(1);
+        let effects = self.effects.iter().map(|&effect| (effect, count.div_ceil(3)));
+        let rounds = std::iter::once((0.0, count)).chain(effects);
+        rounds.flat_map(|(effect, n)| cases.iter().map(move |id| (id.clone(), effect, n))).collect()
+    }
+}
+
+/// Both sides are this very binary, under filters where they are asked for.
+fn sides(exe: &Path, filters: Option<[usize; 2]>, directory: &Path) -> Result<[Launch; 2]> {
+    let quoted = format!("'{}'", exe.display().to_string().replace('\'', "'\\''"));
+    let wrap =
+        |side: usize| filters.map(|additions| format!("{quoted} burden --additions {} --", additions[side]));
+    Ok([Launch::new("A", exe, wrap(0), directory)?, Launch::new("B", exe, wrap(1), directory)?])
+}
+
+fn bar(verdicts: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(verdicts as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{pos}/{len} {msg:.bold} {wide_bar} {eta} left");
+    if let Ok(style) = style {
+        bar.set_style(style.progress_chars("━━─"));
+    }
+    bar
+}
+
+fn tick(bar: &ProgressBar, so_far: &Outcome) {
+    bar.inc(1);
+    let changes = so_far.verdicts.iter().filter(|verdict| verdict.is_change()).count();
+    bar.set_message(format!(
+        "{} {}: {changes} of {}",
+        so_far.id,
+        injected(so_far.asked),
+        so_far.verdicts.len()
+    ));
+}
+
+fn injected(share: f64) -> String {
+    if share > 0.0 { format!("+{:.0} %", 100.0 * share) } else { "A/A".into() }
+}
+
+/// The trial is passed: few false alarms, and slowdowns of 5 % are found.
+fn code(outcomes: &[Outcome]) -> ExitCode {
+    let alarms = sums(outcomes, 0.0).is_some_and(|sums| sums.changes.estimate > ALARMS);
+    let overlooked = sums(outcomes, 0.05).is_some_and(|sums| sums.changes.estimate < FOUND);
+    match signal::pending() {
+        Some(signal) => ExitCode::from(128 + signal as u8),
+        None => ExitCode::from(u8::from(alarms || overlooked)),
+    }
+}
+
+/// What all cases together say of one slowdown.
+struct Sums {
+    verdicts: usize,
+    found: usize,
+    changes: Interval,
+    seconds: f64,
+    side_by_side: Interval,
+    in_turn: Interval,
+}
+
+fn sums(outcomes: &[Outcome], asked: f64) -> Option<Sums> {
+    let ours: Vec<_> = outcomes.iter().filter(|o| (o.asked - asked).abs() < 1e-9).collect();
+    let verdicts: usize = ours.iter().map(|o| o.verdicts.len()).sum();
+    let found = ours.iter().map(|o| found(o)).sum();
+    let seconds: Vec<f64> = ours.iter().flat_map(|o| o.seconds.iter().copied()).collect();
+    let pooled = |of: fn(&Outcome) -> (usize, usize)| {
+        let (all, hits) = ours.iter().fold((0, 0), |(all, hits), o| (all + of(o).0, hits + of(o).1));
+        proportion(hits as u64, all as u64)
+    };
+    (verdicts > 0).then(|| Sums {
+        verdicts,
+        found,
+        changes: proportion(found as u64, verdicts as u64),
+        seconds: median(&seconds),
+        side_by_side: pooled(|o| o.side_by_side),
+        in_turn: pooled(|o| o.in_turn),
+    })
+}
+
+/// Alarms where nothing was injected; slowdowns found where one was. A verdict of `faster` finds no slowdown.
+fn found(outcome: &Outcome) -> usize {
+    let slower = outcome.count(Verdict::Slower);
+    if outcome.asked > 0.0 { slower } else { slower + outcome.count(Verdict::Faster) }
+}
+
+fn text(outcomes: &[Outcome], layout: Layout) -> String {
+    let head =
+        ["case", "injected", "measured", "found", "same", "open", "s/verdict", "pairs", "smallest seen"];
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(outcomes.iter().map(cells));
+    let mut lines = page::aligned(&rows, usize::MAX).into_iter();
+    let mut text = lines.next().map_or(String::new(), |head| page::paint(Tone::Bold, &head, layout) + "\n");
+    text.extend(lines.map(|line| line + "\n"));
+    text.push('\n');
+    for sentence in sentences(outcomes) {
+        text += &(page::wrap("", &sentence, page::prose(layout)) + "\n");
+    }
+    text
+}
+
+fn cells(o: &Outcome) -> [String; 9] {
+    let each = |values: &[f64], unit: &str, by: f64| match values.is_empty() {
+        true => "–".to_owned(),
+        false => format!("{:.1}{unit}", by * median(values)),
+    };
+    [
+        o.id.clone(),
+        injected(o.asked),
+        format!("{:+.2} %", 100.0 * o.injected),
+        format!("{}/{}", found(o), o.verdicts.len()),
+        o.count(Verdict::Same).to_string(),
+        o.count(Verdict::Inconclusive).to_string(),
+        each(&o.seconds, "", 1.0),
+        format!("{} +{}", o.pairs, o.rejected),
+        each(&o.detectable, " %", 100.0),
+    ]
+}
+
+fn sentences(outcomes: &[Outcome]) -> Vec<String> {
+    let mut said = Vec::new();
+    let mut effects: Vec<f64> = outcomes.iter().map(|o| o.asked).collect();
+    effects.dedup();
+    for asked in effects {
+        let Some(sums) = sums(outcomes, asked) else { continue };
+        let what =
+            if asked > 0.0 { format!("{} slowdowns found", injected(asked)) } else { "false alarms".into() };
+        said.push(format!(
+            "{what}: {} of {}, {}; {:.1} s a verdict (median)",
+            sums.found,
+            sums.verdicts,
+            share(sums.changes),
+            sums.seconds
+        ));
+        said.push(if asked > 0.0 {
+            format!("  the rule of two processes on the same pairs finds {}", share(sums.side_by_side))
+        } else {
+            format!(
+                "  the rule of two processes cries wolf in {} of processes one after the other, in {} of sides that \
+                 took turns",
+                share(sums.in_turn),
+                share(sums.side_by_side)
+            )
+        });
+    }
+    for o in outcomes {
+        said.extend(o.ended.as_ref().map(|sentence| format!("{} ended early: {sentence}", o.id)));
+    }
+    let seen: Vec<f64> =
+        outcomes.iter().flat_map(|o| o.detectable.iter().copied()).filter(|s| s.is_finite()).collect();
+    if !seen.is_empty() {
+        said.push(format!(
+            "smallest slowdown that 32 pairs see here four times in five: {:.1} % in the median case",
+            100.0 * median(&seen)
+        ));
+    }
+    said
+}
+
+fn share(interval: Interval) -> String {
+    let percent = |share: f64| 100.0 * share;
+    format!(
+        "{:.1} % [{:.1}, {:.1}]",
+        percent(interval.estimate),
+        percent(interval.low),
+        percent(interval.high)
+    )
+}
+
+fn json(outcomes: &[Outcome]) -> Value {
+    let rows = outcomes.iter().map(|o| {
+        json!({
+            "id": o.id, "asked": o.asked, "injected": o.injected, "means": o.means, "verdicts": o.verdicts,
+            "seconds": o.seconds, "pairs": o.pairs, "rejected": o.rejected, "detectable": o.detectable,
+            "two_processes_in_turn": o.in_turn, "two_processes_side_by_side": o.side_by_side, "ended": o.ended,
+        })
+    });
+    rows.collect()
+}
