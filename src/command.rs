@@ -12,6 +12,7 @@ mod doctor;
 mod explain;
 mod fingerprint;
 mod flag;
+mod gate;
 mod list;
 mod page;
 mod record;
@@ -49,6 +50,7 @@ enum Command {
     Explain(explain::Asked),
     Report(report::Asked),
     Compare(compare::Asked),
+    Gate(gate::Asked),
     Runs(runs::Asked),
     Doctor(doctor::Asked),
     Fingerprint(fingerprint::Asked),
@@ -76,6 +78,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::List(asked) => list::run(asked),
         Command::Explain(asked) => explain::run(asked),
         Command::Report(asked) => report::run(asked),
+        Command::Gate(asked) => gate::run(asked),
         Command::Compare(asked) => compare::run(asked),
         Command::Runs(asked) => runs::run(asked),
         Command::Doctor(asked) => doctor::run(asked),

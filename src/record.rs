@@ -11,6 +11,7 @@ pub mod comparison;
 pub mod cost;
 pub mod fit;
 pub mod format;
+pub mod gate;
 pub mod paired;
 pub mod prediction;
 #[cfg(feature = "cli")]

@@ -68,6 +68,9 @@ pub(super) struct Manner {
     /// Size of what surrounds the operations: smoke, default, full
     #[arg(long, default_value = "default", value_parser = scale)]
     pub(super) scale: Scale,
+    /// `same` means a change within this share [default: twice the threshold, 2% at least]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(super) margin: Option<f64>,
     /// Leave out the cases that neither side can change
     #[arg(long)]
     pub(super) no_canaries: bool,
@@ -94,7 +97,8 @@ impl Manner {
             _ => 3,
         };
         // `same` needs room: a margin of nothing could never be shown.
-        let margin = (2.0 * self.threshold).max(Rule::default().margin);
+        let usual = (2.0 * self.threshold).max(Rule::default().margin);
+        let margin = self.margin.unwrap_or(usual);
         Rule { looks, margin, ..Rule::of(self.threshold) }
     }
 }

@@ -137,7 +137,7 @@ fn expression(filter: &str) -> Result<Regex> {
 }
 
 /// Everything that is kept here. What cannot be read teaches nothing, and that is said.
-fn history(archive: &Archive) -> Result<Vec<Head>> {
+pub(super) fn history(archive: &Archive) -> Result<Vec<Head>> {
     let files = [archive.records()?, archive.baselines()?, archive.files()?].concat();
     let count = files.len();
     let heads: Vec<Head> = files.iter().filter_map(|file| read_any_head(file).ok()).collect();

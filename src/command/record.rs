@@ -48,6 +48,28 @@ pub(super) struct Asked {
     home: Home,
 }
 
+/// Measures these cases now and keeps them under the moment's name; the file, unless a signal left nothing.
+pub(super) fn measured(
+    filter: &Filter,
+    measuring: &Measuring,
+    home: &Home,
+    processes: u32,
+) -> Result<Option<PathBuf>> {
+    let began = now();
+    let session = format!("{}-{}", utc(began), std::process::id());
+    let path = Store::at(&home.directory()).record_path(&session)?;
+    let arguments = Arguments::parse(filter.after(vec!["--bench".into()]))?;
+    let options =
+        Options { session: Some(session.clone()), home: home.given.clone(), ..measuring.options()? };
+    let records: Vec<_> = Session::begin(GROUPS, &arguments, &options, processes as usize)?.collect();
+    if records.is_empty() {
+        return Ok(None);
+    }
+    write_new(&path, &Bundle::of(&session, began, records)?)?;
+    page::say(&format!("kept as {}", path.display()));
+    Ok(Some(path))
+}
+
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     let began = now();
     let session = format!("{}-{}", utc(began), std::process::id());

@@ -112,7 +112,7 @@ impl Bout<'_> {
                 }
                 Err(_) if signal::pending().is_some() => break,
                 Err(Broken::Skipped(sentence)) => {
-                    case.ended = Some(sentence);
+                    (case.ended, case.skipped) = (Some(sentence), true);
                     break;
                 }
                 Err(Broken::Failed(sentence)) => {

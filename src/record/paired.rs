@@ -62,6 +62,9 @@ pub struct CasePairs {
     pub notes: Vec<String>,
     /// Why it ended without a verdict: a missing need, a claim that failed, a side that died.
     pub ended: Option<String>,
+    /// Whether it ended for want of what the machine must offer.
+    #[serde(default)]
+    pub skipped: bool,
     /// The pairs, in order.
     pub pairs: Vec<PairRecord>,
 }

@@ -1,0 +1,215 @@
+//! `syscost gate`: an exit code that a build can hang on.
+
+use super::ab::{self, Manner, Sides, percent};
+use super::archive::Archive;
+use super::flag::{Filter, Home, Measuring};
+use super::page::{self, Tone};
+use super::record;
+use crate::harness::layout;
+use crate::machine::signal;
+use crate::record::Verdict;
+use crate::record::comparison::{Comparison, Options, compare};
+use crate::record::gate::{Answer, Finding, Mutes, Progress, answer, of_pairs, of_records};
+use crate::record::store;
+use crate::record::table::Layout;
+use crate::{Error, Result};
+use clap::Args;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Fail if something became slower: for continuous integration and for `git bisect run`
+///
+/// Either against a stored baseline (--baseline): the cases are measured now, in several processes, kept as a
+/// record, and compared. A baseline of one session says nothing of how sessions differ: until five records
+/// of this machine have shown that, the answer is "inconclusive". Or against another build, now, by pairs of live
+/// processes (--a-rev, --a-bin, …: A is the old one, B the new): that needs no history.
+#[derive(Args)]
+#[command(
+    after_help = "Exit code 0: unchanged or faster; 1: slower; 2: usage; 3: incomparable; 4: inconclusive; 5: \
+    the machine is unfit; 125: could not be measured. With --bisect: 0 good, 1 bad, 125 anything else."
+)]
+pub(super) struct Asked {
+    #[command(flatten)]
+    filter: Filter,
+    /// Record, baseline, run or file to hold today's numbers against
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "Sides")]
+    baseline: Option<OsString>,
+    /// Today's numbers, if they are there already; nothing is measured then
+    #[arg(long, value_name = "NAME|FILE", requires = "baseline")]
+    candidate: Option<OsString>,
+    #[command(flatten)]
+    sides: Sides,
+    /// A slowdown up to this share is let through
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = percent)]
+    max_regress: f64,
+    /// How many processes to measure in, against a baseline
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    processes: u32,
+    /// TOML file of cases to overlook: a table an id, with reason and until
+    #[arg(long, value_name = "FILE")]
+    mute: Option<PathBuf>,
+    /// Answer as `git bisect run` wants it
+    #[arg(long)]
+    bisect: bool,
+    /// Append a summary in Markdown to this file, such as "$GITHUB_STEP_SUMMARY"
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+    #[command(flatten)]
+    measuring: Measuring,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0x5eed)]
+    seed: u64,
+    #[command(flatten)]
+    home: Home,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    match gate(asked) {
+        Ok(answer) if asked.bisect => Ok(ExitCode::from(answer.code_for_bisect())),
+        Ok(answer) => Ok(ExitCode::from(answer.code())),
+        // A revision that does not build or cannot run is neither good nor bad.
+        Err(error) if asked.bisect => {
+            page::warn(&error);
+            Ok(ExitCode::from(125))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn gate(asked: &Asked) -> Result<Answer> {
+    // Before minutes of measuring.
+    let mutes = asked.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
+    let mut findings = match (&asked.baseline, asked.sides.differ()) {
+        (Some(baseline), _) => against_record(asked, baseline)?,
+        (None, true) => against_build(asked)?,
+        (None, false) => {
+            return Err(Error::Usage(
+                "nothing to hold against: name a --baseline, or an old build by --a-rev or --a-bin".into(),
+            ));
+        }
+    };
+    if let Some(signal) = signal::pending() {
+        page::warn(&format!("interrupted by {signal}: there is no answer"));
+        return Ok(Answer::Unmeasured);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let said = mutes.apply(&mut findings, now);
+    let answer = answer(&findings);
+    page::write(&text(&findings, &said, answer, layout()))?;
+    if let Some(file) = &asked.summary {
+        append(file, &summary(asked, &findings, &said, answer))?;
+    }
+    Ok(answer)
+}
+
+/// Two builds or states, by pairs.
+fn against_build(asked: &Asked) -> Result<Vec<Finding>> {
+    let manner = Manner {
+        threshold: asked.max_regress,
+        margin: Some(asked.max_regress),
+        pairs: "32".into(),
+        seed: asked.seed,
+        scale: asked.measuring.options()?.scale,
+        no_canaries: false,
+    };
+    let paired = ab::compared(&asked.filter, &asked.sides, &manner, &asked.home.directory())?;
+    Ok(of_pairs(&paired, &paired.judge()))
+}
+
+/// A stored record against today's numbers.
+fn against_record(asked: &Asked, baseline: &OsStr) -> Result<Vec<Finding>> {
+    let archive = Archive::of(&asked.home);
+    let old = archive.head(baseline)?;
+    let new = match &asked.candidate {
+        Some(name) => archive.head(name)?,
+        None => {
+            let file = record::measured(&asked.filter, &asked.measuring, &asked.home, asked.processes)?;
+            match file {
+                Some(file) => archive.head(file.as_os_str())?,
+                None => return Ok(Vec::new()),
+            }
+        }
+    };
+    let heads = [old, new];
+    let history = super::compare::history(&archive)?;
+    let options =
+        Options { threshold: asked.max_regress.max(Options::default().threshold), seed: asked.seed };
+    let mut comparison: Comparison = compare(&heads, &history, options);
+    let matches = asked.filter.matcher()?;
+    comparison.keep(|id| matches(id));
+    Ok(of_records(&comparison))
+}
+
+/// The rows that decide, and the answer.
+fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -> String {
+    let width = page::prose(layout);
+    let mut text = String::new();
+    for finding in findings.iter().filter(|finding| tells(finding)) {
+        text += &(page::wrap("• ", &sentence(finding), width) + "\n");
+    }
+    text.extend(said.iter().map(|sentence| page::wrap("note: ", sentence, width) + "\n"));
+    let tone = if answer == Answer::Pass { Tone::Bold } else { Tone::Red };
+    text + &page::paint(tone, &format!("gate: {}; {}", answer.words(), count(findings)), layout) + "\n"
+}
+
+/// Whether a finding is more than "nothing changed".
+fn tells(finding: &Finding) -> bool {
+    finding.muted.is_some() || (finding.verdict != Verdict::Same && finding.progress != Progress::Skipped)
+}
+
+fn sentence(finding: &Finding) -> String {
+    let mut words = format!("{}: {}", finding.id, finding.verdict);
+    if let Some(change) = finding.change.filter(|change| change.is_finite()) {
+        words += &format!(" by {:+.2} %", 100.0 * change);
+    }
+    if let Some(reason) = &finding.reason {
+        words += &format!(": {reason}");
+    }
+    if let Some(reason) = &finding.muted {
+        words += &format!("; overlooked: {reason}");
+    }
+    words
+}
+
+fn count(findings: &[Finding]) -> String {
+    let of =
+        |verdict| findings.iter().filter(|f| f.verdict == verdict && f.progress != Progress::Skipped).count();
+    let counts: Vec<_> = Verdict::ALL
+        .into_iter()
+        .filter(|verdict| of(*verdict) > 0)
+        .map(|verdict| format!("{} {verdict}", of(verdict)))
+        .collect();
+    if counts.is_empty() { "no case was compared".into() } else { counts.join(", ") }
+}
+
+fn summary(asked: &Asked, findings: &[Finding], said: &[String], answer: Answer) -> String {
+    let mut text = format!(
+        "### syscost gate: {}\n\n{}, slowdowns up to {} % let through\n\n",
+        answer.words(),
+        count(findings),
+        100.0 * asked.max_regress
+    );
+    let rows: Vec<_> = findings.iter().filter(|finding| tells(finding)).collect();
+    if !rows.is_empty() {
+        text += "| case | verdict | change | why |\n|---|---|---:|---|\n";
+    }
+    for Finding { id, verdict, change, reason, muted, .. } in rows {
+        let change = change.map_or("–".into(), |change| format!("{:+.2} %", 100.0 * change));
+        let muted = muted.as_ref().map(|reason| format!("overlooked: {reason}"));
+        let why: Vec<_> = reason.iter().chain(&muted).map(|why| why.replace('|', "\\|")).collect();
+        text += &format!("| `{id}` | {verdict} | {change} | {} |\n", why.join("; "));
+    }
+    text.extend(said.iter().map(|sentence| format!("\n* {sentence}\n")));
+    text + "\n"
+}
+
+/// Behind what is there: other steps of a build write to the same file.
+fn append(file: &std::path::Path, text: &str) -> Result<()> {
+    let before = match store::read(file) {
+        Err(Error::File { cause, .. }) if cause.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        before => before?,
+    };
+    store::replace(file, &[before, text.as_bytes().to_vec()].concat())
+}
