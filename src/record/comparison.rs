@@ -114,6 +114,8 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// How many rows are not here, as none of their verdicts is a change.
     pub left_out: usize,
+    /// The sum, with the rows that were left out for that.
+    pub tally: Tally,
 }
 
 /// One baseline.
@@ -234,6 +236,7 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
     }
     Comparison {
         comparison: LAYOUT,
+        tally: Tally::of(&rows),
         unit: heads.first().map(|head| head.unit.clone()).unwrap_or_default(),
         threshold,
         margin: rule.margin,
@@ -268,16 +271,9 @@ impl Row {
 }
 
 impl Comparison {
-    /// The whole as JSON, indented, with its [`Tally`].
+    /// The whole as JSON, indented.
     pub fn json(&self) -> Result<String> {
-        #[derive(Serialize)]
-        struct Whole<'a> {
-            #[serde(flatten)]
-            comparison: &'a Comparison,
-            tally: Tally,
-        }
-        let whole = Whole { comparison: self, tally: self.tally() };
-        let text = serde_json::to_string_pretty(&whole);
+        let text = serde_json::to_string_pretty(self);
         text.map(|text| text + "\n").map_err(|e| Error::file("the comparison", "writing as JSON", e.into()))
     }
 

@@ -21,6 +21,8 @@ struct Column {
     head: String,
     value: usize,
     mark: usize,
+    /// Whether some mark ends in a question mark; all others then leave room for one.
+    asks: bool,
     width: usize,
 }
 
@@ -30,9 +32,11 @@ impl Column {
         let mut column = Self {
             head: String::new(),
             value: cells().map(|cell| length(&value(cell, &comparison.unit))).max().unwrap_or(0),
-            mark: cells().map(|cell| length(&mark(cell))).max().unwrap_or(0),
+            mark: 0,
+            asks: cells().any(|cell| mark(cell, false).ends_with('?')),
             width: 0,
         };
+        column.mark = cells().map(|cell| length(&mark(cell, column.asks))).max().unwrap_or(0);
         let name = &comparison.baselines[at].name;
         column.width = column.content().max(length(name).min(LONGEST_HEAD));
         column.head = shortened(name, column.width);
@@ -108,7 +112,7 @@ fn cell(cell: &Cell, column: &Column, unit: &str, layout: Layout) -> String {
     if column.mark == 0 {
         return before + &value;
     }
-    let mark = right(&mark(cell), column.mark);
+    let mark = right(&mark(cell, column.asks), column.mark);
     let mark = match cell.change.as_ref().map(|change| change.verdict) {
         Some(Verdict::Slower) => paint(Tone::Red, &mark, layout),
         Some(Verdict::Faster) => paint(Tone::Green, &mark, layout),
@@ -121,10 +125,10 @@ fn value(cell: &Cell, unit: &str) -> String {
     cell.value.map_or_else(|| "-".into(), |value| amount(value.estimate, unit))
 }
 
-/// The mark; one without a question mark ends where the others do before theirs.
-fn mark(cell: &Cell) -> String {
+/// The mark. Where others ask, one without a question mark ends where they do before theirs.
+fn mark(cell: &Cell, others_ask: bool) -> String {
     let mark = cell.change.as_ref().map(|change| change.mark()).unwrap_or_default();
-    if mark.is_empty() || mark.ends_with('?') { mark } else { mark + " " }
+    if mark.is_empty() || mark.ends_with('?') || !others_ask { mark } else { mark + " " }
 }
 
 /// The id below its group's heading, where the group goes without saying.

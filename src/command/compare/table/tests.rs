@@ -49,7 +49,9 @@ fn marks_stand_below_each_other_whether_they_ask_or_not() {
     let columns = [("(+0.1%) ", 1.001, Verdict::Same), ("(+3.1%)?", 1.031, Verdict::Inconclusive)];
     for (text, ratio, verdict) in columns {
         let change = crate::record::comparison::Change { verdict, ratio: Some(ratio), ..Default::default() };
-        assert_eq!(mark(&Cell { value: None, change: Some(change) }), text);
+        let cell = Cell { value: None, change: Some(change) };
+        assert_eq!(mark(&cell, true), text);
+        assert_eq!(mark(&cell, false), text.trim_end(), "no room is lost where nobody asks");
     }
 }
 
