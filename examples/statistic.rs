@@ -1,0 +1,81 @@
+//! The statistics of the verdicts, to be asked by another program: a question a line in JSON on standard input,
+//! an answer a line on standard output. `scripts/against-scipy` holds them against SciPy this way.
+//!
+//!     echo '{"kind": "proportion", "successes": 0, "of": 185}' | cargo run -q --example statistic
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::io::{self, BufRead, Write};
+use syscost::statistic::{self, Alternative};
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+enum Question {
+    SignedRank { differences: Vec<f64>, shift: f64, alternative: Direction },
+    HodgesLehmann { differences: Vec<f64>, confidence: f64 },
+    Equivalence { differences: Vec<f64>, margin: f64 },
+    Permutation { a: Vec<f64>, b: Vec<f64>, alternative: Direction, seed: u64 },
+    Shift { a: Vec<f64>, b: Vec<f64>, confidence: f64 },
+    Discovery { p: Vec<f64>, q: f64 },
+    Proportion { successes: u64, of: u64 },
+    Change { old: Vec<f64>, new: Vec<f64>, resamples: usize, seed: u64 },
+    MinimumDetectable { differences: Vec<f64>, pairs: usize },
+    MinimumDetectableBetween { sd: f64, a: usize, b: usize },
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Direction {
+    Greater,
+    Less,
+}
+
+impl From<Direction> for Alternative {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Greater => Self::Greater,
+            Direction::Less => Self::Less,
+        }
+    }
+}
+
+fn answer(question: Question) -> Value {
+    match question {
+        Question::SignedRank { differences, shift, alternative } => {
+            json!(statistic::signed_rank_p(&differences, shift, alternative.into()))
+        }
+        Question::HodgesLehmann { differences, confidence } => {
+            json!(statistic::hodges_lehmann(&differences, confidence))
+        }
+        Question::Equivalence { differences, margin } => {
+            json!(statistic::equivalence_p(&differences, margin))
+        }
+        Question::Permutation { a, b, alternative, seed } => {
+            json!(statistic::permutation_p(&a, &b, alternative.into(), seed))
+        }
+        Question::Shift { a, b, confidence } => json!(statistic::shift(&a, &b, confidence)),
+        Question::Discovery { p, q } => json!({
+            "adjusted": statistic::adjusted(&p),
+            "rejected": statistic::benjamini_hochberg(&p, q),
+        }),
+        Question::Proportion { successes, of } => json!(statistic::proportion(successes, of)),
+        Question::Change { old, new, resamples, seed } => {
+            json!(format!("{:?}", statistic::change_between(&old, &new, resamples, seed)))
+        }
+        Question::MinimumDetectable { differences, pairs } => {
+            json!(statistic::minimum_detectable(&differences, pairs))
+        }
+        Question::MinimumDetectableBetween { sd, a, b } => {
+            json!(statistic::minimum_detectable_between(sd, a, b))
+        }
+    }
+}
+
+fn main() -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    for line in io::stdin().lock().lines() {
+        let question = serde_json::from_str(&line?)?;
+        writeln!(output, "{}", answer(question))?;
+    }
+    Ok(())
+}
