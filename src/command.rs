@@ -4,6 +4,7 @@
 //! `NO_COLOR` is unset. In a pipe it writes for a program: one row a line, its cells between tabs, no head.
 
 mod archive;
+mod baseline;
 mod compare;
 mod doctor;
 mod explain;
@@ -11,6 +12,7 @@ mod fingerprint;
 mod flag;
 mod list;
 mod page;
+mod record;
 mod report;
 mod run;
 mod runs;
@@ -36,6 +38,8 @@ const EXIT_CODES: &str = "Exit code 0: done; 1: a claim failed, a file could not
 #[derive(Subcommand)]
 enum Command {
     Run(run::Asked),
+    Record(record::Asked),
+    Baseline(baseline::Asked),
     List(list::Asked),
     Explain(explain::Asked),
     Report(report::Asked),
@@ -58,6 +62,8 @@ pub fn run() -> ExitCode {
 fn obey(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Run(asked) => run::run(asked),
+        Command::Record(asked) => record::run(asked),
+        Command::Baseline(asked) => baseline::run(asked),
         Command::List(asked) => list::run(asked),
         Command::Explain(asked) => explain::run(asked),
         Command::Report(asked) => report::run(asked),
@@ -105,7 +111,8 @@ mod tests {
 
     #[test]
     fn every_command_and_every_flag_has_its_help() {
-        for command in Line::command().get_subcommands() {
+        let line = Line::command();
+        for command in line.get_subcommands().flat_map(|c| std::iter::once(c).chain(c.get_subcommands())) {
             assert!(command.get_about().is_some(), "{}", command.get_name());
             for argument in command.get_arguments() {
                 assert!(argument.get_help().is_some(), "{} {}", command.get_name(), argument.get_id());

@@ -19,6 +19,8 @@ mod progress;
 mod scratch;
 
 pub use arguments::{Arguments, Mode};
+#[cfg(feature = "cli")]
+pub(crate) use drive::Session;
 pub use drive::{Options, run};
 pub use home::criterion_home;
 #[cfg(feature = "cli")]

@@ -29,9 +29,14 @@ impl Archive {
         Ok(files)
     }
 
+    /// Where records are kept.
+    pub(super) fn store(&self) -> Store {
+        Store::at(&self.home)
+    }
+
     /// The files of all records, by name.
     pub(super) fn records(&self) -> Result<Vec<PathBuf>> {
-        Store::at(&self.home).record_files()
+        self.store().record_files()
     }
 
     /// The files of all baselines that `--save-baseline` left, by name.
@@ -45,15 +50,18 @@ impl Archive {
 
     /// What a comparison needs of the record of this name, else of what `--save-baseline` left under it, else
     /// of a run, else of the file there.
-    #[allow(dead_code)]
     pub(super) fn head(&self, asked: &OsStr) -> Result<Head> {
         read_any_head(&self.place(asked)?)
     }
 
     /// The same with the runs.
-    #[allow(dead_code)]
     pub(super) fn bundle(&self, asked: &OsStr) -> Result<Bundle> {
         read_any(&self.place(asked)?)
+    }
+
+    /// The run that began last, with itself alone in the bundle.
+    pub(super) fn newest(&self) -> Result<Bundle> {
+        read_any(&self.files()?.pop().ok_or_else(|| self.empty())?)
     }
 
     /// Where that is.

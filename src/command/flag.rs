@@ -1,8 +1,9 @@
 //! Flags that several commands share, each declared once.
 
-use crate::harness::{Arguments, criterion_home};
+use crate::harness::{Arguments, Options, criterion_home};
 use crate::record::prediction::Overrides;
 use crate::record::published::{self, Published};
+use crate::subject::Scale;
 use crate::{Error, Result};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -39,6 +40,31 @@ impl Filter {
     pub(super) fn unmatched(&self) -> Option<Error> {
         let filter = self.filter.as_ref()?;
         Some(Error::Usage(format!("no case matches {filter:?}; `syscost list` prints them all")))
+    }
+}
+
+/// How to measure.
+#[derive(Args)]
+pub(super) struct Measuring {
+    /// How much time to take: smoke (seconds, numbers not worth keeping), default, full
+    #[arg(long, value_parser = scale)]
+    scale: Option<Scale>,
+    /// What to count: ns, or a perf event such as page-faults
+    #[arg(long, value_name = "EVENT")]
+    measure: Option<String>,
+}
+
+fn scale(name: &str) -> Result<Scale> {
+    Scale::named(name).ok_or_else(|| Error::Usage("expected smoke, default or full".into()))
+}
+
+impl Measuring {
+    /// As asked here, else as the environment says.
+    pub(super) fn options(&self) -> Result<Options> {
+        let environment = Options::from_environment()?;
+        let scale = self.scale.unwrap_or(environment.scale);
+        let unit = self.measure.clone().unwrap_or(environment.unit);
+        Ok(Options { scale, unit, ..environment })
     }
 }
 

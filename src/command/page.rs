@@ -39,7 +39,12 @@ pub(super) fn say(text: &str) {
 
 /// Says what a reader should know although there is an answer, or why there is none.
 pub(super) fn warn(sentence: &impl Display) {
-    say(&format!("syscost: {sentence}"));
+    say(&format!("syscost: {}", inert(&sentence.to_string())));
+}
+
+/// The text without what a terminal would obey: it may come from a file that somebody sent.
+fn inert(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "\u{fffd}")
 }
 
 /// Whether a program reads, and wants one row a line.
@@ -92,7 +97,7 @@ pub(super) fn heading(name: &str, width: usize, layout: Layout) -> String {
 pub(super) fn wrap(first: &str, text: &str, width: usize) -> String {
     let indent = length(first);
     let (mut wrapped, mut column) = (first.to_owned(), indent);
-    for word in text.split_whitespace() {
+    for word in inert(text).split_whitespace() {
         if column > indent && column + 1 + length(word) > width {
             wrapped.push('\n');
             wrapped.push_str(&" ".repeat(indent));
@@ -116,7 +121,7 @@ pub(super) fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec
     let beside = before + widths[N - 1].min(NARROWEST) <= width;
     let line = |row: &[String; N]| {
         let cells = row[..N - 1].iter().zip(widths);
-        let first: String = cells.map(|(cell, width)| format!("{cell:<0$}", width + GAP)).collect();
+        let first: String = cells.map(|(cell, width)| format!("{:<1$}", inert(cell), width + GAP)).collect();
         let last = &row[N - 1];
         let text = if beside { wrap(&first, last, width) } else { first + "\n" + &wrap("    ", last, width) };
         text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
@@ -126,7 +131,7 @@ pub(super) fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec
 
 /// Rows for a program: one a line, their cells between tabs.
 pub(super) fn tabbed<R: AsRef<[String]>>(rows: &[R]) -> String {
-    let cell = |text: &String| text.replace(['\t', '\n'], " ");
+    let cell = |text: &String| inert(text).replace(['\t', '\n'], " ");
     rows.iter().map(|row| row.as_ref().iter().map(cell).collect::<Vec<_>>().join("\t") + "\n").collect()
 }
 
@@ -174,6 +179,13 @@ mod tests {
     #[test]
     fn a_row_for_a_program_is_one_line() {
         assert_eq!(tabbed(&[row(["a\tb", "c\nd"])]), "a b\tc d\n");
+    }
+
+    #[test]
+    fn a_terminal_is_not_commanded_by_a_text() {
+        let row = row(["a\u{1b}[2J", "b\u{7}"]);
+        assert_eq!(tabbed(std::slice::from_ref(&row)), "a\u{fffd}[2J\tb\u{fffd}\n");
+        assert_eq!(aligned(&[row], 80), ["a\u{fffd}[2J  b\u{fffd}"]);
     }
 
     #[test]

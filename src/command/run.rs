@@ -1,10 +1,10 @@
 //! `syscost run`: the same path as `cargo bench`, without Cargo. Its flags become Criterion's command line,
 //! which the measuring processes, started from this same binary, are given in turn.
 
-use super::flag::{Beside, Filter, Home};
+use super::flag::{Beside, Filter, Home, Measuring};
+use crate::Result;
 use crate::harness::{self, Arguments, Options};
-use crate::subject::{GROUPS, Scale};
-use crate::{Error, Result};
+use crate::subject::GROUPS;
 use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -21,12 +21,8 @@ use std::process::ExitCode;
 pub(super) struct Asked {
     #[command(flatten)]
     filter: Filter,
-    /// How much time to take: smoke (seconds, numbers not worth keeping), default, full
-    #[arg(long, value_parser = scale)]
-    scale: Option<Scale>,
-    /// What to count: ns, or a perf event such as page-faults
-    #[arg(long, value_name = "EVENT")]
-    measure: Option<String>,
+    #[command(flatten)]
+    measuring: Measuring,
     /// Save what is measured under this name as well
     #[arg(long, value_name = "NAME", conflicts_with = "baseline")]
     save_baseline: Option<String>,
@@ -40,10 +36,6 @@ pub(super) struct Asked {
     beside: Beside,
     #[command(flatten)]
     home: Home,
-}
-
-fn scale(name: &str) -> Result<Scale> {
-    Scale::named(name).ok_or_else(|| Error::Usage("expected smoke, default or full".into()))
 }
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
@@ -67,14 +59,12 @@ impl Asked {
 
     /// What Criterion has no flag for.
     fn options(&self) -> Result<Options> {
-        let environment = Options::from_environment()?;
+        let options = self.measuring.options()?;
         Ok(Options {
-            scale: self.scale.unwrap_or(environment.scale),
-            unit: self.measure.clone().unwrap_or(environment.unit),
-            predictions: self.beside.predictions.clone().or(environment.predictions),
-            against: self.beside.against.clone().or(environment.against),
+            predictions: self.beside.predictions.clone().or(options.predictions),
+            against: self.beside.against.clone().or(options.against),
             home: self.home.given.clone(),
-            session: None,
+            ..options
         })
     }
 }

@@ -4,6 +4,11 @@ mod child;
 mod closing;
 mod frequency;
 mod saved;
+#[cfg(feature = "cli")]
+mod session;
+
+#[cfg(feature = "cli")]
+pub(crate) use session::Session;
 
 use super::arguments::{Arguments, Mode};
 use super::home::{criterion_home, home_for};
@@ -71,30 +76,37 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
         return Ok(closing::list(&planned));
     }
     let closing = closing::Closing::new(options, planned.len())?;
-    check_unit(&options.unit)?;
-    signal::watch()?;
-    end_with_cargo();
-    scratch::sweep_up(&std::env::temp_dir());
-    let home = options.home.clone().unwrap_or_else(criterion_home);
-    let home = home_for(&options.unit, &absolute(&home));
+    let home = prepare(options)?;
     let complaints = complaints(&planned, arguments, options, &home)?;
     if let Some(sentence) = room(&home).filter(|_| arguments.compare.is_some()) {
         return Err(Error::Usage(format!("{sentence}; a comparison writes too, so make room first")));
     }
-    let mut drive = Drive::new(arguments, options, home, &planned);
+    let cases = planned.iter().map(|p| p.ids.len()).sum();
+    let progress = Progress::over(cases, arguments.loud || arguments.mode != Mode::Measure);
+    let mut drive = Drive::new(arguments, options, home, &progress);
     for planned in &planned {
         drive.group(planned);
-        closing.part(&drive.record, arguments, &drive.progress);
+        closing.part(&drive.record, arguments, &progress);
         if signal::pending().is_some() {
             break;
         }
     }
-    drive.progress.finish();
+    progress.finish();
     // A measuring process that was killed has left its own.
     scratch::sweep_up(&std::env::temp_dir());
     let saved = drive.save();
     let outcome = closing::Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved };
     Ok(closing.whole(outcome, arguments))
+}
+
+/// Makes the process ready to drive others, and gives the home of this unit's values.
+fn prepare(options: &Options) -> Result<PathBuf> {
+    check_unit(&options.unit)?;
+    signal::watch()?;
+    end_with_cargo();
+    scratch::sweep_up(&std::env::temp_dir());
+    let home = options.home.clone().unwrap_or_else(criterion_home);
+    Ok(home_for(&options.unit, &absolute(&home)))
 }
 
 /// Why nothing should be saved: on a disk as full as this, Criterion would replace an earlier baseline by half
@@ -163,14 +175,12 @@ struct Drive<'a> {
     options: &'a Options,
     home: PathBuf,
     record: Record,
-    progress: Progress,
+    progress: &'a Progress,
     unsaved: Vec<String>,
 }
 
 impl<'a> Drive<'a> {
-    fn new(arguments: &'a Arguments, options: &'a Options, home: PathBuf, planned: &[Planned]) -> Self {
-        let cases = planned.iter().map(|p| p.ids.len()).sum();
-        let progress = Progress::over(cases, arguments.loud || arguments.mode != Mode::Measure);
+    fn new(arguments: &Arguments, options: &'a Options, home: PathBuf, progress: &'a Progress) -> Self {
         let arguments = arguments.clone();
         Self { arguments, options, home, record: new_record(options), progress, unsaved: Vec::new() }
     }
@@ -181,7 +191,7 @@ impl<'a> Drive<'a> {
             self.unsaved.push(sentence);
             self.arguments = self.arguments.without_saving();
         }
-        let mut run = child::measure(planned, &self.arguments, self.options, &self.home, &self.progress);
+        let mut run = child::measure(planned, &self.arguments, self.options, &self.home, self.progress);
         add_fits(&mut run, planned.group);
         run.notes.extend(frequency::note(&run));
         if self.saves() {

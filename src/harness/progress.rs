@@ -46,12 +46,18 @@ impl Progress {
     pub(super) fn over(cases: usize, hidden: bool) -> Self {
         let bar =
             if hidden { indicatif::ProgressBar::hidden() } else { indicatif::ProgressBar::new(cases as u64) };
-        let style = indicatif::ProgressStyle::with_template("{pos}/{len} {msg:.bold} {wide_bar} {eta} left");
+        let style =
+            indicatif::ProgressStyle::with_template("{pos}/{len} {prefix}{msg:.bold} {wide_bar} {eta} left");
         // The template is a constant that parses; if a later indicatif refuses it, its own style will do.
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("━━─"));
         }
         Self { bar }
+    }
+
+    /// Which of several goes over the cases begins.
+    pub(super) fn go(&self, number: usize, of: usize) {
+        self.bar.set_prefix(format!("process {number} of {of}: "));
     }
 
     pub(super) fn begin(&self, id: &str) {

@@ -8,8 +8,6 @@ use std::path::Path;
 
 /// The longest name. Criterion cuts an id at 64 bytes, and a file name ends at 255.
 const LONGEST: usize = 200;
-/// Sentences say what is missing; a longer one was not written by us.
-const LONGEST_SENTENCE: usize = 64 << 10;
 /// The first second of the year 10000, which no clock that we meet will show.
 const YEAR_10000: u64 = 253_402_300_800;
 
@@ -65,15 +63,10 @@ fn of_series(at: usize, series: &Series, head: &Head) -> Option<Fault> {
     let field = |part: &str| format!("series[{at}].{part}");
     // A group of somebody else's may have given no source, and a process that died early no clock.
     let given = |part, text: &String| if text.is_empty() { None } else { name(field(part), text) };
-    let too_long = |sentence: &&String| sentence.len() > LONGEST_SENTENCE;
     name(field("id"), &series.id)
         .or_else(|| given("body", &series.body))
         .or_else(|| given("clock", &series.clock))
         .or_else(|| of_values(&field("values"), series, head))
-        .or_else(|| {
-            let long = series.without.iter().find(too_long)?;
-            Some(fault(field("without"), "sentences", format!("one of {} bytes", long.len())))
-        })
 }
 
 /// A process has one word on a case, and they stand in the order of the runs.

@@ -31,24 +31,7 @@ impl Bundle {
     /// There is none; two count in different units, or were made at different scales; one is there twice.
     pub fn of(name: &str, created: u64, mut records: Vec<Record>) -> Result<Self> {
         records.sort_by_key(|record| record.started);
-        let Some(first) = records.first() else {
-            return Err(Error::Usage(format!("there is no run to record under {name}: measure one first")));
-        };
-        for (at, other) in records.iter().enumerate().skip(1) {
-            let differs = |what, ours: &str, theirs: &str| {
-                let sentence = format!(
-                    "runs that are recorded together agree in their {what}: that of {} is {ours}, that of {} is \
-                     {theirs}; record them apart",
-                    first.run, other.run
-                );
-                if ours == theirs { Ok(()) } else { Err(Error::Usage(sentence)) }
-            };
-            differs("unit", &first.unit, &other.unit)?;
-            differs("scale", &first.scale, &other.scale)?;
-            if records[..at].iter().any(|r| (&r.run, &r.boot) == (&other.run, &other.boot)) {
-                return Err(Error::Usage(format!("the run {} is there twice; name it once", other.run)));
-            }
-        }
+        agree(name, &records)?;
         Ok(Self { head: Head::of(name, created, &records), records })
     }
 
@@ -59,12 +42,36 @@ impl Bundle {
     }
 }
 
+/// Refuses runs that do not belong together.
+fn agree(name: &str, records: &[Record]) -> Result<()> {
+    let Some(first) = records.first() else {
+        return Err(Error::Usage(format!("there is no run to record under {name}: measure one first")));
+    };
+    for (at, other) in records.iter().enumerate().skip(1) {
+        let differs = |what, ours: &str, theirs: &str| {
+            let sentence = format!(
+                "runs that are recorded together agree in their {what}: that of {} is {ours}, that of {} is {theirs}; \
+                 record them apart",
+                first.run, other.run
+            );
+            if ours == theirs { Ok(()) } else { Err(Error::Usage(sentence)) }
+        };
+        differs("unit", &first.unit, &other.unit)?;
+        differs("scale", &first.scale, &other.scale)?;
+        if records[..at].iter().any(|r| (&r.run, &r.boot) == (&other.run, &other.boot)) {
+            return Err(Error::Usage(format!("the run {} is there twice; name it once", other.run)));
+        }
+    }
+    Ok(())
+}
+
 /// Writes a bundle, whole or not at all, and never in place of another file. Gives its size in bytes.
 ///
 /// # Errors
-/// There is a file of this name; it cannot be written; or it could not be read again, for its size or for a
-/// number that is none.
+/// There is a file of this name; it cannot be written; the runs do not belong together; or it could not be read
+/// again, for its size or for a number that is none.
 pub fn write_new(path: &Path, bundle: &Bundle) -> Result<u64> {
+    agree(&bundle.head.name, &bundle.records)?;
     let bytes = encoded(path, bundle)?;
     // As whoever opens it will read it: what could not be read again is not written.
     whole(Source::new(path, &bytes[..]), path)?;
@@ -130,7 +137,9 @@ fn whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle> {
         // At once, and not after the last: the head bounds how many there can be.
         match head.runs.get(above) {
             Some(run) if run.name == record.run => records.push(record),
-            Some(run) => return Err(content(path, &format!("run {above}"), &run.name, &record.run)),
+            Some(run) => {
+                return Err(content(path, &format!("run {above}"), &run.name, &format!("{:?}", record.run)));
+            }
             None => return Err(content(path, "the runs", &head.runs.len().to_string(), "more")),
         }
         Ok(())

@@ -144,7 +144,7 @@ fn the_head_of_other_runs_is_refused() {
         let text = serde_json::to_vec(&head).unwrap();
         refused(&[&gzip(&text), &bytes[second_member(&bytes)..]].concat())
     };
-    assert!(head(|head| head.runs[1].name = "c".into()).contains("run 1: expected c, found a-2"));
+    assert!(head(|head| head.runs[1].name = "c".into()).contains("run 1: expected c, found \"a-2\""));
     assert!(
         head(|head| head.series[0].values[0].median.low = 0.0).contains("series: expected what the runs say")
     );

@@ -1,0 +1,161 @@
+//! `syscost baseline show`: what is in a record: its machines, its sessions, its cases.
+
+use super::list::{self, counts, replication};
+use crate::command::archive::Archive;
+use crate::command::flag::{Form, Home};
+use crate::command::page::{self, Tone};
+use crate::harness::layout;
+use crate::record::bundle::{Head, Series};
+use crate::record::quantity::{amount, count};
+use crate::record::table::Layout;
+use crate::statistic::{median, percentile};
+use crate::{Error, Result};
+use clap::Args;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// What of a machine decides whether its numbers say anything about another's.
+const FACTS: [&str; 8] = [
+    "kernel_release",
+    "architecture",
+    "cpu_model",
+    "microcode",
+    "hypervisor",
+    "governor",
+    "compiler",
+    "crate_version",
+];
+
+/// Show what is in a record
+///
+/// Prints the machine, the sessions, and each case with the number of processes that measured it, the median of
+/// their medians and the share by which they lie apart. In a pipe, between tabs, lines that begin with `record`,
+/// `fact`, `session`, `case` or `without`.
+#[derive(Args)]
+pub(super) struct Asked {
+    /// Name of a record, of a baseline of Criterion's or of a run; or a file
+    #[arg(value_name = "NAME|FILE")]
+    name: OsString,
+    #[command(flatten)]
+    home: Home,
+    #[command(flatten)]
+    form: Form,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    let head = Archive::of(&asked.home).head(&asked.name)?;
+    if asked.form.json {
+        let value = serde_json::to_value(&head);
+        page::write_json(&value.map_err(|e| Error::file(&asked.name, "writing as JSON", e.into()))?)?;
+    } else if page::is_piped() {
+        page::write(&lines(&head))?;
+    } else {
+        page::write(&text(&head, layout()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The machines' main facts. Of several machines each fact says whose it is.
+fn facts(head: &Head) -> Vec<[String; 2]> {
+    let several = head.fingerprints.len() > 1;
+    let mut rows = Vec::new();
+    for (at, machine) in head.fingerprints.iter().enumerate() {
+        for (field, value) in machine.facts().filter(|(field, _)| FACTS.contains(field)) {
+            let field = if several { format!("{field} ({})", at + 1) } else { field.to_owned() };
+            rows.push([field, value.unwrap_or_else(|| "unknown".into())]);
+        }
+    }
+    rows
+}
+
+/// Session, when it began, how many processes, and the boot.
+fn sessions(head: &Head) -> Vec<[String; 4]> {
+    let mut sessions: Vec<(&str, &str, u64, usize)> = Vec::new();
+    for run in &head.runs {
+        match sessions.iter_mut().find(|s| (s.0, s.1) == (&run.session, &run.boot)) {
+            Some(session) => session.3 += 1,
+            None => sessions.push((&run.session, &run.boot, run.started, 1)),
+        }
+    }
+    let boot = |boot: &str| if boot.is_empty() { "unknown".to_owned() } else { boot.to_owned() };
+    let row = |(session, of, began, runs): (&str, &str, u64, usize)| {
+        [session.to_owned(), page::moment(began), runs.to_string(), boot(of)]
+    };
+    sessions.into_iter().map(row).collect()
+}
+
+/// Case, how many processes measured it, the median of their medians, and the quarter to three-quarter range of
+/// those as a share of it.
+fn cases(head: &Head) -> Vec<[String; 4]> {
+    head.series
+        .iter()
+        .filter(|series| !series.values.is_empty())
+        .map(|series| case(series, &head.unit))
+        .collect()
+}
+
+fn case(series: &Series, unit: &str) -> [String; 4] {
+    let values: Vec<_> = series.values.iter().map(|value| value.median.estimate).collect();
+    let middle = median(&values);
+    let apart = (percentile(&values, 75.0) - percentile(&values, 25.0)) / middle * 100.0;
+    let apart =
+        if values.len() > 1 && apart.is_finite() { format!("{} %", count(apart)) } else { String::new() };
+    [series.id.clone(), values.len().to_string(), amount(middle, unit), apart]
+}
+
+/// Cases with why a process has no value of them.
+fn without(head: &Head) -> Vec<[String; 2]> {
+    let of = |series: &Series| {
+        let sentences = series.without.iter().map(|sentence| [series.id.clone(), sentence.clone()]);
+        sentences.collect::<Vec<_>>()
+    };
+    head.series.iter().flat_map(of).collect()
+}
+
+fn lines(head: &Head) -> String {
+    let [processes, sessions_count, cases_count] = counts(head).map(|count| count.to_string());
+    let (name, unit, scale) = (head.name.clone(), head.unit.clone(), head.scale.clone());
+    let about = [
+        "record".into(),
+        name,
+        page::moment(head.created),
+        scale,
+        unit,
+        processes,
+        sessions_count,
+        cases_count,
+    ];
+    let fact = |[field, value]: [String; 2]| ["fact".into(), field, value];
+    let reason = |[id, sentence]: [String; 2]| ["without".into(), id, sentence];
+    let four = |word: &'static str| move |[a, b, c, d]: [String; 4]| [word.into(), a, b, c, d];
+    page::tabbed(&[about])
+        + &page::tabbed(&facts(head).into_iter().map(fact).collect::<Vec<_>>())
+        + &page::tabbed(&sessions(head).into_iter().map(four("session")).collect::<Vec<_>>())
+        + &page::tabbed(&cases(head).into_iter().map(four("case")).collect::<Vec<_>>())
+        + &page::tabbed(&without(head).into_iter().map(reason).collect::<Vec<_>>())
+}
+
+fn text(head: &Head, layout: Layout) -> String {
+    let [processes, sessions_count, cases_count] = counts(head);
+    let replication = replication(processes, sessions_count);
+    let title = format!(
+        "{}, {} UTC, {}, {}: {replication}, {}",
+        head.name,
+        page::moment(head.created),
+        head.scale,
+        head.unit,
+        list::cases(cases_count)
+    );
+    page::paint(Tone::Bold, &page::wrap("", &title, page::prose(layout)), layout)
+        + "\n"
+        + &part("machine", &facts(head), layout)
+        + &part("sessions: began, processes, boot", &sessions(head), layout)
+        + &part("cases: processes, median, apart", &cases(head), layout)
+        + &part("without a value", &without(head), layout)
+}
+
+fn part<const N: usize>(name: &str, rows: &[[String; N]], layout: Layout) -> String {
+    let lines = page::aligned(rows, page::width(layout)).into_iter();
+    let head = page::heading(name, page::prose(layout), layout) + "\n";
+    if rows.is_empty() { String::new() } else { head + &lines.map(|line| line + "\n").collect::<String>() }
+}

@@ -1,0 +1,181 @@
+//! `syscost record`: several fresh processes over the same cases, in one file that can be carried. A process is
+//! the unit of comparison, so that a single one says nothing of how far two may lie apart.
+
+use super::flag::{Filter, Home, Measuring};
+use super::page;
+use crate::harness::{Arguments, Options, Session};
+use crate::machine::signal;
+use crate::record::bundle::{Bundle, write_new};
+use crate::record::quantity::utc;
+use crate::record::store::{Store, check_name, check_new};
+use crate::record::{Outcome, Record};
+use crate::subject::GROUPS;
+use crate::{Error, Result};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Of cases that failed so many are told one by one.
+const TOLD: usize = 10;
+
+/// Measure in several fresh processes, and record them in one file
+///
+/// Measures the matching cases several times over, every time in fresh processes, and writes one file that a
+/// comparison needs no other for. Neither Criterion's files nor earlier runs are touched. Interrupted, it keeps
+/// the processes that were finished. In a pipe: the file, the numbers of cases measured, of processes, and of
+/// cases skipped and failed, and the file's size in bytes, between tabs.
+#[derive(Args)]
+#[command(
+    after_help = "What is not given is taken from SYSCOST_SCALE and SYSCOST_MEASURE, as with `cargo bench`."
+)]
+pub(super) struct Asked {
+    #[command(flatten)]
+    filter: Filter,
+    /// Name of the record [default: the moment at which it began]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// How many times to measure every case, each time in a fresh process
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    processes: u32,
+    #[command(flatten)]
+    measuring: Measuring,
+    /// Write to this file, and not among the records that `syscost baseline list` names
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    home: Home,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    let began = now();
+    let session = format!("{}-{}", utc(began), std::process::id());
+    let target = Target::of(asked, &session)?;
+    let arguments = Arguments::parse(asked.filter.after(vec!["--bench".into()]))?;
+    let options =
+        Options { session: Some(session), home: asked.home.given.clone(), ..asked.measuring.options()? };
+    let goes = Session::begin(GROUPS, &arguments, &options, asked.processes as usize)?;
+    check_new(&target.path)?;
+    let records: Vec<_> = goes.collect();
+    let finished = records.len();
+    let code = match finished {
+        0 => ExitCode::SUCCESS,
+        _ => target.write(&Bundle::of(&target.name, began, records)?)?,
+    };
+    Ok(interrupted(finished, asked.processes).unwrap_or(code))
+}
+
+fn now() -> u64 {
+    // A clock before 1970 only spoils the name.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+/// Says what a signal has cost.
+fn interrupted(finished: usize, asked: u32) -> Option<ExitCode> {
+    let signal = signal::pending()?;
+    let kept = match finished {
+        0 => "no process had finished, and nothing is recorded".to_owned(),
+        _ => format!("{finished} of {asked} processes had finished, and are recorded"),
+    };
+    page::warn(&format!("interrupted by {signal}: {kept}"));
+    Some(ExitCode::from(128 + signal as u8))
+}
+
+/// Where it goes, and where else if it cannot.
+struct Target {
+    name: String,
+    path: PathBuf,
+    instead: Vec<PathBuf>,
+}
+
+impl Target {
+    fn of(asked: &Asked, session: &str) -> Result<Self> {
+        let store = Store::at(&asked.home.directory());
+        let stem = asked.output.as_ref().and_then(|file| file.file_stem()?.to_str());
+        let stem = stem.filter(|stem| check_name(stem, "record").is_ok());
+        let name = asked.name.as_deref().or(stem).unwrap_or(session).to_owned();
+        let kept = store.record_path(&name)?;
+        let path = asked.output.clone().unwrap_or(kept);
+        let instead =
+            vec![store.record_path(session)?, std::env::temp_dir().join(format!("{session}.syscost"))];
+        Ok(Self { name, path, instead })
+    }
+
+    /// Writes it where it can be written, since it cannot be measured again, and says where that was.
+    fn write(&self, bundle: &Bundle) -> Result<ExitCode> {
+        let mut refused = None;
+        for path in std::iter::once(&self.path).chain(&self.instead) {
+            match write_new(path, bundle) {
+                Err(error) => {
+                    page::warn(&error);
+                    refused = Some(error);
+                }
+                Ok(size) => {
+                    let sum = Sum::of(&bundle.records);
+                    page::write(&sum.text(path, size))?;
+                    sum.tell();
+                    return Ok(ExitCode::from(u8::from(refused.is_some() || !sum.failed.is_empty())));
+                }
+            }
+        }
+        let (first, last) = (self.path.display(), self.instead.last().unwrap_or(&self.path).display());
+        Err(Error::Usage(format!("neither {first} nor {last} can be written: what was measured is lost")))
+    }
+}
+
+/// How the cases ended, over all processes.
+struct Sum {
+    measured: usize,
+    skipped: usize,
+    processes: usize,
+    /// By id: in how many processes, and a sentence.
+    failed: BTreeMap<String, (usize, String)>,
+}
+
+impl Sum {
+    fn of(records: &[Record]) -> Self {
+        let mut failed = BTreeMap::new();
+        let mut measured: BTreeMap<&str, bool> = BTreeMap::new();
+        for (_, case) in records.iter().flat_map(Record::cases) {
+            *measured.entry(&case.id).or_default() |= case.measured().is_some();
+            if let Outcome::Failed(sentence) = &case.outcome {
+                failed.entry(case.id.clone()).or_insert_with(|| (0, sentence.clone())).0 += 1;
+            }
+        }
+        let skipped =
+            measured.iter().filter(|(id, measured)| !**measured && !failed.contains_key(**id)).count();
+        let measured = measured.values().filter(|measured| **measured).count();
+        Self { measured, skipped, processes: records.len(), failed }
+    }
+
+    fn text(&self, path: &Path, size: u64) -> String {
+        let Self { measured, skipped, processes, failed } = self;
+        let (path, failed) = (path.display(), failed.len());
+        if page::is_piped() {
+            let cells = [measured, processes, skipped, &failed].map(ToString::to_string);
+            let [measured, processes, skipped, failed] = cells;
+            return page::tabbed(&[[
+                path.to_string(),
+                measured,
+                processes,
+                skipped,
+                failed,
+                size.to_string(),
+            ]]);
+        }
+        let kib = size.div_ceil(1024);
+        format!(
+            "{path}\n{measured} cases × {processes} processes, {skipped} skipped, {failed} failed, {kib} KiB\n"
+        )
+    }
+
+    fn tell(&self) {
+        for (id, (times, sentence)) in self.failed.iter().take(TOLD) {
+            page::warn(&format!("{id} failed in {times} of {} processes: {sentence}", self.processes));
+        }
+        if let Some(more) = self.failed.len().checked_sub(TOLD).filter(|&more| more > 0) {
+            page::warn(&format!("and {more} cases more failed"));
+        }
+    }
+}
