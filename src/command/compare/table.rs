@@ -1,7 +1,7 @@
 //! The table: a column a baseline. Columns without room stand in a further block, below the first, with the
 //! operations repeated; no number is ever broken.
 
-use crate::command::page::{Tone, heading, length, paint};
+use crate::command::page::{Tone, heading, inert, length, paint};
 use crate::record::comparison::{Cell, Comparison, Row};
 use crate::record::quantity::amount;
 use crate::record::table::Layout;
@@ -94,7 +94,7 @@ fn block(
     let head = left(OPERATION, first) + &heads;
     let mut text = paint(Tone::Bold, head.trim_end(), layout) + "\n";
     for rows in comparison.rows.chunk_by(|a, b| a.group == b.group) {
-        text.push_str(&(heading(&rows[0].group, width, layout) + "\n"));
+        text.push_str(&(heading(&inert(&rows[0].group), width, layout) + "\n"));
         for row in rows {
             let cells = row.cells[range.clone()].iter().zip(columns);
             let cells: String =
@@ -138,9 +138,9 @@ fn operation(row: &Row) -> &str {
 
 /// The beginning and the end, which tell names apart that grew by suffixes.
 fn shortened(text: &str, width: usize) -> String {
-    let characters: Vec<char> = text.chars().collect();
+    let characters: Vec<char> = inert(text).chars().collect();
     if characters.len() <= width {
-        return text.to_owned();
+        return characters.into_iter().collect();
     }
     let end = width.saturating_sub(1) / 2;
     let start = width.saturating_sub(1 + end);

@@ -92,6 +92,15 @@ fn a_long_name_keeps_both_its_ends() {
 }
 
 #[test]
+fn what_somebody_sent_does_not_command_the_terminal() {
+    let mut sent = comparison(2);
+    sent.baselines[0].name = "\u{1b}[2J".into();
+    sent.rows[0].group = "\u{1b}c".into();
+    sent.rows[1].id = "\u{7}/x".into();
+    assert!(!text(&sent, Layout::default()).contains(['\u{1b}', '\u{7}']));
+}
+
+#[test]
 fn no_rows_are_no_table() {
     let mut nothing = comparison(2);
     nothing.keep(|_| false);
