@@ -155,8 +155,18 @@ fn a_person_who_asks_for_nothing_is_helped() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("Usage: syscost"));
     assert!(home.answer(&["--version"]).starts_with("syscost "));
-    let commands =
-        ["run", "record", "baseline", "list", "explain", "report", "compare", "runs", "doctor", "fingerprint"];
+    let commands = [
+        "run",
+        "record",
+        "baseline",
+        "list",
+        "explain",
+        "report",
+        "compare",
+        "runs",
+        "doctor",
+        "fingerprint",
+    ];
     for command in commands {
         assert!(home.answer(&["--help"]).contains(command));
         assert!(home.answer(&[command, "--help"]).contains("Usage:"), "{command}");

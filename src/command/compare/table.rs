@@ -17,8 +17,9 @@ const SHORTEST_OPERATION: usize = 10;
 const OPERATION: &str = "operation";
 
 /// How wide a baseline's cells are.
-struct Column {
+struct Column<'a> {
     head: String,
+    unit: &'a str,
     value: usize,
     mark: usize,
     /// Whether some mark ends in a question mark; all others then leave room for one.
@@ -26,12 +27,14 @@ struct Column {
     width: usize,
 }
 
-impl Column {
-    fn of(comparison: &Comparison, at: usize) -> Self {
+impl<'a> Column<'a> {
+    fn of(comparison: &'a Comparison, at: usize) -> Self {
         let cells = || comparison.rows.iter().map(|row| &row.cells[at]);
+        let unit = &comparison.baselines[at].unit;
         let mut column = Self {
             head: String::new(),
-            value: cells().map(|cell| length(&value(cell, &comparison.unit))).max().unwrap_or(0),
+            unit,
+            value: cells().map(|cell| length(&value(cell, unit))).max().unwrap_or(0),
             mark: 0,
             asks: cells().any(|cell| mark(cell, false).ends_with('?')),
             width: 0,
@@ -55,7 +58,8 @@ pub(super) fn text(comparison: &Comparison, layout: Layout) -> String {
         return String::new();
     }
     let limit = layout.width.map_or(usize::MAX, usize::from);
-    let columns: Vec<Column> = (0..comparison.baselines.len()).map(|at| Column::of(comparison, at)).collect();
+    let columns: Vec<Column<'_>> =
+        (0..comparison.baselines.len()).map(|at| Column::of(comparison, at)).collect();
     let widest = columns.iter().map(|column| column.width).max().unwrap_or(0);
     let longest = comparison.rows.iter().map(|row| length(operation(row))).max().unwrap_or(0);
     let room = limit.saturating_sub(GAP + widest).max(SHORTEST_OPERATION);
@@ -68,7 +72,7 @@ pub(super) fn text(comparison: &Comparison, layout: Layout) -> String {
 }
 
 /// As many columns as fit, and so on; at least one a block.
-fn blocks(columns: &[Column], first: usize, limit: usize) -> Vec<Range<usize>> {
+fn blocks(columns: &[Column<'_>], first: usize, limit: usize) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let (mut start, mut used) = (0, first);
     for (at, column) in columns.iter().enumerate() {
@@ -85,7 +89,7 @@ fn blocks(columns: &[Column], first: usize, limit: usize) -> Vec<Range<usize>> {
 fn block(
     comparison: &Comparison,
     range: Range<usize>,
-    columns: &[Column],
+    columns: &[Column<'_>],
     first: usize,
     layout: Layout,
 ) -> String {
@@ -97,8 +101,7 @@ fn block(
         text.push_str(&(heading(&inert(&rows[0].group), width, layout) + "\n"));
         for row in rows {
             let cells = row.cells[range.clone()].iter().zip(columns);
-            let cells: String =
-                cells.map(|(shown, column)| cell(shown, column, &comparison.unit, layout)).collect();
+            let cells: String = cells.map(|(shown, column)| cell(shown, column, layout)).collect();
             let line = left(&shortened(operation(row), first), first) + &cells;
             text.push_str(&(line.trim_end().to_owned() + "\n"));
         }
@@ -106,9 +109,9 @@ fn block(
     text
 }
 
-fn cell(cell: &Cell, column: &Column, unit: &str, layout: Layout) -> String {
+fn cell(cell: &Cell, column: &Column<'_>, layout: Layout) -> String {
     let before = " ".repeat(GAP + column.width - column.content());
-    let value = right(&value(cell, unit), column.value);
+    let value = right(&value(cell, column.unit), column.value);
     if column.mark == 0 {
         return before + &value;
     }

@@ -1,6 +1,6 @@
 //! What is said of a comparison in sentences: of its sides above the table, of its rows below it.
 
-use super::{Baseline, Comparison, Relation, Replicate};
+use super::{Baseline, Basis, Change, Comparison, Relation, Replicate};
 use crate::environment::{Difference, Weight};
 use crate::record::quantity;
 use std::collections::BTreeMap;
@@ -80,8 +80,7 @@ impl Comparison {
         let mut of_reason: BTreeMap<(usize, &str), Vec<&str>> = BTreeMap::new();
         for row in &self.rows {
             for (column, cell) in row.cells.iter().enumerate() {
-                let change = cell.change.as_ref().filter(|change| change.basis.is_none());
-                if let Some(reason) = change.and_then(|change| change.reason.as_deref()) {
+                if let Some(reason) = cell.change.as_ref().and_then(remarkable) {
                     of_reason.entry((column, reason)).or_default().push(&row.id);
                 }
             }
@@ -103,6 +102,17 @@ impl Comparison {
         let rows =
             if ids.len() == self.rows.len() { "all cases".to_owned() } else { enumerated(ids, "cases") };
         format!("{names}: {rows}: {reason}")
+    }
+}
+
+/// What must be said of a change besides its mark.
+fn remarkable(change: &Change) -> Option<&str> {
+    match change.basis {
+        Some(Basis::Replicates) => None,
+        Some(Basis::History) => {
+            Some("too few replicates a side; judged by how those in other records deviate")
+        }
+        None => change.reason.as_deref(),
     }
 }
 

@@ -45,6 +45,16 @@ fn a_baseline_has_a_column_with_its_value_and_its_change() {
 }
 
 #[test]
+fn a_baseline_that_counts_something_else_is_not_shown_in_nanoseconds() {
+    let counts = crate::record::bundle::Head { unit: "instructions".into(), ..head("counts", 1, 1) };
+    let heads = [head("old", 1, 1), counts, head("new", 1, 1)];
+    let text = text(&compare(&heads, &[], Options::default()), Layout::default());
+    let line = text.lines().find(|line| line.starts_with("getpid")).expect("the line");
+    let cells: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(cells, ["getpid", "100.0", "ns", "100.0", "!", "100.0", "ns", "(0.0%)?"]);
+}
+
+#[test]
 fn marks_stand_below_each_other_whether_they_ask_or_not() {
     let columns = [("(+0.1%) ", 1.001, Verdict::Same), ("(+3.1%)?", 1.031, Verdict::Inconclusive)];
     for (text, ratio, verdict) in columns {
