@@ -50,7 +50,7 @@ fn record(
     Record {
         format: FORMAT,
         tool: "syscost 0.1.0".into(),
-        run: format!("20261120T{:02}{boot:02}00-1", baseline % 24),
+        run: format!("20261120T134405-{baseline}-{boot}"),
         session: Some(format!("{name}-{boot}")),
         boot: Some(format!("{name}-{boot}")),
         started: 1_795_182_245 + boot as u64,
@@ -58,7 +58,7 @@ fn record(
         unit: "ns".into(),
         seed: 1,
         fingerprint: Fingerprint {
-            kernel_release: Some(format!("6.{baseline}.0")),
+            kernel_release: Some(format!("6.{}.0", baseline % 8)),
             ..Fingerprint::default()
         },
         groups,

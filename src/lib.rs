@@ -43,7 +43,8 @@
 //!
 //! # Features
 //!
-//! `cli` (default): the binary `syscost`, progress on a terminal, predictions from a file, published values.
+//! `cli` (default): the binary `syscost`, progress on a terminal, predictions from a file, published values,
+//! records that can be carried.
 //! Without it the crate is Criterion, libc, nix, memmap2, tempfile, core_affinity and what
 //! Criterion has anyway (clap, regex, serde), comfy-table, thiserror.
 #![deny(unsafe_code)]

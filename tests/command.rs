@@ -155,7 +155,19 @@ fn a_person_who_asks_for_nothing_is_helped() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("Usage: syscost"));
     assert!(home.answer(&["--version"]).starts_with("syscost "));
-    for command in ["run", "list", "explain", "report", "runs", "doctor", "fingerprint"] {
+    let commands = [
+        "run",
+        "record",
+        "baseline",
+        "list",
+        "explain",
+        "report",
+        "compare",
+        "runs",
+        "doctor",
+        "fingerprint",
+    ];
+    for command in commands {
         assert!(home.answer(&["--help"]).contains(command));
         assert!(home.answer(&[command, "--help"]).contains("Usage:"), "{command}");
     }
@@ -196,6 +208,104 @@ fn a_run_is_found_by_name_by_path_and_under_a_home() {
     assert_eq!(Home::new().answer(&["report", "--home", home.path().to_str().unwrap()]), newest);
     let line = home.answer(&["runs"]);
     assert!(line.starts_with(&format!("{name}\t")) && line.ends_with("\t2\t0\t0\n"), "{line}");
+}
+
+/// Five boots of the measured run under each name, those of the second with another median for `add`.
+fn boots(home: &Home, name: &str, factor: f64) {
+    let whole = MEASURED.0.answer(&["report", "--format", "json"]);
+    let record: Value = serde_json::from_str(&whole).unwrap();
+    let boot = |at: u32| {
+        let mut record = record.clone();
+        record["run"] = format!("{name}-{at}").into();
+        record["session"] = Value::Null;
+        record["boot"] = format!("{name}-{at}").into();
+        for case in record["groups"][0]["cases"].as_array_mut().unwrap() {
+            let is_add = case["id"] == "known_work/add";
+            let noise = 1.0 + 0.0001 * f64::from(at);
+            for end in case["outcome"]["measured"]["median"].as_object_mut().unwrap().values_mut() {
+                *end = (if is_add { factor } else { 1.0 } * noise * 100.0).into();
+            }
+        }
+        record.to_string() + "\n"
+    };
+    home.file(&format!("{name}.json"), &(0..5).map(boot).collect::<String>());
+}
+
+#[test]
+fn baselines_are_compared_in_every_format() {
+    let home = Home::new();
+    boots(&home, "old", 1.0);
+    boots(&home, "new", 1.1);
+    let asked = ["compare", "old.json", "new.json"];
+    let rows = home.answer(&asked);
+    let cells: Vec<_> = rows.lines().next().unwrap().split('\t').collect();
+    assert_eq!((cells.len(), cells[0], cells[4]), (5, "known_work/add", "slower"), "{rows}");
+    assert!(rows.lines().nth(1).unwrap().ends_with("\tsame"), "{rows}");
+    let format = |format: &str| home.answer(&[&asked[..], &["--format", format]].concat());
+    let table = format("terminal");
+    assert!(table.starts_with("new against old\n") && table.contains(" *+10.0%*\n"), "{table}");
+    assert!(table.contains("1 slower, 0 faster, 1 same, 0 inconclusive, 0 incomparable; the median row"));
+    assert!(format("markdown").contains("**+10.0%**"));
+    assert!(format("csv").contains("known_work/add,known_work,new,old,ns,"));
+    let json: Value = serde_json::from_str(&format("json")).unwrap();
+    assert_eq!((&json["seed"], &json["tally"]["verdicts"]["slower"]), (&1.into(), &1.into()));
+    assert_eq!(json["rows"][0]["cells"][1]["change"]["verdict"], "slower");
+    assert_eq!(format("json"), format("json"));
+    assert_eq!(
+        home.answer(&["compare", "old.json", "new.json", "--format", "csv", "--output", "out.csv"]),
+        ""
+    );
+    assert_eq!(std::fs::read_to_string(home.0.path().join("out.csv")).unwrap(), format("csv"));
+}
+
+#[test]
+fn a_comparison_shows_what_is_asked_for() {
+    let home = Home::new();
+    boots(&home, "old", 1.0);
+    boots(&home, "new", 1.1);
+    let shown = |more: &[&str]| {
+        let asked = [&["compare", "new.json", "old.json", "old.json", "--format", "terminal"], more].concat();
+        home.answer(&asked)
+    };
+    let changed = shown(&["--only", "changed"]);
+    assert!(
+        changed.contains("1 row without a change left out") && !changed.contains("multiply"),
+        "{changed}"
+    );
+    assert!(changed.contains("0 slower, 2 faster, 2 same"), "what was left out is counted: {changed}");
+    assert!(!shown(&["--filter", "add$"]).contains("multiply"));
+    assert!(shown(&["--threshold", "20%"]).contains("0 slower, 0 faster, 4 same"));
+    let place = |text: &str, word: &str| text.find(word).unwrap();
+    let table = shown(&["--sort", "table"]);
+    assert!(place(&table, "\nadd") < place(&table, "\nmultiply"), "{table}");
+}
+
+#[test]
+fn one_run_a_side_is_shown_and_not_judged() {
+    let (home, _) = &*MEASURED;
+    let output = home.syscost(&["compare", "main", "main", "--format", "terminal"]);
+    let table = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0));
+    for words in ["main (2)", "unreplicated: one ", "1 of its runs are also in main", ")?"] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_by_its_reason() {
+    let home = Home::new();
+    boots(&home, "old", 1.0);
+    let whole = std::fs::read_to_string(home.0.path().join("old.json")).unwrap();
+    home.file("counts.json", &whole.replace("\"unit\":\"ns\"", "\"unit\":\"page-faults\""));
+    let sentence = home.refusal(&["compare", "old.json", "counts.json"]);
+    assert!(sentence.contains("old counts ns, counts page-faults"), "{sentence}");
+    assert!(home.refusal(&["compare", "old.json"]).contains("name two or more"));
+    assert!(home.refusal(&["compare", "old.json", "nosuch"]).contains("nosuch"));
+    assert!(
+        home.refusal(&["compare", "old.json", "old.json", "--filter", "("]).contains("regular expression")
+    );
+    assert!(home.refusal(&["compare", "old.json", "old.json", "--filter", "xyz"]).contains("matches"));
+    assert!(home.refusal(&["compare", "old.json", "old.json", "--threshold", "much"]).contains("percent"));
 }
 
 #[test]

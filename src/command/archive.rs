@@ -50,7 +50,6 @@ impl Archive {
 
     /// What a comparison needs of the record of this name, else of what `--save-baseline` left under it, else
     /// of a run, else of the file there.
-    #[allow(dead_code)]
     pub(super) fn head(&self, asked: &OsStr) -> Result<Head> {
         read_any_head(&self.place(asked)?)
     }

@@ -53,7 +53,7 @@ pub(super) struct Asked {
     #[arg(long, default_value_t = Options::default().seed)]
     seed: u64,
     /// Write to this file, whole or not at all, and not to the standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     home: Home,

@@ -43,7 +43,7 @@ pub(super) fn warn(sentence: &impl Display) {
 }
 
 /// The text without what a terminal would obey: it may come from a file that somebody sent.
-fn inert(text: &str) -> String {
+pub(super) fn inert(text: &str) -> String {
     text.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "\u{fffd}")
 }
 

@@ -19,9 +19,10 @@ pub use file::{Bundle, read, read_any, read_any_head, read_head, write_new};
 #[cfg(feature = "cli")]
 pub use shelf::name_of;
 
-use super::{Interval, Outcome, Record};
+use super::{GroupRun, Interval, Outcome, Record};
 use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The version of the file's layout. Newer code reads older versions; older code refuses newer ones.
 pub const LAYOUT: u32 = 1;
@@ -104,11 +105,13 @@ impl Head {
             runs: Vec::new(),
             series: Vec::new(),
         };
-        records.iter().for_each(|record| head.add(record));
+        let mut index = Index::default();
+        records.iter().for_each(|record| head.add(record, &mut index));
+        head.gather_clockless();
         head
     }
 
-    fn add(&mut self, record: &Record) {
+    fn add<'a>(&mut self, record: &'a Record, index: &mut Index<'a>) {
         let known = self.fingerprints.iter().position(|known| *known == record.fingerprint);
         let fingerprint = known.unwrap_or_else(|| {
             self.fingerprints.push(record.fingerprint.clone());
@@ -123,33 +126,60 @@ impl Head {
             fingerprint,
         });
         for (group, case) in record.cases() {
-            let series = self.series_of(&case.id, &group.body, &group.clock.source);
+            let at = self.series_of(&case.id, group, index);
             match &case.outcome {
-                Outcome::Measured(measured) => series.values.push(Value { run, median: measured.median }),
+                Outcome::Measured(measured) => {
+                    self.series[at].values.push(Value { run, median: measured.median });
+                }
                 Outcome::Skipped(sentence) | Outcome::Failed(sentence) => {
-                    if !series.without.contains(sentence) {
-                        series.without.push(sentence.clone());
+                    if index.without.insert((at, sentence)) {
+                        self.series[at].without.push(sentence.clone());
                     }
                 }
             }
         }
     }
 
-    fn series_of(&mut self, id: &str, body: &str, clock: &str) -> &mut Series {
-        let same = |s: &Series| s.id == id && s.body == body && s.clock == clock;
-        let at = self.series.iter().position(same).unwrap_or_else(|| {
-            let series = Series {
+    fn series_of<'a>(&mut self, id: &'a str, group: &'a GroupRun, index: &mut Index<'a>) -> usize {
+        *index.series.entry((id, &group.body, &group.clock.source)).or_insert_with(|| {
+            self.series.push(Series {
                 id: id.to_owned(),
-                body: body.to_owned(),
-                clock: clock.to_owned(),
+                body: group.body.clone(),
+                clock: group.clock.source.clone(),
                 values: Vec::new(),
                 without: Vec::new(),
-            };
-            self.series.push(series);
+            });
             self.series.len() - 1
-        });
-        &mut self.series[at]
+        })
     }
+}
+
+impl Head {
+    /// A process that died before it had a clock says why beside those that had one, and is no series of its own.
+    fn gather_clockless(&mut self) {
+        let is_clockless = |series: &Series| series.clock.is_empty() && series.values.is_empty();
+        let key = |series: &Series| (series.id.clone(), series.body.clone());
+        let (clockless, clocked): (Vec<_>, Vec<_>) = self.series.drain(..).partition(is_clockless);
+        self.series = clocked;
+        let at: BTreeMap<_, _> = self.series.iter().enumerate().rev().map(|(at, s)| (key(s), at)).collect();
+        for series in clockless {
+            match at.get(&key(&series)).map(|&at| &mut self.series[at].without) {
+                None => self.series.push(series),
+                Some(known) => {
+                    let new: Vec<_> = series.without.into_iter().filter(|s| !known.contains(s)).collect();
+                    known.extend(new);
+                }
+            }
+        }
+    }
+}
+
+/// Where each series stands, by id, body and clock, and which sentences it has. Of thousands of cases none is
+/// looked for one by one.
+#[derive(Default)]
+struct Index<'a> {
+    series: BTreeMap<(&'a str, &'a str, &'a str), usize>,
+    without: BTreeSet<(usize, &'a str)>,
 }
 
 /// The scale of these runs. Baselines of Criterion's may have been saved at several.
@@ -161,4 +191,59 @@ fn scales(records: &[Record]) -> String {
         }
     }
     scales.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::specimen;
+
+    #[test]
+    fn a_process_has_one_value_of_a_case_and_its_machine_stands_once() {
+        let run = |name: &str| Record { run: name.into(), ..specimen::record() };
+        let other = crate::environment::Fingerprint { governor: Some("x".into()), ..Default::default() };
+        let records = [run("a"), run("b"), Record { fingerprint: other, ..run("c") }];
+        let head = Head::of("main", 1, &records);
+        assert_eq!(head.runs.iter().map(|run| run.fingerprint).collect::<Vec<_>>(), [0, 0, 1]);
+        let series = head.series.iter().find(|series| series.id == "call/u64/3").unwrap();
+        assert_eq!(series.values.iter().map(|value| value.run).collect::<Vec<_>>(), [0, 1, 2]);
+        let skipped = head.series.iter().find(|series| series.id == "clock_read/cntvct").unwrap();
+        assert_eq!((skipped.values.len(), skipped.without.len()), (0, 1));
+    }
+
+    #[test]
+    fn another_body_or_clock_is_another_series() {
+        let mut other = specimen::record();
+        other.groups[0].body = "another".into();
+        other.groups[1].clock.source = "monotonic-raw".into();
+        let one = Head::of("x", 1, &[specimen::record()]).series.len();
+        let cases: usize = other.groups[..2].iter().map(|group| group.cases.len()).sum();
+        assert_eq!(Head::of("x", 1, &[specimen::record(), other]).series.len(), one + cases);
+    }
+
+    #[test]
+    fn a_process_that_died_before_it_had_a_clock_is_no_series_of_its_own() {
+        let mut dead = specimen::record();
+        dead.groups.retain(|group| group.name == "call");
+        dead.groups[0].clock = Default::default();
+        dead.groups[0].cases.truncate(1);
+        dead.groups[0].cases[0].outcome = Outcome::Failed("It died.".into());
+        let whole = Head::of("x", 1, &[specimen::record()]);
+        for records in [[dead.clone(), specimen::record()], [specimen::record(), dead.clone()]] {
+            let head = Head::of("x", 1, &records);
+            assert_eq!(head.series.len(), whole.series.len());
+            let series = head.series.iter().find(|series| series.id == "call/u64/0").unwrap();
+            assert_eq!((series.values.len(), series.without.as_slice()), (1, &["It died.".to_owned()][..]));
+        }
+        assert_eq!(Head::of("x", 1, &[dead]).series.len(), 1);
+    }
+
+    #[test]
+    fn scales_that_differ_are_all_named() {
+        let smoke = Record { scale: "smoke".into(), ..specimen::record() };
+        assert_eq!(
+            Head::of("x", 1, &[specimen::record(), smoke, specimen::record()]).scale,
+            "default, smoke"
+        );
+    }
 }

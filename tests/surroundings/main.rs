@@ -10,11 +10,13 @@
 
 mod asked;
 mod baseline;
+mod carried;
 mod disk;
 mod interruption;
 mod liar;
 mod limit;
 mod place;
 mod process;
+mod record;
 mod sandbox;
 mod standard_stream;

@@ -62,8 +62,13 @@ impl Place {
 
     /// `syscost run` with these words.
     pub fn run(&self, words: &[&str]) -> Command {
+        self.syscost(&[&["run"], words].concat())
+    }
+
+    /// `syscost` with these words.
+    pub fn syscost(&self, words: &[&str]) -> Command {
         let mut command = self.program(SYSCOST);
-        command.arg("run").args(words);
+        command.args(words);
         command
     }
 
@@ -159,7 +164,16 @@ pub fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
+/// Every file of ours can be read, and none is a leftover of a writer that was killed.
 pub fn all_parse(directory: &Path) {
+    for file in files(directory, "") {
+        assert!(!file.file_name().unwrap().to_str().unwrap().starts_with('.'), "{} is left", file.display());
+    }
+    for file in files(directory, ".syscost") {
+        if let Err(error) = syscost::record::bundle::read(&file) {
+            panic!("{error}");
+        }
+    }
     for file in files(directory, ".json") {
         let bytes = std::fs::read(&file).unwrap();
         // A baseline has a line for each of its runs.

@@ -1,6 +1,6 @@
 //! What stands above the table, and below it.
 
-use crate::command::page::{Tone, length, paint, wrap};
+use crate::command::page::{Tone, inert, length, paint, wrap};
 use crate::record::comparison::{Baseline, Comparison, LEGEND};
 use crate::record::table::Layout;
 
@@ -21,8 +21,8 @@ pub(super) fn text(comparison: &Comparison, layout: Layout) -> String {
 fn lines(baseline: &Baseline, column: usize, layout: Layout) -> String {
     let indent = " ".repeat(column);
     let name = match length(&baseline.name) {
-        short if short + 2 <= column => format!("{:<column$}", baseline.name),
-        _ => format!("{}\n{indent}", baseline.name),
+        short if short + 2 <= column => format!("{:<column$}", inert(&baseline.name)),
+        _ => format!("{}\n{indent}", inert(&baseline.name)),
     };
     let summary = wrap(&indent, &baseline.summary(), width(layout));
     let mut text = name + summary.strip_prefix(&indent).unwrap_or(&summary) + "\n";
@@ -48,7 +48,7 @@ pub(super) fn below(comparison: &Comparison, layout: Layout) -> String {
         text.push_str(&wrap("", &format!("{rows} without a change left out"), width(layout)));
         text.push('\n');
     }
-    let sum = format!("{}; seed {}", comparison.tally(), comparison.seed);
+    let sum = format!("{}; seed {}", comparison.tally, comparison.seed);
     text + &wrap("", &sum, width(layout)) + "\n"
 }
 

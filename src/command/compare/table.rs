@@ -1,7 +1,7 @@
 //! The table: a column a baseline. Columns without room stand in a further block, below the first, with the
 //! operations repeated; no number is ever broken.
 
-use crate::command::page::{Tone, heading, length, paint};
+use crate::command::page::{Tone, heading, inert, length, paint};
 use crate::record::comparison::{Cell, Comparison, Row};
 use crate::record::quantity::amount;
 use crate::record::table::Layout;
@@ -17,22 +17,29 @@ const SHORTEST_OPERATION: usize = 10;
 const OPERATION: &str = "operation";
 
 /// How wide a baseline's cells are.
-struct Column {
+struct Column<'a> {
     head: String,
+    unit: &'a str,
     value: usize,
     mark: usize,
+    /// Whether some mark ends in a question mark; all others then leave room for one.
+    asks: bool,
     width: usize,
 }
 
-impl Column {
-    fn of(comparison: &Comparison, at: usize) -> Self {
+impl<'a> Column<'a> {
+    fn of(comparison: &'a Comparison, at: usize) -> Self {
         let cells = || comparison.rows.iter().map(|row| &row.cells[at]);
+        let unit = &comparison.baselines[at].unit;
         let mut column = Self {
             head: String::new(),
-            value: cells().map(|cell| length(&value(cell, &comparison.unit))).max().unwrap_or(0),
-            mark: cells().map(|cell| length(&mark(cell))).max().unwrap_or(0),
+            unit,
+            value: cells().map(|cell| length(&value(cell, unit))).max().unwrap_or(0),
+            mark: 0,
+            asks: cells().any(|cell| mark(cell, false).ends_with('?')),
             width: 0,
         };
+        column.mark = cells().map(|cell| length(&mark(cell, column.asks))).max().unwrap_or(0);
         let name = &comparison.baselines[at].name;
         column.width = column.content().max(length(name).min(LONGEST_HEAD));
         column.head = shortened(name, column.width);
@@ -51,7 +58,8 @@ pub(super) fn text(comparison: &Comparison, layout: Layout) -> String {
         return String::new();
     }
     let limit = layout.width.map_or(usize::MAX, usize::from);
-    let columns: Vec<Column> = (0..comparison.baselines.len()).map(|at| Column::of(comparison, at)).collect();
+    let columns: Vec<Column<'_>> =
+        (0..comparison.baselines.len()).map(|at| Column::of(comparison, at)).collect();
     let widest = columns.iter().map(|column| column.width).max().unwrap_or(0);
     let longest = comparison.rows.iter().map(|row| length(operation(row))).max().unwrap_or(0);
     let room = limit.saturating_sub(GAP + widest).max(SHORTEST_OPERATION);
@@ -64,7 +72,7 @@ pub(super) fn text(comparison: &Comparison, layout: Layout) -> String {
 }
 
 /// As many columns as fit, and so on; at least one a block.
-fn blocks(columns: &[Column], first: usize, limit: usize) -> Vec<Range<usize>> {
+fn blocks(columns: &[Column<'_>], first: usize, limit: usize) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let (mut start, mut used) = (0, first);
     for (at, column) in columns.iter().enumerate() {
@@ -81,7 +89,7 @@ fn blocks(columns: &[Column], first: usize, limit: usize) -> Vec<Range<usize>> {
 fn block(
     comparison: &Comparison,
     range: Range<usize>,
-    columns: &[Column],
+    columns: &[Column<'_>],
     first: usize,
     layout: Layout,
 ) -> String {
@@ -90,11 +98,10 @@ fn block(
     let head = left(OPERATION, first) + &heads;
     let mut text = paint(Tone::Bold, head.trim_end(), layout) + "\n";
     for rows in comparison.rows.chunk_by(|a, b| a.group == b.group) {
-        text.push_str(&(heading(&rows[0].group, width, layout) + "\n"));
+        text.push_str(&(heading(&inert(&rows[0].group), width, layout) + "\n"));
         for row in rows {
             let cells = row.cells[range.clone()].iter().zip(columns);
-            let cells: String =
-                cells.map(|(shown, column)| cell(shown, column, &comparison.unit, layout)).collect();
+            let cells: String = cells.map(|(shown, column)| cell(shown, column, layout)).collect();
             let line = left(&shortened(operation(row), first), first) + &cells;
             text.push_str(&(line.trim_end().to_owned() + "\n"));
         }
@@ -102,13 +109,13 @@ fn block(
     text
 }
 
-fn cell(cell: &Cell, column: &Column, unit: &str, layout: Layout) -> String {
+fn cell(cell: &Cell, column: &Column<'_>, layout: Layout) -> String {
     let before = " ".repeat(GAP + column.width - column.content());
-    let value = right(&value(cell, unit), column.value);
+    let value = right(&value(cell, column.unit), column.value);
     if column.mark == 0 {
         return before + &value;
     }
-    let mark = right(&mark(cell), column.mark);
+    let mark = right(&mark(cell, column.asks), column.mark);
     let mark = match cell.change.as_ref().map(|change| change.verdict) {
         Some(Verdict::Slower) => paint(Tone::Red, &mark, layout),
         Some(Verdict::Faster) => paint(Tone::Green, &mark, layout),
@@ -121,10 +128,10 @@ fn value(cell: &Cell, unit: &str) -> String {
     cell.value.map_or_else(|| "-".into(), |value| amount(value.estimate, unit))
 }
 
-/// The mark; one without a question mark ends where the others do before theirs.
-fn mark(cell: &Cell) -> String {
+/// The mark. Where others ask, one without a question mark ends where they do before theirs.
+fn mark(cell: &Cell, others_ask: bool) -> String {
     let mark = cell.change.as_ref().map(|change| change.mark()).unwrap_or_default();
-    if mark.is_empty() || mark.ends_with('?') { mark } else { mark + " " }
+    if mark.is_empty() || mark.ends_with('?') || !others_ask { mark } else { mark + " " }
 }
 
 /// The id below its group's heading, where the group goes without saying.
@@ -134,9 +141,9 @@ fn operation(row: &Row) -> &str {
 
 /// The beginning and the end, which tell names apart that grew by suffixes.
 fn shortened(text: &str, width: usize) -> String {
-    let characters: Vec<char> = text.chars().collect();
+    let characters: Vec<char> = inert(text).chars().collect();
     if characters.len() <= width {
-        return text.to_owned();
+        return characters.into_iter().collect();
     }
     let end = width.saturating_sub(1) / 2;
     let start = width.saturating_sub(1 + end);

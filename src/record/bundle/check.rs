@@ -8,6 +8,8 @@ use std::path::Path;
 
 /// The longest name. Criterion cuts an id at 64 bytes, and a file name ends at 255.
 const LONGEST: usize = 200;
+/// The most runs. They are compared with each other here and there.
+const MOST_RUNS: usize = 10_000;
 /// The first second of the year 10000, which no clock that we meet will show.
 const YEAR_10000: u64 = 253_402_300_800;
 
@@ -42,9 +44,10 @@ fn of_texts(head: &Head) -> Option<Fault> {
 
 fn of_counts(head: &Head) -> Option<Fault> {
     let none = |field: &str| fault(field.into(), "at least one", "none");
-    match (head.runs.is_empty(), head.fingerprints.is_empty()) {
-        (true, _) => Some(none("runs")),
-        (_, true) => Some(none("fingerprints")),
+    match (head.runs.len(), head.fingerprints.len()) {
+        (0, _) => Some(none("runs")),
+        (_, 0) => Some(none("fingerprints")),
+        (runs, _) if runs > MOST_RUNS => Some(fault("runs".into(), format!("at most {MOST_RUNS}"), runs)),
         _ => None,
     }
 }

@@ -39,7 +39,7 @@ pub fn csv(comparison: &Comparison) -> String {
 fn cells_of(comparison: &Comparison, row: &Row, baseline: &Baseline, cell: &Cell) -> Vec<String> {
     let against = cell.change.as_ref().and(comparison.baselines.first()).map_or("", |first| &first.name);
     let mut cells =
-        [&row.id, &row.group, &baseline.name, against, &comparison.unit].map(str::to_owned).to_vec();
+        [&row.id, &row.group, &baseline.name, against, &baseline.unit].map(str::to_owned).to_vec();
     cells.extend(three(cell.value));
     if let Some(change) = &cell.change {
         cells.extend(verdict(change));

@@ -5,7 +5,7 @@ use super::contrast::{Key, key};
 use super::replicate::Replicate;
 use super::replicated::ENOUGH;
 use crate::environment::{Fingerprint, Weight};
-use crate::record::bundle::{Head, Series};
+use crate::record::bundle::{Head, Run, Series};
 use crate::statistic::standard_deviation;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,8 +67,7 @@ impl<'a> History<'a> {
     pub(super) fn of(heads: &[Head], records: &'a [Head]) -> Self {
         let mut history = Self::default();
         let Some(first) = heads.first() else { return history };
-        let mut known: BTreeSet<&str> =
-            heads.iter().flat_map(|head| head.runs.iter().map(|run| run.name.as_str())).collect();
+        let mut known: BTreeSet<_> = heads.iter().flat_map(|head| head.runs.iter().map(name)).collect();
         let mut fingerprints: Vec<&Fingerprint> = Vec::new();
         for record in records.iter().filter(|r| r.unit == first.unit && r.scale == first.scale) {
             let places: Vec<_> = record
@@ -76,7 +75,7 @@ impl<'a> History<'a> {
                 .iter()
                 .map(|run| {
                     let fingerprint = record.fingerprints.get(run.fingerprint)?;
-                    let counts = is_machine_of(first, fingerprint) && known.insert(&run.name);
+                    let counts = is_machine_of(first, fingerprint) && known.insert(name(run));
                     let number = counts.then(|| number(fingerprint, &mut fingerprints))?;
                     Some((number, run.boot.as_str(), run.session.as_str()))
                 })
@@ -95,15 +94,9 @@ impl<'a> History<'a> {
         }
     }
 
-    /// How replicates of this case deviate, with the canaries taken off or not.
-    pub(super) fn deviation(&self, case: &Key, replicate: Replicate, canaries: bool) -> Option<Deviation> {
-        let mut words = gathered(self.logs.get(case)?, replicate);
-        if canaries && !is_canary(&case.0) {
-            let canary = self.canary(replicate);
-            words.retain(|place, _| canary.contains_key(place));
-            words.iter_mut().for_each(|(place, logs)| logs.iter_mut().for_each(|log| *log -= canary[place]));
-        }
-        pooled(&words)
+    /// How replicates deviate, with the canaries taken off or not.
+    pub(super) fn deviations(&self, replicate: Replicate, canaries: bool) -> Deviations<'_> {
+        Deviations { history: self, replicate, canary: canaries.then(|| self.canary(replicate)) }
     }
 
     /// Mean logarithm of the canaries by replicate.
@@ -118,6 +111,30 @@ impl<'a> History<'a> {
         }
         sums.into_iter().map(|(place, (sum, count))| (place, sum / count as f64)).collect()
     }
+}
+
+/// The deviations of one column.
+pub(super) struct Deviations<'a> {
+    history: &'a History<'a>,
+    replicate: Replicate,
+    canary: Option<BTreeMap<Place<'a>, f64>>,
+}
+
+impl Deviations<'_> {
+    /// How replicates deviate in this case.
+    pub(super) fn of(&self, case: &Key) -> Option<Deviation> {
+        let mut words = gathered(self.history.logs.get(case)?, self.replicate);
+        if let Some(canary) = self.canary.as_ref().filter(|_| !is_canary(&case.0)) {
+            words.retain(|place, _| canary.contains_key(place));
+            words.iter_mut().for_each(|(place, logs)| logs.iter_mut().for_each(|log| *log -= canary[place]));
+        }
+        pooled(&words)
+    }
+}
+
+/// What makes a run one: names begin with a moment, and two machines may have begun at the same.
+fn name(run: &Run) -> (&str, &str) {
+    (&run.name, &run.boot)
 }
 
 fn is_machine_of(head: &Head, other: &Fingerprint) -> bool {

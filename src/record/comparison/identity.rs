@@ -29,6 +29,7 @@ pub(super) fn baseline(head: &Head, name: String) -> Baseline {
         name,
         created: head.created,
         scale: head.scale.clone(),
+        unit: head.unit.clone(),
         kernels,
         boots: boots.len(),
         sessions: sessions.len(),

@@ -12,16 +12,18 @@ use crate::statistic::{adjusted, student_above, student_quantile_above};
 
 /// Judges these rows, which all come from one column.
 pub(super) fn judge(rows: &[&Contrast], sides: &Sides<'_>, history: &History<'_>, rule: Rule) -> Vec<Change> {
-    let deviation = |row: &&&Contrast| history.deviation(&row.key, sides.replicate, sides.has_canary());
-    let learnt: Vec<_> = rows.iter().map(|row| Learnt::of(row, deviation(&row), rule)).collect();
+    let deviations = history.deviations(sides.replicate, sides.has_canary());
+    let known: Vec<Option<Deviation>> = rows.iter().map(|row| deviations.of(&row.key)).collect();
+    let learnt: Vec<_> =
+        rows.iter().zip(&known).map(|(row, deviation)| Learnt::of(row, *deviation, rule)).collect();
     let p: Vec<f64> = learnt.iter().flatten().map(Learnt::p_of_either).collect();
     let family = p.len();
     let mut adjusted = adjusted(&p).into_iter();
-    let judged = |(row, learnt): (&&Contrast, Option<Learnt>)| match learnt {
+    let judged = |((row, known), learnt): ((&&Contrast, _), Option<Learnt>)| match learnt {
         Some(learnt) => learnt.change(row, adjusted.next().unwrap_or(1.0), family, rule),
-        None => unreplicated(row, sides.replicate, deviation(&row)),
+        None => unreplicated(row, sides.replicate, known),
     };
-    rows.iter().zip(learnt).map(judged).collect()
+    rows.iter().zip(known).zip(learnt).map(judged).collect()
 }
 
 /// A difference with the standard error that other records give it.
@@ -110,10 +112,11 @@ fn reason([a, b]: [usize; 2], replicate: Replicate, stored: usize) -> String {
         n => format!("other records have {n} {several}, too few to tell how they deviate"),
     };
     let settles = match replicate {
-        Replicate::Boot => format!("{ENOUGH} boots a side settle it"),
-        Replicate::Session => {
-            format!("{ENOUGH} sessions a side settle it, or `syscost ab` against the old build")
-        }
+        Replicate::Boot => format!("{ENOUGH} boots a side settle it (`syscost baseline save` joins runs)"),
+        Replicate::Session => format!(
+            "{ENOUGH} sessions a side settle it (`syscost baseline save` joins runs), or `syscost ab` against \
+             the old build"
+        ),
     };
     format!("unreplicated: {there_are}, and {known}; {settles}")
 }

@@ -14,11 +14,11 @@ pub fn markdown(comparison: &Comparison) -> String {
     comparison.baselines.iter().for_each(|baseline| text.push_str(&item(baseline)));
     for rows in comparison.rows.chunk_by(|a, b| a.group == b.group) {
         let _ = write!(text, "\n## {}\n\n", rows[0].group);
-        text.push_str(&table(&names, rows, &comparison.unit));
+        text.push_str(&table(&comparison.baselines, rows));
     }
     text.push('\n');
     comparison.remarks().iter().for_each(|remark| _ = writeln!(text, "* {remark}"));
-    let _ = writeln!(text, "\n{}; seed {}", comparison.tally(), comparison.seed);
+    let _ = writeln!(text, "\n{}; seed {}", comparison.tally, comparison.seed);
     text
 }
 
@@ -30,11 +30,13 @@ fn item(baseline: &Baseline) -> String {
     text
 }
 
-fn table(names: &[&str], rows: &[Row], unit: &str) -> String {
-    let heads = std::iter::once("operation").chain(names.iter().copied()).map(str::to_owned);
-    let rule = (0..=names.len()).map(|column| if column == 0 { ":--" } else { "--:" }.to_owned());
+fn table(baselines: &[Baseline], rows: &[Row]) -> String {
+    let names = baselines.iter().map(|baseline| baseline.name.as_str());
+    let heads = std::iter::once("operation").chain(names).map(str::to_owned);
+    let rule = (0..=baselines.len()).map(|column| if column == 0 { ":--" } else { "--:" }.to_owned());
     let rows = rows.iter().map(|row| {
-        line(std::iter::once(format!("`{}`", row.id)).chain(row.cells.iter().map(|c| cell(c, unit))))
+        let cells = row.cells.iter().zip(baselines).map(|(shown, baseline)| cell(shown, &baseline.unit));
+        line(std::iter::once(format!("`{}`", row.id)).chain(cells))
     });
     line(heads) + &line(rule) + &rows.collect::<String>()
 }

@@ -1,6 +1,6 @@
 //! In which order rows are read: what changed most stands first.
 
-use super::{Change, Comparison, Row};
+use super::{Change, Comparison, Row, Tally};
 use crate::record::verdict::Verdict;
 use std::collections::BTreeMap;
 
@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 type Weight = (u8, f64);
 
 impl Comparison {
-    /// Keeps the rows that are asked for. No verdict changes: each was given among all rows.
+    /// Keeps the rows that are asked for, and sums them up. No verdict changes: each was given among all rows.
     pub fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
         self.rows.retain(|row| wanted(&row.id));
+        self.tally = Tally::of(&self.rows);
     }
 
     /// Keeps the rows in which something changed, and remembers how many others there were.

@@ -5,9 +5,10 @@ use super::contrast::Contrast;
 use super::{Basis, Change};
 use crate::record::verdict::Verdict;
 use crate::statistic::{
-    Alternative, joint_p, minimum_detectable_between, permutation_p, shift, standard_deviation,
+    Alternative, joint, joint_p, minimum_detectable_between, permutation_p, shift, standard_deviation,
     student_quantile_above,
 };
+use std::collections::BTreeMap;
 
 /// As many replicates a side speak for themselves. With four there are 70 deals, and no p is below 0.014.
 pub(super) const ENOUGH: usize = 5;
@@ -19,17 +20,24 @@ pub(super) fn judge(rows: &[&Contrast], rule: Rule) -> Vec<Change> {
     let first = rows.first().map_or(0, |row| row.a.len());
     let values: Vec<Vec<f64>> = rows.iter().map(|row| row.row()).collect();
     let joint = joint_p(&values, first, rule.seed);
-    rows.iter().zip(joint).map(|(row, joint)| judge_row(row, joint, rows.len(), rule)).collect()
+    // Almost every row has as many replicates as the one before.
+    let mut reaches = BTreeMap::new();
+    let judged = |(row, joint): (&&Contrast, f64)| {
+        let sizes = row.replicates();
+        let reach = *reaches.entry(sizes).or_insert_with(|| Reach::of(sizes, rows.len()));
+        judge_row(row, joint, reach, rule)
+    };
+    rows.iter().zip(joint).map(judged).collect()
 }
 
-fn judge_row(row: &Contrast, joint: f64, rows: usize, rule: Rule) -> Change {
+fn judge_row(row: &Contrast, joint: f64, reach: Reach, rule: Rule) -> Change {
     let (a, b) = row.means();
     let estimate = shift(&a, &b, 0.95);
     let inner = shift(&a, &b, 1.0 - 2.0 * ALPHA);
     let p = (estimate.estimate.abs() > rule.theta()).then(|| beyond(&a, &b, estimate.estimate, rule));
     let changed = joint <= ALPHA && p.is_some_and(|p| p <= ALPHA);
     let within = -rule.half_width() < inner.low && inner.high < rule.half_width();
-    let detectable = detectable(&a, &b, rows, rule);
+    let detectable = reach.percent(&a, &b, rule);
     let verdict = match estimate.estimate {
         up if changed && up > 0.0 => Verdict::Slower,
         _ if changed => Verdict::Faster,
@@ -61,19 +69,33 @@ fn beyond(a: &[f64], b: &[f64], estimate: f64, rule: Rule) -> f64 {
     permutation_p(a, &moved, alternative, rule.seed)
 }
 
-/// The smallest change that both tests would have found in 80 of 100 comparisons, percent. For the joint test
-/// Student's law at an equal share of α a row and direction stands in.
-fn detectable(a: &[f64], b: &[f64], rows: usize, rule: Rule) -> f64 {
-    let degrees = a.len() + b.len() - 2;
-    let squares = |side: &[f64]| standard_deviation(side).powi(2) * (side.len() - 1) as f64;
-    let deviation = ((squares(a) + squares(b)) / degrees as f64).sqrt();
-    let error = deviation * (1.0 / a.len() as f64 + 1.0 / b.len() as f64).sqrt();
-    let of_row = rule.theta() + minimum_detectable_between(deviation, a.len(), b.len());
-    let borrowed = degrees + 2;
-    let of_all = error
-        * (student_quantile_above(ALPHA / (2 * rows) as f64, borrowed)
-            + student_quantile_above(1.0 - POWER, borrowed));
-    100.0 * of_row.max(of_all).exp_m1()
+/// By how many deviations of a replicate a change must differ from nothing, so that it is found: for one pair
+/// of sizes of the two sides.
+#[derive(Clone, Copy)]
+struct Reach {
+    /// Beyond the threshold, by the test of the row.
+    of_row: f64,
+    /// From nothing, by the joint test. Student's law at an equal share of α a row and direction stands in.
+    of_all: f64,
+}
+
+impl Reach {
+    fn of([a, b]: [usize; 2], rows: usize) -> Self {
+        let degrees = a + b - 2 + joint::BORROWED as usize;
+        let level = ALPHA / (2 * rows) as f64;
+        let errors = student_quantile_above(level, degrees) + student_quantile_above(1.0 - POWER, degrees);
+        Self {
+            of_row: minimum_detectable_between(1.0, a, b),
+            of_all: errors * (1.0 / a as f64 + 1.0 / b as f64).sqrt(),
+        }
+    }
+
+    /// The smallest change that both tests would have found in 80 of 100 comparisons, percent.
+    fn percent(self, a: &[f64], b: &[f64], rule: Rule) -> f64 {
+        let squares = |side: &[f64]| standard_deviation(side).powi(2) * (side.len() - 1) as f64;
+        let deviation = ((squares(a) + squares(b)) / (a.len() + b.len() - 2) as f64).sqrt();
+        100.0 * (rule.theta() + deviation * self.of_row).max(deviation * self.of_all).exp_m1()
+    }
 }
 
 fn what_helps(detectable: f64) -> String {

@@ -1,6 +1,6 @@
 //! How a comparison came out on the whole.
 
-use super::Comparison;
+use super::Row;
 use crate::record::verdict::Verdict;
 use crate::statistic::median;
 use serde::Serialize;
@@ -16,12 +16,13 @@ pub struct Tally {
     pub detectable_percent: Option<f64>,
 }
 
-impl Comparison {
-    /// The sum of the rows that are here.
-    pub fn tally(&self) -> Tally {
-        let count = |verdict| self.changes().filter(|change| change.verdict == verdict).count();
-        let detectable: Vec<f64> = self.changes().filter_map(|change| change.detectable_percent).collect();
-        Tally {
+impl Tally {
+    /// The sum of these rows.
+    pub(super) fn of(rows: &[Row]) -> Self {
+        let changes = || rows.iter().flat_map(Row::changes);
+        let count = |verdict| changes().filter(|change| change.verdict == verdict).count();
+        let detectable: Vec<f64> = changes().filter_map(|change| change.detectable_percent).collect();
+        Self {
             verdicts: Verdict::ALL.into_iter().map(|verdict| (verdict, count(verdict))).collect(),
             detectable_percent: (!detectable.is_empty()).then(|| median(&detectable)),
         }

@@ -106,7 +106,7 @@ fn one_boot_a_side_is_unreplicated() {
     assert!((change.ratio.expect("the change is still shown") - 2.0).abs() < 0.05);
     let reason = change.reason.expect("a reason");
     assert!(reason.starts_with("unreplicated: one boot a side, and no other record tells"), "{reason}");
-    assert!(reason.ends_with("5 boots a side settle it"), "{reason}");
+    assert!(reason.contains("5 boots a side settle it"), "{reason}");
 }
 
 #[test]
@@ -137,6 +137,7 @@ fn stored_records_teach_how_boots_deviate() {
     let getpid = of(&comparison, "syscall/getpid");
     assert_eq!((getpid.verdict, getpid.basis), (Verdict::Slower, Some(Basis::History)));
     assert!(!of(&comparison, "syscall/openat-close").verdict.is_change());
+    assert!(comparison.remarks()[0].ends_with("judged by how those in other records deviate"));
     let few = against(&old, &new, &history[..4]);
     let reason = of(&few, "syscall/getpid").reason.clone().expect("a reason");
     assert!(reason.contains("other records have 4 boots, too few"), "{reason}");
@@ -232,7 +233,7 @@ fn a_baseline_of_the_same_name_gets_a_number_and_the_same_runs_are_noticed() {
     assert_eq!(comparison.baselines[1].name, "main (2)");
     let relation = comparison.baselines[1].relation.as_ref().expect("a relation");
     assert!(relation.warnings[0].contains("1 of its runs are also in main"), "{relation:?}");
-    assert!(comparison.baselines[0].summary().contains("1 process (unreplicated)"));
+    assert!(comparison.baselines[0].summary().ends_with("1 process, default, unreplicated"));
 }
 
 #[test]
@@ -244,6 +245,7 @@ fn what_is_left_out_changes_no_verdict() {
     part.keep(|id| id.starts_with("syscall"));
     part.keep_changed();
     assert_eq!((part.rows.len(), part.left_out), (1, 1));
+    assert_eq!(part.tally.verdicts.values().sum::<usize>(), 2, "what was left out is counted");
     assert_eq!(of(&part, "syscall/getpid").p_among_all, of(&whole, "syscall/getpid").p_among_all);
 }
 
@@ -266,12 +268,12 @@ fn rows_stand_in_the_order_of_their_weight() {
     assert_eq!(comparison.rows[0].group, "syscall", "a group stays where its first row is");
 }
 
-/// 1200 unchanged rows whose boots deviate by 2 %, two processes a boot: at most 1 % of the rows may be called
+/// 2040 unchanged rows whose boots deviate by 2 %, two processes a boot: at most 1 % of the rows may be called
 /// changed. Were processes the unit, one in eight would be.
 #[test]
 fn unchanged_rows_are_hardly_ever_called_changed() {
     let mut alarms = 0;
-    for round in 0..20 {
+    for round in 0..34 {
         let ids: Vec<String> = (0..60).map(|at| format!("call/u64/{at}")).collect();
         let side = |name: &str, seed| {
             let mut head = of_cases(name, 5, 2, &ids);
@@ -281,7 +283,7 @@ fn unchanged_rows_are_hardly_ever_called_changed() {
         let comparison = against(&side("old", 100 + round), &side("new", 200 + round), &[]);
         alarms += comparison.changes().filter(|change| change.verdict.is_change()).count();
     }
-    assert!(alarms <= 2, "0.2 are expected of 1200: {alarms}");
+    assert!(alarms <= 4, "less than one is expected of 2040, and a hundredth would be 20: {alarms}");
 }
 
 /// The same where the deviation had to be learnt, from eight stored boots.

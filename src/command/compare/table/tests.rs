@@ -45,11 +45,23 @@ fn a_baseline_has_a_column_with_its_value_and_its_change() {
 }
 
 #[test]
+fn a_baseline_that_counts_something_else_is_not_shown_in_nanoseconds() {
+    let counts = crate::record::bundle::Head { unit: "instructions".into(), ..head("counts", 1, 1) };
+    let heads = [head("old", 1, 1), counts, head("new", 1, 1)];
+    let text = text(&compare(&heads, &[], Options::default()), Layout::default());
+    let line = text.lines().find(|line| line.starts_with("getpid")).expect("the line");
+    let cells: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(cells, ["getpid", "100.0", "ns", "100.0", "!", "100.0", "ns", "(0.0%)?"]);
+}
+
+#[test]
 fn marks_stand_below_each_other_whether_they_ask_or_not() {
     let columns = [("(+0.1%) ", 1.001, Verdict::Same), ("(+3.1%)?", 1.031, Verdict::Inconclusive)];
     for (text, ratio, verdict) in columns {
         let change = crate::record::comparison::Change { verdict, ratio: Some(ratio), ..Default::default() };
-        assert_eq!(mark(&Cell { value: None, change: Some(change) }), text);
+        let cell = Cell { value: None, change: Some(change) };
+        assert_eq!(mark(&cell, true), text);
+        assert_eq!(mark(&cell, false), text.trim_end(), "no room is lost where nobody asks");
     }
 }
 
@@ -87,6 +99,15 @@ fn color_moves_no_column() {
 fn a_long_name_keeps_both_its_ends() {
     assert_eq!(shortened("v6.12.3-rc1-generic-pti", 11), "v6.12…c-pti");
     assert_eq!(shortened("short", 11), "short");
+}
+
+#[test]
+fn what_somebody_sent_does_not_command_the_terminal() {
+    let mut sent = comparison(2);
+    sent.baselines[0].name = "\u{1b}[2J".into();
+    sent.rows[0].group = "\u{1b}c".into();
+    sent.rows[1].id = "\u{7}/x".into();
+    assert!(!text(&sent, Layout::default()).contains(['\u{1b}', '\u{7}']));
 }
 
 #[test]

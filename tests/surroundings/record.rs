@@ -1,0 +1,139 @@
+//! `syscost record`, and how it ends when it is not left in peace.
+
+use crate::place::{PATIENCE, Place, alone, files};
+use crate::process;
+use nix::sys::signal::Signal;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use syscost::record::bundle::{Bundle, read};
+use syscost::statistic::Random;
+
+const ONE_CASE: [&str; 5] = ["record", "known_work/add", "--exact", "--scale", "smoke"];
+
+fn record(place: &Place, words: &[&str]) -> Command {
+    place.syscost(&[&ONE_CASE[..], words].concat())
+}
+
+fn records(place: &Place) -> Vec<PathBuf> {
+    files(&place.home().join("syscost/records"), ".syscost")
+}
+
+fn only(place: &Place) -> Bundle {
+    let [file] = records(place).try_into().unwrap();
+    read(&file).unwrap()
+}
+
+/// Waits until a second process measures: the first has finished.
+fn until_one_has_finished(place: &Place) {
+    let first = process::one_measuring(place, "known_work");
+    let begun = Instant::now();
+    while process::one_measuring(place, "known_work") == first {
+        assert!(begun.elapsed() < PATIENCE, "the first process never ends");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn every_process_is_another_and_all_are_of_one_session() {
+    let place = Place::new();
+    let Some(ended) = place.at_rest(|| {
+        let _ = std::fs::remove_dir_all(place.home());
+        record(&place, &["--processes", "3", "--name", "main"])
+    }) else {
+        return;
+    };
+    ended.says(0, &["main.syscost\t1\t3\t0\t0\t"]);
+    let bundle = only(&place);
+    assert_eq!((bundle.head.name.as_str(), bundle.records.len()), ("main", 3));
+    assert!(bundle.head.runs.iter().all(|run| run.session == bundle.head.runs[0].session));
+    assert_eq!(bundle.head.series[0].values.len(), 3);
+    assert!(files(&place.home(), ".json").is_empty(), "neither Criterion's files nor runs");
+    place.is_tidy();
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused_before_it_is_measured() {
+    let place = Place::new();
+    place.end(place.syscost(&["record", "getpdi"])).refuses(&["no case matches", "syscall/getpid"]);
+    place.end(record(&place, &["--processes", "0"])).refuses(&["--processes", "1..=100"]);
+    place.end(record(&place, &["--processes", "101"])).refuses(&["--processes"]);
+    place.end(record(&place, &["--name", "../up"])).refuses(&["cannot name a record"]);
+    place.end(record(&place, &["--measure", "miles"])).refuses(&["no event miles"]);
+    assert!(!place.home().exists());
+    std::fs::write(place.path().join("there.syscost"), "mine").unwrap();
+    place.end(record(&place, &["-o", "there.syscost"])).refuses(&["there.syscost", "never replaces another"]);
+    assert_eq!(std::fs::read(place.path().join("there.syscost")).unwrap(), b"mine");
+}
+
+#[test]
+fn an_interrupted_record_keeps_the_processes_that_were_finished() {
+    let _alone = alone();
+    for of_a_terminal in [false, true] {
+        let place = Place::new();
+        let running = place.begin(record(&place, &["--processes", "100", "--name", "cut"]));
+        until_one_has_finished(&place);
+        let send = if of_a_terminal { process::send_to_group } else { process::send };
+        send(running.pid(), Signal::SIGINT);
+        running
+            .end()
+            .says(130, &["interrupted by SIGINT", "of 100 processes had finished, and are recorded"]);
+        let bundle = only(&place);
+        assert!((1..100).contains(&bundle.records.len()), "{}", bundle.records.len());
+        assert!(bundle.records.iter().all(|record| record.cases().count() == 1), "none is half");
+        place.is_tidy();
+    }
+}
+
+#[test]
+fn where_no_process_had_finished_there_is_no_record() {
+    let _alone = alone();
+    let place = Place::new();
+    let mut command = place.syscost(&["record", "call", "--scale", "default", "--name", "cut"]);
+    command.env_remove("SYSCOST_SCALE");
+    let running = place.begin(command);
+    process::one_measuring(&place, "call");
+    process::send(running.pid(), Signal::SIGTERM);
+    running.end().says(143, &["no process had finished, and nothing is recorded"]);
+    assert!(records(&place).is_empty());
+    place.is_tidy();
+}
+
+#[test]
+fn a_record_that_is_killed_at_any_moment_leaves_nothing_half() {
+    let _alone = alone();
+    let place = Place::new();
+    let mut random = Random::new(10);
+    for moment in 0..10 {
+        let mut running =
+            place.begin(record(&place, &["--processes", "2", "--name", &format!("kill-{moment}")]));
+        std::thread::sleep(Duration::from_millis(random.below(2_000) as u64));
+        running.child.kill().unwrap();
+        running.child.wait().unwrap();
+        assert!(process::all_end(&place, PATIENCE), "its child lives on");
+        records(&place).iter().for_each(|file| drop(read(file).unwrap()));
+    }
+    // As if killed while it wrote, which takes too short a time to be met.
+    let directory = place.home().join("syscost/records");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join(".syscost-4194305-half"), "half").unwrap();
+    let before = records(&place).len();
+    place.begin(record(&place, &["--processes", "1", "--name", "last"])).end();
+    assert_eq!(records(&place).len(), before + 1);
+    place.is_tidy();
+}
+
+#[test]
+fn what_cannot_be_written_where_it_was_asked_for_is_written_elsewhere() {
+    let _alone = alone();
+    let place = Place::new();
+    let running = place.begin(record(&place, &["--processes", "2", "-o", "out/x.syscost"]));
+    process::one_measuring(&place, "known_work");
+    let out = place.path().join("out");
+    std::fs::remove_dir_all(&out).unwrap();
+    std::fs::write(&out, "in the way").unwrap();
+    let ended = running.end();
+    ended.says(1, &["out: creating the directory failed", "syscost/records/"]);
+    assert_eq!(only(&place).records.len(), 2);
+    place.is_tidy();
+}
