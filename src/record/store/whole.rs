@@ -36,7 +36,7 @@ pub fn create(path: &Path, bytes: &[u8]) -> Result<()> {
 /// that may not be written to, a disk that is full.
 pub fn check_new(path: &Path) -> Result<()> {
     // About as much as a record of a few processes.
-    const SOME: [u8; 64 << 10] = [0; 64 << 10];
+    static SOME: [u8; 64 << 10] = [0; 64 << 10];
     // A link that leads nowhere is in the way too.
     if path.symlink_metadata().is_ok() {
         return Err(taken(path));
