@@ -30,7 +30,7 @@ const CASES: [&str; 10] = [
     "syscall/pipe",
     "syscall/open-close",
     "chase/random/256KiB",
-    "mapping/first-touch/64MiB",
+    "mapping/first-touch/1MiB",
 ];
 /// Cases of a quick trial.
 const FEW: [&str; 4] = ["known_work/multiply", "call/u64/3", "syscall/getppid", "chase/random/256KiB"];
@@ -192,8 +192,18 @@ fn found(outcome: &Outcome) -> usize {
 }
 
 fn text(outcomes: &[Outcome], layout: Layout) -> String {
-    let head =
-        ["case", "injected", "measured", "found", "same", "open", "s/verdict", "pairs", "smallest seen"];
+    let head = [
+        "case",
+        "injected",
+        "by",
+        "measured",
+        "found",
+        "same",
+        "open",
+        "s/verdict",
+        "pairs",
+        "smallest seen",
+    ];
     let mut rows = vec![head.map(str::to_owned)];
     rows.extend(outcomes.iter().map(cells));
     let mut lines = page::aligned(&rows, usize::MAX).into_iter();
@@ -206,7 +216,7 @@ fn text(outcomes: &[Outcome], layout: Layout) -> String {
     text
 }
 
-fn cells(o: &Outcome) -> [String; 9] {
+fn cells(o: &Outcome) -> [String; 10] {
     let each = |values: &[f64], unit: &str, by: f64| match values.is_empty() {
         true => "–".to_owned(),
         false => format!("{:.1}{unit}", by * median(values)),
@@ -214,6 +224,7 @@ fn cells(o: &Outcome) -> [String; 9] {
     [
         o.id.clone(),
         injected(o.asked),
+        o.means.clone(),
         format!("{:+.2} %", 100.0 * o.injected),
         format!("{}/{}", found(o), o.verdicts.len()),
         o.count(Verdict::Same).to_string(),

@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Corrections of a filter's length: the first additions hide behind other work, so price and length are not in
 /// proportion.
-const CORRECTIONS: usize = 4;
+const CORRECTIONS: usize = 6;
+/// A slowdown is near enough when it is off by this share of itself.
+const NEAR: f64 = 0.1;
 /// Resamples of the rule of two processes: as many as its p-value of 0.05 needs.
 const RESAMPLES: usize = 1_000;
 
@@ -55,7 +57,7 @@ pub struct Outcome {
     pub asked: f64,
     /// The slowdown that was there, by the median of all pairs.
     pub injected: f64,
-    /// How slow verdicts were made, in words.
+    /// How it was slowed: by a filter of so many additions a call, or a spin of so many an iteration.
     pub means: String,
     /// Verdicts reached.
     pub verdicts: Vec<Verdict>,
@@ -95,7 +97,7 @@ pub fn verdicts(
     let mut outcome = Outcome { id: id.to_owned(), asked: slowdown, ..Outcome::default() };
     let mut examiner = Examiner { ring, asked, id };
     let burden = if slowdown > 0.0 { Some(examiner.burden(slowdown, &mut random)?) } else { None };
-    outcome.means = burden.map_or_else(|| "nothing".into(), |burden| examiner.words(burden));
+    outcome.means = burden.map_or_else(|| "–".into(), |burden| examiner.words(burden));
     let mut differences = Vec::new();
     let mut before: Option<Vec<f64>> = None;
     while outcome.verdicts.len() < count && signal::pending().is_none() {
@@ -134,7 +136,7 @@ impl Outcome {
         self.seconds.push(seconds);
         self.pairs += differences.len();
         self.rejected += case.pairs.len() - differences.len();
-        self.detectable.push(asked.rule.detectable(&differences));
+        self.detectable.extend(Some(asked.rule.detectable(&differences)).filter(|share| share.is_finite()));
     }
 }
 
@@ -206,23 +208,28 @@ impl Examiner<'_> {
             return Ok(Burden::Spin(share * cost_ns * self.ring.core_hz() / 1e9));
         }
         let target = share.ln_1p();
-        let mut additions = 256.0;
+        let mut additions = 256.0_f64;
+        let mut nearest = (f64::INFINITY, additions);
         for _ in 0..CORRECTIONS {
             let (found, _) = self.learn(Some(Burden::Filter(additions as usize)), random)?;
-            if (found / target - 1.0).abs() < 0.1 {
+            let off = (found.max(1e-4) / target).ln().abs();
+            if off < nearest.0 {
+                nearest = (off, additions);
+            }
+            if off < NEAR {
                 break;
             }
             // At most a factor of eight at once: a first guess may lie within the noise.
-            additions =
-                (additions * (target / found.max(1e-4)).clamp(0.125, 8.0)).clamp(1.0, (LONGEST - 2) as f64);
+            let next = additions * (target / found.max(1e-4)).clamp(0.125, 8.0);
+            additions = next.round().clamp(1.0, (LONGEST - 2) as f64);
         }
-        Ok(Burden::Filter(additions as usize))
+        Ok(Burden::Filter(nearest.1 as usize))
     }
 
     fn words(&self, burden: Burden) -> String {
         match burden {
-            Burden::Filter(additions) => format!("a filter of {additions} additions a call"),
-            Burden::Spin(additions) => format!("{additions:.3} additions an iteration"),
+            Burden::Filter(additions) => format!("filter {additions}"),
+            Burden::Spin(additions) => format!("spin {additions:.3}"),
         }
     }
 }
