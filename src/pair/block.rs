@@ -6,7 +6,7 @@ use super::sequence::Meeting;
 use super::turns::{Broken, Pair, Question, alone};
 use crate::Result;
 use crate::machine::cpu::Aside;
-use crate::statistic::{Random, median};
+use crate::statistic::{Random, percentile};
 
 /// What puts the machine into a side's state.
 pub type Enter<'a> = dyn FnMut(usize) -> Result<()> + 'a;
@@ -67,8 +67,9 @@ impl Meeting for ByBlocks<'_> {
         Ok(Ok(Pair { shape, ready: [ready_a, ready_b], turns: [a, b] }))
     }
 
-    /// No turn of one side stands beside one of the other: each side's median is its word.
+    /// No turn of one side stands beside one of the other: the lower quartile of its turns is each side's word.
     fn difference(&self, pair: &Pair) -> f64 {
-        (median(&pair.costs(1)) / median(&pair.costs(0))).ln()
+        let word = |side: usize| percentile(&pair.costs(side), 25.0);
+        (word(1) / word(0)).ln()
     }
 }

@@ -7,7 +7,7 @@ use crate::instrument::Clock;
 use crate::machine::cpu::Aside;
 use crate::machine::signal;
 use crate::record::paired::{CasePairs, PairRecord, Rule, Stand, stand};
-use crate::statistic::{Random, median};
+use crate::statistic::{Random, median, percentile};
 use crate::subject::Scale;
 use crate::trial::Turn;
 
@@ -140,7 +140,7 @@ impl Bout<'_> {
             case.notes = notes(pair);
         }
         let ns = |ticks: f64| ticks * 1e9 / self.clock.hz();
-        let cost_ns = [0, 1].map(|side| ns(median(&pair.costs(side))));
+        let cost_ns = [0, 1].map(|side| ns(percentile(&pair.costs(side), 25.0)));
         case.pairs.push(PairRecord { difference, cost_ns, rejected: rejection(pair, self.clock.hz()) });
     }
 }

@@ -74,7 +74,7 @@ pub struct CasePairs {
 pub struct PairRecord {
     /// ln(B/A).
     pub difference: f64,
-    /// An iteration on each side, ns.
+    /// An iteration on each side, ns: the lower quartile of its turns.
     pub cost_ns: [f64; 2],
     /// Why it does not count. By what happened on the machine, never by its figure.
     pub rejected: Option<String>,
