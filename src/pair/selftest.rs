@@ -16,8 +16,7 @@ use crate::statistic::{Change, Random, change_between, median};
 use crate::subject::{self, Case, Claim, Scale};
 use std::time::{Duration, Instant};
 
-/// Corrections of a filter's length: the first additions hide behind other work, so price and length are not in
-/// proportion.
+/// Corrections of a first guess.
 const CORRECTIONS: usize = 6;
 /// A slowdown is near enough when it is off by this share of itself.
 const NEAR: f64 = 0.1;
@@ -43,9 +42,25 @@ pub struct Asked<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Burden {
     /// Additions of a filter at each system call.
-    Filter(usize),
+    Filter(f64),
     /// Additions after each iteration.
     Spin(f64),
+}
+
+impl Burden {
+    fn additions(self) -> f64 {
+        match self {
+            Self::Filter(additions) | Self::Spin(additions) => additions,
+        }
+    }
+
+    /// The same means with so many additions.
+    fn with(self, additions: f64) -> Self {
+        match self {
+            Self::Filter(_) => Self::Filter(additions.round().clamp(1.0, (LONGEST - 2) as f64)),
+            Self::Spin(_) => Self::Spin(additions),
+        }
+    }
 }
 
 /// What came of the verdicts of one case and one true change.
@@ -171,7 +186,7 @@ impl Examiner<'_> {
         hear: &mut dyn FnMut(&Pair),
     ) -> Result<CasePairs> {
         let (filters, spin) = match burden {
-            Some(Burden::Filter(additions)) => (Some([0, additions]), 0.0),
+            Some(Burden::Filter(additions)) => (Some([0, additions as usize]), 0.0),
             Some(Burden::Spin(additions)) => (None, additions),
             None => (None, 0.0),
         };
@@ -189,41 +204,53 @@ impl Examiner<'_> {
         self.ring.case(&contest, self.id, cases, [0.0, spin], random, &mut watch)
     }
 
-    /// A few pairs under this burden: the change in log, and what an iteration costs on side A, ns.
+    /// Some pairs under this burden: the change in log, and what an iteration costs on side A, ns.
     fn learn(&mut self, burden: Option<Burden>, random: &mut Random) -> Result<(f64, f64)> {
         let mut pairs: Vec<(f64, f64)> = Vec::new();
         let mut hear = |pair: &Pair| pairs.push((pair.difference(), median(&pair.costs(0))));
-        // Only the pairs are wanted: a rule of one look, met by any eight of them, ends soonest.
-        let soonest = Rule { threshold: 0.0, margin: 0.999, looks: 1 };
-        self.case(burden, soonest, 1, random, &mut hear)?;
+        // Only the pairs are wanted: a rule that ends after sixteen of them, whatever they say.
+        let soon = Rule { threshold: 0.9, margin: 0.0, looks: 2 };
+        self.case(burden, soon, 1, random, &mut hear)?;
         let of = |value: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(value).collect::<Vec<_>>());
         Ok((of(|pair| pair.0), self.ring.nanoseconds(of(|pair| pair.1))))
     }
 
-    /// How to slow this case by a share.
+    /// How to slow this case by a share: a first guess, and corrections by what it does. The first additions of a
+    /// filter hide behind other work, so its price is not in proportion to its length.
     fn burden(&mut self, share: f64, random: &mut Random) -> Result<Burden> {
-        if !enters_the_kernel(self.id) {
-            let (_, cost_ns) = self.learn(None, random)?;
-            // One addition is one cycle of the core.
-            return Ok(Burden::Spin(share * cost_ns * self.ring.core_hz() / 1e9));
-        }
         let target = share.ln_1p();
-        let mut additions = 256.0_f64;
-        let mut nearest = (f64::INFINITY, additions);
+        let mut burden = self.first_guess(share, random)?;
+        let (mut below, mut above) = (0.0, f64::INFINITY);
+        let mut nearest = (f64::INFINITY, burden);
         for _ in 0..CORRECTIONS {
-            let (found, _) = self.learn(Some(Burden::Filter(additions as usize)), random)?;
-            let off = (found.max(1e-4) / target).ln().abs();
-            if off < nearest.0 {
-                nearest = (off, additions);
+            let (found, _) = self.learn(Some(burden), random)?;
+            let by = target / found.max(target / 8.0);
+            if by.ln().abs() < nearest.0 {
+                nearest = (by.ln().abs(), burden);
             }
-            if off < NEAR {
+            if by.ln().abs() < NEAR {
                 break;
             }
-            // At most a factor of eight at once: a first guess may lie within the noise.
-            let next = additions * (target / found.max(1e-4)).clamp(0.125, 8.0);
-            additions = next.round().clamp(1.0, (LONGEST - 2) as f64);
+            let additions = burden.additions();
+            if by > 1.0 {
+                below = additions
+            } else {
+                above = additions
+            }
+            // In proportion, unless that leads out of what is known to be too little and too much.
+            let next = additions * by;
+            let inside = (below..above).contains(&next);
+            burden = burden.with(if inside || above.is_infinite() { next } else { (below + above) / 2.0 });
         }
-        Ok(Burden::Filter(nearest.1 as usize))
+        Ok(nearest.1)
+    }
+
+    fn first_guess(&mut self, share: f64, random: &mut Random) -> Result<Burden> {
+        let (_, cost_ns) = self.learn(None, random)?;
+        // One addition is one cycle of the core.
+        let additions = share * cost_ns * self.ring.core_hz() / 1e9;
+        let means = if enters_the_kernel(self.id) { Burden::Filter(0.0) } else { Burden::Spin(0.0) };
+        Ok(means.with(additions))
     }
 
     fn words(&self, burden: Burden) -> String {

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 pub const LAYOUT: u32 = 1;
 /// Share of the pairs that may be rejected before the machine is called unfit.
 const MOST_REJECTED: f64 = 0.2;
-/// Pairs of which a share says anything.
-const FEWEST: usize = 5;
+/// So many rejected pairs say nothing yet.
+const FEW_REJECTED: usize = 3;
 
 /// A whole comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ impl CasePairs {
     pub fn unfit(&self) -> Option<String> {
         let rejected: Vec<_> = self.pairs.iter().filter_map(|pair| pair.rejected.as_ref()).collect();
         let all = self.pairs.len();
-        let too_many = all >= FEWEST && rejected.len() as f64 > MOST_REJECTED * all as f64;
+        let too_many = rejected.len() > FEW_REJECTED && rejected.len() as f64 > MOST_REJECTED * all as f64;
         let last = rejected.last().filter(|_| too_many)?;
         Some(format!(
             "the machine is unfit: {} of {all} pairs were rejected, the last because {last}",
