@@ -2,6 +2,7 @@
 
 use super::ab::this;
 use super::page::{self, Tone};
+use crate::Result;
 use crate::harness::layout;
 use crate::machine::signal;
 use crate::pair::Launch;
@@ -11,7 +12,7 @@ use crate::record::Verdict;
 use crate::record::paired::Rule;
 use crate::record::table::Layout;
 use crate::statistic::{Interval, median, proportion};
-use crate::{Error, Result};
+use crate::trial::scratch;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
@@ -69,8 +70,7 @@ pub(super) struct Asked {
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     let cases = asked.cases();
     let ring = Ring::enter()?;
-    let links = tempfile::Builder::new().prefix("syscost-sides-").tempdir();
-    let links = links.map_err(|e| Error::file(std::env::temp_dir(), "making a directory in", e))?;
+    let links = scratch::make()?;
     let (exe, number) = (this()?, Cell::new(0));
     let start = |filters: Option<[usize; 2]>| {
         number.set(number.get() + 1);

@@ -11,6 +11,7 @@ use crate::record::paired::{CasePairs, LAYOUT, Paired, Rule};
 use crate::record::quantity;
 use crate::statistic::Random;
 use crate::subject::Scale;
+use crate::trial::scratch;
 use crate::{Error, Result};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -42,11 +43,18 @@ pub struct Ring {
     fingerprint: Fingerprint,
 }
 
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // A side that had to be killed has left its own.
+        scratch::sweep_up(&std::env::temp_dir());
+    }
+}
+
 impl Ring {
     /// Takes a CPU for the sides, steps aside from it, and calibrates the clock that they share.
     pub fn enter() -> Result<Self> {
         signal::watch()?;
-        crate::trial::scratch::sweep_up(&std::env::temp_dir());
+        scratch::sweep_up(&std::env::temp_dir());
         let fingerprint = Fingerprint::take(&KernelFiles::live(), &std::env::temp_dir());
         let clock = Clock::start_up();
         let claimed = cpu::claim();

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// A line longer than this is no answer of ours.
 const LONGEST_LINE: usize = 1 << 20;
+/// A side that is let go needs a moment to unmap and to remove its scratch files.
+const FAREWELL: Duration = Duration::from_millis(500);
 /// So much of what a side said on its standard error is quoted.
 const LAST_WORDS: u64 = 400;
 
@@ -60,11 +62,12 @@ impl Launch {
     }
 }
 
-/// A side that is alive. It is killed, with whatever wraps it, and reaped when this value goes.
+/// A side that is alive. When this value goes it is let go, which it takes as its end; if it does not end by
+/// itself it is killed, with whatever wraps it.
 pub(super) struct Side {
     label: &'static str,
     child: Child,
-    questions: ChildStdin,
+    questions: Option<ChildStdin>,
     answers: Lines,
     error: File,
 }
@@ -82,14 +85,21 @@ impl Side {
         let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::Died("a side was started without its pipes".into()));
         };
-        Ok(Self { label: launch.label, child, questions, answers: Lines::of(answers), error })
+        Ok(Self {
+            label: launch.label,
+            child,
+            questions: Some(questions),
+            answers: Lines::of(answers),
+            error,
+        })
     }
 
     /// Asks; the answer is waited for elsewhere.
     pub(super) fn ask(&mut self, ask: &Ask) -> std::result::Result<(), String> {
         let mut line = serde_json::to_vec(ask).map_err(|e| e.to_string())?;
         line.push(b'\n');
-        self.questions.write_all(&line).map_err(|_| self.died())
+        let sent = self.questions.as_mut().is_some_and(|questions| questions.write_all(&line).is_ok());
+        if sent { Ok(()) } else { Err(self.died()) }
     }
 
     /// The first line, which tells whether it speaks with us at all.
@@ -156,6 +166,11 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
+        self.questions = None;
+        let until = Instant::now() + FAREWELL;
+        while Instant::now() < until && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         // Its own group: a wrapper's other children go with it. One that has ended answers ESRCH.
         let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
         let _ = self.child.wait();

@@ -2,6 +2,7 @@
 //! directory that stays, so that the same revision is not compiled twice.
 
 use crate::command::page;
+use crate::trial::scratch::{self, Scratch};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -40,14 +41,12 @@ fn target(top: &Path) -> Result<PathBuf> {
 /// forgotten by git itself once its directory is gone.
 struct Worktree {
     top: PathBuf,
-    directory: tempfile::TempDir,
+    directory: Scratch,
 }
 
 impl Worktree {
     fn add(top: &Path, commit: &str) -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("syscost-worktree-").tempdir();
-        let directory =
-            directory.map_err(|e| Error::file(std::env::temp_dir(), "making a directory in", e))?;
+        let directory = scratch::make()?;
         let worktree = Self { top: top.into(), directory };
         let path = worktree.path().display().to_string();
         git(&["-C", &top.display().to_string(), "worktree", "add", "--detach", "--quiet", &path, commit])?;
