@@ -213,3 +213,18 @@ fn append(file: &std::path::Path, text: &str) -> Result<()> {
     };
     store::replace(file, &[before, text.as_bytes().to_vec()].concat())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    #[test]
+    fn the_workflow_that_is_offered_is_understood() {
+        let workflow = include_str!("../../fixtures/workflow.yml");
+        let line = workflow.lines().find(|line| line.contains("syscost gate")).expect("a gate");
+        let line =
+            line.trim().split(" || ").next().expect("a command").replace("${{ github.base_ref }}", "main");
+        let words = line.split_whitespace().map(|word| word.trim_matches('"'));
+        assert!(super::super::Line::try_parse_from(words).is_ok(), "{line}");
+    }
+}

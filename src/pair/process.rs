@@ -240,3 +240,48 @@ impl Lines {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::cpu;
+
+    fn side(wrap: &str) -> Side {
+        let directory = tempfile::tempdir().expect("a directory");
+        let wrap = Some(wrap.to_owned());
+        let launch = Launch::new("B", Path::new("/bin/true"), wrap, directory.path()).expect("linked");
+        let aside = Aside::from(cpu::current()).expect("aside");
+        Side::start(&launch, 0, &aside).expect("started")
+    }
+
+    const SHORT: Duration = Duration::from_millis(200);
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_side_that_hangs_is_given_up_and_killed() {
+        let mut side = side("sleep 1000 #");
+        let pid = side.child.id();
+        assert!(side.hello(SHORT).expect_err("silent").contains("side B said nothing"));
+        drop(side);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "killed and reaped");
+    }
+
+    #[test]
+    fn a_side_of_another_version_is_told_apart() {
+        let said = side("echo '{\"hello\":{\"version\":99}}' #").hello(LONG).expect_err("another");
+        assert!(said.contains("version 99") && said.contains("build it anew"), "{said}");
+    }
+
+    #[test]
+    fn a_line_without_end_is_no_answer() {
+        let said = side("yes | tr -d '\\n' #").hello(LONG).expect_err("too much");
+        assert!(said.contains("a line without end"), "{said}");
+    }
+
+    #[test]
+    fn an_answer_out_of_turn_is_no_answer() {
+        let said =
+            side("echo '{\"turn\":{\"ticks\":[1],\"core_hz\":1,\"involuntary_switches\":0}}' #").hello(LONG);
+        assert!(said.expect_err("no hello").contains("is no answer to a turn"));
+    }
+}
