@@ -146,8 +146,8 @@ fn against_record(asked: &Asked, baseline: &OsStr) -> Result<Vec<Finding>> {
 fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -> String {
     let width = page::prose(layout);
     let mut text = String::new();
-    for finding in findings.iter().filter(|finding| tells(finding)) {
-        text += &(page::wrap("• ", &sentence(finding), width) + "\n");
+    for alike in alike(findings) {
+        text += &(page::wrap("• ", &sentence(&alike), width) + "\n");
     }
     text.extend(said.iter().map(|sentence| page::wrap("note: ", sentence, width) + "\n"));
     let tone = if answer == Answer::Pass { Tone::Bold } else { Tone::Red };
@@ -159,9 +159,27 @@ fn tells(finding: &Finding) -> bool {
     finding.muted.is_some() || (finding.verdict != Verdict::Same && finding.progress != Progress::Skipped)
 }
 
-fn sentence(finding: &Finding) -> String {
-    let mut words = format!("{}: {}", finding.id, finding.verdict);
-    if let Some(change) = finding.change.filter(|change| change.is_finite()) {
+/// What tells, in order; what was not shown of several cases for one and the same reason together.
+fn alike(findings: &[Finding]) -> Vec<Vec<&Finding>> {
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    for finding in findings.iter().filter(|finding| tells(finding)) {
+        let same = |group: &&mut Vec<&Finding>| {
+            let first = group[0];
+            !first.verdict.is_change() && (first.verdict, &first.reason) == (finding.verdict, &finding.reason)
+        };
+        match groups.iter_mut().find(same).filter(|_| finding.muted.is_none()) {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    groups
+}
+
+fn sentence(alike: &[&Finding]) -> String {
+    let finding = alike[0];
+    let ids: Vec<_> = alike.iter().map(|finding| finding.id.as_str()).collect();
+    let mut words = format!("{}: {}", ids.join(", "), finding.verdict);
+    if let Some(change) = finding.change.filter(|change| change.is_finite() && alike.len() == 1) {
         words += &format!(" by {:+.2} %", 100.0 * change);
     }
     if let Some(reason) = &finding.reason {
