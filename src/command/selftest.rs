@@ -146,10 +146,13 @@ fn injected(share: f64) -> String {
     if share > 0.0 { format!("+{:.0} %", 100.0 * share) } else { "A/A".into() }
 }
 
-/// The trial is passed: few false alarms, and slowdowns of 5 % are found.
+/// The trial is passed unless its intervals show too many false alarms, or too many slowdowns of 5 % overlooked.
+/// Where there was no verdict nothing was tried.
 fn code(outcomes: &[Outcome]) -> ExitCode {
-    let alarms = sums(outcomes, 0.0).is_some_and(|sums| sums.changes.estimate > ALARMS);
-    let overlooked = sums(outcomes, 0.05).is_some_and(|sums| sums.changes.estimate < FOUND);
+    let nothing =
+        outcomes.iter().all(|o| o.verdicts.is_empty()) || outcomes.iter().any(|o| o.ended.is_some());
+    let alarms = nothing || sums(outcomes, 0.0).is_some_and(|sums| sums.changes.low > ALARMS);
+    let overlooked = sums(outcomes, 0.05).is_some_and(|sums| sums.changes.high < FOUND);
     match signal::pending() {
         Some(signal) => ExitCode::from(128 + signal as u8),
         None => ExitCode::from(u8::from(alarms || overlooked)),
@@ -200,6 +203,7 @@ fn text(outcomes: &[Outcome], layout: Layout) -> String {
         "found",
         "same",
         "open",
+        "unfit",
         "s/verdict",
         "pairs",
         "smallest seen",
@@ -216,7 +220,7 @@ fn text(outcomes: &[Outcome], layout: Layout) -> String {
     text
 }
 
-fn cells(o: &Outcome) -> [String; 10] {
+fn cells(o: &Outcome) -> [String; 11] {
     let each = |values: &[f64], unit: &str, by: f64| match values.is_empty() {
         true => "–".to_owned(),
         false => format!("{:.1}{unit}", by * median(values)),
@@ -229,6 +233,7 @@ fn cells(o: &Outcome) -> [String; 10] {
         format!("{}/{}", found(o), o.verdicts.len()),
         o.count(Verdict::Same).to_string(),
         o.count(Verdict::Inconclusive).to_string(),
+        o.unfit.to_string(),
         each(&o.seconds, "", 1.0),
         format!("{} +{}", o.pairs, o.rejected),
         each(&o.detectable, " %", 100.0),
@@ -261,6 +266,12 @@ fn sentences(outcomes: &[Outcome]) -> Vec<String> {
             )
         });
     }
+    let unfit: usize = outcomes.iter().map(|o| o.unfit).sum();
+    if unfit > 0 {
+        said.push(format!(
+            "{unfit} times the machine was unfit: too many pairs were disturbed by others; such a verdict is not counted"
+        ));
+    }
     for o in outcomes {
         said.extend(o.ended.as_ref().map(|sentence| format!("{} ended early: {sentence}", o.id)));
     }
@@ -288,7 +299,7 @@ fn share(interval: Interval) -> String {
 fn json(outcomes: &[Outcome]) -> Value {
     let rows = outcomes.iter().map(|o| {
         json!({
-            "id": o.id, "asked": o.asked, "injected": o.injected, "means": o.means, "verdicts": o.verdicts,
+            "id": o.id, "asked": o.asked, "injected": o.injected, "means": o.means, "verdicts": o.verdicts, "unfit": o.unfit,
             "seconds": o.seconds, "pairs": o.pairs, "rejected": o.rejected, "detectable": o.detectable,
             "two_processes_in_turn": o.in_turn, "two_processes_side_by_side": o.side_by_side, "ended": o.ended,
         })

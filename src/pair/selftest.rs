@@ -76,6 +76,8 @@ pub struct Outcome {
     pub means: String,
     /// Verdicts reached.
     pub verdicts: Vec<Verdict>,
+    /// How often the machine was unfit for one.
+    pub unfit: usize,
     /// Wall time of each, seconds.
     pub seconds: Vec<f64>,
     /// Pairs that were used.
@@ -115,7 +117,7 @@ pub fn verdicts(
     outcome.means = burden.map_or_else(|| "–".into(), |burden| examiner.words(burden));
     let mut differences = Vec::new();
     let mut before: Option<Vec<f64>> = None;
-    while outcome.verdicts.len() < count && signal::pending().is_none() {
+    while outcome.verdicts.len() + outcome.unfit < count && signal::pending().is_none() {
         let begun = Instant::now();
         let mut aside = Duration::ZERO;
         let mut hear = |pair: &Pair| {
@@ -127,14 +129,14 @@ pub fn verdicts(
         if signal::pending().is_some() {
             break;
         }
+        if let Some(ended) = case.ended {
+            outcome.ended = Some(ended.sentence);
+            break;
+        }
         // The other rule's resampling is not part of ours.
         outcome.add(&case, asked, (begun.elapsed() - aside).as_secs_f64());
         differences.extend(case.differences());
         watch(&outcome);
-        if case.ended.is_some() {
-            outcome.ended = case.ended;
-            break;
-        }
     }
     outcome.injected = median(&differences).exp_m1();
     Ok(outcome)
@@ -143,12 +145,13 @@ pub fn verdicts(
 impl Outcome {
     fn add(&mut self, case: &CasePairs, asked: &Asked<'_>, seconds: f64) {
         let differences = case.differences();
-        let verdict = match stand(&differences, &asked.rule, asked.cases) {
-            Stand::Closed(judgement) if case.ended.is_none() && case.unfit().is_none() => judgement.verdict,
-            _ => Verdict::Inconclusive,
-        };
-        self.verdicts.push(verdict);
-        self.seconds.push(seconds);
+        match stand(&differences, &asked.rule, asked.cases) {
+            Stand::Closed(judgement) if case.unfit().is_none() => {
+                self.verdicts.push(judgement.verdict);
+                self.seconds.push(seconds);
+            }
+            _ => self.unfit += 1,
+        }
         self.pairs += differences.len();
         self.rejected += case.pairs.len() - differences.len();
         self.detectable.extend(Some(asked.rule.detectable(&differences)).filter(|share| share.is_finite()));

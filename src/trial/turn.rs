@@ -1,4 +1,4 @@
-//! A turn: a few milliseconds of one case, while the other side of a pair waits.
+//! A turn: about a millisecond of one case, while the other side of a pair waits.
 
 use super::{Halt, Trial, judge};
 use crate::instrument::{Delta, Ticks};
@@ -17,6 +17,8 @@ const MOST: u64 = 1 << 27;
 pub struct Turn {
     /// Ticks of each batch.
     pub ticks: Vec<u64>,
+    /// Time of the whole turn, what prepares the operations included, ns.
+    pub elapsed_ns: f64,
     /// Frequency of the core just before, Hz, inferred from a chain of additions.
     pub core_hz: f64,
     /// Time that the thread was ready and another task ran, ns.
@@ -64,10 +66,12 @@ impl Trial<'_> {
             self.subject.run(warm_up, self.clock)?;
         }
         let before = self.counters.read()?;
+        let start = self.clock.start();
         let mut ticks = Vec::with_capacity(batches);
         for _ in 0..batches {
             ticks.push(self.batch(iterations)?);
         }
+        let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
         let delta = Delta::between(&before, &self.counters.read()?);
         judge::sample(self.case, &delta, iterations * batches as u64, self.pinned)?;
         if ticks.contains(&0) {
@@ -77,6 +81,7 @@ impl Trial<'_> {
         }
         Ok(Turn {
             ticks,
+            elapsed_ns,
             core_hz,
             waited_ns: delta.counted.waited_ns,
             stolen_ticks: delta.counted.stolen_ticks,
@@ -87,5 +92,10 @@ impl Trial<'_> {
     /// One sentence a claim that held so far.
     pub fn evidence(&self) -> &[String] {
         &self.evidence
+    }
+
+    /// One sentence a claim that could not be asked here.
+    pub fn unasked(&self) -> &[String] {
+        &self.unasked
     }
 }

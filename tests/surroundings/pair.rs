@@ -43,7 +43,7 @@ fn a_side_that_dies_ends_its_case_with_its_last_words() {
     let place = Place::new();
     let wrapper = later(&place, "echo 'it is all over' >&2; exit 7");
     let ended = place.end(ab(&place, &["--b-wrap", &wrapper]));
-    ended.says(0, &["incomparable", "exit status: 7", "it is all over", "1 incomparable"]);
+    ended.says(1, &["incomparable", "exit status: 7", "it is all over", "1 incomparable"]);
     place.is_tidy();
 }
 
@@ -52,7 +52,7 @@ fn a_side_that_is_killed_in_the_middle_ends_its_pair() {
     let place = Place::new();
     let wrapper = later(&place, "exec timeout -s KILL 0.03 \"$@\"");
     let ended = place.end(ab(&place, &["--b-wrap", &wrapper]));
-    ended.says(0, &["known_work/add", "side B ended in the middle of the conversation"]);
+    ended.says(1, &["known_work/add", "side B ended in the middle of the conversation"]);
     place.is_tidy();
 }
 
