@@ -158,6 +158,20 @@ pub struct Measured {
     pub contamination: Contamination,
     /// Single timed operations, where the distribution is the answer, ns.
     pub distribution: Option<Distribution>,
+    /// Figures that follow from those above.
+    #[serde(default)]
+    pub derived: Vec<Derived>,
+}
+
+/// A figure that follows from those of its case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Derived {
+    /// What it is: `switch`, `efficiency`.
+    pub name: String,
+    /// `ns`, or nothing for a ratio.
+    pub unit: String,
+    /// The figure.
+    pub value: Interval,
 }
 
 /// What was expected of a case before it was measured.

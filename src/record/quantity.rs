@@ -1,7 +1,7 @@
 //! Numbers as a person reads them: four digits that matter, in the unit in which they are short. Files
 //! for machines get all decimals; this is for tables.
 
-use crate::record::{Distribution, Interval};
+use crate::record::{Derived, Distribution, Interval};
 
 /// The unit in which a record's values are durations.
 pub const NANOSECONDS: &str = "ns";
@@ -76,6 +76,12 @@ pub fn spread(distribution: &Distribution) -> String {
     };
     let values: Vec<String> = distribution.percentiles.iter().map(named).collect();
     format!("{}, {} calls", values.join(" · "), distribution.count)
+}
+
+/// A figure that follows from others: `switch 812.0 ns [803.1, 820.4]`, `efficiency 0.9712 [0.9650, 0.9760]`.
+pub fn follows(derived: &Derived) -> String {
+    let Derived { name, unit, value } = derived;
+    format!("{name} {} {}", amount(value.estimate, unit), ends(value, unit))
 }
 
 /// A moment in universal time, as names of files take it: `20261120T134405`.

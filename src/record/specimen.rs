@@ -2,8 +2,8 @@
 //! ones.
 
 use super::{
-    CaseRecord, ClockRun, Contamination, Distribution, FORMAT, FitRecord, GroupRun, Interval, Measured,
-    Outcome, Predicted, Record,
+    CaseRecord, ClockRun, Contamination, Derived, Distribution, FORMAT, FitRecord, GroupRun, Interval,
+    Measured, Outcome, Predicted, Record,
 };
 
 /// The run.
@@ -77,6 +77,10 @@ fn syscall() -> GroupRun {
             [(5.0, 1_902.0), (50.0, 2_314.0), (95.0, 4_110.0), (99.0, 7_400.0), (100.0, 48_211.0)];
         measured.distribution = Some(Distribution { count: 200, percentiles: percentiles.into() });
     }
+    if let Outcome::Measured(measured) = &mut cold.outcome {
+        let value = interval(1_157.0);
+        measured.derived.push(Derived { name: "switch".into(), unit: "ns".into(), value });
+    }
     let mut disturbed = case("syscall/open-close", 1_204.0, Some((100.0, 900.0)));
     if let Outcome::Measured(measured) = &mut disturbed.outcome {
         measured.contamination.involuntary_switches = (0..50).map(|i| u64::from(i % 4 == 1)).collect();
@@ -108,6 +112,7 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
         evidence: (1..6).map(|i| format!("Claim {i} held.")).collect(),
         contamination: Contamination { involuntary_switches: vec![0; 50], ..Contamination::default() },
         distribution: None,
+        derived: Vec::new(),
     };
     CaseRecord {
         id: id.into(),

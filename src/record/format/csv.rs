@@ -6,7 +6,7 @@ use crate::record::table::Against;
 use crate::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, Record};
 
 /// The fixed columns; those of the values from elsewhere follow.
-const HEAD: [&str; 29] = [
+const HEAD: [&str; 30] = [
     "id",
     "title",
     "group",
@@ -35,6 +35,7 @@ const HEAD: [&str; 29] = [
     "samples",
     "disturbed",
     "claims",
+    "derived",
     "sentence",
 ];
 
@@ -76,7 +77,13 @@ fn figures(m: &Measured) -> Vec<String> {
     figures.extend(three(m.net));
     figures.extend([ratio(m), m.instructions]);
     let counts = [m.counted.len(), m.contamination.disturbed(), m.evidence.len()];
-    figures.into_iter().map(option).chain(counts.map(|n| n.to_string())).collect()
+    let derived = m.derived.iter().map(|d| {
+        let Interval { estimate, low, high } = d.value;
+        format!("{}={estimate} [{low} {high}] {}", d.name, d.unit).trim_end().to_owned()
+    });
+    let derived = derived.collect::<Vec<_>>().join("; ");
+    let counts = counts.map(|n| n.to_string());
+    figures.into_iter().map(option).chain(counts).chain([derived]).collect()
 }
 
 fn three(interval: Option<Interval>) -> [Option<f64>; 3] {
