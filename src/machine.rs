@@ -8,13 +8,16 @@
 //! primitive arguments.
 
 pub mod arch;
+pub mod bounce;
 pub mod burden;
 pub mod call;
 pub mod cpu;
+pub mod crew;
 pub mod displace;
 pub mod entry;
 pub mod futex;
 pub mod line;
+pub mod lock;
 pub mod output;
 pub mod partner;
 pub mod perf_event;
@@ -22,5 +25,6 @@ pub mod process;
 pub mod shared;
 pub mod signal;
 pub mod time;
+pub mod timer;
 pub mod trace;
 pub mod watchdog;

@@ -10,13 +10,19 @@
 pub mod call;
 pub mod chase;
 pub mod clock_read;
+pub mod context_switch;
+pub mod core_to_core;
 pub mod empty_loop;
 pub mod known_work;
+pub mod lock;
 pub mod mapping;
 pub mod ping_pong;
+pub mod scale;
 pub mod syscall;
+pub mod wake_up;
 
 mod claim;
+mod crowd;
 mod need;
 mod placement;
 
@@ -37,6 +43,11 @@ pub const GROUPS: &[Group] = &[
     chase::GROUP,
     mapping::GROUP,
     ping_pong::GROUP,
+    context_switch::GROUP,
+    core_to_core::GROUP,
+    wake_up::GROUP,
+    lock::GROUP,
+    scale::GROUP,
 ];
 
 /// The live thing under measurement.
@@ -47,6 +58,11 @@ pub trait Subject {
     /// The partners that it lives with. They are watched during every sample, and must stay where they are.
     fn partners(&self) -> Vec<Task> {
         Vec::new()
+    }
+
+    /// What it found between every two CPUs, if it went to all of them.
+    fn matrix(&self) -> Option<Matrix> {
+        None
     }
 }
 
@@ -93,6 +109,15 @@ pub struct Prediction {
     pub why: &'static str,
 }
 
+/// Figures of every two CPUs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Matrix {
+    /// The CPUs, in order.
+    pub cpus: Vec<usize>,
+    /// Two of them, by their place in that order, and what each batch found of them, ns.
+    pub figures: Vec<((usize, usize), Vec<f64>)>,
+}
+
 /// A figure that follows from those of a case, with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Derived {
@@ -111,6 +136,8 @@ pub enum Rule {
     OfCost(f64),
     /// The control's cost over the case's own: 1 where company costs nothing.
     ControlOverCost,
+    /// How many of them there are in a second.
+    Rate,
 }
 
 /// A set of cases measured by one process.

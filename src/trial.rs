@@ -15,6 +15,7 @@ pub const SEED: u64 = 0x5eed;
 const ROUNDS_BESIDE: usize = 2;
 
 mod derived;
+mod distribution;
 mod judge;
 pub(crate) mod scratch;
 mod sweep;
@@ -23,7 +24,7 @@ mod turn;
 use crate::instrument::{Clock, Company, Counters, Delta, Ticks};
 use crate::machine::perf_event::Counter;
 use crate::machine::{cpu, signal, time};
-use crate::record::{Contamination, Distribution, Interval, Measured, Predicted};
+use crate::record::{Contamination, Interval, Measured, Predicted};
 use crate::statistic;
 use crate::subject::{Case, Place, Subject};
 use sweep::{Sweep, Sweeper};
@@ -304,7 +305,8 @@ impl<'a> Trial<'a> {
             evidence: self.evidence,
             unasked: self.unasked,
             contamination: contamination(kept),
-            distribution: if self.case.one_by_one { distribution(&singles) } else { None },
+            distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
+            matrix: self.subject.matrix().map(derived::matrix),
             derived: sweep.as_ref().map_or_else(Vec::new, |sweep| derived::figures(self.case, sweep)),
         }
     }
@@ -334,11 +336,4 @@ fn contamination(samples: &[Sample]) -> Contamination {
         faults: each(|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
         migrated: samples.iter().map(|s| s.delta.migrated).collect(),
     }
-}
-
-/// The distribution of single operations, ns. Empty values give none.
-fn distribution(values: &[f64]) -> Option<Distribution> {
-    const PERCENTILES: [f64; 9] = [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 100.0];
-    let percentiles = PERCENTILES.map(|p| (p, statistic::percentile(values, p))).to_vec();
-    (!values.is_empty()).then_some(Distribution { count: values.len(), percentiles })
 }

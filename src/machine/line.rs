@@ -59,13 +59,15 @@ impl Line for Bytes {
 }
 
 impl Bytes {
+    /// A pipe, in one direction.
+    pub fn pipe() -> Result<Self> {
+        let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe (`ulimit -n`)", e))?;
+        Ok(Self { read, write })
+    }
+
     /// A pipe in each direction.
     pub fn pipes(_: &Path) -> Both<Self> {
-        let pipe = || {
-            let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe (`ulimit -n`)", e))?;
-            Ok(Self { read, write })
-        };
-        Ok([pipe()?, pipe()?])
+        Ok([Self::pipe()?, Self::pipe()?])
     }
 
     /// A named pipe in each direction, in this directory.

@@ -181,4 +181,8 @@ impl Subject for Slowed {
     fn partners(&self) -> Vec<Task> {
         self.subject.partners()
     }
+
+    fn matrix(&self) -> Option<crate::subject::Matrix> {
+        self.subject.matrix()
+    }
 }

@@ -83,6 +83,12 @@ impl Need {
     }
 }
 
+/// A case that takes seconds is left to the scale that has them.
+pub(crate) const FULL_SCALE: Need = Need::new(|place| match place.scale {
+    Scale::Full => Ok(()),
+    _ => Err("it takes seconds: measured at full scale only (`SYSCOST_SCALE=full`)".into()),
+});
+
 /// The measuring thread stays on a CPU, so that a partner can be told to be on the same or on another.
 pub(crate) const PINNED: Need = Need::new(|place| match place.cpus.here {
     Some(_) => Ok(()),
@@ -97,6 +103,12 @@ pub(crate) const TWO_CPUS: Need = Need::new(|place| match place.cpus.others.firs
     None => Err("the partner needs a second CPU and this process is allowed one only: allow another \
                  (`taskset -c`, cpuset.cpus of the control group)"
         .into()),
+});
+
+/// There are three CPUs.
+pub(crate) const THREE_CPUS: Need = Need::new(|place| match place.cpus.others.len() {
+    0 | 1 => Err("with two CPUs this is the same as the case of two; it needs a third".into()),
+    _ => Ok(()),
 });
 
 /// The kernel's clock can be read without entering it: the vDSO knows how to read the clock source.

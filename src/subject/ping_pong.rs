@@ -34,6 +34,7 @@
 //! and 2.4 µs), both with blocking pipes and the transfer taken off; lmbench's `lat_pipe`, `lat_unix`, `lat_sem`,
 //! `lat_fifo`; `perf bench sched pipe`.
 
+use super::crowd::all_stayed;
 use super::placement::{Placement, patience, refused};
 use super::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject};
 use crate::Result;
@@ -225,7 +226,7 @@ fn polled(kind: Kind) -> Case {
     Cross
         .needed(Case::new(name, title, round_trip("polling", kind, Toggle::both, Cross)))
         .claim(Claim::Linear)
-        .claim(Claim::Counted(nobody_strayed))
+        .claim(Claim::Counted(all_stayed))
         .predict(300.0, 10.0, "a cache line fetched from the other core's cache twice")
 }
 
@@ -258,14 +259,6 @@ fn enough(
         return Err(format!("{seen}: fewer than a switch to the other end needs"));
     }
     Ok(format!("{seen}, both on their CPUs"))
-}
-
-/// The trial ends a case whose partner strayed; what is left to say is that it was there.
-fn nobody_strayed(delta: &Delta, _: u64) -> std::result::Result<String, String> {
-    match delta.company {
-        Some(company) if company.answering == 1 => Ok("the partner stayed on its CPU".into()),
-        _ => Err("there is no partner".into()),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Tables that a forge or a wiki shows, one a group, with every column.
 
 use crate::record::cost::{cost, ratio};
+use crate::record::heat_map::heat_map;
 use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, follows, spread, times};
 use crate::record::table::Against;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
@@ -108,7 +109,12 @@ fn list(group: &GroupRun, unit: &str) -> String {
         .chain(group.notes.iter().cloned())
         .map(|i| format!("* {i}\n"))
         .collect();
-    if items.is_empty() { items } else { format!("\n{items}") }
+    let maps = group.cases.iter().filter_map(|case| {
+        let map = heat_map(case.measured()?.matrix.as_ref()?).join("\n");
+        Some(format!("\n`{}`, ns between CPUs:\n\n```text\n{map}\n```\n", case.id))
+    });
+    let maps: String = maps.collect();
+    if items.is_empty() { maps } else { format!("\n{items}{maps}") }
 }
 
 /// A row of a table.
