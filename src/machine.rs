@@ -7,6 +7,7 @@
 //! can hold one against the other, and against the disassembly: the hot loops are free functions with
 //! primitive arguments.
 
+pub mod alarm;
 pub mod arch;
 pub mod bounce;
 pub mod burden;
@@ -15,10 +16,10 @@ pub mod cpu;
 pub mod crew;
 pub mod displace;
 pub mod entry;
-pub mod futex;
 pub mod line;
 pub mod lock;
 pub mod output;
+pub mod parking;
 pub mod partner;
 pub mod perf_event;
 pub mod process;
@@ -27,4 +28,3 @@ pub mod signal;
 pub mod time;
 pub mod timer;
 pub mod trace;
-pub mod watchdog;

@@ -1,7 +1,7 @@
 //! Threads, one a CPU, of which two at a time send a cache line to and fro and time it themselves.
 
-use super::futex::{Reach, wait, wake};
 use super::line::{Line, Toggle};
+use super::parking::{Reach, wait, wake};
 use super::partner::{Class, Kind, Partner, Task};
 use super::shared::Words;
 use super::time;

@@ -1,7 +1,7 @@
 //! A crew: partners on CPUs of their own that do the same number of operations at the same time as the measuring
 //! thread. Between two batches they sleep.
 
-use super::futex::{Reach, wait, wake};
+use super::parking::{Reach, wait, wake};
 use super::partner::{Class, Kind, Partner, Task};
 use super::shared::Words;
 use crate::{Error, Result};

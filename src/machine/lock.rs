@@ -6,8 +6,8 @@
 //!   once, after its last use; it is reached through its address alone, as the library wants it.
 #![allow(unsafe_code)]
 
-use super::futex::{Reach, wait, wake};
 use super::line::{Line, Semaphore};
+use super::parking::{Reach, wait, wake};
 use super::shared::Word;
 use crate::{Error, Result};
 use std::cell::UnsafeCell;

@@ -7,7 +7,7 @@
 //! * **OWN-TASK**: the call changes the calling task's own scheduling and reads one structure of ours.
 #![allow(unsafe_code)]
 
-use super::futex;
+use super::parking;
 use crate::{Error, Result};
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -88,7 +88,7 @@ pub struct FutexTimeout(AtomicU32);
 
 impl Sleep for FutexTimeout {
     fn until(&mut self, deadline: Duration) -> i64 {
-        match futex::wait_until(&self.0, 0, deadline) {
+        match parking::wait_until(&self.0, 0, deadline) {
             timed_out if timed_out == -i64::from(libc::ETIMEDOUT) => 0,
             refused => refused,
         }

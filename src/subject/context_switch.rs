@@ -30,9 +30,9 @@ use super::placement::{Placement, patience, refused};
 use super::{Case, Claim, Group, Place, Rule, SetUp, Subject};
 use crate::Result;
 use crate::instrument::{Clock, Delta, Ticks};
+use crate::machine::alarm::Alarm;
 use crate::machine::line::{Bytes, Line};
 use crate::machine::partner::{Class, Kind, Partner, Task};
-use crate::machine::watchdog::Watchdog;
 use Kind::{Process, Thread};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ struct Ring {
     partners: Vec<Partner>,
     pipes: Arc<Vec<Bytes>>,
     set: Vec<u64>,
-    watchdog: Watchdog,
+    alarm: Alarm,
 }
 
 fn round(kind: Kind, ring: usize, kib: usize) -> SetUp {
@@ -137,8 +137,8 @@ fn round(kind: Kind, ring: usize, kib: usize) -> SetUp {
             Partner::start(kind, at, step, move || _ = nudged[index].send())
         };
         let partners = (1..ring).map(partner).collect::<Result<_>>()?;
-        let (set, watchdog) = (written(kib), Watchdog::new()?);
-        Ok(Box::new(Ring { partners, pipes, set, watchdog }) as Box<dyn Subject>)
+        let (set, alarm) = (written(kib), Alarm::new()?);
+        Ok(Box::new(Ring { partners, pipes, set, alarm }) as Box<dyn Subject>)
     })
 }
 
@@ -146,7 +146,7 @@ impl Subject for Ring {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let (first, own) = (&self.pipes[1], &self.pipes[0]);
         let mut answer = 0;
-        let ticks = self.watchdog.watch(patience(iterations * self.pipes.len() as u64), || {
+        let ticks = self.alarm.watch(patience(iterations * self.pipes.len() as u64), || {
             clock.time(|| {
                 for _ in 0..iterations {
                     answer = first.send().min(own.receive());

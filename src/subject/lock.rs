@@ -132,7 +132,7 @@ fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Crowd) -> Case
         };
         together(Kind::Thread, crowd, place, work, move |all| adds_up(&guarded.number, all))
     });
-    let title = format!("{name}, taken as often by each of {} threads at once", words(crowd));
+    let title = format!("{name}, taken by each of {} threads at once", words(crowd));
     let why = "a cache line fetched a few times, and now and then a sleep and a wake-up";
     let name = format!("{name}/contended-{}", crowd.name());
     needing(crowd, Case::new(name, title, set_up)).predict(400.0, 200.0, why)
@@ -175,7 +175,7 @@ fn shared_add(crowd: Crowd) -> Case {
     let control: SetUp = Box::new(move |place: &Place| {
         together(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::default())), |_| Ok(()))
     });
-    let title = format!("an atomic addition by each of {} threads at once to the same word", words(crowd));
+    let title = format!("an atomic addition to one word by each of {} threads", words(crowd));
     let case = Case::new(format!("atomic-add/shared-{}", crowd.name()), title, set_up);
     needing(crowd, case).control_set_up(control).claim(Claim::AboveControl).predict(
         150.0,

@@ -19,9 +19,10 @@
 //! and two switches on one CPU; `cross-cpu` pays for an interrupt to another CPU and for its waking, in a guest
 //! for leaving the host's halt, and the kernel may poll a while before it sleeps (`haltpoll`), which makes it
 //! bimodal; in `cross-cpu-awake` a task of the idle class spins on each of the two. Which two CPUs: the measuring one
-//! and the highest other; on a machine with several sockets another choice is another number. The scheduler may
-//! let the woken run at once or the waker go on: both are two switches. `yield` goes where the scheduler likes:
-//! what it did is in the evidence.
+//! and the highest other; on a machine with several sockets another choice is another number. Two ends that are
+//! awake can fall into step, so that each finds its token before it sleeps: that is another operation, and the
+//! case is tried again. The scheduler may let the woken run at once or the waker go on: both are two switches.
+//! `yield` goes where the scheduler likes: what it did is in the evidence.
 //!
 //! # Reading the number
 //! The control is the same calls in one process, two transfers. What the round trip costs beyond them is two
@@ -39,9 +40,9 @@ use super::placement::{Placement, patience, refused};
 use super::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject};
 use crate::Result;
 use crate::instrument::{Clock, Delta, Ticks};
+use crate::machine::alarm::Alarm;
 use crate::machine::line::{Both, Bytes, Condition, Event, Futex, Line, Queue, Semaphore, Toggle};
 use crate::machine::partner::{Class, Kind, Partner, Task};
-use crate::machine::watchdog::Watchdog;
 use Kind::{Process, Thread};
 use Placement::{Awake, Cross, Same};
 use std::path::Path;
@@ -59,7 +60,7 @@ pub const GROUP: Group = Group {
         include_str!("../machine/line/queue.rs"),
         include_str!("../machine/line/semaphore.rs"),
         include_str!("../machine/line/word.rs"),
-        include_str!("../machine/futex.rs"),
+        include_str!("../machine/parking.rs"),
     ],
     cases,
     fits: &[],
@@ -99,7 +100,7 @@ fn named(kind: Kind) -> &'static str {
 fn on<L: Line>(way: &'static str, kind: Kind, open: Open<L>, placements: &[Placement]) -> Vec<Case> {
     let case = |&placement: &Placement| {
         let name = format!("{way}-{}/{}", named(kind), placement.name());
-        let title = format!("one token there and back by {way}, two {}, {}", named(kind), placement.words());
+        let title = format!("to and fro by {way}, two {}, {}", named(kind), placement.words());
         let case = Case::new(name, title, round_trip(way, kind, open, placement));
         let derived = if placement == Same { "switch" } else { "hand-over" };
         let case = case.control_set_up(transfers(way, open)).derive(derived, Rule::OfNet(0.5));
@@ -108,7 +109,7 @@ fn on<L: Line>(way: &'static str, kind: Kind, open: Open<L>, placements: &[Place
             .needed(case)
             .need(offered(way))
             .claim(Claim::AboveControl)
-            .claim(Claim::Counted(if placement == Same { both_left } else { both_slept }))
+            .claim(if placement == Same { Claim::Counted(both_left) } else { Claim::Regime(both_slept) })
             .predict(hardware, software, why)
     };
     placements.iter().map(case).collect()
@@ -154,7 +155,7 @@ struct PingPong<L> {
     /// The partner first, then who keeps the CPUs awake.
     partners: Vec<Partner>,
     lines: Arc<[L; 2]>,
-    watchdog: Watchdog,
+    alarm: Alarm,
 }
 
 fn round_trip<L: Line>(name: &'static str, kind: Kind, open: Open<L>, placement: Placement) -> SetUp {
@@ -169,7 +170,7 @@ fn round_trip<L: Line>(name: &'static str, kind: Kind, open: Open<L>, placement:
         let at = (placement.cpu(place)?, Class::Ordinary);
         let mut partners = vec![Partner::start(kind, at, answer, nudge)?];
         partners.extend(placement.spinners(place)?);
-        Ok(Box::new(PingPong { name, partners, lines, watchdog: Watchdog::new()? }) as Box<dyn Subject>)
+        Ok(Box::new(PingPong { name, partners, lines, alarm: Alarm::new()? }) as Box<dyn Subject>)
     })
 }
 
@@ -177,7 +178,7 @@ impl<L: Line> Subject for PingPong<L> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let [there, back] = &*self.lines;
         let mut answer = 0;
-        let ticks = self.watchdog.watch(patience(iterations), || {
+        let ticks = self.alarm.watch(patience(iterations), || {
             clock.time(|| {
                 for _ in 0..iterations {
                     answer = there.send().min(back.receive());
@@ -221,8 +222,7 @@ fn transfers<L: Line>(name: &'static str, open: Open<L>) -> SetUp {
 /// One word that both ends poll: the cache line goes to and fro, and nobody sleeps.
 fn polled(kind: Kind) -> Case {
     let name = format!("polling-{}/{}", named(kind), Cross.name());
-    let title =
-        format!("one token there and back in a word that two {} poll, {}", named(kind), Cross.words());
+    let title = format!("to and fro in a word that two {} poll, {}", named(kind), Cross.words());
     Cross
         .needed(Case::new(name, title, round_trip("polling", kind, Toggle::both, Cross)))
         .claim(Claim::Linear)

@@ -31,7 +31,7 @@ impl Placement {
         match self {
             Self::Same => "on one CPU",
             Self::Cross => "across two CPUs",
-            Self::Awake => "across two CPUs that are kept awake",
+            Self::Awake => "across two CPUs kept awake",
         }
     }
 

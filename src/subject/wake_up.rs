@@ -37,7 +37,7 @@ use std::time::Duration;
 pub const GROUP: Group = Group {
     name: "wake_up",
     manual: include_str!("wake_up.rs"),
-    sources: &[include_str!("../machine/timer.rs"), include_str!("../machine/futex.rs")],
+    sources: &[include_str!("../machine/timer.rs"), include_str!("../machine/parking.rs")],
     cases,
     fits: &[],
 };
@@ -61,15 +61,11 @@ struct Setting {
 const IDLE: Setting = Setting { name: "idle", words: "on an idle CPU", has_hog: false, is_real_time: false };
 const HOG: Setting =
     Setting { name: "beside-hog", words: "beside a CPU hog", has_hog: true, is_real_time: false };
-const IDLE_FIFO: Setting = Setting {
-    name: "idle-fifo",
-    words: "in the real-time class, on an idle CPU",
-    has_hog: false,
-    is_real_time: true,
-};
+const IDLE_FIFO: Setting =
+    Setting { name: "idle-fifo", words: "real-time, on an idle CPU", has_hog: false, is_real_time: true };
 const HOG_FIFO: Setting = Setting {
     name: "beside-hog-fifo",
-    words: "in the real-time class, beside a CPU hog",
+    words: "real-time, beside a CPU hog",
     has_hog: true,
     is_real_time: true,
 };
@@ -91,7 +87,7 @@ fn cases() -> Vec<Case> {
 
 fn case(name: &str, make: Make, setting: Setting) -> Case {
     let set_up: SetUp = Box::new(move |place: &Place| sleeper(make, setting, place));
-    let title = format!("lateness of a sleeper by {name}, {}", setting.words);
+    let title = format!("lateness of {name}, {}", setting.words);
     let case = Case::new(format!("{name}/{}", setting.name), title, set_up);
     let case = case.need(PINNED).one_by_one().claim(Claim::Counted(slept));
     let case = if setting.is_real_time { case.need(REAL_TIME) } else { case };
@@ -153,12 +149,14 @@ impl Subject for Sleeper {
     }
 }
 
+/// Who was held up between reading the clock and the call finds that the moment has passed: that is late too, and
+/// no sleep. It is rare.
 fn slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let switches = delta.counted.voluntary_switches;
-    if switches < iterations {
+    if switches + (iterations / 10).max(1) < iterations {
         return Err(format!(
             "it slept {switches} times in {iterations} iterations: the time had passed already"
         ));
     }
-    Ok(format!("it slept once an iteration, in {iterations} of them"))
+    Ok(format!("it slept {switches} times in {iterations} iterations"))
 }

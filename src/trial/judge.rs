@@ -262,6 +262,7 @@ pub(super) fn sample(
     }
     let own = case.claims.iter().filter_map(|claim| match claim {
         Claim::Counted(ask) => Some(ask(delta, iterations).map_err(Halt::Failed)),
+        Claim::Regime(ask) => Some(ask(delta, iterations).map_err(Halt::Disturbed)),
         _ => None,
     });
     own.collect()

@@ -1,7 +1,7 @@
 //! Tokens in memory: a word that is slept on, a condition variable, a word that is polled.
 
 use super::{Both, Line};
-use crate::machine::futex::{self, Reach};
+use crate::machine::parking::{self, Reach};
 use crate::machine::shared::Words;
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
@@ -41,13 +41,13 @@ impl Line for Futex {
     #[inline(always)]
     fn send(&self) -> i64 {
         self.word().store(1, Release);
-        futex::wake(self.word(), self.reach)
+        parking::wake(self.word(), self.reach)
     }
 
     #[inline(always)]
     fn receive(&self) -> i64 {
         while self.word().compare_exchange(1, 0, Acquire, Acquire).is_err() {
-            let answer = futex::wait(self.word(), 0, self.reach);
+            let answer = parking::wait(self.word(), 0, self.reach);
             if answer < 0 && answer != -i64::from(libc::EAGAIN) {
                 return answer;
             }

@@ -24,9 +24,9 @@ fn a_partner_that_dies_or_hangs_ends_the_case_in_seconds() {
         let at = (Same.cpu(&place).unwrap(), Class::Ordinary);
         let partners = vec![Partner::start(Process, at, step, || ()).unwrap()];
         let lines = Arc::new(Bytes::pipes(directory.path()).unwrap());
-        let watchdog = Watchdog::new().unwrap();
+        let alarm = Alarm::new().unwrap();
         let begun = Instant::now();
-        let error = PingPong { name: "pipe", partners, lines, watchdog }.run(10, &clock).unwrap_err();
+        let error = PingPong { name: "pipe", partners, lines, alarm }.run(10, &clock).unwrap_err();
         assert!(begun.elapsed() < Duration::from_secs(15));
         fates.push(error.to_string());
     }

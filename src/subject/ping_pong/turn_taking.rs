@@ -6,7 +6,7 @@ use super::{Kind, Placement, named};
 use crate::Result;
 use crate::instrument::{Clock, Delta, Ticks};
 use crate::machine::entry;
-use crate::machine::futex::{Reach, wait, wake};
+use crate::machine::parking::{Reach, wait, wake};
 use crate::machine::partner::{Class, Partner, Task};
 use crate::machine::shared::Words;
 use crate::subject::{Case, Claim, Place, Rule, SetUp, Subject};
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::SeqCst;
 const GATE: usize = 0;
 
 pub(super) fn case(kind: Kind) -> Case {
-    let title = format!("sched_yield to one of two {} that yields as well, on one CPU", named(kind));
+    let title = format!("sched_yield of two {} to each other, on one CPU", named(kind));
     let name = format!("yield-{}/{}", named(kind), Placement::Same.name());
     let control: SetUp = Box::new(|_: &Place| {
         Ok(Box::new(|n: u64, clock: &Clock| Ok(clock.time(|| yields(n)))) as Box<dyn Subject>)

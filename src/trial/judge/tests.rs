@@ -200,3 +200,18 @@ fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
     );
     assert!(sample(&case, &delta(|_| ()), 7, None).is_err());
 }
+
+#[test]
+fn a_partner_that_was_moved_is_caught() {
+    let case = Case::looped("any", "", call::control);
+    let company = crate::instrument::Attendance { strayed: Some((2, 5)), ..Default::default() };
+    let moved = delta(|d| d.company = Some(company));
+    let Err(Halt::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
+    assert!(sentence.contains("partner was moved from CPU 2 to CPU 5"), "{sentence}");
+}
+
+#[test]
+fn another_regime_is_tried_again_and_not_condemned() {
+    let case = Case::looped("any", "", call::control).claim(Claim::Regime(|_, _| Err("it polled".into())));
+    assert_eq!(sample(&case, &delta(|_| ()), 1, None), Err(Halt::Disturbed("it polled".into())));
+}
