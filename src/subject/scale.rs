@@ -9,7 +9,8 @@
 //!
 //! # How we know
 //! Every operation's answer is looked at: one that is refused ends the case. All do the same number of them. Every
-//! partner must have been seen on its own CPU only.
+//! partner must have been seen on its own CPU only. Alone, time grows in proportion to the number of operations;
+//! together it need not: who waits for a lock waits the longer, the longer the others hold it.
 //!
 //! # What fools it
 //! Two hyperthreads share a core: then half of the loss is the processor's and not the kernel's. A clock that
@@ -106,7 +107,6 @@ fn all(kind: Kind, name: &str, words: &str, make: Make, (hardware, software): (f
         .need(TWO_CPUS)
         .derive("efficiency", Rule::ControlOverCost)
         .derive("rate", Rule::Rate)
-        .claim(Claim::Linear)
         .claim(Claim::Counted(all_stayed))
         .predict(hardware, software, "as one alone: a kernel should let them pass each other")
 }
