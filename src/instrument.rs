@@ -3,6 +3,7 @@
 
 mod calibration;
 mod clock;
+mod company;
 mod counter;
 pub mod kernel_text;
 mod unit;
@@ -10,5 +11,6 @@ pub mod witness;
 
 pub use calibration::{Calibration, Pairing};
 pub use clock::{Clock, ClockScale};
+pub use company::{Attendance, Company};
 pub use counter::{Counters, Delta, Reading};
 pub use unit::{Nanoseconds, Ticks};

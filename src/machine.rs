@@ -7,15 +7,24 @@
 //! can hold one against the other, and against the disassembly: the hot loops are free functions with
 //! primitive arguments.
 
+pub mod alarm;
 pub mod arch;
+pub mod bounce;
 pub mod burden;
 pub mod call;
 pub mod cpu;
+pub mod crew;
 pub mod displace;
 pub mod entry;
+pub mod line;
+pub mod lock;
 pub mod output;
+pub mod parking;
+pub mod partner;
 pub mod perf_event;
 pub mod process;
+pub mod shared;
 pub mod signal;
 pub mod time;
+pub mod timer;
 pub mod trace;

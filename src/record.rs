@@ -12,6 +12,7 @@ pub mod cost;
 pub mod fit;
 pub mod format;
 pub mod gate;
+mod heat_map;
 pub mod paired;
 pub mod prediction;
 #[cfg(feature = "cli")]
@@ -158,6 +159,33 @@ pub struct Measured {
     pub contamination: Contamination,
     /// Single timed operations, where the distribution is the answer, ns.
     pub distribution: Option<Distribution>,
+    /// Figures that follow from those above.
+    #[serde(default)]
+    pub derived: Vec<Derived>,
+    /// Between every two CPUs, where the case went to all of them.
+    #[serde(default)]
+    pub matrix: Option<Matrix>,
+}
+
+/// Figures of every two CPUs, ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Matrix {
+    /// The CPUs, in order.
+    pub cpus: Vec<usize>,
+    /// A row for each of them, as long as there are CPUs before it: row 2 holds what lies between the third and
+    /// the first, and between the third and the second.
+    pub rows: Vec<Vec<f64>>,
+}
+
+/// A figure that follows from those of its case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Derived {
+    /// What it is: `switch`, `efficiency`.
+    pub name: String,
+    /// `ns`, `/s`, or nothing for a ratio.
+    pub unit: String,
+    /// The figure.
+    pub value: Interval,
 }
 
 /// What was expected of a case before it was measured.
@@ -207,6 +235,25 @@ pub struct Distribution {
     pub count: usize,
     /// Pairs of percentile and value: 0 is the minimum, 100 the maximum.
     pub percentiles: Vec<(f64, f64)>,
+    /// The bars of a histogram with two significant digits, without the empty ones.
+    #[serde(default)]
+    pub histogram: Vec<Bar>,
+}
+
+/// A bar of a histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bar {
+    /// The least value that falls into it, ns.
+    pub low: f64,
+    /// How many did.
+    pub count: u64,
+}
+
+impl Distribution {
+    /// The value at this percentile, if it is among those that are told.
+    pub fn at(&self, percentile: f64) -> Option<f64> {
+        self.percentiles.iter().find(|(p, _)| *p == percentile).map(|(_, ns)| *ns)
+    }
 }
 
 /// A straight line through the cases of a group.

@@ -10,19 +10,28 @@
 pub mod call;
 pub mod chase;
 pub mod clock_read;
+pub mod context_switch;
+pub mod core_to_core;
 pub mod empty_loop;
 pub mod known_work;
+pub mod lock;
 pub mod mapping;
+pub mod ping_pong;
+pub mod scale;
 pub mod syscall;
+pub mod wake_up;
 
 mod claim;
+mod crowd;
 mod need;
+mod placement;
 
 pub use claim::Claim;
-pub use need::{Need, Place, Scale};
+pub use need::{Cpus, Need, Place, Scale};
 
 use crate::Result;
 use crate::instrument::{Clock, Ticks};
+use crate::machine::partner::Task;
 
 /// The groups of this crate, in the order in which they run.
 pub const GROUPS: &[Group] = &[
@@ -33,12 +42,28 @@ pub const GROUPS: &[Group] = &[
     syscall::GROUP,
     chase::GROUP,
     mapping::GROUP,
+    ping_pong::GROUP,
+    context_switch::GROUP,
+    core_to_core::GROUP,
+    wake_up::GROUP,
+    lock::GROUP,
+    scale::GROUP,
 ];
 
 /// The live thing under measurement.
 pub trait Subject {
     /// Does the operation `iterations` times; returns only the time spent inside [`Clock::time`].
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks>;
+
+    /// The partners that it lives with. They are watched during every sample, and must stay where they are.
+    fn partners(&self) -> Vec<Task> {
+        Vec::new()
+    }
+
+    /// What it found between every two CPUs, if it went to all of them.
+    fn matrix(&self) -> Option<Matrix> {
+        None
+    }
 }
 
 impl<F: FnMut(u64, &Clock) -> Result<Ticks>> Subject for F {
@@ -66,6 +91,8 @@ pub struct Case {
     pub set_up: SetUp,
     /// The same loop with the operation left out.
     pub control: Option<SetUp>,
+    /// Figures that follow from its own and are what a reader looks for.
+    pub derived: Vec<Derived>,
     /// Every iteration is timed by itself and the distribution is the answer.
     pub one_by_one: bool,
 }
@@ -80,6 +107,37 @@ pub struct Prediction {
     pub software: f64,
     /// Why.
     pub why: &'static str,
+}
+
+/// Figures of every two CPUs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Matrix {
+    /// The CPUs, in order.
+    pub cpus: Vec<usize>,
+    /// Two of them, by their place in that order, and what each batch found of them, ns.
+    pub figures: Vec<((usize, usize), Vec<f64>)>,
+}
+
+/// A figure that follows from those of a case, with its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Derived {
+    /// What it is: `switch`, `efficiency`.
+    pub name: &'static str,
+    /// How it follows.
+    pub rule: Rule,
+}
+
+/// How a figure follows from those of a case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// So many times the cost beyond the control: a round trip's is that of two switches, and one is half of it.
+    OfNet(f64),
+    /// So many times the cost.
+    OfCost(f64),
+    /// The control's cost over the case's own: 1 where company costs nothing.
+    ControlOverCost,
+    /// How many of them there are in a second.
+    Rate,
 }
 
 /// A set of cases measured by one process.
@@ -117,6 +175,7 @@ impl Case {
             prediction: None,
             set_up,
             control: None,
+            derived: Vec::new(),
             one_by_one: false,
         }
     }
@@ -168,6 +227,12 @@ impl Case {
     /// Writes down what to expect, in core cycles.
     pub fn predict(mut self, hardware: f64, software: f64, why: &'static str) -> Self {
         self.prediction = Some(Prediction { hardware, software, why });
+        self
+    }
+
+    /// Adds a figure that follows from the others.
+    pub fn derive(mut self, name: &'static str, rule: Rule) -> Self {
+        self.derived.push(Derived { name, rule });
         self
     }
 

@@ -14,15 +14,17 @@ pub const SEED: u64 = 0x5eed;
 /// Rounds of the sweep beside each sample: a hundred over the fifty samples of the default scale.
 const ROUNDS_BESIDE: usize = 2;
 
+mod derived;
+mod distribution;
 mod judge;
 pub(crate) mod scratch;
 mod sweep;
 mod turn;
 
-use crate::instrument::{Clock, Counters, Delta, Reading, Ticks};
+use crate::instrument::{Clock, Company, Counters, Delta, Ticks};
 use crate::machine::perf_event::Counter;
-use crate::machine::signal;
-use crate::record::{Contamination, Distribution, Interval, Measured, Predicted};
+use crate::machine::{cpu, signal, time};
+use crate::record::{Contamination, Interval, Measured, Predicted};
 use crate::statistic;
 use crate::subject::{Case, Place, Subject};
 use sweep::{Sweep, Sweeper};
@@ -54,6 +56,7 @@ pub struct Trial<'a> {
     place: &'a Place,
     clock: &'a Clock,
     counters: Counters,
+    company: Company,
     pinned: Option<usize>,
     event: Option<Counter>,
     subject: Box<dyn Subject>,
@@ -77,6 +80,8 @@ struct Sample {
     iterations: u64,
     counted: u64,
     elapsed_ns: f64,
+    /// What the measuring thread itself ran of it.
+    ran_ns: u64,
     delta: Delta,
     /// Rounds of the sweep before it.
     rounds: usize,
@@ -106,14 +111,17 @@ impl<'a> Trial<'a> {
         }
         clock.take_singles(); // what an attempt that was given up has left
         let failed = |e: crate::Error| Halt::Failed(format!("could not be set up: {e}"));
+        let subject = (case.set_up)(place).map_err(failed)?;
+        let here = pinned.unwrap_or_else(cpu::current);
         Ok(Self {
             case,
             place,
             clock,
-            counters: Counters::open(pinned.unwrap_or_else(crate::machine::cpu::current)),
+            counters: Counters::open(here),
+            company: Company::open(&subject.partners(), here).map_err(failed)?,
             pinned,
             event,
-            subject: (case.set_up)(place).map_err(failed)?,
+            subject,
             control: case.control.as_ref().map(|set_up| set_up(place)).transpose().map_err(failed)?,
             samples: Vec::with_capacity(256),
             evidence: Vec::new(),
@@ -170,12 +178,16 @@ impl<'a> Trial<'a> {
         if signal::pending().is_some() {
             return Err(Halt::Interrupted);
         }
+        self.company.read();
         let before = self.counters.read()?;
         let start = self.clock.start();
+        let ran = time::thread_cpu_ns();
         let counted = self.batch(iterations)?;
+        let ran_ns = time::thread_cpu_ns() - ran;
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
-        let after = self.counters.read()?;
-        self.keep(iterations, counted, elapsed_ns, &before, &after)?;
+        let mut delta = Delta::between(&before, &self.counters.read()?);
+        delta.company = self.company.read();
+        self.keep(Sample { iterations, counted, elapsed_ns, ran_ns, delta, rounds: 0 })?;
         Ok(counted)
     }
 
@@ -189,18 +201,10 @@ impl<'a> Trial<'a> {
         Ok(event.read()? - before)
     }
 
-    fn keep(
-        &mut self,
-        iterations: u64,
-        counted: u64,
-        elapsed_ns: f64,
-        a: &Reading,
-        b: &Reading,
-    ) -> Result<(), Halt> {
-        let delta = Delta::between(a, b);
-        self.counted = judge::sample(self.case, &delta, iterations, self.pinned)?;
+    fn keep(&mut self, sample: Sample) -> Result<(), Halt> {
+        self.counted = judge::sample(self.case, &sample.delta, sample.iterations, self.pinned)?;
         let rounds = self.sweeper.as_ref().map_or(0, Sweeper::len);
-        self.samples.push(Sample { iterations, counted, elapsed_ns, delta, rounds });
+        self.samples.push(Sample { rounds, ..sample });
         Ok(())
     }
 
@@ -301,7 +305,9 @@ impl<'a> Trial<'a> {
             evidence: self.evidence,
             unasked: self.unasked,
             contamination: contamination(kept),
-            distribution: if self.case.one_by_one { distribution(&singles) } else { None },
+            distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
+            matrix: self.subject.matrix().map(derived::matrix),
+            derived: sweep.as_ref().map_or_else(Vec::new, |sweep| derived::figures(self.case, sweep)),
         }
     }
 }
@@ -322,15 +328,12 @@ fn contamination(samples: &[Sample]) -> Contamination {
     Contamination {
         waited_ns: each(|s| s.delta.counted.waited_ns),
         stolen_ticks: each(|s| s.delta.counted.stolen_ticks),
-        involuntary_switches: each(|s| Some(s.delta.counted.involuntary_switches)),
+        // A partner on the same CPU takes it as well, which is no disturbance but the case itself.
+        involuntary_switches: each(|s| {
+            let beside = s.delta.company.is_some_and(|company| company.here);
+            Some(if beside { 0 } else { s.delta.counted.involuntary_switches })
+        }),
         faults: each(|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
         migrated: samples.iter().map(|s| s.delta.migrated).collect(),
     }
-}
-
-/// The distribution of single operations, ns. Empty values give none.
-fn distribution(values: &[f64]) -> Option<Distribution> {
-    const PERCENTILES: [f64; 9] = [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 100.0];
-    let percentiles = PERCENTILES.map(|p| (p, statistic::percentile(values, p))).to_vec();
-    (!values.is_empty()).then_some(Distribution { count: values.len(), percentiles })
 }

@@ -4,7 +4,7 @@ use super::flag::{Filter, Form};
 use super::page::{self, Tone};
 use crate::harness::layout;
 use crate::record::table::Layout;
-use crate::subject::{Case, GROUPS, Place, Scale};
+use crate::subject::{Case, Cpus, GROUPS, Place, Scale};
 use crate::{Error, Result};
 use clap::Args;
 use serde_json::{Value, json};
@@ -44,7 +44,8 @@ fn rows(filter: &Filter) -> Result<Vec<Row>> {
     let matches = filter.matcher()?;
     let scratch = tempfile::tempdir();
     let scratch = scratch.map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))?;
-    let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Default };
+    let place =
+        Place { scratch: scratch.path().to_path_buf(), scale: Scale::Default, cpus: Cpus::expected() };
     let mut rows = Vec::new();
     for group in GROUPS {
         let cases = (group.cases)().into_iter().map(|case| (group.id(&case), case));

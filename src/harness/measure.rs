@@ -13,7 +13,7 @@ use crate::instrument::Clock;
 use crate::machine::output::Silence;
 use crate::machine::{cpu, process, signal};
 use crate::record::{CaseRecord, ClockRun, GroupRun, Measured, Outcome};
-use crate::subject::{Case, Group, Place, Scale};
+use crate::subject::{Case, Cpus, Group, Place, Scale};
 use crate::trial::{Bench, Halt, Trial, scratch};
 use crate::{Error, Result};
 use criterion::{Criterion, SamplingMode};
@@ -72,11 +72,16 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     let options = Options::from_environment()?;
     // Before it is pinned: the clock compares the counters of all CPUs.
     let clock = Rc::new(Clock::start_up());
+    let allowed = cpu::allowed();
     let (claimed, notes) = settle();
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
     sender.send(&Message::Ready(ready(group, &clock, pinned, notes, &options)))?;
     let scratch = scratch::make()?;
-    let place = Place { scratch: scratch.path().to_path_buf(), scale: options.scale };
+    let place = Place {
+        scratch: scratch.path().to_path_buf(),
+        scale: options.scale,
+        cpus: Cpus::around(pinned, allowed),
+    };
     let bench = Bench { place: &place, clock: &clock, pinned };
     let unit = options.unit.as_str();
     if unit == "ns" {

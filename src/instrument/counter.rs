@@ -47,6 +47,8 @@ pub struct Delta {
     pub counted: Reading,
     /// Whether the thread is on another CPU than before.
     pub migrated: bool,
+    /// What the case's partners did meanwhile, if it has any.
+    pub company: Option<super::Attendance>,
 }
 
 impl Counters {
@@ -83,7 +85,8 @@ impl Counters {
     }
 }
 
-fn text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a str> {
+/// What a file holds now; nothing if it cannot be read.
+pub(super) fn text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a str> {
     let length = file.as_ref()?.read_at(buffer, 0).ok()?;
     // A long /proc/stat may be cut inside a character only if it held any: it is ASCII.
     std::str::from_utf8(&buffer[..length]).ok()
@@ -121,7 +124,7 @@ impl Delta {
             throttled: grown(before.throttled, after.throttled),
             cpu: after.cpu,
         };
-        Self { counted, migrated: before.cpu != after.cpu }
+        Self { counted, migrated: before.cpu != after.cpu, company: None }
     }
 }
 

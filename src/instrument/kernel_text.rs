@@ -32,6 +32,19 @@ pub fn throttled(text: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
+/// How often a task gave up its CPU, of its own will and not: of `/proc/PID/task/TID/status`.
+pub fn switches(text: &str) -> Option<(u64, u64)> {
+    let field = |name| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
+    Some((field("voluntary_ctxt_switches:")?, field("nonvoluntary_ctxt_switches:")?))
+}
+
+/// The CPU that a task ran on last: field 39 of `/proc/PID/task/TID/stat` (proc_pid_stat(5)). The name before
+/// may hold anything, brackets and blanks too.
+pub fn processor(text: &str) -> Option<usize> {
+    let (_, after) = text.rsplit_once(')')?;
+    after.split_ascii_whitespace().nth(36)?.parse().ok()
+}
+
 /// `bogomips` of `/proc/cpuinfo`. Where x86 delays by the time-stamp counter, which it does wherever that
 /// counter is constant, this is twice the counter's frequency in MHz as the kernel believes it
 /// (arch/x86/kernel/tsc.c, `lpj_fine`), rounded to 5 kHz.
@@ -72,6 +85,16 @@ mod tests {
     fn bogomips_is_that_of_the_first_cpu() {
         assert_eq!(bogomips("model name\t: x\nbogomips\t: 5192.25\n\nbogomips\t: 1.0\n"), Some(5192.25));
         assert_eq!(bogomips("BogoMIPS\t: 50.00\n"), None, "AArch64 counts another thing by that name");
+    }
+
+    #[test]
+    fn a_task_says_where_it_ran_and_how_often_it_left() {
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
+        assert_eq!(switches(status), Some((150, 545)));
+        assert_eq!(switches("Name:\tx\n"), None);
+        let numbers: Vec<_> = (4..53).map(|n| n.to_string()).collect();
+        assert_eq!(processor(&format!("17 (a) b) S {}", numbers.join(" "))), Some(39));
+        assert_eq!(processor("17 (x) S 1"), None);
     }
 
     #[test]

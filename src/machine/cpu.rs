@@ -61,11 +61,16 @@ fn is_taken(name: &std::io::Result<UnixListener>) -> bool {
 
 /// Keeps this thread on one CPU.
 pub fn pin(cpu: usize) -> Result<()> {
-    let mut set = CpuSet::new();
-    set.set(cpu).map_err(|e| Error::refused(format!("sched_setaffinity to CPU {cpu}"), e))?;
-    sched_setaffinity(Pid::from_raw(0), &set).map_err(|e| {
+    pin_bare(cpu).map_err(|e| {
         Error::refused(format!("sched_setaffinity to CPU {cpu} (allowed here: {:?})", allowed()), e)
     })
+}
+
+/// The same without a word: for a forked child, which must not allocate.
+pub(super) fn pin_bare(cpu: usize) -> nix::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu)?;
+    sched_setaffinity(Pid::from_raw(0), &set)
 }
 
 /// A thread that keeps off one CPU, so that who measures there is alone. As it was again when this value goes.

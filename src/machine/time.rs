@@ -32,6 +32,11 @@ pub fn clock_gettime_entry_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Nanoseconds that this thread has run, up to this moment.
+pub fn thread_cpu_ns() -> u64 {
+    clock_gettime_entry_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Seconds since 1970 by the C library's `time`.
 #[inline(always)]
 pub fn time_vdso() -> i64 {

@@ -2,8 +2,9 @@
 
 use super::protocol::{Answer, Ask, How, Prepare, Ready, VERSION};
 use crate::instrument::{Clock, Ticks};
+use crate::machine::partner::Task;
 use crate::machine::{arch, cpu, output, process};
-use crate::subject::{Case, Group, Place, SetUp, Subject};
+use crate::subject::{Case, Cpus, Group, Place, SetUp, Subject};
 use crate::trial::{Bench, Halt, Trial, scratch};
 use crate::{Error, Result};
 use std::fs::File;
@@ -94,10 +95,15 @@ fn case_by_turns(
     driver: &mut Driver,
 ) -> std::result::Result<(), Halt> {
     let case = if asked.spin > 0.0 { slowed(case, asked.spin) } else { case };
+    let allowed = cpu::allowed();
     let (cpu, mut notes) = settle(asked.cpu);
     let clock = Clock::with_scale(asked.clock);
     let scratch = scratch::make()?;
-    let place = Place { scratch: scratch.path().to_path_buf(), scale: asked.scale };
+    let place = Place {
+        scratch: scratch.path().to_path_buf(),
+        scale: asked.scale,
+        cpus: Cpus::around(Some(cpu), allowed),
+    };
     let bench = Bench { place: &place, clock: &clock, pinned: Some(cpu) };
     let mut trial = prepared(&case, bench, asked.prove)?;
     let iteration_ns = trial.iteration_ns(asked.batch_ns)?;
@@ -155,14 +161,28 @@ fn settle(wanted: usize) -> (usize, Vec<String>) {
 /// and their time added to it.
 fn slowed(mut case: Case, additions: f64) -> Case {
     let set_up: SetUp = case.set_up;
-    case.set_up = Box::new(move |place: &Place| {
-        let mut subject = set_up(place)?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            let ticks = subject.run(n, clock)?;
-            let start = clock.start();
-            std::hint::black_box(arch::add_chain((n as f64 * additions).round() as u64));
-            Ok(Ticks(ticks.0 + (clock.stop() - start).0))
-        }) as Box<dyn Subject>)
-    });
+    case.set_up = Box::new(move |place: &Place| Ok(Box::new(Slowed { subject: set_up(place)?, additions })));
     case
+}
+
+struct Slowed {
+    subject: Box<dyn Subject>,
+    additions: f64,
+}
+
+impl Subject for Slowed {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let ticks = self.subject.run(iterations, clock)?;
+        let start = clock.start();
+        std::hint::black_box(arch::add_chain((iterations as f64 * self.additions).round() as u64));
+        Ok(Ticks(ticks.0 + (clock.stop() - start).0))
+    }
+
+    fn partners(&self) -> Vec<Task> {
+        self.subject.partners()
+    }
+
+    fn matrix(&self) -> Option<crate::subject::Matrix> {
+        self.subject.matrix()
+    }
 }

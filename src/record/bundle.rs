@@ -19,7 +19,7 @@ pub use file::{Bundle, read, read_any, read_any_head, read_head, write_new};
 #[cfg(feature = "cli")]
 pub use shelf::name_of;
 
-use super::{GroupRun, Interval, Outcome, Record};
+use super::{GroupRun, Interval, Measured, Outcome, Record};
 use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +68,8 @@ pub struct Run {
 /// What all processes said of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// `group/variant/parameter`.
+    /// `group/variant/parameter`; of single operations also `group/variant/parameter p99` and the like, whose
+    /// values are the processes' percentiles.
     pub id: String,
     /// Hash of the source of the operation. Of two bodies in one bundle each has its own series.
     pub body: String,
@@ -126,10 +127,15 @@ impl Head {
             fingerprint,
         });
         for (group, case) in record.cases() {
-            let at = self.series_of(&case.id, group, index);
+            let at = self.series_of(&case.id, None, group, index);
             match &case.outcome {
                 Outcome::Measured(measured) => {
                     self.series[at].values.push(Value { run, median: measured.median });
+                    for (percentile, value) in percentiles(measured) {
+                        let at = self.series_of(&case.id, Some(percentile), group, index);
+                        let median = Interval { estimate: value, low: value, high: value };
+                        self.series[at].values.push(Value { run, median });
+                    }
                 }
                 Outcome::Skipped(sentence) | Outcome::Failed(sentence) => {
                     if index.without.insert((at, sentence)) {
@@ -140,10 +146,16 @@ impl Head {
         }
     }
 
-    fn series_of<'a>(&mut self, id: &'a str, group: &'a GroupRun, index: &mut Index<'a>) -> usize {
-        *index.series.entry((id, &group.body, &group.clock.source)).or_insert_with(|| {
+    fn series_of<'a>(
+        &mut self,
+        id: &'a str,
+        percentile: Option<u8>,
+        group: &'a GroupRun,
+        index: &mut Index<'a>,
+    ) -> usize {
+        *index.series.entry((id, percentile, &group.body, &group.clock.source)).or_insert_with(|| {
             self.series.push(Series {
-                id: id.to_owned(),
+                id: percentile.map_or_else(|| id.to_owned(), |p| format!("{id} p{p}")),
                 body: group.body.clone(),
                 clock: group.clock.source.clone(),
                 values: Vec::new(),
@@ -174,11 +186,17 @@ impl Head {
     }
 }
 
-/// Where each series stands, by id, body and clock, and which sentences it has. Of thousands of cases none is
+/// What of a distribution is compared: its middle, and the tail as far as a few hundred operations tell of it.
+fn percentiles(measured: &Measured) -> impl Iterator<Item = (u8, f64)> {
+    let distribution = measured.distribution.as_ref();
+    [50, 99].into_iter().filter_map(move |p| Some((p, distribution?.at(f64::from(p))?)))
+}
+
+/// Where each series stands, by id, percentile, body and clock, and which sentences it has. Of thousands of cases none is
 /// looked for one by one.
 #[derive(Default)]
 struct Index<'a> {
-    series: BTreeMap<(&'a str, &'a str, &'a str), usize>,
+    series: BTreeMap<(&'a str, Option<u8>, &'a str, &'a str), usize>,
     without: BTreeSet<(usize, &'a str)>,
 }
 
@@ -209,6 +227,16 @@ mod tests {
         assert_eq!(series.values.iter().map(|value| value.run).collect::<Vec<_>>(), [0, 1, 2]);
         let skipped = head.series.iter().find(|series| series.id == "clock_read/cntvct").unwrap();
         assert_eq!((skipped.values.len(), skipped.without.len()), (0, 1));
+    }
+
+    #[test]
+    fn the_percentiles_of_single_operations_are_series_of_processes_too() {
+        let records = [specimen::record(), Record { run: "b".into(), ..specimen::record() }];
+        let head = Head::of("x", 1, &records);
+        let of = |id: &str| head.series.iter().find(|series| series.id == id).unwrap();
+        let values: Vec<_> = of("syscall/getpid/cold p99").values.iter().map(|v| v.median.estimate).collect();
+        assert_eq!(values, [7_400.0, 7_400.0]);
+        assert_eq!(of("syscall/getpid/cold p50").values.len(), 2);
     }
 
     #[test]

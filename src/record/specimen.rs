@@ -2,8 +2,8 @@
 //! ones.
 
 use super::{
-    CaseRecord, ClockRun, Contamination, Distribution, FORMAT, FitRecord, GroupRun, Interval, Measured,
-    Outcome, Predicted, Record,
+    Bar, CaseRecord, ClockRun, Contamination, Derived, Distribution, FORMAT, FitRecord, GroupRun, Interval,
+    Measured, Outcome, Predicted, Record,
 };
 
 /// The run.
@@ -75,7 +75,19 @@ fn syscall() -> GroupRun {
         (measured.slope, measured.net, measured.control) = (Interval::default(), None, None);
         let percentiles =
             [(5.0, 1_902.0), (50.0, 2_314.0), (95.0, 4_110.0), (99.0, 7_400.0), (100.0, 48_211.0)];
-        measured.distribution = Some(Distribution { count: 200, percentiles: percentiles.into() });
+        measured.distribution = Some(Distribution {
+            count: 200,
+            percentiles: percentiles.into(),
+            histogram: vec![
+                Bar { low: 1_900.0, count: 40 },
+                Bar { low: 2_300.0, count: 150 },
+                Bar { low: 48_000.0, count: 10 },
+            ],
+        });
+    }
+    if let Outcome::Measured(measured) = &mut cold.outcome {
+        let value = interval(1_157.0);
+        measured.derived.push(Derived { name: "switch".into(), unit: "ns".into(), value });
     }
     let mut disturbed = case("syscall/open-close", 1_204.0, Some((100.0, 900.0)));
     if let Outcome::Measured(measured) = &mut disturbed.outcome {
@@ -108,6 +120,8 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
         evidence: (1..6).map(|i| format!("Claim {i} held.")).collect(),
         contamination: Contamination { involuntary_switches: vec![0; 50], ..Contamination::default() },
         distribution: None,
+        derived: Vec::new(),
+        matrix: None,
     };
     CaseRecord {
         id: id.into(),

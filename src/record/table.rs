@@ -141,6 +141,8 @@ fn heading(group: &str, width: usize) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tone {
     Plain,
+    /// A drawing, whose lines stay as they are.
+    Drawn,
     Heading,
     Skipped,
     Failed,
@@ -158,7 +160,7 @@ impl Tone {
     fn paint(self, line: &str, color: bool) -> String {
         let code = match self {
             _ if !color => return line.into(),
-            Self::Plain => return line.into(),
+            Self::Plain | Self::Drawn => return line.into(),
             Self::Heading => 1,
             Self::Skipped => 33,
             Self::Failed => 31,

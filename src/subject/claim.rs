@@ -21,6 +21,9 @@ pub enum Claim {
     Executes(f64),
     /// Counters grew as they must over one sample of so many iterations; the sentence says what was seen.
     Counted(fn(&Delta, u64) -> std::result::Result<String, String>),
+    /// The same of a regime that an operation settles into by chance: where it is another one, what was measured is
+    /// something else, and the case is tried again.
+    Regime(fn(&Delta, u64) -> std::result::Result<String, String>),
 }
 
 impl Claim {
@@ -43,6 +46,7 @@ impl Display for Claim {
             }
             Self::NeverEnters => f.write_str("no iteration enters the kernel"),
             Self::Executes(least) => write!(f, "instructions executed an iteration: at least {least}"),
+            Self::Regime(_) => f.write_str("the kernel's counters show the regime that the id says"),
             Self::Counted(_) => f.write_str("the kernel's counters grow with the iterations as they must"),
         }
     }

@@ -9,6 +9,32 @@ pub struct Place {
     pub scratch: PathBuf,
     /// How much time there is.
     pub scale: Scale,
+    /// Where it is measured, and where partners may run.
+    pub cpus: Cpus,
+}
+
+/// The CPUs of a case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cpus {
+    /// The one that the measuring thread is pinned to, if it could be.
+    pub here: Option<usize>,
+    /// The others that the process was allowed before it was pinned, the farthest in number first.
+    pub others: Vec<usize>,
+}
+
+impl Cpus {
+    /// For a thread pinned to `here`, of a process that was allowed all of these.
+    pub fn around(here: Option<usize>, mut allowed: Vec<usize>) -> Self {
+        allowed.retain(|cpu| Some(*cpu) != here);
+        allowed.sort_unstable_by(|a, b| b.cmp(a));
+        Self { here, others: allowed }
+    }
+
+    /// As a measuring process will find them: it pins itself to the last that is allowed.
+    pub fn expected() -> Self {
+        let allowed = crate::machine::cpu::allowed();
+        Self::around(allowed.iter().copied().max(), allowed)
+    }
 }
 
 /// How much time a run may take. Every parameter has a small size for the smoke run.
@@ -56,6 +82,34 @@ impl Need {
         (self.check)(place)
     }
 }
+
+/// A case that takes seconds is left to the scale that has them.
+pub(crate) const FULL_SCALE: Need = Need::new(|place| match place.scale {
+    Scale::Full => Ok(()),
+    _ => Err("it takes seconds: measured at full scale only (`SYSCOST_SCALE=full`)".into()),
+});
+
+/// The measuring thread stays on a CPU, so that a partner can be told to be on the same or on another.
+pub(crate) const PINNED: Need = Need::new(|place| match place.cpus.here {
+    Some(_) => Ok(()),
+    None => Err("the measuring thread could not be pinned to a CPU, so that nobody knows who is beside it: \
+                 allow sched_setaffinity"
+        .into()),
+});
+
+/// There is a second CPU for a partner.
+pub(crate) const TWO_CPUS: Need = Need::new(|place| match place.cpus.others.first() {
+    Some(_) => Ok(()),
+    None => Err("the partner needs a second CPU and this process is allowed one only: allow another \
+                 (`taskset -c`, cpuset.cpus of the control group)"
+        .into()),
+});
+
+/// There are three CPUs.
+pub(crate) const THREE_CPUS: Need = Need::new(|place| match place.cpus.others.len() {
+    0 | 1 => Err("with two CPUs this is the same as the case of two; it needs a third".into()),
+    _ => Ok(()),
+});
 
 /// The kernel's clock can be read without entering it: the vDSO knows how to read the clock source.
 pub(crate) const VDSO_CLOCK: Need = Need::new(|_| {

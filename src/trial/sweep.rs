@@ -34,6 +34,8 @@ pub(super) struct Sweep {
     pub intercept: Interval,
     pub control: Option<Interval>,
     pub net: Option<Interval>,
+    /// The control's slope over the subject's.
+    pub ratio: Option<Interval>,
     /// Time of twice the iterations over that of once, constant overhead taken off both. 2 if all is well.
     pub doubling: f64,
     /// Iterations of the smallest batch.
@@ -181,6 +183,11 @@ fn summary(rounds: &[Round], unit: u64) -> Sweep {
         net: of(lines
             .iter()
             .filter_map(|(s, c)| Some(s.slope.estimate - c.as_ref()?.slope.estimate))
+            .collect()),
+        ratio: of(lines
+            .iter()
+            .filter_map(|(s, c)| Some(c.as_ref()?.slope.estimate / s.slope.estimate))
+            .filter(|ratio| ratio.is_finite())
             .collect()),
         doubling: doubling(rounds),
         unit,

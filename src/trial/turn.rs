@@ -2,6 +2,7 @@
 
 use super::{Halt, Trial, judge};
 use crate::instrument::{Delta, Ticks};
+use crate::machine::time;
 use serde::{Deserialize, Serialize};
 
 /// Iterations that run untimed at the start of a turn, as a share of one batch: the other side has had the
@@ -21,7 +22,7 @@ pub struct Turn {
     pub elapsed_ns: f64,
     /// Frequency of the core just before, Hz, inferred from a chain of additions.
     pub core_hz: f64,
-    /// Time that the thread was ready and another task ran, ns.
+    /// Time that the thread was ready and a task ran that is no part of the case, ns.
     pub waited_ns: Option<u64>,
     /// Clock ticks (10 ms) that the hypervisor took from the CPU.
     pub stolen_ticks: Option<u64>,
@@ -65,14 +66,17 @@ impl Trial<'_> {
         if warm_up > 0 && !self.case.one_by_one {
             self.subject.run(warm_up, self.clock)?;
         }
+        self.company.read();
         let before = self.counters.read()?;
-        let start = self.clock.start();
         let mut ticks = Vec::with_capacity(batches);
+        let (start, ran) = (self.clock.start(), time::thread_cpu_ns());
         for _ in 0..batches {
             ticks.push(self.batch(iterations)?);
         }
+        let ran_ns = time::thread_cpu_ns() - ran;
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
-        let delta = Delta::between(&before, &self.counters.read()?);
+        let mut delta = Delta::between(&before, &self.counters.read()?);
+        delta.company = self.company.read();
         judge::sample(self.case, &delta, iterations * batches as u64, self.pinned)?;
         if ticks.contains(&0) {
             return Err(Halt::Failed(
@@ -83,7 +87,7 @@ impl Trial<'_> {
             ticks,
             elapsed_ns,
             core_hz,
-            waited_ns: delta.counted.waited_ns,
+            waited_ns: delta.counted.waited_ns.map(|_| judge::foreign_ns(&delta, elapsed_ns, ran_ns) as u64),
             stolen_ticks: delta.counted.stolen_ticks,
             involuntary_switches: delta.counted.involuntary_switches,
         })

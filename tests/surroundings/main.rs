@@ -16,6 +16,7 @@ mod interruption;
 mod liar;
 mod limit;
 mod pair;
+mod partner;
 mod place;
 mod process;
 mod record;

@@ -177,6 +177,22 @@ pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> i
     answer
 }
 
+/// Enters the kernel with six arguments, the most that it takes.
+///
+/// # Safety
+/// ENTRY: see [`syscall1`].
+#[inline(always)]
+pub unsafe fn syscall6(number: i64, arguments: [usize; 6]) -> i64 {
+    let answer;
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe {
+        asm!("svc #0", in("x8") number, inlateout("x0") a => answer, in("x1") b, in("x2") c, in("x3") d,
+            in("x4") e, in("x5") f, options(nostack));
+    }
+    answer
+}
+
 /// Whether the word at an instruction pointer begins with the instruction that enters the kernel:
 /// `svc #0`, d4000001.
 pub fn is_kernel_entry(word: i64) -> bool {

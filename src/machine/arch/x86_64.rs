@@ -252,6 +252,22 @@ pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> i
     answer
 }
 
+/// Enters the kernel with six arguments, the most that it takes.
+///
+/// # Safety
+/// ENTRY: see [`syscall1`].
+#[inline(always)]
+pub unsafe fn syscall6(number: i64, arguments: [usize; 6]) -> i64 {
+    let answer;
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => answer, in("rdi") a, in("rsi") b, in("rdx") c,
+            in("r10") d, in("r8") e, in("r9") f, out("rcx") _, out("r11") _, options(nostack));
+    }
+    answer
+}
+
 /// Whether the word at an instruction pointer begins with the instruction that enters the kernel:
 /// `0f 05`, syscall.
 pub fn is_kernel_entry(word: i64) -> bool {

@@ -6,7 +6,7 @@ use crate::record::table::Against;
 use crate::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, Record};
 
 /// The fixed columns; those of the values from elsewhere follow.
-const HEAD: [&str; 29] = [
+const HEAD: [&str; 35] = [
     "id",
     "title",
     "group",
@@ -35,6 +35,12 @@ const HEAD: [&str; 29] = [
     "samples",
     "disturbed",
     "claims",
+    "p50",
+    "p99",
+    "p99.9",
+    "p99.99",
+    "maximum",
+    "derived",
     "sentence",
 ];
 
@@ -76,7 +82,15 @@ fn figures(m: &Measured) -> Vec<String> {
     figures.extend(three(m.net));
     figures.extend([ratio(m), m.instructions]);
     let counts = [m.counted.len(), m.contamination.disturbed(), m.evidence.len()];
-    figures.into_iter().map(option).chain(counts.map(|n| n.to_string())).collect()
+    let derived = m.derived.iter().map(|d| {
+        let Interval { estimate, low, high } = d.value;
+        format!("{}={estimate} [{low} {high}] {}", d.name, d.unit).trim_end().to_owned()
+    });
+    let derived = derived.collect::<Vec<_>>().join("; ");
+    let counts = counts.map(|n| n.to_string());
+    let tail =
+        [50.0, 99.0, 99.9, 99.99, 100.0].map(|p| option(m.distribution.as_ref().and_then(|d| d.at(p))));
+    figures.into_iter().map(option).chain(counts).chain(tail).chain([derived]).collect()
 }
 
 fn three(interval: Option<Interval>) -> [Option<f64>; 3] {
@@ -131,6 +145,15 @@ mod tests {
         let at = |head: &str| row[HEAD.iter().position(|h| *h == head).unwrap()];
         assert_eq!((at("hardware"), at("net"), at("instructions")), ("1.2", "1.25", "5"));
         assert_eq!((at("samples"), at("disturbed"), at("claims")), ("50", "0", "5"));
+    }
+
+    #[test]
+    fn a_tail_stands_under_its_heads() {
+        let text = csv(&specimen::record(), &[]);
+        let row = text.lines().find(|line| line.starts_with("syscall/getpid/cold,")).unwrap();
+        let cells: Vec<_> = row.split(',').collect();
+        let at = |head: &str| cells[HEAD.iter().position(|h| *h == head).unwrap()];
+        assert_eq!((at("p50"), at("p99"), at("p99.9"), at("maximum")), ("2314", "7400", "", "48211"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Tables that a forge or a wiki shows, one a group, with every column.
 
 use crate::record::cost::{cost, ratio};
-use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, spread, times};
+use crate::record::heat_map::heat_map;
+use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, follows, spread, times};
 use crate::record::table::Against;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
 use std::fmt::Write;
@@ -97,13 +98,23 @@ fn list(group: &GroupRun, unit: &str) -> String {
         let distribution = case.measured()?.distribution.as_ref()?;
         Some(format!("`{}`: {}", case.id, spread(distribution)))
     });
+    let derived = group.cases.iter().flat_map(|case| {
+        let figures = case.measured().map_or(&[][..], |m| &m.derived);
+        figures.iter().map(|figure| format!("`{}`: {}", case.id, follows(figure)))
+    });
     let items: String = reasons
         .chain(spreads)
+        .chain(derived)
         .chain(fits)
         .chain(group.notes.iter().cloned())
         .map(|i| format!("* {i}\n"))
         .collect();
-    if items.is_empty() { items } else { format!("\n{items}") }
+    let maps = group.cases.iter().filter_map(|case| {
+        let map = heat_map(case.measured()?.matrix.as_ref()?).join("\n");
+        Some(format!("\n`{}`, ns between CPUs:\n\n```text\n{map}\n```\n", case.id))
+    });
+    let maps: String = maps.collect();
+    if items.is_empty() { maps } else { format!("\n{items}{maps}") }
 }
 
 /// A row of a table.
@@ -136,6 +147,12 @@ mod tests {
     #[test]
     fn a_distribution_is_told() {
         assert!(markdown(&specimen::record(), &[]).contains("* `syscall/getpid/cold`: p5 1.902 µs"));
+    }
+
+    #[test]
+    fn what_follows_is_told() {
+        let text = markdown(&specimen::record(), &[]);
+        assert!(text.contains("* `syscall/getpid/cold`: switch 1.157 µs [1.155, 1.158]"), "{text}");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::column::{Column, Kind};
 use super::{Layout, Row, Shape, Sheet, Tone, paragraph};
-use crate::record::quantity::{NANOSECONDS, amount, ends, spread};
+use crate::record::heat_map::heat_map;
+use crate::record::quantity::{NANOSECONDS, amount, ends, follows, spread};
 use crate::record::{FitRecord, GroupRun, Outcome};
 use std::collections::BTreeMap;
 
@@ -16,6 +17,8 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         endings(sheet, Kind::Failed),
         endings(sheet, Kind::Skipped),
         plain(distributions(sheet)),
+        plain(derived(sheet)),
+        maps(sheet).into_iter().map(|line| (Tone::Drawn, line)).collect(),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
         plain(if layout.brief { Vec::new() } else { notes(&groups) }),
         plain(if layout.brief { Vec::new() } else { legend(shape, layout) }),
@@ -30,7 +33,10 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
 }
 
 fn painted(tone: Tone, text: &str, width: usize, color: bool) -> String {
-    paragraph::wrapped(text, width).iter().map(|line| tone.paint(line, color) + "\n").collect()
+    match tone {
+        Tone::Drawn => format!("{text}\n"),
+        _ => paragraph::wrapped(text, width).iter().map(|line| tone.paint(line, color) + "\n").collect(),
+    }
 }
 
 fn plain(texts: Vec<String>) -> Vec<Paragraph> {
@@ -63,6 +69,23 @@ fn distributions(sheet: &Sheet<'_>) -> Vec<String> {
         Some(format!("{}: {}", row.case.id, spread(distribution)))
     };
     sheet.rows.iter().filter_map(with).collect()
+}
+
+/// All figures that follow from those of one case stand on its line.
+fn derived(sheet: &Sheet<'_>) -> Vec<String> {
+    let of_case = |row: &Row<'_>| {
+        let figures: Vec<_> = row.measured()?.derived.iter().map(follows).collect();
+        (!figures.is_empty()).then(|| format!("{}: {}", row.case.id, figures.join(", ")))
+    };
+    sheet.rows.iter().filter_map(of_case).collect()
+}
+
+fn maps(sheet: &Sheet<'_>) -> Vec<String> {
+    let of_case = |row: &Row<'_>| {
+        let map = heat_map(row.measured()?.matrix.as_ref()?);
+        Some([vec![format!("{}, ns between CPUs:", row.case.id)], map].concat())
+    };
+    sheet.rows.iter().filter_map(of_case).flatten().collect()
 }
 
 fn line(fit: &FitRecord, unit: &str) -> String {

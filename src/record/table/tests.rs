@@ -77,6 +77,7 @@ fn a_fit_a_distribution_and_a_note_are_told_once() {
         &text,
         "syscall/getpid/cold: p5 1.902 µs · p50 2.314 µs · p95 4.110 µs · p99 7.400 µs · max 48.21 µs, 200",
     );
+    line(&text, "syscall/getpid/cold: switch 1.157 µs [1.155, 1.158]");
     assert_eq!(text.matches("Memory is not locked").count(), 1);
 }
 

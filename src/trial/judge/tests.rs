@@ -18,7 +18,11 @@ fn heard(case: &Case) -> Result<Sentences, Halt> {
 }
 
 fn live(case: &Case) -> Box<dyn Subject> {
-    let place = crate::subject::Place { scratch: std::env::temp_dir(), scale: Scale::Smoke };
+    let place = crate::subject::Place {
+        scratch: std::env::temp_dir(),
+        scale: Scale::Smoke,
+        cpus: Default::default(),
+    };
     (case.set_up)(&place).expect("set up")
 }
 
@@ -93,7 +97,8 @@ fn an_honest_case_gives_evidence() {
 }
 
 fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
-    let mut delta = Delta { counted: Reading { cpu: 3, ..Default::default() }, migrated: false };
+    let mut delta =
+        Delta { counted: Reading { cpu: 3, ..Default::default() }, migrated: false, company: None };
     change(&mut delta);
     delta
 }
@@ -121,6 +126,7 @@ fn a_host_that_takes_the_time_is_caught() {
         iterations: 1,
         counted: 1,
         elapsed_ns: 100e6,
+        ran_ns: 0,
         rounds: 0,
         delta: delta(|d| d.counted.stolen_ticks = Some(ticks)),
     };
@@ -135,6 +141,7 @@ fn a_cpu_that_others_use_is_caught() {
         iterations: 1,
         counted: 1,
         elapsed_ns: 1e6,
+        ran_ns: 0,
         rounds: 0,
         delta: delta(|d| d.counted.waited_ns = Some(ns)),
     };
@@ -164,7 +171,7 @@ fn an_operation_that_dies_under_the_witness_is_caught() {
 fn without_a_witness_the_kernels_accounting_catches_the_lie() {
     let charged = |user_us, system_us| {
         let delta = delta(|d| (d.counted.user_us, d.counted.system_us) = (user_us, system_us));
-        [Sample { iterations: 1, counted: 1, elapsed_ns: 1.0, delta, rounds: 0 }]
+        [Sample { iterations: 1, counted: 1, elapsed_ns: 1.0, ran_ns: 0, delta, rounds: 0 }]
     };
     let enters = Case::looped("getpid", "", call::control).claim(Claim::Enters(vec![("getpid", 39)]));
     assert!(by_accounting(&enters, &charged(100_000, 900_000)).is_ok());
@@ -192,4 +199,19 @@ fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
         Ok(vec!["7 faults".to_owned()])
     );
     assert!(sample(&case, &delta(|_| ()), 7, None).is_err());
+}
+
+#[test]
+fn a_partner_that_was_moved_is_caught() {
+    let case = Case::looped("any", "", call::control);
+    let company = crate::instrument::Attendance { strayed: Some((2, 5)), ..Default::default() };
+    let moved = delta(|d| d.company = Some(company));
+    let Err(Halt::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
+    assert!(sentence.contains("partner was moved from CPU 2 to CPU 5"), "{sentence}");
+}
+
+#[test]
+fn another_regime_is_tried_again_and_not_condemned() {
+    let case = Case::looped("any", "", call::control).claim(Claim::Regime(|_, _| Err("it polled".into())));
+    assert_eq!(sample(&case, &delta(|_| ()), 1, None), Err(Halt::Disturbed("it polled".into())));
 }

@@ -1,0 +1,4 @@
+//! `cargo bench --bench ping_pong`: see `src/subject/ping_pong.rs`.
+fn main() -> std::process::ExitCode {
+    syscost::harness::group("ping_pong")
+}

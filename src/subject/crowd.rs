@@ -1,0 +1,84 @@
+//! The live thing of a case that is done by several at the same time, each on a CPU of its own, the measuring
+//! thread among them: from the signal until the last has finished.
+
+use super::{Place, Subject};
+use crate::instrument::{Clock, Delta, Ticks};
+use crate::machine::crew::Crew;
+use crate::machine::partner::{Kind, Task};
+use crate::{Error, Result};
+
+/// How many take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Crowd {
+    /// The measuring thread and one other.
+    Two,
+    /// One on each CPU.
+    All,
+}
+
+impl Crowd {
+    pub(super) fn name(self) -> &'static str {
+        if self == Self::Two { "2" } else { "all" }
+    }
+
+    /// The CPUs of the others.
+    fn cpus(self, place: &Place) -> &[usize] {
+        let others = &place.cpus.others;
+        if self == Self::Two { &others[..others.len().min(1)] } else { others }
+    }
+}
+
+/// The measuring thread's own work and the crew that does the same.
+struct Together<W> {
+    crew: Crew,
+    work: W,
+    /// Asked after each batch with the number of operations that all did together.
+    check: Box<dyn FnMut(u64) -> std::result::Result<(), String>>,
+}
+
+/// Sets up a crowd with the work that `make` gives to each; the measuring thread gets the last number.
+pub(super) fn together<W: FnMut(u64) -> i64 + Send + 'static>(
+    kind: Kind,
+    crowd: Crowd,
+    place: &Place,
+    make: impl Fn(usize) -> Result<W>,
+    check: impl FnMut(u64) -> std::result::Result<(), String> + 'static,
+) -> Result<Box<dyn Subject>> {
+    let cpus = crowd.cpus(place);
+    let crew = Crew::start(kind, cpus, &make)?;
+    Ok(Box::new(Together { crew, work: make(cpus.len())?, check: Box::new(check) }))
+}
+
+impl<W: FnMut(u64) -> i64> Subject for Together<W> {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let turn = self.crew.call(iterations)?;
+        let mut own = 0;
+        let mut ended = Ok(());
+        let ticks = clock.time(|| {
+            self.crew.go(turn);
+            own = (self.work)(iterations);
+            ended = self.crew.finish();
+        });
+        ended?;
+        if own < 0 {
+            let errno = nix::errno::Errno::from_raw(i32::try_from(-own).unwrap_or(0));
+            return Err(Error::refused("an operation, in the timed loop", errno));
+        }
+        let all = iterations * (self.partners().len() as u64 + 1);
+        (self.check)(all).map_err(Error::Usage)?;
+        Ok(ticks)
+    }
+
+    fn partners(&self) -> Vec<Task> {
+        self.crew.tasks()
+    }
+}
+
+/// The trial ends a case whose partner strayed; what is left to say is that they were there.
+pub(super) fn all_stayed(delta: &Delta, _: u64) -> std::result::Result<String, String> {
+    match delta.company.map_or(0, |company| company.answering) {
+        0 => Err("there is no partner".into()),
+        1 => Ok("the partner stayed on its CPU".into()),
+        partners => Ok(format!("{partners} partners stayed on their CPUs")),
+    }
+}

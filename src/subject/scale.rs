@@ -1,0 +1,151 @@
+//! # What is timed
+//! The same operation on every CPU at once, by a process or a thread on each, from the signal until the last has
+//! finished: `getppid`, a byte written to a pipe of one's own and read again, a fresh page mapped, touched and
+//! unmapped, a file of one's own opened and closed. An iteration is one operation on each CPU. `one` is the
+//! measuring thread alone.
+//!
+//! # What is not
+//! The start of the partners and their waiting for the signal.
+//!
+//! # How we know
+//! Every operation's answer is looked at: one that is refused ends the case. All do the same number of them. Every
+//! partner must have been seen on its own CPU only. Alone, time grows in proportion to the number of operations;
+//! together it need not: who waits for a lock waits the longer, the longer the others hold it.
+//!
+//! # What fools it
+//! Two hyperthreads share a core: then half of the loss is the processor's and not the kernel's. A clock that
+//! drops when all cores work does the same. Threads of one process share its mappings and its table of
+//! descriptors, processes do not: the difference of the two is the price of that sharing. A partner that comes
+//! late or is disturbed makes all wait, so that a busy CPU among them is seen as bad scaling.
+//!
+//! # Reading the number
+//! `efficiency` below the table is the time of one alone over the time together: 1 if nobody is in anybody's way,
+//! 1/N if all stand in one queue. `rate` is what each CPU did in a second; times the CPUs, it is the machine's.
+//!
+//! # Source
+//! will-it-scale (A. Blanchard): `getppid1`, `pipe1`, `page_fault1`, `open1`, as processes and as threads.
+
+use super::crowd::{Crowd, all_stayed, together};
+use super::need::{PINNED, TWO_CPUS};
+use super::{Case, Claim, Group, Place, Rule, SetUp, Subject};
+use crate::instrument::Clock;
+use crate::machine::entry;
+use crate::machine::line::{Bytes, Line};
+use crate::machine::partner::Kind;
+use crate::{Error, Result};
+use memmap2::MmapMut;
+use std::ffi::CString;
+use std::fs::File;
+use std::hint::black_box;
+use std::os::unix::ffi::OsStrExt;
+
+/// The group.
+pub const GROUP: Group = Group {
+    name: "scale",
+    manual: include_str!("scale.rs"),
+    sources: &[include_str!("crowd.rs"), include_str!("../machine/crew.rs")],
+    cases,
+    fits: &[],
+};
+
+/// So many operations; a negative error number where one was refused.
+type Work = Box<dyn FnMut(u64) -> i64 + Send>;
+/// Makes the work of one of them, with what it opens for itself.
+type Make = fn(&Place, usize) -> Result<Work>;
+
+/// Name, words, work, and the core cycles of the hardware and of the software.
+const OPERATIONS: [(&str, &str, Make, (f64, f64)); 4] = [
+    ("getppid", "getppid", getppid, (100.0, 90.0)),
+    ("pipe", "a byte through a pipe of one's own", pipe, (200.0, 700.0)),
+    ("fresh-page", "a page mapped, touched and unmapped", fresh_page, (1_000.0, 4_000.0)),
+    ("open-close", "a file of one's own opened and closed", open_close, (200.0, 3_000.0)),
+];
+
+fn cases() -> Vec<Case> {
+    OPERATIONS
+        .into_iter()
+        .flat_map(|(name, words, make, expected)| {
+            let together = [Kind::Process, Kind::Thread].map(|kind| all(kind, name, words, make, expected));
+            [one(name, words, make, expected)].into_iter().chain(together)
+        })
+        .collect()
+}
+
+fn alone(make: Make) -> SetUp {
+    Box::new(move |place: &Place| {
+        // A number that nobody has who works together with others.
+        let mut work = make(place, usize::MAX)?;
+        Ok(Box::new(move |n: u64, clock: &Clock| {
+            let mut lowest = 0;
+            let ticks = clock.time(|| lowest = work(n));
+            match i32::try_from(-lowest) {
+                Ok(errno) if errno > 0 => {
+                    let errno = nix::errno::Errno::from_raw(errno);
+                    Err(Error::refused("an operation, in the timed loop", errno))
+                }
+                _ => Ok(ticks),
+            }
+        }) as Box<dyn Subject>)
+    })
+}
+
+fn one(name: &str, words: &str, make: Make, (hardware, software): (f64, f64)) -> Case {
+    Case::new(format!("{name}/one"), format!("{words}, by one alone"), alone(make))
+        .derive("rate", Rule::Rate)
+        .claim(Claim::Linear)
+        .predict(hardware, software, "as in the group that measures it by itself")
+}
+
+fn all(kind: Kind, name: &str, words: &str, make: Make, (hardware, software): (f64, f64)) -> Case {
+    let kinds = if kind == Kind::Process { "processes" } else { "threads" };
+    let set_up: SetUp = Box::new(move |place: &Place| {
+        together(kind, Crowd::All, place, |index| make(place, index), |_| Ok(()))
+    });
+    Case::new(format!("{name}/all-{kinds}"), format!("{words}, by one of {kinds} on each CPU"), set_up)
+        .control_set_up(alone(make))
+        .need(PINNED)
+        .need(TWO_CPUS)
+        .derive("efficiency", Rule::ControlOverCost)
+        .derive("rate", Rule::Rate)
+        .claim(Claim::Counted(all_stayed))
+        .predict(hardware, software, "as one alone: a kernel should let them pass each other")
+}
+
+/// `n` times, and the lowest answer of all.
+#[inline(always)]
+fn repeat(n: u64, mut once: impl FnMut() -> i64) -> i64 {
+    let mut lowest = 0;
+    for _ in 0..n {
+        lowest = lowest.min(black_box(once()));
+    }
+    lowest
+}
+
+fn getppid(_: &Place, _: usize) -> Result<Work> {
+    Ok(Box::new(|n| repeat(n, entry::getppid)))
+}
+
+fn pipe(_: &Place, _: usize) -> Result<Work> {
+    let pipe = Bytes::pipe()?;
+    Ok(Box::new(move |n| repeat(n, || pipe.send().min(pipe.receive()))))
+}
+
+fn fresh_page(_: &Place, _: usize) -> Result<Work> {
+    const PAGE: usize = 4096;
+    let once = || match MmapMut::map_anon(PAGE) {
+        Ok(mut page) => {
+            page[0] = 1;
+            i64::from(black_box(page[0])) - 1
+        }
+        Err(error) => -i64::from(error.raw_os_error().unwrap_or(libc::ENOMEM)),
+    };
+    Ok(Box::new(move |n| repeat(n, once)))
+}
+
+fn open_close(place: &Place, index: usize) -> Result<Work> {
+    let path = place.scratch.join(format!("scale-{index}"));
+    File::create(&path).map_err(|e| Error::file(&path, "creating", e))?;
+    let path = CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))?;
+    Ok(Box::new(move |n| repeat(n, || entry::open_close(&path))))
+}

@@ -1,0 +1,39 @@
+//! Figures that follow from those of a case: half of what a round trip costs beyond its transfers is a switch.
+
+use super::sweep::Sweep;
+use crate::record::quantity::NANOSECONDS;
+use crate::record::{Derived, Interval, Matrix};
+use crate::statistic::median;
+use crate::subject::{Case, Rule};
+
+/// The figures that the case asks for and the sweep can give.
+pub(super) fn figures(case: &Case, sweep: &Sweep) -> Vec<Derived> {
+    let figure = |derived: &crate::subject::Derived| {
+        let (value, unit) = match derived.rule {
+            Rule::OfNet(times) => (scaled(sweep.net?, times), NANOSECONDS),
+            Rule::OfCost(times) => (scaled(sweep.slope, times), NANOSECONDS),
+            Rule::ControlOverCost => (sweep.ratio?, ""),
+            Rule::Rate => (rate(sweep.slope), "/s"),
+        };
+        Some(Derived { name: derived.name.into(), unit: unit.into(), value })
+    };
+    case.derived.iter().filter_map(figure).collect()
+}
+
+/// The median of what the batches found between every two CPUs.
+pub(super) fn matrix(found: crate::subject::Matrix) -> Matrix {
+    let mut rows: Vec<_> = (0..found.cpus.len()).map(|i| vec![0.0; i]).collect();
+    for ((a, b), figures) in &found.figures {
+        rows[*a.max(b)][*a.min(b)] = median(figures);
+    }
+    Matrix { cpus: found.cpus, rows }
+}
+
+/// Of a cost of nanoseconds, how often in a second: its ends change places.
+fn rate(cost: Interval) -> Interval {
+    Interval { estimate: 1e9 / cost.estimate, low: 1e9 / cost.high, high: 1e9 / cost.low }
+}
+
+fn scaled(interval: Interval, times: f64) -> Interval {
+    Interval { estimate: times * interval.estimate, low: times * interval.low, high: times * interval.high }
+}

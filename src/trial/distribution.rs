@@ -1,0 +1,55 @@
+//! The distribution of operations that were timed one by one: percentiles, the maximum, a histogram.
+
+use crate::record::{Bar, Distribution};
+use crate::statistic::percentile;
+use hdrhistogram::Histogram;
+
+/// What is told of it, as far as there are operations beyond: of a hundred nobody knows one in ten thousand.
+const PERCENTILES: [f64; 11] = [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9, 99.99, 100.0];
+/// Significant digits of a bar: values of a hundredth part apart fall into different ones.
+const DIGITS: u8 = 2;
+/// A bar's unit: tenths of a nanosecond, so that a call of 5 ns has a distribution too.
+const UNITS_A_NS: f64 = 10.0;
+
+/// Of these durations, ns. None of none.
+pub(super) fn of(values: &[f64]) -> Option<Distribution> {
+    let is_known = |p: &f64| *p >= 100.0 || values.len() as f64 * (100.0 - p) >= 100.0;
+    let percentiles = PERCENTILES.into_iter().filter(is_known).map(|p| (p, percentile(values, p))).collect();
+    let histogram = bars(values);
+    (!values.is_empty()).then_some(Distribution { count: values.len(), percentiles, histogram })
+}
+
+/// The bars that are not empty. It grows as it must; what it refuses, if it ever does, leaves it without bars.
+fn bars(values: &[f64]) -> Vec<Bar> {
+    let Ok(mut histogram) = Histogram::<u64>::new(DIGITS) else { return Vec::new() };
+    for value in values {
+        if histogram.record((value * UNITS_A_NS).round() as u64).is_err() {
+            return Vec::new();
+        }
+    }
+    let bar = |unit: hdrhistogram::iterators::IterationValue<u64>| Bar {
+        low: histogram.lowest_equivalent(unit.value_iterated_to()) as f64 / UNITS_A_NS,
+        count: unit.count_at_value(),
+    };
+    histogram.iter_recorded().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_between_the_bars() {
+        let values: Vec<f64> = (1..=5000).map(|i| f64::from(i) * 1.7).chain([1e9]).collect();
+        let distribution = of(&values).expect("values");
+        let counted: u64 = distribution.histogram.iter().map(|bar| bar.count).sum();
+        assert_eq!(counted, 5001);
+        assert!(distribution.histogram.is_sorted_by(|a, b| a.low < b.low));
+        let last = distribution.histogram.last().expect("a bar");
+        assert!(last.count == 1 && last.low <= 1e9 && last.low > 0.98e9, "{last:?}");
+        assert!(distribution.histogram.len() < 1000, "{}", distribution.histogram.len());
+        assert_eq!(distribution.percentiles.last(), Some(&(100.0, 1e9)));
+        assert_eq!((distribution.at(99.9).is_some(), distribution.at(99.99)), (true, None), "of 5001");
+        assert_eq!(of(&[]), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! After every case of every group: no child, no thread, no descriptor is left. One test in a process of its own,
+//! so that what is counted belongs to nobody else.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(clippy::print_stdout, reason = "a case that is skipped is named")]
+
+use std::path::Path;
+use syscost::instrument::Clock;
+use syscost::machine::cpu;
+use syscost::subject::{Case, Cpus, GROUPS, Place, Scale};
+
+/// What this process has: descriptors, threads, children.
+fn possessions() -> [usize; 3] {
+    let count = |path: &str| std::fs::read_dir(path).unwrap().count();
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let children = tasks.map(|task| {
+        // Some kernels are built without this file: then children are counted nowhere else here.
+        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        children.split_whitespace().count()
+    });
+    [count("/proc/self/fd"), count("/proc/self/task"), children.sum()]
+}
+
+/// Whether it could be run.
+fn lives(case: &Case, place: &Place, clock: &Clock) -> Result<(), String> {
+    case.needs.iter().try_for_each(|need| need.ask(place))?;
+    let words = |error: syscost::Error| error.to_string();
+    let mut subject = (case.set_up)(place).map_err(words)?;
+    let mut control = case.control.as_ref().map(|set_up| set_up(place)).transpose().map_err(words)?;
+    subject.run(2, clock).map_err(words)?;
+    control.as_mut().map(|control| control.run(2, clock)).transpose().map_err(words)?;
+    Ok(())
+}
+
+fn is_empty(directory: &Path) -> bool {
+    // Files of a case's own may stay until the directory goes; names of pipes may not.
+    let names = std::fs::read_dir(directory).unwrap().flatten();
+    names.filter(|name| name.file_name().to_string_lossy().starts_with("fifo")).count() == 0
+}
+
+#[test]
+fn no_case_leaves_a_child_a_thread_or_a_descriptor() {
+    let scratch = tempfile::tempdir().unwrap();
+    let clock = Clock::start_up();
+    let cpus = Cpus::expected();
+    let here = cpus.here.unwrap();
+    let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
+    let mut measured = 0;
+    cpu::while_on(here, || {
+        for group in GROUPS {
+            for case in (group.cases)() {
+                let before = possessions();
+                match lives(&case, &place, &clock) {
+                    Ok(()) => measured += 1,
+                    Err(sentence) => println!("{}: {sentence}", group.id(&case)),
+                }
+                assert_eq!(possessions(), before, "{}: descriptors, threads, children", group.id(&case));
+                assert!(is_empty(scratch.path()), "{}: a named pipe", group.id(&case));
+            }
+        }
+    })
+    .unwrap();
+    assert!(measured > 20, "{measured}");
+}
