@@ -10,6 +10,7 @@
 pub mod arch;
 pub mod burden;
 pub mod call;
+pub mod child;
 pub mod cpu;
 pub mod displace;
 pub mod entry;
@@ -19,3 +20,4 @@ pub mod process;
 pub mod signal;
 pub mod time;
 pub mod trace;
+pub mod watchdog;

@@ -68,6 +68,21 @@ pub struct Case {
     pub control: Option<SetUp>,
     /// Every iteration is timed by itself and the distribution is the answer.
     pub one_by_one: bool,
+    /// Where tasks of its own run.
+    pub company: Company,
+}
+
+/// Tasks that a case starts and that run beside the measuring thread: its own, and no disturbance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Company {
+    /// There are none: whoever has the CPU meanwhile is a stranger.
+    #[default]
+    None,
+    /// Children that it waits for, and threads, on the measuring CPU, which is never idle meanwhile. What was
+    /// charged neither to them nor to the measuring thread, strangers had.
+    SameCpu,
+    /// Some that outlive a batch, or run elsewhere: what strangers had cannot be told.
+    Elsewhere,
 }
 
 /// What one iteration should cost: the hardware's part and the software's, in core cycles, since that is
@@ -118,6 +133,7 @@ impl Case {
             set_up,
             control: None,
             one_by_one: false,
+            company: Company::None,
         }
     }
 
@@ -168,6 +184,12 @@ impl Case {
     /// Writes down what to expect, in core cycles.
     pub fn predict(mut self, hardware: f64, software: f64, why: &'static str) -> Self {
         self.prediction = Some(Prediction { hardware, software, why });
+        self
+    }
+
+    /// Says where tasks of its own run.
+    pub fn company(mut self, company: Company) -> Self {
+        self.company = company;
         self
     }
 

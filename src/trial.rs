@@ -48,6 +48,16 @@ impl From<crate::Error> for Halt {
     }
 }
 
+impl Halt {
+    /// What a set-up could not be without is a need as well, met too late to be asked before.
+    fn of_set_up(error: crate::Error) -> Self {
+        if error.is_of_the_machine() {
+            return Self::Skipped(error.to_string());
+        }
+        Self::Failed(format!("could not be set up: {error}"))
+    }
+}
+
 /// One case, live.
 pub struct Trial<'a> {
     case: &'a Case,
@@ -105,7 +115,6 @@ impl<'a> Trial<'a> {
             return Err(Halt::Skipped(sentence.into()));
         }
         clock.take_singles(); // what an attempt that was given up has left
-        let failed = |e: crate::Error| Halt::Failed(format!("could not be set up: {e}"));
         Ok(Self {
             case,
             place,
@@ -113,8 +122,13 @@ impl<'a> Trial<'a> {
             counters: Counters::open(pinned.unwrap_or_else(crate::machine::cpu::current)),
             pinned,
             event,
-            subject: (case.set_up)(place).map_err(failed)?,
-            control: case.control.as_ref().map(|set_up| set_up(place)).transpose().map_err(failed)?,
+            subject: (case.set_up)(place).map_err(Halt::of_set_up)?,
+            control: case
+                .control
+                .as_ref()
+                .map(|set_up| set_up(place))
+                .transpose()
+                .map_err(Halt::of_set_up)?,
             samples: Vec::with_capacity(256),
             evidence: Vec::new(),
             unasked: Vec::new(),
@@ -228,7 +242,7 @@ impl<'a> Trial<'a> {
             ));
         }
         self.clock.verify().map_err(|reason| Halt::Disturbed(format!("the clock changed: {reason}")))?;
-        self.evidence.push(judge::surroundings(&kept)?);
+        self.evidence.push(judge::surroundings(self.case, &kept)?);
         let counted = std::mem::take(&mut self.counted);
         self.evidence.extend(counted);
         if !self.witnessed {

@@ -21,6 +21,8 @@ pub enum Claim {
     Executes(f64),
     /// Counters grew as they must over one sample of so many iterations; the sentence says what was seen.
     Counted(fn(&Delta, u64) -> std::result::Result<String, String>),
+    /// The operation itself looks at this in every batch, and answers an error where it does not hold.
+    Checked(&'static str),
 }
 
 impl Claim {
@@ -43,6 +45,7 @@ impl Display for Claim {
             }
             Self::NeverEnters => f.write_str("no iteration enters the kernel"),
             Self::Executes(least) => write!(f, "instructions executed an iteration: at least {least}"),
+            Self::Checked(what) => f.write_str(what),
             Self::Counted(_) => f.write_str("the kernel's counters grow with the iterations as they must"),
         }
     }

@@ -1,14 +1,17 @@
 //! Claims, judged: a sentence of evidence for each that holds, a [`Halt`] with its sentence for the first
 //! that does not.
 
+mod surroundings;
+
 use super::sweep::{self, NoTime, Sweep, Sweeper};
 use super::{Halt, Sample};
 use crate::Error;
 use crate::instrument::witness::{self, Testimony};
-use crate::instrument::{Clock, Delta, Reading};
+use crate::instrument::{Clock, Delta};
 use crate::machine::trace::PANICKED;
 use crate::record::Interval;
 use crate::subject::{Case, Claim, Scale, Subject};
+pub(super) use surroundings::{by_strangers, surroundings};
 
 /// Twice the iterations may take 1.8 to 2.2 times as long: three times the worst seen over hundreds of
 /// honest sweeps beside a loaded CPU, and far from the 1.0 of something that was remembered.
@@ -20,12 +23,6 @@ const ABOVE: f64 = 0.02;
 /// A case's median over large batches may differ so much from the slope over small ones: a frequency that
 /// ramps or a neighbour that comes and goes moves it by tens of per cent, a loop that is not one by all.
 const LARGE: std::ops::RangeInclusive<f64> = 0.7..=1.43;
-/// Share of the time that the hypervisor may take before the numbers say more about it than about us.
-const STEAL: f64 = 0.25;
-/// Share of the median sample's time that other tasks may have the CPU.
-const OTHERS: f64 = 0.05;
-/// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
-const USER_HZ: f64 = 100.0;
 /// Time charged, µs, below which a share of it means nothing: some kernels account by ticks of 4 ms.
 const LEAST_CHARGED_US: f64 = 60_000.0;
 /// Sweeps before a line that is none is believed.
@@ -258,64 +255,11 @@ pub(super) fn sample(
     }
     let own = case.claims.iter().filter_map(|claim| match claim {
         Claim::Counted(ask) => Some(ask(delta, iterations).map_err(Halt::Failed)),
+        // Where it does not hold the operation has answered an error, and there is no sample.
+        Claim::Checked(what) => Some(Ok((*what).to_owned())),
         _ => None,
     });
     own.collect()
-}
-
-/// What must hold for all samples together: other tasks and the hypervisor left us the CPU.
-pub(super) fn surroundings(samples: &[Sample]) -> Result<String, Halt> {
-    let others = others(samples);
-    if others > OTHERS {
-        return Err(Halt::Disturbed(format!(
-            "other tasks had this CPU for {:.0} % of the median sample's time: stop them, or run again when they \
-             have ended",
-            100.0 * others
-        )));
-    }
-    let stolen = stolen(samples);
-    if stolen > STEAL {
-        return Err(Halt::Disturbed(format!(
-            "the hypervisor took {:.0} % of this CPU's time: run again when the host is quieter",
-            100.0 * stolen
-        )));
-    }
-    Ok(known(samples))
-}
-
-/// What the counters say of all samples together, and nothing of what the kernel does not tell.
-fn known(samples: &[Sample]) -> String {
-    let moved = samples.iter().filter(|s| s.delta.migrated).count();
-    let told = |f: fn(&Reading) -> Option<u64>| samples.iter().all(|s| f(&s.delta.counted).is_some());
-    let mut words = vec![match moved {
-        0 => "stayed on one CPU".to_owned(),
-        _ => format!("moved to another CPU in {moved} of {} samples", samples.len()),
-    }];
-    if told(|r| r.throttled) {
-        words.push("not throttled".into());
-    }
-    if told(|r| r.waited_ns) {
-        words.push(format!("other tasks had {:.1} % of the median sample", 100.0 * others(samples)));
-    }
-    if told(|r| r.stolen_ticks) {
-        words.push(format!("the hypervisor took {:.0} % of all", 100.0 * stolen(samples)));
-    }
-    words.join(", ")
-}
-
-/// The share of the median sample's time in which it was ready and another task ran. What is published is a
-/// median: bursts that hit a few samples do not touch it, a neighbour that hits every other one does.
-fn others(samples: &[Sample]) -> f64 {
-    let share = |s: &Sample| (s.delta.counted.waited_ns.unwrap_or(0) as f64 / s.elapsed_ns.max(1.0)).min(1.0);
-    crate::statistic::median(&samples.iter().map(share).collect::<Vec<_>>())
-}
-
-/// The share of all samples' time that the hypervisor took. It is told in ticks of 10 ms, more than the whole
-/// of a short case: two of them prove nothing yet.
-fn stolen(samples: &[Sample]) -> f64 {
-    let ticks: u64 = samples.iter().filter_map(|s| s.delta.counted.stolen_ticks).sum();
-    let elapsed: f64 = samples.iter().map(|s| s.elapsed_ns).sum();
-    if ticks <= 2 { 0.0 } else { ticks as f64 * 1e9 / USER_HZ / elapsed.max(1.0) }
 }
 
 /// Without a witness the kernel's own accounting must do: who enters the kernel each time is charged mostly

@@ -19,7 +19,7 @@ pub struct Turn {
     pub ticks: Vec<u64>,
     /// Frequency of the core just before, Hz, inferred from a chain of additions.
     pub core_hz: f64,
-    /// Time that the thread was ready and another task ran, ns.
+    /// Time that the thread was ready and a task that is not the case's own ran, ns.
     pub waited_ns: Option<u64>,
     /// Clock ticks (10 ms) that the hypervisor took from the CPU.
     pub stolen_ticks: Option<u64>,
@@ -65,9 +65,11 @@ impl Trial<'_> {
         }
         let before = self.counters.read()?;
         let mut ticks = Vec::with_capacity(batches);
+        let start = self.clock.start();
         for _ in 0..batches {
             ticks.push(self.batch(iterations)?);
         }
+        let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
         let delta = Delta::between(&before, &self.counters.read()?);
         judge::sample(self.case, &delta, iterations * batches as u64, self.pinned)?;
         if ticks.contains(&0) {
@@ -78,7 +80,7 @@ impl Trial<'_> {
         Ok(Turn {
             ticks,
             core_hz,
-            waited_ns: delta.counted.waited_ns,
+            waited_ns: judge::by_strangers(self.case.company, &delta, elapsed_ns),
             stolen_ticks: delta.counted.stolen_ticks,
             involuntary_switches: delta.counted.involuntary_switches,
         })

@@ -1,0 +1,118 @@
+//! Who else used the CPU: strangers, the hypervisor, and tasks of the case's own, which are no strangers.
+
+use super::super::{Halt, Sample};
+use crate::instrument::{Delta, Reading};
+use crate::statistic;
+use crate::subject::{Case, Company};
+
+/// Share of the time that the hypervisor may take before the numbers say more about it than about us.
+const STEAL: f64 = 0.25;
+/// Share of the median sample's time that other tasks may have the CPU.
+const OTHERS: f64 = 0.05;
+/// The same beside tasks of the case's own on the same CPU. What a task runs after its parent was told of its end
+/// is charged to nobody, some tenth of a short life; a stranger that always wants the CPU has half of it.
+const BESIDE_COMPANY: f64 = 0.3;
+/// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
+const USER_HZ: f64 = 100.0;
+
+/// What must hold for all samples together: other tasks and the hypervisor left us the CPU.
+pub(in crate::trial) fn surroundings(case: &Case, samples: &[Sample]) -> Result<String, Halt> {
+    let others = others(case, samples);
+    if others.is_some_and(|others| others > most_of_others(case)) {
+        return Err(Halt::Disturbed(format!(
+            "other tasks had this CPU for {:.0} % of the median sample's time: stop them, or run again when they \
+             have ended",
+            100.0 * others.unwrap_or_default()
+        )));
+    }
+    let stolen = stolen(samples);
+    if stolen > STEAL {
+        return Err(Halt::Disturbed(format!(
+            "the hypervisor took {:.0} % of this CPU's time: run again when the host is quieter",
+            100.0 * stolen
+        )));
+    }
+    Ok(known(others, samples))
+}
+
+fn most_of_others(case: &Case) -> f64 {
+    if case.company == Company::SameCpu { BESIDE_COMPANY } else { OTHERS }
+}
+
+/// What the counters say of all samples together, and nothing of what the kernel does not tell.
+fn known(others: Option<f64>, samples: &[Sample]) -> String {
+    let moved = samples.iter().filter(|s| s.delta.migrated).count();
+    let told = |f: fn(&Reading) -> Option<u64>| samples.iter().all(|s| f(&s.delta.counted).is_some());
+    let mut words = vec![match moved {
+        0 => "stayed on one CPU".to_owned(),
+        _ => format!("moved to another CPU in {moved} of {} samples", samples.len()),
+    }];
+    if told(|r| r.throttled) {
+        words.push("not throttled".into());
+    }
+    if let Some(others) = others {
+        words.push(format!("other tasks had {:.1} % of the median sample", 100.0 * others));
+    }
+    if told(|r| r.stolen_ticks) {
+        words.push(format!("the hypervisor took {:.0} % of all", 100.0 * stolen(samples)));
+    }
+    words.join(", ")
+}
+
+/// The share of the median sample's time that strangers had the CPU. What is published is a median: bursts that
+/// hit a few samples do not touch it, a neighbour that hits every other one does.
+fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
+    let share = |s: &Sample| {
+        let had_ns = by_strangers(case.company, &s.delta, s.elapsed_ns)?;
+        Some((had_ns as f64 / s.elapsed_ns.max(1.0)).min(1.0))
+    };
+    let shares: Option<Vec<_>> = samples.iter().map(share).collect();
+    shares.filter(|shares| !shares.is_empty()).map(|shares| statistic::median(&shares))
+}
+
+/// Nanoseconds that tasks which are not the case's own had the CPU while it could have used it.
+pub(in crate::trial) fn by_strangers(company: Company, delta: &Delta, elapsed_ns: f64) -> Option<u64> {
+    let counted = &delta.counted;
+    match company {
+        Company::None => counted.waited_ns,
+        Company::SameCpu => {
+            let stolen_ns = counted.stolen_ticks.unwrap_or(0) as f64 * 1e9 / USER_HZ;
+            Some((elapsed_ns - 1e3 * counted.family_us as f64 - stolen_ns).max(0.0) as u64)
+        }
+        Company::Elsewhere => None,
+    }
+}
+
+/// The share of all samples' time that the hypervisor took. It is told in ticks of 10 ms, more than the whole
+/// of a short case: two of them prove nothing yet.
+fn stolen(samples: &[Sample]) -> f64 {
+    let ticks: u64 = samples.iter().filter_map(|s| s.delta.counted.stolen_ticks).sum();
+    let elapsed: f64 = samples.iter().map(|s| s.elapsed_ns).sum();
+    if ticks <= 2 { 0.0 } else { ticks as f64 * 1e9 / USER_HZ / elapsed.max(1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instrument::Reading;
+
+    fn had(company: Company, counted: Reading) -> Option<u64> {
+        by_strangers(company, &Delta { counted, migrated: false }, 1e6)
+    }
+
+    #[test]
+    fn what_a_case_waits_for_its_own_tasks_is_no_disturbance() {
+        let counted = Reading { waited_ns: Some(400_000), family_us: 990, ..Reading::default() };
+        assert_eq!(had(Company::None, counted), Some(400_000));
+        assert_eq!(had(Company::SameCpu, counted), Some(10_000));
+        assert_eq!(had(Company::Elsewhere, counted), None);
+    }
+
+    #[test]
+    fn beside_tasks_of_its_own_a_stranger_is_what_nobody_of_us_was_charged_with() {
+        let counted = Reading { family_us: 500, ..Reading::default() };
+        assert_eq!(had(Company::SameCpu, counted), Some(500_000));
+        let stolen = Reading { stolen_ticks: Some(1), ..counted };
+        assert_eq!(had(Company::SameCpu, stolen), Some(0), "the hypervisor is judged by itself");
+    }
+}
