@@ -113,6 +113,7 @@ fn complain(error: &Error) -> ExitCode {
         Error::File { .. }
         | Error::Died(_)
         | Error::Kernel { .. }
+        | Error::Child(_)
         | Error::Missing(_)
         | Error::Forbidden { .. } => ExitCode::FAILURE,
     }

@@ -41,6 +41,9 @@ pub enum Error {
     /// A forked child that ran the operation ended as it should not.
     #[error("the operation did not survive being watched: {0}")]
     Died(String),
+    /// A child of the operation ended as it should not, or not at all.
+    #[error("a child did not end as it should: {0}")]
+    Child(String),
     /// The machine lacks what a case needs, which its set-up has found out.
     #[error("{0}")]
     Missing(String),

@@ -11,9 +11,11 @@ pub mod call;
 pub mod chase;
 pub mod clock_read;
 pub mod empty_loop;
+pub mod fork;
 pub mod known_work;
 pub mod mapping;
 pub mod syscall;
+pub mod thread;
 
 mod claim;
 mod need;
@@ -33,6 +35,8 @@ pub const GROUPS: &[Group] = &[
     syscall::GROUP,
     chase::GROUP,
     mapping::GROUP,
+    fork::GROUP,
+    thread::GROUP,
 ];
 
 /// The live thing under measurement.

@@ -19,7 +19,7 @@ use super::process::{PANIC_CODE, die_with_parent};
 use crate::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -46,8 +46,12 @@ impl Child {
             ForkResult::Child => {
                 let _ = die_with_parent();
                 // A parent that died before the line above was carried out cannot be waited for.
-                let alone = getppid() != parent;
-                let ended = catch_unwind(AssertUnwindSafe(|| if alone { () } else { body() }));
+                let has_parent = getppid() == parent;
+                let ended = catch_unwind(AssertUnwindSafe(|| {
+                    if has_parent {
+                        body();
+                    }
+                }));
                 // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
                 unsafe { libc::_exit(if ended.is_err() { PANIC_CODE } else { 0 }) }
             }
@@ -62,14 +66,14 @@ impl Child {
     /// Waits until it has ended with code 0.
     ///
     /// # Errors
-    /// [`Error::Died`] with its end in words: a panic, an exit code, a signal, or that it hung and was killed.
+    /// [`Error::Child`] with its end in words: a panic, an exit code, a signal, or that it hung and was killed.
     pub fn end_within(mut self, limit: Duration) -> Result<()> {
         let begun = Instant::now();
         loop {
             match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::StillAlive) if begun.elapsed() > limit => {
                     let sentence = format!("it did not end within {} s and was killed", limit.as_secs_f64());
-                    return Err(Error::Died(sentence));
+                    return Err(Error::Child(sentence));
                 }
                 Ok(WaitStatus::StillAlive) => std::thread::sleep(LOOK),
                 Ok(status) => {
@@ -96,7 +100,7 @@ impl Drop for Child {
 fn judged(status: WaitStatus) -> Result<()> {
     match sentence(status) {
         None => Ok(()),
-        Some(how) => Err(Error::Died(how)),
+        Some(how) => Err(Error::Child(how)),
     }
 }
 
@@ -119,17 +123,20 @@ pub fn how_it_ended(status: i32) -> Option<String> {
     }
 }
 
-/// Reaps what children there are, without waiting for those that live. The number of those that had ended, and
-/// whether any lives still.
-pub fn left_behind() -> (usize, bool) {
-    let mut reaped = 0;
-    loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => return (reaped, true),
-            Ok(_) => reaped += 1,
-            Err(Errno::EINTR) => {}
-            Err(_) => return (reaped, false),
-        }
+/// A child of this process that nobody has reaped: `dead` or alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreaped {
+    /// It has ended and is a zombie.
+    pub dead: bool,
+}
+
+/// Whether there is any. It is only looked at.
+pub fn unreaped() -> Option<Unreaped> {
+    const LOOK: WaitPidFlag = WaitPidFlag::WNOHANG.union(WaitPidFlag::WEXITED).union(WaitPidFlag::WNOWAIT);
+    match waitid(Id::All, LOOK) {
+        Ok(WaitStatus::StillAlive) => Some(Unreaped { dead: false }),
+        Ok(_) => Some(Unreaped { dead: true }),
+        Err(_) => None, // ECHILD: there are no children
     }
 }
 
@@ -198,6 +205,21 @@ mod tests {
         let pid = child.pid();
         drop(child);
         assert_eq!(kill(pid, None), Err(Errno::ESRCH));
+    }
+
+    #[test]
+    fn a_child_that_nobody_reaped_is_seen_and_left_alone() {
+        // In a process of its own, because the other tests have children too.
+        let alone = Child::start(|| {
+            assert_eq!(unreaped(), None);
+            let hanging = Child::start(|| std::thread::sleep(PATIENCE)).expect("forked");
+            assert_eq!(unreaped(), Some(Unreaped { dead: false }));
+            kill(hanging.pid(), Signal::SIGKILL).expect("sent");
+            while unreaped() != Some(Unreaped { dead: true }) {}
+            drop(hanging);
+            assert_eq!(unreaped(), None);
+        });
+        alone.expect("forked").end_within(PATIENCE).expect("it saw what it should");
     }
 
     #[test]
