@@ -14,8 +14,10 @@ pub mod empty_loop;
 pub mod fork;
 pub mod known_work;
 pub mod mapping;
+pub mod signal;
 pub mod syscall;
 pub mod thread;
+pub mod wait;
 
 mod claim;
 mod need;
@@ -37,6 +39,8 @@ pub const GROUPS: &[Group] = &[
     mapping::GROUP,
     fork::GROUP,
     thread::GROUP,
+    signal::GROUP,
+    wait::GROUP,
 ];
 
 /// The live thing under measurement.

@@ -1,9 +1,9 @@
 //! A pool of one thread: it sleeps until it is handed something, answers, and sleeps again.
 
-use super::{cpu, futex};
+use super::{cpu, futex, process};
 use crate::{Error, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 /// This file, for the version of a body.
@@ -16,9 +16,10 @@ const END: u32 = u32::MAX;
 struct Shared {
     handed: Word,
     answered: Word,
-    /// Whether the next answer says which CPU it comes from.
-    asked_for_cpu: AtomicBool,
+    /// Whether the next answer tells of its thread.
+    asked_to_tell: AtomicBool,
     cpu: AtomicUsize,
+    sleeps: AtomicU64,
 }
 
 /// A word in a cache line of its own.
@@ -75,12 +76,24 @@ impl Pool {
         }
     }
 
-    /// The CPU that its thread runs on.
-    pub fn cpu(&mut self) -> usize {
-        self.shared.asked_for_cpu.store(true, Ordering::Relaxed);
+    /// Asks its thread where it runs and how often it has slept so far, which takes a turn.
+    pub fn ask(&mut self) -> Told {
+        self.shared.asked_to_tell.store(true, Ordering::Relaxed);
         while self.hand_over() != 0 {}
-        self.shared.cpu.load(Ordering::Relaxed)
+        Told {
+            cpu: self.shared.cpu.load(Ordering::Relaxed),
+            sleeps: self.shared.sleeps.load(Ordering::Relaxed),
+        }
     }
+}
+
+/// What the pool's thread tells of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The CPU that it runs on.
+    pub cpu: usize,
+    /// How often it gave up its CPU because it had nothing to do.
+    pub sleeps: u64,
 }
 
 /// The thread's whole life.
@@ -95,9 +108,11 @@ fn work(shared: &Shared) {
             futex::wait(&shared.handed.0, done);
             continue;
         }
-        if shared.asked_for_cpu.load(Ordering::Relaxed) {
-            shared.asked_for_cpu.store(false, Ordering::Relaxed);
+        if shared.asked_to_tell.load(Ordering::Relaxed) {
+            shared.asked_to_tell.store(false, Ordering::Relaxed);
             shared.cpu.store(cpu::current(), Ordering::Relaxed);
+            let sleeps = process::usage().map_or(0, |usage| usage.voluntary_context_switches());
+            shared.sleeps.store(sleeps as u64, Ordering::Relaxed);
         }
         done = turn;
         shared.answered.0.store(turn, Ordering::Release);
@@ -127,6 +142,6 @@ mod tests {
             assert_eq!(pool.next_turn(), turn);
             assert_eq!(pool.hand_over(), 0);
         }
-        assert_eq!(pool.cpu(), cpu);
+        assert_eq!(pool.ask().cpu, cpu);
     }
 }
