@@ -36,8 +36,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Runs `body` in a forked child, which then ends with code 0. It prints nothing and should allocate
-    /// nothing: what it has to say goes through memory or descriptors that both sides share.
+    /// Runs `body` in a forked child, which then ends with code 0. It should allocate nothing, and what it prints is
+    /// lost: what it has to say goes through memory or descriptors that both sides share.
     pub fn start(body: impl FnOnce()) -> Result<Self> {
         let parent = getpid();
         // SAFETY: CHILD.
@@ -46,6 +46,7 @@ impl Child {
             ForkResult::Child => {
                 let _ = die_with_parent();
                 // A parent that died before the line above was carried out cannot be waited for.
+                be_silent();
                 let has_parent = getppid() == parent;
                 let ended = catch_unwind(AssertUnwindSafe(|| {
                     if has_parent {
@@ -60,6 +61,12 @@ impl Child {
 
     /// Its number.
     pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Leaves it to the caller, who must wait for it.
+    pub fn leave(mut self) -> Pid {
+        self.reaped = true;
         self.pid
     }
 
@@ -120,6 +127,14 @@ pub fn how_it_ended(status: i32) -> Option<String> {
     match WaitStatus::from_raw(Pid::from_raw(0), status) {
         Ok(status) => sentence(status),
         Err(_) => Some(format!("its end cannot be read (status {status:#x})")),
+    }
+}
+
+/// What a child might print, a panic's words among it, would stand in the middle of the parent's.
+fn be_silent() {
+    if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {
+        let _ = nix::unistd::dup2_stdout(&null);
+        let _ = nix::unistd::dup2_stderr(&null);
     }
 }
 

@@ -19,7 +19,7 @@ struct Shared {
     /// Whether the next answer tells of its thread.
     asked_to_tell: AtomicBool,
     cpu: AtomicUsize,
-    sleeps: AtomicU64,
+    switches: AtomicU64,
 }
 
 /// A word in a cache line of its own.
@@ -76,13 +76,13 @@ impl Pool {
         }
     }
 
-    /// Asks its thread where it runs and how often it has slept so far, which takes a turn.
+    /// Asks its thread where it runs and how often it was switched away from, which takes a turn.
     pub fn ask(&mut self) -> Told {
         self.shared.asked_to_tell.store(true, Ordering::Relaxed);
         while self.hand_over() != 0 {}
         Told {
             cpu: self.shared.cpu.load(Ordering::Relaxed),
-            sleeps: self.shared.sleeps.load(Ordering::Relaxed),
+            switches: self.shared.switches.load(Ordering::Relaxed),
         }
     }
 }
@@ -92,8 +92,8 @@ impl Pool {
 pub struct Told {
     /// The CPU that it runs on.
     pub cpu: usize,
-    /// How often it gave up its CPU because it had nothing to do.
-    pub sleeps: u64,
+    /// How often it was switched away from, because it slept or because who was woken came first.
+    pub switches: u64,
 }
 
 /// The thread's whole life.
@@ -111,8 +111,9 @@ fn work(shared: &Shared) {
         if shared.asked_to_tell.load(Ordering::Relaxed) {
             shared.asked_to_tell.store(false, Ordering::Relaxed);
             shared.cpu.store(cpu::current(), Ordering::Relaxed);
-            let sleeps = process::usage().map_or(0, |usage| usage.voluntary_context_switches());
-            shared.sleeps.store(sleeps as u64, Ordering::Relaxed);
+            let switches = process::usage()
+                .map_or(0, |usage| usage.voluntary_context_switches() + usage.involuntary_context_switches());
+            shared.switches.store(switches as u64, Ordering::Relaxed);
         }
         done = turn;
         shared.answered.0.store(turn, Ordering::Release);

@@ -32,8 +32,13 @@ impl Limited {
     }
 }
 
-/// Why the kernel answered `EAGAIN` to who wanted another task: the limits that hold here, in a sentence.
-pub fn for_tasks() -> String {
+/// A sentence for who wanted another task and was answered `EAGAIN`, which several limits answer alike: all that
+/// hold are named.
+pub fn no_task(doing: &str, cause: std::io::Error) -> String {
+    format!("{doing}: {cause}; {}", limits_of_tasks())
+}
+
+fn limits_of_tasks() -> String {
     let group = nearest(Path::new("/"), &TASKS).map(|limited| {
         let Limited { group, most, now } = limited;
         format!("the control group {group} may have {most} tasks and has {now} (pids.max): raise it")

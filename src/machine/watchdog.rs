@@ -125,12 +125,13 @@ mod tests {
     use nix::errno::Errno;
     use nix::sys::signal::Signal;
     use nix::sys::wait::{WaitStatus, waitpid};
+    use nix::unistd::Pid;
 
     const SHORT: Duration = Duration::from_millis(30);
 
-    fn waits(child: &Child) -> nix::Result<WaitStatus> {
+    fn waits(child: Pid) -> nix::Result<WaitStatus> {
         loop {
-            match waitpid(child.pid(), None) {
+            match waitpid(child, None) {
                 Err(Errno::EINTR) => {}
                 ended => return ended,
             }
@@ -141,13 +142,12 @@ mod tests {
     fn a_child_that_hangs_is_killed_in_the_middle_of_a_wait() {
         let watchdog = Watchdog::over_this_thread(SHORT).expect("a timer");
         let child = Child::start(|| std::thread::sleep(Duration::from_secs(60))).expect("forked");
-        watchdog.waits_for(child.pid().as_raw());
-        let killed = WaitStatus::Signaled(child.pid(), Signal::SIGKILL, false);
-        assert_eq!(waits(&child), Ok(killed));
+        let child = child.leave();
+        watchdog.waits_for(child.as_raw());
+        assert_eq!(waits(child), Ok(WaitStatus::Signaled(child, Signal::SIGKILL, false)));
         let sentence = watchdog.bark().expect("it barked");
         assert!(sentence.contains("0.03 s"), "{sentence}");
         assert_eq!(watchdog.bark(), None, "once");
-        std::mem::forget(child); // it is reaped
     }
 
     #[test]

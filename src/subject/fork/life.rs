@@ -121,7 +121,7 @@ fn blame(call: &str, watchdog: &Watchdog, bad: Ended) -> Error {
 fn refused(call: &str, answer: i64) -> Error {
     let errno = Errno::from_raw(i32::try_from(-answer).unwrap_or(0));
     match errno {
-        Errno::EAGAIN => Error::Missing(format!("{call}: {errno}; {}", room::for_tasks())),
+        Errno::EAGAIN => Error::Missing(room::no_task(call, errno.into())),
         _ => Error::refused_to_case(call, errno),
     }
 }
