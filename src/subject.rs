@@ -77,12 +77,12 @@ pub struct Case {
     /// Every iteration is timed by itself and the distribution is the answer.
     pub one_by_one: bool,
     /// Where tasks of its own run.
-    pub company: Company,
+    pub family: Family,
 }
 
 /// Tasks that a case starts and that run beside the measuring thread: its own, and no disturbance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Company {
+pub enum Family {
     /// There are none: whoever has the CPU meanwhile is a stranger.
     #[default]
     None,
@@ -141,7 +141,7 @@ impl Case {
             set_up,
             control: None,
             one_by_one: false,
-            company: Company::None,
+            family: Family::None,
         }
     }
 
@@ -196,8 +196,8 @@ impl Case {
     }
 
     /// Says where tasks of its own run.
-    pub fn company(mut self, company: Company) -> Self {
-        self.company = company;
+    pub fn family(mut self, family: Family) -> Self {
+        self.family = family;
         self
     }
 

@@ -41,7 +41,7 @@
 
 mod life;
 
-use super::{Case, Claim, Company, Fit, Group, Place, Scale};
+use super::{Case, Claim, Family, Fit, Group, Place, Scale};
 use crate::instrument::Delta;
 use crate::machine::task::{self, Program, Stack};
 use crate::machine::touched::{Mappings, Pages, Touched};
@@ -203,7 +203,7 @@ fn shell(name: &str, what: &str, find: Find) -> Case {
 
 /// What all of them claim and predict.
 fn described(case: Case, (hardware, software): (f64, f64), why: &'static str) -> Case {
-    case.company(Company::SameCpu)
+    case.family(Family::SameCpu)
         .claim(Claim::Checked(life::REAPED))
         .claim(Claim::Counted(created))
         .predict(hardware, software, why)

@@ -31,7 +31,7 @@
 //! CSC501 project report (create and join, 11.7 µs); CSE 221 project report (kernel thread creation, 7.37 µs).
 //! pthread_create(3), clone(2), futex(2).
 
-use super::{Case, Claim, Company, Group, Need, Place, SetUp, Subject};
+use super::{Case, Claim, Family, Group, Need, Place, SetUp, Subject};
 use crate::instrument::{Clock, Delta, Ticks};
 use crate::machine::pool::{self, Pool, Told};
 use crate::machine::thread::{self, Attributes, Bare, Thread};
@@ -146,7 +146,7 @@ fn life<T: 'static>(
 
 fn claimed(case: Case) -> Case {
     case.need(ONE_CPU)
-        .company(Company::SameCpu)
+        .family(Family::SameCpu)
         .claim(Claim::Checked("every thread was created and joined, and none was left behind"))
         .claim(Claim::Counted(super::fork::created))
 }
@@ -208,7 +208,7 @@ const TWO_CPUS: Need = Need::new(|_| match cpu::other_than(cpu::current()) {
 fn hand_off_here() -> Case {
     hand_off("same-cpu", "on one CPU", || Ok(cpu::current()))
         .need(ONE_CPU)
-        .company(Company::SameCpu)
+        .family(Family::SameCpu)
         .claim(Claim::Linear)
         .predict(1.5e3, 6e3, "two wake-ups, two sleeps, two switches")
 }
@@ -221,7 +221,7 @@ fn hand_off_there() -> Case {
     hand_off("cross-cpu", "across two CPUs", other)
         .need(ONE_CPU)
         .need(TWO_CPUS)
-        .company(Company::Elsewhere)
+        .family(Family::Elsewhere)
         .predict(100e3, 20e3, "two wake-ups of an idle CPU by interrupt")
 }
 

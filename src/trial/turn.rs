@@ -80,7 +80,7 @@ impl Trial<'_> {
         Ok(Turn {
             ticks,
             core_hz,
-            waited_ns: judge::by_strangers(self.case.company, &delta, elapsed_ns),
+            waited_ns: judge::by_strangers(self.case.family, &delta, elapsed_ns),
             stolen_ticks: delta.counted.stolen_ticks,
             involuntary_switches: delta.counted.involuntary_switches,
         })

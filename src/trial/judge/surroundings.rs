@@ -3,7 +3,7 @@
 use super::super::{Halt, Sample};
 use crate::instrument::{Delta, Reading};
 use crate::statistic;
-use crate::subject::{Case, Company};
+use crate::subject::{Case, Family};
 
 /// Share of the time that the hypervisor may take before the numbers say more about it than about us.
 const STEAL: f64 = 0.25;
@@ -36,7 +36,7 @@ pub(in crate::trial) fn surroundings(case: &Case, samples: &[Sample]) -> Result<
 }
 
 fn most_of_others(case: &Case) -> f64 {
-    if case.company == Company::SameCpu { BESIDE_COMPANY } else { OTHERS }
+    if case.family == Family::SameCpu { BESIDE_COMPANY } else { OTHERS }
 }
 
 /// What the counters say of all samples together, and nothing of what the kernel does not tell.
@@ -63,7 +63,7 @@ fn known(others: Option<f64>, samples: &[Sample]) -> String {
 /// hit a few samples do not touch it, a neighbour that hits every other one does.
 fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
     let share = |s: &Sample| {
-        let had_ns = by_strangers(case.company, &s.delta, s.elapsed_ns)?;
+        let had_ns = by_strangers(case.family, &s.delta, s.elapsed_ns)?;
         Some((had_ns as f64 / s.elapsed_ns.max(1.0)).min(1.0))
     };
     let shares: Option<Vec<_>> = samples.iter().map(share).collect();
@@ -71,15 +71,15 @@ fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
 }
 
 /// Nanoseconds that tasks which are not the case's own had the CPU while it could have used it.
-pub(in crate::trial) fn by_strangers(company: Company, delta: &Delta, elapsed_ns: f64) -> Option<u64> {
+pub(in crate::trial) fn by_strangers(family: Family, delta: &Delta, elapsed_ns: f64) -> Option<u64> {
     let counted = &delta.counted;
-    match company {
-        Company::None => counted.waited_ns,
-        Company::SameCpu => {
+    match family {
+        Family::None => counted.waited_ns,
+        Family::SameCpu => {
             let stolen_ns = counted.stolen_ticks.unwrap_or(0) as f64 * 1e9 / USER_HZ;
             Some((elapsed_ns - 1e3 * counted.family_us as f64 - stolen_ns).max(0.0) as u64)
         }
-        Company::Elsewhere => None,
+        Family::Elsewhere => None,
     }
 }
 
@@ -96,23 +96,23 @@ mod tests {
     use super::*;
     use crate::instrument::Reading;
 
-    fn had(company: Company, counted: Reading) -> Option<u64> {
-        by_strangers(company, &Delta { counted, migrated: false }, 1e6)
+    fn had(family: Family, counted: Reading) -> Option<u64> {
+        by_strangers(family, &Delta { counted, migrated: false }, 1e6)
     }
 
     #[test]
     fn what_a_case_waits_for_its_own_tasks_is_no_disturbance() {
         let counted = Reading { waited_ns: Some(400_000), family_us: 990, ..Reading::default() };
-        assert_eq!(had(Company::None, counted), Some(400_000));
-        assert_eq!(had(Company::SameCpu, counted), Some(10_000));
-        assert_eq!(had(Company::Elsewhere, counted), None);
+        assert_eq!(had(Family::None, counted), Some(400_000));
+        assert_eq!(had(Family::SameCpu, counted), Some(10_000));
+        assert_eq!(had(Family::Elsewhere, counted), None);
     }
 
     #[test]
     fn beside_tasks_of_its_own_a_stranger_is_what_nobody_of_us_was_charged_with() {
         let counted = Reading { family_us: 500, ..Reading::default() };
-        assert_eq!(had(Company::SameCpu, counted), Some(500_000));
+        assert_eq!(had(Family::SameCpu, counted), Some(500_000));
         let stolen = Reading { stolen_ticks: Some(1), ..counted };
-        assert_eq!(had(Company::SameCpu, stolen), Some(0), "the hypervisor is judged by itself");
+        assert_eq!(had(Family::SameCpu, stolen), Some(0), "the hypervisor is judged by itself");
     }
 }
