@@ -110,7 +110,12 @@ fn complain(error: &Error) -> ExitCode {
     match error {
         Error::Usage(_) | Error::Content { .. } => ExitCode::from(2),
         Error::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ExitCode::from(2),
-        Error::File { .. } | Error::Died(_) | Error::Kernel { .. } => ExitCode::FAILURE,
+        Error::File { .. }
+        | Error::Died(_)
+        | Error::Kernel { .. }
+        | Error::Child(_)
+        | Error::Missing(_)
+        | Error::Forbidden { .. } => ExitCode::FAILURE,
     }
 }
 

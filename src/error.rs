@@ -41,6 +41,23 @@ pub enum Error {
     /// A forked child that ran the operation ended as it should not.
     #[error("the operation did not survive being watched: {0}")]
     Died(String),
+    /// A child of the operation ended as it should not, or not at all.
+    #[error("a child did not end as it should: {0}")]
+    Child(String),
+    /// The machine lacks what a case needs, which its set-up has found out.
+    #[error("{0}")]
+    Missing(String),
+    /// A call that a case is made of does not exist here or may not be made.
+    #[error(
+        "{call}: {cause}; it is forbidden here, or this kernel does not have it: allow it in the sandbox's filter of \
+         system calls"
+    )]
+    Forbidden {
+        /// The call.
+        call: String,
+        /// What the kernel answered.
+        cause: std::io::Error,
+    },
     /// The command line asks for something that does not exist.
     #[error("{0}")]
     Usage(String),
@@ -55,6 +72,20 @@ impl Error {
     /// A call refused with this `errno`.
     pub fn refused(call: impl Into<String>, errno: nix::errno::Errno) -> Self {
         Self::Kernel { call: call.into(), cause: errno.into() }
+    }
+
+    /// The same of a call that a case is made of: a sandbox that forbids it is told from everything else.
+    pub fn refused_to_case(call: impl Into<String>, errno: nix::errno::Errno) -> Self {
+        use nix::errno::Errno;
+        match errno {
+            Errno::EPERM | Errno::ENOSYS => Self::Forbidden { call: call.into(), cause: errno.into() },
+            _ => Self::refused(call, errno),
+        }
+    }
+
+    /// Whether it tells of the machine: the case is skipped, and nothing has failed.
+    pub fn is_of_the_machine(&self) -> bool {
+        matches!(self, Self::Missing(_) | Self::Forbidden { .. })
     }
 
     /// A file that could not be read or written.

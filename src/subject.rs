@@ -13,12 +13,16 @@ pub mod clock_read;
 pub mod context_switch;
 pub mod core_to_core;
 pub mod empty_loop;
+pub mod fork;
 pub mod known_work;
 pub mod lock;
 pub mod mapping;
 pub mod ping_pong;
 pub mod scale;
+pub mod signal;
 pub mod syscall;
+pub mod thread;
+pub mod wait;
 pub mod wake_up;
 
 mod claim;
@@ -48,6 +52,10 @@ pub const GROUPS: &[Group] = &[
     wake_up::GROUP,
     lock::GROUP,
     scale::GROUP,
+    fork::GROUP,
+    thread::GROUP,
+    signal::GROUP,
+    wait::GROUP,
 ];
 
 /// The live thing under measurement.
@@ -95,6 +103,21 @@ pub struct Case {
     pub derived: Vec<Derived>,
     /// Every iteration is timed by itself and the distribution is the answer.
     pub one_by_one: bool,
+    /// Where tasks of its own run.
+    pub family: Family,
+}
+
+/// Tasks that a case starts and that run beside the measuring thread: its own, and no disturbance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// There are none: whoever has the CPU meanwhile is a stranger.
+    #[default]
+    None,
+    /// Children that it waits for, and threads, on the measuring CPU, which is never idle meanwhile. What was
+    /// charged neither to them nor to the measuring thread, strangers had.
+    SameCpu,
+    /// Some that outlive a batch, or run elsewhere: what strangers had cannot be told.
+    Elsewhere,
 }
 
 /// What one iteration should cost: the hardware's part and the software's, in core cycles, since that is
@@ -177,6 +200,7 @@ impl Case {
             control: None,
             derived: Vec::new(),
             one_by_one: false,
+            family: Family::None,
         }
     }
 
@@ -233,6 +257,12 @@ impl Case {
     /// Adds a figure that follows from the others.
     pub fn derive(mut self, name: &'static str, rule: Rule) -> Self {
         self.derived.push(Derived { name, rule });
+        self
+    }
+
+    /// Says where tasks of its own run.
+    pub fn family(mut self, family: Family) -> Self {
+        self.family = family;
         self
     }
 

@@ -50,6 +50,16 @@ impl From<crate::Error> for Halt {
     }
 }
 
+impl Halt {
+    /// What a set-up could not be without is a need as well, met too late to be asked before.
+    fn of_set_up(error: crate::Error) -> Self {
+        if error.is_of_the_machine() {
+            return Self::Skipped(error.to_string());
+        }
+        Self::Failed(format!("could not be set up: {error}"))
+    }
+}
+
 /// One case, live.
 pub struct Trial<'a> {
     case: &'a Case,
@@ -110,19 +120,23 @@ impl<'a> Trial<'a> {
             return Err(Halt::Skipped(sentence.into()));
         }
         clock.take_singles(); // what an attempt that was given up has left
-        let failed = |e: crate::Error| Halt::Failed(format!("could not be set up: {e}"));
-        let subject = (case.set_up)(place).map_err(failed)?;
+        let subject = (case.set_up)(place).map_err(Halt::of_set_up)?;
         let here = pinned.unwrap_or_else(cpu::current);
         Ok(Self {
             case,
             place,
             clock,
             counters: Counters::open(here),
-            company: Company::open(&subject.partners(), here).map_err(failed)?,
+            company: Company::open(&subject.partners(), here).map_err(Halt::of_set_up)?,
             pinned,
             event,
             subject,
-            control: case.control.as_ref().map(|set_up| set_up(place)).transpose().map_err(failed)?,
+            control: case
+                .control
+                .as_ref()
+                .map(|set_up| set_up(place))
+                .transpose()
+                .map_err(Halt::of_set_up)?,
             samples: Vec::with_capacity(256),
             evidence: Vec::new(),
             unasked: Vec::new(),
@@ -232,7 +246,7 @@ impl<'a> Trial<'a> {
             ));
         }
         self.clock.verify().map_err(|reason| Halt::Disturbed(format!("the clock changed: {reason}")))?;
-        self.evidence.push(judge::surroundings(&kept)?);
+        self.evidence.push(judge::surroundings(self.case, &kept)?);
         let counted = std::mem::take(&mut self.counted);
         self.evidence.extend(counted);
         if !self.witnessed {

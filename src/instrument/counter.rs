@@ -3,6 +3,7 @@
 use super::kernel_text;
 use crate::Result;
 use crate::machine::{cpu, process};
+use nix::sys::resource::Usage;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -36,6 +37,10 @@ pub struct Reading {
     pub stolen_ticks: Option<u64>,
     /// Times that the cgroup's quota stopped us.
     pub throttled: Option<u64>,
+    /// Tasks created on this machine since it was started: processes and threads, whoever created them.
+    pub created: Option<u64>,
+    /// Time charged to all threads of this process and to the children that it has waited for, µs.
+    pub family_us: u64,
     /// The CPU that the reading was taken on.
     pub cpu: usize,
 }
@@ -68,8 +73,11 @@ impl Counters {
     pub fn read(&mut self) -> Result<Reading> {
         let usage = process::usage()?;
         let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000 + t.tv_usec() as u64;
+        let charged = |usage: &Usage| micros(usage.user_time()) + micros(usage.system_time());
         let cpu = self.cpu;
         let buffer = &mut self.buffer;
+        let (stolen_ticks, created) = text(&self.stat, buffer)
+            .map_or((None, None), |t| (kernel_text::stolen_ticks(t, cpu), kernel_text::created(t)));
         Ok(Reading {
             minor_faults: usage.minor_page_faults() as u64,
             major_faults: usage.major_page_faults() as u64,
@@ -78,8 +86,10 @@ impl Counters {
             user_us: micros(usage.user_time()),
             system_us: micros(usage.system_time()),
             waited_ns: text(&self.schedstat, buffer).and_then(kernel_text::schedstat).map(|s| s.waited_ns),
-            stolen_ticks: text(&self.stat, buffer).and_then(|t| kernel_text::stolen_ticks(t, cpu)),
+            stolen_ticks,
             throttled: text(&self.cgroup, buffer).and_then(kernel_text::throttled),
+            created,
+            family_us: process::family_usage()?.iter().map(charged).sum(),
             cpu: cpu::current(),
         })
     }
@@ -122,6 +132,8 @@ impl Delta {
             waited_ns: grown(before.waited_ns, after.waited_ns),
             stolen_ticks: grown(before.stolen_ticks, after.stolen_ticks),
             throttled: grown(before.throttled, after.throttled),
+            created: grown(before.created, after.created),
+            family_us: after.family_us.saturating_sub(before.family_us),
             cpu: after.cpu,
         };
         Self { counted, migrated: before.cpu != after.cpu, company: None }

@@ -26,6 +26,13 @@ pub fn stolen_ticks(text: &str, cpu: usize) -> Option<u64> {
     line.split_ascii_whitespace().nth(8)?.parse().ok()
 }
 
+/// Tasks created since the machine was started, threads among them: `processes` of `/proc/stat`
+/// (proc_stat(5) says forks; the kernel counts `total_forks` for every `clone`).
+pub fn created(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("processes "))?;
+    line.trim().parse().ok()
+}
+
 /// How often a cgroup was throttled: `nr_throttled` of `cpu.stat`, the same key in versions 1 and 2.
 pub fn throttled(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?;
@@ -59,7 +66,7 @@ mod tests {
 
     const STAT: &str = "cpu  1440 0 2793 93219 584 0 73 2255 0 0\n\
         cpu0 522 0 1274 47261 40 0 20 1088 0 0\ncpu1 917 0 1518 45957 544 0 52 1167 0 0\n\
-        cpu10 1 2 3 4 5 6 7 8 9 10\nintr 12345 0 0\n";
+        cpu10 1 2 3 4 5 6 7 8 9 10\nintr 12345 0 0\nctxt 7\nprocesses 4242\nprocs_running 1\n";
 
     #[test]
     fn schedstat_is_three_numbers() {
@@ -95,6 +102,12 @@ mod tests {
         let numbers: Vec<_> = (4..53).map(|n| n.to_string()).collect();
         assert_eq!(processor(&format!("17 (a) b) S {}", numbers.join(" "))), Some(39));
         assert_eq!(processor("17 (x) S 1"), None);
+    }
+
+    #[test]
+    fn created_tasks_are_those_of_all_time() {
+        assert_eq!(created(STAT), Some(4242));
+        assert_eq!(created("procs_running 1\n"), None);
     }
 
     #[test]

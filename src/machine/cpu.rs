@@ -6,12 +6,24 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The CPUs that this thread may run on.
 pub fn allowed() -> Vec<usize> {
     let ids = core_affinity::get_core_ids().unwrap_or_default();
     ids.into_iter().map(|id| id.id).collect()
+}
+
+/// The CPUs that this process was lent: those that it might run on before it first chose one.
+pub fn lent() -> &'static [usize] {
+    static LENT: OnceLock<Vec<usize>> = OnceLock::new();
+    LENT.get_or_init(allowed)
+}
+
+/// A CPU that was lent to this process and is another than this one.
+pub fn other_than(cpu: usize) -> Option<usize> {
+    lent().iter().copied().rfind(|&other| other != cpu)
 }
 
 /// The CPU that this thread runs on at this moment.
@@ -61,6 +73,7 @@ fn is_taken(name: &std::io::Result<UnixListener>) -> bool {
 
 /// Keeps this thread on one CPU.
 pub fn pin(cpu: usize) -> Result<()> {
+    lent(); // the kernel forgets what was lent as soon as the thread has chosen
     pin_bare(cpu).map_err(|e| {
         Error::refused(format!("sched_setaffinity to CPU {cpu} (allowed here: {:?})", allowed()), e)
     })

@@ -64,6 +64,12 @@ pub fn usage() -> Result<Usage> {
     getrusage(UsageWho::RUSAGE_THREAD).map_err(|e| Error::refused("getrusage RUSAGE_THREAD", e))
 }
 
+/// What the kernel has charged to all threads of this process, and to the children that it has waited for.
+pub fn family_usage() -> Result<[Usage; 2]> {
+    let of = |who, name: &str| getrusage(who).map_err(|e| Error::refused(format!("getrusage {name}"), e));
+    Ok([of(UsageWho::RUSAGE_SELF, "RUSAGE_SELF")?, of(UsageWho::RUSAGE_CHILDREN, "RUSAGE_CHILDREN")?])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

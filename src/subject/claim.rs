@@ -24,6 +24,8 @@ pub enum Claim {
     /// The same of a regime that an operation settles into by chance: where it is another one, what was measured is
     /// something else, and the case is tried again.
     Regime(fn(&Delta, u64) -> std::result::Result<String, String>),
+    /// The operation itself looks at this in every batch, and answers an error where it does not hold.
+    Checked(&'static str),
 }
 
 impl Claim {
@@ -47,6 +49,7 @@ impl Display for Claim {
             Self::NeverEnters => f.write_str("no iteration enters the kernel"),
             Self::Executes(least) => write!(f, "instructions executed an iteration: at least {least}"),
             Self::Regime(_) => f.write_str("the kernel's counters show the regime that the id says"),
+            Self::Checked(what) => f.write_str(what),
             Self::Counted(_) => f.write_str("the kernel's counters grow with the iterations as they must"),
         }
     }

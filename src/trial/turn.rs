@@ -87,7 +87,7 @@ impl Trial<'_> {
             ticks,
             elapsed_ns,
             core_hz,
-            waited_ns: delta.counted.waited_ns.map(|_| judge::foreign_ns(&delta, elapsed_ns, ran_ns) as u64),
+            waited_ns: judge::by_strangers(self.case.family, &delta, elapsed_ns, ran_ns),
             stolen_ticks: delta.counted.stolen_ticks,
             involuntary_switches: delta.counted.involuntary_switches,
         })

@@ -48,6 +48,70 @@ fn a_shortage_of_processes_is_a_sentence_for_each_group() {
     }
 }
 
+/// Cases that create tasks, in two ways.
+const TASKS: &str = "^(fork/vfork|thread/same-cpu/std)$";
+
+#[test]
+fn a_limit_of_tasks_for_a_user_is_named() {
+    let Some(ordinary) = ordinary() else { return };
+    let mut said = String::new();
+    for processes in 2..=4 {
+        let place = Place::new();
+        let limited = format!("ulimit -u {processes} && exec \"$@\"");
+        let starter: Vec<_> = ordinary.iter().copied().chain(["bash", "-c", &limited, "bash"]).collect();
+        let ended = place.end(place.run_by(&starter, &[TASKS]));
+        said += &format!("{processes}: {}{}\n", ended.output, ended.error);
+        place.is_tidy();
+    }
+    if said.contains(" measured, ") {
+        assert!(said.contains("(RLIMIT_NPROC, `ulimit -u`)"), "{said}");
+    } else {
+        println!("skipped: whoever runs this has so many processes that nothing can be started: {said}");
+    }
+}
+
+#[test]
+fn a_limit_of_tasks_for_a_control_group_is_named() {
+    let Some(group) = Group::new() else {
+        println!("skipped: no control group may be made here");
+        return;
+    };
+    for tasks in [2, 3] {
+        std::fs::write(group.0.join("pids.max"), tasks.to_string()).unwrap();
+        let place = Place::new();
+        let enter = format!("echo $$ >{}/cgroup.procs && exec \"$@\"", group.0.display());
+        let ended = place.end(place.run_by(&["sh", "-c", &enter, "sh"], &[TASKS]));
+        let sentence = format!("may have {tasks} tasks and has");
+        assert!(ended.output.contains(&sentence) && ended.output.contains("pids.max"), "{tasks}: {ended:?}");
+        place.is_tidy();
+    }
+}
+
+/// A control group that limits tasks. It is gone with this value.
+struct Group(std::path::PathBuf);
+
+impl Group {
+    fn new() -> Option<Self> {
+        let name = format!("syscost-test-{}", std::process::id());
+        let mounts = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
+        let made = mounts.iter().map(|mount| std::path::Path::new(mount).join(&name)).find(|group| {
+            let made = std::fs::create_dir(group).is_ok();
+            let limits = made && std::fs::write(group.join("pids.max"), "1000").is_ok();
+            if made && !limits {
+                let _ = std::fs::remove_dir(group);
+            }
+            limits
+        });
+        made.map(Self)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
 #[test]
 fn a_file_that_may_not_grow_is_a_sentence_and_not_the_end() {
     let place = Place::new();

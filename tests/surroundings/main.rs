@@ -11,6 +11,7 @@
 mod asked;
 mod baseline;
 mod carried;
+mod child;
 mod disk;
 mod interruption;
 mod liar;

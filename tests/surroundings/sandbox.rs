@@ -52,6 +52,26 @@ fn without_mlockall_and_affinity_it_is_a_note() {
     measures_without(libc::SYS_sched_setaffinity, "not pinned to a CPU");
 }
 
+/// Under a filter that forbids one call the cases that are made of it are skipped, and it is named.
+#[test]
+fn a_forbidden_call_skips_its_cases_and_is_named() {
+    for (number, case, name) in [
+        (libc::SYS_clone, "fork/mappings/1", "fork"),
+        (libc::SYS_clone, "thread/same-cpu/clone", "creating a thread"),
+        (libc::SYS_signalfd4, "signal/signalfd", "signalfd4"),
+        (libc::SYS_timerfd_create, "signal/timerfd", "timerfd_create"),
+        (libc::SYS_kill, "signal/caught", "signal/caught"),
+        (libc::SYS_epoll_create1, "wait/epoll-pipe/10", "epoll_create1"),
+        (libc::SYS_epoll_ctl, "wait/epoll-tcp/10", "epoll_ctl"),
+    ] {
+        let Some((place, starter)) = forbidden(number) else { return };
+        let starter: Vec<_> = starter.iter().map(String::as_str).collect();
+        let ended = place.end(place.run_by(&starter, &[case, "--exact"]));
+        ended.says(0, &["0 measured, 1 skipped, 0 failed", "forbidden here", name]);
+        place.is_tidy();
+    }
+}
+
 #[test]
 fn an_event_that_may_not_be_counted_is_refused() {
     let Some((place, starter)) = forbidden(libc::SYS_perf_event_open) else { return };

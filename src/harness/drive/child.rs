@@ -6,12 +6,12 @@ use super::super::plan::Planned;
 use super::super::progress::Progress;
 use super::super::{GROUP_VARIABLE, bencher};
 use super::Options;
-use crate::machine::signal;
+use crate::machine::{room, signal};
 use crate::record::{CaseRecord, GroupRun, Outcome};
 use crate::{Error, Result};
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -68,7 +68,10 @@ fn start(
         .env("SYSCOST_SCALE", scale)
         .env("SYSCOST_MEASURE", &options.unit)
         .env("CRITERION_HOME", home);
-    command.spawn().map_err(|e| Error::file(exe, "starting a process to measure in", e))
+    command.spawn().map_err(|cause| match cause.kind() {
+        ErrorKind::WouldBlock => Error::Missing(room::no_task("starting a process to measure in", cause)),
+        _ => Error::file(exe, "starting a process to measure in", cause),
+    })
 }
 
 /// Lines of the pipe, read by a thread of the driver's so that waiting for them can end.
@@ -81,8 +84,7 @@ fn lines(read: OwnedFd) -> Result<Receiver<String>> {
             }
         }
     });
-    let refused =
-        |cause| Error::Kernel { call: "starting a thread that listens (`ulimit -u`)".into(), cause };
+    let refused = |cause| Error::Missing(room::no_task("starting a thread that listens", cause));
     listener.map(|_| receiver).map_err(refused)
 }
 

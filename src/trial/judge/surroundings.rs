@@ -1,23 +1,28 @@
-//! What else happened on the CPUs of a case: other tasks, the hypervisor, a move.
+//! Who else used the CPU: strangers, the hypervisor, and tasks of the case's own, which are no strangers.
 
 use super::super::{Halt, Sample};
 use crate::instrument::{Delta, Reading};
+use crate::statistic;
+use crate::subject::{Case, Family};
 
 /// Share of the time that the hypervisor may take before the numbers say more about it than about us.
 const STEAL: f64 = 0.25;
 /// Share of the median sample's time that other tasks may have the CPU.
 const OTHERS: f64 = 0.05;
+/// The same beside tasks of the case's own on the same CPU. What a task runs after its parent was told of its end
+/// is charged to nobody, some tenth of a short life; a stranger that always wants the CPU has half of it.
+const BESIDE_COMPANY: f64 = 0.3;
 /// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
 const USER_HZ: f64 = 100.0;
 
 /// What must hold for all samples together: other tasks and the hypervisor left us the CPU.
-pub(in crate::trial) fn surroundings(samples: &[Sample]) -> Result<String, Halt> {
-    let others = others(samples);
-    if others > OTHERS {
+pub(in crate::trial) fn surroundings(case: &Case, samples: &[Sample]) -> Result<String, Halt> {
+    let others = others(case, samples);
+    if others.is_some_and(|others| others > most_of_others(case)) {
         return Err(Halt::Disturbed(format!(
             "other tasks had this CPU for {:.0} % of the median sample's time: stop them, or run again when they \
              have ended",
-            100.0 * others
+            100.0 * others.unwrap_or_default()
         )));
     }
     let stolen = stolen(samples);
@@ -27,11 +32,15 @@ pub(in crate::trial) fn surroundings(samples: &[Sample]) -> Result<String, Halt>
             100.0 * stolen
         )));
     }
-    Ok(known(samples))
+    Ok(known(others, samples))
+}
+
+fn most_of_others(case: &Case) -> f64 {
+    if case.family == Family::SameCpu { BESIDE_COMPANY } else { OTHERS }
 }
 
 /// What the counters say of all samples together, and nothing of what the kernel does not tell.
-fn known(samples: &[Sample]) -> String {
+fn known(others: Option<f64>, samples: &[Sample]) -> String {
     let moved = samples.iter().filter(|s| s.delta.migrated).count();
     let told = |f: fn(&Reading) -> Option<u64>| samples.iter().all(|s| f(&s.delta.counted).is_some());
     let mut words = vec![match moved {
@@ -41,8 +50,8 @@ fn known(samples: &[Sample]) -> String {
     if told(|r| r.throttled) {
         words.push("not throttled".into());
     }
-    if told(|r| r.waited_ns) {
-        words.push(format!("other tasks had {:.1} % of the median sample", 100.0 * others(samples)));
+    if let Some(others) = others {
+        words.push(format!("other tasks had {:.1} % of the median sample", 100.0 * others));
     }
     if told(|r| r.stolen_ticks) {
         words.push(format!("the hypervisor took {:.0} % of all", 100.0 * stolen(samples)));
@@ -50,21 +59,41 @@ fn known(samples: &[Sample]) -> String {
     words.join(", ")
 }
 
-/// The share of the median sample's time that tasks which are no part of the case had. What is published is a
-/// median: bursts that hit a few samples do not touch it, a neighbour that hits every other one does.
-fn others(samples: &[Sample]) -> f64 {
-    crate::statistic::median(&samples.iter().map(|sample| share(sample).clamp(0.0, 1.0)).collect::<Vec<_>>())
+/// The share of the median sample's time that strangers had the CPU. What is published is a median: bursts that
+/// hit a few samples do not touch it, a neighbour that hits every other one does.
+fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
+    let share = |s: &Sample| {
+        let had_ns = by_strangers(case.family, &s.delta, s.elapsed_ns, s.ran_ns)?;
+        Some((had_ns as f64 / s.elapsed_ns.max(1.0)).min(1.0))
+    };
+    let shares: Option<Vec<_>> = samples.iter().map(share).collect();
+    shares.filter(|shares| !shares.is_empty()).map(|shares| statistic::median(&shares))
 }
 
-fn share(sample: &Sample) -> f64 {
-    foreign_ns(&sample.delta, sample.elapsed_ns, sample.ran_ns) / sample.elapsed_ns.max(1.0)
+/// Nanoseconds that tasks which are not the case's own had the CPU while it could have used it.
+pub(in crate::trial) fn by_strangers(
+    family: Family,
+    delta: &Delta,
+    elapsed_ns: f64,
+    ran_ns: u64,
+) -> Option<u64> {
+    let counted = &delta.counted;
+    match family {
+        Family::None => {
+            counted.waited_ns.map(|waited| beside_partners(waited, delta, elapsed_ns, ran_ns) as u64)
+        }
+        Family::SameCpu => {
+            let stolen_ns = counted.stolen_ticks.unwrap_or(0) as f64 * 1e9 / USER_HZ;
+            Some((elapsed_ns - 1e3 * counted.family_us as f64 - stolen_ns).max(0.0) as u64)
+        }
+        Family::Elsewhere => None,
+    }
 }
 
 /// Time that tasks which are no part of the case took from it, ns. Alone, what the thread was ready for and did
 /// not get. Beside partners it waits for them too: then others had at most what neither it nor they ran, and no
 /// more than all of them waited.
-pub(in crate::trial) fn foreign_ns(delta: &Delta, elapsed_ns: f64, ran_ns: u64) -> f64 {
-    let waited = delta.counted.waited_ns.unwrap_or(0);
+fn beside_partners(waited: u64, delta: &Delta, elapsed_ns: f64, ran_ns: u64) -> f64 {
     let Some(company) = delta.company else { return waited as f64 };
     let here = match company.ran_here_ns.filter(|_| company.here) {
         None => waited as f64,
@@ -89,6 +118,12 @@ mod tests {
     use super::*;
     use crate::instrument::Attendance;
 
+    /// Partners are no family: they live as long as the case.
+    fn of_partners(samples: &[Sample]) -> Result<String, Halt> {
+        let case = Case::looped("case", "a case", |_| {});
+        surroundings(&case, samples)
+    }
+
     /// A sample of 1 ms: what the thread ran and waited, and the same of its partners on its CPU.
     fn beside(ran: u64, waited: u64, partner_ran: u64, partner_waited: u64) -> Sample {
         let company = Attendance {
@@ -104,19 +139,19 @@ mod tests {
 
     #[test]
     fn a_partner_on_the_same_cpu_is_no_disturbance() {
-        assert!(surroundings(&[beside(500_000, 300_000, 490_000, 300_000)]).is_ok());
+        assert!(of_partners(&[beside(500_000, 300_000, 490_000, 300_000)]).is_ok());
     }
 
     #[test]
     fn who_is_no_partner_is_one() {
-        let disturbed = surroundings(&[beside(300_000, 400_000, 300_000, 400_000)]);
+        let disturbed = of_partners(&[beside(300_000, 400_000, 300_000, 400_000)]);
         let Err(Halt::Disturbed(sentence)) = disturbed else { panic!("believed") };
         assert!(sentence.contains("40 %"), "{sentence}");
     }
 
     #[test]
     fn a_cpu_that_slept_was_nobody_elses() {
-        assert!(surroundings(&[beside(100_000, 10_000, 100_000, 10_000)]).is_ok());
+        assert!(of_partners(&[beside(100_000, 10_000, 100_000, 10_000)]).is_ok());
     }
 
     #[test]
@@ -124,6 +159,26 @@ mod tests {
         let mut sample = beside(500_000, 0, 0, 0);
         let company = Attendance { waited_elsewhere_ns: Some(300_000), ..Attendance::default() };
         sample.delta.company = Some(company);
-        assert!(surroundings(&[sample]).is_err());
+        assert!(of_partners(&[sample]).is_err());
+    }
+
+    fn had(family: Family, counted: Reading) -> Option<u64> {
+        by_strangers(family, &Delta { counted, ..Delta::default() }, 1e6, 0)
+    }
+
+    #[test]
+    fn what_a_case_waits_for_its_own_tasks_is_no_disturbance() {
+        let counted = Reading { waited_ns: Some(400_000), family_us: 990, ..Reading::default() };
+        assert_eq!(had(Family::None, counted), Some(400_000));
+        assert_eq!(had(Family::SameCpu, counted), Some(10_000));
+        assert_eq!(had(Family::Elsewhere, counted), None);
+    }
+
+    #[test]
+    fn beside_tasks_of_its_own_a_stranger_is_what_nobody_of_us_was_charged_with() {
+        let counted = Reading { family_us: 500, ..Reading::default() };
+        assert_eq!(had(Family::SameCpu, counted), Some(500_000));
+        let stolen = Reading { stolen_ticks: Some(1), ..counted };
+        assert_eq!(had(Family::SameCpu, stolen), Some(0), "the hypervisor is judged by itself");
     }
 }

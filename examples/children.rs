@@ -1,0 +1,86 @@
+//! A bench target of one's own, whose operations start children that end as children should not: each ends its case
+//! with a sentence and no other, none is left behind, and the exit code is 1.
+//!
+//!     cargo run --release --example children -- --bench
+
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::time::Duration;
+use syscost::machine::child::{Child, how_it_ended};
+use syscost::machine::task;
+use syscost::machine::watchdog::Watchdog;
+use syscost::subject::{Case, Claim, Group, SetUp, Subject};
+use syscost::{Error, Result};
+
+/// Long enough for a child that ends by itself on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+fn cases() -> Vec<Case> {
+    vec![
+        case("panics", || std::panic::resume_unwind(Box::new("a child"))),
+        case("out-of-memory", out_of_memory),
+        case("wrong-address", || {
+            for _ in 0..2 {
+                let _ = nix::sys::signal::raise(nix::sys::signal::SIGSEGV);
+            }
+        }),
+        case("hangs", hang),
+        timed("hangs-while-timed", hang),
+        case("ends", || ()),
+    ]
+}
+
+fn hang() {
+    loop {
+        std::thread::sleep(Duration::from_secs(60));
+    }
+}
+
+fn out_of_memory() {
+    use nix::sys::resource::{Resource, setrlimit};
+    if setrlimit(Resource::RLIMIT_AS, 1 << 20, 1 << 20).is_ok() {
+        black_box(Vec::<u8>::with_capacity(black_box(1 << 30)));
+    }
+}
+
+/// A child that is waited for with patience, outside the bracket.
+fn case(name: &str, body: fn()) -> Case {
+    let set_up: SetUp = Box::new(move |_| {
+        Ok(Box::new(move |n: u64, clock: &syscost::instrument::Clock| {
+            let mut sum = syscost::instrument::Ticks(0);
+            for _ in 0..n {
+                let mut child = Err(Error::Child("it was not started".into()));
+                sum += clock.time(|| child = Child::start(body));
+                child?.end_within(PATIENCE)?;
+            }
+            Ok(sum)
+        }) as Box<dyn Subject>)
+    });
+    Case::new(name, format!("a child that {name}"), set_up).claim(Claim::Checked("each child ended well"))
+}
+
+/// The same, waited for inside the bracket: a watchdog ends the wait.
+fn timed(name: &str, body: fn()) -> Case {
+    let set_up: SetUp = Box::new(move |_| {
+        let watchdog = Watchdog::over_this_thread(PATIENCE)?;
+        Ok(Box::new(move |n: u64, clock: &syscost::instrument::Clock| {
+            let mut ended = Ok(());
+            let ticks = clock.time(|| ended = (0..n).try_for_each(|_| one(&watchdog, body)));
+            watchdog.rests();
+            ended.map(|()| ticks)
+        }) as Box<dyn Subject>)
+    });
+    Case::new(name, format!("a child that {name}"), set_up).claim(Claim::Checked("each child ended well"))
+}
+
+fn one(watchdog: &Watchdog, body: fn()) -> Result<()> {
+    let child = Child::start(body)?.leave().as_raw();
+    watchdog.waits_for(child);
+    let mut status = 0;
+    task::reap(child, &mut status);
+    how_it_ended(status).map_or(Ok(()), |how| Err(Error::Child(watchdog.bark().unwrap_or(how))))
+}
+
+fn main() -> ExitCode {
+    syscost::harness::main(&[Group::new("children", include_str!("children.rs"), cases)])
+}

@@ -1,0 +1,246 @@
+//! A child that runs one closure and ends: it cannot return into the harness, outlive its parent, or be left
+//! behind.
+//!
+//! | a child that | ends by |
+//! |---|---|
+//! | panics | [`PANIC_CODE`], because the panic is caught at its only way out |
+//! | runs out of memory, reads a wrong address | the signal of any other process |
+//! | hangs | SIGKILL, when whoever waits for it has lost patience |
+//! | loses its parent | SIGKILL, by the kernel |
+//!
+//! # Invariants
+//!
+//! * **CHILD**: a forked child runs one closure and ends by `_exit`: it never returns or unwinds into the parent's
+//!   code, runs no exit handler and flushes no buffer. The measuring process has one thread when it forks, so
+//!   that what the closure allocates finds no lock held.
+#![allow(unsafe_code)]
+
+use super::process::{PANIC_CODE, die_with_parent};
+use crate::{Error, Result};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// Between two looks at a child that is waited for.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// A child process. When this value goes the child is killed, unless it has ended, and reaped in any case.
+#[derive(Debug)]
+pub struct Child {
+    pid: Pid,
+    /// Its end has been waited for: from then on the number may be another process's.
+    reaped: bool,
+}
+
+impl Child {
+    /// Runs `body` in a forked child, which then ends with code 0. It should allocate nothing, and what it prints is
+    /// lost: what it has to say goes through memory or descriptors that both sides share.
+    pub fn start(body: impl FnOnce()) -> Result<Self> {
+        let parent = getpid();
+        // SAFETY: CHILD.
+        match unsafe { fork() }.map_err(|e| Error::refused_to_case("fork of a child", e))? {
+            ForkResult::Parent { child } => Ok(Self { pid: child, reaped: false }),
+            ForkResult::Child => {
+                let _ = die_with_parent();
+                // A parent that died before the line above was carried out cannot be waited for.
+                be_silent();
+                let has_parent = getppid() == parent;
+                let ended = catch_unwind(AssertUnwindSafe(|| {
+                    if has_parent {
+                        body();
+                    }
+                }));
+                // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
+                unsafe { libc::_exit(if ended.is_err() { PANIC_CODE } else { 0 }) }
+            }
+        }
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Leaves it to the caller, who must wait for it.
+    pub fn leave(mut self) -> Pid {
+        self.reaped = true;
+        self.pid
+    }
+
+    /// Waits until it has ended with code 0.
+    ///
+    /// # Errors
+    /// [`Error::Child`] with its end in words: a panic, an exit code, a signal, or that it hung and was killed.
+    pub fn end_within(mut self, limit: Duration) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) if begun.elapsed() > limit => {
+                    let sentence = format!("it did not end within {} s and was killed", limit.as_secs_f64());
+                    return Err(Error::Child(sentence));
+                }
+                Ok(WaitStatus::StillAlive) => std::thread::sleep(LOOK),
+                Ok(status) => {
+                    self.reaped = true;
+                    return judged(status);
+                }
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(Error::refused("waitpid of a child", errno)),
+            }
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // It may have died meanwhile; until it is waited for its number is nobody else's.
+            let _ = kill(self.pid, Signal::SIGKILL);
+            while waitpid(self.pid, None) == Err(Errno::EINTR) {}
+        }
+    }
+}
+
+fn judged(status: WaitStatus) -> Result<()> {
+    match sentence(status) {
+        None => Ok(()),
+        Some(how) => Err(Error::Child(how)),
+    }
+}
+
+/// How a child ended, in words; `None` if it ended well.
+fn sentence(status: WaitStatus) -> Option<String> {
+    match status {
+        WaitStatus::Exited(_, 0) => None,
+        WaitStatus::Exited(_, PANIC_CODE) => Some("it panicked".into()),
+        WaitStatus::Exited(_, code) => Some(format!("it ended with exit code {code}")),
+        WaitStatus::Signaled(_, signal, _) => Some(format!("it was ended by {signal}")),
+        other => Some(format!("it did not end: {other:?}")),
+    }
+}
+
+/// The same of a status as the kernel writes it.
+pub fn how_it_ended(status: i32) -> Option<String> {
+    match WaitStatus::from_raw(Pid::from_raw(0), status) {
+        Ok(status) => sentence(status),
+        Err(_) => Some(format!("its end cannot be read (status {status:#x})")),
+    }
+}
+
+/// What a child might print, a panic's words among it, would stand in the middle of the parent's.
+fn be_silent() {
+    if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {
+        let _ = nix::unistd::dup2_stdout(&null);
+        let _ = nix::unistd::dup2_stderr(&null);
+    }
+}
+
+/// A child of this process that nobody has reaped: `dead` or alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreaped {
+    /// It has ended and is a zombie.
+    pub dead: bool,
+}
+
+/// Whether there is any. It is only looked at.
+pub fn unreaped() -> Option<Unreaped> {
+    const LOOK: WaitPidFlag = WaitPidFlag::WNOHANG.union(WaitPidFlag::WEXITED).union(WaitPidFlag::WNOWAIT);
+    match waitid(Id::All, LOOK) {
+        Ok(WaitStatus::StillAlive) => Some(Unreaped { dead: false }),
+        Ok(_) => Some(Unreaped { dead: true }),
+        Err(_) => None, // ECHILD: there are no children
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::resource::{Resource, setrlimit};
+    use nix::sys::signal::raise;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn end_of(body: impl FnOnce(), limit: Duration) -> String {
+        let child = Child::start(body).expect("forked");
+        let pid = child.pid();
+        let sentence = child.end_within(limit).expect_err("it should not end well").to_string();
+        assert_eq!(kill(pid, None), Err(Errno::ESRCH), "it was reaped");
+        sentence
+    }
+
+    #[test]
+    fn a_child_that_ends_well_says_nothing() {
+        let here = std::process::id();
+        Child::start(|| ()).expect("forked").end_within(PATIENCE).expect("it ends well");
+        assert_eq!(here, std::process::id());
+    }
+
+    #[test]
+    fn a_child_that_panics_ends_there() {
+        let sentence = end_of(|| std::panic::resume_unwind(Box::new("in the child")), PATIENCE);
+        assert!(sentence.contains("panicked"), "{sentence}");
+    }
+
+    #[test]
+    fn a_child_without_memory_ends_there() {
+        let greedy = || {
+            setrlimit(Resource::RLIMIT_AS, 1 << 20, 1 << 20).expect("a smaller limit");
+            let capacity = std::hint::black_box(1usize << 30);
+            std::hint::black_box(Vec::<u8>::with_capacity(capacity));
+        };
+        assert!(end_of(greedy, PATIENCE).contains("SIGABRT"));
+    }
+
+    #[test]
+    fn a_child_with_a_wrong_address_ends_there() {
+        // Rust's own handler, which tells of stacks that overflow, takes the first and gives up its place.
+        let twice = || {
+            for _ in 0..2 {
+                raise(Signal::SIGSEGV).expect("raised");
+            }
+        };
+        assert!(end_of(twice, PATIENCE).contains("SIGSEGV"));
+    }
+
+    #[test]
+    fn a_child_that_hangs_is_killed_and_reaped() {
+        let hang = || loop {
+            std::thread::sleep(PATIENCE);
+        };
+        let sentence = end_of(hang, Duration::from_millis(50));
+        assert!(sentence.contains("did not end within 0.05 s"), "{sentence}");
+    }
+
+    #[test]
+    fn a_child_that_is_forgotten_is_killed_and_reaped() {
+        let child = Child::start(|| std::thread::sleep(PATIENCE)).expect("forked");
+        let pid = child.pid();
+        drop(child);
+        assert_eq!(kill(pid, None), Err(Errno::ESRCH));
+    }
+
+    #[test]
+    fn a_child_that_nobody_reaped_is_seen_and_left_alone() {
+        // In a process of its own, because the other tests have children too.
+        let alone = Child::start(|| {
+            assert_eq!(unreaped(), None);
+            let hanging = Child::start(|| std::thread::sleep(PATIENCE)).expect("forked");
+            assert_eq!(unreaped(), Some(Unreaped { dead: false }));
+            kill(hanging.pid(), Signal::SIGKILL).expect("sent");
+            while unreaped() != Some(Unreaped { dead: true }) {}
+            drop(hanging);
+            assert_eq!(unreaped(), None);
+        });
+        alone.expect("forked").end_within(PATIENCE).expect("it saw what it should");
+    }
+
+    #[test]
+    fn a_status_is_read_as_the_kernel_writes_it() {
+        assert_eq!(how_it_ended(0), None);
+        assert_eq!(how_it_ended(127 << 8).as_deref(), Some("it ended with exit code 127"));
+        assert_eq!(how_it_ended(libc::SIGKILL).as_deref(), Some("it was ended by SIGKILL"));
+    }
+}

@@ -1,0 +1,158 @@
+//! Threads created and joined: by the C library, and by the kernel's call alone.
+//!
+//! Every function answers 0, or a negative error number.
+//!
+//! # Invariants
+//!
+//! * **NOTHING**: a thread of the library runs a function that does nothing and returns, and is joined before what
+//!   it was created with goes. It cannot panic or outlive its creator.
+//! * **REGISTERS**: a thread without the library ends by the next instruction and touches registers only; its stack
+//!   and the word that holds its number outlive it, because both belong to who waits until the kernel has
+//!   cleared the word.
+#![allow(unsafe_code)]
+
+use super::futex;
+use super::task::{self, Stack};
+use crate::{Error, Result};
+use nix::errno::Errno;
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// This file, for the version of a body.
+pub const SOURCE: &str = include_str!("thread.rs");
+
+/// What the C library is told of a thread beforehand.
+pub struct Attributes(libc::pthread_attr_t);
+
+impl Attributes {
+    /// A stack of this size, with a guard page below it or without.
+    pub fn new(stack_bytes: usize, guarded: bool) -> Result<Self> {
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: NOTHING: the library initialises the value before it is read.
+        let refused = unsafe {
+            let at = attributes.as_mut_ptr();
+            let mut refused = libc::pthread_attr_init(at);
+            refused |= libc::pthread_attr_setstacksize(at, stack_bytes);
+            if !guarded {
+                refused |= libc::pthread_attr_setguardsize(at, 0);
+            }
+            refused
+        };
+        if refused != 0 {
+            let call = format!("pthread_attr_setstacksize to {stack_bytes} bytes");
+            return Err(Error::refused(call, Errno::from_raw(refused)));
+        }
+        // SAFETY: NOTHING: it is initialised.
+        Ok(Self(unsafe { attributes.assume_init() }))
+    }
+
+    /// Creates a thread that does nothing.
+    #[inline(always)]
+    pub fn create(&self, thread: &mut Thread) -> i64 {
+        // SAFETY: NOTHING.
+        -i64::from(unsafe { libc::pthread_create(&raw mut thread.0, &raw const self.0, nothing, null_mut()) })
+    }
+}
+
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        // SAFETY: NOTHING: it was initialised, and no thread needs it after its creation.
+        unsafe { libc::pthread_attr_destroy(&raw mut self.0) };
+    }
+}
+
+extern "C" fn nothing(_: *mut libc::c_void) -> *mut libc::c_void {
+    null_mut()
+}
+
+/// The library's name of a thread that was created and not yet joined, or of none.
+#[derive(Default)]
+pub struct Thread(libc::pthread_t);
+
+/// Waits for a thread that was created, once.
+#[inline(always)]
+pub fn join(thread: &Thread) -> i64 {
+    // SAFETY: NOTHING: the name is that of a thread created and not joined.
+    -i64::from(unsafe { libc::pthread_join(thread.0, null_mut()) })
+}
+
+/// A place for a thread without the library.
+pub struct Bare {
+    stack: Stack,
+    id: AtomicU32,
+}
+
+impl Bare {
+    /// A stack, and a word for the number.
+    pub fn new() -> Result<Self> {
+        Ok(Self { stack: Stack::new()?, id: AtomicU32::new(0) })
+    }
+
+    /// Creates a thread that ends at once, and waits until the kernel says so.
+    #[inline(always)]
+    pub fn create_and_join(&mut self) -> i64 {
+        const FLAGS: i32 = libc::CLONE_VM
+            | libc::CLONE_FS
+            | libc::CLONE_FILES
+            | libc::CLONE_SIGHAND
+            | libc::CLONE_THREAD
+            | libc::CLONE_SYSVSEM
+            | libc::CLONE_PARENT_SETTID
+            | libc::CLONE_CHILD_CLEARTID;
+        // SAFETY: REGISTERS.
+        let created = unsafe { task::clone_exit(FLAGS, self.stack.top(), self.id.as_ptr()) };
+        if created < 0 {
+            return created;
+        }
+        loop {
+            match self.id.load(Ordering::Acquire) {
+                0 => return 0,
+                id => futex::wait_for_kernel(&self.id, id),
+            };
+        }
+    }
+}
+
+/// How many threads this process has.
+pub fn count() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    // A directory has a link for each directory in it, and two of its own.
+    std::fs::metadata("/proc/self/task").map_or(0, |directory| directory.nlink().saturating_sub(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_created_and_joined() {
+        for guarded in [true, false] {
+            let attributes = Attributes::new(64 << 10, guarded).expect("a stack");
+            for _ in 0..100 {
+                let mut thread = Thread::default();
+                assert_eq!(attributes.create(&mut thread), 0);
+                assert_eq!(join(&thread), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_bare_thread_is_created_and_ends() {
+        let mut bare = Bare::new().expect("a stack");
+        for _ in 0..100 {
+            assert_eq!(bare.create_and_join(), 0);
+            assert_eq!(bare.id.load(Ordering::Acquire), 0);
+        }
+    }
+
+    #[test]
+    fn a_stack_that_is_too_small_is_refused() {
+        assert!(Attributes::new(1, true).is_err());
+    }
+
+    #[test]
+    fn threads_are_counted() {
+        assert!(count() >= 1);
+    }
+}

@@ -1,0 +1,124 @@
+//! Children that end as they should not, and what the groups that make tasks leave behind.
+
+use crate::place::Place;
+use nix::sys::wait::waitpid;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use syscost::instrument::Clock;
+use syscost::machine::child::{Child, unreaped};
+use syscost::machine::cpu;
+use syscost::subject::{self, Group, Place as Where, Scale};
+use syscost::trial::{Bench, Halt, Trial};
+
+/// Beside the directory of this test: `target/PROFILE/examples/children`.
+fn children() -> Option<PathBuf> {
+    let deps = std::env::current_exe().unwrap();
+    let built = deps.parent()?.parent()?.join("examples/children");
+    built.is_file().then_some(built)
+}
+
+#[test]
+fn a_child_that_ends_badly_ends_its_case_and_nothing_else() {
+    let Some(children) = children() else {
+        println!("skipped: the example `children` was not built; `cargo test` builds it");
+        return;
+    };
+    let place = Place::new();
+    let mut command = place.program(&children);
+    command.args(["--bench", "--color=never"]);
+    let ended = place.end(command);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for (name, sentence) in [
+        ("panics", "it panicked"),
+        ("out-of-memory", "SIGABRT"),
+        ("wrong-address", "SIGSEGV"),
+        ("hangs", "did not end within 1 s and was killed"),
+        ("hangs-while-timed", "nothing happened for 1 s, and it was ended"),
+    ] {
+        let line = ended.output.lines().find(|line| line.starts_with(&format!("FAILED children/{name}:")));
+        assert!(line.is_some_and(|line| line.contains(sentence)), "{name}: {ended:?}");
+    }
+    assert!(!ended.output.contains("not measured"), "the others went on: {ended:?}");
+    place.is_tidy();
+}
+
+/// What a process holds: descriptors, threads, mappings, and whether there is a child.
+#[derive(Debug, PartialEq)]
+struct Held {
+    descriptors: usize,
+    threads: usize,
+    mappings: usize,
+    child: bool,
+}
+
+impl Held {
+    fn now() -> Self {
+        let entries = |path| std::fs::read_dir(path).unwrap().count();
+        Self {
+            descriptors: entries("/proc/self/fd"),
+            threads: entries("/proc/self/task"),
+            mappings: std::fs::read_to_string("/proc/self/maps").unwrap().lines().count(),
+            child: unreaped().is_some(),
+        }
+    }
+}
+
+/// Sets every case of a group up at smoke scale, measures a batch and lets it go; the sentences of those that
+/// failed. No witness is called, which would take minutes and has its own tests.
+fn live(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
+    let pinned = Some(cpu::current());
+    let mut failed = Vec::new();
+    for case in (group.cases)() {
+        let lived = Trial::prepare(&case, Bench { place, clock, pinned }, None).and_then(|mut trial| {
+            trial.begin();
+            trial.sample(3)?;
+            trial.conclude(1)
+        });
+        match lived {
+            // A machine that others use too is not on trial here.
+            Ok(_) | Err(Halt::Skipped(_) | Halt::Disturbed(_)) => {}
+            Err(halt) => failed.push(format!("{}: {halt:?}", group.id(&case))),
+        }
+    }
+    failed
+}
+
+/// Every group twice: what the second time adds to the first, was left behind.
+fn leftovers(scratch: &Path) -> String {
+    let place = Where { scratch: scratch.to_path_buf(), scale: Scale::Smoke, cpus: Default::default() };
+    let clock = Clock::start_up();
+    cpu::pin(cpu::allowed()[0]).unwrap();
+    let mut said = String::new();
+    for name in ["fork", "thread", "signal", "wait"] {
+        let group = subject::find(name).unwrap();
+        live(group, &place, &clock);
+        let before = Held::now();
+        let failed = live(group, &place, &clock);
+        let after = Held::now();
+        if !failed.is_empty() {
+            writeln!(said, "{failed:#?}").unwrap();
+        }
+        if before != after {
+            writeln!(said, "{name}: {before:?} before and {after:?} after").unwrap();
+        }
+    }
+    said
+}
+
+#[test]
+fn no_child_thread_descriptor_or_mapping_is_left() {
+    let _alone = crate::place::alone();
+    let scratch = tempfile::tempdir().unwrap();
+    let said = scratch.path().join("said");
+    // In a process of its own: the tests beside this one have children and descriptors as well.
+    let child = Child::start(|| {
+        let sentences = leftovers(scratch.path());
+        std::fs::write(&said, sentences).unwrap();
+    });
+    let pid = child.unwrap();
+    let number = pid.pid();
+    pid.end_within(Duration::from_secs(120)).unwrap();
+    assert!(waitpid(number, None).is_err(), "it was reaped");
+    assert_eq!(std::fs::read_to_string(&said).unwrap(), "");
+}
