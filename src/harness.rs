@@ -29,7 +29,7 @@ pub use measurement::{CycleTime, EventCount};
 pub(crate) use plan::nearest;
 pub use progress::layout;
 
-use crate::pair;
+use crate::pair::{is_side, side};
 use crate::subject::{self, Group};
 use std::process::ExitCode;
 
@@ -42,8 +42,8 @@ pub(crate) const GROUP_VARIABLE: &str = "SYSCOST_GROUP";
 /// Exit code 0: every case was measured or skipped; 1: a claim failed or something could not be saved;
 /// 2: the command line asks for what is not there; 128 and the signal: interrupted.
 pub fn main(groups: &[Group]) -> ExitCode {
-    if pair::is_side() {
-        return pair::side::process(groups);
+    if is_side() {
+        return side::process(groups);
     }
     if is_measuring_process() {
         // Before its command line, which then is not ours either.
@@ -99,7 +99,7 @@ pub fn suite() -> ExitCode {
 
 /// Whether this process was started by a driver to measure one group.
 pub fn is_measuring_process() -> bool {
-    std::env::var_os(GROUP_VARIABLE).is_some() || pair::is_side()
+    std::env::var_os(GROUP_VARIABLE).is_some() || is_side()
 }
 
 fn complain(error: &crate::Error) -> ExitCode {

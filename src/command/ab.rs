@@ -9,7 +9,7 @@ pub(super) use progress::Bar;
 pub(super) use show::{Form, write};
 pub(super) use side::{Sides, this};
 
-use super::flag::{Filter, Home};
+use super::flag::{Filter, Home, scale};
 use super::page;
 use crate::harness::layout;
 use crate::machine::signal;
@@ -17,18 +17,17 @@ use crate::pair::block::ByBlocks;
 use crate::pair::contest::{Contest, Ring, chosen};
 use crate::pair::sequence::{ByTurns, Meeting};
 use crate::pair::setting::Setting;
-use crate::record::paired::{Paired, Rule};
+use crate::record::paired::{CasePairs, Paired, Rule, Why};
 use crate::record::store::{self, Store};
 use crate::subject::Scale;
 use crate::{Error, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Compare two builds, settings or wrappers, by pairs of live processes
 ///
-/// Two fresh processes, one a side, take turns of a millisecond on one CPU; the next pair is two fresh ones
-/// again. Sides that exclude each other, settings of the whole machine, run one after the other in blocks. After 8,
+/// Two fresh processes, one a side, take turns of a millisecond on one CPU; the next pair is two fresh ones again. Sides that exclude each other, settings of the whole machine, run one after the other in blocks. After 8,
 /// 16 and 32 pairs a case is looked at; a change must be found again on fresh pairs. The sides differ in their
 /// binary (--a-bin, --b-bin, or --a-rev, --b-rev to have two git revisions built), in what runs them (--a-wrap,
 /// --b-wrap), or in a state of the machine (--a, --b).
@@ -59,9 +58,9 @@ pub(super) struct Manner {
     /// Changes smaller than this are not worth an alarm
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     pub(super) threshold: f64,
-    /// Give up after so many pairs a case: 8, 16 or 32
-    #[arg(long, value_name = "N", default_value = "32", value_parser = ["8", "16", "32"])]
-    pub(super) pairs: String,
+    /// The last look at a case: after 8, 16 or 32 pairs; what is flagged by then takes up to 32 more to be found again
+    #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::ThirtyTwo)]
+    pub(super) pairs: Pairs,
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
     pub(super) seed: u64,
@@ -76,8 +75,15 @@ pub(super) struct Manner {
     pub(super) no_canaries: bool,
 }
 
-fn scale(name: &str) -> Result<Scale> {
-    Scale::named(name).ok_or_else(|| Error::Usage("expected smoke, default or full".into()))
+/// After how many pairs a case is looked at for the last time.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(super) enum Pairs {
+    #[value(name = "8")]
+    Eight,
+    #[value(name = "16")]
+    Sixteen,
+    #[value(name = "32")]
+    ThirtyTwo,
 }
 
 /// A share in per cent, with or without the sign.
@@ -91,10 +97,10 @@ pub(super) fn percent(text: &str) -> Result<f64> {
 
 impl Manner {
     pub(super) fn rule(&self) -> Rule {
-        let looks = match self.pairs.as_str() {
-            "8" => 1,
-            "16" => 2,
-            _ => 3,
+        let looks = match self.pairs {
+            Pairs::Eight => 1,
+            Pairs::Sixteen => 2,
+            Pairs::ThirtyTwo => 3,
         };
         // `same` needs room: a margin of nothing could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
@@ -112,7 +118,9 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     let home = asked.home.directory();
     let paired = compared(&asked.filter, &asked.sides, &asked.manner, &home)?;
     write(&paired, &paired.judge(), &asked.form, layout())?;
-    Ok(signal::pending().map_or(ExitCode::SUCCESS, |signal| ExitCode::from(128 + signal as u8)))
+    let failed = |case: &CasePairs| case.ended.as_ref().is_some_and(|ended| ended.why == Why::Failed);
+    let code = u8::from(paired.cases.iter().any(failed));
+    Ok(ExitCode::from(signal::pending().map_or(code, |signal| 128 + signal as u8)))
 }
 
 /// Measures both sides, and keeps the pairs in the store of this home.
@@ -123,8 +131,8 @@ pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &P
     let ring = Ring::enter()?;
     let launches = ready.launches();
     let (all, lone) = ring.cases(launches)?;
-    lone.iter().for_each(page::warn);
-    let ids = chosen(&all, matches, !manner.no_canaries)?;
+    let lone: Vec<_> = lone.into_iter().filter(|lone| matches(&lone.id)).collect();
+    let ids = chosen(&all, &matches, !manner.no_canaries)?;
     let by_turns = sides.settings().is_none();
     let contest = Contest {
         launches,
@@ -146,7 +154,7 @@ pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &P
         let mut blocks = ByBlocks::new(&mut enter);
         let meeting: &mut dyn Meeting = if by_turns { &mut turns } else { &mut blocks };
         let mut keep = |paired: &Paired| save(home, paired).map(drop);
-        ring.compare(&contest, &ids, meeting, &mut |at| bar.pair(at), &mut keep)
+        ring.compare(&contest, &ids, &lone, meeting, &mut |at| bar.pair(at), &mut keep)
     };
     bar.finish();
     setting.map(Setting::end).transpose()?;

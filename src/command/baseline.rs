@@ -121,7 +121,7 @@ fn say_written(path: &Path, bundle: &Bundle) -> Result<ExitCode> {
         false => page::write(&format!(
             "{path}\n{}, {}\n",
             list::replication(processes, sessions),
-            list::cases(cases)
+            page::counted(cases, "case", "cases")
         ))?,
     }
     Ok(ExitCode::SUCCESS)

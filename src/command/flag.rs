@@ -54,7 +54,7 @@ pub(super) struct Measuring {
     measure: Option<String>,
 }
 
-fn scale(name: &str) -> Result<Scale> {
+pub(super) fn scale(name: &str) -> Result<Scale> {
     Scale::named(name).ok_or_else(|| Error::Usage("expected smoke, default or full".into()))
 }
 

@@ -1,6 +1,6 @@
 //! `syscost gate`: an exit code that a build can hang on.
 
-use super::ab::{self, Manner, Sides, percent};
+use super::ab::{self, Manner, Pairs, Sides, percent};
 use super::archive::Archive;
 use super::flag::{Filter, Home, Measuring};
 use super::page::{self, Tone};
@@ -10,12 +10,15 @@ use crate::machine::signal;
 use crate::record::Verdict;
 use crate::record::comparison::{Comparison, Options, compare};
 use crate::record::gate::{Answer, Finding, Mutes, Progress, answer, of_pairs, of_records};
-use crate::record::store;
+use crate::record::paired::CasePairs;
+use crate::record::quantity::NANOSECONDS;
 use crate::record::table::Layout;
 use crate::{Error, Result};
 use clap::Args;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -41,8 +44,8 @@ pub(super) struct Asked {
     candidate: Option<OsString>,
     #[command(flatten)]
     sides: Sides,
-    /// A slowdown up to this share is let through
-    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = percent)]
+    /// A slowdown up to this share is let through: 1% at least
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = regress)]
     max_regress: f64,
     /// How many processes to measure in, against a baseline
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -65,24 +68,34 @@ pub(super) struct Asked {
     home: Home,
 }
 
+/// At least one per cent: less than that is what the layout of a binary does, and could hardly ever be shown.
+fn regress(text: &str) -> Result<f64> {
+    let share = percent(text)?;
+    match share >= 0.01 {
+        true => Ok(share),
+        false => Err(Error::Usage(format!("{text:?} is too little to be shown: expected 1% or more"))),
+    }
+}
+
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     match gate(asked) {
         Ok(answer) if asked.bisect => Ok(ExitCode::from(answer.code_for_bisect())),
         Ok(answer) => Ok(ExitCode::from(answer.code())),
-        // A revision that does not build or cannot run is neither good nor bad.
-        Err(error) if asked.bisect => {
+        // What was asked for wrongly is for its author; a bisection skips even that.
+        Err(error @ (Error::Usage(_) | Error::Content { .. })) if !asked.bisect => Err(error),
+        // Neither good nor bad: 1 would say "slower".
+        Err(error) => {
             page::warn(&error);
-            Ok(ExitCode::from(125))
+            Ok(ExitCode::from(Answer::Unmeasured.code()))
         }
-        Err(error) => Err(error),
     }
 }
 
 fn gate(asked: &Asked) -> Result<Answer> {
     // Before minutes of measuring.
     let mutes = asked.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
-    let mut findings = match (&asked.baseline, asked.sides.differ()) {
-        (Some(baseline), _) => against_record(asked, baseline)?,
+    let (mut findings, notes) = match (&asked.baseline, asked.sides.differ()) {
+        (Some(baseline), _) => (against_record(asked, baseline)?, Vec::new()),
         (None, true) => against_build(asked)?,
         (None, false) => {
             return Err(Error::Usage(
@@ -95,27 +108,41 @@ fn gate(asked: &Asked) -> Result<Answer> {
         return Ok(Answer::Unmeasured);
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let said = mutes.apply(&mut findings, now);
+    let mut said = notes;
+    said.extend(mutes.apply(&mut findings, now));
     let answer = answer(&findings);
     page::write(&text(&findings, &said, answer, layout()))?;
     if let Some(file) = &asked.summary {
-        append(file, &summary(asked, &findings, &said, answer))?;
+        // The answer stands, whether or not it could be written down.
+        if let Err(error) = append(file, &summary(asked, &findings, &said, answer)) {
+            page::warn(&error);
+        }
     }
     Ok(answer)
 }
 
-/// Two builds or states, by pairs.
-fn against_build(asked: &Asked) -> Result<Vec<Finding>> {
+/// Two builds or states, by pairs; and what else a reader must know of them.
+fn against_build(asked: &Asked) -> Result<(Vec<Finding>, Vec<String>)> {
+    let options = asked.measuring.options()?;
+    if options.unit != NANOSECONDS {
+        return Err(Error::Usage(format!(
+            "pairs are timed: {} is counted against a --baseline only",
+            options.unit
+        )));
+    }
     let manner = Manner {
         threshold: asked.max_regress,
         margin: Some(asked.max_regress),
-        pairs: "32".into(),
+        pairs: Pairs::ThirtyTwo,
         seed: asked.seed,
-        scale: asked.measuring.options()?.scale,
+        scale: options.scale,
         no_canaries: false,
     };
     let paired = ab::compared(&asked.filter, &asked.sides, &manner, &asked.home.directory())?;
-    Ok(of_pairs(&paired, &paired.judge()))
+    let of_case =
+        |case: &CasePairs| case.notes.iter().map(|note| format!("{}: {note}", case.id)).collect::<Vec<_>>();
+    let notes = paired.notes.iter().cloned().chain(paired.cases.iter().flat_map(of_case)).collect();
+    Ok((of_pairs(&paired, &paired.judge()), notes))
 }
 
 /// A stored record against today's numbers.
@@ -146,8 +173,8 @@ fn against_record(asked: &Asked, baseline: &OsStr) -> Result<Vec<Finding>> {
 fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -> String {
     let width = page::prose(layout);
     let mut text = String::new();
-    for finding in findings.iter().filter(|finding| tells(finding)) {
-        text += &(page::wrap("• ", &sentence(finding), width) + "\n");
+    for alike in alike(findings) {
+        text += &(page::wrap("• ", &sentence(&alike), width) + "\n");
     }
     text.extend(said.iter().map(|sentence| page::wrap("note: ", sentence, width) + "\n"));
     let tone = if answer == Answer::Pass { Tone::Bold } else { Tone::Red };
@@ -159,9 +186,29 @@ fn tells(finding: &Finding) -> bool {
     finding.muted.is_some() || (finding.verdict != Verdict::Same && finding.progress != Progress::Skipped)
 }
 
-fn sentence(finding: &Finding) -> String {
-    let mut words = format!("{}: {}", finding.id, finding.verdict);
-    if let Some(change) = finding.change.filter(|change| change.is_finite()) {
+/// What tells, in order; what was not shown of several cases for one and the same reason together.
+fn alike(findings: &[Finding]) -> Vec<Vec<&Finding>> {
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    for finding in findings.iter().filter(|finding| tells(finding)) {
+        let same = |group: &&mut Vec<&Finding>| {
+            let first = group[0];
+            !first.verdict.is_change()
+                && (first.verdict, &first.reason, &first.muted)
+                    == (finding.verdict, &finding.reason, &finding.muted)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    groups
+}
+
+fn sentence(alike: &[&Finding]) -> String {
+    let finding = alike[0];
+    let ids: Vec<_> = alike.iter().map(|finding| finding.id.as_str()).collect();
+    let mut words = format!("{}: {}", ids.join(", "), finding.verdict);
+    if let Some(change) = finding.change.filter(|change| change.is_finite() && alike.len() == 1) {
         words += &format!(" by {:+.2} %", 100.0 * change);
     }
     if let Some(reason) = &finding.reason {
@@ -206,10 +253,23 @@ fn summary(asked: &Asked, findings: &[Finding], said: &[String], answer: Answer)
 }
 
 /// Behind what is there: other steps of a build write to the same file.
-fn append(file: &std::path::Path, text: &str) -> Result<()> {
-    let before = match store::read(file) {
-        Err(Error::File { cause, .. }) if cause.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        before => before?,
-    };
-    store::replace(file, &[before, text.as_bytes().to_vec()].concat())
+fn append(file: &Path, text: &str) -> Result<()> {
+    let opened = File::options().append(true).create(true).open(file);
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|e| Error::file(file, "appending to", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    #[test]
+    fn the_workflow_that_is_offered_is_understood() {
+        let workflow = include_str!("../../fixtures/workflow.yml");
+        let line = workflow.lines().find_map(|line| line.trim().strip_prefix("- run: syscost gate"));
+        let line = line.expect("a gate").replace("${{ github.base_ref }}", "main");
+        let line = format!("syscost gate{line}");
+        let words = line.split_whitespace().map(|word| word.trim_matches('"'));
+        assert!(super::super::Line::try_parse_from(words).is_ok(), "{line}");
+    }
 }

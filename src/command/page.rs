@@ -142,6 +142,11 @@ pub(super) fn moment(unix_seconds: u64) -> String {
     format!("{}-{}-{} {}:{}", part(0..4), part(4..6), part(6..8), part(9..11), part(11..13))
 }
 
+/// So many, in words: `1 process`, `5 processes`.
+pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// How many columns a text takes: every character that we print is one wide.
 pub(super) fn length(text: &str) -> usize {
     text.chars().count()

@@ -3,6 +3,7 @@
 
 use super::flag::{Filter, Home, Measuring};
 use super::page;
+use crate::Result;
 use crate::harness::{Arguments, Options, Session};
 use crate::machine::signal;
 use crate::record::bundle::{Bundle, write_new};
@@ -10,7 +11,6 @@ use crate::record::quantity::utc;
 use crate::record::store::{Store, check_name, check_new};
 use crate::record::{Outcome, Record};
 use crate::subject::GROUPS;
-use crate::{Error, Result};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -126,23 +126,23 @@ impl Target {
 
     /// Writes it where it can be written, since it cannot be measured again, and says where that was.
     fn write(&self, bundle: &Bundle) -> Result<ExitCode> {
-        let mut refused = None;
+        let mut refused = false;
         for path in std::iter::once(&self.path).chain(&self.instead) {
             match write_new(path, bundle) {
                 Err(error) => {
                     page::warn(&error);
-                    refused = Some(error);
+                    refused = true;
                 }
                 Ok(size) => {
                     let sum = Sum::of(&bundle.records);
                     page::write(&sum.text(path, size))?;
                     sum.tell();
-                    return Ok(ExitCode::from(u8::from(refused.is_some() || !sum.failed.is_empty())));
+                    return Ok(ExitCode::from(u8::from(refused || !sum.failed.is_empty())));
                 }
             }
         }
-        let (first, last) = (self.path.display(), self.instead.last().unwrap_or(&self.path).display());
-        Err(Error::Usage(format!("neither {first} nor {last} can be written: what was measured is lost")))
+        page::warn(&"it can be written nowhere: what was measured is lost");
+        Ok(ExitCode::FAILURE)
     }
 }
 
@@ -186,10 +186,9 @@ impl Sum {
                 size.to_string(),
             ]]);
         }
-        let kib = size.div_ceil(1024);
-        format!(
-            "{path}\n{measured} cases × {processes} processes, {skipped} skipped, {failed} failed, {kib} KiB\n"
-        )
+        let (cases, kib) = (page::counted(*measured, "case", "cases"), size.div_ceil(1024));
+        let processes = page::counted(*processes, "process", "processes");
+        format!("{path}\n{cases} × {processes}, {skipped} skipped, {failed} failed, {kib} KiB\n")
     }
 
     fn tell(&self) {

@@ -3,10 +3,10 @@
 
 use super::process::Launch;
 use super::sequence::Meeting;
-use super::turns::{Broken, Pair, Question, alone};
+use super::turns::{Broken, Pair, Question, alone, both};
 use crate::Result;
 use crate::machine::cpu::Aside;
-use crate::statistic::{Random, median};
+use crate::statistic::{Random, percentile};
 
 /// What puts the machine into a side's state.
 pub type Enter<'a> = dyn FnMut(usize) -> Result<()> + 'a;
@@ -48,27 +48,39 @@ impl Meeting for ByBlocks<'_> {
         random: &mut Random,
     ) -> Result<std::result::Result<Pair, Broken>> {
         let first = self.first(random);
-        let mut found = [None, None];
+        let mut found = [const { None }; 2];
+        let mut shape = question.shape;
         for side in [first, 1 - first] {
             if self.state != Some(side) {
                 (self.enter)(side)?;
                 self.state = Some(side);
             }
+            let half = alone(launches[side], side, question, shape, aside, random);
             // The second side takes the first one's shape, so that both do the same.
-            let shape = question.shape.or_else(|| found[1 - side].as_ref().map(|(_, shape, _)| *shape));
-            match alone(launches[side], side, question, shape, aside, random) {
-                Ok(half) => found[side] = Some(half),
-                Err(broken) => return Ok(Err(broken)),
+            shape = shape.or(half.as_ref().ok().map(|(_, shape, _)| *shape));
+            let skipped = matches!(half, Err(Broken::Skipped(_)));
+            let ended = half.is_err();
+            found[side] = Some(half);
+            // Whether the other side lacks it too must be known; anything else has ended the pair.
+            if ended && !skipped {
+                break;
             }
         }
-        let [Some((ready_a, shape, a)), Some((ready_b, _, b))] = found else {
-            return Ok(Err(Broken::Failed("a side took no turn".into())));
-        };
-        Ok(Ok(Pair { shape, ready: [ready_a, ready_b], turns: [a, b] }))
+        Ok(both(found).map(|[(ready_a, shape, a), (ready_b, _, b)]| Pair {
+            shape,
+            ready: [ready_a, ready_b],
+            turns: [a, b],
+        }))
     }
 
-    /// No turn of one side stands beside one of the other: each side's median is its word.
+    /// A state may be that of the frequency.
+    fn is_one_frequency(&self) -> bool {
+        false
+    }
+
+    /// No turn of one side stands beside one of the other: the lower quartile of its turns is each side's word.
     fn difference(&self, pair: &Pair) -> f64 {
-        (median(&pair.costs(1)) / median(&pair.costs(0))).ln()
+        let word = |side: usize| percentile(&pair.costs(side), 25.0);
+        (word(1) / word(0)).ln()
     }
 }

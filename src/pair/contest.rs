@@ -7,10 +7,11 @@ use crate::environment::{Fingerprint, KernelFiles};
 use crate::instrument::Clock;
 use crate::machine::cpu::{self, Aside};
 use crate::machine::signal;
-use crate::record::paired::{CasePairs, LAYOUT, Paired, Rule};
+use crate::record::paired::{CasePairs, LAYOUT, Paired, Rule, Why};
 use crate::record::quantity;
 use crate::statistic::Random;
 use crate::subject::Scale;
+use crate::trial::scratch;
 use crate::{Error, Result};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -33,6 +34,24 @@ pub struct Contest<'a> {
     pub scale: Scale,
 }
 
+/// A case that only one side has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lone {
+    /// The case.
+    pub id: String,
+    /// Which side.
+    pub side: char,
+}
+
+impl Lone {
+    /// How it stands among the others.
+    fn record(&self) -> CasePairs {
+        let mut case = CasePairs { id: self.id.clone(), ..CasePairs::default() };
+        case.end(Why::Lone, format!("only side {} has it", self.side));
+        case
+    }
+}
+
 /// A comparison with its CPU and its clock.
 pub struct Ring {
     clock: Clock,
@@ -42,11 +61,18 @@ pub struct Ring {
     fingerprint: Fingerprint,
 }
 
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // A side that had to be killed has left its own.
+        scratch::sweep_up(&std::env::temp_dir());
+    }
+}
+
 impl Ring {
     /// Takes a CPU for the sides, steps aside from it, and calibrates the clock that they share.
     pub fn enter() -> Result<Self> {
         signal::watch()?;
-        crate::trial::scratch::sweep_up(&std::env::temp_dir());
+        scratch::sweep_up(&std::env::temp_dir());
         let fingerprint = Fingerprint::take(&KernelFiles::live(), &std::env::temp_dir());
         let clock = Clock::start_up();
         let claimed = cpu::claim();
@@ -54,15 +80,15 @@ impl Ring {
         Ok(Self { clock, cpu, claimed, aside: Aside::from(cpu)?, fingerprint })
     }
 
-    /// The cases of both builds in A's order, and those that only one of them has, in words.
-    pub fn cases(&self, launches: [&Launch; 2]) -> Result<(Vec<String>, Vec<String>)> {
+    /// The cases of both builds in A's order, and those that only one of them has, each with that side.
+    pub fn cases(&self, launches: [&Launch; 2]) -> Result<(Vec<String>, Vec<Lone>)> {
         let a = turns::cases(launches[0], &self.aside)?;
         let b = turns::cases(launches[1], &self.aside)?;
-        let only = |label: &str, ours: &[String], theirs: &[String]| {
-            let lone: Vec<_> = ours.iter().filter(|id| !theirs.contains(id)).cloned().collect();
-            (!lone.is_empty()).then(|| format!("only side {label} has {}", lone.join(", ")))
+        let only = |side, ours: &[String], theirs: &[String]| -> Vec<Lone> {
+            let lone = ours.iter().filter(|id| !theirs.contains(id));
+            lone.map(|id| Lone { id: id.clone(), side }).collect()
         };
-        let lone = [only("A", &a, &b), only("B", &b, &a)].into_iter().flatten().collect();
+        let lone = [only('A', &a, &b), only('B', &b, &a)].concat();
         Ok((a.into_iter().filter(|id| b.contains(id)).collect(), lone))
     }
 
@@ -123,6 +149,7 @@ impl Ring {
         &self,
         contest: &Contest<'_>,
         ids: &[String],
+        lone: &[Lone],
         meeting: &mut dyn Meeting,
         watch: &mut dyn FnMut(&Progress<'_>),
         keep: &mut dyn FnMut(&Paired) -> Result<()>,
@@ -138,6 +165,10 @@ impl Ring {
             case.canary = CANARIES.contains(&id.as_str());
             paired.cases.push(case);
             keep(&paired)?;
+        }
+        paired.cases.extend(lone.iter().map(Lone::record));
+        if let Err(reason) = self.clock.verify() {
+            paired.notes.push(format!("the clock cannot be trusted: {reason}"));
         }
         Ok(paired)
     }

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// A line longer than this is no answer of ours.
 const LONGEST_LINE: usize = 1 << 20;
+/// A side that is let go needs a moment to unmap and to remove its scratch files.
+const FAREWELL: Duration = Duration::from_millis(500);
 /// So much of what a side said on its standard error is quoted.
 const LAST_WORDS: u64 = 400;
 
@@ -60,11 +62,12 @@ impl Launch {
     }
 }
 
-/// A side that is alive. It is killed, with whatever wraps it, and reaped when this value goes.
+/// A side that is alive. When this value goes it is let go, which it takes as its end; if it does not end by
+/// itself it is killed, with whatever wraps it.
 pub(super) struct Side {
     label: &'static str,
     child: Child,
-    questions: ChildStdin,
+    questions: Option<ChildStdin>,
     answers: Lines,
     error: File,
 }
@@ -82,14 +85,21 @@ impl Side {
         let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::Died("a side was started without its pipes".into()));
         };
-        Ok(Self { label: launch.label, child, questions, answers: Lines::of(answers), error })
+        Ok(Self {
+            label: launch.label,
+            child,
+            questions: Some(questions),
+            answers: Lines::of(answers),
+            error,
+        })
     }
 
     /// Asks; the answer is waited for elsewhere.
     pub(super) fn ask(&mut self, ask: &Ask) -> std::result::Result<(), String> {
         let mut line = serde_json::to_vec(ask).map_err(|e| e.to_string())?;
         line.push(b'\n');
-        self.questions.write_all(&line).map_err(|_| self.died())
+        let sent = self.questions.as_mut().is_some_and(|questions| questions.write_all(&line).is_ok());
+        if sent { Ok(()) } else { Err(self.died()) }
     }
 
     /// The first line, which tells whether it speaks with us at all.
@@ -156,6 +166,11 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
+        self.questions = None;
+        let until = Instant::now() + FAREWELL;
+        while Instant::now() < until && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         // Its own group: a wrapper's other children go with it. One that has ended answers ESRCH.
         let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
         let _ = self.child.wait();
@@ -223,5 +238,50 @@ impl Lines {
                 Ok(())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::cpu;
+
+    fn side(wrap: &str) -> Side {
+        let directory = tempfile::tempdir().expect("a directory");
+        let wrap = Some(wrap.to_owned());
+        let launch = Launch::new("B", Path::new("/bin/true"), wrap, directory.path()).expect("linked");
+        let aside = Aside::from(cpu::current()).expect("aside");
+        Side::start(&launch, 0, &aside).expect("started")
+    }
+
+    const SHORT: Duration = Duration::from_millis(200);
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_side_that_hangs_is_given_up_and_killed() {
+        let mut side = side("sleep 1000 #");
+        let pid = side.child.id();
+        assert!(side.hello(SHORT).expect_err("silent").contains("side B said nothing"));
+        drop(side);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "killed and reaped");
+    }
+
+    #[test]
+    fn a_side_of_another_version_is_told_apart() {
+        let said = side("echo '{\"hello\":{\"version\":99}}' #").hello(LONG).expect_err("another");
+        assert!(said.contains("version 99") && said.contains("build it anew"), "{said}");
+    }
+
+    #[test]
+    fn a_line_without_end_is_no_answer() {
+        let said = side("yes | tr -d '\\n' #").hello(LONG).expect_err("too much");
+        assert!(said.contains("a line without end"), "{said}");
+    }
+
+    #[test]
+    fn an_answer_out_of_turn_is_no_answer() {
+        let said =
+            side("echo '{\"turn\":{\"ticks\":[1],\"core_hz\":1,\"involuntary_switches\":0}}' #").hello(LONG);
+        assert!(said.expect_err("no hello").contains("is no answer to a turn"));
     }
 }

@@ -73,11 +73,23 @@ pub enum Answer {
     Turn(Turn),
     /// The case ends here without a number.
     Ended {
-        /// Whether the machine lacks what the case needs, or else a claim does not hold.
-        skipped: bool,
+        /// What kind of end.
+        how: How,
         /// Why.
         sentence: String,
     },
+}
+
+/// What kind of end a case came to on a side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// The machine lacks what the case needs.
+    Skipped,
+    /// A claim does not hold, or the operation was refused.
+    Failed,
+    /// The machine was not ours meanwhile: another pair may do better.
+    Disturbed,
 }
 
 /// A case that is set up.

@@ -16,9 +16,10 @@ use crate::statistic::{Change, Random, change_between, median};
 use crate::subject::{self, Case, Claim, Scale};
 use std::time::{Duration, Instant};
 
-/// Corrections of a filter's length: the first additions hide behind other work, so price and length are not in
-/// proportion.
-const CORRECTIONS: usize = 4;
+/// Corrections of a first guess.
+const CORRECTIONS: usize = 6;
+/// A slowdown is near enough when it is off by this share of itself.
+const NEAR: f64 = 0.1;
 /// Resamples of the rule of two processes: as many as its p-value of 0.05 needs.
 const RESAMPLES: usize = 1_000;
 
@@ -41,9 +42,25 @@ pub struct Asked<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Burden {
     /// Additions of a filter at each system call.
-    Filter(usize),
+    Filter(f64),
     /// Additions after each iteration.
     Spin(f64),
+}
+
+impl Burden {
+    fn additions(self) -> f64 {
+        match self {
+            Self::Filter(additions) | Self::Spin(additions) => additions,
+        }
+    }
+
+    /// The same means with so many additions.
+    fn with(self, additions: f64) -> Self {
+        match self {
+            Self::Filter(_) => Self::Filter(additions.round().clamp(1.0, (LONGEST - 2) as f64)),
+            Self::Spin(_) => Self::Spin(additions),
+        }
+    }
 }
 
 /// What came of the verdicts of one case and one true change.
@@ -55,10 +72,12 @@ pub struct Outcome {
     pub asked: f64,
     /// The slowdown that was there, by the median of all pairs.
     pub injected: f64,
-    /// How slow verdicts were made, in words.
+    /// How it was slowed: by a filter of so many additions a call, or a spin of so many an iteration.
     pub means: String,
     /// Verdicts reached.
     pub verdicts: Vec<Verdict>,
+    /// How often the machine was unfit for one.
+    pub unfit: usize,
     /// Wall time of each, seconds.
     pub seconds: Vec<f64>,
     /// Pairs that were used.
@@ -95,10 +114,10 @@ pub fn verdicts(
     let mut outcome = Outcome { id: id.to_owned(), asked: slowdown, ..Outcome::default() };
     let mut examiner = Examiner { ring, asked, id };
     let burden = if slowdown > 0.0 { Some(examiner.burden(slowdown, &mut random)?) } else { None };
-    outcome.means = burden.map_or_else(|| "nothing".into(), |burden| examiner.words(burden));
+    outcome.means = burden.map_or_else(|| "–".into(), |burden| examiner.words(burden));
     let mut differences = Vec::new();
     let mut before: Option<Vec<f64>> = None;
-    while outcome.verdicts.len() < count && signal::pending().is_none() {
+    while outcome.verdicts.len() + outcome.unfit < count && signal::pending().is_none() {
         let begun = Instant::now();
         let mut aside = Duration::ZERO;
         let mut hear = |pair: &Pair| {
@@ -110,14 +129,14 @@ pub fn verdicts(
         if signal::pending().is_some() {
             break;
         }
+        if let Some(ended) = case.ended {
+            outcome.ended = Some(ended.sentence);
+            break;
+        }
         // The other rule's resampling is not part of ours.
         outcome.add(&case, asked, (begun.elapsed() - aside).as_secs_f64());
         differences.extend(case.differences());
         watch(&outcome);
-        if case.ended.is_some() {
-            outcome.ended = case.ended;
-            break;
-        }
     }
     outcome.injected = median(&differences).exp_m1();
     Ok(outcome)
@@ -126,15 +145,16 @@ pub fn verdicts(
 impl Outcome {
     fn add(&mut self, case: &CasePairs, asked: &Asked<'_>, seconds: f64) {
         let differences = case.differences();
-        let verdict = match stand(&differences, &asked.rule, asked.cases) {
-            Stand::Closed(judgement) if case.ended.is_none() && case.unfit().is_none() => judgement.verdict,
-            _ => Verdict::Inconclusive,
-        };
-        self.verdicts.push(verdict);
-        self.seconds.push(seconds);
+        match stand(&differences, &asked.rule, asked.cases) {
+            Stand::Closed(judgement) if case.unfit().is_none() => {
+                self.verdicts.push(judgement.verdict);
+                self.seconds.push(seconds);
+            }
+            _ => self.unfit += 1,
+        }
         self.pairs += differences.len();
         self.rejected += case.pairs.len() - differences.len();
-        self.detectable.push(asked.rule.detectable(&differences));
+        self.detectable.extend(Some(asked.rule.detectable(&differences)).filter(|share| share.is_finite()));
     }
 }
 
@@ -169,7 +189,7 @@ impl Examiner<'_> {
         hear: &mut dyn FnMut(&Pair),
     ) -> Result<CasePairs> {
         let (filters, spin) = match burden {
-            Some(Burden::Filter(additions)) => (Some([0, additions]), 0.0),
+            Some(Burden::Filter(additions)) => (Some([0, additions as usize]), 0.0),
             Some(Burden::Spin(additions)) => (None, additions),
             None => (None, 0.0),
         };
@@ -187,42 +207,59 @@ impl Examiner<'_> {
         self.ring.case(&contest, self.id, cases, [0.0, spin], random, &mut watch)
     }
 
-    /// A few pairs under this burden: the change in log, and what an iteration costs on side A, ns.
+    /// Some pairs under this burden: the change in log, and what an iteration costs on side A, ns.
     fn learn(&mut self, burden: Option<Burden>, random: &mut Random) -> Result<(f64, f64)> {
         let mut pairs: Vec<(f64, f64)> = Vec::new();
         let mut hear = |pair: &Pair| pairs.push((pair.difference(), median(&pair.costs(0))));
-        // Only the pairs are wanted: a rule of one look, met by any eight of them, ends soonest.
-        let soonest = Rule { threshold: 0.0, margin: 0.999, looks: 1 };
-        self.case(burden, soonest, 1, random, &mut hear)?;
+        // Only the pairs are wanted: a rule that ends after sixteen of them, whatever they say.
+        let soon = Rule { threshold: 0.9, margin: 0.0, looks: 2 };
+        self.case(burden, soon, 1, random, &mut hear)?;
         let of = |value: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(value).collect::<Vec<_>>());
         Ok((of(|pair| pair.0), self.ring.nanoseconds(of(|pair| pair.1))))
     }
 
-    /// How to slow this case by a share.
+    /// How to slow this case by a share: a first guess, and corrections by what it does. The first additions of a
+    /// filter hide behind other work, so its price is not in proportion to its length.
     fn burden(&mut self, share: f64, random: &mut Random) -> Result<Burden> {
-        if !enters_the_kernel(self.id) {
-            let (_, cost_ns) = self.learn(None, random)?;
-            // One addition is one cycle of the core.
-            return Ok(Burden::Spin(share * cost_ns * self.ring.core_hz() / 1e9));
-        }
         let target = share.ln_1p();
-        let mut additions = 256.0;
+        let mut burden = self.first_guess(share, random)?;
+        let (mut below, mut above) = (0.0, f64::INFINITY);
+        let mut nearest = (f64::INFINITY, burden);
         for _ in 0..CORRECTIONS {
-            let (found, _) = self.learn(Some(Burden::Filter(additions as usize)), random)?;
-            if (found / target - 1.0).abs() < 0.1 {
+            let (found, _) = self.learn(Some(burden), random)?;
+            let by = target / found.max(target / 8.0);
+            if by.ln().abs() < nearest.0 {
+                nearest = (by.ln().abs(), burden);
+            }
+            if by.ln().abs() < NEAR {
                 break;
             }
-            // At most a factor of eight at once: a first guess may lie within the noise.
-            additions =
-                (additions * (target / found.max(1e-4)).clamp(0.125, 8.0)).clamp(1.0, (LONGEST - 2) as f64);
+            let additions = burden.additions();
+            if by > 1.0 {
+                below = additions
+            } else {
+                above = additions
+            }
+            // In proportion, unless that leads out of what is known to be too little and too much.
+            let next = additions * by;
+            let inside = (below..above).contains(&next);
+            burden = burden.with(if inside || above.is_infinite() { next } else { (below + above) / 2.0 });
         }
-        Ok(Burden::Filter(additions as usize))
+        Ok(nearest.1)
+    }
+
+    fn first_guess(&mut self, share: f64, random: &mut Random) -> Result<Burden> {
+        let (_, cost_ns) = self.learn(None, random)?;
+        // One addition is one cycle of the core.
+        let additions = share * cost_ns * self.ring.core_hz() / 1e9;
+        let means = if enters_the_kernel(self.id) { Burden::Filter(0.0) } else { Burden::Spin(0.0) };
+        Ok(means.with(additions))
     }
 
     fn words(&self, burden: Burden) -> String {
         match burden {
-            Burden::Filter(additions) => format!("a filter of {additions} additions a call"),
-            Burden::Spin(additions) => format!("{additions:.3} additions an iteration"),
+            Burden::Filter(additions) => format!("filter {additions}"),
+            Burden::Spin(additions) => format!("spin {additions:.3}"),
         }
     }
 }

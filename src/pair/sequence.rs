@@ -6,13 +6,13 @@ use crate::Result;
 use crate::instrument::Clock;
 use crate::machine::cpu::Aside;
 use crate::machine::signal;
-use crate::record::paired::{CasePairs, PairRecord, Rule, Stand, stand};
-use crate::statistic::{Random, median};
+use crate::record::paired::{CasePairs, PairRecord, Rule, Stand, Why, stand};
+use crate::statistic::{Random, median, percentile};
 use crate::subject::Scale;
 use crate::trial::Turn;
 
-/// Pairs in a row that came to no end, before the case is given up.
-const BROKEN: usize = 3;
+/// Pairs of a case that may be lost, by a side that died, hung or talked nonsense, before the case is given up.
+const LOST: usize = 1;
 /// Share of a turn's time that other tasks may have the CPU, in the median turn of a side.
 const OTHERS: f64 = 0.05;
 /// Share of a pair's time that the hypervisor may take.
@@ -52,6 +52,10 @@ pub trait Meeting {
     ) -> Result<std::result::Result<Pair, Broken>>;
     /// The pair's figure.
     fn difference(&self, pair: &Pair) -> f64;
+    /// Whether both sides must have met the core at one frequency.
+    fn is_one_frequency(&self) -> bool {
+        true
+    }
 }
 
 /// Both alive at once, in turns.
@@ -96,33 +100,38 @@ impl Bout<'_> {
     ) -> Result<CasePairs> {
         let mut case = CasePairs { id: id.to_owned(), ..CasePairs::default() };
         let mut shape = None;
-        let mut broken = 0;
+        let mut lost = 0;
         while let Stand::Open(wanted) = stand(&case.differences(), &self.rule, self.cases) {
             if signal::pending().is_some() || case.unfit().is_some() {
                 break;
             }
             let question = self.question(id, shape, spin);
             watch(&Progress { case: &case, wanted }, None);
-            match meeting.pair(self.launches, &question, self.aside, random)? {
+            let pair = meeting.pair(self.launches, &question, self.aside, random)?;
+            if signal::pending().is_some() {
+                break;
+            }
+            match pair {
                 Ok(pair) => {
-                    broken = 0;
-                    self.keep(&mut case, &pair, shape.is_none(), meeting.difference(&pair));
+                    self.keep(&mut case, &pair, shape.is_none(), meeting);
                     shape = Some(pair.shape);
                     watch(&Progress { case: &case, wanted }, Some(&pair));
                 }
-                Err(_) if signal::pending().is_some() => break,
-                Err(Broken::Skipped(sentence)) => {
-                    (case.ended, case.skipped) = (Some(sentence), true);
-                    break;
-                }
-                Err(Broken::Failed(sentence)) => {
-                    broken += 1;
-                    case.pairs.push(PairRecord { rejected: Some(sentence.clone()), ..PairRecord::default() });
-                    if broken >= BROKEN {
-                        case.ended = Some(sentence);
-                        break;
+                // It ran before: what is lacking now is a fault.
+                Err(Broken::Skipped(sentence)) if shape.is_none() => case.end(Why::Skipped, sentence),
+                Err(Broken::Skipped(sentence) | Broken::Failed(sentence)) => case.end(Why::Failed, sentence),
+                Err(Broken::Disturbed(sentence)) => case.pairs.push(PairRecord::rejected(sentence)),
+                Err(Broken::Lost(sentence)) => {
+                    lost += 1;
+                    case.notes.push(format!("a pair was lost: {sentence}"));
+                    case.pairs.push(PairRecord::rejected(sentence.clone()));
+                    if lost > LOST {
+                        case.end(Why::Failed, sentence);
                     }
                 }
+            }
+            if case.ended.is_some() {
+                break;
             }
         }
         Ok(case)
@@ -133,15 +142,16 @@ impl Bout<'_> {
         Question { case, cpu, clock, shape, scale, spin }
     }
 
-    fn keep(&self, case: &mut CasePairs, pair: &Pair, first: bool, difference: f64) {
+    fn keep(&self, case: &mut CasePairs, pair: &Pair, first: bool, meeting: &dyn Meeting) {
         if first {
             case.evidence = pair.ready.each_ref().map(|ready| ready.evidence.clone());
             case.bodies = pair.ready.each_ref().map(|ready| ready.body.clone());
-            case.notes = notes(pair);
+            case.notes.extend(notes(pair));
         }
         let ns = |ticks: f64| ticks * 1e9 / self.clock.hz();
-        let cost_ns = [0, 1].map(|side| ns(median(&pair.costs(side))));
-        case.pairs.push(PairRecord { difference, cost_ns, rejected: rejection(pair, self.clock.hz()) });
+        let cost_ns = [0, 1].map(|side| ns(percentile(&pair.costs(side), 25.0)));
+        let rejected = rejection(pair, meeting.is_one_frequency());
+        case.pairs.push(PairRecord { difference: meeting.difference(pair), cost_ns, rejected });
     }
 }
 
@@ -164,19 +174,18 @@ fn notes(pair: &Pair) -> Vec<String> {
 }
 
 /// Why a pair does not count: by what happened on the machine, and never by its figure.
-fn rejection(pair: &Pair, hz: f64) -> Option<String> {
-    let ns = |turn: &Turn| turn.ticks.iter().sum::<u64>() as f64 * 1e9 / hz;
+fn rejection(pair: &Pair, one_frequency: bool) -> Option<String> {
     let turns = || pair.turns.iter().flatten();
     let stolen: u64 = turns().filter_map(|turn| turn.stolen_ticks).sum();
-    let share = stolen as f64 / USER_HZ / (turns().map(ns).sum::<f64>() / 1e9).max(1e-9);
+    let elapsed_s = turns().map(|turn| turn.elapsed_ns).sum::<f64>() / 1e9;
+    let share = stolen as f64 / USER_HZ / elapsed_s.max(1e-9);
     // It is told in ticks of 10 ms: one of them proves nothing in a pair of a tenth of a second.
     if stolen > 1 && share > STEAL {
         return Some(format!("the hypervisor took {:.0} % of the CPU", 100.0 * share.min(1.0)));
     }
+    let waited = |turn: &Turn| turn.waited_ns.unwrap_or(0) as f64 / turn.elapsed_ns.max(1.0);
     for (label, turns) in ["A", "B"].iter().zip(&pair.turns) {
-        let waited: Vec<_> =
-            turns.iter().map(|turn| turn.waited_ns.unwrap_or(0) as f64 / ns(turn).max(1.0)).collect();
-        let waited = median(&waited);
+        let waited = median(&turns.iter().map(waited).collect::<Vec<_>>());
         if waited > OTHERS {
             return Some(format!("other tasks had {:.0} % of side {label}'s CPU", 100.0 * waited.min(1.0)));
         }
@@ -184,8 +193,6 @@ fn rejection(pair: &Pair, hz: f64) -> Option<String> {
     let frequency =
         |side: usize| median(&pair.turns[side].iter().map(|turn| turn.core_hz).collect::<Vec<_>>());
     let apart = frequency(1) / frequency(0) - 1.0;
-    if apart.abs() > FREQUENCY {
-        return Some(format!("the core ran {:+.1} % faster for side B", 100.0 * apart));
-    }
-    None
+    (one_frequency && apart.abs() > FREQUENCY)
+        .then(|| format!("the core's frequency for side B was {:+.1} % off that for side A", 100.0 * apart))
 }

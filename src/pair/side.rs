@@ -1,6 +1,6 @@
 //! The measuring end of a pair: one process, one case, one CPU, silent between its turns.
 
-use super::protocol::{Answer, Ask, Prepare, Ready, VERSION};
+use super::protocol::{Answer, Ask, How, Prepare, Ready, VERSION};
 use crate::instrument::{Clock, Ticks};
 use crate::machine::partner::Task;
 use crate::machine::{arch, cpu, output, process};
@@ -70,10 +70,9 @@ fn converse(groups: &[Group]) -> Result<()> {
     };
     match ended {
         Ok(()) | Err(Halt::Interrupted) => Ok(()),
-        Err(Halt::Skipped(sentence)) => driver.answer(&Answer::Ended { skipped: true, sentence }),
-        Err(Halt::Failed(sentence) | Halt::Disturbed(sentence)) => {
-            driver.answer(&Answer::Ended { skipped: false, sentence })
-        }
+        Err(Halt::Skipped(sentence)) => driver.answer(&Answer::Ended { how: How::Skipped, sentence }),
+        Err(Halt::Failed(sentence)) => driver.answer(&Answer::Ended { how: How::Failed, sentence }),
+        Err(Halt::Disturbed(sentence)) => driver.answer(&Answer::Ended { how: How::Disturbed, sentence }),
     }
 }
 
@@ -97,7 +96,7 @@ fn case_by_turns(
 ) -> std::result::Result<(), Halt> {
     let case = if asked.spin > 0.0 { slowed(case, asked.spin) } else { case };
     let allowed = cpu::allowed();
-    let (cpu, notes) = settle(asked.cpu);
+    let (cpu, mut notes) = settle(asked.cpu);
     let clock = Clock::with_scale(asked.clock);
     let scratch = scratch::make()?;
     let place = Place {
@@ -109,6 +108,7 @@ fn case_by_turns(
     let mut trial = prepared(&case, bench, asked.prove)?;
     let iteration_ns = trial.iteration_ns(asked.batch_ns)?;
     let evidence = trial.evidence().to_vec();
+    notes.extend(trial.unasked().iter().map(|sentence| format!("not asked: {sentence}")));
     driver.answer(&Answer::Ready(Ready { body: group.body(), cpu, iteration_ns, evidence, notes }))?;
     while let Some(question) = driver.question()? {
         if let Ask::Turn { iterations, batches } = question {

@@ -8,7 +8,7 @@ pub use mute::{Mute, Mutes};
 
 use super::Verdict;
 use super::comparison::Comparison;
-use super::paired::{Paired, Row};
+use super::paired::{CasePairs, Ended, Paired, Row, Why};
 use serde::Serialize;
 
 /// What a gate looks at, whatever the comparison was made of.
@@ -44,14 +44,14 @@ pub enum Progress {
     Unfit,
 }
 
-/// The answer, in the order in which one outweighs the other.
+/// The answer. A slowdown that was found outweighs all the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// The machine was not fit to tell: a canary moved, or too many pairs were rejected.
-    Unfit,
     /// Something is slower.
     Slower,
+    /// The machine was not fit to tell: a canary moved, or too many pairs were rejected.
+    Unfit,
     /// A case could not be measured at all.
     Unmeasured,
     /// Two numbers say nothing about each other.
@@ -100,12 +100,15 @@ impl Answer {
 /// What all findings amount to.
 pub fn answer(findings: &[Finding]) -> Answer {
     let any = |ask: &dyn Fn(&Finding) -> bool| findings.iter().filter(|f| f.muted.is_none()).any(ask);
-    let asked = |f: &Finding| f.progress != Progress::Skipped;
+    // A canary answers for the machine and not for what was asked.
+    let asked = |f: &Finding| f.progress != Progress::Skipped && !f.canary;
     match () {
+        () if any(&|f| f.verdict == Verdict::Slower && !f.canary) => Answer::Slower,
         () if any(&|f| f.canary && f.verdict.is_change()) => Answer::Unfit,
-        () if any(&|f| f.verdict == Verdict::Slower) => Answer::Slower,
         () if !findings.iter().any(asked) || any(&|f| f.progress == Progress::Failed) => Answer::Unmeasured,
-        () if any(&|f| asked(f) && f.verdict == Verdict::Incomparable) => Answer::Incomparable,
+        () if any(&|f| f.progress != Progress::Skipped && f.verdict == Verdict::Incomparable) => {
+            Answer::Incomparable
+        }
         () if any(&|f| f.progress == Progress::Unfit) => Answer::Unfit,
         () if any(&|f| f.verdict == Verdict::Inconclusive) => Answer::Inconclusive,
         () => Answer::Pass,
@@ -117,8 +120,8 @@ pub fn of_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
     let finding = |row: &Row| {
         let case = paired.cases.iter().find(|case| case.id == row.id);
         let progress = match case {
-            Some(case) if case.skipped => Progress::Skipped,
-            Some(case) if case.ended.is_some() => Progress::Failed,
+            Some(CasePairs { ended: Some(Ended { why: Why::Skipped, .. }), .. }) => Progress::Skipped,
+            Some(CasePairs { ended: Some(Ended { why: Why::Failed, .. }), .. }) => Progress::Failed,
             Some(case) if case.unfit().is_some() => Progress::Unfit,
             _ => Progress::Measured,
         };
@@ -126,7 +129,7 @@ pub fn of_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
             id: row.id.clone(),
             verdict: row.judgement.verdict,
             change: (row.pairs > 0).then_some(row.judgement.change.estimate),
-            reason: row.judgement.reason.clone(),
+            reason: row.judgement.reason.clone().or_else(|| row.remark.clone()),
             canary: row.canary,
             progress,
             muted: None,
@@ -177,9 +180,17 @@ mod tests {
     }
 
     #[test]
-    fn a_canary_that_moved_outweighs_everything() {
-        let canary = Finding { canary: true, ..finding(Verdict::Faster) };
-        assert_eq!(answer(&[finding(Verdict::Slower), canary]).code(), 5);
+    fn a_canary_that_moved_says_that_nothing_can_be_told_but_excuses_no_slowdown() {
+        let canary = || Finding { canary: true, ..finding(Verdict::Slower) };
+        assert_eq!(answer(&[finding(Verdict::Same), canary()]).code(), 5);
+        assert_eq!(answer(&[finding(Verdict::Slower), canary()]).code(), 1);
+    }
+
+    #[test]
+    fn a_canary_is_not_what_was_asked_for() {
+        let canary = Finding { canary: true, ..finding(Verdict::Same) };
+        let skipped = Finding { progress: Progress::Skipped, ..finding(Verdict::Incomparable) };
+        assert_eq!(answer(&[canary, skipped]).code(), 125);
     }
 
     #[test]

@@ -8,15 +8,15 @@ pub use rule::{Judgement, Rule, Stand, stand};
 
 use super::Verdict;
 use crate::environment::Fingerprint;
-use crate::statistic::{benjamini_hochberg, median};
+use crate::statistic::median;
 use serde::{Deserialize, Serialize};
 
 /// The version of the layout.
 pub const LAYOUT: u32 = 1;
 /// Share of the pairs that may be rejected before the machine is called unfit.
 const MOST_REJECTED: f64 = 0.2;
-/// Pairs of which a share says anything.
-const FEWEST: usize = 5;
+/// So many rejected pairs say nothing yet.
+const FEW_REJECTED: usize = 3;
 
 /// A whole comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,13 +60,31 @@ pub struct CasePairs {
     pub bodies: [String; 2],
     /// What a reader should know.
     pub notes: Vec<String>,
-    /// Why it ended without a verdict: a missing need, a claim that failed, a side that died.
-    pub ended: Option<String>,
-    /// Whether it ended for want of what the machine must offer.
-    #[serde(default)]
-    pub skipped: bool,
+    /// Why it ended without a verdict. It has no pairs then: what is not proved has no number.
+    pub ended: Option<Ended>,
     /// The pairs, in order.
     pub pairs: Vec<PairRecord>,
+}
+
+/// An end without a verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// What kind of end.
+    pub why: Why,
+    /// The sentence.
+    pub sentence: String,
+}
+
+/// What kind of end a case came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// The machine lacks what the case needs, for both sides alike.
+    Skipped,
+    /// A claim does not hold, one side alone cannot run it, or a side died, hung or answered nonsense.
+    Failed,
+    /// Only one of the two builds has it.
+    Lone,
 }
 
 /// One pair.
@@ -74,10 +92,17 @@ pub struct CasePairs {
 pub struct PairRecord {
     /// ln(B/A).
     pub difference: f64,
-    /// An iteration on each side, ns.
+    /// An iteration on each side, ns: the lower quartile of its turns.
     pub cost_ns: [f64; 2],
     /// Why it does not count. By what happened on the machine, never by its figure.
     pub rejected: Option<String>,
+}
+
+impl PairRecord {
+    /// A pair that does not count and has no figure.
+    pub fn rejected(sentence: String) -> Self {
+        Self { rejected: Some(sentence), ..Self::default() }
+    }
 }
 
 /// What the pairs say of one case.
@@ -93,6 +118,8 @@ pub struct Row {
     pub pairs: usize,
     /// Pairs that were rejected.
     pub rejected: usize,
+    /// What its costs say that its change does not.
+    pub remark: Option<String>,
     /// The smallest change that such pairs would show four times in five, as a share; none for too few pairs.
     pub detectable: Option<f64>,
     /// The verdict with its grounds.
@@ -101,6 +128,12 @@ pub struct Row {
 }
 
 impl CasePairs {
+    /// A case that ends without a verdict: whatever it has measured is forgotten.
+    pub fn end(&mut self, why: Why, sentence: String) {
+        self.pairs.clear();
+        self.ended = Some(Ended { why, sentence });
+    }
+
     /// The figures of the pairs that count, in order.
     pub fn differences(&self) -> Vec<f64> {
         self.pairs.iter().filter(|pair| pair.rejected.is_none()).map(|pair| pair.difference).collect()
@@ -110,7 +143,7 @@ impl CasePairs {
     pub fn unfit(&self) -> Option<String> {
         let rejected: Vec<_> = self.pairs.iter().filter_map(|pair| pair.rejected.as_ref()).collect();
         let all = self.pairs.len();
-        let too_many = all >= FEWEST && rejected.len() as f64 > MOST_REJECTED * all as f64;
+        let too_many = rejected.len() > FEW_REJECTED && rejected.len() as f64 > MOST_REJECTED * all as f64;
         let last = rejected.last().filter(|_| too_many)?;
         Some(format!(
             "the machine is unfit: {} of {all} pairs were rejected, the last because {last}",
@@ -127,7 +160,7 @@ impl CasePairs {
             Stand::Open(wanted) => Judgement::open(&differences, wanted),
         };
         let judgement = match (&self.ended, self.unfit()) {
-            (Some(sentence), _) => {
+            (Some(Ended { sentence, .. }), _) => {
                 Judgement { verdict: Verdict::Incomparable, ..judged }.because(sentence.clone())
             }
             (None, Some(sentence)) => {
@@ -139,6 +172,7 @@ impl CasePairs {
             id: self.id.clone(),
             canary: self.canary,
             cost_ns: [cost(0), cost(1)],
+            remark: remark([cost(0), cost(1)], &judgement, rule),
             pairs: counted.len(),
             rejected: self.pairs.len() - counted.len(),
             detectable: Some(rule.detectable(&differences)).filter(|share| share.is_finite()),
@@ -147,18 +181,25 @@ impl CasePairs {
     }
 }
 
+/// Change compares the fastest of neighbouring turns, costs the lower quartiles of all of them. Where these two
+/// disagree, one side met its slow mode more often.
+fn remark(cost_ns: [f64; 2], judgement: &Judgement, rule: &Rule) -> Option<String> {
+    let apart = cost_ns[1] / cost_ns[0] - 1.0;
+    let off = apart < judgement.change.low - rule.margin || apart > judgement.change.high + rule.margin;
+    (apart.is_finite() && off).then(|| {
+        format!(
+            "its costs differ by {:+.1} %, its fastest turns by {:+.1} %: one side met a slower mode of the operation \
+             more often",
+            100.0 * apart,
+            100.0 * judgement.change.estimate
+        )
+    })
+}
+
 impl Paired {
-    /// The verdicts, with the rate of false discoveries held over all cases.
+    /// The verdicts. Each is held among all the cases.
     pub fn judge(&self) -> Vec<Row> {
-        let mut rows: Vec<_> = self.cases.iter().map(|case| case.row(&self.rule, self.cases.len())).collect();
-        let values: Vec<_> = rows.iter().map(|row| row.judgement.p).collect();
-        for (row, found) in rows.iter_mut().zip(benjamini_hochberg(&values, rule::FALSE_DISCOVERIES)) {
-            if row.judgement.verdict.is_change() && !found {
-                row.judgement.verdict = Verdict::Inconclusive;
-                row.judgement.reason = Some("too weak among so many cases".into());
-            }
-        }
-        rows
+        self.cases.iter().map(|case| case.row(&self.rule, self.cases.len())).collect()
     }
 }
 
@@ -202,9 +243,9 @@ mod tests {
     #[test]
     fn a_case_that_ended_is_incomparable_and_says_why() {
         let mut case = case(&slower(0.05, 16));
-        case.ended = Some("side B died".into());
+        case.end(Why::Failed, "side B died".into());
         let row = case.row(&Rule::default(), 1);
-        assert_eq!(row.judgement.verdict, Verdict::Incomparable);
+        assert_eq!((row.judgement.verdict, row.pairs), (Verdict::Incomparable, 0), "no number");
         assert_eq!(row.judgement.reason.as_deref(), Some("side B died"));
     }
 }

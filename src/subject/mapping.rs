@@ -31,36 +31,40 @@ use std::hint::black_box;
 pub const GROUP: Group =
     Group { name: "mapping", manual: include_str!("mapping.rs"), sources: &[], cases, fits: &[] };
 
-/// What is touched.
-const BYTES: usize = 64 << 20;
 /// The smallest page that any of our kernels has.
 const PAGE: usize = 4 << 10;
 /// The largest that it may give unasked.
 const HUGE_PAGE: u64 = 2 << 20;
 
 fn cases() -> Vec<Case> {
+    vec![
+        first_touch::<{ 1 << 20 }>("first-touch/1MiB", "mapping, first touch and unmapping of 1 MiB"),
+        first_touch::<{ 64 << 20 }>("first-touch/64MiB", "mapping, first touch and unmapping of 64 MiB"),
+    ]
+}
+
+fn first_touch<const BYTES: usize>(name: &'static str, title: &'static str) -> Case {
     let set_up: SetUp = Box::new(|_: &Place| {
         Ok(Box::new(|n: u64, clock: &Clock| {
             let mut refused = None;
             let ticks = clock.time(|| {
                 for _ in 0..n {
-                    refused = first_touch().err().or(refused.take());
+                    refused = map_and_touch(BYTES).err().or(refused.take());
                 }
             });
             refused.map_or(Ok(ticks), Err)
         }) as Box<dyn Subject>)
     });
-    vec![
-        Case::new("first-touch/64MiB", "mapping, first touch and unmapping of 64 MiB", set_up)
-            .claim(Claim::Enters(vec![("mmap", libc::SYS_mmap), ("munmap", libc::SYS_munmap)]))
-            .claim(Claim::Counted(faulted))
-            .predict(8e6, 16_384.0 * 700.0, "64 MiB zeroed, and a fault for each page of 4 KiB"),
-    ]
+    let pages = (BYTES / PAGE) as f64;
+    Case::new(name, title, set_up)
+        .claim(Claim::Enters(vec![("mmap", libc::SYS_mmap), ("munmap", libc::SYS_munmap)]))
+        .claim(Claim::Counted(faulted::<BYTES>))
+        .predict(pages * 500.0, pages * 700.0, "each page of 4 KiB zeroed, and a fault for it")
 }
 
-fn first_touch() -> Result<()> {
-    let refused = |cause| Error::Kernel { call: "mmap of 64 MiB".into(), cause };
-    let mut memory = MmapMut::map_anon(BYTES).map_err(refused)?;
+fn map_and_touch(bytes: usize) -> Result<()> {
+    let refused = |cause| Error::Kernel { call: format!("mmap of {bytes} bytes"), cause };
+    let mut memory = MmapMut::map_anon(bytes).map_err(refused)?;
     for page in memory.chunks_mut(PAGE) {
         page[0] = 1;
     }
@@ -69,9 +73,9 @@ fn first_touch() -> Result<()> {
 }
 
 /// Fresh memory cannot be touched without faults.
-fn faulted(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn faulted<const BYTES: usize>(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let (minor, major) = (delta.counted.minor_faults, delta.counted.major_faults);
-    let least = iterations * (BYTES as u64 / HUGE_PAGE);
+    let least = iterations * (BYTES as u64).div_ceil(HUGE_PAGE);
     if minor < least {
         return Err(format!(
             "the memory was not fresh: {minor} minor faults in {iterations} iterations, and huge pages alone need {least}"

@@ -1,4 +1,4 @@
-//! A turn: a few milliseconds of one case, while the other side of a pair waits.
+//! A turn: about a millisecond of one case, while the other side of a pair waits.
 
 use super::{Halt, Trial, judge};
 use crate::instrument::{Delta, Ticks};
@@ -18,6 +18,8 @@ const MOST: u64 = 1 << 27;
 pub struct Turn {
     /// Ticks of each batch.
     pub ticks: Vec<u64>,
+    /// Time of the whole turn, what prepares the operations included, ns.
+    pub elapsed_ns: f64,
     /// Frequency of the core just before, Hz, inferred from a chain of additions.
     pub core_hz: f64,
     /// Time that the thread was ready and a task ran that is no part of the case, ns.
@@ -83,6 +85,7 @@ impl Trial<'_> {
         }
         Ok(Turn {
             ticks,
+            elapsed_ns,
             core_hz,
             waited_ns: delta.counted.waited_ns.map(|_| judge::foreign_ns(&delta, elapsed_ns, ran_ns) as u64),
             stolen_ticks: delta.counted.stolen_ticks,
@@ -93,5 +96,10 @@ impl Trial<'_> {
     /// One sentence a claim that held so far.
     pub fn evidence(&self) -> &[String] {
         &self.evidence
+    }
+
+    /// One sentence a claim that could not be asked here.
+    pub fn unasked(&self) -> &[String] {
+        &self.unasked
     }
 }

@@ -15,6 +15,7 @@ mod disk;
 mod interruption;
 mod liar;
 mod limit;
+mod pair;
 mod partner;
 mod place;
 mod process;

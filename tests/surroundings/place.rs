@@ -94,6 +94,11 @@ impl Place {
 
     pub fn end(&self, command: Command) -> Ended {
         let _alone = alone();
+        self.end_alone(command)
+    }
+
+    /// The same where nobody else runs already.
+    pub fn end_alone(&self, command: Command) -> Ended {
         self.begin(command).end()
     }
 

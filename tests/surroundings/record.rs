@@ -137,3 +137,16 @@ fn what_cannot_be_written_where_it_was_asked_for_is_written_elsewhere() {
     assert_eq!(only(&place).records.len(), 2);
     place.is_tidy();
 }
+
+#[test]
+fn where_nothing_can_be_written_it_is_said_and_nothing_half_is_left() {
+    let place = Place::new();
+    let limited = ["sh", "-c", "ulimit -f 0 && exec \"$@\"", "sh"];
+    let mut command = place.program(limited[0]);
+    command.args(&limited[1..]).arg(crate::place::SYSCOST).args(ONE_CASE).args(["--processes", "1"]);
+    let ended = place.end(command);
+    // The limit holds for the files that the streams of this test lead to as well.
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(records(&place).is_empty());
+    place.is_tidy();
+}

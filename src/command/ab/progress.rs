@@ -17,7 +17,6 @@ struct State {
     begun: Instant,
     case: String,
     done: usize,
-    pairs: usize,
 }
 
 impl Bar {
@@ -26,7 +25,7 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{pos}/{len} {wide_msg}") {
             bar.set_style(style);
         }
-        let state = State { begun: Instant::now(), case: String::new(), done: 0, pairs: 0 };
+        let state = State { begun: Instant::now(), case: String::new(), done: 0 };
         Self { bar, cases, state: RefCell::new(state) }
     }
 
@@ -39,7 +38,6 @@ impl Bar {
             self.bar.set_position(state.done as u64);
         }
         let differences = at.case.differences();
-        state.pairs += usize::from(!differences.is_empty());
         let estimate = match differences.len() {
             0 => "…".to_owned(),
             _ => format!("{:+.2} %", 100.0 * median(&differences).exp_m1()),
@@ -47,7 +45,7 @@ impl Bar {
         self.bar.set_message(format!(
             "{}  pair {} of {}  {estimate}  {}",
             at.case.id,
-            differences.len() + 1,
+            (differences.len() + 1).min(at.wanted),
             at.wanted,
             left(&state, self.cases)
         ));

@@ -1,7 +1,8 @@
-//! A git revision, built: checked out into a worktree that is gone afterwards, compiled into a target
-//! directory that stays, so that the same revision is not compiled twice.
+//! A git revision, built: checked out into a worktree that is gone afterwards, compiled in a target directory that
+//! all revisions share, its binary kept, so that no revision is compiled twice.
 
 use crate::command::page;
+use crate::trial::scratch::{self, Scratch};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -12,11 +13,23 @@ pub(super) fn built(rev: &str, bench: Option<&str>) -> Result<PathBuf> {
         .map_err(|_| Error::Usage(format!("{rev} is no revision of the git repository here")))?;
     let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
     let inside = git(&["rev-parse", "--show-prefix"])?;
-    let target = target(&top)?.join("syscost-ab").join(&commit);
+    let home = target(&top)?.join("syscost-ab");
+    let kept = home.join(format!("{commit}-{}", bench.unwrap_or("suite")));
+    if kept.is_file() {
+        return Ok(kept);
+    }
     let worktree = Worktree::add(&top, &commit)?;
-    page::say(&format!("building {rev} ({:.12}) in {}", commit, target.display()));
-    let binaries = compile(&worktree.path().join(inside), &target, bench)?;
-    choose(binaries, rev, bench)
+    page::say(&format!("building {rev} ({:.12}) in {}", commit, home.display()));
+    let binaries = compile(&worktree.path().join(inside), &home.join("target"), bench)?;
+    keep(&choose(binaries, rev, bench)?, &kept)
+}
+
+/// Puts a binary aside, whole or not at all: the next revision is built in the same place.
+fn keep(binary: &Path, kept: &Path) -> Result<PathBuf> {
+    let half = kept.with_extension(std::process::id().to_string());
+    let moved = std::fs::copy(binary, &half).and_then(|_| std::fs::rename(&half, kept));
+    moved.map_err(|e| Error::file(kept, "copying the binary to", e))?;
+    Ok(kept.to_owned())
 }
 
 fn git(words: &[&str]) -> Result<String> {
@@ -40,14 +53,12 @@ fn target(top: &Path) -> Result<PathBuf> {
 /// forgotten by git itself once its directory is gone.
 struct Worktree {
     top: PathBuf,
-    directory: tempfile::TempDir,
+    directory: Scratch,
 }
 
 impl Worktree {
     fn add(top: &Path, commit: &str) -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("syscost-worktree-").tempdir();
-        let directory =
-            directory.map_err(|e| Error::file(std::env::temp_dir(), "making a directory in", e))?;
+        let directory = scratch::make()?;
         let worktree = Self { top: top.into(), directory };
         let path = worktree.path().display().to_string();
         git(&["-C", &top.display().to_string(), "worktree", "add", "--detach", "--quiet", &path, commit])?;

@@ -104,7 +104,8 @@ fn tone(verdict: Verdict) -> Option<Tone> {
 fn sentences(paired: &Paired, shown: &[&Row], all: &[Row]) -> Vec<String> {
     let mut said = Vec::new();
     for row in shown {
-        said.extend(row.judgement.reason.as_ref().map(|reason| format!("{}: {reason}", row.id)));
+        let words = row.judgement.reason.iter().chain(&row.remark);
+        said.extend(words.map(|words| format!("{}: {words}", row.id)));
     }
     for row in all.iter().filter(|row| row.canary && row.judgement.verdict.is_change()) {
         said.push(format!(

@@ -2,10 +2,10 @@
 
 use super::revision;
 use crate::pair::Launch;
+use crate::trial::scratch::{self, Scratch};
 use crate::{Error, Result};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// In what the two sides differ.
 #[derive(Args)]
@@ -48,7 +48,7 @@ pub(in crate::command) struct Ready {
     a: Launch,
     b: Launch,
     binaries: [PathBuf; 2],
-    _links: TempDir,
+    _links: Scratch,
 }
 
 impl Sides {
@@ -89,8 +89,7 @@ pub(in crate::command) fn this() -> Result<PathBuf> {
 
 impl Ready {
     pub(in crate::command) fn of(binaries: [PathBuf; 2], wraps: [Option<String>; 2]) -> Result<Self> {
-        let links = tempfile::Builder::new().prefix("syscost-sides-").tempdir();
-        let links = links.map_err(|e| Error::file(std::env::temp_dir(), "making a directory in", e))?;
+        let links = scratch::make()?;
         let launch = |label, binary: &Path, wrap: &Option<String>| {
             Launch::new(label, binary, wrap.clone(), links.path())
         };

@@ -63,11 +63,6 @@ pub(super) fn replication(processes: usize, sessions: usize) -> String {
     }
 }
 
-/// So many cases, in words.
-pub(super) fn cases(count: usize) -> String {
-    if count == 1 { "1 case".into() } else { format!("{count} cases") }
-}
-
 /// The kernels of a record, most often one.
 pub(super) fn kernels(head: &Head) -> String {
     let release =
@@ -121,7 +116,7 @@ impl Kept {
         let [processes, sessions, cases] = counts(head);
         let (when, scale, unit) = (page::moment(head.created), head.scale.clone(), head.unit.clone());
         let replication = replication(processes, sessions);
-        [self.name(), when, scale, unit, replication, self::cases(cases), kernels(head)]
+        [self.name(), when, scale, unit, replication, page::counted(cases, "case", "cases"), kernels(head)]
     }
 }
 

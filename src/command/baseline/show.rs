@@ -1,6 +1,6 @@
 //! `syscost baseline show`: what is in a record: its machines, its sessions, its cases.
 
-use super::list::{self, counts, replication};
+use super::list::{counts, replication};
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};
@@ -144,7 +144,7 @@ fn text(head: &Head, layout: Layout) -> String {
         page::moment(head.created),
         head.scale,
         head.unit,
-        list::cases(cases_count)
+        page::counted(cases_count, "case", "cases")
     );
     page::paint(Tone::Bold, &page::wrap("", &title, page::prose(layout)), layout)
         + "\n"

@@ -4,10 +4,12 @@
 //! pairs' log ratios is exact whatever their law, with one provision, that a slowdown below the threshold is not
 //! worth an alarm. It is asked after 8, 16 and 32 pairs. A case that is flagged must be found again on fresh
 //! pairs, of which no choice was made: the chance of a false alarm is then that of both together, below one in
-//! ten thousand for a case, and over the suite the rate of false discoveries is held as well.
+//! ten thousand for a case. Over a suite the same is asked of all cases together: however many there are, the chance
+//! of any false change is below one in a hundred, which holds the rate of false discoveries too and does not
+//! depend on what the other cases found.
 //!
-//! Source: Wilcoxon 1945; Hodges and Lehmann 1963; Bonferroni over the looks; Schuirmann 1987 for equivalence;
-//! Benjamini and Hochberg 1995.
+//! Source: Wilcoxon 1945; Hodges and Lehmann 1963; Bonferroni over looks and cases; Schuirmann 1987 for
+//! equivalence.
 
 use crate::record::{Interval, Verdict};
 use crate::statistic::{Alternative, equivalence_p, hodges_lehmann, minimum_detectable, signed_rank_p};
@@ -20,10 +22,8 @@ const LOOKS: [(usize, f64); 3] = [(8, 0.004), (16, 0.003), (32, 0.003)];
 const CONFIRMATIONS: [(usize, f64); 3] = [(8, 0.004), (16, 0.003), (32, 0.003)];
 /// The error of either sequence of looks.
 const ERROR: f64 = 0.01;
-/// The error of `same`.
-const ERROR_OF_SAME: f64 = 0.01;
-/// The share of false ones that the changes found in a suite may hold.
-pub(super) const FALSE_DISCOVERIES: f64 = 0.01;
+/// The chance of any false change in a suite.
+const ERROR_OF_SUITE: f64 = 0.01;
 /// Confidence of the interval of a change.
 const CONFIDENCE: f64 = 0.95;
 
@@ -50,7 +50,8 @@ impl Rule {
         Self { threshold, margin: 2.0 * threshold, looks: LOOKS.len() }
     }
 
-    /// The smallest change that pairs like these would show four times in five, as a share.
+    /// The smallest change that pairs like these would flag four times in five at the last look, as a share. After
+    /// eight pairs alone that cannot be forecast: the smallest p is the error itself.
     pub fn detectable(&self, differences: &[f64]) -> f64 {
         let (last, _) = LOOKS[self.looks.clamp(1, LOOKS.len()) - 1];
         (self.threshold.ln_1p() + minimum_detectable(differences, last)).exp_m1()
@@ -111,7 +112,7 @@ pub fn stand(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
                 return confirmed(differences, pairs, direction, rule, cases);
             }
         }
-        if equivalence_p(seen, rule.margin.ln_1p()) <= ERROR_OF_SAME {
+        if equivalence_p(seen, rule.margin.ln_1p()) <= error {
             return Stand::Closed(Judgement::of(Verdict::Same, seen, 1.0));
         }
     }
@@ -129,7 +130,7 @@ fn confirmed(
     cases: usize,
 ) -> Stand {
     let looks = CONFIRMATIONS.len() as f64;
-    let among_cases = FALSE_DISCOVERIES / (cases.max(1) as f64 * ERROR * looks);
+    let among_cases = ERROR_OF_SUITE / (cases.max(1) as f64 * ERROR * looks);
     for (pairs, error) in CONFIRMATIONS {
         let Some(fresh) = differences.get(flagged..flagged + pairs) else {
             return Stand::Open(flagged + pairs);

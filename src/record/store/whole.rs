@@ -32,13 +32,16 @@ pub fn create(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_directory(path)
 }
 
-/// Refuses now what [`create`] would refuse at the end of a long measurement.
+/// Refuses now what [`create`] would refuse at the end of a long measurement: a name that is taken, a directory
+/// that may not be written to, a disk that is full.
 pub fn check_new(path: &Path) -> Result<()> {
+    // About as much as a record of a few processes.
+    static SOME: [u8; 64 << 10] = [0; 64 << 10];
     // A link that leads nowhere is in the way too.
     if path.symlink_metadata().is_ok() {
         return Err(taken(path));
     }
-    write(path, &[]).map(drop)
+    write(path, &SOME).map(drop)
 }
 
 fn taken(path: &Path) -> Error {

@@ -1,0 +1,203 @@
+//! Sides that die, hang, talk nonsense or change the machine.
+
+use crate::place::{Place, SYSCOST, alone, files};
+use crate::process;
+use nix::sys::signal::Signal;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The shortest comparison that there is.
+const SHORT: [&str; 4] = ["known_work/add", "--no-canaries", "--pairs", "8"];
+
+fn ab(place: &Place, words: &[&str]) -> std::process::Command {
+    place.syscost(&[&["ab"], &SHORT[..], words].concat())
+}
+
+/// A wrapper that lets its first side through, which is asked for its cases, and does this to later ones.
+fn later(place: &Place, deed: &str) -> String {
+    let script = place.path().join("wrapper");
+    let count = place.path().join("count");
+    let text = format!(
+        "#!/bin/sh\necho x >> '{0}'\n[ \"$(wc -l < '{0}')\" -le 1 ] && exec \"$@\"\n{deed}\n",
+        count.display()
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    script.display().to_string()
+}
+
+#[test]
+fn what_is_no_side_is_refused_with_its_words() {
+    let place = Place::new();
+    place.end(ab(&place, &["--b-bin", "/bin/true"])).refuses(&["side B", "ended in the middle"]);
+    place.end(ab(&place, &["--b-bin", "/nonexistent"])).refuses(&["/nonexistent", "looking for"]);
+    place.end(ab(&place, &["--b-wrap", "echo hello;"])).refuses(&["side B", "\"hello\"", "standard output"]);
+    place.end(ab(&place, &["--b-wrap", "no-such-wrapper"])).refuses(&["side B", "no-such-wrapper"]);
+    place.end(ab(&place, &[])).refuses(&["the two sides are the same", "--b-wrap"]);
+    place.is_tidy();
+}
+
+#[test]
+fn a_side_that_dies_ends_its_case_with_its_last_words() {
+    let place = Place::new();
+    let wrapper = later(&place, "echo 'it is all over' >&2; exit 7");
+    let ended = place.end(ab(&place, &["--b-wrap", &wrapper]));
+    ended.says(1, &["incomparable", "exit status: 7", "it is all over", "1 incomparable"]);
+    place.is_tidy();
+}
+
+#[test]
+fn a_side_that_is_killed_in_the_middle_ends_its_pair() {
+    let place = Place::new();
+    let wrapper = later(&place, "exec timeout -s KILL 0.03 \"$@\"");
+    let ended = place.end(ab(&place, &["--b-wrap", &wrapper]));
+    ended.says(1, &["known_work/add", "side B ended in the middle of the conversation"]);
+    place.is_tidy();
+}
+
+#[test]
+fn one_cpu_is_enough_for_two_sides_and_that_is_said() {
+    let place = Place::new();
+    let mut command = place.program("taskset");
+    command.args(["-c", "0", SYSCOST, "ab"]).args(SHORT).args(["--a-bin", SYSCOST]);
+    place.end(command).says(0, &["there is one CPU", "known_work/add"]);
+    place.is_tidy();
+}
+
+#[test]
+fn a_side_is_never_slower_than_itself() {
+    let place = Place::new();
+    let ended = place.end(ab(&place, &["--a-bin", SYSCOST, "--format", "json"]));
+    ended.says(0, &["known_work/add"]);
+    assert!(!ended.output.contains("\"slower\"") && !ended.output.contains("\"faster\""), "{ended:?}");
+    place.is_tidy();
+}
+
+#[test]
+fn a_gate_fails_for_what_the_kernel_slows_and_for_nothing_else() {
+    let place = Place::new();
+    let slowed = format!("'{SYSCOST}' burden --additions 2000 --");
+    let gate =
+        |words: &[&str]| place.end(place.syscost(&[&["gate", "syscall/getppid", "--exact"], words].concat()));
+    let summary = place.path().join("summary.md");
+    let failed = gate(&["--b-wrap", &slowed, "--summary", summary.to_str().unwrap()]);
+    if failed.code == Some(5) {
+        println!("skipped: others use this machine too much: {failed:?}");
+        return;
+    }
+    failed.says(1, &["syscall/getppid: slower by +", "gate: slower"]);
+    assert!(std::fs::read_to_string(summary).unwrap().contains("| `syscall/getppid` | slower |"));
+    let passed = gate(&["--b-wrap", "env"]);
+    assert!([0, 4, 5].contains(&passed.code.unwrap()), "never slower: {passed:?}");
+    let mute = place.path().join("mute.toml");
+    std::fs::write(&mute, "[\"syscall/getppid\"]\nreason = \"known\"\nuntil = \"2999-01-01\"\n").unwrap();
+    let muted = gate(&["--b-wrap", &slowed, "--mute", mute.to_str().unwrap()]);
+    assert_ne!(muted.code, Some(1), "{muted:?}");
+    muted.says(muted.code.unwrap(), &["overlooked: known (until 2999-01-01)"]);
+    let bisect = gate(&["--bisect", "--b-bin", "/bin/true"]);
+    bisect.says(125, &["side B"]);
+    place.is_tidy();
+}
+
+#[test]
+fn the_same_pairs_are_judged_by_the_same_bytes() {
+    let place = Place::new();
+    place.end(ab(&place, &["--a-bin", SYSCOST])).says(0, &["kept in"]);
+    let pairs = files(&place.home().join("syscost/pairs"), ".json").pop().expect("kept");
+    let judge = || place.end(place.syscost(&["ab", "--judge", pairs.to_str().unwrap(), "--format", "json"]));
+    let (first, second) = (judge(), judge());
+    first.says(0, &["known_work/add"]);
+    assert_eq!(first.output, second.output);
+    std::fs::write(&pairs, "{\"paired\": 99}").unwrap();
+    judge().refuses(&[pairs.to_str().unwrap(), "the pairs of `syscost ab`"]);
+}
+
+/// A comparison of two states of a file, which held `before`.
+fn of_settings(place: &Place) -> std::process::Command {
+    std::fs::write(place.path().join("state"), "before\n").unwrap();
+    let [a, b, restore] = ["a", "b", "before"].map(|value| format!("echo {value} > state"));
+    ab(place, &["--a", &a, "--b", &b, "--restore", &restore])
+}
+
+fn state(place: &Place) -> String {
+    std::fs::read_to_string(place.path().join("state")).unwrap()
+}
+
+/// The guard needs a moment.
+fn is_restored(place: &Place) {
+    let begun = Instant::now();
+    while state(place) != "before\n" || !files(&place.home().join("syscost/restore"), ".json").is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "it holds {}", state(place));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn settings_are_put_back_at_the_end_and_after_a_signal() {
+    let place = Place::new();
+    place.end(of_settings(&place)).says(0, &["restored at the end", "after \"echo b > state\""]);
+    is_restored(&place);
+    let _alone = alone();
+    let running = place.begin(of_settings(&place));
+    std::thread::sleep(Duration::from_millis(700));
+    process::send_to_group(running.pid(), Signal::SIGINT);
+    let ended = running.end();
+    assert!([Some(130), Some(0)].contains(&ended.code), "{ended:?}");
+    is_restored(&place);
+    place.is_tidy();
+}
+
+#[test]
+fn settings_that_cannot_be_undone_are_refused() {
+    let place = Place::new();
+    let ended = place.end(ab(&place, &["--a", "swapoff -a", "--b", "swapon -a"]));
+    ended.refuses(&["nothing tells how to undo", "--restore"]);
+    let failing = ["--a", "echo no >&2; false", "--b", "true", "--restore", "true"];
+    place.end(ab(&place, &failing)).says(2, &["`echo no >&2; false` failed", "no"]);
+    place.is_tidy();
+}
+
+#[test]
+fn whenever_it_is_killed_the_settings_are_put_back_and_the_store_is_whole() {
+    let _alone = alone();
+    let times = std::env::var("SYSCOST_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
+    let mut random = syscost::statistic::Random::new(50);
+    for _ in 0..times {
+        let place = Place::new();
+        let running = place.begin(of_settings(&place));
+        std::thread::sleep(Duration::from_millis(random.below(1_500) as u64));
+        process::send(running.pid(), Signal::SIGKILL);
+        let code = running.end().code;
+        assert!(code.is_none() || code == Some(0), "{code:?}");
+        is_restored(&place);
+        // A side that waits for its turn ends when its driver has gone; one in its turn, at the end of it.
+        let begun = Instant::now();
+        while !process::of(&place).is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", process::of(&place));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // What was left of links and scratch is swept by the next start; files of the store are whole now.
+        crate::place::all_parse(&place.home());
+        let next = place.end_alone(ab(&place, &["--a-bin", SYSCOST]));
+        next.says(0, &["known_work/add"]);
+        let left: Vec<_> = std::fs::read_dir(place.temporary()).unwrap().map(|e| e.unwrap().path()).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+#[test]
+fn a_kernel_setting_that_is_named_is_put_back_by_itself() {
+    let file = "/proc/sys/vm/stat_interval";
+    let before = std::fs::read_to_string(file).unwrap_or_default();
+    if !nix::unistd::geteuid().is_root() || std::fs::write(file, &before).is_err() {
+        println!("skipped: {file} cannot be written here; run the tests as root");
+        return;
+    }
+    let place = Place::new();
+    let [a, b] = ["7", "9"].map(|value| format!("echo {value} > {file}"));
+    place.end(ab(&place, &["--a", &a, "--b", &b])).says(0, &[&format!("echo '{}' > {file}", before.trim())]);
+    assert_eq!(std::fs::read_to_string(file).unwrap(), before);
+    assert!(!Path::new(&place.home().join("syscost/restore")).join("x").exists());
+    place.is_tidy();
+}
