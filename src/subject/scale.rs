@@ -101,7 +101,7 @@ fn all(kind: Kind, name: &str, words: &str, make: Make, (hardware, software): (f
     let set_up: SetUp = Box::new(move |place: &Place| {
         together(kind, Crowd::All, place, |index| make(place, index), |_| Ok(()))
     });
-    Case::new(format!("{name}/all-{kinds}"), format!("{words}, by one of {kinds} on each CPU"), set_up)
+    Case::new(format!("{name}/all-{kinds}"), format!("{words}, {kinds} on all CPUs"), set_up)
         .control_set_up(alone(make))
         .need(PINNED)
         .need(TWO_CPUS)
