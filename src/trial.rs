@@ -257,6 +257,7 @@ impl<'a> Trial<'a> {
         let median = statistic::median_interval(&values);
         let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
         if let Some(sweep) = &sweep {
+            judge::grows(sweep).map_err(Halt::Disturbed)?;
             self.evidence.extend(judge::large_batches(self.case, sweep, median, &kept)?);
         }
         Ok(self.outcome(&kept, &values, median, sweep, singles))

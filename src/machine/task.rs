@@ -14,6 +14,7 @@
 //! * **OWN-ARGUMENTS**: the pointers lead to strings that live as long as the value, and end in a null pointer.
 #![allow(unsafe_code)]
 
+use super::order::Order;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use nix::errno::Errno;
@@ -34,6 +35,21 @@ pub fn fork_exit() -> i64 {
     match unsafe { libc::fork() } {
         // SAFETY: ENDS.
         0 => unsafe { libc::_exit(0) },
+        -1 => refusal(),
+        child => i64::from(child),
+    }
+}
+
+/// The same; first the child says that it has begun.
+#[inline(always)]
+pub fn fork_arrive_exit(order: &Order) -> i64 {
+    // SAFETY: ENDS.
+    match unsafe { libc::fork() } {
+        0 => {
+            order.arrive();
+            // SAFETY: ENDS.
+            unsafe { libc::_exit(0) }
+        }
         -1 => refusal(),
         child => i64::from(child),
     }

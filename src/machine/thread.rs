@@ -4,14 +4,15 @@
 //!
 //! # Invariants
 //!
-//! * **NOTHING**: a thread of the library runs a function that does nothing and returns, and is joined before what
-//!   it was created with goes. It cannot panic or outlive its creator.
+//! * **NOTHING**: a thread of the library runs a function that does next to nothing and returns. It is joined once,
+//!   at the latest when the value that names it goes, and so before what it was created with.
 //! * **REGISTERS**: a thread without the library ends by the next instruction and touches registers only; its stack
 //!   and the word that holds its number outlive it, because both belong to who waits until the kernel has
 //!   cleared the word.
 #![allow(unsafe_code)]
 
 use super::futex;
+use super::order::Order;
 use super::task::{self, Stack};
 use crate::{Error, Result};
 use nix::errno::Errno;
@@ -47,13 +48,37 @@ impl Attributes {
         Ok(Self(unsafe { attributes.assume_init() }))
     }
 
+    /// Creates a thread that says that it has begun, and does nothing else. It must be joined while `order` lives,
+    /// which the borrow in the answer sees to.
+    #[inline(always)]
+    pub fn create_arriving<'a>(&self, thread: &mut Arriving<'a>, order: &'a Order) -> i64 {
+        let argument = std::ptr::from_ref(order).cast_mut().cast();
+        thread.1 = Some(order);
+        self.start(&mut thread.0, arrive, argument)
+    }
+
     /// Creates a thread that does nothing.
     #[inline(always)]
     pub fn create(&self, thread: &mut Thread) -> i64 {
-        // SAFETY: NOTHING.
-        -i64::from(unsafe { libc::pthread_create(&raw mut thread.0, &raw const self.0, nothing, null_mut()) })
+        self.start(thread, nothing, null_mut())
+    }
+
+    #[inline(always)]
+    fn start(&self, thread: &mut Thread, body: Body, argument: *mut libc::c_void) -> i64 {
+        thread.join();
+        let mut name = MaybeUninit::uninit();
+        // SAFETY: NOTHING: what a body is given outlives the thread, which is joined through `thread`.
+        let refused = unsafe { libc::pthread_create(name.as_mut_ptr(), &raw const self.0, body, argument) };
+        if refused == 0 {
+            // SAFETY: NOTHING: the library has written the name of a thread that it created.
+            thread.0 = Some(unsafe { name.assume_init() });
+        }
+        -i64::from(refused)
     }
 }
+
+/// What a thread runs.
+type Body = extern "C" fn(*mut libc::c_void) -> *mut libc::c_void;
 
 impl Drop for Attributes {
     fn drop(&mut self) {
@@ -66,15 +91,34 @@ extern "C" fn nothing(_: *mut libc::c_void) -> *mut libc::c_void {
     null_mut()
 }
 
-/// The library's name of a thread that was created and not yet joined, or of none.
-#[derive(Default)]
-pub struct Thread(libc::pthread_t);
+extern "C" fn arrive(order: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: NOTHING: it lives until this thread has been joined.
+    unsafe { (*order.cast::<Order>()).arrive() };
+    null_mut()
+}
 
-/// Waits for a thread that was created, once.
-#[inline(always)]
-pub fn join(thread: &Thread) -> i64 {
-    // SAFETY: NOTHING: the name is that of a thread created and not joined.
-    -i64::from(unsafe { libc::pthread_join(thread.0, null_mut()) })
+/// A thread that says when it begins, and to whom.
+#[derive(Default)]
+pub struct Arriving<'a>(pub Thread, Option<&'a Order>);
+
+/// A thread that was created and not yet joined, or none.
+#[derive(Default)]
+pub struct Thread(Option<libc::pthread_t>);
+
+impl Thread {
+    /// Waits for it.
+    #[inline(always)]
+    pub fn join(&mut self) -> i64 {
+        let Some(name) = self.0.take() else { return 0 };
+        // SAFETY: NOTHING: the name is that of a thread created and not joined.
+        -i64::from(unsafe { libc::pthread_join(name, null_mut()) })
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.join();
+    }
 }
 
 /// A place for a thread without the library.
@@ -132,7 +176,7 @@ mod tests {
             for _ in 0..100 {
                 let mut thread = Thread::default();
                 assert_eq!(attributes.create(&mut thread), 0);
-                assert_eq!(join(&thread), 0);
+                assert_eq!(thread.join(), 0);
             }
         }
     }

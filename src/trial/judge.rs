@@ -189,6 +189,7 @@ fn took_no_time(nothing: &NoTime) -> String {
 }
 
 pub(super) fn straight(case: &Case, sweep: &Sweep) -> Result<Vec<String>, String> {
+    grows(sweep)?;
     let mut sentences = Vec::new();
     for claim in &case.claims {
         match claim {
@@ -200,14 +201,19 @@ pub(super) fn straight(case: &Case, sweep: &Sweep) -> Result<Vec<String>, String
     Ok(sentences)
 }
 
+/// Whatever a case claims: what takes no time has no cost, no rate and no efficiency.
+pub(super) fn grows(sweep: &Sweep) -> Result<(), String> {
+    if sweep.slope.low > 0.0 {
+        return Ok(());
+    }
+    Err(format!(
+        "time does not grow with the number of iterations: one costs {:.4} ns, interval {:.4} to {:.4}",
+        sweep.slope.estimate, sweep.slope.low, sweep.slope.high
+    ))
+}
+
 fn doubles(sweep: &Sweep) -> Result<String, String> {
     let (by, unit) = (sweep.doubling, sweep.unit);
-    if sweep.slope.low <= 0.0 {
-        return Err(format!(
-            "time does not grow with the number of iterations: one costs {:.4} ns, interval {:.4} to {:.4}",
-            sweep.slope.estimate, sweep.slope.low, sweep.slope.high
-        ));
-    }
     if !DOUBLING.contains(&by) {
         return Err(format!(
             "time is not proportional to the number of iterations: twice {} of them took {by:.2} times as long; \

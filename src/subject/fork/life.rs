@@ -1,11 +1,14 @@
 //! The life of a child, timed as a whole or until its creator has returned.
 
 use crate::instrument::{Clock, Ticks};
+use crate::machine::order::Order;
+use crate::machine::policy::Batch;
 use crate::machine::watchdog::{PERIOD, Watchdog};
 use crate::machine::{child, room, task};
 use crate::subject::{Place, SetUp, Subject};
 use crate::{Error, Result};
 use nix::errno::Errno;
+use std::hint::black_box;
 
 /// What is looked at in each batch, in words.
 pub(super) const REAPED: &str = "every child was reaped with exit code 0, and none was left behind";
@@ -35,7 +38,8 @@ fn waited_for(watchdog: &Watchdog, child: i64) -> Ended {
     Ended { child, reaped: task::reap(number, &mut status), status }
 }
 
-/// A case of whole lives. `call` names the creator for sentences; `open` makes what it works on.
+/// A case of whole lives, timed in one bracket. `call` names the creator for sentences; `open` makes what it works
+/// on.
 pub(super) fn whole<T: 'static>(
     call: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,
@@ -46,13 +50,7 @@ pub(super) fn whole<T: 'static>(
         Ok(Box::new(move |n: u64, clock: &Clock| {
             let mut bad = None;
             let ticks = clock.time(|| {
-                for _ in 0..n {
-                    let ended = waited_for(&watchdog, create(&mut on));
-                    if !ended.is_well() {
-                        bad = Some(ended);
-                        break;
-                    }
-                }
+                bad = (0..n).map(|_| waited_for(&watchdog, create(&mut on))).find(|ended| !ended.is_well());
             });
             nobody_left(call, &watchdog, bad)?;
             Ok(ticks)
@@ -60,8 +58,8 @@ pub(super) fn whole<T: 'static>(
     })
 }
 
-/// The same, of which only the creator is timed.
-pub(super) fn until_return<T: 'static>(
+/// The same, each life in a bracket of its own.
+pub(super) fn each<T: 'static>(
     call: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,
     create: impl Fn(&mut T) -> i64 + Copy + 'static,
@@ -71,11 +69,9 @@ pub(super) fn until_return<T: 'static>(
         Ok(Box::new(move |n: u64, clock: &Clock| {
             let (mut sum, mut bad) = (Ticks(0), None);
             for _ in 0..n {
-                let mut child = 0;
-                sum += clock.time(|| child = create(&mut on));
-                let ended = waited_for(&watchdog, child);
-                if !ended.is_well() {
-                    bad = Some(ended);
+                sum += clock.time(|| bad = Some(waited_for(&watchdog, create(&mut on))));
+                bad = bad.filter(|ended| !ended.is_well());
+                if bad.is_some() {
                     break;
                 }
             }
@@ -83,6 +79,66 @@ pub(super) fn until_return<T: 'static>(
             Ok(sum)
         }) as Box<dyn Subject>)
     })
+}
+
+/// What is looked at where only the creator is timed.
+pub(super) const LATER: &str = "no child that began before fork had returned was counted";
+
+/// `fork` alone, each in a bracket of its own. Where the child begins before it has returned, it is done again: what
+/// was timed is then a part of the child's life as well.
+pub(super) fn until_return<T: 'static>(open: impl Fn(&Place) -> Result<T> + 'static) -> SetUp {
+    Box::new(move |place| {
+        let (on, watchdog) = ready("fork", open(place)?, |_| task::fork_exit())?;
+        let order = Order::new()?;
+        let batch = Batch::begin()?;
+        Ok(Box::new(move |n: u64, clock: &Clock| {
+            let _kept = (&on, &batch);
+            let mut again = Again::of(n);
+            let (mut sum, mut done) = (Ticks(0), 0);
+            while done < n {
+                order.begin();
+                let start = clock.start();
+                let child = black_box(task::fork_arrive_exit(&order));
+                let ticks = clock.stop() - start;
+                order.returned();
+                let ended = waited_for(&watchdog, child);
+                if !ended.is_well() {
+                    nobody_left("fork", &watchdog, Some(ended))?;
+                }
+                if order.was_early() {
+                    again.once_more("fork")?;
+                    continue;
+                }
+                sum += clock.note(ticks);
+                done += 1;
+            }
+            nobody_left("fork", &watchdog, None)?;
+            Ok(sum)
+        }) as Box<dyn Subject>)
+    })
+}
+
+/// How often an operation may be done again because the new task came first.
+pub(in crate::subject) struct Again {
+    left: u64,
+    most: u64,
+}
+
+impl Again {
+    pub(in crate::subject) fn of(iterations: u64) -> Self {
+        let most = 4 * iterations + 16;
+        Self { left: most, most }
+    }
+
+    pub(in crate::subject) fn once_more(&mut self, call: &str) -> Result<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| {
+            Error::Missing(format!(
+                "in {} calls of {call} the new task began before it returned: this scheduler lets it come first",
+                self.most
+            ))
+        })?;
+        Ok(())
+    }
 }
 
 /// One life before the first that is timed: what is forbidden or limited here says so at once.
