@@ -20,12 +20,9 @@ pub mod descriptors;
 pub mod displace;
 pub mod entry;
 pub mod futex;
-<<<<<<< HEAD
 pub mod line;
 pub mod lock;
-=======
 pub mod order;
->>>>>>> 3b1626ecacb690522f78ef31dac1f8d3e7081a38
 pub mod output;
 pub mod parking;
 pub mod partner;
