@@ -13,6 +13,7 @@ pub mod call;
 pub mod cpu;
 pub mod displace;
 pub mod entry;
+pub mod name;
 pub mod output;
 pub mod perf_event;
 pub mod process;
