@@ -22,6 +22,7 @@ pub mod entry;
 pub mod futex;
 pub mod line;
 pub mod lock;
+pub mod name;
 pub mod order;
 pub mod output;
 pub mod parking;

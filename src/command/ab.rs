@@ -125,15 +125,21 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
 
 /// Measures both sides, and keeps the pairs in the store of this home.
 pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) -> Result<Paired> {
-    super::restore::tell_outstanding(home);
     let matches = filter.matcher()?;
+    let settings = sides.settings();
+    let by_turns = settings.is_none();
+    if by_turns {
+        super::restore::tell_outstanding(home);
+    }
+    // Before minutes of building: it changes nothing yet, and may refuse.
+    let mut setting =
+        settings.map(|(commands, restore)| Setting::begin(commands, restore, home)).transpose()?;
     let ready = sides.ready()?;
     let ring = Ring::enter()?;
     let launches = ready.launches();
     let (all, lone) = ring.cases(launches)?;
     let lone: Vec<_> = lone.into_iter().filter(|lone| matches(&lone.id)).collect();
     let ids = chosen(&all, &matches, !manner.no_canaries)?;
-    let by_turns = sides.settings().is_none();
     let contest = Contest {
         launches,
         sides: ready.words(sides),
@@ -142,14 +148,12 @@ pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &P
         seed: manner.seed,
         scale: manner.scale,
     };
-    let setting =
-        sides.settings().map(|(commands, restore)| Setting::begin(commands, restore, home)).transpose()?;
     if let Some(setting) = &setting {
         page::say(&format!("restored at the end, also after a signal: {}", setting.promise()));
     }
     let bar = Bar::over(ids.len());
     let compared = {
-        let mut enter = |side: usize| setting.as_ref().map_or(Ok(()), |setting| setting.enter(side));
+        let mut enter = |side: usize| setting.as_mut().map_or(Ok(()), |setting| setting.enter(side));
         let mut turns = ByTurns;
         let mut blocks = ByBlocks::new(&mut enter);
         let meeting: &mut dyn Meeting = if by_turns { &mut turns } else { &mut blocks };

@@ -3,6 +3,7 @@
 
 use super::flag::{Filter, Home, Measuring};
 use super::page;
+use super::restore::tell_outstanding;
 use crate::Result;
 use crate::harness::{Arguments, Options, Session};
 use crate::machine::signal;
@@ -61,6 +62,7 @@ pub(super) fn measured(
     let arguments = Arguments::parse(filter.after(vec!["--bench".into()]))?;
     let options =
         Options { session: Some(session.clone()), home: home.given.clone(), ..measuring.options()? };
+    tell_outstanding(&home.directory());
     let records: Vec<_> = Session::begin(GROUPS, &arguments, &options, processes as usize)?.collect();
     if records.is_empty() {
         return Ok(None);
@@ -77,6 +79,7 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     let arguments = Arguments::parse(asked.filter.after(vec!["--bench".into()]))?;
     let options =
         Options { session: Some(session), home: asked.home.given.clone(), ..asked.measuring.options()? };
+    tell_outstanding(&asked.home.directory());
     let goes = Session::begin(GROUPS, &arguments, &options, asked.processes as usize)?;
     check_new(&target.path)?;
     let records: Vec<_> = goes.collect();

@@ -28,11 +28,13 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     }
     let home = asked.home.directory();
     let outstanding = setting::outstanding(&home);
+    // Elsewhere a comparison may run, or a guard be at it.
+    let _alone = if outstanding.is_empty() { None } else { Some(setting::Exclusion::take()?) };
     let mut failed: Option<Error> = None;
     for (file, journal) in &outstanding {
         match setting::restore(file, journal) {
             Ok(()) => page::write(&format!("{}\n", journal.words()))?,
-            Err(error) => failed = Some(error),
+            Err(error) => failed = failed.or(Some(error)),
         }
     }
     if outstanding.is_empty() {

@@ -2,6 +2,7 @@
 //! which the measuring processes, started from this same binary, are given in turn.
 
 use super::flag::{Beside, Filter, Home, Measuring};
+use super::restore::tell_outstanding;
 use crate::Result;
 use crate::harness::{self, Arguments, Options};
 use crate::subject::GROUPS;
@@ -40,7 +41,9 @@ pub(super) struct Asked {
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     let arguments = Arguments::parse(asked.criterions())?;
-    harness::run_checked(GROUPS, &arguments, &asked.options()?)
+    let options = asked.options()?;
+    tell_outstanding(&asked.home.directory());
+    harness::run_checked(GROUPS, &arguments, &options)
 }
 
 impl Asked {

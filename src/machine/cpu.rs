@@ -1,11 +1,10 @@
 //! Which CPUs there are, and staying on one.
 
-use super::signal;
+use super::{name, signal};
 use crate::{Error, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::UnixListener;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -35,8 +34,7 @@ pub fn current() -> usize {
 pub struct Claimed {
     /// The CPU.
     pub cpu: usize,
-    /// An abstract socket: a name that exists once in a network namespace (so containers do not see each
-    /// other's), belongs to no directory, and is given back by the kernel when its owner dies.
+    /// Given back by the kernel when its owner dies.
     _name: Option<UnixListener>,
 }
 
@@ -50,7 +48,7 @@ pub fn claim() -> Option<Claimed> {
     let mut cpus = allowed();
     cpus.sort_unstable_by(|a, b| b.cmp(a));
     loop {
-        let free = cpus.iter().map(|&cpu| (cpu, named(cpu))).find(|(_, name)| !is_taken(name));
+        let free = cpus.iter().map(|&cpu| (cpu, named(cpu))).find(|(_, name)| !name::is_taken(name));
         match free {
             Some((cpu, name)) => return Some(Claimed { cpu, _name: name.ok() }),
             None if cpus.is_empty() || signal::pending().is_some() || begun.elapsed() > LONGEST => {
@@ -62,13 +60,7 @@ pub fn claim() -> Option<Claimed> {
 }
 
 fn named(cpu: usize) -> std::io::Result<UnixListener> {
-    UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("syscost-measures-on-cpu-{cpu}"))?)
-}
-
-/// Only a name that is in use is worth waiting for. Where sockets are forbidden nobody can be told apart, and
-/// the CPU is taken all the same.
-fn is_taken(name: &std::io::Result<UnixListener>) -> bool {
-    name.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
+    name::take(&format!("syscost-measures-on-cpu-{cpu}"))
 }
 
 /// Keeps this thread on one CPU.
@@ -163,7 +155,7 @@ mod tests {
         if allowed().len() > 1 {
             // A run outside this test may hold a CPU as well, so only the difference is asked for.
             let again = named(first.cpu);
-            assert!(again.is_err_and(|e| e.kind() == std::io::ErrorKind::AddrInUse));
+            assert!(name::is_taken(&again));
         }
         let cpu = first.cpu;
         drop(first);

@@ -40,6 +40,16 @@ pub fn die_with_parent() -> Result<()> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::refused("prctl PR_SET_PDEATHSIG", e))
 }
 
+/// When a process began, in clock ticks since boot; `None` if none of this number runs. One that was killed may
+/// stand in the table for long, until its parent, or whoever has inherited it, looks: it has ended all the same.
+pub fn began(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything; the state is the letter behind it, the start the 20th field.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+}
+
 /// Locks what is mapped now into memory, so that no page of it is taken away in the middle of a case.
 pub fn lock_memory() -> Result<()> {
     mlockall(MlockAllFlags::MCL_CURRENT).map_err(|e| Error::refused("mlockall (RLIMIT_MEMLOCK)", e))
@@ -74,6 +84,18 @@ pub fn family_usage() -> Result<[Usage; 2]> {
 mod tests {
     use super::*;
     use nix::sys::wait::{WaitStatus, waitpid};
+
+    #[test]
+    fn who_is_dead_and_not_yet_buried_is_dead() {
+        let mut child = std::process::Command::new("true").spawn().expect("started");
+        assert!(began(std::process::id()).is_some_and(|ticks| ticks > 0));
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("a process");
+        while !state().contains(") Z ") {
+            std::thread::yield_now();
+        }
+        assert_eq!(began(child.id()), None);
+        child.wait().expect("buried");
+    }
 
     #[test]
     fn a_child_that_panics_never_returns_into_the_parent() {

@@ -1,6 +1,7 @@
 //! Scratch directories: made for a measuring process, gone with it, and if it was killed, found and removed by
 //! the next run.
 
+use crate::machine::process;
 use crate::{Error, Result};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::File;
@@ -47,34 +48,14 @@ pub(crate) fn sweep_up(temporary: &Path) {
     }
 }
 
-/// Whether a process runs. One that was killed may stand in the table for long, until its parent, or whoever has
-/// inherited it, looks.
-fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name in brackets may hold anything; the state is the letter behind it.
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
 fn is_orphan(name: &str) -> bool {
     let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-    owner.is_some_and(|pid| !is_alive(pid))
+    owner.is_some_and(|pid| process::began(pid).is_none())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn who_is_dead_and_not_yet_buried_is_dead() {
-        let mut child = std::process::Command::new("true").spawn().expect("started");
-        assert!(is_alive(std::process::id()));
-        let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("a process");
-        while !state().contains(") Z ") {
-            std::thread::yield_now();
-        }
-        assert!(!is_alive(child.id()));
-        child.wait().expect("buried");
-    }
 
     #[test]
     fn only_what_a_dead_process_left_is_removed() {

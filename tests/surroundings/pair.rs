@@ -1,10 +1,9 @@
 //! Sides that die, hang, talk nonsense or change the machine.
 
-use crate::place::{Place, SYSCOST, alone, files};
+use crate::place::{PATIENCE, Place, SYSCOST, alone, files};
 use crate::process;
 use nix::sys::signal::Signal;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The shortest comparison that there is.
@@ -115,9 +114,38 @@ fn the_same_pairs_are_judged_by_the_same_bytes() {
 
 /// A comparison of two states of a file, which held `before`.
 fn of_settings(place: &Place) -> std::process::Command {
+    after(place, "")
+}
+
+/// The same, where this comes before each of the two commands.
+fn after(place: &Place, deed: &str) -> std::process::Command {
     std::fs::write(place.path().join("state"), "before\n").unwrap();
-    let [a, b, restore] = ["a", "b", "before"].map(|value| format!("echo {value} > state"));
-    ab(place, &["--a", &a, "--b", &b, "--restore", &restore])
+    let [a, b] = ["a", "b"].map(|value| format!("{deed}echo {value} > state"));
+    ab(place, &["--a", &a, "--b", &b, "--restore", "echo before > state"])
+}
+
+/// What makes a setting slow, and tells that it has begun.
+const SLOW: &str = "touch begun; sleep 1; ";
+
+fn until(is_so: impl Fn() -> bool, what: &str) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn until_begun(place: &Place) {
+    until(|| place.path().join("begun").exists(), "no setting is entered");
+}
+
+/// Nobody is left who could change it once more.
+fn until_all_have_ended(place: &Place) {
+    until(|| process::of(place).is_empty(), "processes are left");
+}
+
+fn journals(place: &Place) -> Vec<std::path::PathBuf> {
+    files(&place.home().join("syscost/restore"), ".json")
 }
 
 fn state(place: &Place) -> String {
@@ -126,11 +154,7 @@ fn state(place: &Place) -> String {
 
 /// The guard needs a moment.
 fn is_restored(place: &Place) {
-    let begun = Instant::now();
-    while state(place) != "before\n" || !files(&place.home().join("syscost/restore"), ".json").is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "it holds {}", state(place));
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until(|| state(place) == "before\n" && journals(place).is_empty(), "it is not put back");
 }
 
 #[test]
@@ -140,10 +164,9 @@ fn settings_are_put_back_at_the_end_and_after_a_signal() {
     is_restored(&place);
     let _alone = alone();
     let running = place.begin(of_settings(&place));
-    std::thread::sleep(Duration::from_millis(700));
+    until(|| state(&place) != "before\n", "it is never changed");
     process::send_to_group(running.pid(), Signal::SIGINT);
-    let ended = running.end();
-    assert!([Some(130), Some(0)].contains(&ended.code), "{ended:?}");
+    running.end().says(130, &[]);
     is_restored(&place);
     place.is_tidy();
 }
@@ -155,7 +178,90 @@ fn settings_that_cannot_be_undone_are_refused() {
     ended.refuses(&["nothing tells how to undo", "--restore"]);
     let failing = ["--a", "echo no >&2; false", "--b", "true", "--restore", "true"];
     place.end(ab(&place, &failing)).says(2, &["`echo no >&2; false` failed", "no"]);
+    let glob = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
+    let [a, b] = ["performance", "powersave"].map(|value| format!("echo {value} | tee {glob}"));
+    place.end(ab(&place, &["--a", &a, "--b", &b])).refuses(&[glob, "name each file in full", "--restore"]);
+    assert!(journals(&place).is_empty());
     place.is_tidy();
+}
+
+#[test]
+fn a_setting_that_outlives_its_driver_is_put_back_once_it_has_ended() {
+    let _alone = alone();
+    let place = Place::new();
+    let running = place.begin(after(&place, SLOW));
+    until_begun(&place);
+    process::send(running.pid(), Signal::SIGKILL);
+    assert_eq!(running.end().code, None);
+    until_all_have_ended(&place);
+    assert_eq!((state(&place).as_str(), journals(&place).len()), ("before\n", 0));
+}
+
+#[test]
+fn what_a_setting_leaves_in_the_background_holds_nobody_up() {
+    let place = Place::new();
+    let [load, rest] = ["sleep 600 & echo $! > load", "kill $(cat load); true"];
+    let command = || ab(&place, &["--a", load, "--b", rest, "--restore", rest]);
+    place.end(command()).says(0, &["known_work/add"]);
+    place.is_tidy();
+    let _alone = alone();
+    let _ = std::fs::remove_file(place.path().join("load"));
+    let running = place.begin(command());
+    until(|| place.path().join("load").exists(), "no load");
+    process::send(running.pid(), Signal::SIGKILL);
+    assert_eq!(running.end().code, None);
+    until_all_have_ended(&place);
+    assert!(journals(&place).is_empty());
+}
+
+#[test]
+fn two_comparisons_of_settings_at_once_are_one_too_many() {
+    let _alone = alone();
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let running = place.begin(after(&place, SLOW));
+    until_begun(&place);
+    elsewhere.end_alone(of_settings(&elsewhere)).refuses(&["another comparison of settings runs"]);
+    assert!(!journals(&place).is_empty() && state(&elsewhere) == "before\n");
+    process::send_to_group(running.pid(), Signal::SIGINT);
+    running.end().says(130, &[]);
+    is_restored(&place);
+    place.is_tidy();
+    elsewhere.is_tidy();
+}
+
+/// The process that puts back what its owner cannot.
+fn guard(place: &Place) -> i32 {
+    let is_guard = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains("--guard")
+    };
+    process::of(place).into_iter().find(is_guard).expect("a guard")
+}
+
+#[test]
+fn what_a_killed_comparison_and_its_killed_guard_have_left_is_told_and_can_be_put_back() {
+    let _alone = alone();
+    let place = Place::new();
+    let running = place.begin(of_settings(&place));
+    until(|| state(&place) != "before\n", "it is never changed");
+    process::send(guard(&place), Signal::SIGKILL);
+    process::send(running.pid(), Signal::SIGKILL);
+    assert_eq!(running.end().code, None);
+    until_all_have_ended(&place);
+    assert_ne!(state(&place), "before\n", "nobody is left to put it back");
+    let again = ab(&place, &["--a", "true", "--b", "true", "--restore", "true"]);
+    place.end_alone(again).refuses(&["run `syscost restore` first", "echo before > state"]);
+    let run = place.end_alone(place.run(&["known_work/add"]));
+    assert!(run.error.contains("has left its settings"), "{run:?}");
+    let restore = |directory| {
+        let mut command = place.syscost(&["restore"]);
+        command.current_dir(directory);
+        place.end_alone(command)
+    };
+    restore(place.temporary()).says(0, &["echo before > state"]);
+    is_restored(&place);
+    restore(place.temporary()).says(0, &["nothing is left to be put back"]);
+    place.end_alone(of_settings(&place)).says(0, &["after \"echo b > state\""]);
 }
 
 #[test]
@@ -198,6 +304,6 @@ fn a_kernel_setting_that_is_named_is_put_back_by_itself() {
     let [a, b] = ["7", "9"].map(|value| format!("echo {value} > {file}"));
     place.end(ab(&place, &["--a", &a, "--b", &b])).says(0, &[&format!("echo '{}' > {file}", before.trim())]);
     assert_eq!(std::fs::read_to_string(file).unwrap(), before);
-    assert!(!Path::new(&place.home().join("syscost/restore")).join("x").exists());
+    assert!(journals(&place).is_empty(), "{:?}", journals(&place));
     place.is_tidy();
 }
