@@ -5,7 +5,8 @@
 //! # Invariants
 //!
 //! * **OWN-BUFFER**: the kernel reads and writes a vector that belongs to the value, for as many elements as it has.
-//! * **OPEN**: the descriptors stay open as long as the value; one that was closed is answered for, and nothing worse.
+//! * **OPEN**: the descriptors stay open as long as the value; one that was closed is answered for, and nothing
+//!   worse.
 #![allow(unsafe_code)]
 
 use super::arch::syscall4;

@@ -1,39 +1,42 @@
 //! # What is timed
 //! The life of a child: it is created, ends at once and is waited for, by `fork`, by `vfork`, and by `clone` with
-//! shared memory; `fork/returns-mib/…` is the time until `fork` has returned in the parent. Before, so many MiB of
-//! the parent were touched, in pages of 4 KiB or (`huge-mib`) of 2 MiB, or divided into so many `mappings`. Cases named
-//! `…/tiny` and `…/true` execute a program: one of nine instructions in a file of 129 bytes that this crate writes,
-//! which exits, and `/bin/true`, which is loaded with its library; by `fork`, by `vfork`, by `posix_spawn`, and through
-//! `sh -c`.
+//! shared memory; `fork/returns-mib/…` is the time until `fork` has returned in the parent. Before, so many MiB
+//! of the parent were touched, in pages of 4 KiB or (`huge-mib`) of 2 MiB, or divided into so many `mappings`.
+//! Cases named `…/tiny` and `…/true` execute a program: one of three instructions in a file of 129 bytes that
+//! this crate writes, which exits, and `/bin/true`, which is loaded with its library; by `fork`, by `vfork`, by
+//! `posix_spawn`, and through `sh -c`.
 //!
 //! # What is not
-//! Mapping and touching the parent's memory. In `returns-mib` the child's own life and the wait, which stand outside
-//! the bracket. The child does nothing: what a program does with its copy of the memory, and the faults of a
-//! parent that goes on writing, come on top.
+//! Mapping and touching the parent's memory. In `returns-mib` the child's own life and the wait, which stand
+//! outside the bracket. The child does nothing: what a program does with its copy of the memory, and the faults
+//! of a parent that goes on writing, come on top.
 //!
 //! # How we know
-//! Each child's end is waited for and looked at: a program that could not be executed ends with 127, and that ends
-//! the case. After every batch the kernel is asked whether a child is left, dead or alive. The kernel's own count of
-//! created tasks (`/proc/stat`) grew by at least one an iteration. Huge pages are proven by `/proc/self/smaps` when
-//! the memory was touched. Where only the return is timed parent and child are of the policy `SCHED_BATCH`, so that
-//! the child does not come first, and it notes in memory that both share if it did all the same, after a tick:
-//! such a fork is done again, and not counted. Time grows in proportion to the number of children; with 256 MiB and more each
-//! life is timed by itself. A child that does not end
-//! is killed after five to ten seconds, and its case with it.
+//! Each child's end is waited for and looked at: a program that could not be executed ends with 127, and that
+//! ends the case. After every batch the kernel is asked whether a child is left, dead or alive. The kernel's own
+//! count of created tasks (`/proc/stat`) grew by at least one an iteration. Huge pages are proven by
+//! `/proc/self/smaps` when the memory was touched. Where only the return is timed parent and child are of the
+//! policy `SCHED_BATCH`, so that the child does not come first, and it notes in memory that both share if it did
+//! all the same, after a tick: such a fork is done again, and not counted. Time grows in proportion to the number
+//! of children; with 256 MiB and more each life is timed by itself. A child that does not end is killed after
+//! five to ten seconds, and its case with it.
 //!
 //! # What fools it
-//! The measuring process itself: with nothing touched a child still gets a copy of the tables of its few MiB and some
-//! forty mappings, which is the intercept of the fitted lines. The parent does not write to its memory between two
-//! forks, so that its pages stay shared from the first one on: the first fork after they were written costs some
-//! more. All children run on the measuring CPU, as they inherit its mask: with another CPU free a child
-//! may begin sooner, and costs more. 1024 MiB are not touched at smoke scale. The C library
-//! runs what other libraries have registered with `pthread_atfork`; here that is nothing. `sh` is dash on
-//! some systems and bash on others, which costs twice as much; either may execute its last command in its own place.
+//! The measuring process itself: with nothing touched a child still gets the tables of its seven hundred KiB of
+//! private pages and of some forty mappings, a third more than a C program of one page needs. The parent does not
+//! write to its memory between two forks, so that its pages stay shared from the first one on: the first fork
+//! after they were written costs some more. All children run on the measuring CPU, as they inherit its mask: with
+//! another CPU free a child may begin sooner, and costs more. Copying tables is a walk over the kernel's notes on
+//! each page, 64 bytes each: beyond some hundred MiB they no longer fit into a cache, a neighbour that uses the
+//! memory shows several times over, and the line is steeper. 1024 MiB are not touched at smoke scale. The C
+//! library runs what other libraries have registered with `pthread_atfork`; here that is nothing. `sh` is dash on
+//! some systems and bash on others, which costs twice as much; either may execute its last command in its own
+//! place.
 //!
 //! # Reading the number
 //! The slope by MiB is what a fork charges a program for its size; with huge pages nearly nothing is left of it.
-//! `vfork` and `posix_spawn` do not copy, so their price does not grow. What `exec/tiny` costs above a bare life is
-//! the kernel's part of executing; what `exec/true` costs above that is the dynamic linker's.
+//! `vfork` and `posix_spawn` do not copy, so their price does not grow. What `exec/tiny` costs above a bare life
+//! is the kernel's part of executing; what `exec/true` costs above that is the dynamic linker's.
 //!
 //! # Source
 //! CSC501 project report (a whole life, 115 µs); CSE 221 project report (until fork returns, 20.3 µs); lmbench's
