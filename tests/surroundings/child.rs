@@ -44,7 +44,7 @@ fn a_child_that_ends_badly_ends_its_case_and_nothing_else() {
 }
 
 /// What a process holds: descriptors, threads, mappings, and whether there is a child.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 struct Held {
     descriptors: usize,
     threads: usize,
@@ -53,6 +53,13 @@ struct Held {
 }
 
 impl Held {
+    /// The allocator may have mapped a little more, or less: a case that leaves a mapping each time leaves dozens.
+    fn is_no_more_than(&self, before: &Self) -> bool {
+        const OF_THE_ALLOCATOR: usize = 4;
+        (self.descriptors, self.threads, self.child) == (before.descriptors, before.threads, before.child)
+            && self.mappings <= before.mappings + OF_THE_ALLOCATOR
+    }
+
     fn now() -> Self {
         let entries = |path| std::fs::read_dir(path).unwrap().count();
         Self {
@@ -99,7 +106,7 @@ fn leftovers(scratch: &Path) -> String {
         if !failed.is_empty() {
             writeln!(said, "{failed:#?}").unwrap();
         }
-        if before != after {
+        if !after.is_no_more_than(&before) {
             writeln!(said, "{name}: {before:?} before and {after:?} after").unwrap();
         }
     }
