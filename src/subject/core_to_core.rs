@@ -27,7 +27,7 @@
 use super::crowd::all_stayed;
 use super::need::{PINNED, TWO_CPUS};
 use super::placement::{Placement, refused};
-use super::{Case, Claim, Group, Matrix, Place, Rule, Scale, SetUp, Subject};
+use super::{Case, Claim, Family, Group, Matrix, Place, Rule, Scale, SetUp, Subject};
 use crate::Result;
 use crate::instrument::{Clock, Ticks};
 use crate::machine::bounce::{Bouncers, spread};
@@ -65,7 +65,9 @@ fn cases() -> Vec<Case> {
             .claim(Claim::Linear)
             .claim(Claim::Counted(all_stayed))
             .predict(330.0, 10.0, why),
+        // The measuring thread only hands out the work, and waits for its CPU while one of the pair has it.
         Case::new("every-pair", "a cache line to and fro between every two CPUs", every_pair)
+            .family(Family::Elsewhere)
             .need(PINNED)
             .need(TWO_CPUS)
             .claim(Claim::Linear)
