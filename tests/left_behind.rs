@@ -47,7 +47,9 @@ fn no_case_leaves_a_child_a_thread_or_a_descriptor() {
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
     let mut measured = 0;
     cpu::while_on(here, || {
-        for group in GROUPS {
+        // A signal to the process goes to any of its threads, and a test has two: that group is asked by
+        // `tests/surroundings/child.rs`, in a process of one.
+        for group in GROUPS.iter().filter(|group| group.name != "signal") {
             for case in (group.cases)() {
                 let before = possessions();
                 match lives(&case, &place, &clock) {
