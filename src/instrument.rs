@@ -12,5 +12,5 @@ pub mod witness;
 pub use calibration::{Calibration, Pairing};
 pub use clock::{Clock, ClockScale};
 pub use company::{Attendance, Company};
-pub use counter::{Counters, Delta, Reading};
+pub use counter::{Counters, Delta, Reading, USER_HZ};
 pub use unit::{Nanoseconds, Ticks};

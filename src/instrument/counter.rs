@@ -7,6 +7,9 @@ use nix::sys::resource::Usage;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+/// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
+pub const USER_HZ: f64 = 100.0;
+
 /// Open files and a buffer, so that a reading allocates nothing and opens nothing.
 pub struct Counters {
     cpu: usize,

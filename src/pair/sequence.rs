@@ -3,7 +3,7 @@
 use super::process::Launch;
 use super::turns::{self, Broken, Pair, Question, Shape};
 use crate::Result;
-use crate::instrument::Clock;
+use crate::instrument::{Clock, USER_HZ};
 use crate::machine::cpu::Aside;
 use crate::machine::signal;
 use crate::record::paired::{CasePairs, PairRecord, Rule, Stand, Why, stand};
@@ -17,8 +17,6 @@ const LOST: usize = 1;
 const OTHERS: f64 = 0.05;
 /// Share of a pair's time that the hypervisor may take.
 const STEAL: f64 = 0.10;
-/// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
-const USER_HZ: f64 = 100.0;
 /// Share by which the core's frequency may differ between the sides.
 const FREQUENCY: f64 = 0.01;
 

@@ -1,7 +1,7 @@
 //! Who else used the CPU: strangers, the hypervisor, and tasks of the case's own, which are no strangers.
 
 use super::super::{Halt, Sample};
-use crate::instrument::{Delta, Reading};
+use crate::instrument::{Delta, Reading, USER_HZ};
 use crate::statistic;
 use crate::subject::{Case, Family};
 
@@ -12,8 +12,6 @@ const OTHERS: f64 = 0.05;
 /// The same beside tasks of the case's own on the same CPU. What a task runs after its parent was told of its end
 /// is charged to nobody, some tenth of a short life; a stranger that always wants the CPU has half of it.
 const BESIDE_COMPANY: f64 = 0.3;
-/// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
-const USER_HZ: f64 = 100.0;
 
 /// What must hold for all samples together: other tasks and the hypervisor left us the CPU.
 pub(in crate::trial) fn surroundings(case: &Case, samples: &[Sample]) -> Result<String, Halt> {
