@@ -161,6 +161,8 @@ pub enum Rule {
     ControlOverCost,
     /// How many of them there are in a second.
     Rate,
+    /// So many bytes in the time of one: gigabytes (10⁹ bytes) a second.
+    Bandwidth(u64),
 }
 
 /// A set of cases measured by one process.

@@ -13,7 +13,8 @@ pub(super) fn figures(case: &Case, sweep: &Sweep) -> Vec<Derived> {
             Rule::OfNet(times) => (scaled(sweep.net?, times), NANOSECONDS),
             Rule::OfCost(times) => (scaled(sweep.slope, times), NANOSECONDS),
             Rule::ControlOverCost => (sweep.ratio?, ""),
-            Rule::Rate => (rate(sweep.slope), "/s"),
+            Rule::Rate => (rate(1e9, sweep.slope), "/s"),
+            Rule::Bandwidth(bytes) => (rate(bytes as f64, sweep.slope), "GB/s"),
         };
         Some(Derived { name: derived.name.into(), unit: unit.into(), value })
     };
@@ -29,9 +30,9 @@ pub(super) fn matrix(found: crate::subject::Matrix) -> Matrix {
     Matrix { cpus: found.cpus, rows }
 }
 
-/// Of a cost of nanoseconds, how often in a second: its ends change places.
-fn rate(cost: Interval) -> Interval {
-    Interval { estimate: 1e9 / cost.estimate, low: 1e9 / cost.high, high: 1e9 / cost.low }
+/// So much in a cost of nanoseconds: its ends change places. Bytes in a nanosecond are gigabytes in a second.
+fn rate(amount: f64, cost: Interval) -> Interval {
+    Interval { estimate: amount / cost.estimate, low: amount / cost.high, high: amount / cost.low }
 }
 
 fn scaled(interval: Interval, times: f64) -> Interval {
