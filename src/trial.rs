@@ -46,7 +46,10 @@ pub enum Halt {
 
 impl From<crate::Error> for Halt {
     fn from(error: crate::Error) -> Self {
-        Self::Failed(error.to_string())
+        match error {
+            crate::Error::Disturbed(sentence) => Self::Disturbed(sentence),
+            error => Self::Failed(error.to_string()),
+        }
     }
 }
 
