@@ -15,7 +15,7 @@ pub const SEED: u64 = 0x5eed;
 const ROUNDS_BESIDE: usize = 2;
 
 /// What the samples of a case may take at default scale, ns.
-const PATIENCE_NS: f64 = 0.7e9;
+const PATIENCE_NS: f64 = 0.5e9;
 /// Samples of which the median has a useful interval, however long they take.
 const FEWEST_SAMPLES: usize = 20;
 
