@@ -246,7 +246,7 @@ pub fn process_identifiers(name: &str) -> Result<Vec<Process>, Fault> {
 }
 
 fn stat(pid: i32) -> Result<Stat, Fault> {
-    process::once(pid, "stat", |text| process::stat(text))
+    process::once(pid, "stat", process::stat)
 }
 
 fn statm(pid: i32, word: usize) -> Result<Reading<u64>, Fault> {

@@ -195,6 +195,7 @@ pub(super) fn threads_of(pid: i32) -> Result<Reading<u64>, Fault> {
     counted(pid, &status)
 }
 
+#[allow(clippy::unnecessary_cast, reason = "a number of links has 32 bits on AArch64")]
 fn counted(pid: i32, status: &nix::sys::stat::FileStat) -> Result<Reading<u64>, Fault> {
     // Of a process that has ended the directory is kept, and has lost its links.
     let threads = (status.st_nlink as u64).checked_sub(2).filter(|threads| *threads > 0);
