@@ -28,6 +28,19 @@ pub fn page_size() -> u64 {
     *SIZE.get_or_init(|| u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(64 << 10))
 }
 
+/// CPUs that the calling thread may run on.
+#[inline]
+pub fn cpus_allowed() -> std::io::Result<usize> {
+    // SAFETY: NUMBERS-ONLY: a set of CPUs is bits, which the kernel fills in and which are counted.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) {
+            0 => Ok(libc::CPU_COUNT(&set) as usize),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
 /// CPUs that are online, whether we may run on them or not.
 pub fn cpus_online() -> usize {
     // SAFETY: NUMBERS-ONLY: a negative answer means that it is not known, and then there is one.
