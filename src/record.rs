@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod bundle;
 pub mod comparison;
 pub mod cost;
+pub mod curve;
 pub mod fit;
 pub mod format;
 pub mod gate;
@@ -26,6 +27,7 @@ pub mod verdict;
 
 use crate::environment::Fingerprint;
 pub use crate::statistic::Interval;
+pub use curve::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
@@ -78,6 +80,9 @@ pub struct GroupRun {
     pub cases: Vec<CaseRecord>,
     /// Straight lines through the cases' parameter, such as the cost of one argument more.
     pub fits: Vec<FitRecord>,
+    /// Cases that are points of a curve, and what the curve shows.
+    #[serde(default)]
+    pub curves: Vec<CurveRecord>,
 }
 
 /// The clock as one process calibrated it.
