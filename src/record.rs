@@ -19,6 +19,7 @@ pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;
 pub mod quantity;
+mod sketch;
 #[cfg(test)]
 mod specimen;
 pub mod store;
