@@ -10,7 +10,7 @@ use Study::Levels;
 /// All curves. Those of a group and of one chart are drawn together.
 #[rustfmt::skip]
 pub const CURVES: &[Curve] = &[
-    Curve::new("chase/random/", "random order", Bytes("ring")).study(Levels).chart("latency"),
+    Curve::new("chase/random/", "random order", Bytes("size of the ring")).study(Levels).chart("latency"),
     Curve::new("mapping/first-touch/", "first touch", Bytes("memory")),
     Curve::new("context_switch/processes-2/", "2 processes", Bytes("memory of each")),
     Curve::new("context_switch/processes-4/", "4 processes", Bytes("memory of each")),

@@ -90,30 +90,36 @@ impl LevelRecord {
     }
 }
 
-/// What must be said of levels that are not as reported.
+/// What must be said of levels that are not as reported, and of steps that no cache makes.
 pub(super) fn remarks(levels: &[LevelRecord], is_guest: bool) -> Vec<String> {
-    levels.iter().filter_map(|level| remark(level, is_guest)).collect()
+    let other = |level: &LevelRecord| match (level.reported, level.step, &level.name) {
+        (None, Some((held, beyond)), Some(name)) => {
+            Some(format!("between {} and {} ({name})", size(held), size(beyond)))
+        }
+        _ => None,
+    };
+    let others: Vec<String> = levels.iter().filter_map(other).collect();
+    let others = (!others.is_empty()).then(|| {
+        format!(
+            "no cache that the kernel reports makes the steps {}: most likely the reach of a translation cache, or \
+             tables of pages that fall out of a cache themselves",
+            others.join(", ")
+        )
+    });
+    levels.iter().filter_map(|level| otherwise(level, is_guest)).chain(others).collect()
 }
 
-fn remark(level: &LevelRecord, is_guest: bool) -> Option<String> {
-    let (held, beyond) = level.step?;
-    let name = level.name.as_deref()?;
-    let found = format!("between {} and {}", size(held), size(beyond));
-    let Some(reported) = level.reported else {
-        return Some(format!(
-            "a step {found} within {name} is no cache that the kernel reports: the reach of a translation cache, \
-             most likely"
-        ));
-    };
+fn otherwise(level: &LevelRecord, is_guest: bool) -> Option<String> {
+    let ((held, beyond), name) = (level.step?, level.name.as_deref()?);
     let why = match is_guest {
         true => {
             "the hypervisor shows the host's cache, and this is what the guest gets beside its neighbours"
         }
         false => "others use it, or the order of the pages in it leaves a part unused",
     };
-    let reported = size(reported);
+    let (found, reported) = (format!("{} and {}", size(held), size(beyond)), size(level.reported?));
     (level.agrees() == Some(false))
-        .then(|| format!("the kernel reports {reported} of {name}, and it ends {found}: {why}"))
+        .then(|| format!("the kernel reports {reported} of {name}, and it ends between {found}: {why}"))
 }
 
 #[cfg(test)]
@@ -166,10 +172,10 @@ mod tests {
         {
             let level = level(held, held * 119 / 100);
             assert_eq!(level.agrees(), Some(agrees), "{held}");
-            assert_eq!(remark(&level, true).is_none(), agrees);
+            assert_eq!(otherwise(&level, true).is_none(), agrees);
         }
-        assert!(remark(&level(4 << 20, 5 << 20), true).expect("a sentence").contains("hypervisor"));
-        assert!(remark(&level(4 << 20, 5 << 20), false).expect("a sentence").contains("others"));
+        assert!(otherwise(&level(4 << 20, 5 << 20), true).expect("a sentence").contains("hypervisor"));
+        assert!(otherwise(&level(4 << 20, 5 << 20), false).expect("a sentence").contains("others"));
         assert_eq!(LevelRecord::default().agrees(), None);
     }
 }

@@ -16,7 +16,12 @@ pub(super) fn drawn(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
     if let [group] = groups {
         lines.extend(pictures(group, layout));
     }
-    lines.extend(curves().filter(|curve| !curve.levels.is_empty()).flat_map(|curve| levels(curve, layout)));
+    for curve in curves().filter(|curve| !curve.levels.is_empty()) {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(levels(curve, layout));
+    }
     lines
 }
 
