@@ -21,7 +21,7 @@ pub use discovery::{adjusted, benjamini_hochberg};
 pub use equivalence::equivalence_p;
 pub use fall::{Fall, fall};
 pub use joint::joint_p;
-pub use level::{Level, half_way, levels};
+pub use level::{Level, half_way, levels, spacing};
 pub use line::{Line, fit_line};
 pub use order::{median, median_interval, percentile, standard_deviation};
 pub use permutation::{permutation_p, shift};

@@ -9,7 +9,8 @@ mod tests;
 use super::cost::Basis;
 use super::{CaseRecord, GroupRun, Interval, Measured};
 use crate::environment::Fingerprint;
-use crate::statistic::{fall, levels, median};
+use crate::statistic::level::WIDEST;
+use crate::statistic::{fall, levels, median, spacing};
 use serde::{Deserialize, Serialize};
 
 /// A series of cases whose ids begin alike and end in a size or a number.
@@ -225,7 +226,15 @@ fn find_levels(
     let speeds: Vec<f64> =
         members.iter().filter_map(|(_, m)| m.core_hz.map(|(a, b)| 0.5 * (a + b))).collect();
     let core_hz = (!speeds.is_empty()).then(|| median(&speeds));
-    drawn.levels = cache::named(&levels(&values), &drawn.points, &caches);
+    let octaves: Vec<f64> = drawn.points.iter().map(|point| (point.at.max(1) as f64).log2()).collect();
+    if spacing(&octaves) > 1.01 * WIDEST {
+        drawn.remarks = vec![
+            "its sizes lie too far apart to tell levels: at full scale (`SYSCOST_SCALE=full`) there are more"
+                .into(),
+        ];
+        return;
+    }
+    drawn.levels = cache::named(&levels(&octaves, &values), &drawn.points, &caches);
     for level in &mut drawn.levels {
         let per_ns = level.latency.estimate / 1e9;
         level.ticks = (run.clock.hz > 0.0).then_some(per_ns * run.clock.hz);

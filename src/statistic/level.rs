@@ -8,17 +8,21 @@
 
 use super::{Interval, median, median_interval};
 
-/// Points closer than this share of their value are on one level, whatever their own intervals say: caches
-/// are hashed, pages are coloured by chance, and a level that is used by a part drifts by some percent.
+/// Points a quarter of an octave apart and closer in value than this share are on one level, whatever their own
+/// intervals say: caches are hashed, pages are coloured by chance, and a level that is used by a part drifts by
+/// some percent. Points farther apart may drift farther, as a random walk does.
 const TOLERANCE: f64 = 0.08;
+/// The spacing for which that is said, octaves.
+const SPACING: f64 = 0.25;
+/// Points farther apart than this, octaves, tell of no levels: a cache could lie between two of them.
+pub const WIDEST: f64 = 1.0;
 /// A point costs at most so much on its level, in squares of the tolerance: it is an outlier and no more.
 const OUTLIER: f64 = 9.0;
 /// What a point costs that belongs to no level: as much as one that is off by two tolerances.
 const LOOSE: f64 = 4.0;
-/// What a level costs by itself: three loose points are a ramp and not a level.
-const LEVEL: f64 = 12.0;
-/// A level has at least so many points.
-const SHORTEST: usize = 3;
+/// What a level costs by itself, of sizes close to each other and of sizes far apart: as much as the fewest points
+/// that it may have, or somewhat less, cost loose. What is cheaper makes levels of ramps.
+const LEVEL: [f64; 2] = [12.0, 6.0];
 /// And is at least so many times as high as the one before.
 const STEP: f64 = 1.15;
 
@@ -33,13 +37,27 @@ pub struct Level {
     pub value: Interval,
 }
 
-/// The levels of a curve that rises, in order. The values are those of its points from the smallest size to the
-/// largest, above zero, each with its own interval.
-pub fn levels(values: &[Interval]) -> Vec<Level> {
-    let points: Vec<Point> = values.iter().map(Point::of).collect();
-    let stretches = stretches(&points);
+/// The levels of a curve that rises, in order. Its points run from the smallest size to the largest: the logarithms
+/// of the sizes to base two, and the values, above zero, each with its own interval.
+pub fn levels(octaves: &[f64], values: &[Interval]) -> Vec<Level> {
+    let apart = spacing(octaves);
+    if values.len() != octaves.len() || apart > 1.01 * WIDEST {
+        return Vec::new();
+    }
+    let tolerance = TOLERANCE * (apart / SPACING).max(1.0).sqrt();
+    let points: Vec<Point> = values.iter().map(|value| Point::of(value, tolerance)).collect();
+    // Of sizes that are close to each other, two on the same height are chance.
+    let stretches = match apart > 0.6 * WIDEST {
+        true => stretches(&points, 2, LEVEL[1]),
+        false => stretches(&points, 3, LEVEL[0]),
+    };
     let chosen = cheapest(&stretches, points.len());
     chosen.into_iter().map(|at| level(&stretches[at], values)).collect()
+}
+
+/// How far apart neighbours are, in the middle.
+pub fn spacing(octaves: &[f64]) -> f64 {
+    median(&octaves.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>())
 }
 
 /// The last point between two levels that is nearer to the lower one: up to there fewer than half of the steps
@@ -57,10 +75,10 @@ struct Point {
 }
 
 impl Point {
-    fn of(value: &Interval) -> Self {
+    fn of(value: &Interval, tolerance: f64) -> Self {
         let least = f64::MIN_POSITIVE;
         let half = 0.25 * (value.high.max(least).ln() - value.low.max(least).ln());
-        Self { log: value.estimate.max(least).ln(), tolerance: TOLERANCE.hypot(half) }
+        Self { log: value.estimate.max(least).ln(), tolerance: tolerance.hypot(half) }
     }
 
     fn loss(&self, level: f64) -> f64 {
@@ -76,16 +94,16 @@ struct Stretch {
     cost: f64,
 }
 
-fn stretches(points: &[Point]) -> Vec<Stretch> {
+fn stretches(points: &[Point], shortest: usize, price: f64) -> Vec<Stretch> {
     let last = points.len();
-    let ranges = (0..last).flat_map(|first| (first + SHORTEST..=last).map(move |end| (first, end)));
-    ranges.map(|(first, end)| stretch(points, first, end)).collect()
+    let ranges = (0..last).flat_map(|first| (first + shortest..=last).map(move |end| (first, end)));
+    ranges.map(|(first, end)| stretch(points, first, end, price)).collect()
 }
 
-fn stretch(points: &[Point], first: usize, end: usize) -> Stretch {
+fn stretch(points: &[Point], first: usize, end: usize, price: f64) -> Stretch {
     let logs: Vec<f64> = points[first..end].iter().map(|point| point.log).collect();
     let log = median(&logs);
-    let cost = LEVEL + points[first..end].iter().map(|point| point.loss(log)).sum::<f64>();
+    let cost = price + points[first..end].iter().map(|point| point.loss(log)).sum::<f64>();
     Stretch { first, end, log, cost }
 }
 

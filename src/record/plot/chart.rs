@@ -140,7 +140,8 @@ fn levels<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveRec
         let lowest = curve.points.iter().filter(beside).map(|point| frame.y(point.value.low));
         let own = frame.y(level.latency.estimate) + 5.0;
         let near = lowest.filter(|y| *y < own + 24.0).fold(own, f64::max);
-        let hides = |y: f64| taken.iter().any(|(l, r, t)| left < *r && *l < left + wide && (y - t).abs() < TALL);
+        let hides =
+            |y: f64| taken.iter().any(|(l, r, t)| left < *r && *l < left + wide && (y - t).abs() < TALL);
         let mut y = near + 11.0;
         while hides(y) {
             y += TALL;

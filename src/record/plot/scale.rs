@@ -78,7 +78,7 @@ impl Scale {
 /// Powers of ten, and between them 2 and 5 where there are few.
 fn decades(low: f64, high: f64, named: impl Fn(f64) -> String) -> Vec<(f64, String)> {
     let (first, last) = (low.exp2().log10().floor() as i32, high.exp2().log10().ceil() as i32);
-    let digits: &[f64] = if last - first <= 4 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let digits: &[f64] = if last - first <= 5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let values = (first..=last).flat_map(|e| digits.iter().map(move |digit| digit * 10f64.powi(e)));
     values.filter(|v| (low..=high).contains(&v.log2())).map(|v| (v, named(v))).collect()
 }

@@ -16,8 +16,14 @@ fn noisy(values: &[f64], share: f64, seed: u64) -> Vec<f64> {
     values.iter().map(|v| v * (1.0 + share * (random.below(2001) as f64 / 1000.0 - 1.0))).collect()
 }
 
+/// Levels of points a quarter of an octave apart.
+fn near(values: &[Interval]) -> Vec<Level> {
+    let octaves: Vec<f64> = (0..values.len()).map(|i| 10.0 + 0.25 * i as f64).collect();
+    levels(&octaves, values)
+}
+
 fn found(values: &[f64]) -> Vec<(usize, usize)> {
-    levels(&exactly(values)).iter().map(|level| (level.first, level.last)).collect()
+    near(&exactly(values)).iter().map(|level| (level.first, level.last)).collect()
 }
 
 #[test]
@@ -52,24 +58,24 @@ fn one_bad_point_is_neither_a_level_nor_the_end_of_one() {
     let mut values = plateaus(&[(9, 1.1), (9, 4.0)]);
     (values[4], values[13]) = (2.9, 40.0);
     assert_eq!(found(&values), [(0, 8), (9, 17)]);
-    assert_eq!(levels(&exactly(&values))[1].value.estimate, 4.0);
+    assert_eq!(near(&exactly(&values))[1].value.estimate, 4.0);
 }
 
 #[test]
 fn a_wide_interval_of_its_own_excuses_a_point() {
     let mut values = exactly(&plateaus(&[(4, 4.0), (4, 5.2)]));
-    assert_eq!(levels(&values).len(), 2);
+    assert_eq!(near(&values).len(), 2);
     for value in &mut values {
         (value.low, value.high) = (0.5 * value.estimate, 2.0 * value.estimate);
     }
-    assert_eq!(levels(&values).len(), 1);
+    assert_eq!(near(&values).len(), 1);
 }
 
 #[test]
 fn too_few_points_are_no_level() {
     assert_eq!(found(&[]), []);
     assert_eq!(found(&[1.0, 1.0]), []);
-    // Three points cost less loose than as a level; four do not.
+    // Three points cost as much loose as on a level; four do not.
     assert_eq!(found(&[1.0; 3]), []);
     assert_eq!(found(&[1.0; 4]), [(0, 3)]);
 }
@@ -83,8 +89,8 @@ fn a_fall_is_no_second_level() {
 fn least_cost(points: &[Point], from: usize, above: f64) -> f64 {
     let mut best = loose(from, points.len());
     for first in from..points.len() {
-        for end in first + SHORTEST..=points.len() {
-            let stretch = stretch(points, first, end);
+        for end in first + 3..=points.len() {
+            let stretch = stretch(points, first, end, LEVEL[0]);
             if stretch.log >= above {
                 let rest = least_cost(points, end, stretch.log + STEP.ln());
                 best = best.min(loose(from, first) + stretch.cost + rest);
@@ -103,8 +109,8 @@ fn nothing_costs_less_than_what_is_found() {
                 (1.0 + (i / 4) as f64 * random.below(3) as f64) * (1.0 + random.below(30) as f64 / 100.0)
             })
             .collect();
-        let points: Vec<Point> = exactly(&values).iter().map(Point::of).collect();
-        let stretches = stretches(&points);
+        let points: Vec<Point> = exactly(&values).iter().map(|v| Point::of(v, TOLERANCE)).collect();
+        let stretches = stretches(&points, 3, LEVEL[0]);
         let chosen = cheapest(&stretches, points.len());
         let covered: usize = chosen.iter().map(|&at| stretches[at].end - stretches[at].first).sum();
         let cost: f64 = chosen.iter().map(|&at| stretches[at].cost).sum();
@@ -117,7 +123,7 @@ fn nothing_costs_less_than_what_is_found() {
 #[test]
 fn half_way_counts_the_points_between() {
     let values = exactly(&[1.0, 1.0, 1.0, 1.0, 1.8, 3.5, 2.9, 5.0, 5.0, 5.0, 5.0]);
-    let found = levels(&values);
+    let found = near(&values);
     assert_eq!((found[0].last, found[1].first), (3, 7));
     assert_eq!(half_way(&values, &found[0], &found[1]), 5, "1.8 and 2.9 are below 3");
 }
@@ -126,18 +132,27 @@ fn half_way_counts_the_points_between() {
 /// 32 MiB: size, then median, least and greatest of seven passes, ns.
 const CAPTURED: &str = include_str!("../../../fixtures/captured/chase-zen4-guest.txt");
 
-#[test]
-fn a_real_curve_has_the_levels_of_its_machine() {
-    let rows: Vec<Vec<f64>> = CAPTURED
-        .lines()
-        .map(|line| line.split(' ').map(|word| word.parse().expect("a number")).collect())
-        .collect();
+/// The captured curve, every so many points: where its levels end, KiB.
+fn ends(every: usize) -> Vec<f64> {
+    let row = |line: &str| line.split(' ').map(|word| word.parse().expect("a number")).collect::<Vec<f64>>();
+    let rows: Vec<_> = CAPTURED.lines().step_by(every).map(row).collect();
     let values: Vec<Interval> =
         rows.iter().map(|row| Interval { estimate: row[1], low: row[2], high: row[3] }).collect();
-    let found = levels(&values);
-    let sizes: Vec<f64> =
-        found.windows(2).map(|pair| rows[half_way(&values, &pair[0], &pair[1])][0] / 1024.0).collect();
-    assert_eq!(sizes[0], 32.0, "{found:?}");
+    let octaves: Vec<f64> = rows.iter().map(|row| row[0].log2()).collect();
+    let found = levels(&octaves, &values);
+    found.windows(2).map(|pair| rows[half_way(&values, &pair[0], &pair[1])][0] / 1024.0).collect()
+}
+
+#[test]
+fn a_real_curve_has_the_levels_of_its_machine() {
+    let sizes = ends(1);
     let within = |low: f64, high: f64| sizes.iter().any(|size| (low..=high).contains(size));
-    assert!(within(861.0, 1219.0) && within(4_000.0, 8_200.0), "{sizes:?} {found:?}");
+    assert_eq!(sizes[0], 32.0, "{sizes:?}");
+    assert!(within(861.0, 1219.0) && within(4_000.0, 8_200.0), "{sizes:?}");
+}
+
+#[test]
+fn a_point_an_octave_shows_the_same_levels_and_one_in_two_octaves_shows_none() {
+    assert_eq!(ends(4), [32.0, 512.0, 4096.0]);
+    assert!(ends(8).is_empty());
 }
