@@ -11,6 +11,8 @@ const NEAR: (f64, f64, f64) = (236.0, 244.0, 250.0);
 const FAR: (f64, f64, f64) = (3.0, 60.0, 110.0);
 /// So many CPUs have their figures in the squares.
 const WITH_FIGURES: usize = 16;
+/// No square is larger.
+const LARGEST: f64 = 96.0;
 /// And so many names beside them.
 const NAMES: usize = 32;
 
@@ -18,7 +20,7 @@ pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, matrix: &Matrix) -> Dr
     let count = matrix.cpus.len();
     let all: Vec<f64> = matrix.rows.iter().flatten().copied().collect();
     let (low, high) = all.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
-    let side = (canvas.size.1 - 140.0) / count.max(1) as f64;
+    let side = ((canvas.size.1 - 140.0) / count.max(1) as f64).min(LARGEST);
     let corner = |row: usize, column: usize| (96.0 + side * column as f64, 84.0 + side * row as f64);
     let share = |ns: f64| if high > low { (ns - low) / (high - low) } else { 0.5 };
     for (row, figures) in matrix.rows.iter().enumerate() {

@@ -56,7 +56,9 @@ impl Scale {
         let most = all.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let is_time = curves.iter().any(|curve| curve.unit == "ns");
         let named = |value: f64| if is_time { time(value) } else { short(value) };
-        if most / least.min(most) <= WIDE {
+        // A ratio is of one kind, however small it becomes.
+        let is_ratio = curves.iter().all(|curve| curve.unit.is_empty());
+        if is_ratio || most / least.min(most) <= WIDE {
             return Self::linear(1.1 * most, named);
         }
         let (low, high) = ends(&[least.log2(), most.log2()], 0.06);
@@ -138,6 +140,7 @@ mod tests {
     fn few_values_of_one_size_begin_at_zero_and_many_are_logarithmic() {
         let flat = Scale::of_values(&[&curve("", &[(1, 1.0), (2, 0.9)])]);
         assert_eq!((flat.share(0.0), says(&flat)[0]), (0.0, "0"));
+        assert_eq!(says(&Scale::of_values(&[&curve("", &[(1, 1.0), (64, 0.01)])]))[0], "0");
         let steep = Scale::of_values(&[&curve("ns", &[(1, 1.0), (2, 3000.0)])]);
         assert!(says(&steep).contains(&"1 ns") && says(&steep).contains(&"2 µs"), "{:?}", says(&steep));
         for scale in [flat, steep] {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::specimen;
+use crate::record::{CurveRecord, Derived, Interval, LevelRecord, Outcome, Point, specimen};
 
 fn at(width: u16) -> String {
     table(&specimen::record(), None, &[], Layout { width: Some(width), ..Layout::default() })
@@ -147,4 +147,63 @@ fn a_very_narrow_terminal_shortens_the_ids() {
     let text = at(40);
     let table: Vec<_> = text.lines().take_while(|line| !line.is_empty()).collect();
     assert!(table.iter().all(|line| super::width(line) <= 40), "{text}");
+}
+
+/// The run with a case that says how many bytes it moves.
+fn with_bandwidth() -> Record {
+    let mut record = specimen::record();
+    let case = record.groups[3].cases.iter_mut().find(|case| case.id == "syscall/getpid");
+    let Some(Outcome::Measured(measured)) = case.map(|case| &mut case.outcome) else {
+        panic!("no such case")
+    };
+    let value = Interval { estimate: 12.345, low: 12.0, high: 13.0 };
+    measured.derived.push(Derived { name: "bandwidth".into(), unit: "GB/s".into(), value });
+    record
+}
+
+#[test]
+fn a_bandwidth_has_a_column_and_no_line_below() {
+    let text =
+        |width| table(&with_bandwidth(), None, &[], Layout { width: Some(width), ..Layout::default() });
+    for width in [80, 200] {
+        let text = text(width);
+        assert!(line(&text, "operation").contains("bandwidth"), "{text}");
+        assert!(
+            line(&text, "getpid ").contains("12.35 GB/s") && !text.contains("syscall/getpid: "),
+            "{text}"
+        );
+        assert!(text.contains("syscall/getpid/cold: switch"), "another figure keeps its line");
+    }
+    let narrow = text(40);
+    assert!(
+        narrow.contains("syscall/getpid: bandwidth"),
+        "where there is no column there is a line: {narrow}"
+    );
+    assert!(!at(200).contains("bandwidth"), "where nothing moves bytes there is no column");
+}
+
+#[test]
+fn pictures_belong_to_a_group_by_itself_and_levels_to_all() {
+    let value = Interval { estimate: 1.0, low: 1.0, high: 1.0 };
+    let level = LevelRecord { name: Some("L1".into()), latency: value, ..LevelRecord::default() };
+    let mut record = specimen::record();
+    record.groups[1].curves = vec![CurveRecord {
+        prefix: "known_work/chain/".into(),
+        title: "a chain".into(),
+        unit: "ns".into(),
+        points: (0..4).map(|i| Point { at: 1 << i, value }).collect(),
+        levels: vec![level],
+        remarks: vec!["it stays".into()],
+        ..CurveRecord::default()
+    }];
+    let text =
+        |group, ascii| table(&record, group, &[], Layout { width: Some(80), ascii, ..Layout::default() });
+    let (all, alone, plain) =
+        (text(None, false), text(Some("known_work"), false), text(Some("known_work"), true));
+    for text in [&all, &alone, &plain] {
+        assert!(text.contains("levels of known_work/chain/") && text.contains("a chain: it stays"), "{text}");
+    }
+    let has_dots = |text: &str| text.chars().any(|c| ('\u{2801}'..='\u{28ff}').contains(&c));
+    assert!(!has_dots(&all) && has_dots(&alone), "{alone}");
+    assert!(!has_dots(&plain) && plain.contains("****"), "{plain}");
 }
