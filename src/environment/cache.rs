@@ -93,7 +93,10 @@ mod tests {
     use super::*;
     use crate::environment::invented::Machine;
 
-    fn machine(cpus: &[(usize, &[(&str, &str, &str, &str)])]) -> Machine {
+    /// Level, kind, size, and who shares it.
+    type Told<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+    fn machine(cpus: &[(usize, &[Told<'_>])]) -> Machine {
         let machine = Machine::with(&[(
             "sys/devices/system/cpu/online",
             cpus.iter().map(|(cpu, _)| cpu.to_string()).collect::<Vec<_>>().join(",").as_str(),
