@@ -13,6 +13,7 @@ pub mod clock_read;
 pub mod context_switch;
 pub mod core_to_core;
 pub mod counters;
+pub mod curve;
 pub mod empty_loop;
 pub mod fork;
 pub mod known_work;

@@ -28,6 +28,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("subject", "instrument", Whole, "an operation is given the clock"),
     ("subject", "machine", Whole, "the operation itself"),
     ("subject", "counters", Whole, "what a reading of them costs is measured, too"),
+    ("subject", "record", Only(&["Axis", "Curve", "Study"]), "which cases are points of a curve is said where the cases are"),
     ("subject", "statistic", Only(&["Random"]), "a ring of memory is drawn by chance"),
     ("record", "environment", Whole, "a record carries the fingerprint of its machine"),
     ("record", "statistic", Whole, "old records can be studied again"),
