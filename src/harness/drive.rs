@@ -2,6 +2,7 @@
 
 mod child;
 mod closing;
+mod disguise;
 mod frequency;
 mod saved;
 #[cfg(feature = "cli")]
@@ -194,6 +195,7 @@ impl<'a> Drive<'a> {
         let mut run = child::measure(planned, &self.arguments, self.options, &self.home, self.progress);
         add_fits(&mut run, planned.group);
         run.notes.extend(frequency::note(&run));
+        run.notes.extend(disguise::note(&run));
         if self.saves() {
             // Counts may be zero, which Criterion does not save. A comparison writes `new` and nothing else.
             let all = self.options.unit == "ns";

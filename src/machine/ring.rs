@@ -148,6 +148,11 @@ impl<const N: usize> Walk<N> {
         Ok(Self { slots, at, places })
     }
 
+    /// How many slots there are: so many steps lead each walker to where it is.
+    pub fn slots(&self) -> u64 {
+        self.slots.count as u64
+    }
+
     /// So many steps of each. Answers where they led; [`Walk::arrive`] is to be told.
     #[inline(always)]
     pub fn go(&self, steps: u64) -> [*const u8; N] {

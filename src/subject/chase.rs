@@ -10,15 +10,17 @@
 //!
 //! # What is not
 //! The drawing and linking of the ring, and the first walk round, which brings it into the caches as far as it fits.
-//! The loop's own counting runs beside the loads that it does not wait for: 64 of them stand in each turn.
+//! A ring of at most 32768 slots is walked round once before each batch as well, since what stands between two batches
+//! has used the caches. The loop's own counting runs beside the loads that it does not wait for: 64 of them stand
+//! in each turn.
 //!
 //! # How we know
 //! The ring is walked once when it has been linked and must come back to its first slot after exactly as many steps
 //! as it has slots, none of them twice; each slot is given its place meanwhile. Every batch must end at the place
 //! that it was to end at. The next goes on there: a slot is come to again only after all the others, so that a batch
 //! that is shorter than the ring sees nothing that the one before has warmed. There is no page fault between the two
-//! readings of the clock. Pages are what the id says, by `/proc/self/smaps`, or the case is skipped. A witness counts
-//! the instructions of a step. Time grows in proportion to the number of steps.
+//! readings of the clock. Pages are what the id says, by `/proc/self/smaps`, or the case is skipped. Time
+//! grows in proportion to the number of steps.
 //!
 //! # What fools it
 //! Prefetchers: they know every order here but the random ones. What `stride`, `quarters`, `list` and, by lines that
