@@ -3,7 +3,6 @@
 //!
 //! It fits the terminal by leaving out whole columns, never by breaking a row, and says which ones.
 
-mod alike;
 mod below;
 mod column;
 mod paragraph;
@@ -36,8 +35,8 @@ pub struct Against<'a> {
 
 /// The table of a record, or of only one of its groups, with what stands below it.
 pub fn table(record: &Record, group: Option<&str>, against: &[Against<'_>], layout: Layout) -> String {
-    let (rows, alike) = alike::apart(&rows(record, group));
-    let sheet = Sheet { rows: &rows, alike: &alike, unit: &record.unit, against };
+    let rows = rows(record, group);
+    let sheet = Sheet { rows: &rows, unit: &record.unit, against };
     let shape = squeeze::shape(&sheet, layout.width);
     let mut text = body(&sheet, &shape, layout.color);
     text.push_str(&below::text(&sheet, &shape, layout));
@@ -63,8 +62,6 @@ struct Row<'a> {
 #[derive(Clone, Copy)]
 struct Sheet<'a> {
     rows: &'a [Row<'a>],
-    /// Rows that are told of below, and not shown.
-    alike: &'a [alike::Alike<'a>],
     unit: &'a str,
     against: &'a [Against<'a>],
 }

@@ -15,7 +15,7 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
     let groups = groups(sheet);
     let sections = [
         endings(sheet, Kind::Failed),
-        [endings(sheet, Kind::Skipped), alike(sheet)].concat(),
+        endings(sheet, Kind::Skipped),
         plain(distributions(sheet)),
         plain(derived(sheet)),
         maps(sheet).into_iter().map(|line| (Tone::Drawn, line)).collect(),
@@ -53,10 +53,6 @@ fn groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
 fn endings(sheet: &Sheet<'_>, kind: Kind) -> Vec<Paragraph> {
     let of_kind = sheet.rows.iter().filter(|row| Kind::of(row.case) == kind);
     of_kind.filter_map(|row| Some((Tone::of(row), ending(row)?))).collect()
-}
-
-fn alike(sheet: &Sheet<'_>) -> Vec<Paragraph> {
-    sheet.alike.iter().map(|alike| (Tone::Skipped, alike.line())).collect()
 }
 
 fn ending(row: &Row<'_>) -> Option<String> {
@@ -143,7 +139,6 @@ fn legend(shape: &Shape, layout: Layout) -> Vec<String> {
 
 fn tally(sheet: &Sheet<'_>) -> String {
     let number = |kind| sheet.rows.iter().filter(|row| Kind::of(row.case) == kind).count();
-    let [measured, rows, failed] = [Kind::Measured, Kind::Skipped, Kind::Failed].map(number);
-    let skipped = rows + sheet.alike.iter().map(|alike| alike.len()).sum::<usize>();
+    let [measured, skipped, failed] = [Kind::Measured, Kind::Skipped, Kind::Failed].map(number);
     format!("{measured} measured, {skipped} skipped, {failed} failed")
 }
