@@ -2,6 +2,7 @@
 
 mod child;
 mod closing;
+mod disguise;
 mod frequency;
 mod saved;
 #[cfg(feature = "cli")]
@@ -195,6 +196,7 @@ impl<'a> Drive<'a> {
         add_fits(&mut run, planned.group);
         super::add_curves(&mut run, &self.record.fingerprint);
         run.notes.extend(frequency::note(&run));
+        run.notes.extend(disguise::note(&run));
         if self.saves() {
             // Counts may be zero, which Criterion does not save. A comparison writes `new` and nothing else.
             let all = self.options.unit == "ns";

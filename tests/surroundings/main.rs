@@ -16,6 +16,7 @@ mod disk;
 mod interruption;
 mod liar;
 mod limit;
+mod memory;
 mod pair;
 mod partner;
 mod place;
