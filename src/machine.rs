@@ -22,6 +22,7 @@ pub mod entry;
 pub mod futex;
 pub mod line;
 pub mod lock;
+pub mod memory_module;
 pub mod name;
 pub mod node;
 pub mod order;

@@ -65,7 +65,14 @@ pub fn of(byte: &u8) -> Result<usize> {
     let none: *mut c_ulong = std::ptr::null_mut();
     // SAFETY: OWN-WORD.
     let answer = unsafe {
-        libc::syscall(libc::SYS_get_mempolicy, &raw mut node, none, 0, std::ptr::from_ref(byte), NODE_OF_ADDRESS)
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            &raw mut node,
+            none,
+            0,
+            std::ptr::from_ref(byte),
+            NODE_OF_ADDRESS,
+        )
     };
     Errno::result(answer).map_err(|errno| Error::refused_to_case("get_mempolicy", errno))?;
     usize::try_from(node).map_err(|_| Error::Usage(format!("get_mempolicy answered node {node}")))
@@ -89,10 +96,12 @@ mod tests {
 
     #[test]
     fn bound_memory_lies_on_its_node() {
-        let touch = || memmap2::MmapMut::map_anon(4096).map(|mut page| {
-            page[0] = 1;
-            of(&page[0])
-        });
+        let touch = || {
+            memmap2::MmapMut::map_anon(4096).map(|mut page| {
+                page[0] = 1;
+                of(&page[0])
+            })
+        };
         match while_bound(0, touch) {
             Ok(node) => assert_eq!(node.expect("mapped").expect("a node"), 0),
             Err(error) => println!("skipped: {error}"),

@@ -94,19 +94,20 @@ fn available(root: &Path) -> Option<Bound> {
 fn granted(root: &Path) -> Option<Bound> {
     let limited = nearest(root, &MEMORY)?;
     let (left, most) = (mib(limited.left()), mib(limited.most));
-    let sentence = format!("the control group {} has {left} left of its {most}: raise its limit", limited.group);
+    let sentence =
+        format!("the control group {} has {left} left of its {most}: raise its limit", limited.group);
     Some(Bound { left: limited.left(), sentence })
 }
 
 /// What this process may still map. The first number of `statm` is what it has mapped, in pages (proc_pid_statm(5)).
 fn addressable(root: &Path) -> Option<Bound> {
-    let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok().filter(|(limit, _)| *limit != libc::RLIM_INFINITY)?;
+    let (limit, _) =
+        getrlimit(Resource::RLIMIT_AS).ok().filter(|(limit, _)| *limit != libc::RLIM_INFINITY)?;
     let statm = std::fs::read_to_string(root.join("proc/self/statm")).ok()?;
     let pages: u64 = statm.split(' ').next()?.parse().ok()?;
     let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok()??;
     let left = limit.saturating_sub(pages * u64::try_from(page).ok()?);
-    let sentence =
-        format!("RLIMIT_AS leaves {} of its {}: raise it (`ulimit -v`)", mib(left), mib(limit));
+    let sentence = format!("RLIMIT_AS leaves {} of its {}: raise it (`ulimit -v`)", mib(left), mib(limit));
     Some(Bound { left, sentence })
 }
 
@@ -185,7 +186,9 @@ mod tests {
     fn memory_that_is_not_available_is_said() {
         let root = machine(&[("proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable:    2048 kB\n")]);
         assert_eq!(memory(root.path(), 2 << 20, ""), Ok(()));
-        assert!(memory(root.path(), 3 << 20, "").expect_err("too much").contains("3 MiB of memory are needed"));
+        assert!(
+            memory(root.path(), 3 << 20, "").expect_err("too much").contains("3 MiB of memory are needed")
+        );
     }
 
     #[test]
@@ -196,7 +199,8 @@ mod tests {
             ("sys/fs/cgroup/memory.max", "100000000\n"),
             ("sys/fs/cgroup/memory.current", "0\n"),
         ]);
-        let sentence = memory(root.path(), 300 << 20, ", half of them for everybody else,").expect_err("too much");
+        let sentence =
+            memory(root.path(), 300 << 20, ", half of them for everybody else,").expect_err("too much");
         assert!(sentence.contains("everybody else, and the control group / has 95 left"), "{sentence}");
     }
 

@@ -25,9 +25,26 @@ use x86_64 as here;
 
 pub use here::fence;
 
-/// These files, for the version of a body.
-pub const SOURCES: [&str; 4] =
-    [include_str!("stream.rs"), here::SOURCE, include_str!("stream/library.rs"), include_str!("stream/ragged.rs")];
+/// These files, for the version of a body: the other architectures' loops are no part of what is measured here.
+#[cfg(target_arch = "x86_64")]
+pub const SOURCE: &str = concat!(
+    include_str!("stream.rs"),
+    include_str!("stream/library.rs"),
+    include_str!("stream/x86_64.rs"),
+    include_str!("stream/x86_64/scalar.rs"),
+    include_str!("stream/x86_64/sse2.rs"),
+    include_str!("stream/x86_64/strings.rs"),
+    include_str!("stream/x86_64/wide.rs"),
+);
+/// These files, for the version of a body: the other architectures' loops are no part of what is measured here.
+#[cfg(target_arch = "aarch64")]
+pub const SOURCE: &str = concat!(
+    include_str!("stream.rs"),
+    include_str!("stream/library.rs"),
+    include_str!("stream/aarch64.rs"),
+    include_str!("stream/aarch64/neon.rs"),
+    include_str!("stream/aarch64/scalar.rs"),
+);
 
 /// One turn of a loop does so many bytes of each array.
 pub const BLOCK: usize = 512;
@@ -35,14 +52,8 @@ pub const BLOCK: usize = 512;
 const LINE: usize = 64;
 
 /// A loop: `passes` times over `bytes` of the arrays. What it answers is the sum of what it read, if it is to read.
-type Loop = unsafe fn(
-    to: *mut u8,
-    x: *const u8,
-    y: *const u8,
-    bytes: usize,
-    passes: u64,
-    constant: u64,
-) -> u64;
+type Loop =
+    unsafe fn(to: *mut u8, x: *const u8, y: *const u8, bytes: usize, passes: u64, constant: u64) -> u64;
 
 /// What is done with words of eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -64,9 +64,9 @@ impl Touched {
             Pages::Reserved if huge < bytes => Err(Error::Missing(format!(
                 "of {all} MiB only {came} came in reserved huge pages, of which this kernel has none of 2 MiB"
             ))),
-            Pages::Base if huge > 0 => Err(Error::Missing(format!(
-                "{came} of {all} MiB came in huge pages, which were declined"
-            ))),
+            Pages::Base if huge > 0 => {
+                Err(Error::Missing(format!("{came} of {all} MiB came in huge pages, which were declined")))
+            }
             _ => Ok(()),
         }
     }

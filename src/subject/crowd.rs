@@ -22,7 +22,7 @@ impl Crowd {
     }
 
     /// The CPUs of the others.
-    fn cpus(self, place: &Place) -> &[usize] {
+    pub(super) fn cpus(self, place: &Place) -> &[usize] {
         let others = &place.cpus.others;
         if self == Self::Two { &others[..others.len().min(1)] } else { others }
     }

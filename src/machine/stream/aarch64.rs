@@ -18,9 +18,6 @@
 
 use super::{Loop, Means, Operation};
 
-/// This file: the other architectures' loops are no part of what is measured here.
-pub(super) const SOURCE: &str = include_str!("aarch64.rs");
-
 /// Whether the processor offers it.
 pub(super) fn is_offered(means: Means) -> bool {
     matches!(means, Means::Scalar | Means::Neon | Means::Library)

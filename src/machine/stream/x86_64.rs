@@ -22,9 +22,6 @@
 
 use super::{Loop, Means, Operation};
 
-/// This file: the other architectures' loops are no part of what is measured here.
-pub(super) const SOURCE: &str = include_str!("x86_64.rs");
-
 /// Whether the processor and the kernel offer it.
 pub(super) fn is_offered(means: Means) -> bool {
     match means {

@@ -12,9 +12,11 @@ const LIES_THERE: &str = "pages all over the ring lay on the other node when it 
 /// There is memory that belongs to other CPUs.
 const OTHER_NODE: Need = Need::new(|place| match other(place) {
     Some(_) => Ok(()),
-    None => Err("all memory is as near to this CPU as any other: the kernel has one memory node only, or does not \
+    None => Err(
+        "all memory is as near to this CPU as any other: the kernel has one memory node only, or does not \
                  tell of more (/sys/devices/system/node/has_memory)"
-        .into()),
+            .into(),
+    ),
 });
 
 fn other(place: &Place) -> Option<usize> {
@@ -25,7 +27,9 @@ fn other(place: &Place) -> Option<usize> {
 pub(super) fn case(plan: Plan) -> Case {
     let set_up: SetUp = Box::new(move |place: &Place| {
         if place.scale == Scale::Smoke {
-            return Err(Error::Missing("smoke scale: a ring of this size is linked at default and full scale".into()));
+            return Err(Error::Missing(
+                "smoke scale: a ring of this size is linked at default and full scale".into(),
+            ));
         }
         let node = other(place).ok_or_else(|| Error::Missing("there is no other memory node".into()))?;
         let mut memory = node::while_bound(node, || plan.memory())??;
@@ -33,10 +37,11 @@ pub(super) fn case(plan: Plan) -> Case {
         Ok(Box::new(Chase::<1> { walk: plan.walk(memory)? }) as Box<dyn Subject>)
     });
     let title = "a load that needs the one before: lines in random order in another node's memory";
-    Case::new("other-node/256MiB", title, set_up)
-        .need(OTHER_NODE)
-        .claim(Claim::Checked(LIES_THERE))
-        .predict(800.0, 0.0, "a line from memory, over the link between the nodes, and a page walk")
+    Case::new("other-node/256MiB", title, set_up).need(OTHER_NODE).claim(Claim::Checked(LIES_THERE)).predict(
+        800.0,
+        0.0,
+        "a line from memory, over the link between the nodes, and a page walk",
+    )
 }
 
 /// Looks at pages all over it.

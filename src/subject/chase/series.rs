@@ -154,9 +154,7 @@ impl Series {
                 let dense = Plan::random(size.bytes / page * LINE, Pages::Base);
                 case.control_set_up(when(sizes, size, alone(dense))).derive("walk", Rule::OfNet(1.0))
             }
-            (_, Spread::Every(bytes)) => {
-                case.derive("bandwidth", Rule::Bandwidth(bytes.min(LINE) as u64))
-            }
+            (_, Spread::Every(bytes)) => case.derive("bandwidth", Rule::Bandwidth(bytes.min(LINE) as u64)),
         }
     }
 
@@ -170,11 +168,15 @@ impl Series {
             _ => (400.0, "a line from memory"),
         };
         match self.order {
-            Order::Ascending if cycles > 10.0 => (10.0, "the prefetcher has fetched it: bandwidth, no latency"),
+            Order::Ascending if cycles > 10.0 => {
+                (10.0, "the prefetcher has fetched it: bandwidth, no latency")
+            }
             Order::WithinRuns(_) | Order::Quarters if cycles > 100.0 => {
                 (cycles / 2.0, "a line from memory, now and then guessed by a prefetcher")
             }
-            _ if self.pages == Pages::Base && cycles > 100.0 => (1.3 * cycles, "a line from memory and a page walk"),
+            _ if self.pages == Pages::Base && cycles > 100.0 => {
+                (1.3 * cycles, "a line from memory and a page walk")
+            }
             _ => (cycles, why),
         }
     }

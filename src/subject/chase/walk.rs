@@ -54,7 +54,9 @@ pub(super) fn alone(plan: Plan) -> SetUp {
 
 /// So many walkers in such a ring.
 pub(super) fn many<const N: usize>(plan: Plan) -> SetUp {
-    Box::new(move |_: &Place| Ok(Box::new(Chase { walk: plan.walk::<N>(plan.memory()?)? }) as Box<dyn Subject>))
+    Box::new(move |_: &Place| {
+        Ok(Box::new(Chase { walk: plan.walk::<N>(plan.memory()?)? }) as Box<dyn Subject>)
+    })
 }
 
 /// Walkers that are timed.
@@ -109,7 +111,10 @@ mod tests {
     #[test]
     fn a_fault_now_and_then_is_walked_again_and_one_each_time_is_an_error() {
         let mut faults = [2, 0].into_iter();
-        assert_eq!(without_faults(|| Ok((Ticks(7), faults.next().expect("twice")))).expect("clean"), Ticks(7));
+        assert_eq!(
+            without_faults(|| Ok((Ticks(7), faults.next().expect("twice")))).expect("clean"),
+            Ticks(7)
+        );
         let error = without_faults(|| Ok((Ticks(7), 5))).expect_err("never clean").to_string();
         assert!(error.contains("at least 5"), "{error}");
     }

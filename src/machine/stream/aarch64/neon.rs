@@ -26,8 +26,20 @@ pub(super) fn turns(operation: Operation) -> Loop {
 macro_rules! load {
     ($array:literal, $a:literal, $b:literal, $c:literal, $d:literal) => {
         concat!(
-            "ldp ", $a, ", ", $b, ", [", $array, ", #\\at]\n",
-            "ldp ", $c, ", ", $d, ", [", $array, ", #\\at+32]"
+            "ldp ",
+            $a,
+            ", ",
+            $b,
+            ", [",
+            $array,
+            ", #\\at]\n",
+            "ldp ",
+            $c,
+            ", ",
+            $d,
+            ", [",
+            $array,
+            ", #\\at+32]"
         )
     };
 }
@@ -35,10 +47,7 @@ macro_rules! load {
 /// Stores the four.
 macro_rules! store {
     ($instruction:literal) => {
-        concat!(
-            $instruction, " q16, q17, [x0, #\\at]\n",
-            $instruction, " q18, q19, [x0, #\\at+32]"
-        )
+        concat!($instruction, " q16, q17, [x0, #\\at]\n", $instruction, " q18, q19, [x0, #\\at+32]")
     };
 }
 
@@ -53,8 +62,14 @@ macro_rules! with_constant {
 macro_rules! pairwise {
     ($instruction:literal) => {
         concat!(
-            $instruction, " v16.2d, v16.2d, v20.2d\n", $instruction, " v17.2d, v17.2d, v21.2d\n",
-            $instruction, " v18.2d, v18.2d, v22.2d\n", $instruction, " v19.2d, v19.2d, v23.2d"
+            $instruction,
+            " v16.2d, v16.2d, v20.2d\n",
+            $instruction,
+            " v17.2d, v17.2d, v21.2d\n",
+            $instruction,
+            " v18.2d, v18.2d, v22.2d\n",
+            $instruction,
+            " v19.2d, v19.2d, v23.2d"
         )
     };
 }

@@ -51,12 +51,7 @@ turns!(
     [pairs!("ldp x10, x11, [x1, #\\at+\\o]", "stnp x10, x11, [x0, #\\at+\\o]")],
     ""
 );
-turns!(
-    update,
-    "",
-    [words!("ldr x10, [x0, #\\at+\\o]", "add x10, x10, x6", "str x10, [x0, #\\at+\\o]")],
-    ""
-);
+turns!(update, "", [words!("ldr x10, [x0, #\\at+\\o]", "add x10, x10, x6", "str x10, [x0, #\\at+\\o]")], "");
 turns!(
     scale,
     "fmov d31, x6",

@@ -57,9 +57,7 @@ turns!(update, [""], [words!("add [rdi + \\at + 8*\\n], r10")], [""]);
 turns!(
     scale,
     ["movq xmm15, r10"],
-    [words!(
-        "movsd xmm\\n, [rsi + \\at + 8*\\n]\nmulsd xmm\\n, xmm15\nmovsd [rdi + \\at + 8*\\n], xmm\\n"
-    )],
+    [words!("movsd xmm\\n, [rsi + \\at + 8*\\n]\nmulsd xmm\\n, xmm15\nmovsd [rdi + \\at + 8*\\n], xmm\\n")],
     [""]
 );
 turns!(
