@@ -7,6 +7,7 @@
 //! Adding a case is one line. Adding a group is one file and three lines of wiring, which
 //! `scripts/new-group` stamps and the crate's own tests check.
 
+pub mod bandwidth;
 pub mod call;
 pub mod chase;
 pub mod clock_read;
@@ -48,6 +49,7 @@ pub const GROUPS: &[Group] = &[
     syscall::GROUP,
     chase::GROUP,
     mapping::GROUP,
+    bandwidth::GROUP,
     ping_pong::GROUP,
     context_switch::GROUP,
     core_to_core::GROUP,
@@ -74,6 +76,12 @@ pub trait Subject {
     /// What it found between every two CPUs, if it went to all of them.
     fn matrix(&self) -> Option<Matrix> {
         None
+    }
+
+    /// What a reader must know of its numbers and only it can tell: a size that had to shrink, operations that were
+    /// done again.
+    fn evidence(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -166,6 +174,19 @@ pub enum Rule {
     Rate,
     /// So many bytes in the time of one: gigabytes (10⁹ bytes) a second.
     Bandwidth(u64),
+    /// The same of a case in which every CPU moves so many.
+    BandwidthOfAll(u64),
+    /// So many bytes in the time of one, by the core cycle.
+    BytesPerCycle(u64),
+    /// What share of this many bytes a second they are: so many in the time of one, on each CPU.
+    Share {
+        /// Bytes in the time of one.
+        bytes: u64,
+        /// Whether every CPU moves so many.
+        on_all: bool,
+        /// Bytes a second that could be moved.
+        of: f64,
+    },
 }
 
 /// A set of cases measured by one process.

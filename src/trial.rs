@@ -269,6 +269,7 @@ impl<'a> Trial<'a> {
         self.evidence.push(judge::surroundings(self.case, &kept)?);
         let counted = std::mem::take(&mut self.counted);
         self.evidence.extend(counted);
+        self.evidence.extend(self.subject.evidence());
         if !self.witnessed {
             judge::by_accounting(self.case, &kept)?.into_iter().for_each(|word| self.hear(word));
         }
@@ -342,7 +343,10 @@ impl<'a> Trial<'a> {
             contamination: contamination(kept),
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
             matrix: self.subject.matrix().map(derived::matrix),
-            derived: sweep.as_ref().map_or_else(Vec::new, |sweep| derived::figures(self.case, sweep)),
+            derived: sweep.as_ref().map_or_else(Vec::new, |sweep| {
+                let cpus = self.place.cpus.others.len() + 1;
+                derived::figures(self.case, sweep, self.core_hz, cpus)
+            }),
         }
     }
 }

@@ -28,7 +28,7 @@ impl Crowd {
     }
 
     /// The CPUs of the others.
-    fn cpus(self, place: &Place) -> &[usize] {
+    pub(super) fn cpus(self, place: &Place) -> &[usize] {
         let others = &place.cpus.others;
         let wanted = match self {
             Self::Two => 1,

@@ -6,8 +6,8 @@ use crate::record::{Derived, Interval, Matrix};
 use crate::statistic::median;
 use crate::subject::{Case, Rule};
 
-/// The figures that the case asks for and the sweep can give.
-pub(super) fn figures(case: &Case, sweep: &Sweep) -> Vec<Derived> {
+/// The figures that the case asks for and the sweep can give, at this frequency of the core and on so many CPUs.
+pub(super) fn figures(case: &Case, sweep: &Sweep, core_hz: f64, cpus: usize) -> Vec<Derived> {
     let figure = |derived: &crate::subject::Derived| {
         let (value, unit) = match derived.rule {
             Rule::OfNet(times) => (scaled(sweep.net?, times), NANOSECONDS),
@@ -15,6 +15,12 @@ pub(super) fn figures(case: &Case, sweep: &Sweep) -> Vec<Derived> {
             Rule::ControlOverCost => (sweep.ratio?, ""),
             Rule::Rate => (rate(1e9, sweep.slope), "/s"),
             Rule::Bandwidth(bytes) => (rate(bytes as f64, sweep.slope), "GB/s"),
+            Rule::BandwidthOfAll(bytes) => (rate(bytes as f64 * cpus as f64, sweep.slope), "GB/s"),
+            Rule::Share { bytes, on_all, of } => {
+                let all = bytes as f64 * if on_all { cpus as f64 } else { 1.0 };
+                (rate(all * 1e9 / of, sweep.slope), "")
+            }
+            Rule::BytesPerCycle(bytes) => (rate(bytes as f64 * 1e9 / core_hz, sweep.slope), "B/cycle"),
         };
         Some(Derived { name: derived.name.into(), unit: unit.into(), value })
     };
