@@ -17,6 +17,7 @@ pub mod fork;
 pub mod known_work;
 pub mod lock;
 pub mod mapping;
+pub mod page_fault;
 pub mod ping_pong;
 pub mod scale;
 pub mod signal;
@@ -56,6 +57,7 @@ pub const GROUPS: &[Group] = &[
     thread::GROUP,
     signal::GROUP,
     wait::GROUP,
+    page_fault::GROUP,
 ];
 
 /// The live thing under measurement.
@@ -71,6 +73,18 @@ pub trait Subject {
     /// What it found between every two CPUs, if it went to all of them.
     fn matrix(&self) -> Option<Matrix> {
         None
+    }
+
+    /// What it counted in the timed part of its last run, where an iteration is no measure of it: page faults, of
+    /// which one may serve many touches.
+    fn events(&self) -> Option<u64> {
+        None
+    }
+
+    /// What a reader must know of its numbers and only it can tell: a size that had to shrink, operations that were
+    /// done again.
+    fn evidence(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -163,6 +177,9 @@ pub enum Rule {
     Rate,
     /// So many bytes in the time of one: gigabytes (10⁹ bytes) a second.
     Bandwidth(u64),
+    /// The time of a sample over the events that the subject counted in it: page faults, of which one may serve
+    /// many iterations. Left out where there was none.
+    PerEvent,
 }
 
 /// A set of cases measured by one process.
