@@ -127,8 +127,11 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A tree of /sys/dev/block in which each device has these files.
-    fn machine(devices: &[(&str, &str, &[(&str, &str)])]) -> tempfile::TempDir {
+    /// A device: its number, where its directory is, and the files in it with their text.
+    type Device<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+    /// A tree of /sys/dev/block with these devices.
+    fn machine(devices: &[Device<'_>]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a directory");
         let numbers = root.path().join("sys/dev/block");
         std::fs::create_dir_all(&numbers).expect("made");
