@@ -70,7 +70,8 @@ pub fn no_mapping(bytes: u64, cause: std::io::Error) -> String {
     } else {
         limits.join("; ")
     };
-    format!("mmap of {} KiB: {cause}; {limits}", bytes >> 10)
+    let size = if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
+    format!("mmap of {size}: {cause}; {limits}")
 }
 
 /// Why `bytes` more of memory cannot be had, if they cannot.
