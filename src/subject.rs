@@ -20,6 +20,7 @@ pub mod fork;
 pub mod known_work;
 pub mod lock;
 pub mod mapping;
+pub mod page_fault;
 pub mod ping_pong;
 pub mod scale;
 pub mod signal;
@@ -61,6 +62,7 @@ pub const GROUPS: &[Group] = &[
     signal::GROUP,
     wait::GROUP,
     counters::GROUP,
+    page_fault::GROUP,
 ];
 
 /// The live thing under measurement.
@@ -75,6 +77,12 @@ pub trait Subject {
 
     /// What it found between every two CPUs, if it went to all of them.
     fn matrix(&self) -> Option<Matrix> {
+        None
+    }
+
+    /// What it counted in the timed part of its last run, where an iteration is no measure of it: page faults, of
+    /// which one may serve many touches.
+    fn events(&self) -> Option<u64> {
         None
     }
 
@@ -187,6 +195,9 @@ pub enum Rule {
         /// Bytes a second that could be moved.
         of: f64,
     },
+    /// The time of a sample over the events that the subject counted in it: page faults, of which one may serve
+    /// many iterations. Left out where there was none.
+    PerEvent,
 }
 
 /// A set of cases measured by one process.

@@ -101,6 +101,8 @@ struct Sample {
     /// What the measuring thread itself ran of it.
     ran_ns: u64,
     delta: Delta,
+    /// What the subject counted in it.
+    events: Option<u64>,
     /// Rounds of the sweep before it.
     rounds: usize,
 }
@@ -221,7 +223,8 @@ impl<'a> Trial<'a> {
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
         let mut delta = Delta::between(&before, &self.counters.read()?);
         delta.company = self.company.read();
-        self.keep(Sample { iterations, counted, elapsed_ns, ran_ns, delta, rounds: 0 })?;
+        let events = self.subject.events();
+        self.keep(Sample { iterations, counted, elapsed_ns, ran_ns, delta, events, rounds: 0 })?;
         Ok(counted)
     }
 
@@ -315,6 +318,16 @@ impl<'a> Trial<'a> {
         counted / sample.iterations.max(1) as f64
     }
 
+    /// One event that the subject counted, ns; nothing where there was a sample without any.
+    fn event_cost(&self, kept: &[Sample]) -> Option<Interval> {
+        let cost = |s: &Sample| {
+            let events = s.events.filter(|events| *events > 0)?;
+            Some(self.clock.nanoseconds(Ticks(s.counted)).0 / events as f64)
+        };
+        let costs: Option<Vec<_>> = kept.iter().map(cost).collect();
+        costs.map(|costs| statistic::median_interval(&costs))
+    }
+
     fn outcome(
         self,
         kept: &[Sample],
@@ -325,6 +338,14 @@ impl<'a> Trial<'a> {
     ) -> Measured {
         let core_after = self.clock.core_hz();
         let ticks: Vec<f64> = kept.iter().map(|s| s.counted as f64 / s.iterations.max(1) as f64).collect();
+        let costs = derived::Costs {
+            sweep: sweep.as_ref(),
+            median,
+            event: self.event_cost(kept),
+            core_hz: self.core_hz,
+            cpus: self.place.cpus.others.len() + 1,
+        };
+        let derived = if self.event.is_some() { Vec::new() } else { derived::figures(self.case, &costs) };
         Measured {
             iterations: kept.iter().map(|s| s.iterations).collect(),
             counted: kept.iter().map(|s| s.counted).collect(),
@@ -343,10 +364,7 @@ impl<'a> Trial<'a> {
             contamination: contamination(kept),
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
             matrix: self.subject.matrix().map(derived::matrix),
-            derived: sweep.as_ref().map_or_else(Vec::new, |sweep| {
-                let cpus = self.place.cpus.others.len() + 1;
-                derived::figures(self.case, sweep, self.core_hz, cpus)
-            }),
+            derived,
         }
     }
 }
