@@ -85,12 +85,9 @@ pub enum Side {
 pub fn address(end: RawFd, side: Side) -> Result<Address> {
     let mut address = Address::empty();
     let at = (&raw mut address.storage).cast();
+    let ask = if side == Side::Own { libc::getsockname } else { libc::getpeername };
     // SAFETY: OWN-BUFFER.
-    let answer = match side {
-        Side::Own => unsafe { libc::getsockname(end, at, &raw mut address.length) },
-        // SAFETY: OWN-BUFFER.
-        Side::Other => unsafe { libc::getpeername(end, at, &raw mut address.length) },
-    };
+    let answer = unsafe { ask(end, at, &raw mut address.length) };
     if answer == 0 { Ok(address) } else { Err(Error::last_os("getsockname or getpeername")) }
 }
 

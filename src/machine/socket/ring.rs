@@ -3,8 +3,7 @@
 //! # Invariants
 //!
 //! * **IN-FLIGHT**: an operation names slices that the function was given. Before the function returns, each of its
-//!   operations has completed; where the wait for that is interrupted, they are cancelled, and the kernel answers
-//!   only when none of them runs any more.
+//!   operations has completed; where the wait for that is interrupted, they are cancelled, and waited for again.
 //! * **ROOM**: the ring holds more entries than are ever submitted together.
 #![allow(unsafe_code)]
 
@@ -70,10 +69,8 @@ impl Ring {
         if unsafe { ring.submission().push_multiple(operations) }.is_err() {
             return Err(-i64::from(libc::EBUSY));
         }
-        if let Err(cause) = ring.submit_and_wait(operations.len()) {
-            cancel(ring);
-            return Err(refused(&cause));
-        }
+        // A call that has submitted something answers so, even if its wait was then interrupted.
+        let waited = ring.submit_and_wait(operations.len());
         let (mut answers, mut completed) = ([0; 2], 0);
         for completion in ring.completion() {
             answers[completion.user_data() as usize & 1] = i64::from(completion.result());
@@ -82,9 +79,8 @@ impl Ring {
         if completed == operations.len() {
             return Ok(answers);
         }
-        // A call that has submitted something says so, even if its wait was interrupted.
-        cancel(ring);
-        Err(-i64::from(libc::EINTR))
+        cancel(ring, operations.len() - completed);
+        Err(waited.map_or_else(|cause| refused(&cause), |_| -i64::from(libc::EINTR)))
     }
 
     fn sending(&self, message: &[u8]) -> squeue::Entry {
@@ -137,15 +133,15 @@ fn refused(cause: &std::io::Error) -> i64 {
     -i64::from(cause.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// Ends whatever runs; what has completed is thrown away. The call itself may be interrupted, and is then made
-/// again: that there is nothing left to cancel is its answer in the end.
-fn cancel(ring: &mut IoUring) {
-    while let Err(cause) = ring.submitter().register_sync_cancel(None, CancelBuilder::any()) {
-        if cause.raw_os_error() != Some(libc::EINTR) {
-            break;
-        }
+/// Ends what still runs of so many operations and waits until the kernel has said of each that it has ended. Both
+/// calls may be interrupted, and are then made again.
+fn cancel(ring: &mut IoUring, mut running: usize) {
+    while running > 0 {
+        // What it does not find has completed.
+        let _ = ring.submitter().register_sync_cancel(None, CancelBuilder::any());
+        let _ = ring.submit_and_wait(1);
+        running -= ring.completion().count().min(running);
     }
-    ring.completion().for_each(drop);
 }
 
 #[cfg(test)]
