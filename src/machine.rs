@@ -45,6 +45,7 @@ pub mod ring;
 pub mod room;
 pub mod shared;
 pub mod signal;
+pub mod socket;
 pub mod stream;
 pub mod task;
 pub mod thread;

@@ -24,6 +24,9 @@ pub mod page_fault;
 pub mod ping_pong;
 pub mod scale;
 pub mod signal;
+pub mod socket_bandwidth;
+pub mod socket_connect;
+pub mod socket_round_trip;
 pub mod syscall;
 pub mod thread;
 pub mod wait;
@@ -63,6 +66,9 @@ pub const GROUPS: &[Group] = &[
     wait::GROUP,
     counters::GROUP,
     page_fault::GROUP,
+    socket_round_trip::GROUP,
+    socket_bandwidth::GROUP,
+    socket_connect::GROUP,
 ];
 
 /// The live thing under measurement.

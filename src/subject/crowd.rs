@@ -10,8 +10,6 @@ use crate::{Error, Result};
 /// How many take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Crowd {
-    /// The measuring thread and one other.
-    Two,
     /// So many, the measuring thread among them.
     Count(usize),
     /// One on each CPU.
@@ -21,7 +19,6 @@ pub(super) enum Crowd {
 impl Crowd {
     pub(super) fn name(self) -> String {
         match self {
-            Self::Two => "2".into(),
             Self::Count(count) => count.to_string(),
             Self::All => "all".into(),
         }
@@ -31,7 +28,6 @@ impl Crowd {
     pub(super) fn cpus(self, place: &Place) -> &[usize] {
         let others = &place.cpus.others;
         let wanted = match self {
-            Self::Two => 1,
             Self::Count(count) => count.saturating_sub(1),
             Self::All => usize::MAX,
         };
