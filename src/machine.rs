@@ -7,6 +7,7 @@
 //! can hold one against the other, and against the disassembly: the hot loops are free functions with
 //! primitive arguments.
 
+pub mod account;
 pub mod alarm;
 pub mod arch;
 pub mod bounce;
@@ -22,6 +23,7 @@ pub mod entry;
 pub mod futex;
 pub mod line;
 pub mod lock;
+pub mod mount;
 pub mod name;
 pub mod order;
 pub mod output;
@@ -36,10 +38,13 @@ pub mod readiness;
 pub mod room;
 pub mod shared;
 pub mod signal;
+pub mod stamped;
 pub mod task;
 pub mod thread;
 pub mod time;
 pub mod timer;
 pub mod touched;
 pub mod trace;
+pub mod uring;
+pub mod volume;
 pub mod watchdog;

@@ -7,17 +7,22 @@
 //! Adding a case is one line. Adding a group is one file and three lines of wiring, which
 //! `scripts/new-group` stamps and the crate's own tests check.
 
+pub mod cached_read;
 pub mod call;
 pub mod chase;
 pub mod clock_read;
+pub mod contention;
 pub mod context_switch;
 pub mod core_to_core;
+pub mod direct_read;
 pub mod empty_loop;
+pub mod file_ops;
 pub mod fork;
 pub mod known_work;
 pub mod lock;
 pub mod mapping;
 pub mod ping_pong;
+pub mod remote_read;
 pub mod scale;
 pub mod signal;
 pub mod syscall;
@@ -25,6 +30,7 @@ pub mod thread;
 pub mod wait;
 pub mod wake_up;
 
+mod blocks;
 mod claim;
 mod crowd;
 mod need;
@@ -56,6 +62,11 @@ pub const GROUPS: &[Group] = &[
     thread::GROUP,
     signal::GROUP,
     wait::GROUP,
+    direct_read::GROUP,
+    cached_read::GROUP,
+    file_ops::GROUP,
+    contention::GROUP,
+    remote_read::GROUP,
 ];
 
 /// The live thing under measurement.

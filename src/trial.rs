@@ -304,13 +304,19 @@ impl<'a> Trial<'a> {
     ) -> Measured {
         let core_after = self.clock.core_hz();
         let ticks: Vec<f64> = kept.iter().map(|s| s.counted as f64 / s.iterations.max(1) as f64).collect();
+        // Where each operation is timed by itself there is no line, and its median is the cost.
+        let slope = sweep.as_ref().map_or(median, |s| s.slope);
+        let derived = match self.event {
+            Some(_) => Vec::new(),
+            None => derived::figures(self.case, slope, sweep.as_ref()),
+        };
         Measured {
             iterations: kept.iter().map(|s| s.iterations).collect(),
             counted: kept.iter().map(|s| s.counted).collect(),
             median,
             standard_deviation: statistic::standard_deviation(values),
             ticks: statistic::median(&ticks),
-            slope: sweep.as_ref().map_or(median, |s| s.slope),
+            slope,
             intercept: sweep.as_ref().map(|s| s.intercept).unwrap_or_default(),
             control: sweep.as_ref().and_then(|s| s.control),
             net: sweep.as_ref().and_then(|s| s.net),
@@ -322,7 +328,7 @@ impl<'a> Trial<'a> {
             contamination: contamination(kept),
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
             matrix: self.subject.matrix().map(derived::matrix),
-            derived: sweep.as_ref().map_or_else(Vec::new, |sweep| derived::figures(self.case, sweep)),
+            derived,
         }
     }
 }

@@ -16,8 +16,8 @@ use std::process::ExitCode;
 /// observation table. A case whose claims do not hold is reported and has no number.
 #[derive(Args)]
 #[command(
-    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_AGAINST and \
-    SYSCOST_PREDICTIONS, as with `cargo bench`."
+    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_DIR, \
+    SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`."
 )]
 pub(super) struct Asked {
     #[command(flatten)]

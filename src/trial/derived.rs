@@ -6,15 +6,15 @@ use crate::record::{Derived, Interval, Matrix};
 use crate::statistic::median;
 use crate::subject::{Case, Rule};
 
-/// The figures that the case asks for and the sweep can give.
-pub(super) fn figures(case: &Case, sweep: &Sweep) -> Vec<Derived> {
+/// The figures that the case asks for and that follow from its cost; from its control where there was a sweep.
+pub(super) fn figures(case: &Case, cost: Interval, sweep: Option<&Sweep>) -> Vec<Derived> {
     let figure = |derived: &crate::subject::Derived| {
         let (value, unit) = match derived.rule {
-            Rule::OfNet(times) => (scaled(sweep.net?, times), NANOSECONDS),
-            Rule::OfCost(times) => (scaled(sweep.slope, times), NANOSECONDS),
-            Rule::ControlOverCost => (sweep.ratio?, ""),
-            Rule::Rate => (rate(1e9, sweep.slope), "/s"),
-            Rule::Bandwidth(bytes) => (rate(bytes as f64, sweep.slope), "GB/s"),
+            Rule::OfNet(times) => (scaled(sweep?.net?, times), NANOSECONDS),
+            Rule::OfCost(times) => (scaled(cost, times), NANOSECONDS),
+            Rule::ControlOverCost => (sweep?.ratio?, ""),
+            Rule::Rate => (rate(1e9, cost), "/s"),
+            Rule::Bandwidth(bytes) => (rate(bytes as f64, cost), "GB/s"),
         };
         Some(Derived { name: derived.name.into(), unit: unit.into(), value })
     };
