@@ -5,6 +5,7 @@
 //! structure is parsed by pure functions ([`cpuinfo`], [`cpu_list`], [`cgroup`], [`process`])
 //! that are tested on captured text.
 
+pub mod cache;
 pub mod cgroup;
 pub mod cpu_list;
 pub mod cpuinfo;
@@ -15,5 +16,6 @@ mod invented;
 pub mod kernel_files;
 pub mod process;
 
+pub use cache::Cache;
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
 pub use kernel_files::KernelFiles;

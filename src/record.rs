@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod bundle;
 pub mod comparison;
 pub mod cost;
+pub mod curve;
 pub mod fit;
 pub mod format;
 pub mod gate;
@@ -18,6 +19,7 @@ pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;
 pub mod quantity;
+mod sketch;
 #[cfg(test)]
 mod specimen;
 pub mod store;
@@ -26,6 +28,7 @@ pub mod verdict;
 
 use crate::environment::Fingerprint;
 pub use crate::statistic::Interval;
+pub use curve::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
@@ -78,6 +81,9 @@ pub struct GroupRun {
     pub cases: Vec<CaseRecord>,
     /// Straight lines through the cases' parameter, such as the cost of one argument more.
     pub fits: Vec<FitRecord>,
+    /// Cases that are points of a curve, and what the curve shows.
+    #[serde(default)]
+    pub curves: Vec<CurveRecord>,
 }
 
 /// The clock as one process calibrated it.

@@ -14,6 +14,7 @@ pub mod clock_read;
 pub mod contention;
 pub mod context_switch;
 pub mod core_to_core;
+pub mod curve;
 pub mod direct_read;
 pub mod empty_loop;
 pub mod file_ops;

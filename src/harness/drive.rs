@@ -201,6 +201,7 @@ impl<'a> Drive<'a> {
         }
         let mut run = child::measure(planned, &self.arguments, self.options, &self.home, self.progress);
         add_fits(&mut run, planned.group);
+        super::add_curves(&mut run, &self.record.fingerprint);
         run.notes.extend(frequency::note(&run));
         if self.saves() {
             // Counts may be zero, which Criterion does not save. A comparison writes `new` and nothing else.

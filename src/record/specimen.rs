@@ -33,6 +33,7 @@ fn group(name: &str, cases: Vec<CaseRecord>) -> GroupRun {
         notes: vec!["Memory is not locked: RLIMIT_MEMLOCK is 64 KiB; raise it with `ulimit -l`.".into()],
         cases,
         fits: Vec::new(),
+        curves: Vec::new(),
     }
 }
 

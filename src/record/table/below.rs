@@ -1,7 +1,7 @@
 //! What stands below the table: whatever needs a sentence, and the sum.
 
 use super::column::{Column, Kind};
-use super::{Layout, Row, Shape, Sheet, Tone, paragraph};
+use super::{Layout, Row, Shape, Sheet, Tone, curve, paragraph};
 use crate::record::heat_map::heat_map;
 use crate::record::quantity::{NANOSECONDS, amount, ends, follows, spread};
 use crate::record::{FitRecord, GroupRun, Outcome};
@@ -19,6 +19,8 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         plain(distributions(sheet)),
         plain(derived(sheet)),
         maps(sheet).into_iter().map(|line| (Tone::Drawn, line)).collect(),
+        curve::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
+        plain(curve::told(&groups)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
         plain(if layout.brief { Vec::new() } else { notes(&groups) }),
         plain(if layout.brief { Vec::new() } else { legend(shape, layout) }),

@@ -2,7 +2,7 @@ use super::*;
 use crate::record::specimen;
 
 fn at(width: u16) -> String {
-    table(&specimen::record(), None, &[], Layout { width: Some(width), color: false, brief: false })
+    table(&specimen::record(), None, &[], Layout { width: Some(width), ..Layout::default() })
 }
 
 fn line<'a>(text: &'a str, start: &str) -> &'a str {
@@ -83,8 +83,7 @@ fn a_fit_a_distribution_and_a_note_are_told_once() {
 
 #[test]
 fn one_group_alone_has_its_own_sum() {
-    let text =
-        table(&specimen::record(), Some("call"), &[], Layout { width: Some(80), color: false, brief: false });
+    let text = table(&specimen::record(), Some("call"), &[], Layout { width: Some(80), ..Layout::default() });
     assert!(!text.contains("getpid") && text.ends_with("9 measured, 0 skipped, 1 failed\n"));
 }
 
@@ -92,8 +91,7 @@ fn one_group_alone_has_its_own_sum() {
 fn values_from_elsewhere_have_their_own_column() {
     let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0), ("clock_read/cntvct".into(), 7.0)]);
     let against = [Against { name: "csc501", values: &values }];
-    let text =
-        table(&specimen::record(), None, &against, Layout { width: Some(80), color: false, brief: false });
+    let text = table(&specimen::record(), None, &against, Layout { width: Some(80), ..Layout::default() });
     assert!(line(&text, "operation").contains("csc501"));
     assert!(line(&text, "getpid ").contains("60.00 ns"));
     assert!(line(&text, "cntvct").contains("7.000 ns"), "a skipped case still has the other's value");
@@ -104,7 +102,7 @@ fn a_count_has_neither_ticks_nor_predictions() {
     let record = Record { unit: "instructions".into(), ..specimen::record() };
     let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0)]);
     let against = [Against { name: "csc501", values: &values }];
-    let text = table(&record, None, &against, Layout { width: Some(200), color: false, brief: false });
+    let text = table(&record, None, &against, Layout { width: Some(200), ..Layout::default() });
     let head = line(&text, "operation");
     assert!(head.contains("instructions") && !head.contains("ticks") && !head.contains("m/p"), "{head}");
     assert!(!head.contains("csc501"), "nanoseconds beside instructions would be compared with them");
@@ -113,7 +111,8 @@ fn a_count_has_neither_ticks_nor_predictions() {
 
 #[test]
 fn color_stands_around_whole_lines() {
-    let text = table(&specimen::record(), None, &[], Layout { width: Some(80), color: true, brief: false });
+    let text =
+        table(&specimen::record(), None, &[], Layout { width: Some(80), color: true, ..Layout::default() });
     assert!(text.contains("\u{1b}[31mf64/0 ") && text.contains("FAILED\u{1b}[0m\n"));
     let bare = text.replace("\u{1b}[0m", "");
     let bare =
@@ -123,8 +122,7 @@ fn color_stands_around_whole_lines() {
 
 #[test]
 fn nothing_measured_is_still_a_table() {
-    let text =
-        table(&specimen::record(), Some("none"), &[], Layout { width: Some(80), color: false, brief: false });
+    let text = table(&specimen::record(), Some("none"), &[], Layout { width: Some(80), ..Layout::default() });
     assert!(text.starts_with("operation") && text.ends_with("0 measured, 0 skipped, 0 failed\n"));
 }
 

@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("environment", "machine", Whole, "some of what is true must be asked of the kernel"),
     ("subject", "instrument", Whole, "an operation is given the clock"),
     ("subject", "machine", Whole, "the operation itself"),
+    ("subject", "record", Only(&["Axis", "Curve", "Study"]), "which cases are points of a curve is said where the cases are"),
     ("subject", "statistic", Only(&["Random"]), "a ring of memory is drawn by chance"),
     ("record", "environment", Whole, "a record carries the fingerprint of its machine"),
     ("record", "statistic", Whole, "old records can be studied again"),
