@@ -80,6 +80,11 @@ pub trait Subject {
         Vec::new()
     }
 
+    /// Figures that it found beside the time, if there are any.
+    fn found(&self) -> Vec<Found> {
+        Vec::new()
+    }
+
     /// What it found between every two CPUs, if it went to all of them.
     fn matrix(&self) -> Option<Matrix> {
         None
@@ -142,6 +147,24 @@ pub struct Prediction {
     pub software: f64,
     /// Why.
     pub why: &'static str,
+}
+
+/// A figure that an operation found beside its time: what others did meanwhile, what the kernel held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// What it is: `fairness`.
+    pub name: &'static str,
+    /// `/s`, `MiB`, or nothing for a ratio.
+    pub unit: &'static str,
+    /// What was found each time that it was looked at.
+    pub values: Vec<f64>,
+}
+
+impl Found {
+    /// A figure of these values.
+    pub fn new(name: &'static str, unit: &'static str, values: Vec<f64>) -> Self {
+        Self { name, unit, values }
+    }
 }
 
 /// Figures of every two CPUs.

@@ -326,10 +326,11 @@ impl<'a> Trial<'a> {
         let ticks: Vec<f64> = kept.iter().map(|s| s.counted as f64 / s.iterations.max(1) as f64).collect();
         // Where each operation is timed by itself there is no line, and its median is the cost.
         let slope = sweep.as_ref().map_or(median, |s| s.slope);
-        let derived = match self.event {
+        let mut derived = match self.event {
             Some(_) => Vec::new(),
             None => derived::figures(self.case, slope, sweep.as_ref()),
         };
+        derived.extend(self.subject.found().into_iter().filter_map(derived::found));
         Measured {
             iterations: kept.iter().map(|s| s.iterations).collect(),
             counted: kept.iter().map(|s| s.counted).collect(),

@@ -4,7 +4,7 @@ use super::sweep::Sweep;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Derived, Interval, Matrix};
 use crate::statistic::median;
-use crate::subject::{Case, Rule};
+use crate::subject::{Case, Found, Rule};
 
 /// The figures that the case asks for and that follow from its cost; from its control where there was a sweep.
 pub(super) fn figures(case: &Case, cost: Interval, sweep: Option<&Sweep>) -> Vec<Derived> {
@@ -19,6 +19,13 @@ pub(super) fn figures(case: &Case, cost: Interval, sweep: Option<&Sweep>) -> Vec
         Some(Derived { name: derived.name.into(), unit: unit.into(), value })
     };
     case.derived.iter().filter_map(figure).collect()
+}
+
+/// The median of what was found beside the time.
+pub(super) fn found(found: Found) -> Option<Derived> {
+    let Found { name, unit, values } = found;
+    let value = (!values.is_empty()).then(|| crate::statistic::median_interval(&values))?;
+    Some(Derived { name: name.into(), unit: unit.into(), value })
 }
 
 /// The median of what the batches found between every two CPUs.

@@ -1,7 +1,7 @@
 //! Scratch directories: made for a measuring process, gone with it, and if it was killed, found and removed by
 //! the next run.
 
-use crate::machine::process;
+use crate::machine::{confined, process};
 use crate::{Error, Result};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::File;
@@ -47,8 +47,9 @@ fn lock(directory: &Path) -> Option<Flock<File>> {
     Flock::lock(File::open(directory).ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// Removes the directories of processes that are no more.
+/// Removes the directories, and the control groups, of processes that are no more.
 pub(crate) fn sweep_up(temporary: &Path) {
+    confined::sweep_up();
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries {
         if is_orphan(&entry.file_name().to_string_lossy()) && lock(&entry.path()).is_some() {
