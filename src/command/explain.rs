@@ -5,8 +5,8 @@ use super::page::{self, Tone};
 use crate::harness::{layout, nearest};
 use crate::record::table::Layout;
 use crate::subject::{Case, Cpus, GROUPS, Group, Place, Prediction, Scale, find};
-use crate::{Error, Result};
 use crate::trial::scratch;
+use crate::{Error, Result};
 use clap::Args;
 use std::process::ExitCode;
 

@@ -103,12 +103,6 @@ impl Stamped {
         Ok(stamped)
     }
 
-    /// The same file, opened once more in another way.
-    pub fn again(&self, way: Way) -> Result<Self> {
-        let own = PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
-        Self::open(own, self.bytes, way).map(|again| Self { path: self.path.clone(), ..again })
-    }
-
     /// The file itself.
     pub fn file(&self) -> &File {
         &self.file
@@ -204,7 +198,8 @@ fn fill(path: &Path, bytes: u64) -> Result<()> {
 fn allowed(path: &Path, bytes: u64) -> Result<()> {
     match getrlimit(Resource::RLIMIT_FSIZE) {
         Ok((limit, _)) if limit < bytes => {
-            let cause = format!("{bytes} bytes are more than RLIMIT_FSIZE allows, {limit}: raise `ulimit -f`");
+            let cause =
+                format!("{bytes} bytes are more than RLIMIT_FSIZE allows, {limit}: raise `ulimit -f`");
             Err(Error::file(path, "writing", std::io::Error::other(cause)))
         }
         _ => Ok(()),

@@ -9,13 +9,12 @@ use crate::machine::volume::{self, Medium};
 use crate::statistic::Random;
 use crate::{Error, Result};
 use memmap2::MmapMut;
-use std::cell::RefCell;
-use std::rc::Rc;
 
 /// What is looked at in each batch, in words.
 pub(super) const FROM_DEVICE: &str =
     "exactly as many bytes came from the device as were asked for, by /proc/self/io";
-pub(super) const OWN_NUMBER: &str = "every block began with its own number: it was the one that was asked for";
+pub(super) const OWN_NUMBER: &str =
+    "every block began with its own number: it was the one that was asked for";
 pub(super) const NOT_KEPT: &str = "the page cache did not keep what was read last, by mincore";
 
 /// In which order blocks are asked for.
@@ -210,22 +209,6 @@ pub(super) fn reads(
     Box::new(move |place| one_after_another(Blocks::of(open(place)?, pattern, block, source)?))
 }
 
-thread_local! {
-    /// The file that was opened last: making the next case another of the same length would cost more than the case.
-    static LAST: RefCell<Option<Rc<Stamped>>> = const { RefCell::new(None) };
-}
-
-/// A file of this length that several cases read, opened for this one.
-pub(super) fn shared(place: &Place, bytes: u64, way: Way) -> Result<Stamped> {
-    let last = LAST.with_borrow(|last| last.clone().filter(|last| last.bytes() == bytes));
-    let last = match last {
-        Some(last) => last,
-        None => Rc::new(Stamped::make(&place.scratch, bytes, Way::Cached)?),
-    };
-    LAST.set(Some(Rc::clone(&last)));
-    last.again(way)
-}
-
 /// There is a disk behind the scratch directory, and it can be read past the page cache.
 pub(super) const DISK: Need = Need::new(|place| match volume::of(&place.scratch) {
     (filesystem, Medium::Memory) => Err(format!(
@@ -251,7 +234,9 @@ pub(super) fn reached(delta: &Delta, iterations: u64) -> std::result::Result<Str
     };
     let each = read as f64 / iterations as f64;
     if read < iterations * stamped::SECTOR as u64 {
-        return Err(format!("{read} bytes came from the device in {iterations} reads: it was not read each time"));
+        return Err(format!(
+            "{read} bytes came from the device in {iterations} reads: it was not read each time"
+        ));
     }
     Ok(format!("{each:.0} bytes came from the device for each of {iterations} reads"))
 }

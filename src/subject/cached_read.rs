@@ -31,13 +31,13 @@
 
 mod file_cache;
 
-use super::blocks::{OWN_NUMBER, Proof, shared};
+use super::blocks::{OWN_NUMBER, Proof};
 use super::{Case, Claim, Group, Place, Rule, Scale, SetUp, Subject};
 use crate::instrument::{Clock, Ticks};
 use crate::machine::account::{self, Source};
+use crate::machine::confined;
 use crate::machine::mapped::Mapped;
 use crate::machine::stamped::{self, Stamped, Way};
-use crate::machine::confined;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::hint::black_box;
@@ -79,7 +79,8 @@ const WAYS: [(&'static str, &'static str, Pass, Option<(&'static str, i64)>); 4]
 /// Lengths of a block.
 const BLOCKS: [(&str, usize); 3] = [("4KiB", 4 << 10), ("64KiB", 64 << 10), ("1MiB", 1 << 20)];
 /// Lengths of a file.
-const FILES: [(&str, u64); 4] = [("128KiB", 128 * KIB), ("1MiB", MIB), ("8MiB", 8 * MIB), ("64MiB", 64 * MIB)];
+const FILES: [(&str, u64); 4] =
+    [("128KiB", 128 * KIB), ("1MiB", MIB), ("8MiB", 8 * MIB), ("64MiB", 64 * MIB)];
 /// The usual file.
 const FILE: u64 = 8 * MIB;
 
@@ -113,7 +114,8 @@ fn cases() -> Vec<Case> {
 /// A file that smoke scale has the time for.
 fn smoke(place: &Place, bytes: u64) -> Result<u64> {
     if bytes > FILE && place.scale == Scale::Smoke {
-        let sentence = format!("smoke scale: a file of {} MiB is read at default and full scale", bytes >> 20);
+        let sentence =
+            format!("smoke scale: a file of {} MiB is read at default and full scale", bytes >> 20);
         return Err(Error::Missing(sentence));
     }
     Ok(bytes)
@@ -127,8 +129,7 @@ fn described(case: Case, block: usize) -> Case {
         .predict(block as f64 / 8.0, 800.0, "8 bytes a cycle copied; an entry, and a look-up for each folio")
 }
 
-const ALL_CACHED: &str =
-    "every page of the file was in the page cache before and after, by mincore, and nothing came from a device";
+const ALL_CACHED: &str = "every page of the file was in the page cache before and after, by mincore, and nothing came from a device";
 
 /// A file in the cache, and what its blocks are read into.
 struct Reader {
@@ -145,7 +146,7 @@ struct Reader {
 
 fn set_up(way: Pass, bytes: impl Fn(&Place) -> Result<u64> + 'static, block: usize) -> SetUp {
     Box::new(move |place| {
-        let stamped = shared(place, bytes(place)?, Way::Cached)?;
+        let stamped = Stamped::make(&place.scratch, bytes(place)?, Way::Cached)?;
         // It reads every page into the cache.
         let mapped = Mapped::of(&stamped)?;
         let other = Stamped::make(&place.scratch, block as u64, Way::Cached)?;

@@ -64,7 +64,8 @@ fn beside(others: usize) -> Case {
         1 => "4 KiB past the page cache, beside another reader".to_owned(),
         _ => format!("4 KiB past the page cache, beside {others} other readers"),
     };
-    let set_up: SetUp = Box::new(move |place| Ok(Box::new(Contention::new(place, others)?) as Box<dyn Subject>));
+    let set_up: SetUp =
+        Box::new(move |place| Ok(Box::new(Contention::new(place, others)?) as Box<dyn Subject>));
     let case = Case::new(format!("others/{others}"), title, set_up).need(DISK).need(PINNED);
     let case = if others == 0 { case } else { case.need(TWO_CPUS).claim(Claim::Checked(ALL_READ)) };
     case.one_by_one()
@@ -110,7 +111,8 @@ impl Contention {
         if self.others.is_empty() || elapsed < WINDOW {
             return Ok(());
         }
-        let now: Vec<_> = self.counts[..self.others.len()].iter().map(|word| word.value.load(Relaxed)).collect();
+        let now: Vec<_> =
+            self.counts[..self.others.len()].iter().map(|word| word.value.load(Relaxed)).collect();
         let read: Vec<_> =
             now.iter().zip(&self.before).map(|(now, before)| f64::from(now.wrapping_sub(*before))).collect();
         self.fairness.push(jain(&read).map_err(Error::Usage)?);

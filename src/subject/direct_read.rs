@@ -38,7 +38,7 @@ mod threads;
 mod write;
 
 use super::blocks::{
-    self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, one_after_another, reached, shared,
+    self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, one_after_another, reached,
 };
 use super::{Case, Claim, Family, Group, Need, Place, Rule, Scale, SetUp};
 use crate::machine::account::{self, Source};
@@ -67,8 +67,13 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// Lengths of a file that is read by 4 KiB: the report's first, one in its middle and its last, and beyond.
-const FILES: [(&str, u64); 5] =
-    [("128KiB", 128 * KIB), ("512KiB", 512 * KIB), ("1536KiB", 1536 * KIB), ("8MiB", 8 * MIB), ("64MiB", 64 * MIB)];
+const FILES: [(&str, u64); 5] = [
+    ("128KiB", 128 * KIB),
+    ("512KiB", 512 * KIB),
+    ("1536KiB", 1536 * KIB),
+    ("8MiB", 8 * MIB),
+    ("64MiB", 64 * MIB),
+];
 /// Lengths of a block.
 const BLOCKS: [(&str, usize); 6] = [
     ("512B", 512),
@@ -94,7 +99,9 @@ fn cases() -> Vec<Case> {
     for (pattern, name, words) in PATTERNS {
         cases.extend(BLOCKS.map(|(length, block)| by_block((pattern, name, words), length, block)));
     }
-    cases.extend(DEPTHS.map(|depth| in_flight("uring", "by io_uring", depth, queue::set_up(depth)).need(RING)));
+    cases.extend(
+        DEPTHS.map(|depth| in_flight("uring", "by io_uring", depth, queue::set_up(depth)).need(RING)),
+    );
     cases.extend(DEPTHS.map(|depth| {
         let case = in_flight("threads", "by as many threads", depth, threads::set_up(depth));
         case.family(Family::Elsewhere)
@@ -114,7 +121,7 @@ fn by_file((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u
                 bytes >> 20
             )));
         }
-        shared(place, bytes, Way::Direct)
+        Stamped::make(&place.scratch, bytes, Way::Direct)
     };
     let case = Case::new(
         format!("{name}-by-file/{length}"),
@@ -141,7 +148,7 @@ fn in_flight(name: &str, how: &str, depth: usize, set_up: SetUp) -> Case {
 /// The large file, or what stands for it at smoke scale.
 fn file(place: &Place, way: Way) -> Result<Stamped> {
     let bytes = if place.scale == Scale::Smoke { FILE / 16 } else { FILE };
-    shared(place, bytes, way)
+    Stamped::make(&place.scratch, bytes, way)
 }
 
 fn large(place: &Place, pattern: Pattern, block: usize) -> Result<Blocks> {

@@ -98,7 +98,9 @@ fn written(delta: &Delta, iterations: u64) -> std::result::Result<String, String
         return Err("the kernel does not tell what went to devices (CONFIG_TASK_IO_ACCOUNTING)".into());
     };
     if bytes < iterations * directory::OVERWRITTEN as u64 {
-        return Err(format!("{bytes} bytes were written in {iterations} times: there was nothing to wait for"));
+        return Err(format!(
+            "{bytes} bytes were written in {iterations} times: there was nothing to wait for"
+        ));
     }
     Ok(format!("{bytes} bytes were written in {iterations} times"))
 }

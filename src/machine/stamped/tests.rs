@@ -33,15 +33,6 @@ fn what_was_read_through_the_cache_is_in_it_until_it_is_evicted() {
 }
 
 #[test]
-fn a_file_that_has_no_name_can_be_opened_again() {
-    let Some((_directory, stamped)) = make(1 << 20, Way::Direct) else { return };
-    let again = stamped.again(Way::Cached).expect("opened");
-    let mut byte = [0; 8];
-    again.file().read_exact_at(&mut byte, 512).expect("no alignment is asked for");
-    assert_eq!(u64::from_le_bytes(byte), 1);
-}
-
-#[test]
 fn a_directory_that_has_vanished_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let gone = directory.path().join("gone");

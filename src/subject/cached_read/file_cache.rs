@@ -1,6 +1,6 @@
 //! Files that fit into the file cache and files that do not, read round and round.
 
-use super::super::blocks::{DISK, OWN_NUMBER, shared};
+use super::super::blocks::{DISK, OWN_NUMBER};
 use super::super::need::FULL_SCALE;
 use super::MIB;
 use crate::instrument::{Clock, Ticks};
@@ -38,11 +38,11 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 fn case(series: &Series, file: u64) -> Case {
-    let (limit, largest) = (series.limit * MIB, series.files.iter().copied().max().unwrap_or(file) * MIB);
+    let (limit, bytes) = (series.limit * MIB, file * MIB);
     let set_up: SetUp = Box::new(move |place| {
-        has_room(&place.scratch, largest)?;
-        let stamped = shared(place, largest, Way::Cached)?;
-        Ok(Box::new(Round::new(stamped, file * MIB, limit)?) as Box<dyn Subject>)
+        has_room(&place.scratch, bytes)?;
+        let stamped = Stamped::make(&place.scratch, bytes, Way::Cached)?;
+        Ok(Box::new(Round::new(stamped, limit)?) as Box<dyn Subject>)
     });
     let name = format!("file-cache-in-{}/{file}MiB", series.name);
     let title = format!("1 MiB of a file of {file} MiB, read round and round in {} of memory", series.name);
@@ -89,8 +89,6 @@ struct Round {
     confined: Confined,
     limit: u64,
     stamped: Stamped,
-    /// Up to here it is read.
-    bytes: u64,
     at: u64,
     buffer: MmapMut,
     /// Time of the round so far, and bandwidths of those before, GB/s.
@@ -100,15 +98,14 @@ struct Round {
 }
 
 impl Round {
-    fn new(stamped: Stamped, bytes: u64, limit: u64) -> Result<Self> {
+    fn new(stamped: Stamped, limit: u64) -> Result<Self> {
         stamped.evict()?;
         let confined = Confined::to(limit)?;
         let buffer = stamped::buffer(BLOCK)?;
         let (rounds, cached) = (Vec::new(), Vec::new());
-        let mut round =
-            Self { confined, limit, stamped, bytes, at: 0, buffer, spent: Ticks(0), rounds, cached };
+        let mut round = Self { confined, limit, stamped, at: 0, buffer, spent: Ticks(0), rounds, cached };
         // The first fills the cache; from the second on the kernel knows what is read again.
-        for _ in 0..2 * bytes / BLOCK as u64 {
+        for _ in 0..2 * round.stamped.bytes() / BLOCK as u64 {
             let got = round.stamped.file().read_at(&mut round.buffer, round.at);
             round.arrived(got)?;
         }
@@ -126,7 +123,7 @@ impl Round {
             }
             Err(cause) => return Err(self.stamped.refused("reading a block", cause)),
         }
-        self.at = (self.at + BLOCK as u64) % self.bytes;
+        self.at = (self.at + BLOCK as u64) % self.stamped.bytes();
         Ok(())
     }
 
@@ -137,7 +134,7 @@ impl Round {
         self.arrived(got)?;
         self.spent += ticks;
         if self.at == 0 {
-            self.rounds.push(self.bytes as f64 / clock.nanoseconds(self.spent).0.max(1.0));
+            self.rounds.push(self.stamped.bytes() as f64 / clock.nanoseconds(self.spent).0.max(1.0));
             self.spent = Ticks(0);
         }
         Ok(ticks)
@@ -195,7 +192,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         for (bytes, fits) in [(8 * MIB, true), (96 * MIB, false)] {
             let stamped = Stamped::make(directory.path(), bytes, Way::Cached).expect("a file");
-            let Ok(mut round) = Round::new(stamped, bytes, 32 * MIB) else { return };
+            let Ok(mut round) = Round::new(stamped, 32 * MIB) else { return };
             round.run(1, &Clock::fallback(Unfit::Declined)).expect("read");
             let kept = round.stamped.resident(0..bytes).expect("told") as u64 * 4096;
             assert_eq!(kept == bytes, fits, "{kept} of {bytes}");

@@ -79,12 +79,16 @@ impl Directory {
         let overwritten = overwritten.map_err(|e| Error::file(&beside, "opening", e))?;
         let directory = Self { path, entries: asked, next: 0, fresh, overwritten, count: 0 };
         directory.overwrite(0)?;
+        // What is on the device is charged when it is overwritten, what is yet to go there is not.
+        directory.kept(nix::unistd::fsync(&directory.overwritten))?;
         Ok(directory)
     }
 
     fn overwrite(&self, value: u8) -> Result<()> {
         let bytes = [value; OVERWRITTEN];
-        self.overwritten.write_all_at(&bytes, 0).map_err(|e| Error::file(&self.path, "overwriting entry-0", e))
+        self.overwritten
+            .write_all_at(&bytes, 0)
+            .map_err(|e| Error::file(&self.path, "overwriting entry-0", e))
     }
 
     /// What the kernel answered, with the name that it was about.
@@ -163,8 +167,7 @@ impl Directory {
             drop(self.made(clock)?);
         }
         let mut renamed = Ok(());
-        let ticks =
-            clock.time(|| renamed = renameat(AT_FDCWD, from.as_c_str(), AT_FDCWD, to.as_c_str()));
+        let ticks = clock.time(|| renamed = renameat(AT_FDCWD, from.as_c_str(), AT_FDCWD, to.as_c_str()));
         renamed.map_err(|errno| self.refused("renaming", from, errno))?;
         self.is(from, None)?;
         self.is(to, Some(SFlag::S_IFREG))?;
@@ -188,8 +191,12 @@ impl Directory {
         self.overwrite(self.count)?;
         let mut kept = Ok(());
         let ticks = clock.time(|| kept = nix::unistd::fsync(&self.overwritten));
-        kept.map_err(|errno| Error::file(self.path.join("entry-0"), "fsync", errno.into()))?;
+        self.kept(kept)?;
         Ok(ticks)
+    }
+
+    fn kept(&self, answer: nix::Result<()>) -> Result<()> {
+        answer.map_err(|errno| Error::file(self.path.join("entry-0"), "fsync", errno.into()))
     }
 
     /// Whether a name is what it should be: of this kind, or not there.
