@@ -2,7 +2,7 @@
 //! never touches.
 //!
 //! Everything is read through [`KernelFiles`], the one seam where a machine can be faked. What has a
-//! structure is parsed by pure functions ([`cpuinfo`], [`cpu_list`], [`cgroup`], [`mount`], [`process`])
+//! structure is parsed by pure functions ([`cpuinfo`], [`cpu_list`], [`cgroup`], [`process`])
 //! that are tested on captured text.
 
 pub mod cache;
@@ -14,7 +14,6 @@ mod fingerprint;
 #[cfg(test)]
 mod invented;
 pub mod kernel_files;
-pub mod mount;
 pub mod process;
 
 pub use cache::Cache;

@@ -7,12 +7,14 @@
 //! can hold one against the other, and against the disassembly: the hot loops are free functions with
 //! primitive arguments.
 
+pub mod account;
 pub mod alarm;
 pub mod arch;
 pub mod bounce;
 pub mod burden;
 pub mod call;
 pub mod child;
+pub mod confined;
 pub mod cpu;
 pub mod crew;
 pub mod delivery;
@@ -26,7 +28,9 @@ pub mod futex;
 pub mod heap;
 pub mod line;
 pub mod lock;
+pub mod mapped;
 pub mod memory_module;
+pub mod mount;
 pub mod name;
 pub mod node;
 pub mod order;
@@ -46,6 +50,7 @@ pub mod room;
 pub mod shared;
 pub mod signal;
 pub mod socket;
+pub mod stamped;
 pub mod stream;
 pub mod task;
 pub mod thread;
@@ -53,5 +58,7 @@ pub mod time;
 pub mod timer;
 pub mod touched;
 pub mod trace;
+pub mod uring;
 pub mod userfault;
+pub mod volume;
 pub mod watchdog;

@@ -8,20 +8,25 @@
 //! `scripts/new-group` stamps and the crate's own tests check.
 
 pub mod bandwidth;
+pub mod cached_read;
 pub mod call;
 pub mod chase;
 pub mod clock_read;
+pub mod contention;
 pub mod context_switch;
 pub mod core_to_core;
 pub mod counters;
 pub mod curve;
+pub mod direct_read;
 pub mod empty_loop;
+pub mod file_ops;
 pub mod fork;
 pub mod known_work;
 pub mod lock;
 pub mod mapping;
 pub mod page_fault;
 pub mod ping_pong;
+pub mod remote_read;
 pub mod scale;
 pub mod signal;
 pub mod socket_bandwidth;
@@ -32,6 +37,7 @@ pub mod thread;
 pub mod wait;
 pub mod wake_up;
 
+mod blocks;
 mod claim;
 mod crowd;
 mod need;
@@ -69,6 +75,11 @@ pub const GROUPS: &[Group] = &[
     socket_round_trip::GROUP,
     socket_bandwidth::GROUP,
     socket_connect::GROUP,
+    direct_read::GROUP,
+    cached_read::GROUP,
+    file_ops::GROUP,
+    contention::GROUP,
+    remote_read::GROUP,
 ];
 
 /// The live thing under measurement.
@@ -78,6 +89,11 @@ pub trait Subject {
 
     /// The partners that it lives with. They are watched during every sample, and must stay where they are.
     fn partners(&self) -> Vec<Task> {
+        Vec::new()
+    }
+
+    /// Figures that it found beside the time, if there are any.
+    fn found(&self) -> Vec<Found> {
         Vec::new()
     }
 
@@ -155,6 +171,24 @@ pub struct Prediction {
     pub software: f64,
     /// Why.
     pub why: &'static str,
+}
+
+/// A figure that an operation found beside its time: what others did meanwhile, what the kernel held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// What it is: `fairness`.
+    pub name: &'static str,
+    /// `/s`, `MiB`, or nothing for a ratio.
+    pub unit: &'static str,
+    /// What was found each time that it was looked at.
+    pub values: Vec<f64>,
+}
+
+impl Found {
+    /// A figure of these values.
+    pub fn new(name: &'static str, unit: &'static str, values: Vec<f64>) -> Self {
+        Self { name, unit, values }
+    }
 }
 
 /// Figures of every two CPUs.

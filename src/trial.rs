@@ -345,7 +345,8 @@ impl<'a> Trial<'a> {
             core_hz: self.core_hz,
             cpus: self.place.cpus.others.len() + 1,
         };
-        let derived = if self.event.is_some() { Vec::new() } else { derived::figures(self.case, &costs) };
+        let mut derived = if self.event.is_some() { Vec::new() } else { derived::figures(self.case, &costs) };
+        derived.extend(self.subject.found().into_iter().filter_map(derived::found));
         Measured {
             iterations: kept.iter().map(|s| s.iterations).collect(),
             counted: kept.iter().map(|s| s.counted).collect(),

@@ -52,6 +52,10 @@ pub(super) struct Measuring {
     /// What to count: ns, or a perf event such as page-faults
     #[arg(long, value_name = "EVENT")]
     measure: Option<String>,
+    /// Where the files of the file cases are made: a directory on the disk, or on the mounted remote file system,
+    /// that is to be measured [default: $SYSCOST_DIR, or the temporary directory]
+    #[arg(long = "dir", value_name = "DIR")]
+    directory: Option<PathBuf>,
 }
 
 pub(super) fn scale(name: &str) -> Result<Scale> {
@@ -64,7 +68,8 @@ impl Measuring {
         let environment = Options::from_environment()?;
         let scale = self.scale.unwrap_or(environment.scale);
         let unit = self.measure.clone().unwrap_or(environment.unit);
-        Ok(Options { scale, unit, ..environment })
+        let directory = self.directory.clone().or_else(|| environment.directory.clone());
+        Ok(Options { scale, unit, directory, ..environment })
     }
 }
 

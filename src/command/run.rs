@@ -15,10 +15,8 @@ use std::process::ExitCode;
 /// Measures the matching cases, each group in a process of its own, saves the run, and ends with the
 /// observation table. A case whose claims do not hold is reported and has no number.
 #[derive(Args)]
-#[command(
-    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_AGAINST and \
-    SYSCOST_PREDICTIONS, as with `cargo bench`."
-)]
+#[command(after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_DIR, \
+    SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`.")]
 pub(super) struct Asked {
     #[command(flatten)]
     filter: Filter,

@@ -9,7 +9,8 @@ mod difference;
 pub use difference::{Difference, Weight};
 
 use super::kernel_files::{chosen, field, meminfo_bytes};
-use super::{Cache, KernelFiles, cache, cgroup, cpu_list, cpuinfo, mount, process};
+use super::{Cache, KernelFiles, cache, cgroup, cpu_list, cpuinfo, process};
+use crate::machine::mount;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;

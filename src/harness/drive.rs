@@ -38,6 +38,8 @@ pub struct Options {
     pub predictions: Option<PathBuf>,
     /// `SYSCOST_AGAINST`: published machines to show beside, `csc501,cse221`.
     pub against: Option<String>,
+    /// `SYSCOST_DIR`: where the files of the file cases are made; `None` for the temporary directory.
+    pub directory: Option<PathBuf>,
     /// Where Criterion's files go; `None` for [`criterion_home`].
     pub home: Option<PathBuf>,
     /// The session that the run belongs to, where several are made in one go.
@@ -64,9 +66,15 @@ impl Options {
             unit: variable("SYSCOST_MEASURE")?.unwrap_or_else(|| "ns".into()),
             predictions: given("SYSCOST_PREDICTIONS").map(PathBuf::from),
             against: variable("SYSCOST_AGAINST")?,
+            directory: given("SYSCOST_DIR").map(PathBuf::from),
             home: None,
             session: None,
         })
+    }
+
+    /// Where scratch directories are made.
+    pub(super) fn place(&self) -> PathBuf {
+        self.directory.clone().unwrap_or_else(std::env::temp_dir)
     }
 }
 
@@ -94,7 +102,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     }
     progress.finish();
     // A measuring process that was killed has left its own.
-    scratch::sweep_up(&std::env::temp_dir());
+    scratch::sweep_up(&options.place());
     let saved = drive.save();
     let outcome = closing::Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved };
     Ok(closing.whole(outcome, arguments))
@@ -105,7 +113,7 @@ fn prepare(options: &Options) -> Result<PathBuf> {
     check_unit(&options.unit)?;
     signal::watch()?;
     end_with_cargo();
-    scratch::sweep_up(&std::env::temp_dir());
+    scratch::sweep_up(&options.place());
     let home = options.home.clone().unwrap_or_else(criterion_home);
     Ok(home_for(&options.unit, &absolute(&home)))
 }
@@ -234,7 +242,7 @@ fn add_fits(run: &mut GroupRun, group: &Group) {
 fn new_record(options: &Options) -> Record {
     // A clock before 1970 only spoils the name.
     let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let fingerprint = Fingerprint::take(&KernelFiles::live(), &std::env::temp_dir());
+    let fingerprint = Fingerprint::take(&KernelFiles::live(), &options.place());
     Record {
         format: FORMAT,
         tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),

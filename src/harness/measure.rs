@@ -76,7 +76,7 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     let (claimed, notes) = settle();
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
     sender.send(&Message::Ready(ready(group, &clock, pinned, notes, &options)))?;
-    let scratch = scratch::make()?;
+    let scratch = scratch::make_in(&options.place())?;
     let place = Place {
         scratch: scratch.path().to_path_buf(),
         scale: options.scale,

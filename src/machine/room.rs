@@ -132,6 +132,11 @@ fn addressable(root: &Path) -> Option<Bound> {
     Some(Bound { left, sentence })
 }
 
+/// The least limit of memory of the group of this process and those above it.
+pub fn memory_limit() -> Option<u64> {
+    nearest(Path::new("/"), &MEMORY).map(|limited| limited.most)
+}
+
 /// Of the group of this process and those above it, the one that is nearest to its limit.
 fn nearest(root: &Path, controller: &Controller) -> Option<Limited> {
     let membership = std::fs::read_to_string(root.join("proc/self/cgroup")).ok()?;

@@ -5,7 +5,7 @@ use super::Group;
 use crate::record::{Axis, Curve, Study};
 
 use Axis::{Bytes, Count, Mebibytes};
-use Study::Levels;
+use Study::{Fall, Levels};
 
 /// All curves. Those of a group and of one chart are drawn together.
 #[rustfmt::skip]
@@ -30,6 +30,30 @@ pub const CURVES: &[Curve] = &[
     Curve::new("fork/returns-mib/", "touched memory, until fork returns", Mebibytes("memory of the parent")),
     Curve::new("fork/huge-mib/", "the same in huge pages", Mebibytes("memory of the parent")),
     Curve::new("fork/mappings/", "mappings", Count("mappings")).chart("mappings"),
+    Curve::new("direct_read/sequential-by-file/", "sequential", Bytes("file")).figure("bandwidth").chart("bandwidth by file"),
+    Curve::new("direct_read/random-by-file/", "random", Bytes("file")).figure("bandwidth").chart("bandwidth by file"),
+    Curve::new("direct_read/sequential/", "sequential", Bytes("block")).figure("bandwidth").chart("bandwidth by block"),
+    Curve::new("direct_read/random/", "random", Bytes("block")).figure("bandwidth").chart("bandwidth by block"),
+    Curve::new("direct_read/write/", "written", Bytes("block")).figure("bandwidth").chart("bandwidth by block"),
+    Curve::new("direct_read/write-dsync/", "written for good", Bytes("block")).figure("bandwidth").chart("bandwidth by block"),
+    Curve::new("direct_read/uring-depth/", "io_uring", Count("in flight")).figure("rate"),
+    Curve::new("direct_read/threads-depth/", "threads", Count("in flight")).figure("rate"),
+    Curve::new("cached_read/read/", "read", Bytes("block")).figure("bandwidth"),
+    Curve::new("cached_read/pread/", "pread", Bytes("block")).figure("bandwidth"),
+    Curve::new("cached_read/mmap/", "mmap", Bytes("block")).figure("bandwidth"),
+    Curve::new("cached_read/copy-file-range/", "copy_file_range", Bytes("block")).figure("bandwidth"),
+    Curve::new("cached_read/pread-by-file/", "pread", Bytes("file")).figure("bandwidth").chart("bandwidth by file"),
+    Curve::new("cached_read/file-cache-in-64MiB/", "in 64 MiB of memory", Bytes("file")).figure("bandwidth").chart("file cache in 64 MiB").study(Fall),
+    Curve::new("cached_read/file-cache-in-1GiB/", "in 1 GiB of memory", Bytes("file")).figure("bandwidth").chart("file cache in 1 GiB").study(Fall),
+    Curve::new("file_ops/create/", "create", Count("entries")),
+    Curve::new("file_ops/open/", "open", Count("entries")),
+    Curve::new("file_ops/stat/", "stat", Count("entries")),
+    Curve::new("file_ops/rename/", "rename", Count("entries")),
+    Curve::new("file_ops/unlink/", "unlink", Count("entries")),
+    Curve::new("file_ops/mkdir/", "mkdir", Count("entries")),
+    Curve::new("contention/others/", "a block", Count("others")),
+    Curve::new("remote_read/sequential-by-file/", "sequential", Bytes("file")).figure("bandwidth"),
+    Curve::new("remote_read/random-by-file/", "random", Bytes("file")).figure("bandwidth"),
 ];
 
 impl Group {

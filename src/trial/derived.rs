@@ -4,7 +4,7 @@ use super::sweep::Sweep;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Derived, Interval, Matrix};
 use crate::statistic::median;
-use crate::subject::{Case, Rule};
+use crate::subject::{Case, Found, Rule};
 
 /// What a case costs, as far as it is known.
 pub(super) struct Costs<'a> {
@@ -45,6 +45,13 @@ fn figure(rule: Rule, costs: &Costs<'_>) -> Option<(Interval, &'static str)> {
         Rule::BytesPerCycle(bytes) => (rate(bytes as f64 * 1e9 / costs.core_hz, cost), "B/cycle"),
         Rule::PerEvent => (costs.event?, NANOSECONDS),
     })
+}
+
+/// The median of what was found beside the time.
+pub(super) fn found(found: Found) -> Option<Derived> {
+    let Found { name, unit, values } = found;
+    let value = (!values.is_empty()).then(|| crate::statistic::median_interval(&values))?;
+    Some(Derived { name: name.into(), unit: unit.into(), value })
 }
 
 /// The median of what the batches found between every two CPUs.

@@ -13,6 +13,7 @@ mod baseline;
 mod carried;
 mod child;
 mod disk;
+mod file;
 mod file_system;
 mod interruption;
 mod liar;

@@ -68,6 +68,9 @@ fn start(
         .env("SYSCOST_SCALE", scale)
         .env("SYSCOST_MEASURE", &options.unit)
         .env("CRITERION_HOME", home);
+    if let Some(directory) = &options.directory {
+        command.env("SYSCOST_DIR", directory);
+    }
     command.spawn().map_err(|cause| match cause.kind() {
         ErrorKind::WouldBlock => Error::Missing(room::no_task("starting a process to measure in", cause)),
         _ => Error::file(exe, "starting a process to measure in", cause),
