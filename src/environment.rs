@@ -5,6 +5,7 @@
 //! structure is parsed by pure functions ([`cpuinfo`], [`cpu_list`], [`cgroup`], [`mount`], [`process`])
 //! that are tested on captured text.
 
+pub mod accounting;
 pub mod cgroup;
 pub mod cpu_list;
 pub mod cpuinfo;
@@ -16,5 +17,6 @@ pub mod kernel_files;
 pub mod mount;
 pub mod process;
 
+pub use accounting::Accounting;
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
 pub use kernel_files::KernelFiles;

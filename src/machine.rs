@@ -19,6 +19,7 @@ pub mod delivery;
 pub mod descriptors;
 pub mod displace;
 pub mod entry;
+pub mod fluid;
 pub mod futex;
 pub mod line;
 pub mod lock;

@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod bundle;
 pub mod comparison;
 pub mod cost;
+pub mod displaced;
 pub mod fit;
 pub mod format;
 pub mod gate;
@@ -26,6 +27,7 @@ pub mod verdict;
 
 use crate::environment::Fingerprint;
 pub use crate::statistic::Interval;
+pub use displaced::{Displaced, Throughput};
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
@@ -165,6 +167,9 @@ pub struct Measured {
     /// Between every two CPUs, where the case went to all of them.
     #[serde(default)]
     pub matrix: Option<Matrix>,
+    /// What it displaced, where it was measured so.
+    #[serde(default)]
+    pub displaced: Option<Displaced>,
 }
 
 /// Figures of every two CPUs, ns.

@@ -68,6 +68,12 @@ pub trait Subject {
         Vec::new()
     }
 
+    /// The same so many times with computation between, so that the CPU never idles: how long all of it takes, and
+    /// how long the computation takes alone. For who predicts a throughput from a cost.
+    fn saturated(&mut self, _iterations: u64, _clock: &Clock) -> Option<Result<[Ticks; 2]>> {
+        None
+    }
+
     /// What it found between every two CPUs, if it went to all of them.
     fn matrix(&self) -> Option<Matrix> {
         None
@@ -105,6 +111,17 @@ pub struct Case {
     pub one_by_one: bool,
     /// Where tasks of its own run.
     pub family: Family,
+    /// It is measured by what it displaces, whatever is asked for, and so often.
+    pub displaced: Option<Repetition>,
+}
+
+/// How often a displaced case is run. What is not said the scale decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repetition {
+    /// Iterations of a run.
+    pub iterations: Option<u64>,
+    /// Unspoilt runs.
+    pub runs: Option<usize>,
 }
 
 /// Tasks that a case starts and that run beside the measuring thread: its own, and no disturbance.
@@ -203,6 +220,7 @@ impl Case {
             derived: Vec::new(),
             one_by_one: false,
             family: Family::None,
+            displaced: None,
         }
     }
 
@@ -265,6 +283,12 @@ impl Case {
     /// Says where tasks of its own run.
     pub fn family(mut self, family: Family) -> Self {
         self.family = family;
+        self
+    }
+
+    /// Measures what it displaces instead of how long it takes.
+    pub fn displaced(mut self, repetition: Repetition) -> Self {
+        self.displaced = Some(repetition);
         self
     }
 

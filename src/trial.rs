@@ -15,6 +15,7 @@ pub const SEED: u64 = 0x5eed;
 const ROUNDS_BESIDE: usize = 2;
 
 mod derived;
+mod displacement;
 mod distribution;
 mod judge;
 pub(crate) mod scratch;
@@ -28,6 +29,7 @@ use crate::record::{Contamination, Interval, Measured, Predicted};
 use crate::statistic;
 use crate::subject::{Case, Place, Subject};
 use sweep::{Sweep, Sweeper};
+pub use displacement::displaced;
 pub use turn::Turn;
 
 /// Why a case ended without a number.
@@ -114,6 +116,10 @@ impl<'a> Trial<'a> {
         let Bench { place, clock, pinned } = bench;
         for need in &case.needs {
             need.ask(place).map_err(Halt::Skipped)?;
+        }
+        if case.displaced.is_some() {
+            let sentence = "it is measured by what it displaces, which takes a CPU of its own for a while: `syscost run` does";
+            return Err(Halt::Skipped(sentence.into()));
         }
         if event.is_some() && case.one_by_one {
             let sentence = "it times single operations: counting would include what prepares each of them";
@@ -323,6 +329,7 @@ impl<'a> Trial<'a> {
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
             matrix: self.subject.matrix().map(derived::matrix),
             derived: sweep.as_ref().map_or_else(Vec::new, |sweep| derived::figures(self.case, sweep)),
+            displaced: None,
         }
     }
 }

@@ -69,6 +69,14 @@ pub fn touch_stack() {
     }
 }
 
+/// Sets how willingly the calling task gives way to others, 19 being the most willing. Answers an error number, so
+/// that a forked child, which must not allocate, can use it.
+pub fn be_nice(nice: i32) -> std::result::Result<(), i32> {
+    // SAFETY: `setpriority` takes three numbers; 0 is the calling task.
+    let answer = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+    if answer == 0 { Ok(()) } else { Err(nix::errno::Errno::last_raw()) }
+}
+
 /// What the kernel has charged to this thread so far.
 pub fn usage() -> Result<Usage> {
     getrusage(UsageWho::RUSAGE_THREAD).map_err(|e| Error::refused("getrusage RUSAGE_THREAD", e))

@@ -1,0 +1,65 @@
+//! Cases that are measured by what they displace. Their runs are not Criterion's to arrange, since each stands
+//! between two calibrations; it is handed the outcome of each as a sample.
+
+use super::{Counted, Halt, Mode, Process, Shared};
+use crate::machine::output::Silence;
+use crate::record::{Measured, Outcome};
+use crate::trial::displaced;
+use criterion::{Criterion, SamplingMode};
+use std::time::Duration;
+
+impl Process<'_> {
+    /// Measures it and, where Criterion measures too, lets it write its files.
+    pub(super) fn displaced<M: Counted>(
+        &self,
+        case: &crate::subject::Case,
+        criterion: &mut Criterion<Shared<M>>,
+        measurement: &M,
+    ) -> std::result::Result<Box<Measured>, Halt> {
+        let measured = displaced(case, self.bench)?;
+        if self.arguments.mode == Mode::Measure {
+            let silence = if self.arguments.loud { Silence::for_now()? } else { Silence::new()? };
+            self.hand_over(&case.name, &measured, criterion, measurement);
+            drop(silence);
+        }
+        Ok(Box::new(measured))
+    }
+
+    /// Each run is a sample of as many iterations. Criterion asks for a number of its own, which the time that it
+    /// thinks it has brings near to that of the runs; it is given the run's cost for as many.
+    fn hand_over<M: Counted>(
+        &self,
+        name: &str,
+        measured: &Measured,
+        criterion: &mut Criterion<Shared<M>>,
+        measurement: &M,
+    ) {
+        let runs: Vec<_> = measured.iterations.iter().zip(&measured.counted).collect();
+        let each = |&(&iterations, &counted): &(&u64, &u64)| counted as f64 / iterations.max(1) as f64;
+        let costs: Vec<f64> = runs.iter().map(each).collect();
+        let all_ns: f64 = measured.median.estimate * measured.iterations.iter().sum::<u64>() as f64;
+        let mut group = criterion.benchmark_group(self.group.name);
+        group.sampling_mode(SamplingMode::Flat);
+        group.sample_size(costs.len());
+        group.warm_up_time(Duration::from_millis(1));
+        group.measurement_time(Duration::from_nanos(all_ns as u64));
+        let first_phase = measurement.phase();
+        let mut next = 0;
+        group.bench_function(name, |b| {
+            b.iter_custom(|n| {
+                // The warm-up is not sampling: see `Counted::phase`.
+                let sampling = measurement.phase() >= first_phase + 2;
+                let cost = costs[next % costs.len()];
+                next += usize::from(sampling);
+                measurement.value(((cost * n as f64) as u64).max(1))
+            });
+        });
+    }
+}
+
+/// What must be said of a case that was measured so.
+pub(super) fn flags(id: &str, outcome: &Outcome) -> Vec<String> {
+    let Outcome::Measured(measured) = outcome else { return Vec::new() };
+    let flags = measured.displaced.iter().flat_map(|displaced| &displaced.flags);
+    flags.map(|flag| format!("{id}: {flag}")).collect()
+}
