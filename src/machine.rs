@@ -24,6 +24,7 @@ pub mod futex;
 pub mod line;
 pub mod lock;
 pub mod name;
+pub mod namespace;
 pub mod order;
 pub mod output;
 pub mod parking;

@@ -15,6 +15,8 @@ pub mod format;
 pub mod gate;
 mod heat_map;
 pub mod paired;
+#[cfg(feature = "cli")]
+pub mod paper;
 pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;

@@ -12,6 +12,7 @@ pub mod chase;
 pub mod clock_read;
 pub mod context_switch;
 pub mod core_to_core;
+pub mod displacement;
 pub mod empty_loop;
 pub mod fork;
 pub mod known_work;
@@ -56,6 +57,7 @@ pub const GROUPS: &[Group] = &[
     thread::GROUP,
     signal::GROUP,
     wait::GROUP,
+    displacement::GROUP,
 ];
 
 /// The live thing under measurement.

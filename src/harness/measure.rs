@@ -208,6 +208,7 @@ impl Process<'_> {
         // Criterion gives an id that it has met before another directory, so every attempt gets its own.
         let criterion = || configured(&sampling, Shared(Rc::clone(&measurement)), &home);
         let mut accounting_told = self.unit == DISPLACED;
+        let mut unquiet = displaced::Unquiet::default();
         for case in (self.group.cases)() {
             let id = self.group.id(&case);
             if !matches(&id) {
@@ -225,12 +226,12 @@ impl Process<'_> {
                 Err(Halt::Failed(sentence) | Halt::Disturbed(sentence)) => Outcome::Failed(sentence),
                 Err(Halt::Interrupted) => return Ok(()),
             };
-            for note in displaced::flags(&id, &outcome) {
+            for note in unquiet.flags(&id, &outcome) {
                 self.sender.send(&Message::Note(note))?;
             }
             self.sender.send(&Message::Done(Box::new(CaseRecord { id, title: case.title, outcome })))?;
         }
-        Ok(())
+        unquiet.note().map_or(Ok(()), |note| self.sender.send(&Message::Note(note)))
     }
 
     /// Measures a case, again if the machine was not ours. A case that panics ends itself and no other.

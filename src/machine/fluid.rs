@@ -13,6 +13,7 @@ use super::{arch, process, time};
 use crate::{Error, Result};
 use nix::sys::signal::{Signal, kill};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
@@ -24,9 +25,10 @@ const CHAIN: u64 = 96;
 const INTERRUPTED: u64 = 2;
 /// Turns of which the quickest says how long one is.
 const TRIED: u64 = 5_000;
-/// The lowest priority among ordinary tasks. Not the idle class: a CPU that runs nothing else counts as idle, and
-/// the kernel sends it work from elsewhere (`sched_idle_cpu()`).
-const NICE: i32 = 19;
+/// A low priority among ordinary tasks: one that never waits leaves it a thirtieth, enough to see interrupts by. Not
+/// the idle class: a CPU that runs nothing else counts as idle, and the kernel sends it work from elsewhere
+/// (`sched_idle_cpu()`).
+const NICE: i32 = 15;
 /// A fluid that does not answer for so long is given no CPU.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at the fluid's answer. On one CPU it runs only while we sleep.
@@ -172,7 +174,7 @@ impl Fluid {
     }
 }
 
-fn word(page: &Words, at: usize) -> &std::sync::atomic::AtomicU32 {
+fn word(page: &Words, at: usize) -> &AtomicU32 {
     let Word { value } = &page[at];
     value
 }
@@ -204,10 +206,12 @@ fn quickest_turn(read: Read) -> u64 {
 fn window(page: &Words, read: Read, threshold: u64) {
     let asked = word(page, ASK).load(Acquire);
     let limit = get(page, LIMIT);
-    // What was counted before stays in the page until here, where whoever asked is told.
-    word(page, OPENED).store(asked, Release);
     let before = time::thread_cpu_ns();
-    let mut flow = flow(word(page, ASK), asked, read, threshold, limit);
+    let start = read();
+    // The window is open before anybody is told: from here on we may lose the CPU at any moment. What was counted
+    // before stays in the page until then.
+    word(page, OPENED).store(asked, Release);
+    let mut flow = flow(start, (word(page, ASK), asked), read, threshold, limit);
     flow.own_ns = time::thread_cpu_ns().saturating_sub(before);
     write(page, &flow);
     word(page, CLOSED).store(asked, Release);
@@ -226,13 +230,14 @@ fn write(page: &Words, flow: &Flow) {
     set(page, AFTER, flow.after);
 }
 
-/// The loop itself, until the word is another or so many ticks have passed.
+/// The loop itself, until the word is another or so many ticks have passed, and one turn more: the turn before may
+/// have read the counter, and lost the CPU, before the word changed.
 #[inline(never)]
-fn flow(ask: &std::sync::atomic::AtomicU32, asked: u32, read: Read, threshold: u64, limit: u64) -> Flow {
+fn flow(start: u64, (ask, asked): (&AtomicU32, u32), read: Read, threshold: u64, limit: u64) -> Flow {
     let mut flow = Flow::default();
-    let start = read();
-    let (mut last, mut interrupted) = (start, false);
-    while ask.load(Relaxed) == asked && last.wrapping_sub(start) < limit {
+    let (mut last, mut interrupted, mut open) = (start, false, true);
+    while open {
+        open = ask.load(Relaxed) == asked && last.wrapping_sub(start) < limit;
         std::hint::black_box(arch::multiply_chain(CHAIN));
         let now = read();
         // Two CPUs that disagree would make a turn of minus nothing: the fluid stays on one, and this is for a

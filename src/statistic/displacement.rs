@@ -48,6 +48,24 @@ impl Window {
         (plain >= 1.0 && turn.is_finite() && turn > 0.0).then_some(turn)
     }
 
+    /// The same window beside others of other CPUs, where a turn takes `by` times as long as here: counted in turns of
+    /// theirs.
+    pub fn in_turns_of(&self, by: f64) -> Self {
+        Self { loops: self.loops * by, gaps: self.gaps * by, ..*self }
+    }
+
+    /// Both together, one after the other or on two CPUs of one pace.
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            elapsed: self.elapsed + other.elapsed,
+            loops: self.loops + other.loops,
+            own: self.own + other.own,
+            gaps: self.gaps + other.gaps,
+            gapped: self.gapped + other.gapped,
+            after: self.after + other.after,
+        }
+    }
+
     /// The share of the window in which others than the fluid were charged.
     pub fn others_share(&self) -> f64 {
         (self.elapsed - self.own) / self.elapsed
@@ -222,6 +240,8 @@ pub struct Totals {
     pub charged: f64,
     /// By `getrusage`.
     pub rusage: f64,
+    /// What others had.
+    pub others: f64,
 }
 
 impl Totals {
@@ -244,6 +264,7 @@ impl Totals {
             daemon_free: known + (window.own - window.loops * calibration.own) * unseen,
             charged: covered.charged,
             rusage: covered.rusage,
+            others: covered.others(),
         }
     }
 
@@ -257,6 +278,7 @@ impl Totals {
             daemon_free: each(|t| t.daemon_free),
             charged: each(|t| t.charged),
             rusage: each(|t| t.rusage),
+            others: each(|t| t.others),
         }
     }
 }
@@ -295,7 +317,7 @@ impl ErrorTerms {
         let (window, n) = (&covered.window, covered.operations.max(1.0));
         let turn = window.plain_turn().unwrap_or_default();
         Self {
-            daemons: (covered.others() - calibration.daemons * window.loops) / n,
+            daemons: (covered.others() - empty.others - calibration.daemons * window.loops) / n,
             start: empty.paper / n,
             resolution: turn * (1.0 + window.loops / calibrated.max(1.0)) / (2.0 * n),
             cache: (window.after - window.gaps * turn).max(0.0) / n,

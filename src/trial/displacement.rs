@@ -24,14 +24,13 @@ use std::time::Duration;
 const EMPTY: usize = 5;
 /// A run of so many iterations that takes less than it should has nothing in it.
 const MOST: u64 = 1 << 27;
-/// Runs in all, for each that is wanted: half of them may be spoilt.
-const PATIENCE: usize = 2;
-
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
     /// Unspoilt runs.
     wanted: usize,
+    /// Runs in all: more than half of them may be spoilt, but for a smoke run, whose numbers nobody keeps.
+    most: usize,
     /// Length of a run.
     run: Duration,
     calibrating: Calibrating,
@@ -46,7 +45,9 @@ impl Effort {
         };
         let [run, each] = [run, each].map(Duration::from_millis);
         let asked = repetition.filter(|_| scale != Scale::Smoke).and_then(|repetition| repetition.runs);
-        Self { wanted: asked.unwrap_or(wanted), run, calibrating: Calibrating { windows, each } }
+        let wanted = asked.unwrap_or(wanted);
+        let most = if scale == Scale::Smoke { wanted + 2 } else { 2 * wanted };
+        Self { wanted, most, run, calibrating: Calibrating { windows, each } }
     }
 }
 
@@ -152,7 +153,7 @@ impl Displacement<'_> {
 
     /// Runs until enough of them are unspoilt, or patience ends.
     fn runs(&mut self) -> Result<Vec<Run>, Halt> {
-        let most = PATIENCE * self.effort.wanted;
+        let most = self.effort.most;
         let mut runs: Vec<Run> = Vec::with_capacity(most);
         let mut before = self.meter.calibrate(self.effort.calibrating)?;
         let mut kept = 0;

@@ -157,7 +157,7 @@ fn where_interrupts_are_charged_to_nobody_the_wall_clock_alone_tells() {
 #[test]
 fn what_it_takes_to_begin_and_to_end_is_taken_off() {
     let (calibration, covered) = (calibrated(&QUIET_WORLD), QUIET_WORLD.beside(100.0, 24_000.0));
-    let empty = Totals { paper: 260_000.0, gap: Some(260_000.0), daemon_free: 260_000.0, charged: 140_000.0, rusage: 140_000.0 };
+    let empty = Totals { paper: 260_000.0, gap: Some(260_000.0), daemon_free: 260_000.0, charged: 140_000.0, rusage: 140_000.0, others: 0.0 };
     let found = estimate(&covered, &calibration, &empty);
     assert!(off(found.gap, 0.9 * QUIET_WORLD.truth()) < 0.002, "{found:?}");
     assert!(off(found.charged, 0.9 * QUIET_WORLD.own) < 1e-9);
