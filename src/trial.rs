@@ -28,8 +28,8 @@ use crate::machine::{cpu, signal, time};
 use crate::record::{Contamination, Interval, Measured, Predicted};
 use crate::statistic;
 use crate::subject::{Case, Place, Subject};
-use sweep::{Sweep, Sweeper};
 pub use displacement::displaced;
+use sweep::{Sweep, Sweeper};
 pub use turn::Turn;
 
 /// Why a case ended without a number.

@@ -21,11 +21,12 @@ impl Accounting {
     pub fn of(files: &KernelFiles) -> Self {
         let release = files.line("/proc/sys/kernel/osrelease").unwrap_or_default();
         let shown = files.text(&format!("/boot/config-{release}")).or_else(|| config(files));
-        let set = |name: &str| shown.as_ref().map(|text| text.lines().any(|line| line == format!("{name}=y")));
+        let set =
+            |name: &str| shown.as_ref().map(|text| text.lines().any(|line| line == format!("{name}=y")));
         let tickless = files.line("/sys/devices/system/cpu/nohz_full").filter(|list| list != "(null)");
-        let hz = shown.as_ref().and_then(|text| {
-            text.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok())
-        });
+        let hz = shown
+            .as_ref()
+            .and_then(|text| text.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok()));
         Self {
             interrupts_apart: set("CONFIG_IRQ_TIME_ACCOUNTING").or_else(|| by_pressure(files)),
             by_tick: set("CONFIG_VIRT_CPU_ACCOUNTING_NATIVE").map(|native| !native && tickless.is_none()),

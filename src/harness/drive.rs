@@ -127,7 +127,11 @@ fn room(home: &Path) -> Option<String> {
 }
 
 fn check_unit(unit: &str) -> Result<()> {
-    if unit == NANOSECONDS || unit == DISPLACED { Ok(()) } else { super::measurement::open_counter(unit).map(drop) }
+    if unit == NANOSECONDS || unit == DISPLACED {
+        Ok(())
+    } else {
+        super::measurement::open_counter(unit).map(drop)
+    }
 }
 
 /// If Cargo is killed, nobody waits for us any more: end too. A person's shell may end without that.

@@ -52,7 +52,8 @@ impl FluidMeter {
     /// The kernel refuses it a process, its place or its priority.
     pub fn start(cpu: usize, clock: &Clock, interrupts_apart: bool) -> Result<Self> {
         let fluid = Fluid::start(cpu, clock.unfit().is_none())?;
-        let deferred = deferring_thread(cpu).and_then(|pid| File::open(format!("/proc/{pid}/schedstat")).ok());
+        let deferred =
+            deferring_thread(cpu).and_then(|pid| File::open(format!("/proc/{pid}/schedstat")).ok());
         Ok(Self {
             fluid,
             cpu,

@@ -12,7 +12,8 @@ use std::path::Path;
 /// The file cannot be opened, or the thread may not go there (CAP_SYS_ADMIN). Not coming back is an error of its
 /// own: what the thread did next would be done elsewhere.
 pub fn within<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -> Result<T> {
-    let open = |path: &Path| File::open(path).map_err(|e| Error::file(path, "opening a network namespace", e));
+    let open =
+        |path: &Path| File::open(path).map_err(|e| Error::file(path, "opening a network namespace", e));
     let own = open(Path::new("/proc/thread-self/ns/net"))?;
     let other = open(namespace)?;
     let enter = |file: &File, call: &str| {

@@ -73,7 +73,10 @@ fn cases() -> Vec<Case> {
     cases.extend(SIZES.map(throughput));
     cases.extend([200, 1000, 5000, 10_000, 15_000].map(loops));
     cases.extend([other::direct_read(), other::pipe(), other::nanosleep()]);
-    cases.into_iter().map(|case| if case.displaced.is_some() { case } else { case.displaced(Repetition::default()) }).collect()
+    cases
+        .into_iter()
+        .map(|case| if case.displaced.is_some() { case } else { case.displaced(Repetition::default()) })
+        .collect()
 }
 
 fn message(way: Way, bytes: usize) -> Case {
@@ -94,7 +97,8 @@ fn exchanged(case: Case, way: Way, bytes: usize) -> Case {
 }
 
 fn throughput(bytes: usize) -> Case {
-    let title = format!("TCP message of {bytes} bytes between two nodes, and its rate on a CPU that never idles");
+    let title =
+        format!("TCP message of {bytes} bytes between two nodes, and its rate on a CPU that never idles");
     let case = Case::new(format!("throughput/{bytes}B"), title, Exchange::set_up_saturated(bytes));
     exchanged(case, Way::Nodes, bytes)
 }

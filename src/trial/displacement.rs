@@ -161,12 +161,13 @@ impl Displacement<'_> {
             if signal::pending().is_some() {
                 return Err(Halt::Interrupted);
             }
+            let saturated_before = saturate(self)?;
             let stolen = self.meter.stolen_ticks();
             let ((delta, timed_ns, elapsed_ns), covered) = self.covered(self.iterations)?;
             let stolen_ticks = self.meter.stolen_ticks().saturating_sub(stolen);
             self.counted = judge::sample(self.case, &delta, self.iterations, Some(self.pinned))?;
-            let saturated = saturate(self)?;
             let after = self.meter.calibrate(self.effort.calibrating)?;
+            let saturated = Saturated::between(saturated_before, saturate(self)?);
             let replicate = Replicate { before, covered, after, stolen_ticks };
             kept += usize::from(replicate.spoilt().is_none());
             runs.push(Run { replicate, delta, timed_ns, elapsed_ns, saturated });

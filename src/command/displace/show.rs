@@ -42,13 +42,17 @@ impl Columns {
             Some(spoilt) => Err(because(spoilt, run)),
             None => found(estimate.paper),
         };
+        let gap = found(estimate.gap);
+        let daemon_free = estimate.daemon_free.map(found);
+        let mut flags: Vec<_> = spoilt.map(|spoilt| because(spoilt, run)).into_iter().collect();
+        flags.extend(disagreement(&gap, daemon_free.as_ref()));
         let apart = "the kernel charges interrupts to nobody: they cannot be told from other tasks";
         Self {
             paper,
-            gap: found(estimate.gap),
-            daemon_free: estimate.daemon_free.map_or_else(|| Err(apart.into()), found),
+            gap,
+            daemon_free: daemon_free.unwrap_or_else(|| Err(apart.into())),
             charged: found(estimate.charged),
-            flags: spoilt.map(|spoilt| because(spoilt, run)).into_iter().collect(),
+            flags,
         }
     }
 
@@ -57,7 +61,9 @@ impl Columns {
         let why = |column: Option<Interval>| {
             column.ok_or_else(|| match runs.len() < FEWEST {
                 true => format!("an interval takes {FEWEST} runs, and there are {}", runs.len()),
-                false => summary.flags.first().cloned().unwrap_or_else(|| "it cannot be told from none".into()),
+                false => {
+                    summary.flags.first().cloned().unwrap_or_else(|| "it cannot be told from none".into())
+                }
             })
         };
         Self {
@@ -83,6 +89,19 @@ impl Columns {
         let (gap, charged) = (self.gap.as_ref().ok()?, self.charged.as_ref().ok()?);
         Some(1.0 - charged.estimate / gap.estimate)
     }
+}
+
+/// One run has no interval: two estimates of it that are so far apart are not of one thing.
+fn disagreement(gap: &Found, daemon_free: Option<&Found>) -> Option<String> {
+    const SAME: f64 = 0.03;
+    let (gap, free) = (gap.as_ref().ok()?, daemon_free?.as_ref().ok()?);
+    let off = free.estimate / gap.estimate - 1.0;
+    (off.abs() > SAME).then(|| {
+        format!(
+            "the estimators do not agree: daemon-free is {:+.1} % off gap; --runs 5 tells how much of it is chance",
+            100.0 * off
+        )
+    })
 }
 
 fn because(spoilt: Spoilt, run: &Replicate) -> String {

@@ -21,7 +21,11 @@ pub(super) fn report(asked: &Asked) -> Result<ExitCode> {
         None => newest(&archive)?,
     };
     if !has_tables(&record) {
-        return Err(Error::Usage(format!("{} has no case of {GROUP} that was measured; {}", record.run, how())));
+        return Err(Error::Usage(format!(
+            "{} has no case of {GROUP} that was measured; {}",
+            record.run,
+            how()
+        )));
     }
     let sheets = sheets(&Paper::read()?, &record);
     let text = text(asked.format, &record, &sheets)?;
@@ -37,7 +41,10 @@ fn how() -> &'static str {
 }
 
 fn has_tables(record: &Record) -> bool {
-    record.groups.iter().any(|run| run.name == GROUP && run.cases.iter().any(|case| case.measured().is_some()))
+    record
+        .groups
+        .iter()
+        .any(|run| run.name == GROUP && run.cases.iter().any(|case| case.measured().is_some()))
 }
 
 /// The last run that has any of the cases.

@@ -30,7 +30,8 @@ impl Sheet {
                 _ => format!("  {}{text}", " ".repeat(room)),
             }
         };
-        let line = |row: &Vec<String>| row.iter().enumerate().map(cell).collect::<String>().trim_end().to_owned();
+        let line =
+            |row: &Vec<String>| row.iter().enumerate().map(cell).collect::<String>().trim_end().to_owned();
         let lines: Vec<_> = all.into_iter().map(line).collect();
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
         format!("{}\n\n{}\n{}{notes}", self.title, lines.join("\n"), if notes.is_empty() { "" } else { "\n" })
@@ -39,7 +40,8 @@ impl Sheet {
     /// For a discussion.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        let rule: Vec<_> = (0..self.head.len()).map(|at| if at == 0 { "---" } else { "---:" }.to_owned()).collect();
+        let rule: Vec<_> =
+            (0..self.head.len()).map(|at| if at == 0 { "---" } else { "---:" }.to_owned()).collect();
         let rows: String = self.rows.iter().map(|row| line(row)).collect();
         let notes: String = self.notes.iter().map(|note| format!("\n* {note}")).collect();
         format!("### {}\n\n{}{}{rows}{notes}\n", self.title, line(&self.head), line(&rule))

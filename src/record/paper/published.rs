@@ -89,7 +89,10 @@ mod tests {
     #[test]
     fn percentages_are_those_of_the_numbers_beside_them() {
         let paper = Paper::read().expect("four tables");
-        assert_eq!([paper.compute.len(), paper.send.len(), paper.throughput.len(), paper.loops.len()], [8, 8, 8, 5]);
+        assert_eq!(
+            [paper.compute.len(), paper.send.len(), paper.throughput.len(), paper.loops.len()],
+            [8, 8, 8, 5]
+        );
         for row in paper.compute.iter().chain(&paper.send) {
             let percent = 100.0 * (row.displacement / row.accounting - 1.0);
             assert!((percent - row.percent).abs() < 0.2, "{}: {percent}", row.id);

@@ -41,16 +41,30 @@ fn computation(paper: &Paper, record: &Record) -> Sheet {
     Sheet {
         title: "Table 1: plain computation, µs an operation".into(),
         head: head(&[
-            "asked", "1997 ioctl", "displ.", "%", "accounting", "paper's", "%", "gap", "%", "daemon-free", "%",
+            "asked",
+            "1997 ioctl",
+            "displ.",
+            "%",
+            "accounting",
+            "paper's",
+            "%",
+            "gap",
+            "%",
+            "daemon-free",
+            "%",
         ]),
         rows: rows.collect(),
-        notes: vec![format!("1997: {}; % is how much more than accounting", paper.source), quietness(record, "compute/")],
+        notes: vec![
+            format!("1997: {}; % is how much more than accounting", paper.source),
+            quietness(record, "compute/"),
+        ],
     }
 }
 
 fn send(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.send.iter().map(|row| {
-        let ours = ["loopback", "steered", "nodes"].map(|way| columns_of(record, &format!("{way}/{}", row.id)));
+        let ours =
+            ["loopback", "steered", "nodes"].map(|way| columns_of(record, &format!("{way}/{}", row.id)));
         let cells = ours.iter().flat_map(|ours| {
             let column = |of: fn(&Displaced) -> Option<Interval>| ours.and_then(of);
             let difference = column(|o| o.difference);
@@ -97,12 +111,28 @@ fn throughput(paper: &Paper, record: &Record) -> Sheet {
         ]
     });
     Sheet {
-        title: "Table 3: messages a second of a sender that computes between them, measured and predicted".into(),
+        title: "Table 3: messages a second of a sender that computes between them, measured and predicted"
+            .into(),
         head: head(&[
-            "message", "1997 real", "displ.", "%", "ioctl", "%", "real", "displ.", "%", "95 %", "accounting", "%", "95 %",
+            "message",
+            "1997 real",
+            "displ.",
+            "%",
+            "ioctl",
+            "%",
+            "real",
+            "displ.",
+            "%",
+            "95 %",
+            "accounting",
+            "%",
+            "95 %",
         ]),
         rows: rows.collect(),
-        notes: vec!["prediction: 1 / (CPU time of a message + computation); % is how far it is off the real rate".into()],
+        notes: vec![
+            "prediction: 1 / (CPU time of a message + computation); % is how far it is off the real rate"
+                .into(),
+        ],
     }
 }
 
@@ -146,7 +176,10 @@ fn quietness(record: &Record, prefix: &str) -> String {
     let of_prefix = record.cases().filter(|(_, case)| case.id.starts_with(&prefix));
     let all: Vec<_> = of_prefix.filter_map(|(_, case)| case.measured()?.displaced.as_ref()).collect();
     let quiet = all.iter().filter(|displaced| displaced.quiet).count();
-    format!("ours: the machine was quiet in {quiet} of {} cases; where it was not, the paper's estimate is missing", all.len())
+    format!(
+        "ours: the machine was quiet in {quiet} of {} cases; where it was not, the paper's estimate is missing",
+        all.len()
+    )
 }
 
 fn head(names: &[&str]) -> Vec<String> {
@@ -188,7 +221,8 @@ mod tests {
     use crate::record::{CaseRecord, GroupRun, Measured, Outcome, specimen};
 
     fn measured(name: &str, displaced: Displaced) -> CaseRecord {
-        let outcome = Outcome::Measured(Box::new(Measured { displaced: Some(displaced), ..Measured::default() }));
+        let outcome =
+            Outcome::Measured(Box::new(Measured { displaced: Some(displaced), ..Measured::default() }));
         CaseRecord { id: format!("{GROUP}/{name}"), title: String::new(), outcome }
     }
 

@@ -51,7 +51,9 @@ impl Replicate {
         let told = !covered.interrupts_apart;
         match () {
             () if self.stolen_ticks > 0 => Some(Spoilt::Stolen),
-            () if told && covered.fluid_share() < COVERS && covered.others_share() > QUIET => Some(Spoilt::Uncovered),
+            () if told && covered.fluid_share() < COVERS && covered.others_share() > QUIET => {
+                Some(Spoilt::Uncovered)
+            }
             () if told && covered.others_share() > QUIET => Some(Spoilt::Others),
             () if self.shift() > STEADY => Some(Spoilt::Drift),
             () => None,
@@ -161,12 +163,16 @@ impl Summary {
         let (charged, charges) = column("accounting", &|e| e.charged);
         let (rusage, _) = column("getrusage", &|e| e.rusage);
         let free = estimates.iter().all(|e| e.daemon_free.is_some());
-        let daemon_free =
-            if free { column("daemon-free", &|e| e.daemon_free.unwrap_or(Err(Nonsense::NoNumber))).0 } else { None };
+        let daemon_free = if free {
+            column("daemon-free", &|e| e.daemon_free.unwrap_or(Err(Nonsense::NoNumber))).0
+        } else {
+            None
+        };
         let paper = if self.quiet { column("the paper's", &|e| e.paper).0 } else { None };
         let pairs = || gaps.iter().zip(&charges);
         self.missed = mean_interval(&pairs().map(|(gap, charged)| 1.0 - charged / gap).collect::<Vec<_>>());
-        self.difference = mean_interval(&pairs().map(|(gap, charged)| gap / charged - 1.0).collect::<Vec<_>>());
+        self.difference =
+            mean_interval(&pairs().map(|(gap, charged)| gap / charged - 1.0).collect::<Vec<_>>());
         (self.gap, self.charged, self.rusage, self.daemon_free, self.paper) =
             (gap, charged, rusage, daemon_free, paper);
         self.each = gaps;
@@ -177,7 +183,8 @@ impl Summary {
             self.flags.push(self.unquiet());
         }
         let columns = [("gap", self.gap), ("daemon-free", self.daemon_free), ("the paper's", self.paper)];
-        let present: Vec<_> = columns.into_iter().filter_map(|(name, column)| Some((name, column?))).collect();
+        let present: Vec<_> =
+            columns.into_iter().filter_map(|(name, column)| Some((name, column?))).collect();
         for (at, (name, one)) in present.iter().enumerate() {
             for (other_name, other) in &present[at + 1..] {
                 if !agree(one, other) {
@@ -229,7 +236,8 @@ fn terms(used: &[&Replicate], empty: &Totals) -> ErrorTerms {
         ErrorTerms::of(&run.covered, &run.calibration(), calibrated, empty)
     };
     let all: Vec<_> = used.iter().map(each).collect();
-    let median = |of: fn(&ErrorTerms) -> f64| crate::statistic::median(&all.iter().map(of).collect::<Vec<_>>());
+    let median =
+        |of: fn(&ErrorTerms) -> f64| crate::statistic::median(&all.iter().map(of).collect::<Vec<_>>());
     ErrorTerms {
         daemons: median(|t| t.daemons),
         start: median(|t| t.start),
@@ -314,18 +322,24 @@ mod tests {
     #[test]
     fn a_contaminated_calibration_leaves_a_column_empty_and_says_why() {
         let slow = calibration(1.5 * TURN);
-        let runs: Vec<_> = (0..8).map(|_| Replicate { before: slow, after: slow, ..run(600.0, 0.0) }).collect();
+        let runs: Vec<_> =
+            (0..8).map(|_| Replicate { before: slow, after: slow, ..run(600.0, 0.0) }).collect();
         let found = summary(&runs);
         assert_eq!((found.paper, found.daemon_free), (None, None), "{found:?}");
-        assert!(found.flags.iter().any(|flag| flag.contains("calibration was disturbed")), "{:?}", found.flags);
+        assert!(
+            found.flags.iter().any(|flag| flag.contains("calibration was disturbed")),
+            "{:?}",
+            found.flags
+        );
         assert!(found.gap.is_some(), "{found:?}");
     }
 
     #[test]
     fn estimators_that_disagree_are_flagged() {
         let off = calibration(0.95 * TURN);
-        let runs: Vec<_> =
-            (0..8).map(|i| Replicate { before: off, after: off, ..run(20_000.0 + f64::from(i), 0.0) }).collect();
+        let runs: Vec<_> = (0..8)
+            .map(|i| Replicate { before: off, after: off, ..run(20_000.0 + f64::from(i), 0.0) })
+            .collect();
         let found = summary(&runs);
         assert!(found.flags.iter().any(|flag| flag.contains("do not agree")), "{:?}", found.flags);
     }

@@ -16,8 +16,14 @@ struct World {
     intruder: f64,
 }
 
-const QUIET_WORLD: World =
-    World { turn: 120.0, tick: (4e6, 2_000.0), own: 14_000.0, interrupts: 12_000.0, overcharge: 0.0, intruder: 0.0 };
+const QUIET_WORLD: World = World {
+    turn: 120.0,
+    tick: (4e6, 2_000.0),
+    own: 14_000.0,
+    interrupts: 12_000.0,
+    overcharge: 0.0,
+    intruder: 0.0,
+};
 
 impl World {
     fn truth(&self) -> f64 {
@@ -130,7 +136,10 @@ fn a_calibration_much_too_fast_gives_no_cost_above_the_time_that_there_was() {
 #[test]
 fn nothing_is_made_of_windows_without_a_turn() {
     assert_eq!(Calibration::of(&[]), None);
-    assert_eq!(Calibration::of(&[Window::default(), Window { gaps: 3.0, loops: 3.0, ..QUIET_WORLD.alone(1e6) }]), None);
+    assert_eq!(
+        Calibration::of(&[Window::default(), Window { gaps: 3.0, loops: 3.0, ..QUIET_WORLD.alone(1e6) }]),
+        None
+    );
 }
 
 #[test]
@@ -157,7 +166,14 @@ fn where_interrupts_are_charged_to_nobody_the_wall_clock_alone_tells() {
 #[test]
 fn what_it_takes_to_begin_and_to_end_is_taken_off() {
     let (calibration, covered) = (calibrated(&QUIET_WORLD), QUIET_WORLD.beside(100.0, 24_000.0));
-    let empty = Totals { paper: 260_000.0, gap: Some(260_000.0), daemon_free: 260_000.0, charged: 140_000.0, rusage: 140_000.0, others: 0.0 };
+    let empty = Totals {
+        paper: 260_000.0,
+        gap: Some(260_000.0),
+        daemon_free: 260_000.0,
+        charged: 140_000.0,
+        rusage: 140_000.0,
+        others: 0.0,
+    };
     let found = estimate(&covered, &calibration, &empty);
     assert!(off(found.gap, 0.9 * QUIET_WORLD.truth()) < 0.002, "{found:?}");
     assert!(off(found.charged, 0.9 * QUIET_WORLD.own) < 1e-9);

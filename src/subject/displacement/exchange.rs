@@ -11,7 +11,8 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// What is looked at in every reply.
-pub(super) const ANSWERED: &str = "every reply carried the number of the message, which the server had read whole";
+pub(super) const ANSWERED: &str =
+    "every reply carried the number of the message, which the server had read whole";
 /// A server that does not reply for so long has gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How much longer than a message and its reply the computation between two messages takes, so that the CPU waits for
@@ -59,7 +60,9 @@ impl Way {
     pub(super) fn expected(self, bytes: usize) -> (f64, f64, &'static str) {
         let frames = bytes.div_ceil(1448) as f64;
         match self {
-            Self::Loopback => (12_000.0, 60_000.0, "both directions of TCP, a sleep, a wake-up by another CPU"),
+            Self::Loopback => {
+                (12_000.0, 60_000.0, "both directions of TCP, a sleep, a wake-up by another CPU")
+            }
             Self::Steered => (16_000.0, 60_000.0, "the same, and the interrupts of steering"),
             Self::Nodes => (
                 14_000.0 + 4_000.0 * frames,
@@ -95,7 +98,8 @@ fn connect(
     there: impl Fn(Make<'_, TcpListener>) -> Result<TcpListener>,
     here: impl Fn(Make<'_, TcpStream>) -> Result<TcpStream>,
 ) -> Result<[TcpStream; 2]> {
-    let refused = |call: &'static str| move |cause| Error::Kernel { call: format!("{call} ({address})"), cause };
+    let refused =
+        |call: &'static str| move |cause| Error::Kernel { call: format!("{call} ({address})"), cause };
     let listener = there(&|| TcpListener::bind((address, 0)).map_err(refused("listening for TCP")))?;
     let to = listener.local_addr().map_err(refused("naming a socket"))?;
     let ours = here(&|| TcpStream::connect_timeout(&to, PATIENCE).map_err(refused("connecting by TCP")))?;

@@ -64,7 +64,9 @@ pub(super) fn not_steered(_: &Place) -> Result<(), String> {
     let mask = std::fs::read_to_string(path).unwrap_or_default();
     match mask.trim().chars().all(|c| c == '0' || c == ',') {
         true => Ok(()),
-        false => Err(format!("{path} is {}: receive work of the loopback is steered; write 0 there", mask.trim())),
+        false => {
+            Err(format!("{path} is {}: receive work of the loopback is steered; write 0 there", mask.trim()))
+        }
     }
 }
 

@@ -57,13 +57,16 @@ pub(super) fn direct_read() -> Case {
                     }
                 }
             });
-            answer.map(|()| ticks).map_err(|cause| Error::Kernel { call: "a read past the page cache".into(), cause })
+            answer
+                .map(|()| ticks)
+                .map_err(|cause| Error::Kernel { call: "a read past the page cache".into(), cause })
         };
         Ok(Box::new(run) as Box<dyn Subject>)
     };
     let need = Need::new(|place| {
         let tried = direct_file(place).and_then(|file| {
-            file.read_exact_at(&mut block()?, 0).map_err(|e| Error::file(&place.scratch, "reading past the page cache", e))
+            file.read_exact_at(&mut block()?, 0)
+                .map_err(|e| Error::file(&place.scratch, "reading past the page cache", e))
         });
         tried.map_err(|error| {
             format!("the scratch directory's file system has no device to read from ({error}): set TMPDIR to another")
@@ -109,9 +112,11 @@ pub(super) fn pipe() -> Case {
 /// A sleep: the timer's interrupt and the wake-up.
 pub(super) fn nanosleep() -> Case {
     let sleep = |n: u64| (0..n).for_each(|_| std::thread::sleep(SLEEP));
-    Case::looped("nanosleep/100us", "a sleep of 100 µs", sleep)
-        .claim(Claim::Counted(slept))
-        .predict(20_000.0, 30_000.0, "a timer set, a sleep, its interrupt, a wake-up")
+    Case::looped("nanosleep/100us", "a sleep of 100 µs", sleep).claim(Claim::Counted(slept)).predict(
+        20_000.0,
+        30_000.0,
+        "a timer set, a sleep, its interrupt, a wake-up",
+    )
 }
 
 /// Who waits for another gives up the CPU each time; the other may be so quick that some waits end before they begin.

@@ -21,9 +21,8 @@ impl Account {
     /// A partner that `/proc` does not tell of is not counted.
     pub(super) fn open(partners: &[Task], here: usize) -> Self {
         let own = nix::unistd::getpid();
-        let open = |task: &&Task| {
-            File::open(format!("/proc/{}/task/{}/schedstat", task.process, task.thread)).ok()
-        };
+        let open =
+            |task: &&Task| File::open(format!("/proc/{}/task/{}/schedstat", task.process, task.thread)).ok();
         let answering = partners.iter().filter(|task| task.role == Role::Answers);
         let beside = answering.filter(|task| task.cpu == here && task.process != own);
         let elsewhere = partners.iter().filter(|task| task.cpu != here && task.process == own);
@@ -49,7 +48,8 @@ impl Account {
         let files = if beside { &self.beside } else { &self.elsewhere };
         let read = |file: &File| {
             let length = file.read_at(buffer, 0).ok()?;
-            kernel_text::schedstat(std::str::from_utf8(&buffer[..length]).ok()?).map(|read| read.ran_ns as f64)
+            kernel_text::schedstat(std::str::from_utf8(&buffer[..length]).ok()?)
+                .map(|read| read.ran_ns as f64)
         };
         files.iter().filter_map(read).sum()
     }

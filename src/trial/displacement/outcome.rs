@@ -136,7 +136,11 @@ fn partly_timed(used: &[&Run]) -> Option<String> {
 
 fn unasked(case: &Case) -> Vec<String> {
     let about_time = |claim: &&Claim| matches!(claim, Claim::Linear | Claim::AboveControl);
-    case.claims.iter().filter(about_time).map(|claim| format!("not asked of displaced time: {claim}")).collect()
+    case.claims
+        .iter()
+        .filter(about_time)
+        .map(|claim| format!("not asked of displaced time: {claim}"))
+        .collect()
 }
 
 fn contamination(used: &[&Run]) -> Contamination {

@@ -2,8 +2,8 @@
 
 use super::{Displacement, Halt, Run};
 use crate::record::{Interval, Throughput};
-use crate::statistic::displacement::replicate::mean_interval;
 use crate::statistic::displacement::Totals;
+use crate::statistic::displacement::replicate::mean_interval;
 
 /// Share of a run's iterations that are enough: each takes several times as long.
 const SHARE: f64 = 0.25;
@@ -13,6 +13,15 @@ const SHARE: f64 = 0.25;
 pub(super) struct Saturated {
     both: f64,
     compute: f64,
+}
+
+impl Saturated {
+    /// The mean of before and after a run: a machine that changes its pace on the way does so for both.
+    pub(super) fn between(before: Option<Self>, after: Option<Self>) -> Option<Self> {
+        let (before, after) = before.zip(after)?;
+        let mean = |a: f64, b: f64| 0.5 * (a + b);
+        Some(Self { both: mean(before.both, after.both), compute: mean(before.compute, after.compute) })
+    }
 }
 
 /// Measures it beside a run, while the fluid stands still; nothing for a case that has no such thing.
