@@ -118,6 +118,7 @@ fn complain(error: &Error) -> ExitCode {
         | Error::Kernel { .. }
         | Error::Child(_)
         | Error::Missing(_)
+        | Error::Disturbed(_)
         | Error::Forbidden { .. } => ExitCode::FAILURE,
     }
 }

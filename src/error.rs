@@ -58,6 +58,9 @@ pub enum Error {
         /// What the kernel answered.
         cause: std::io::Error,
     },
+    /// What happened was another operation than the one that was asked for, as it may by chance: try again.
+    #[error("{0}")]
+    Disturbed(String),
     /// The command line asks for something that does not exist.
     #[error("{0}")]
     Usage(String),

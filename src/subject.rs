@@ -30,9 +30,11 @@ mod claim;
 mod crowd;
 mod need;
 mod placement;
+mod repetition;
 
 pub use claim::Claim;
 pub use need::{Cpus, Need, Place, Scale};
+pub use repetition::Repetition;
 
 use crate::Result;
 use crate::instrument::{Clock, Ticks};
@@ -115,15 +117,6 @@ pub struct Case {
     pub family: Family,
     /// It is measured by what it displaces, whatever is asked for, and so often.
     pub displaced: Option<Repetition>,
-}
-
-/// How often a displaced case is run. What is not said the scale decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Repetition {
-    /// Iterations of a run.
-    pub iterations: Option<u64>,
-    /// Unspoilt runs.
-    pub runs: Option<usize>,
 }
 
 /// Tasks that a case starts and that run beside the measuring thread: its own, and no disturbance.
