@@ -5,6 +5,7 @@
 //! structure is parsed by pure functions ([`cpuinfo`], [`cpu_list`], [`cgroup`], [`process`])
 //! that are tested on captured text.
 
+pub mod accounting;
 pub mod cache;
 pub mod cgroup;
 pub mod cpu_list;
@@ -17,5 +18,6 @@ pub mod kernel_files;
 pub mod process;
 
 pub use cache::Cache;
+pub use accounting::Accounting;
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
 pub use kernel_files::KernelFiles;

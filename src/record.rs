@@ -10,11 +10,14 @@ pub mod bundle;
 pub mod comparison;
 pub mod cost;
 pub mod curve;
+pub mod displaced;
 pub mod fit;
 pub mod format;
 pub mod gate;
 mod heat_map;
 pub mod paired;
+#[cfg(feature = "cli")]
+pub mod paper;
 #[cfg(feature = "cli")]
 pub mod plot;
 pub mod prediction;
@@ -31,6 +34,7 @@ pub mod verdict;
 use crate::environment::Fingerprint;
 pub use crate::statistic::Interval;
 pub use curve::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
+pub use displaced::{Displaced, Throughput};
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
@@ -173,6 +177,9 @@ pub struct Measured {
     /// Between every two CPUs, where the case went to all of them.
     #[serde(default)]
     pub matrix: Option<Matrix>,
+    /// What it displaced, where it was measured so.
+    #[serde(default)]
+    pub displaced: Option<Displaced>,
 }
 
 /// Figures of every two CPUs, ns.

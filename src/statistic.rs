@@ -2,6 +2,7 @@
 
 pub mod bootstrap;
 pub mod discovery;
+pub mod displacement;
 pub mod equivalence;
 pub mod fall;
 pub mod joint;

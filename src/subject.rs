@@ -18,6 +18,7 @@ pub mod core_to_core;
 pub mod counters;
 pub mod curve;
 pub mod direct_read;
+pub mod displacement;
 pub mod empty_loop;
 pub mod file_ops;
 pub mod fork;
@@ -42,9 +43,11 @@ mod claim;
 mod crowd;
 mod need;
 mod placement;
+mod repetition;
 
 pub use claim::Claim;
 pub use need::{Cpus, Need, Place, Scale};
+pub use repetition::Repetition;
 
 use crate::Result;
 use crate::instrument::{Clock, Ticks};
@@ -80,6 +83,7 @@ pub const GROUPS: &[Group] = &[
     file_ops::GROUP,
     contention::GROUP,
     remote_read::GROUP,
+    displacement::GROUP,
 ];
 
 /// The live thing under measurement.
@@ -95,6 +99,12 @@ pub trait Subject {
     /// Figures that it found beside the time, if there are any.
     fn found(&self) -> Vec<Found> {
         Vec::new()
+    }
+
+    /// The same so many times with computation between, so that the CPU never idles: how long all of it takes, and
+    /// how long the computation takes alone. For who predicts a throughput from a cost.
+    fn saturated(&mut self, _iterations: u64, _clock: &Clock) -> Option<Result<[Ticks; 2]>> {
+        None
     }
 
     /// What it found between every two CPUs, if it went to all of them.
@@ -146,6 +156,8 @@ pub struct Case {
     pub one_by_one: bool,
     /// Where tasks of its own run.
     pub family: Family,
+    /// It is measured by what it displaces, whatever is asked for, and so often.
+    pub displaced: Option<Repetition>,
 }
 
 /// Tasks that a case starts and that run beside the measuring thread: its own, and no disturbance.
@@ -278,6 +290,7 @@ impl Case {
             derived: Vec::new(),
             one_by_one: false,
             family: Family::None,
+            displaced: None,
         }
     }
 
@@ -340,6 +353,12 @@ impl Case {
     /// Says where tasks of its own run.
     pub fn family(mut self, family: Family) -> Self {
         self.family = family;
+        self
+    }
+
+    /// Measures what it displaces instead of how long it takes.
+    pub fn displaced(mut self, repetition: Repetition) -> Self {
+        self.displaced = Some(repetition);
         self
     }
 

@@ -20,6 +20,7 @@ const PATIENCE_NS: f64 = 0.5e9;
 const FEWEST_SAMPLES: usize = 20;
 
 mod derived;
+mod displacement;
 mod distribution;
 mod judge;
 pub(crate) mod scratch;
@@ -32,6 +33,7 @@ use crate::machine::{cpu, signal, time};
 use crate::record::{Contamination, Interval, Measured, Predicted};
 use crate::statistic;
 use crate::subject::{Case, Place, Scale, Subject};
+pub use displacement::displaced;
 use sweep::{Sweep, Sweeper};
 pub use turn::Turn;
 
@@ -124,6 +126,10 @@ impl<'a> Trial<'a> {
         let Bench { place, clock, pinned } = bench;
         for need in &case.needs {
             need.ask(place).map_err(Halt::Skipped)?;
+        }
+        if case.displaced.is_some() {
+            let sentence = "it is measured by what it displaces, which takes a CPU of its own for a while: `syscost run` does";
+            return Err(Halt::Skipped(sentence.into()));
         }
         if event.is_some() && case.one_by_one {
             let sentence = "it times single operations: counting would include what prepares each of them";
@@ -366,6 +372,7 @@ impl<'a> Trial<'a> {
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
             matrix: self.subject.matrix().map(derived::matrix),
             derived,
+            displaced: None,
         }
     }
 }

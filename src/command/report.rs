@@ -1,5 +1,7 @@
 //! `syscost report`: a run that was kept, for a person or for a program. Nothing is measured.
 
+mod displacement;
+
 use super::archive::Archive;
 use super::fingerprint::word;
 use super::flag::{Beside, Column, Home};
@@ -28,6 +30,10 @@ pub(super) struct Asked {
     /// Name of a run (see `syscost runs`) or file of a record; without one, the newest run
     #[arg(value_name = "RUN|FILE")]
     run: Option<OsString>,
+    /// After the word `displacement`, which prints the tables of that paper with our columns beside the published
+    /// ones: whose columns; without it, those of the newest run that has them
+    #[arg(value_name = "RUN|FILE", requires = "run")]
+    of: Option<OsString>,
     /// How to write it
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
@@ -60,6 +66,13 @@ pub(super) enum Format {
 }
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    if displacement::is_asked(asked) {
+        return displacement::report(asked);
+    }
+    if let Some(of) = &asked.of {
+        let of = of.to_string_lossy();
+        return Err(Error::Usage(format!("{of}: a second run goes with `report displacement` only")));
+    }
     let overrides = asked.beside.overrides()?;
     let machines = asked.beside.machines()?;
     let mut columns: Vec<_> = machines.iter().map(|machine| (machine.name.clone(), machine.ns())).collect();

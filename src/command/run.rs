@@ -5,8 +5,9 @@ use super::flag::{Beside, Filter, Home, Measuring};
 use super::restore::tell_outstanding;
 use crate::Result;
 use crate::harness::{self, Arguments, Options};
+use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::subject::GROUPS;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -22,6 +23,9 @@ pub(super) struct Asked {
     filter: Filter,
     #[command(flatten)]
     measuring: Measuring,
+    /// How: by the clock around the operation, or by what it displaces, in CPU time, interrupts included
+    #[arg(long, value_enum, conflicts_with = "measure")]
+    method: Option<Method>,
     /// Save what is measured under this name as well
     #[arg(long, value_name = "NAME", conflicts_with = "baseline")]
     save_baseline: Option<String>,
@@ -35,6 +39,13 @@ pub(super) struct Asked {
     beside: Beside,
     #[command(flatten)]
     home: Home,
+}
+
+/// By what a cost is found.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Method {
+    Clock,
+    Displacement,
 }
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
@@ -61,7 +72,13 @@ impl Asked {
     /// What Criterion has no flag for.
     fn options(&self) -> Result<Options> {
         let options = self.measuring.options()?;
+        let unit = match self.method {
+            Some(Method::Clock) => NANOSECONDS.into(),
+            Some(Method::Displacement) => DISPLACED.into(),
+            None => options.unit,
+        };
         Ok(Options {
+            unit,
             predictions: self.beside.predictions.clone().or(options.predictions),
             against: self.beside.against.clone().or(options.against),
             home: self.home.given.clone(),

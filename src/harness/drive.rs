@@ -18,6 +18,7 @@ use super::progress::{Progress, say};
 use crate::environment::{Fingerprint, KernelFiles};
 use crate::machine::{process, signal};
 use crate::record::baseline::{self, Complaint, Kind};
+use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{FORMAT, GroupRun, Record};
 use crate::subject::{Group, Scale};
 use crate::trial::scratch;
@@ -135,7 +136,11 @@ fn room(home: &Path) -> Option<String> {
 }
 
 fn check_unit(unit: &str) -> Result<()> {
-    if unit == "ns" { Ok(()) } else { super::measurement::open_counter(unit).map(drop) }
+    if unit == NANOSECONDS || unit == DISPLACED {
+        Ok(())
+    } else {
+        super::measurement::open_counter(unit).map(drop)
+    }
 }
 
 /// If Cargo is killed, nobody waits for us any more: end too. A person's shell may end without that.
@@ -207,7 +212,7 @@ impl<'a> Drive<'a> {
         run.notes.extend(disguise::note(&run));
         if self.saves() {
             // Counts may be zero, which Criterion does not save. A comparison writes `new` and nothing else.
-            let all = self.options.unit == "ns";
+            let all = self.options.unit == NANOSECONDS;
             let save = self.arguments.save.as_deref().unwrap_or("new");
             self.unsaved.extend(saved::sweep_up(&planned.ids, &run, &self.home, save, all));
         }

@@ -5,6 +5,12 @@ use crate::record::{Bar, Derived, Distribution, Interval};
 
 /// The unit in which a record's values are durations.
 pub const NANOSECONDS: &str = "ns";
+/// The unit of a record whose values are CPU time displaced: durations too, and never compared with those.
+pub const DISPLACED: &str = "displaced-ns";
+
+fn is_time(unit: &str) -> bool {
+    unit == NANOSECONDS || unit == DISPLACED
+}
 
 /// A divisor with its name.
 type Step = (f64, &'static str);
@@ -28,7 +34,7 @@ pub fn count(value: f64) -> String {
 
 /// A value of a record: a duration if that is its unit, else a count.
 pub fn amount(value: f64, unit: &str) -> String {
-    if unit == NANOSECONDS { duration(value) } else { count(value) }
+    if is_time(unit) { duration(value) } else { count(value) }
 }
 
 /// A size in the largest unit in which it is at least one: `32 KiB`, `861 KiB`, `1.5 MiB`.
@@ -42,7 +48,7 @@ pub fn size(bytes: u64) -> String {
 
 /// Both ends of an interval, in the unit and with the decimals of its estimate: `[0.3129, 0.3141]`.
 pub fn ends(interval: &Interval, unit: &str) -> String {
-    let steps: &[Step] = if unit == NANOSECONDS { &TIME } else { &COUNT };
+    let steps: &[Step] = if is_time(unit) { &TIME } else { &COUNT };
     let (divisor, _) = step(interval.estimate, steps);
     let places = decimals(interval.estimate / divisor);
     format!("[{}, {}]", digits(interval.low / divisor, places), digits(interval.high / divisor, places))

@@ -123,6 +123,7 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
         distribution: None,
         derived: Vec::new(),
         matrix: None,
+        displaced: None,
     };
     CaseRecord {
         id: id.into(),

@@ -13,6 +13,7 @@ mod baseline;
 mod carried;
 mod child;
 mod disk;
+mod displacement;
 mod file;
 mod file_system;
 mod interruption;

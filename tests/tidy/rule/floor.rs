@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("counters", "instrument", Only(&["USER_HZ"]), "the kernel's tick is one constant"),
     ("instrument", "machine", Whole, "what reads is built of what can be read"),
     ("instrument", "record", Types, "the clock fills in the record of itself"),
-    ("instrument", "statistic", Whole, "a calibration is a fitted line"),
+    ("instrument", "statistic", Whole, "a calibration is a fitted line; a fluid's window is a statistic's input"),
     ("environment", "machine", Whole, "some of what is true must be asked of the kernel"),
     ("subject", "instrument", Whole, "an operation is given the clock"),
     ("subject", "machine", Whole, "the operation itself"),
