@@ -11,7 +11,8 @@
 //! # What is not
 //! The drawing and linking of the ring, and the first walk round, which brings it into the caches as far as it fits.
 //! A ring of at most 32768 slots is walked round once before each batch as well, since what stands between two batches
-//! has used the caches. The loop's own counting runs beside the loads that it does not wait for: 64 of them stand
+//! has used the caches; in larger ones whose order can be guessed 8192 steps let the prefetchers be sure again. The
+//! loop's own counting runs beside the loads that it does not wait for: 64 of them stand
 //! in each turn.
 //!
 //! # How we know
@@ -40,7 +41,7 @@
 //!
 //! # Source
 //! lmbench's `lat_mem_rd` (McVoy and Staelin 1996); multichase (pages in random order, several chains); Intel's Memory
-//! Latency Checker (loaded latency); Sattolo 1986 for a permutation that is one cycle; CSC501 project report (the list);
+//! Latency Checker (loaded latency); Sattolo 1986 for random cycles; CSC501 project report (the list);
 //! CSE 221 project report (the four quarters: 30 cycles for memory at a stride of 64, 275 at 256).
 
 use super::Group;

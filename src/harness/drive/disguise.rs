@@ -1,7 +1,7 @@
 //! Latency that is bandwidth in disguise: where prefetchers know the order of the loads, a step costs what a line
 //! costs to transfer, and not what it takes to wait for.
 
-use crate::record::quantity::{NANOSECONDS, amount, follows};
+use crate::record::quantity::{NANOSECONDS, amount, count};
 use crate::record::{CaseRecord, GroupRun, Measured};
 
 /// How much faster than in random order is no accident.
@@ -28,7 +28,8 @@ fn sentence(run: &GroupRun, case: &CaseRecord) -> Option<String> {
     let honest = run.cases.iter().find(|other| other.id == random)?.measured()?;
     let ns = |measured: &Measured| amount(measured.median.estimate, NANOSECONDS);
     (honest.median.estimate > TIMES * measured.median.estimate).then(|| {
-        format!("{} {} ({}), where {random} is {}", case.id, ns(measured), follows(bandwidth), ns(honest))
+        let gigabytes = count(bandwidth.value.estimate);
+        format!("{} {} ({} GB/s), where {random} is {}", case.id, ns(measured), gigabytes, ns(honest))
     })
 }
 
@@ -54,7 +55,7 @@ mod tests {
         let random = case("chase/random/256MiB", 110.0, &[]);
         let stride = case("chase/stride-64/256MiB", 3.0, &[21.3]);
         let note = said(vec![random, stride]).expect("a note");
-        assert!(note.contains("chase/stride-64/256MiB 3.000 ns (bandwidth 21.3"), "{note}");
+        assert!(note.contains("chase/stride-64/256MiB 3.000 ns (21.3"), "{note}");
         assert!(note.contains("where chase/random/256MiB is 110.0 ns"), "{note}");
     }
 

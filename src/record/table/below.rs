@@ -73,8 +73,17 @@ fn ending(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
     match operations {
         [_] => format!("{word} {}: {sentence}", row.case.id),
         several => {
-            format!("{word} {} of {}: {sentence}: {}", several.len(), row.group.name, several.join(", "))
+            format!("{word} {} of {}: {sentence}: {}", several.len(), row.group.name, listed(several))
         }
+    }
+}
+
+/// All of them, or of very many the first and the last.
+fn listed(operations: &[&str]) -> String {
+    const MOST: usize = 40;
+    match operations {
+        [first, .., last] if operations.len() > MOST => format!("{first} … {last}"),
+        _ => operations.join(", "),
     }
 }
 
