@@ -15,6 +15,7 @@ mod flag;
 mod gate;
 mod list;
 mod page;
+mod peer;
 mod record;
 mod report;
 mod restore;
@@ -55,6 +56,7 @@ enum Command {
     Doctor(doctor::Asked),
     Fingerprint(fingerprint::Asked),
     Burden(burden::Asked),
+    Peer(peer::Asked),
     Restore(restore::Asked),
     Selftest(selftest::Asked),
 }
@@ -84,6 +86,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Doctor(asked) => doctor::run(asked),
         Command::Fingerprint(asked) => fingerprint::run(asked),
         Command::Burden(asked) => burden::run(asked),
+        Command::Peer(asked) => peer::run(asked),
         Command::Selftest(asked) => selftest::run(asked),
         Command::Restore(asked) => restore::run(asked),
     }
@@ -112,6 +115,7 @@ fn complain(error: &Error) -> ExitCode {
         Error::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ExitCode::from(2),
         Error::File { .. }
         | Error::Died(_)
+        | Error::Peer { .. }
         | Error::Kernel { .. }
         | Error::Child(_)
         | Error::Missing(_)

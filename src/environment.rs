@@ -10,6 +10,7 @@ pub mod cpu_list;
 pub mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
+pub mod interface;
 #[cfg(test)]
 mod invented;
 pub mod kernel_files;
@@ -17,4 +18,5 @@ pub mod mount;
 pub mod process;
 
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
+pub use interface::{Interface, Station};
 pub use kernel_files::KernelFiles;

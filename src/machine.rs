@@ -20,6 +20,8 @@ pub mod descriptors;
 pub mod displace;
 pub mod entry;
 pub mod futex;
+pub mod hang_up;
+pub mod interface;
 pub mod line;
 pub mod lock;
 pub mod name;
