@@ -86,6 +86,11 @@ impl Client {
         &self.name
     }
 
+    /// The control itself, for who puts the protocol on trial.
+    pub fn stream(&self) -> &TcpStream {
+        self.talk.stream()
+    }
+
     /// Asks for a service.
     pub fn open(&mut self, asked: Open) -> Result<Way> {
         self.say(&Ask::Open(asked))?;

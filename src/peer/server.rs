@@ -71,8 +71,9 @@ impl Server {
         let mut ended = Ok(());
         while ended.is_ok() && !is_to_end() {
             ended = self.turn(&mut lobby).map(|proved| {
+                // Of one that is over a handle is left, which is let go here.
+                open.retain(|open: &Open| !open.thread.is_finished());
                 for proved in proved {
-                    open.retain(|open: &Open| !open.thread.is_finished());
                     tell(&format!("{} has proved itself", proved.from));
                     open.extend(self.begin(proved, open.len(), &ending));
                 }
@@ -130,7 +131,9 @@ impl Server {
         let mut talk = Talk::resume(stream, lines, LONGEST, READ_PATIENCE).ok()?;
         let limits = self.limits;
         if there_are >= limits.clients {
-            let sentence = format!("it serves as many clients as it may ({there_are}): wait, or raise `--clients` there");
+            let sentence = format!(
+                "it serves as many clients as it may ({there_are}): wait, or raise `--clients` there"
+            );
             let _ = talk.say(&Answer::Ended(sentence));
             return None;
         }

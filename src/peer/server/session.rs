@@ -5,6 +5,7 @@ use super::super::line::{Silence, Talk};
 use super::super::protocol::{Answer, Ask, Counted, Open, Welcome};
 use super::super::station;
 use super::service::{Opening, Serving};
+use crate::machine::hang_up::hang_up;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -59,6 +60,8 @@ impl Session<'_> {
             // Who has gone meanwhile need not be told.
             let _ = self.talk.say(&Answer::Ended(sentence));
         }
+        // The server has a handle of its own, which would keep the connection open.
+        hang_up(self.talk.stream());
     }
 
     fn converse(&mut self) -> Result<(), Farewell> {
