@@ -119,6 +119,7 @@ fn complain(error: &Error) -> ExitCode {
         | Error::Kernel { .. }
         | Error::Child(_)
         | Error::Missing(_)
+        | Error::Disturbed(_)
         | Error::Forbidden { .. } => ExitCode::FAILURE,
     }
 }

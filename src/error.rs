@@ -66,6 +66,9 @@ pub enum Error {
         /// What happened, and what to do.
         what: String,
     },
+    /// What happened was another operation than the one that was asked for, as it may by chance: try again.
+    #[error("{0}")]
+    Disturbed(String),
     /// The command line asks for something that does not exist.
     #[error("{0}")]
     Usage(String),

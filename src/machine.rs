@@ -38,6 +38,7 @@ pub mod readiness;
 pub mod room;
 pub mod shared;
 pub mod signal;
+pub mod socket;
 pub mod task;
 pub mod thread;
 pub mod time;

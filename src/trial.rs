@@ -14,6 +14,11 @@ pub const SEED: u64 = 0x5eed;
 /// Rounds of the sweep beside each sample: a hundred over the fifty samples of the default scale.
 const ROUNDS_BESIDE: usize = 2;
 
+/// What the samples of a case may take at default scale, ns.
+const PATIENCE_NS: f64 = 0.5e9;
+/// Samples of which the median has a useful interval, however long they take.
+const FEWEST_SAMPLES: usize = 20;
+
 mod derived;
 mod distribution;
 mod judge;
@@ -26,7 +31,7 @@ use crate::machine::perf_event::Counter;
 use crate::machine::{cpu, signal, time};
 use crate::record::{Contamination, Interval, Measured, Predicted};
 use crate::statistic;
-use crate::subject::{Case, Place, Subject};
+use crate::subject::{Case, Place, Scale, Subject};
 use sweep::{Sweep, Sweeper};
 pub use turn::Turn;
 
@@ -46,7 +51,10 @@ pub enum Halt {
 
 impl From<crate::Error> for Halt {
     fn from(error: crate::Error) -> Self {
-        Self::Failed(error.to_string())
+        match error {
+            crate::Error::Disturbed(sentence) => Self::Disturbed(sentence),
+            error => Self::Failed(error.to_string()),
+        }
     }
 }
 
@@ -158,6 +166,18 @@ impl<'a> Trial<'a> {
             (None, false) => self.draw_line()?,
         }
         Ok(())
+    }
+
+    /// How many samples there are time for, of so many that are wished for: at default scale a case whose single
+    /// iteration takes tens of milliseconds has fewer, and still enough for the interval of a median.
+    pub fn affordable(&mut self, samples: usize) -> Result<usize, Halt> {
+        if self.place.scale != Scale::Default {
+            return Ok(samples);
+        }
+        let start = self.clock.start();
+        self.subject.run(1, self.clock)?;
+        let iteration_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
+        Ok(samples.min(((PATIENCE_NS / iteration_ns) as usize).max(FEWEST_SAMPLES)))
     }
 
     fn hear_witness(&mut self) -> Result<(), Halt> {

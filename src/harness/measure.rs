@@ -255,16 +255,19 @@ impl Process<'_> {
         let event = if self.unit == "ns" { None } else { Some(open_counter(self.unit)?) };
         let mut trial = Trial::prepare(case, self.bench, event)?;
         trial.prove()?;
+        let samples = match self.arguments.samples {
+            Some(samples) => samples,
+            None => trial.affordable(sampling.samples)?,
+        };
         if self.arguments.mode == Mode::Test {
             trial.begin(); // there is no warm-up
         }
-        let samples = self.arguments.samples.unwrap_or(sampling.samples);
         let mut wheel =
             Wheel { trial: Some(trial), first_phase: measurement.phase(), left: samples, outcome: None };
         let silence = if self.arguments.loud { Silence::for_now()? } else { Silence::new()? };
         {
             let mut group = criterion.benchmark_group(self.group.name);
-            group.sampling_mode(SamplingMode::Flat);
+            group.sampling_mode(SamplingMode::Flat).sample_size(samples);
             group.bench_function(&case.name, |b| {
                 b.iter_custom(|n| measurement.value(wheel.turn(n, samples, measurement.phase())));
             });

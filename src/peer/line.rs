@@ -124,6 +124,17 @@ impl Talk {
         &self.stream
     }
 
+    /// Whether the other end has closed it, as far as can be told without waiting.
+    pub fn is_over(&self) -> bool {
+        let now = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
+        let is_open = match now {
+            Ok(0) => false,
+            Ok(_) => true,
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        };
+        !is_open || self.stream.set_nonblocking(false).is_err()
+    }
+
     /// Says this.
     pub fn say<T: Serialize>(&mut self, value: &T) -> Result<(), Silence> {
         Ok(self.stream.write_all(&line(value))?)
@@ -196,7 +207,9 @@ mod tests {
         assert!(matches!(talk.hear::<u32>(short), Err(Silence::Late)));
         far.write_all(b"2\n").unwrap();
         assert_eq!(talk.hear::<u32>(Duration::from_secs(5)).unwrap(), 42);
+        assert!(!talk.is_over());
         drop(far);
+        assert!(matches!(talk.hear::<u32>(short), Err(Silence::Closed)) && talk.is_over());
         assert!(matches!(talk.hear::<u32>(short), Err(Silence::Closed)));
     }
 }

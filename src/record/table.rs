@@ -8,7 +8,7 @@ mod column;
 mod paragraph;
 mod squeeze;
 
-use crate::record::{CaseRecord, GroupRun, Measured, Record};
+use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
 use column::{Column, Kind};
 use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;
@@ -81,9 +81,30 @@ fn rows<'a>(record: &'a Record, group: Option<&str>) -> Vec<Row<'a>> {
     record.cases().filter(wanted).map(|(group, case)| Row { group, case }).collect()
 }
 
+impl Sheet<'_> {
+    /// The rows that have a line. Of many that were skipped for one reason none has, unless elsewhere it has a value.
+    fn listed(&self) -> impl Iterator<Item = &Row<'_>> {
+        self.rows.iter().filter(|row| {
+            let Outcome::Skipped(sentence) = &row.case.outcome else { return true };
+            let same =
+                |case: &&CaseRecord| matches!(&case.outcome, Outcome::Skipped(other) if other == sentence);
+            let alone = row.group.cases.iter().filter(same).count() == 1;
+            alone || self.against.iter().any(|other| other.values.contains_key(&row.case.id))
+        })
+    }
+}
+
 impl Row<'_> {
     fn measured(&self) -> Option<&Measured> {
         self.case.measured()
+    }
+
+    /// Why it has no number.
+    fn reason(&self) -> Option<&str> {
+        match &self.case.outcome {
+            Outcome::Measured(_) => None,
+            Outcome::Skipped(sentence) | Outcome::Failed(sentence) => Some(sentence),
+        }
     }
 
     /// The id below its group's heading, where the group goes without saying.
@@ -99,7 +120,7 @@ fn lines(sheet: &Sheet<'_>, columns: &[Column], longest: usize) -> Vec<String> {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(columns.iter().map(|c| c.head(sheet)));
-    table.add_rows(sheet.rows.iter().map(|row| columns.iter().map(|c| c.cell(sheet, row, longest))));
+    table.add_rows(sheet.listed().map(|row| columns.iter().map(|c| c.cell(sheet, row, longest))));
     for (column, kind) in table.column_iter_mut().zip(columns) {
         column.set_padding((0, kind.gap()));
         column.set_cell_alignment(if kind.is_text() { CellAlignment::Left } else { CellAlignment::Right });
@@ -121,7 +142,7 @@ fn body(sheet: &Sheet<'_>, shape: &Shape, color: bool) -> String {
     };
     add(Tone::Heading, &lines.next().unwrap_or_default());
     let mut group = "";
-    for (row, line) in sheet.rows.iter().zip(lines) {
+    for (row, line) in sheet.listed().zip(lines) {
         if row.group.name != group {
             group = &row.group.name;
             add(Tone::Heading, &heading(group, shape.width));

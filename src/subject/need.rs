@@ -83,10 +83,10 @@ impl Need {
     }
 }
 
-/// A case that takes seconds is left to the scale that has them.
+/// A case that takes seconds, or tells little beside its neighbours, is left to the scale that has the time.
 pub(crate) const FULL_SCALE: Need = Need::new(|place| match place.scale {
     Scale::Full => Ok(()),
-    _ => Err("it takes seconds: measured at full scale only (`SYSCOST_SCALE=full`)".into()),
+    _ => Err("measured at full scale only (`SYSCOST_SCALE=full`)".into()),
 });
 
 /// The measuring thread stays on a CPU, so that a partner can be told to be on the same or on another.

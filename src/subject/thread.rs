@@ -279,7 +279,8 @@ fn hand_off(placement: &str, words: &str, place_of: fn() -> Result<usize>) -> Ca
 const AWAKE: u64 = 2;
 
 /// The pool's thread was where it should be, and was switched away from at least every second turn: else it had
-/// been awake, and nobody was woken. Not every time it sleeps: on one CPU who is woken may come first.
+/// been awake, and nobody was woken. Not every time it sleeps: on one CPU who is woken may come first, and across
+/// CPUs the two may fall into step for some turns, which is another operation.
 fn took_part(hand_offs: u64, cpu: usize, before: Told, after: Told) -> Result<()> {
     if after.cpu != cpu {
         return Err(Error::Child(format!(
@@ -289,9 +290,34 @@ fn took_part(hand_offs: u64, cpu: usize, before: Told, after: Told) -> Result<()
     }
     let switches = after.switches - before.switches;
     if 2 * (switches + AWAKE) < hand_offs {
-        return Err(Error::Child(format!(
+        return Err(Error::Disturbed(format!(
             "the pool's thread was switched away from {switches} times in {hand_offs} hand-offs: it had been awake"
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(cpu: usize, switches: u64) -> Told {
+        Told { cpu, switches }
+    }
+
+    #[test]
+    fn a_pool_that_slept_most_turns_took_part() {
+        assert!(took_part(8, 1, told(1, 10), told(1, 12)).is_ok());
+    }
+
+    #[test]
+    fn a_pool_that_was_awake_is_asked_again() {
+        let answer = took_part(8, 1, told(1, 10), told(1, 11));
+        assert!(matches!(answer, Err(Error::Disturbed(sentence)) if sentence.contains("1 times in 8")));
+    }
+
+    #[test]
+    fn a_pool_that_ran_elsewhere_is_a_failure() {
+        assert!(matches!(took_part(8, 1, told(1, 10), told(0, 90)), Err(Error::Child(_))));
+    }
 }

@@ -26,6 +26,7 @@
 //! lmbench's `lat_select` (McVoy and Staelin 1996), which asks about one descriptor many times over; here each is
 //! a file of its own. poll(2), select(2), epoll(7).
 
+use super::need::FULL_SCALE;
 use super::{Case, Claim, Fit, Group, Place, SetUp, Subject};
 use crate::instrument::{Clock, Ticks};
 use crate::machine::descriptors::{self, Descriptors, Kind};
@@ -147,8 +148,10 @@ fn question<Q: 'static>(
         "tcp" => "TCP connections, none ready",
         _ => "TCP connections, the last ready",
     };
-    Case::new(format!("{call}-{name}/{count}"), format!("{call} over {count} {of}"), set_up)
-        .control_set_up(control)
+    let case = Case::new(format!("{call}-{name}/{count}"), format!("{call} over {count} {of}"), set_up);
+    // To poll and select the last that is ready is one that is asked like the others.
+    let case = if last && call != "epoll" { case.need(FULL_SCALE) } else { case };
+    case.control_set_up(control)
         .claim(Claim::Checked("every answer was the number of descriptors that are ready"))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)

@@ -8,7 +8,7 @@ use super::ready;
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A stream is taken in pieces of this size, bytes.
 const PIECE: usize = 128 << 10;
@@ -128,7 +128,7 @@ pub(super) fn greet(
         match listener.accept() {
             // Who breaks off, or does not know the secret, is no reason not to greet the next.
             Ok((stream, from)) if from.ip() == client => {
-                let _ = greeting(&stream, secret, tally);
+                let _ = greeting(&stream, secret, tally, ended);
             }
             Err(error) if !is_pause(&error) && error.kind() != ErrorKind::ConnectionAborted => {
                 return Err(error);
@@ -140,31 +140,36 @@ pub(super) fn greet(
 }
 
 /// The secret, a byte back, and then the end, which is the client's to make.
-fn greeting(mut stream: &TcpStream, secret: Secret, tally: &Tally) -> Result<()> {
-    admit(stream, secret)?;
+fn greeting(mut stream: &TcpStream, secret: Secret, tally: &Tally, ended: &AtomicBool) -> Result<()> {
+    admit(stream, secret, || ended.load(Ordering::SeqCst))?;
     tally.add(1, SECRET_BYTES);
     stream.write_all(&[1])?;
-    stream.set_read_timeout(Some(DATA_PATIENCE))?;
-    stream.read(&mut [0]).map(drop)
+    read_within(stream, &mut [0], || ended.load(Ordering::SeqCst)).map(drop)
 }
 
 /// Whether a stream begins with the secret, which it must show at once.
-pub(super) fn admit(mut stream: &TcpStream, secret: Secret) -> Result<()> {
+pub(super) fn admit(stream: &TcpStream, secret: Secret, has_ended: impl Fn() -> bool) -> Result<()> {
     let mut shown = [0; SECRET_BYTES];
-    let deadline = Instant::now() + DATA_PATIENCE;
-    let mut came = 0;
     stream.set_nonblocking(false)?;
-    while came < shown.len() {
-        // It may drip, but not for longer than all of it may take.
-        let left = deadline.saturating_duration_since(Instant::now());
-        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-        match stream.read(&mut shown[came..])? {
-            0 => return Err(ErrorKind::UnexpectedEof.into()),
-            more => came += more,
-        }
-    }
-    match same(shown, secret) {
+    let came = read_within(stream, &mut shown, has_ended)?;
+    match came == shown.len() && same(shown, secret) {
         true => stream.set_read_timeout(None),
         false => Err(ErrorKind::PermissionDenied.into()),
     }
+}
+
+/// Reads until there is no room, no more, or no patience. It may drip, but not for longer than all of it may take.
+fn read_within(mut stream: &TcpStream, room: &mut [u8], has_ended: impl Fn() -> bool) -> Result<usize> {
+    let deadline = Instant::now() + DATA_PATIENCE;
+    let mut came = 0;
+    stream.set_read_timeout(Some(GLANCE))?;
+    while came < room.len() && Instant::now() < deadline && !has_ended() {
+        match stream.read(&mut room[came..]) {
+            Ok(0) => break,
+            Ok(more) => came += more,
+            Err(error) if is_pause(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(came)
 }

@@ -55,8 +55,8 @@ impl Opening {
     }
 
     /// Waits for the streams that were announced. Who comes from elsewhere, or does not know the secret, is not
-    /// let in, and keeps nobody waiting for long.
-    pub(super) fn serve(self, ended: &AtomicBool) -> Result<Serving> {
+    /// let in, and keeps nobody waiting for long. It ends early if nobody waits for it any more.
+    pub(super) fn serve(self, has_ended: impl Fn() -> bool) -> Result<Serving> {
         let mut serving = Serving::default();
         let way = (self.client, self.secret);
         match (self.asked.service, self.door) {
@@ -68,7 +68,7 @@ impl Opening {
                 serving.start(move |tally, ended| data::datagrams(&socket, way, tally, ended))?;
             }
             (service, Door::Streams(listener)) => {
-                for stream in streams(&listener, way, self.asked.streams, ended)? {
+                for stream in streams(&listener, way, self.asked.streams, &has_ended)? {
                     serving.ends.push(Box::new(ending(stream.try_clone())?));
                     let size = self.asked.bytes as usize;
                     serving.start(move |tally, _| match service {
@@ -91,19 +91,19 @@ fn streams(
     listener: &TcpListener,
     (client, secret): (IpAddr, Secret),
     wanted: u32,
-    ended: &AtomicBool,
+    has_ended: &dyn Fn() -> bool,
 ) -> Result<Vec<TcpStream>> {
     let mut streams = Vec::new();
     let deadline = Instant::now() + DATA_PATIENCE;
     while streams.len() < wanted as usize {
-        if Instant::now() > deadline || ended.load(Ordering::SeqCst) {
+        if Instant::now() > deadline || has_ended() {
             return Err(Error::Usage(format!("{} of {wanted} data streams came in time", streams.len())));
         }
         if !ready(listener, GLANCE) {
             continue;
         }
         let Ok((stream, from)) = listener.accept() else { continue };
-        let admitted = from.ip() == client && data::admit(&stream, secret).is_ok();
+        let admitted = from.ip() == client && data::admit(&stream, secret, has_ended).is_ok();
         let set = || {
             stream.set_nodelay(true)?;
             stream.set_write_timeout(Some(READ_PATIENCE))

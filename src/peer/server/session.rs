@@ -100,7 +100,8 @@ impl Session<'_> {
         let opening = Opening::at(self.own, self.client, asked).map_err(said)?;
         let told = opening.told().map_err(|cause| Farewell::Said(cause.to_string()))?;
         self.talk.say(&Answer::Opened(told))?;
-        let serving = opening.serve(self.ending).map_err(said)?;
+        let serving =
+            opening.serve(|| self.ending.load(Ordering::SeqCst) || self.talk.is_over()).map_err(said)?;
         self.talk.say(&Answer::Ready)?;
         Ok(serving)
     }

@@ -49,17 +49,30 @@ fn groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
     groups
 }
 
-/// Why cases have no number, in full.
+/// Why cases have no number, in full. Cases of a group that have the same reason share a paragraph.
 fn endings(sheet: &Sheet<'_>, kind: Kind) -> Vec<Paragraph> {
     let of_kind = sheet.rows.iter().filter(|row| Kind::of(row.case) == kind);
-    of_kind.filter_map(|row| Some((Tone::of(row), ending(row)?))).collect()
+    let mut endings: Vec<(&Row<'_>, &str, Vec<&str>)> = Vec::new();
+    for row in of_kind {
+        let Some(sentence) = row.reason() else { continue };
+        let same = |(first, other, _): &&mut (&Row<'_>, &str, _)| {
+            std::ptr::eq(first.group, row.group) && *other == sentence
+        };
+        match endings.iter_mut().find(same) {
+            Some((_, _, operations)) => operations.push(row.operation()),
+            None => endings.push((row, sentence, vec![row.operation()])),
+        }
+    }
+    endings.iter().map(|(row, sentence, of)| (Tone::of(row), ending(row, sentence, of))).collect()
 }
 
-fn ending(row: &Row<'_>) -> Option<String> {
-    match &row.case.outcome {
-        Outcome::Measured(_) => None,
-        Outcome::Skipped(sentence) => Some(format!("skipped {}: {sentence}", row.case.id)),
-        Outcome::Failed(sentence) => Some(format!("FAILED {}: {sentence}", row.case.id)),
+fn ending(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
+    let word = if Kind::of(row.case) == Kind::Failed { "FAILED" } else { "skipped" };
+    match operations {
+        [_] => format!("{word} {}: {sentence}", row.case.id),
+        several => {
+            format!("{word} {} of {}: {sentence}: {}", several.len(), row.group.name, several.join(", "))
+        }
     }
 }
 

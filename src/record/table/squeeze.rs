@@ -83,7 +83,7 @@ fn widest(sheet: &Sheet<'_>, shape: &Shape) -> usize {
 fn shorten_operations(sheet: &Sheet<'_>, shape: &mut Shape, limit: usize) {
     let excess = widest(sheet, shape).saturating_sub(limit);
     if excess > 0 {
-        let longest = sheet.rows.iter().map(|row| width(row.operation())).max().unwrap_or(0);
+        let longest = sheet.listed().map(|row| width(row.operation())).max().unwrap_or(0);
         shape.longest = longest.saturating_sub(excess).max(Column::Operation.name().len());
     }
 }

@@ -70,6 +70,22 @@ fn a_case_without_a_number_has_a_word_and_below_a_sentence() {
 }
 
 #[test]
+fn many_that_were_skipped_for_one_reason_share_a_paragraph() {
+    let mut record = specimen::record();
+    let call = record.groups.iter_mut().find(|group| group.name == "call").expect("the group");
+    for case in call.cases.iter_mut().filter(|case| case.id.ends_with("/1") || case.id.ends_with("/2")) {
+        case.outcome = Outcome::Skipped("at full scale only".into());
+    }
+    let text = table(&record, None, &[], Layout::default());
+    assert!(text.contains("skipped 2 of call: at full scale only: u64/1, u64/2"), "{text}");
+    assert!(!text.lines().any(|line| line.starts_with("u64/1")), "they need no line each: {text}");
+    assert_eq!(text.lines().last(), Some("14 measured, 3 skipped, 1 failed"));
+    let elsewhere = BTreeMap::from([("call/u64/2".to_owned(), 7.0)]);
+    let text = table(&record, None, &[Against { name: "other", values: &elsewhere }], Layout::default());
+    assert!(text.lines().any(|line| line.starts_with("u64/2") && line.contains("7.000 ns")), "{text}");
+}
+
+#[test]
 fn a_fit_a_distribution_and_a_note_are_told_once() {
     let text = at(200);
     line(&text, "a further u64 argument costs 0.3100 ns [0.3095, 0.3104], fitted over 9 cases");
