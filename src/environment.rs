@@ -18,5 +18,5 @@ pub mod mount;
 pub mod process;
 
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
-pub use interface::{Interface, Station};
+pub use interface::{Interface, Station, Wire};
 pub use kernel_files::KernelFiles;

@@ -24,7 +24,7 @@ pub mod store;
 pub mod table;
 pub mod verdict;
 
-use crate::environment::Fingerprint;
+use crate::environment::{Fingerprint, Wire};
 pub use crate::statistic::Interval;
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
@@ -78,6 +78,9 @@ pub struct GroupRun {
     pub cases: Vec<CaseRecord>,
     /// Straight lines through the cases' parameter, such as the cost of one argument more.
     pub fits: Vec<FitRecord>,
+    /// The way to the peer, if some of them were measured against one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<Wire>,
 }
 
 /// The clock as one process calibrated it.
@@ -165,6 +168,13 @@ pub struct Measured {
     /// Between every two CPUs, where the case went to all of them.
     #[serde(default)]
     pub matrix: Option<Matrix>,
+    /// Which peer it was measured against, and by what: the [`Station::key`](crate::environment::Station::key) of
+    /// its group's wire. Numbers against another say nothing of each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// The way to that peer, on its way to the driver, who writes it down once for the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<Box<Wire>>,
 }
 
 /// Figures of every two CPUs, ns.

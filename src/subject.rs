@@ -29,11 +29,13 @@ mod claim;
 mod crowd;
 mod need;
 mod placement;
+mod remote;
 
 pub use claim::Claim;
 pub use need::{Cpus, Need, Place, Scale};
 
 use crate::Result;
+use crate::environment::Wire;
 use crate::instrument::{Clock, Ticks};
 use crate::machine::partner::Task;
 
@@ -66,6 +68,11 @@ pub trait Subject {
     /// The partners that it lives with. They are watched during every sample, and must stay where they are.
     fn partners(&self) -> Vec<Task> {
         Vec::new()
+    }
+
+    /// The way to the machine at its other end, if that is another.
+    fn wire(&self) -> Option<Wire> {
+        None
     }
 
     /// What it found between every two CPUs, if it went to all of them.

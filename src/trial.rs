@@ -343,6 +343,8 @@ impl<'a> Trial<'a> {
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
             matrix: self.subject.matrix().map(derived::matrix),
             derived: sweep.as_ref().map_or_else(Vec::new, |sweep| derived::figures(self.case, sweep)),
+            peer: self.subject.wire().map(|wire| wire.far.key()),
+            wire: self.subject.wire().map(Box::new),
         }
     }
 }

@@ -52,6 +52,12 @@ pub(super) struct Measuring {
     /// What to count: ns, or a perf event such as page-faults
     #[arg(long, value_name = "EVENT")]
     measure: Option<String>,
+    /// The other end of the cases that need one: where `syscost peer` listens
+    #[arg(long, value_name = "HOST:PORT")]
+    peer: Option<String>,
+    /// File with the token of that peer, which nobody else may be able to read
+    #[arg(long, value_name = "FILE")]
+    peer_token_file: Option<PathBuf>,
 }
 
 pub(super) fn scale(name: &str) -> Result<Scale> {
@@ -64,7 +70,9 @@ impl Measuring {
         let environment = Options::from_environment()?;
         let scale = self.scale.unwrap_or(environment.scale);
         let unit = self.measure.clone().unwrap_or(environment.unit);
-        Ok(Options { scale, unit, ..environment })
+        let peer = self.peer.clone().or(environment.peer);
+        let peer_token_file = self.peer_token_file.clone().or(environment.peer_token_file);
+        Ok(Options { scale, unit, peer, peer_token_file, ..environment })
     }
 }
 

@@ -65,6 +65,16 @@ pub struct Station {
     pub interface: Option<Interface>,
 }
 
+/// The way from this machine to another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Wire {
+    /// The interface that it leaves this machine by.
+    pub near: Option<Interface>,
+    /// The machine at its other end.
+    pub far: Station,
+}
+
 impl Station {
     /// What must be the same of two far ends, so that numbers against the one say something about numbers
     /// against the other: the machine, and what drives the way to it.

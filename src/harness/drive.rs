@@ -26,6 +26,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Name the peer and its token's file in the measuring process, as a person may.
+pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
+pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
+
 /// What is not on Criterion's command line.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -39,6 +43,10 @@ pub struct Options {
     pub against: Option<String>,
     /// Where Criterion's files go; `None` for [`criterion_home`].
     pub home: Option<PathBuf>,
+    /// `SYSCOST_PEER`: the other end of the cases that need one, `HOST:PORT`.
+    pub peer: Option<String>,
+    /// `SYSCOST_PEER_TOKEN_FILE`: the file with its token.
+    pub peer_token_file: Option<PathBuf>,
     /// The session that the run belongs to, where several are made in one go.
     pub session: Option<String>,
 }
@@ -64,6 +72,8 @@ impl Options {
             predictions: given("SYSCOST_PREDICTIONS").map(PathBuf::from),
             against: variable("SYSCOST_AGAINST")?,
             home: None,
+            peer: variable(PEER_VARIABLE)?,
+            peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
             session: None,
         })
     }

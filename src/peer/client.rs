@@ -4,9 +4,8 @@ use super::limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
 use super::line::{Silence, Talk};
 use super::proof::{End, Nonces, bytes, nonce};
 use super::protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, PORT, SECRET_BYTES, VERSION, Welcome};
-use super::station;
 use super::token::Token;
-use crate::environment::Station;
+use crate::environment::{Interface, Wire};
 use crate::{Error, Result};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -51,10 +50,7 @@ pub struct Client {
     name: String,
     talk: Talk,
     address: SocketAddr,
-    /// The peer's machine.
-    pub far: Station,
-    /// This machine, as seen from the way to the peer.
-    pub near: Station,
+    wire: Wire,
 }
 
 /// Where the data of a service goes.
@@ -78,12 +74,23 @@ impl Client {
         let (address, own) = (stream.peer_addr().map_err(broken)?, stream.local_addr().map_err(broken)?);
         let mut talk = Talk::over(stream, LONGEST, READ_PATIENCE).map_err(broken)?;
         let welcome = introduce(&name, &mut talk, &token)?;
-        Ok(Self { name, talk, address, far: welcome.station, near: station::here(own, address) })
+        let near = Interface::between(own.ip().to_canonical(), address.ip().to_canonical());
+        Ok(Self { name, talk, address, wire: Wire { near, far: welcome.station } })
     }
 
     /// Its address, as it was given.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The way to it, and its machine.
+    pub fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// The control itself, for who puts the protocol on trial.

@@ -81,8 +81,9 @@ fn messages_come_back_and_are_counted() {
         let counted = client.count().unwrap();
         assert_eq!((counted.messages, counted.bytes), (2, 2 * u64::from(bytes)));
     }
-    assert_eq!(client.far.identity, client.near.identity, "one machine");
-    assert!(client.far.fingerprint.kernel_release.is_some());
+    let wire = client.wire();
+    assert_eq!(wire.near, wire.far.interface, "one machine: both ends are its loop");
+    assert!(wire.far.fingerprint.kernel_release.is_some() && wire.far.identity.len() == 16);
 }
 
 #[test]

@@ -25,6 +25,10 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("environment", "machine", Whole, "some of what is true must be asked of the kernel"),
     ("subject", "instrument", Whole, "an operation is given the clock"),
     ("subject", "machine", Whole, "the operation itself"),
+    ("subject", "environment", Only(&["Wire"]), "a subject may end on another machine"),
+    ("subject", "peer", Whole, "the other end of an operation may be a peer's"),
+    ("peer", "machine", Whole, "its sockets are hung up"),
+    ("peer", "environment", Whole, "each end tells the other what it is"),
     ("subject", "statistic", Only(&["Random"]), "a ring of memory is drawn by chance"),
     ("record", "environment", Whole, "a record carries the fingerprint of its machine"),
     ("record", "statistic", Whole, "old records can be studied again"),
@@ -52,7 +56,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Floors that other floors are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 10] = [
+const FLOORS: [&str; 11] = [
     "error",
     "machine",
     "instrument",
@@ -60,6 +64,7 @@ const FLOORS: [&str; 10] = [
     "environment",
     "record",
     "subject",
+    "peer",
     "trial",
     "pair",
     "harness",

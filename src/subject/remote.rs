@@ -1,0 +1,138 @@
+//! The cases of the socket groups whose other end is another machine's: that of a `syscost peer`.
+//!
+//! Of the far end nothing is seen but what it answers. So every answer is looked at, and after each batch the peer
+//! is asked by another connection how much it has got: whoever miscounts, or is not who was asked for, has no number.
+
+use super::{Case, Claim, Need, Place, Rule, SetUp};
+
+// A build without the command line's crates has nothing to prove a token with.
+#[cfg_attr(not(feature = "cli"), path = "remote/absent.rs")]
+mod live;
+
+/// The sources that these cases are made of, for the version of a body.
+pub(super) const SOURCES: [&str; 3] = live::SOURCES;
+
+/// A peer is named.
+const PEER: Need = Need::new(|_| live::given());
+
+/// By what messages go to the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transport {
+    Tcp,
+    Udp,
+}
+use Transport::{Tcp, Udp};
+
+impl Transport {
+    fn name(self) -> &'static str {
+        if self == Tcp { "tcp" } else { "udp" }
+    }
+
+    fn words(self) -> &'static str {
+        if self == Tcp { "TCP" } else { "UDP" }
+    }
+}
+
+/// What a round trip is.
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    transport: Transport,
+    bytes: u32,
+    /// Every one is timed by itself.
+    each: bool,
+}
+
+/// `ping` sends so many bytes unless it is told otherwise.
+const PING: u32 = 56;
+/// Lengths by TCP. A datagram begins with a secret of sixteen bytes, and those beyond a packet go in pieces.
+const STREAMED: [u32; 4] = [1, PING, 1 << 10, 64 << 10];
+const DATAGRAMS: [u32; 3] = [PING, 1 << 10, 16 << 10];
+/// Lengths of a message whose bandwidth is asked.
+const SENT: [u32; 3] = [1 << 10, 64 << 10, 1 << 20];
+
+/// Round trips to the peer.
+pub(super) fn round_trips() -> Vec<Case> {
+    let row = |transport, each| move |bytes: u32| RoundTrip { transport, bytes, each };
+    let together = STREAMED.map(row(Tcp, false)).into_iter().chain(DATAGRAMS.map(row(Udp, false)));
+    together.chain([Tcp, Udp].map(|transport| row(transport, true)(PING))).map(round_trip).collect()
+}
+
+/// A stream of bytes to the peer.
+pub(super) fn bandwidths() -> Vec<Case> {
+    SENT.into_iter().map(bandwidth).collect()
+}
+
+/// Connections to the peer.
+pub(super) fn connections() -> Vec<Case> {
+    let parts = [("set-up", "connected to", false), ("tear-down", "a connection closed to", true)];
+    parts.into_iter().map(|(part, words, closes)| connection(part, words, closes)).collect()
+}
+
+fn length(bytes: u32) -> String {
+    match bytes {
+        _ if bytes >= 1 << 20 => format!("{}MiB", bytes >> 20),
+        _ if bytes >= 1 << 10 => format!("{}KiB", bytes >> 10),
+        _ => format!("{bytes}B"),
+    }
+}
+
+/// Core cycles of the wire and of both machines' layers, for one way and back.
+const WIRE: f64 = 60_000.0;
+const LAYERS: f64 = 40_000.0;
+
+fn round_trip(row: RoundTrip) -> Case {
+    const COPIED_A_CYCLE: f64 = 0.4; // ten gigabits a second
+    let RoundTrip { transport, bytes, each } = row;
+    let (name, size) = (transport.name(), length(bytes));
+    let how = if each { "-peer-each" } else { "-peer" };
+    let title = format!("{size} to the peer and back by {}", transport.words());
+    let set_up: SetUp = Box::new(move |_: &Place| live::round_trip(row));
+    let case = Case::new(format!("{name}{how}/{size}"), title, set_up)
+        .need(PEER)
+        .claim(Claim::Checked(
+            "every answer had the length and the number of its message, and the peer counted as many",
+        ))
+        .predict(
+            WIRE + 2.0 * f64::from(bytes) / COPIED_A_CYCLE,
+            LAYERS,
+            "two messages through both machines' layers, two interrupts, and the wire",
+        );
+    if each { case.one_by_one() } else { case }
+}
+
+fn bandwidth(bytes: u32) -> Case {
+    let size = length(bytes);
+    let set_up: SetUp = Box::new(move |_: &Place| live::bandwidth(bytes as usize));
+    Case::new(format!("tcp-peer/{size}"), format!("{size} sent to the peer by TCP"), set_up)
+        .need(PEER)
+        .derive("bandwidth", Rule::Bandwidth(u64::from(bytes)))
+        .claim(Claim::Checked("the peer received every byte that was sent, by its answer and by its count"))
+        .predict(2.5 * f64::from(bytes), 2_000.0, "ten gigabits a second, and a call")
+}
+
+fn connection(part: &'static str, words: &str, closes: bool) -> Case {
+    let set_up: SetUp = Box::new(move |_: &Place| live::connection(closes));
+    Case::new(format!("tcp-peer/{part}"), format!("{words} the peer by TCP"), set_up)
+        .need(PEER)
+        .one_by_one()
+        .claim(Claim::Checked("every connection was greeted by the peer, and the peer counted as many"))
+        .predict(
+            if closes { 2_000.0 } else { WIRE },
+            if closes { 10_000.0 } else { LAYERS },
+            "a packet there and one back; a close waits for nobody",
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_says_that_the_other_end_is_a_peer() {
+        let names: Vec<_> = round_trips().into_iter().map(|case| case.name).collect();
+        assert_eq!(names[..2], ["tcp-peer/1B", "tcp-peer/56B"]);
+        assert!(names.contains(&"udp-peer-each/56B".into()));
+        let all = round_trips().into_iter().chain(bandwidths()).chain(connections());
+        assert!(all.into_iter().all(|case| case.name.contains("-peer")));
+    }
+}
