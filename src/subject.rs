@@ -20,6 +20,9 @@ pub mod mapping;
 pub mod ping_pong;
 pub mod scale;
 pub mod signal;
+pub mod socket_bandwidth;
+pub mod socket_connect;
+pub mod socket_round_trip;
 pub mod syscall;
 pub mod thread;
 pub mod wait;
@@ -58,6 +61,9 @@ pub const GROUPS: &[Group] = &[
     thread::GROUP,
     signal::GROUP,
     wait::GROUP,
+    socket_round_trip::GROUP,
+    socket_bandwidth::GROUP,
+    socket_connect::GROUP,
 ];
 
 /// The live thing under measurement.

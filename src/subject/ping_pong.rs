@@ -231,14 +231,14 @@ fn polled(kind: Kind) -> Case {
 }
 
 /// On one CPU nobody can be answered without leaving it.
-fn both_left(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub(super) fn both_left(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let own = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
     let partner = delta.company.map_or(0, |company| company.fewest_switches);
     enough("left the CPU", own, partner, iterations, 1.0)
 }
 
 /// Across CPUs an end that finds its answer at once does not sleep. Each must for most round trips.
-fn both_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub(super) fn both_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.5;
     let partner = delta.company.map_or(0, |company| company.fewest_voluntary);
     enough("slept", delta.counted.voluntary_switches, partner, iterations, MOST)
