@@ -19,6 +19,3 @@ pub mod protocol;
 pub mod server;
 mod station;
 pub mod token;
-
-/// This floor's sources that an operation against a peer is made of, for the version of its body.
-pub const SOURCES: [&str; 2] = [include_str!("peer/server/data.rs"), include_str!("peer/protocol.rs")];

@@ -9,8 +9,14 @@ use super::{Case, Claim, Need, Place, Rule, SetUp};
 #[cfg_attr(not(feature = "cli"), path = "remote/absent.rs")]
 mod live;
 
-/// The sources that these cases are made of, for the version of a body.
-pub(super) const SOURCES: [&str; 3] = live::SOURCES;
+/// What round trips are made of, for the version of their body.
+pub(super) const MESSAGE: &str = include_str!("remote/live/message.rs");
+/// What streams are made of.
+pub(super) const FLOW: &str = include_str!("remote/live/flow.rs");
+/// What connections are made of.
+pub(super) const CONNECTION: &str = include_str!("remote/live/connection.rs");
+/// What answers all of them.
+pub(super) const SERVED: &str = include_str!("../peer/server/data.rs");
 
 /// A peer is named.
 const PEER: Need = Need::new(|_| live::given());

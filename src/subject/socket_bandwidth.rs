@@ -18,24 +18,27 @@
 //! # Source
 //! Name the paper, the manual page or the earlier measurement that this comes from.
 
+use super::remote;
 use super::{Case, Claim, Group};
 
 /// The group.
 pub const GROUP: Group = Group {
     name: "socket_bandwidth",
     manual: include_str!("socket_bandwidth.rs"),
-    sources: &[],
+    sources: &[remote::FLOW, remote::SERVED],
     cases,
     fits: &[],
 };
 
 fn cases() -> Vec<Case> {
-    vec![
+    let mut cases = vec![
         Case::looped("example", "one turn of the example's loop", example)
             .claim(Claim::Executes(1.0))
             .claim(Claim::Linear)
             .predict(1.0, 0.0, "say why, before the first measurement"),
-    ]
+    ];
+    cases.extend(remote::bandwidths());
+    cases
 }
 
 /// The operation, `n` times. It stays out of line, so that it can be held against its disassembly.

@@ -38,6 +38,7 @@ use super::crowd::all_stayed;
 use super::need::FULL_SCALE;
 use super::ping_pong::{both_left, both_slept};
 use super::placement::Placement::{self, Awake, Cross, Same};
+use super::remote;
 use super::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject};
 use crate::Result;
 use crate::instrument::Delta;
@@ -66,6 +67,8 @@ pub const GROUP: Group = Group {
         ring::SOURCE,
         echo::SOURCE,
         icmp::SOURCE,
+        remote::MESSAGE,
+        remote::SERVED,
     ],
     cases,
     fits: &[],
@@ -143,6 +146,7 @@ fn cases() -> Vec<Case> {
     }
     let mut cases: Vec<_> = rows.into_iter().map(case).collect();
     cases.push(ping::case(PING));
+    cases.extend(remote::round_trips());
     cases
 }
 

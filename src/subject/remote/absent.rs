@@ -4,8 +4,6 @@ use super::RoundTrip;
 use crate::subject::Subject;
 use crate::{Error, Result};
 
-pub(super) const SOURCES: [&str; 3] = ["", "", ""];
-
 const ABSENT: &str = "this build cannot speak to a peer: build it with the feature `cli`";
 
 pub(super) fn given() -> std::result::Result<(), String> {

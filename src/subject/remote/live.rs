@@ -16,9 +16,6 @@ use crate::{Error, Result};
 pub(super) use connection::connection;
 pub(super) use flow::bandwidth;
 
-pub(super) const SOURCES: [&str; 3] =
-    [include_str!("live/message.rs"), include_str!("live/flow.rs"), include_str!("live/connection.rs")];
-
 /// Which peer this process was given.
 pub(super) fn given() -> std::result::Result<(), String> {
     peer().map(drop)
