@@ -9,7 +9,7 @@ mod lobby;
 mod service;
 mod session;
 
-use super::limit::{GLANCE, Limits, READ_PATIENCE, STACK};
+use super::limit::{GLANCE, Limits, PROOF_PATIENCE, READ_PATIENCE, STACK};
 use super::line::Talk;
 use super::protocol::{Answer, LONGEST};
 use super::token::Token;
@@ -18,12 +18,13 @@ use crate::{Error, Result};
 use lobby::{Lobby, Proved};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use session::Session;
+use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A peer that listens.
 pub struct Server {
@@ -67,16 +68,15 @@ impl Server {
     /// The kernel no longer lets it listen.
     pub fn serve(&self, is_to_end: impl Fn() -> bool, tell: impl Fn(&str)) -> Result<()> {
         let ending = Arc::new(AtomicBool::new(false));
-        let (mut lobby, mut open) = (Lobby::default(), Vec::new());
+        let (mut lobby, mut open, mut queue) = (Lobby::default(), Vec::new(), VecDeque::new());
         let mut ended = Ok(());
         while ended.is_ok() && !is_to_end() {
             ended = self.turn(&mut lobby).map(|proved| {
+                proved.iter().for_each(|proved| tell(&format!("{} has proved itself", proved.from)));
+                queue.extend(proved.into_iter().map(|proved| (Instant::now(), proved)));
                 // Of one that is over a handle is left, which is let go here.
                 open.retain(|open: &Open| !open.thread.is_finished());
-                for proved in proved {
-                    tell(&format!("{} has proved itself", proved.from));
-                    open.extend(self.begin(proved, open.len(), &ending));
-                }
+                self.admit(&mut queue, &mut open, &ending);
             });
         }
         ending.store(true, Ordering::SeqCst);
@@ -122,6 +122,19 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    /// Begins the conversations that there is room for. Of those before them some may be just about to end, so that
+    /// who finds no room waits a while, and is then told; of those who wait there are no more than of clients.
+    fn admit(&self, queue: &mut VecDeque<(Instant, Proved)>, open: &mut Vec<Open>, ending: &Arc<AtomicBool>) {
+        let clients = self.limits.clients;
+        while let Some((since, _)) = queue.front() {
+            if open.len() >= clients && since.elapsed() < PROOF_PATIENCE && queue.len() <= clients {
+                break;
+            }
+            let Some((_, proved)) = queue.pop_front() else { break };
+            open.extend(self.begin(proved, open.len(), ending));
+        }
     }
 
     /// Begins a conversation; nothing where there are as many as there may be, or there is no room for one more.

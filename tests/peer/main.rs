@@ -8,5 +8,8 @@
 #![allow(unreachable_pub, reason = "nobody reaches into a test; `pub` says what a module offers")]
 
 mod fuzz;
+mod place;
+mod rogue;
 mod serves;
 mod stranger;
+mod wire;

@@ -12,13 +12,29 @@ pub struct Serves {
     token: tempfile::NamedTempFile,
 }
 
+/// The token of every test.
+pub const TOKEN: &str = "a token of the tests, as long as it must be";
+
+/// The binary.
+pub const SYSCOST: &str = env!("CARGO_BIN_EXE_syscost");
+
+/// The token in a file that nobody else can read.
+pub fn token_file() -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(TOKEN.as_bytes()).unwrap();
+    file
+}
+
 impl Serves {
-    /// With a token of its own, and these flags.
+    /// On the loopback interface, with these flags.
     pub fn with(flags: &[&str]) -> Self {
-        let mut token = tempfile::NamedTempFile::new().unwrap();
-        token.write_all(b"a token of the tests, as long as it must be").unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_syscost"));
-        command.args(["peer", "--listen", "127.0.0.1:0", "--token-file"]).arg(token.path()).args(flags);
+        Self::at(Command::new(SYSCOST), &[&["--listen", "127.0.0.1:0"], flags].concat())
+    }
+
+    /// Started by this command, with these flags.
+    pub fn at(mut command: Command, flags: &[&str]) -> Self {
+        let token = token_file();
+        command.arg("peer").args(flags).arg("--token-file").arg(token.path());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

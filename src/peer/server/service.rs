@@ -61,6 +61,7 @@ impl Opening {
         let way = (self.client, self.secret);
         match (self.asked.service, self.door) {
             (Service::Greeter, Door::Streams(listener)) => {
+                serving.ends.push(Box::new(ending(listener.try_clone())?));
                 serving.start(move |tally, ended| data::greet(&listener, way, tally, ended))?;
             }
             (_, Door::Datagrams(socket)) => {
