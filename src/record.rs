@@ -80,7 +80,7 @@ pub struct GroupRun {
     pub fits: Vec<FitRecord>,
     /// The way to the peer, if some of them were measured against one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wire: Option<Wire>,
+    pub wire: Option<Box<Wire>>,
 }
 
 /// The clock as one process calibrated it.

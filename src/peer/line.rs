@@ -73,7 +73,7 @@ impl Lines {
     }
 
     /// The next whole line, if it has come.
-    pub fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Silence> {
+    pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Silence> {
         match self.buffer.iter().position(|byte| *byte == b'\n') {
             Some(end) => {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
@@ -144,7 +144,7 @@ impl Talk {
     pub fn hear<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T, Silence> {
         let deadline = Instant::now() + patience;
         loop {
-            if let Some(value) = self.lines.next()? {
+            if let Some(value) = self.lines.take()? {
                 return Ok(value);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -170,7 +170,7 @@ mod tests {
         let mut from = bytes;
         while !from.is_empty() {
             lines.fill(&mut from)?;
-            if let Some(value) = lines.next()? {
+            if let Some(value) = lines.take()? {
                 return Ok(Some(value));
             }
         }
@@ -192,7 +192,7 @@ mod tests {
         let mut lines = Lines::new(10);
         lines.fill(&b"1\n2\n3"[..]).unwrap();
         assert_eq!(
-            [lines.next().unwrap(), lines.next().unwrap(), lines.next().unwrap()],
+            [lines.take().unwrap(), lines.take().unwrap(), lines.take().unwrap()],
             [Some(1), Some(2), None]
         );
     }

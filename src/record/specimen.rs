@@ -33,6 +33,7 @@ fn group(name: &str, cases: Vec<CaseRecord>) -> GroupRun {
         notes: vec!["Memory is not locked: RLIMIT_MEMLOCK is 64 KiB; raise it with `ulimit -l`.".into()],
         cases,
         fits: Vec::new(),
+        wire: None,
     }
 }
 
@@ -122,6 +123,8 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
         distribution: None,
         derived: Vec::new(),
         matrix: None,
+        peer: None,
+        wire: None,
     };
     CaseRecord {
         id: id.into(),

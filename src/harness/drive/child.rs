@@ -165,7 +165,7 @@ impl<'a> Heard<'a> {
         self.current = None;
         if let Outcome::Measured(measured) = &mut case.outcome {
             // Every case brings it; once is enough.
-            self.run.wire = measured.wire.take().map(|wire| *wire).or(self.run.wire.take());
+            self.run.wire = measured.wire.take().or(self.run.wire.take());
         }
         self.progress.done();
         if self.arguments.bencher {

@@ -106,7 +106,7 @@ impl Waiting {
             Ok(()) => {}
         }
         loop {
-            let fate = match (self.lines.next(), &self.greeted) {
+            let fate = match (self.lines.take(), &self.greeted) {
                 (Ok(None), _) => return Fate::Waits,
                 (Ok(Some(Ask::Hello(hello))), None) => self.greet(&hello),
                 (Ok(Some(Ask::Proof(proof))), Some(nonces)) => judge(nonces.as_ref(), token, &proof),
