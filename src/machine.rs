@@ -30,6 +30,7 @@ pub mod output;
 pub mod parking;
 pub mod partner;
 pub mod perf_event;
+pub mod pidfd;
 pub mod policy;
 pub mod pool;
 pub mod process;

@@ -6,6 +6,7 @@
 //!   it never returns or unwinds into the parent's code, runs no exit handler and flushes no buffer. The
 //!   measuring process has one thread, so that what the closure allocates finds no lock held. An alarm ends
 //!   it if the closure does not return.
+//! * **NUMBERS-ONLY**: a question about a number.
 #![allow(unsafe_code)]
 
 use crate::{Error, Result};
@@ -18,6 +19,20 @@ use nix::unistd::{ForkResult, Pid, fork};
 pub const PANIC_CODE: i32 = 101;
 /// A child that does not return in this time is killed by its own alarm.
 const CHILD_LIMIT_SECONDS: u32 = 20;
+
+/// The bytes of a page: 4096 on x86-64, and what the kernel was built for elsewhere.
+#[inline]
+pub fn page_size() -> u64 {
+    static SIZE: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    // SAFETY: NUMBERS-ONLY: it never fails (sysconf(3)); 64 KiB is the largest there is.
+    *SIZE.get_or_init(|| u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(64 << 10))
+}
+
+/// CPUs that are online, whether we may run on them or not.
+pub fn cpus_online() -> usize {
+    // SAFETY: NUMBERS-ONLY: a negative answer means that it is not known, and then there is one.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1).max(1)
+}
 
 /// Runs `body` in a forked child and returns its pid; the caller must wait for it.
 pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {

@@ -4,7 +4,7 @@ use super::column::{Column, Kind};
 use super::{Layout, Row, Shape, Sheet, Tone, paragraph};
 use crate::record::heat_map::heat_map;
 use crate::record::quantity::{NANOSECONDS, amount, ends, follows, spread};
-use crate::record::{FitRecord, GroupRun, Outcome};
+use crate::record::{FitRecord, GroupRun};
 use std::collections::BTreeMap;
 
 /// A paragraph and its tone.

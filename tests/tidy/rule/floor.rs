@@ -19,6 +19,8 @@ use Extent::{Only, Types, Whole};
 #[rustfmt::skip]
 const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("statistic", "record", Only(&["Interval"]), "an interval is one type, in the answer and in the record"),
+    ("counters", "machine", Whole, "a process is held by its descriptor"),
+    ("counters", "instrument", Only(&["USER_HZ"]), "the kernel's tick is one constant"),
     ("instrument", "machine", Whole, "what reads is built of what can be read"),
     ("instrument", "record", Types, "the clock fills in the record of itself"),
     ("instrument", "statistic", Whole, "a calibration is a fitted line"),
@@ -59,6 +61,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 const FLOORS: [&str; 11] = [
     "error",
     "machine",
+    "counters",
     "instrument",
     "statistic",
     "environment",
