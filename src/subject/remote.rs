@@ -11,6 +11,8 @@ mod live;
 
 /// What round trips are made of, for the version of their body.
 pub(super) const MESSAGE: &str = include_str!("remote/live/message.rs");
+/// What echoes of ICMP are made of.
+pub(super) const PINGED: &str = include_str!("remote/live/ping.rs");
 /// What streams are made of.
 pub(super) const FLOW: &str = include_str!("remote/live/flow.rs");
 /// What connections are made of.
@@ -60,7 +62,8 @@ const SENT: [u32; 3] = [1 << 10, 64 << 10, 1 << 20];
 pub(super) fn round_trips() -> Vec<Case> {
     let row = |transport, each| move |bytes: u32| RoundTrip { transport, bytes, each };
     let together = STREAMED.map(row(Tcp, false)).into_iter().chain(DATAGRAMS.map(row(Udp, false)));
-    together.chain([Tcp, Udp].map(|transport| row(transport, true)(PING))).map(round_trip).collect()
+    let each = [Tcp, Udp].map(|transport| row(transport, true)(PING));
+    together.chain(each).map(round_trip).chain([echo()]).collect()
 }
 
 /// A stream of bytes to the peer.
@@ -104,6 +107,16 @@ fn round_trip(row: RoundTrip) -> Case {
             "two messages through both machines' layers, two interrupts, and the wire",
         );
     if each { case.one_by_one() } else { case }
+}
+
+fn echo() -> Case {
+    let set_up: SetUp = Box::new(|_: &Place| live::echoes(PING as usize));
+    let size = length(PING);
+    Case::new(format!("icmp-peer-each/{size}"), format!("ICMP echo of {size} by the peer's kernel"), set_up)
+        .need(PEER)
+        .one_by_one()
+        .claim(Claim::Checked("every reply had the identifier, the number and the bytes of its question"))
+        .predict(WIRE, LAYERS / 2.0, "a packet there, one back, and no process at the far end")
 }
 
 fn bandwidth(bytes: u32) -> Case {

@@ -90,7 +90,7 @@ impl Vice {
             let kept = data.try_clone().unwrap();
             self.data(data, open, &counts);
             if self == Dies {
-                [&kept, &control].map(|stream| stream.shutdown(Shutdown::Both));
+                [&kept, &control].iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
             }
         });
         loop {

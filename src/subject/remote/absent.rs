@@ -15,6 +15,10 @@ pub(super) fn round_trip(row: RoundTrip) -> Result<Box<dyn Subject>> {
     Err(Error::Missing(format!("{ABSENT} ({transport:?}, {bytes} bytes, each {each})")))
 }
 
+pub(super) fn echoes(bytes: usize) -> Result<Box<dyn Subject>> {
+    Err(Error::Missing(format!("{ABSENT} ({bytes} bytes)")))
+}
+
 pub(super) fn bandwidth(bytes: usize) -> Result<Box<dyn Subject>> {
     Err(Error::Missing(format!("{ABSENT} ({bytes} bytes)")))
 }

@@ -3,6 +3,7 @@
 mod connection;
 mod flow;
 mod message;
+mod ping;
 
 use super::{RoundTrip, Tcp, Udp};
 use crate::environment::Wire;
@@ -15,6 +16,7 @@ use crate::{Error, Result};
 
 pub(super) use connection::connection;
 pub(super) use flow::bandwidth;
+pub(super) use ping::echoes;
 
 /// Which peer this process was given.
 pub(super) fn given() -> std::result::Result<(), String> {
