@@ -85,6 +85,11 @@ pub trait Subject {
     fn matrix(&self) -> Option<Matrix> {
         None
     }
+
+    /// What it has counted itself in all of its batches, for the evidence.
+    fn tally(&self) -> Option<String> {
+        None
+    }
 }
 
 impl<F: FnMut(u64, &Clock) -> Result<Ticks>> Subject for F {

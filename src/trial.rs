@@ -269,6 +269,7 @@ impl<'a> Trial<'a> {
         self.evidence.push(judge::surroundings(self.case, &kept)?);
         let counted = std::mem::take(&mut self.counted);
         self.evidence.extend(counted);
+        self.evidence.extend(self.subject.tally());
         if !self.witnessed {
             judge::by_accounting(self.case, &kept)?.into_iter().for_each(|word| self.hear(word));
         }

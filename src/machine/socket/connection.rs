@@ -1,13 +1,13 @@
 //! Listening, connecting, accepting and closing, one call each.
 //!
-//! Every call answers a descriptor, zero, or a negative error number.
+//! Every call answers an end, zero, or a negative error number.
 //!
 //! # Invariants
 //!
 //! * **OWN-BUFFER**: the kernel reads or writes an address that lives in the value or in the calling function, for
 //!   the length that goes with it.
-//! * **OWN-DESCRIPTOR**: a number that the kernel has just answered is nobody else's; what is closed by number was
-//!   opened by number, by the same caller, and is known to nobody else.
+//! * **OWN-DESCRIPTOR**: a number that the kernel has just answered is nobody else's; it is closed once, by the value
+//!   that holds it.
 #![allow(unsafe_code)]
 
 use super::{refused, set_option};
@@ -15,7 +15,7 @@ use crate::machine::arch::{syscall1, syscall4};
 use crate::{Error, Result};
 use nix::errno::Errno;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// This file, for the version of a body.
 pub const SOURCE: &str = include_str!("connection.rs");
@@ -81,8 +81,101 @@ pub enum Side {
     Other,
 }
 
-/// The address of an end.
-pub fn address(end: RawFd, side: Side) -> Result<Address> {
+/// A socket that is or will be one end of a connection. It is closed when this value goes.
+#[derive(Debug)]
+pub struct End(RawFd);
+
+/// A socket for a connection to an address like this one.
+///
+/// # Errors
+/// The negative error number.
+#[inline(always)]
+pub fn socket(to: &Address) -> std::result::Result<End, i64> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    // SAFETY: OWN-BUFFER: a question without memory.
+    end(unsafe { syscall4(libc::SYS_socket, to.storage.ss_family as usize, kind as usize, 0, 0) })
+}
+
+/// accept4(2), without asking who it is.
+///
+/// # Errors
+/// The negative error number.
+#[inline(always)]
+pub fn accept(listener: RawFd) -> std::result::Result<End, i64> {
+    // SAFETY: OWN-BUFFER: no address is asked for.
+    end(unsafe { syscall4(libc::SYS_accept4, listener as usize, 0, 0, libc::SOCK_CLOEXEC as usize) })
+}
+
+#[inline(always)]
+fn end(answer: i64) -> std::result::Result<End, i64> {
+    if answer < 0 { Err(answer) } else { Ok(End(answer as RawFd)) }
+}
+
+impl End {
+    /// connect(2).
+    #[inline(always)]
+    pub fn connect(&self, to: &Address) -> i64 {
+        // SAFETY: OWN-BUFFER.
+        unsafe { syscall4(libc::SYS_connect, self.0 as usize, to.pointer(), to.length as usize, 0) }
+    }
+
+    /// close(2), with its answer.
+    #[inline(always)]
+    pub fn close(self) -> i64 {
+        let number = self.0;
+        std::mem::forget(self);
+        // SAFETY: OWN-DESCRIPTOR.
+        unsafe { syscall1(libc::SYS_close, number as usize) }
+    }
+
+    /// From here on closing this end resets the connection: what was not sent is lost, and nothing rests in
+    /// TIME_WAIT.
+    pub fn reset_on_close(&self) -> i64 {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        let (at, length) = ((&raw const linger).cast(), size_of::<libc::linger>() as u32);
+        // SAFETY: OWN-BUFFER: a local is read.
+        let answer = unsafe { libc::setsockopt(self.0, libc::SOL_SOCKET, libc::SO_LINGER, at, length) };
+        if answer == 0 { 0 } else { -i64::from(Errno::last_raw()) }
+    }
+
+    /// From here on this end goes from that address, by a port that is chosen when it connects.
+    pub fn go_from(&self, ip: Ipv4Addr) -> i64 {
+        const IP_BIND_ADDRESS_NO_PORT: i32 = 24;
+        if let Err(errno) = set_option(self.0, libc::IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1) {
+            return -i64::from(errno as i32);
+        }
+        let from = Address::ipv4(ip, 0);
+        // SAFETY: OWN-BUFFER.
+        unsafe { syscall4(libc::SYS_bind, self.0 as usize, from.pointer(), from.length as usize, 0) }
+    }
+
+    /// An address of its connection.
+    pub fn address(&self, side: Side) -> Result<Address> {
+        address(self.0, side)
+    }
+
+    /// Whether it is connected by TCP, by the kernel's own account.
+    pub fn is_established(&self) -> bool {
+        const ESTABLISHED: u8 = 1;
+        // SAFETY: plain numbers, for which zero is a value.
+        let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+        let mut length = size_of::<libc::tcp_info>() as u32;
+        let at = (&raw mut info).cast();
+        // SAFETY: OWN-BUFFER.
+        let answer =
+            unsafe { libc::getsockopt(self.0, libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut length) };
+        answer == 0 && info.tcpi_state == ESTABLISHED
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // SAFETY: OWN-DESCRIPTOR. Nobody is left to hear the answer.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+fn address(end: RawFd, side: Side) -> Result<Address> {
     let mut address = Address::empty();
     let at = (&raw mut address.storage).cast();
     let ask = if side == Side::Own { libc::getsockname } else { libc::getpeername };
@@ -91,71 +184,9 @@ pub fn address(end: RawFd, side: Side) -> Result<Address> {
     if answer == 0 { Ok(address) } else { Err(Error::last_os("getsockname or getpeername")) }
 }
 
-/// A socket for a connection to an address like this one.
-#[inline(always)]
-pub fn socket(to: &Address) -> i64 {
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-    // SAFETY: OWN-BUFFER: a question without memory.
-    unsafe { syscall4(libc::SYS_socket, to.storage.ss_family as usize, kind as usize, 0, 0) }
-}
-
-/// connect(2).
-#[inline(always)]
-pub fn connect(end: RawFd, to: &Address) -> i64 {
-    // SAFETY: OWN-BUFFER.
-    unsafe { syscall4(libc::SYS_connect, end as usize, to.pointer(), to.length as usize, 0) }
-}
-
-/// accept4(2), without asking who it is.
-#[inline(always)]
-pub fn accept(listener: RawFd) -> i64 {
-    // SAFETY: OWN-BUFFER: no address is asked for.
-    unsafe { syscall4(libc::SYS_accept4, listener as usize, 0, 0, libc::SOCK_CLOEXEC as usize) }
-}
-
-/// close(2) of what [`socket`] or [`accept`] has answered.
-#[inline(always)]
-pub fn close(end: RawFd) -> i64 {
-    // SAFETY: OWN-DESCRIPTOR.
-    unsafe { syscall1(libc::SYS_close, end as usize) }
-}
-
-/// From here on closing this end resets the connection: what was not sent is lost, and nothing rests in TIME_WAIT.
-#[inline(always)]
-pub fn reset_on_close(end: RawFd) -> i64 {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    let (at, length) = ((&raw const linger).cast(), size_of::<libc::linger>() as u32);
-    // SAFETY: OWN-BUFFER: a local is read.
-    let answer = unsafe { libc::setsockopt(end, libc::SOL_SOCKET, libc::SO_LINGER, at, length) };
-    if answer == 0 { 0 } else { -i64::from(Errno::last_raw()) }
-}
-
-/// From here on this end goes from that address, by a port that is chosen when it connects.
-pub fn go_from(end: RawFd, ip: Ipv4Addr) -> i64 {
-    const IP_BIND_ADDRESS_NO_PORT: i32 = 24;
-    if let Err(errno) = set_option(end, libc::IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1) {
-        return -i64::from(errno as i32);
-    }
-    let from = Address::ipv4(ip, 0);
-    // SAFETY: OWN-BUFFER.
-    unsafe { syscall4(libc::SYS_bind, end as usize, from.pointer(), from.length as usize, 0) }
-}
-
-/// Whether a TCP end is connected, by the kernel's own account.
-pub fn is_established(end: RawFd) -> bool {
-    const ESTABLISHED: u8 = 1;
-    // SAFETY: plain numbers, for which zero is a value.
-    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-    let mut length = size_of::<libc::tcp_info>() as u32;
-    let at = (&raw mut info).cast();
-    // SAFETY: OWN-BUFFER.
-    let answer = unsafe { libc::getsockopt(end, libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut length) };
-    answer == 0 && info.tcpi_state == ESTABLISHED
-}
-
 /// Sockets that listen on one address: one, or several that share it by `SO_REUSEPORT`.
 pub struct Listeners {
-    sockets: Vec<OwnedFd>,
+    sockets: Vec<End>,
     address: Address,
 }
 
@@ -194,13 +225,12 @@ impl Listeners {
 
     /// The number of the first.
     pub fn first(&self) -> RawFd {
-        self.sockets[0].as_raw_fd()
+        self.sockets[0].0
     }
 
     /// The number of the one at which a connection waits, and `None` where none has come.
     pub fn waiting(&self) -> Result<Option<RawFd>> {
-        let entry =
-            |socket: &OwnedFd| libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let entry = |socket: &End| libc::pollfd { fd: socket.0, events: libc::POLLIN, revents: 0 };
         let mut asked: Vec<_> = self.sockets.iter().map(entry).collect();
         // SAFETY: OWN-BUFFER: as many elements as the vector has.
         if unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, 0) } < 0 {
@@ -210,15 +240,10 @@ impl Listeners {
     }
 }
 
-fn listen(at: &Address, queue: u32, shares: bool) -> Result<(OwnedFd, Address)> {
+fn listen(at: &Address, queue: u32, shares: bool) -> Result<(End, Address)> {
     let raised = |call: &str| refused(call, std::io::Error::last_os_error());
-    let made = socket(at);
-    if made < 0 {
-        return Err(refused("socket", std::io::Error::from_raw_os_error(-made as i32)));
-    }
-    // SAFETY: OWN-DESCRIPTOR.
-    let socket = unsafe { OwnedFd::from_raw_fd(made as RawFd) };
-    let end = socket.as_raw_fd();
+    let made = socket(at).map_err(|answer| failed("socket", answer))?;
+    let end = made.0;
     if shares {
         set_option(end, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
             .map_err(|e| Error::refused_to_case("setsockopt SO_REUSEPORT", e))?;
@@ -231,7 +256,23 @@ fn listen(at: &Address, queue: u32, shares: bool) -> Result<(OwnedFd, Address)> 
     if unsafe { libc::listen(end, queue as i32) } != 0 {
         return Err(raised("listen"));
     }
-    Ok((socket, address(end, Side::Own)?))
+    let address = made.address(Side::Own)?;
+    Ok((made, address))
+}
+
+/// Directs what is sent by this descriptor to one address, and hears nobody else.
+pub fn direct(of: &OwnedFd, to: &Address) -> Result<()> {
+    // SAFETY: OWN-BUFFER.
+    match unsafe { syscall4(libc::SYS_connect, of.as_raw_fd() as usize, to.pointer(), to.length as usize, 0) }
+    {
+        0 => Ok(()),
+        answer => Err(failed("connect", answer)),
+    }
+}
+
+/// What a call's negative answer means, in words that say what to do.
+pub fn failed(call: &str, answer: i64) -> Error {
+    refused(call, std::io::Error::from_raw_os_error(i32::try_from(-answer).unwrap_or(libc::EIO)))
 }
 
 /// The longest queue of connections that are not accepted yet; a listener that asks for more gets so many.
@@ -255,13 +296,11 @@ fn resting_in(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn connected(listeners: &Listeners) -> [RawFd; 2] {
-        let client = socket(listeners.address()) as RawFd;
-        assert_eq!(connect(client, listeners.address()), 0);
+    fn connected(listeners: &Listeners) -> [End; 2] {
+        let client = socket(listeners.address()).expect("a socket");
+        assert_eq!(client.connect(listeners.address()), 0);
         let at = listeners.waiting().expect("asked").expect("one waits");
-        let server = accept(at) as RawFd;
-        assert!(server >= 0);
-        [client, server]
+        [client, accept(at).expect("accepted")]
     }
 
     #[test]
@@ -270,11 +309,11 @@ mod tests {
             let listeners = listeners.expect("listening");
             for _ in 0..20 {
                 let [client, server] = connected(&listeners);
-                let port = |end, side| address(end, side).expect("asked").port().expect("of IPv4");
-                assert_eq!(port(client, Side::Own), port(server, Side::Other));
-                assert_eq!(port(client, Side::Other), listeners.address().port().expect("of IPv4"));
-                assert!(is_established(client) && is_established(server));
-                assert_eq!((reset_on_close(client), close(client), close(server)), (0, 0, 0));
+                let port = |end: &End, side| end.address(side).expect("asked").port().expect("of IPv4");
+                assert_eq!(port(&client, Side::Own), port(&server, Side::Other));
+                assert_eq!(port(&client, Side::Other), listeners.address().port().expect("of IPv4"));
+                assert!(client.is_established() && server.is_established());
+                assert_eq!((client.reset_on_close(), client.close(), server.close()), (0, 0, 0));
             }
         }
     }
@@ -283,18 +322,18 @@ mod tests {
     fn a_unix_listener_has_a_name_in_no_directory() {
         let listeners = Listeners::one(Family::Unix, 8).expect("listening");
         let [client, server] = connected(&listeners);
-        assert_eq!((close(client), close(server)), (0, 0));
+        assert_eq!((client.close(), server.close()), (0, 0));
         assert_eq!(listeners.address().port(), None);
     }
 
     #[test]
     fn an_end_goes_from_the_address_that_it_is_told() {
         let listeners = Listeners::one(Family::Tcp, 8).expect("listening");
-        let client = socket(listeners.address()) as RawFd;
+        let client = socket(listeners.address()).expect("a socket");
         let from = Ipv4Addr::new(127, 0, 0, 9);
-        assert_eq!((go_from(client, from), connect(client, listeners.address())), (0, 0));
-        assert_eq!(address(client, Side::Own).expect("asked").port().map(|a| a.ip()), Some(from.into()));
-        assert_eq!(close(client), 0);
+        assert_eq!((client.go_from(from), client.connect(listeners.address())), (0, 0));
+        let own = client.address(Side::Own).expect("asked").port();
+        assert_eq!(own.map(|address| address.ip()), Some(from.into()));
     }
 
     #[test]

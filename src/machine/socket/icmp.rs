@@ -3,8 +3,9 @@
 //! A ping socket is for everybody whose group is within `net.ipv4.ping_group_range`; where none is, a raw socket
 //! does for who may open one.
 
+use super::connection::Address;
 use super::message::{receive, send};
-use super::{number, refused, set_option};
+use super::{number, set_option};
 use crate::{Error, Result};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
@@ -35,14 +36,8 @@ impl Ping {
     /// [`Error::Missing`] where neither kind of socket is allowed.
     pub fn new(to: Ipv4Addr, bytes: usize) -> Result<Self> {
         let (end, is_raw) = open()?;
-        let address = super::connection::Address::ipv4(to, 0);
-        let answer = super::connection::connect(number(&end), &address);
-        if answer < 0 {
-            return Err(refused(
-                "connect of a ping socket",
-                std::io::Error::from_raw_os_error(-answer as i32),
-            ));
-        }
+        // Port 0: of ICMP only the address counts.
+        super::connection::direct(&end, &Address::ipv4(to, 0))?;
         // A ping socket is given an identifier by the kernel; a raw one shares its replies with all others.
         let identifier = std::process::id() as u16 ^ number(&end) as u16;
         let request = vec![0x5a; HEADER_BYTES + bytes];
