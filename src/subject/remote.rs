@@ -3,6 +3,8 @@
 //! Of the far end nothing is seen but what it answers. So every answer is looked at, and after each batch the peer
 //! is asked by another connection how much it has got: whoever miscounts, or is not who was asked for, has no number.
 
+use super::socket_bandwidth::messages;
+use super::socket_round_trip::length;
 use super::{Case, Claim, Need, Place, Rule, SetUp};
 
 // A build without the command line's crates has nothing to prove a token with.
@@ -55,8 +57,8 @@ const PING: u32 = 56;
 /// Lengths by TCP. A datagram begins with a secret of sixteen bytes, and those beyond a packet go in pieces.
 const STREAMED: [u32; 4] = [1, PING, 1 << 10, 64 << 10];
 const DATAGRAMS: [u32; 3] = [PING, 1 << 10, 16 << 10];
-/// Lengths of a message whose bandwidth is asked.
-const SENT: [u32; 3] = [1 << 10, 64 << 10, 1 << 20];
+/// Streams, and lengths of a message whose bandwidth is asked: those of `iperf3`, and less and more.
+const SENT: [(u32, usize); 5] = [(1, 1 << 10), (1, 64 << 10), (1, 128 << 10), (1, 1 << 20), (4, 128 << 10)];
 
 /// Round trips to the peer.
 pub(super) fn round_trips() -> Vec<Case> {
@@ -66,23 +68,18 @@ pub(super) fn round_trips() -> Vec<Case> {
     together.chain(each).map(round_trip).chain([echo()]).collect()
 }
 
-/// A stream of bytes to the peer.
+/// Streams of bytes to the peer.
 pub(super) fn bandwidths() -> Vec<Case> {
-    SENT.into_iter().map(bandwidth).collect()
+    SENT.into_iter().map(|(streams, bytes)| bandwidth(streams, bytes)).collect()
 }
 
 /// Connections to the peer.
 pub(super) fn connections() -> Vec<Case> {
-    let parts = [("set-up", "connected to", false), ("tear-down", "a connection closed to", true)];
-    parts.into_iter().map(|(part, words, closes)| connection(part, words, closes)).collect()
-}
-
-fn length(bytes: u32) -> String {
-    match bytes {
-        _ if bytes >= 1 << 20 => format!("{}MiB", bytes >> 20),
-        _ if bytes >= 1 << 10 => format!("{}KiB", bytes >> 10),
-        _ => format!("{bytes}B"),
-    }
+    let parts = [
+        ("connect/tcp-peer", "a connection to the peer, made", false),
+        ("tear-down/tcp-peer-one-end", "a connection to the peer, closed at this end first", true),
+    ];
+    parts.into_iter().map(|(name, title, closes)| connection(name, title, closes)).collect()
 }
 
 /// Core cycles of the wire and of both machines' layers, for one way and back.
@@ -92,7 +89,7 @@ const LAYERS: f64 = 40_000.0;
 fn round_trip(row: RoundTrip) -> Case {
     const COPIED_A_CYCLE: f64 = 0.4; // ten gigabits a second
     let RoundTrip { transport, bytes, each } = row;
-    let (name, size) = (transport.name(), length(bytes));
+    let (name, size) = (transport.name(), length(bytes as usize));
     let how = if each { "-peer-each" } else { "-peer" };
     let title = format!("{size} to the peer and back by {}", transport.words());
     let set_up: SetUp = Box::new(move |_: &Place| live::round_trip(row));
@@ -111,7 +108,7 @@ fn round_trip(row: RoundTrip) -> Case {
 
 fn echo() -> Case {
     let set_up: SetUp = Box::new(|_: &Place| live::echoes(PING as usize));
-    let size = length(PING);
+    let size = length(PING as usize);
     Case::new(format!("icmp-peer-each/{size}"), format!("ICMP echo of {size} by the peer's kernel"), set_up)
         .need(PEER)
         .one_by_one()
@@ -119,27 +116,29 @@ fn echo() -> Case {
         .predict(WIRE, LAYERS / 2.0, "a packet there, one back, and no process at the far end")
 }
 
-fn bandwidth(bytes: u32) -> Case {
-    let size = length(bytes);
-    let set_up: SetUp = Box::new(move |_: &Place| live::bandwidth(bytes as usize));
-    Case::new(format!("tcp-peer/{size}"), format!("{size} sent to the peer by TCP"), set_up)
-        .need(PEER)
-        .derive("bandwidth", Rule::Bandwidth(u64::from(bytes)))
+fn bandwidth(streams: u32, bytes: usize) -> Case {
+    let each = messages(bytes);
+    let all = each * streams as usize;
+    let (size, on) =
+        (length(bytes), if streams == 1 { String::new() } else { format!("-{streams}-streams") });
+    let title = format!("{all} messages of {size} to the peer through TCP, streams: {streams}");
+    let set_up: SetUp = Box::new(move |_: &Place| live::bandwidth(streams, each, bytes));
+    let case = Case::new(format!("tcp-peer{on}/{size}"), title, set_up).need(PEER);
+    let case = if all == 1 { case } else { case.derive("message", Rule::OfCost(1.0 / all as f64)) };
+    let (wire, calls) = (2.5 * (all * bytes) as f64, 2_000.0 * all as f64);
+    case.derive("bandwidth", Rule::Bandwidth((all * bytes) as u64))
         .claim(Claim::Checked("the peer received every byte that was sent, by its answer and by its count"))
-        .predict(2.5 * f64::from(bytes), 2_000.0, "ten gigabits a second, and a call")
+        .predict(wire, calls, "ten gigabits a second, and a call for every message")
 }
 
-fn connection(part: &'static str, words: &str, closes: bool) -> Case {
+fn connection(name: &str, title: &str, closes: bool) -> Case {
     let set_up: SetUp = Box::new(move |_: &Place| live::connection(closes));
-    Case::new(format!("tcp-peer/{part}"), format!("{words} the peer by TCP"), set_up)
+    let (wire, layers) = if closes { (2_000.0, 10_000.0) } else { (WIRE, LAYERS) };
+    Case::new(name, title, set_up)
         .need(PEER)
         .one_by_one()
         .claim(Claim::Checked("every connection was greeted by the peer, and the peer counted as many"))
-        .predict(
-            if closes { 2_000.0 } else { WIRE },
-            if closes { 10_000.0 } else { LAYERS },
-            "a packet there and one back; a close waits for nobody",
-        )
+        .predict(wire, layers, "a packet there and one back; a close waits for nobody")
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ const VICES: [(Vice, &str, &str); 9] = [
     (ChangesWhatItEchoes, "socket_round_trip/tcp-peer/56B", "it answered something else than it was sent"),
     (AnotherVersion, "socket_round_trip/tcp-peer/56B", "run the same syscost at both ends"),
     (KnowsNoToken, "socket_round_trip/tcp-peer/56B", "it did not prove that it has the token"),
-    (SaysNothing, "socket_connect/tcp-peer/set-up", "it has not answered for 10 s"),
+    (SaysNothing, "socket_connect/connect/tcp-peer", "it has not answered for 10 s"),
     (IsSomethingElse, "socket_round_trip/tcp-peer/56B", "it does not speak the protocol of `syscost peer`"),
 ];
 

@@ -19,8 +19,8 @@ pub(super) fn echoes(bytes: usize) -> Result<Box<dyn Subject>> {
     Err(Error::Missing(format!("{ABSENT} ({bytes} bytes)")))
 }
 
-pub(super) fn bandwidth(bytes: usize) -> Result<Box<dyn Subject>> {
-    Err(Error::Missing(format!("{ABSENT} ({bytes} bytes)")))
+pub(super) fn bandwidth(streams: u32, each: usize, bytes: usize) -> Result<Box<dyn Subject>> {
+    Err(Error::Missing(format!("{ABSENT} ({streams} streams, {each} messages of {bytes} bytes)")))
 }
 
 pub(super) fn connection(closes: bool) -> Result<Box<dyn Subject>> {

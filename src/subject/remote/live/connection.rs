@@ -3,7 +3,7 @@
 use super::Far;
 use crate::environment::Wire;
 use crate::instrument::{Clock, Ticks};
-use crate::machine::socket::connection::{Address, close, connect, reset_on_close, socket};
+use crate::machine::socket::connection::{Address, socket};
 use crate::machine::socket::message::{receive_whole, send_whole};
 use crate::machine::socket::refused;
 use crate::peer::client::Way;
@@ -48,23 +48,21 @@ fn greeted(end: RawFd, secret: &[u8; SECRET_BYTES]) -> i64 {
 impl Caller {
     /// One connection, from the socket to the close, of which one part is timed. A call that is refused is its answer.
     fn once(&self, clock: &Clock) -> std::result::Result<Ticks, i64> {
-        let refused = |answer: i64| if answer < 0 { Err(answer) } else { Ok(answer) };
-        let end = refused(socket(&self.address))? as RawFd;
+        let held = |answer: i64| if answer < 0 { Err(answer) } else { Ok(()) };
+        let end = socket(&self.address)?;
         let mut answer = 0;
-        let connected = if self.closes {
-            answer = connect(end, &self.address);
-            Ticks(0)
-        } else {
-            clock.time(|| answer = connect(end, &self.address))
-        };
-        let lives = refused(answer).and_then(|_| refused(greeted(end, &self.way.secret)));
-        if self.closes && lives.is_ok() {
-            let closed = clock.time(|| answer = close(end));
-            return refused(answer).map(|_| closed);
+        if self.closes {
+            held(end.connect(&self.address))?;
+            held(greeted(end.number(), &self.way.secret))?;
+            let closed = clock.time(|| answer = end.close());
+            return held(answer).map(|()| closed);
         }
+        let connected = clock.time(|| answer = end.connect(&self.address));
+        held(answer)?;
+        held(greeted(end.number(), &self.way.secret))?;
         // Where the end is not timed it leaves no port in TIME_WAIT.
-        let ended = refused(reset_on_close(end).min(close(end)));
-        lives.and(ended).map(|_| connected)
+        held(end.reset_on_close().min(end.close()))?;
+        Ok(connected)
     }
 }
 
