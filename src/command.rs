@@ -16,6 +16,7 @@ mod flag;
 mod gate;
 mod list;
 mod page;
+mod peer;
 mod record;
 mod report;
 mod restore;
@@ -57,6 +58,7 @@ enum Command {
     Doctor(doctor::Asked),
     Fingerprint(fingerprint::Asked),
     Burden(burden::Asked),
+    Peer(peer::Asked),
     Restore(restore::Asked),
     Selftest(selftest::Asked),
 }
@@ -87,6 +89,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Doctor(asked) => doctor::run(asked),
         Command::Fingerprint(asked) => fingerprint::run(asked),
         Command::Burden(asked) => burden::run(asked),
+        Command::Peer(asked) => peer::run(asked),
         Command::Selftest(asked) => selftest::run(asked),
         Command::Restore(asked) => restore::run(asked),
     }
@@ -115,6 +118,7 @@ fn complain(error: &Error) -> ExitCode {
         Error::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ExitCode::from(2),
         Error::File { .. }
         | Error::Died(_)
+        | Error::Peer { .. }
         | Error::Kernel { .. }
         | Error::Child(_)
         | Error::Missing(_)

@@ -12,6 +12,7 @@ pub mod cpu_list;
 pub mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
+pub mod interface;
 #[cfg(test)]
 mod invented;
 pub mod kernel_files;
@@ -20,4 +21,5 @@ pub mod process;
 pub use cache::Cache;
 pub use accounting::Accounting;
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
+pub use interface::{Interface, Station, Wire};
 pub use kernel_files::KernelFiles;

@@ -31,7 +31,7 @@ pub mod store;
 pub mod table;
 pub mod verdict;
 
-use crate::environment::Fingerprint;
+use crate::environment::{Fingerprint, Wire};
 pub use crate::statistic::Interval;
 pub use curve::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
 pub use displaced::{Displaced, Throughput};
@@ -90,6 +90,9 @@ pub struct GroupRun {
     /// Cases that are points of a curve, and what the curve shows.
     #[serde(default)]
     pub curves: Vec<CurveRecord>,
+    /// The way to the peer, if some of them were measured against one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<Box<Wire>>,
 }
 
 /// The clock as one process calibrated it.
@@ -180,6 +183,13 @@ pub struct Measured {
     /// What it displaced, where it was measured so.
     #[serde(default)]
     pub displaced: Option<Displaced>,
+    /// Which peer it was measured against, and by what: the [`Station::key`](crate::environment::Station::key) of
+    /// its group's wire. Numbers against another say nothing of each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// The way to that peer, on its way to the driver, who writes it down once for the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<Box<Wire>>,
 }
 
 /// Figures of every two CPUs, ns.

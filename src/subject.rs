@@ -43,6 +43,7 @@ mod claim;
 mod crowd;
 mod need;
 mod placement;
+mod remote;
 mod repetition;
 
 pub use claim::Claim;
@@ -50,6 +51,7 @@ pub use need::{Cpus, Need, Place, Scale};
 pub use repetition::Repetition;
 
 use crate::Result;
+use crate::environment::Wire;
 use crate::instrument::{Clock, Ticks};
 use crate::machine::partner::Task;
 
@@ -104,6 +106,11 @@ pub trait Subject {
     /// The same so many times with computation between, so that the CPU never idles: how long all of it takes, and
     /// how long the computation takes alone. For who predicts a throughput from a cost.
     fn saturated(&mut self, _iterations: u64, _clock: &Clock) -> Option<Result<[Ticks; 2]>> {
+        None
+    }
+
+    /// The way to the machine at its other end, if that is another.
+    fn wire(&self) -> Option<Wire> {
         None
     }
 

@@ -373,6 +373,8 @@ impl<'a> Trial<'a> {
             matrix: self.subject.matrix().map(derived::matrix),
             derived,
             displaced: None,
+            peer: self.subject.wire().map(|wire| wire.far.key()),
+            wire: self.subject.wire().map(Box::new),
         }
     }
 }

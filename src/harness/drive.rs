@@ -28,6 +28,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Name the peer and its token's file in the measuring process, as a person may.
+pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
+pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
+
 /// What is not on Criterion's command line.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -43,6 +47,10 @@ pub struct Options {
     pub directory: Option<PathBuf>,
     /// Where Criterion's files go; `None` for [`criterion_home`].
     pub home: Option<PathBuf>,
+    /// `SYSCOST_PEER`: the other end of the cases that need one, `HOST:PORT`.
+    pub peer: Option<String>,
+    /// `SYSCOST_PEER_TOKEN_FILE`: the file with its token.
+    pub peer_token_file: Option<PathBuf>,
     /// The session that the run belongs to, where several are made in one go.
     pub session: Option<String>,
 }
@@ -69,6 +77,8 @@ impl Options {
             against: variable("SYSCOST_AGAINST")?,
             directory: given("SYSCOST_DIR").map(PathBuf::from),
             home: None,
+            peer: variable(PEER_VARIABLE)?,
+            peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
             session: None,
         })
     }

@@ -34,6 +34,7 @@ fn group(name: &str, cases: Vec<CaseRecord>) -> GroupRun {
         cases,
         fits: Vec::new(),
         curves: Vec::new(),
+        wire: None,
     }
 }
 
@@ -124,6 +125,8 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
         derived: Vec::new(),
         matrix: None,
         displaced: None,
+        peer: None,
+        wire: None,
     };
     CaseRecord {
         id: id.into(),
