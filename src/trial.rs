@@ -32,7 +32,7 @@ use crate::machine::perf_event::Counter;
 use crate::machine::{cpu, signal, time};
 use crate::record::{Contamination, Interval, Measured, Predicted};
 use crate::statistic;
-use crate::subject::{Case, Place, Scale, Subject};
+use crate::subject::{Case, Family, Place, Scale, Subject};
 pub use displacement::displaced;
 use sweep::{Sweep, Sweeper};
 pub use turn::Turn;
@@ -368,7 +368,7 @@ impl<'a> Trial<'a> {
             core_hz: Some((self.core_hz, core_after)),
             evidence: self.evidence,
             unasked: self.unasked,
-            contamination: contamination(kept),
+            contamination: contamination(self.case.family, kept),
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
             matrix: self.subject.matrix().map(derived::matrix),
             derived,
@@ -390,17 +390,18 @@ fn predicted(case: &Case, core_hz: f64) -> Option<Predicted> {
     })
 }
 
-fn contamination(samples: &[Sample]) -> Contamination {
-    let each = |f: fn(&Sample) -> Option<u64>| samples.iter().filter_map(f).collect();
+fn contamination(family: Family, samples: &[Sample]) -> Contamination {
+    let each = |f: &dyn Fn(&Sample) -> Option<u64>| samples.iter().filter_map(f).collect();
     Contamination {
-        waited_ns: each(|s| s.delta.counted.waited_ns),
-        stolen_ticks: each(|s| s.delta.counted.stolen_ticks),
-        // A partner on the same CPU takes it as well, which is no disturbance but the case itself.
-        involuntary_switches: each(|s| {
-            let beside = s.delta.company.is_some_and(|company| company.here);
+        waited_ns: each(&|s| s.delta.counted.waited_ns),
+        stolen_ticks: each(&|s| s.delta.counted.stolen_ticks),
+        // A partner or a child on the same CPU takes it as well, which is no disturbance but the case itself.
+        involuntary_switches: each(&|s| {
+            let partner = s.delta.company.is_some_and(|company| company.here);
+            let beside = partner || family == Family::SameCpu;
             Some(if beside { 0 } else { s.delta.counted.involuntary_switches })
         }),
-        faults: each(|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
+        faults: each(&|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
         migrated: samples.iter().map(|s| s.delta.migrated).collect(),
     }
 }

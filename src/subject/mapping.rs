@@ -19,7 +19,7 @@
 //! Transparent huge pages (`/sys/kernel/mm/transparent_hugepage/enabled`): they change the number of faults by
 //! up to 512 and the time by several times. The mode is in the fingerprint; here it is the kernel that decides.
 //! A control group near its limit reclaims at every fault. Pages that are given back may be kept for this CPU and come
-//! back at once, and at 64 MiB not: the price of a page grows with their number. The C library keeps what it has
+//! back at once, and large memory not: the price of a page grows with their number. The C library keeps what it has
 //! mapped; a program's own `malloc` and `free` cost this only beyond its thresholds.
 //!
 //! # Reading the number
@@ -56,7 +56,7 @@ const HUGE_PAGE: u64 = 2 << 20;
 const MARGIN: u64 = 64 << 20;
 /// From this size on an iteration takes milliseconds. Each is timed by itself, since the batches of several sizes
 /// that show time to be proportional would take seconds.
-const SINGLE: usize = 64 << 20;
+const SINGLE: usize = 16 << 20;
 
 const KIB_4: usize = 4 << 10;
 const MIB: usize = 1 << 20;
@@ -66,10 +66,10 @@ fn cases() -> Vec<Case> {
     vec![
         first_touch::<MIB>("first-touch/1MiB", "mapping, first touch and unmapping of 1 MiB"),
         first_touch::<{ 64 * MIB }>("first-touch/64MiB", "mapping, first touch and unmapping of 64 MiB"),
-        map("4KiB", KIB_4), map("1MiB", MIB), map("64MiB", 64 * MIB), map("1GiB", 1024 * MIB),
-        populate::<KIB_4>("4KiB"), populate::<MIB>("1MiB"), populate::<{ 64 * MIB }>("64MiB"),
-        mprotect("4KiB", KIB_4), mprotect("1MiB", MIB), mprotect("64MiB", 64 * MIB),
-        dontneed("4KiB", KIB_4), dontneed("1MiB", MIB), dontneed("64MiB", 64 * MIB),
+        map("4KiB", KIB_4), map("1MiB", MIB), map("1GiB", 1024 * MIB),
+        populate::<KIB_4>("4KiB"), populate::<MIB>("1MiB"), populate::<{ 16 * MIB }>("16MiB"),
+        mprotect("4KiB", KIB_4), mprotect("1MiB", MIB), mprotect("16MiB", 16 * MIB),
+        dontneed("4KiB", KIB_4), dontneed("1MiB", MIB), dontneed("16MiB", 16 * MIB),
         brk("4KiB", KIB_4), brk("1MiB", MIB),
     ]
 }

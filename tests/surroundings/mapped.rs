@@ -4,7 +4,8 @@ use crate::place::Place;
 use std::path::PathBuf;
 
 /// What maps and touches most.
-const MAPPED: &str = "^(mapping/(map/1GiB|.*/64MiB)|page_fault/(anonymous|cached-seq|major-random/first))";
+const MAPPED: &str =
+    "^(mapping/(map/1GiB|.*/(16|64)MiB)|page_fault/(anonymous|cached-seq|major-random/first))";
 
 #[test]
 fn addresses_that_are_limited_skip_what_does_not_fit() {
