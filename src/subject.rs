@@ -41,12 +41,14 @@ pub mod wake_up;
 mod blocks;
 mod claim;
 mod crowd;
+mod found;
 mod need;
 mod placement;
 mod remote;
 mod repetition;
 
 pub use claim::Claim;
+pub use found::Found;
 pub use need::{Cpus, Need, Place, Scale};
 pub use repetition::Repetition;
 
@@ -190,24 +192,6 @@ pub struct Prediction {
     pub software: f64,
     /// Why.
     pub why: &'static str,
-}
-
-/// A figure that an operation found beside its time: what others did meanwhile, what the kernel held.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// What it is: `fairness`.
-    pub name: &'static str,
-    /// `/s`, `MiB`, or nothing for a ratio.
-    pub unit: &'static str,
-    /// What was found each time that it was looked at.
-    pub values: Vec<f64>,
-}
-
-impl Found {
-    /// A figure of these values.
-    pub fn new(name: &'static str, unit: &'static str, values: Vec<f64>) -> Self {
-        Self { name, unit, values }
-    }
 }
 
 /// Figures of every two CPUs.

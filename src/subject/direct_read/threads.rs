@@ -4,6 +4,7 @@
 //! a read in flight at every moment, and that is what is timed.
 
 use super::super::blocks::{Blocks, Pattern};
+use super::queue::{at_least, share};
 use super::{BLOCK, large};
 use crate::instrument::{Clock, ClockScale, Ticks};
 use crate::machine::stamped;
@@ -135,7 +136,7 @@ impl Threads {
 
 impl Subject for Threads {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let batch = Arc::new(self.batch(iterations, clock));
+        let batch = Arc::new(self.batch(at_least(iterations, self.workers.len()), clock));
         self.blocks.proof.begin()?;
         for worker in &self.workers {
             let handed = worker.batches.as_ref().map(|batches| batches.send(Arc::clone(&batch)));
@@ -152,7 +153,7 @@ impl Subject for Threads {
         let last = batch.offsets.last().copied().unwrap_or_default();
         self.blocks.prove(batch.offsets.len() as u64, last)?;
         let [began, ended] = [0, 1].map(|i| Ticks(batch.bracket[i].load(SeqCst)));
-        Ok(ended - began)
+        Ok(share(ended - began, iterations, batch.timed))
     }
 }
 
