@@ -65,8 +65,9 @@ pub const GROUPS: &[Group] = &[
     call::GROUP,
     syscall::GROUP,
     chase::GROUP,
-    mapping::GROUP,
     bandwidth::GROUP,
+    page_fault::GROUP,
+    mapping::GROUP,
     ping_pong::GROUP,
     context_switch::GROUP,
     core_to_core::GROUP,
@@ -77,8 +78,6 @@ pub const GROUPS: &[Group] = &[
     thread::GROUP,
     signal::GROUP,
     wait::GROUP,
-    counters::GROUP,
-    page_fault::GROUP,
     socket_round_trip::GROUP,
     socket_bandwidth::GROUP,
     socket_connect::GROUP,
@@ -88,6 +87,7 @@ pub const GROUPS: &[Group] = &[
     contention::GROUP,
     remote_read::GROUP,
     displacement::GROUP,
+    counters::GROUP,
 ];
 
 /// The live thing under measurement.

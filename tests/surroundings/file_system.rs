@@ -105,7 +105,7 @@ fn a_small_disk_has_a_small_file_and_says_so() {
     }
     ended.says(0, &["1 measured, 0 skipped, 0 failed"]);
     let record = place.record().to_string();
-    assert!(record.contains(" of 64 MiB: ") && record.contains("of which a quarter is used"), "{record}");
+    assert!(record.contains(" of 32 MiB: ") && record.contains("of which a quarter is used"), "{record}");
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(super) fn cases() -> Vec<Case> {
 fn size(place: &Place) -> usize {
     match place.scale {
         Scale::Smoke => 8 << 20,
-        Scale::Default => 64 << 20,
+        Scale::Default => 32 << 20,
         Scale::Full => 512 << 20,
     }
 }
