@@ -18,8 +18,8 @@ mod invented;
 pub mod kernel_files;
 pub mod process;
 
-pub use cache::Cache;
 pub use accounting::Accounting;
+pub use cache::Cache;
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
 pub use interface::{Interface, Station, Wire};
 pub use kernel_files::KernelFiles;

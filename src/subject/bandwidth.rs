@@ -117,7 +117,8 @@ fn case(row: Row) -> Case {
 fn fitting(plan: Plan, place: &Place) -> Result<Plan> {
     match place.scale {
         super::Scale::Smoke if plan.bytes > SMOKE && plan.is_whole() => Err(Error::Missing(
-            "smoke scale: one call for so much takes longer than it has; measured at default and full scale".into(),
+            "smoke scale: one call for so much takes longer than it has; measured at default and full scale"
+                .into(),
         )),
         super::Scale::Smoke => Ok(Plan { bytes: plan.bytes.min(SMOKE), ..plan }),
         _ => Ok(plan),
