@@ -41,6 +41,8 @@ pub enum Axis {
     Mebibytes(&'static str),
     /// A number of these, or `all`: as many as there are CPUs.
     Count(&'static str),
+    /// A number of these beside the one that measures, or `all`: one fewer than there are CPUs.
+    Others(&'static str),
 }
 
 /// What is looked for in a curve.
@@ -164,7 +166,7 @@ pub fn draw(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> Option<
     }
     let (bytes, parameter) = match curve.axis {
         Axis::Bytes(of) | Axis::Mebibytes(of) => (true, of),
-        Axis::Count(of) => (false, of),
+        Axis::Count(of) | Axis::Others(of) => (false, of),
     };
     let mut drawn = CurveRecord {
         prefix: curve.prefix.into(),

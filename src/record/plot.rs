@@ -44,7 +44,7 @@ pub fn pictures(record: &Record) -> Vec<Picture<'_>> {
     let mut pictures: Vec<Picture<'_>> = Vec::new();
     for group in &record.groups {
         for curve in &group.curves {
-            let name = format!("{}-{}", group.name, curve.chart);
+            let name = format!("{}-{}", group.name, curve.chart.replace(' ', "-"));
             if let Some(Content::Curves(curves)) =
                 pictures.iter_mut().find(|p| p.name == name).map(|p| &mut p.content)
             {

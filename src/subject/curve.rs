@@ -4,13 +4,33 @@
 use super::Group;
 use crate::record::{Axis, Curve, Study};
 
-use Axis::{Bytes, Count, Mebibytes};
+use Axis::{Bytes, Count, Mebibytes, Others};
 use Study::{Fall, Levels};
 
 /// All curves. Those of a group and of one chart are drawn together.
 #[rustfmt::skip]
 pub const CURVES: &[Curve] = &[
-    Curve::new("chase/random/", "random order", Bytes("size of the ring")).study(Levels).chart("latency"),
+    Curve::new("chase/random-huge/", "random order, huge pages", Bytes("size of the ring")).study(Levels).chart("latency"),
+    Curve::new("chase/random/", "random order, 4 KiB pages", Bytes("size of the ring")).study(Levels).chart("latency"),
+    Curve::new("chase/within-pages/", "random order within pages", Bytes("size of the ring")).chart("latency"),
+    Curve::new("chase/stride-64/", "stride 64", Bytes("size of the ring")).chart("latency"),
+    Curve::new("chase/tlb-4KiB/", "a line of each page", Bytes("size of the ring")).chart("latency"),
+    Curve::new("chase/parallel-256MiB/", "each of the chains", Count("chains at once")).figure("load"),
+    Curve::new("chase/loaded-256MiB/", "a load", Others("CPUs that load the bus")).chart("loaded latency"),
+    Curve::new("bandwidth/read/", "read", Bytes("size")).figure("bandwidth"),
+    Curve::new("bandwidth/write/", "write", Bytes("size")).figure("bandwidth"),
+    Curve::new("bandwidth/copy/", "copy", Bytes("size")).figure("bandwidth"),
+    Curve::new("bandwidth/write-nt/", "write past the caches", Bytes("size")).figure("bandwidth"),
+    Curve::new("bandwidth/memcpy/", "memcpy", Bytes("size")).figure("bandwidth"),
+    Curve::new("bandwidth/memset/", "memset", Bytes("size")).figure("bandwidth"),
+    Curve::new("bandwidth/triad/", "triad", Bytes("size")).figure("bandwidth"),
+    Curve::new("bandwidth/read-all/", "read", Bytes("size on each CPU")).figure("bandwidth").chart("bandwidth of all CPUs"),
+    Curve::new("bandwidth/write-all/", "write", Bytes("size on each CPU")).figure("bandwidth").chart("bandwidth of all CPUs"),
+    Curve::new("bandwidth/copy-all/", "copy", Bytes("size on each CPU")).figure("bandwidth").chart("bandwidth of all CPUs"),
+    Curve::new("mapping/map/", "mmap and munmap", Bytes("memory")),
+    Curve::new("mapping/mprotect/", "mprotect", Bytes("memory")),
+    Curve::new("mapping/dontneed/", "madvise", Bytes("memory")),
+    Curve::new("mapping/populate/", "populate", Bytes("memory")),
     Curve::new("mapping/first-touch/", "first touch", Bytes("memory")),
     Curve::new("context_switch/processes-2/", "2 processes", Bytes("memory of each")),
     Curve::new("context_switch/processes-4/", "4 processes", Bytes("memory of each")),
@@ -30,6 +50,16 @@ pub const CURVES: &[Curve] = &[
     Curve::new("fork/returns-mib/", "touched memory, until fork returns", Mebibytes("memory of the parent")),
     Curve::new("fork/huge-mib/", "the same in huge pages", Mebibytes("memory of the parent")),
     Curve::new("fork/mappings/", "mappings", Count("mappings")).chart("mappings"),
+    Curve::new("socket_bandwidth/pipe/", "pipe", Bytes("message")).figure("bandwidth"),
+    Curve::new("socket_bandwidth/unix-stream/", "unix stream", Bytes("message")).figure("bandwidth"),
+    Curve::new("socket_bandwidth/tcp/", "TCP", Bytes("message")).figure("bandwidth"),
+    Curve::new("socket_bandwidth/udp/", "UDP", Bytes("message")).figure("bandwidth"),
+    Curve::new("socket_bandwidth/sendfile/", "sendfile", Bytes("message")).figure("bandwidth"),
+    Curve::new("socket_bandwidth/splice/", "splice", Bytes("message")).figure("bandwidth"),
+    Curve::new("socket_bandwidth/zerocopy/", "zero copy", Bytes("message")).figure("bandwidth"),
+    Curve::new("displacement/loopback/", "loopback", Bytes("message")).chart("CPU time"),
+    Curve::new("displacement/steered/", "steered", Bytes("message")).chart("CPU time"),
+    Curve::new("displacement/nodes/", "between namespaces", Bytes("message")).chart("CPU time"),
     Curve::new("direct_read/sequential-by-file/", "sequential", Bytes("file")).figure("bandwidth").chart("bandwidth by file"),
     Curve::new("direct_read/random-by-file/", "random", Bytes("file")).figure("bandwidth").chart("bandwidth by file"),
     Curve::new("direct_read/sequential/", "sequential", Bytes("block")).figure("bandwidth").chart("bandwidth by block"),
@@ -51,7 +81,7 @@ pub const CURVES: &[Curve] = &[
     Curve::new("file_ops/rename/", "rename", Count("entries")),
     Curve::new("file_ops/unlink/", "unlink", Count("entries")),
     Curve::new("file_ops/mkdir/", "mkdir", Count("entries")),
-    Curve::new("contention/others/", "a block", Count("others")),
+    Curve::new("contention/others/", "a block", Count("other readers")),
     Curve::new("remote_read/sequential-by-file/", "sequential", Bytes("file")).figure("bandwidth"),
     Curve::new("remote_read/random-by-file/", "random", Bytes("file")).figure("bandwidth"),
 ];

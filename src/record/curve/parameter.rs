@@ -8,7 +8,8 @@ pub(super) fn read(text: &str, axis: Axis, cpus: u64) -> Option<u64> {
         Axis::Bytes(_) => size(text),
         Axis::Mebibytes(_) => number(text)?.checked_mul(1 << 20),
         Axis::Count(_) if text == "all" => Some(cpus).filter(|&cpus| cpus > 0),
-        Axis::Count(_) => number(text),
+        Axis::Others(_) if text == "all" => cpus.checked_sub(1),
+        Axis::Count(_) | Axis::Others(_) => number(text),
     }
 }
 
@@ -47,6 +48,7 @@ mod tests {
         assert_eq!(read("64", Axis::Count("processes"), 2), Some(64));
         assert_eq!(read("all", Axis::Count("processes"), 2), Some(2));
         assert_eq!(read("all", Axis::Count("processes"), 0), None);
+        assert_eq!(read("all", Axis::Others("readers"), 8), Some(7));
         for text in ["inf", "+1", "all", "2x", ""] {
             assert_eq!(read(text, Axis::Mebibytes("memory"), 2), None, "{text}");
         }

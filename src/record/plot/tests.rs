@@ -31,8 +31,11 @@ fn record() -> Record {
         reported: Some(65_536),
         ..LevelRecord::default()
     }];
-    record.groups[0].curves =
-        vec![first, curve("stride", 0.0), CurveRecord { chart: "other".into(), ..curve("alone", 3.0) }];
+    record.groups[0].curves = vec![
+        first,
+        curve("stride", 0.0),
+        CurveRecord { chart: "other things".into(), ..curve("alone", 3.0) },
+    ];
     let matrix = Matrix { cpus: vec![0, 1, 4], rows: vec![vec![], vec![20.0], vec![100.0, 60.0]] };
     let measured = Measured { matrix: Some(matrix), ..Measured::default() };
     record.groups[1].cases.push(CaseRecord {
@@ -47,7 +50,7 @@ fn record() -> Record {
 fn curves_of_a_chart_share_a_picture_and_a_map_has_its_own() {
     let record = record();
     let names: Vec<_> = pictures(&record).into_iter().map(|picture| picture.name).collect();
-    assert_eq!(names, ["clock_read-latency", "clock_read-other", "core_to_core-every-pair"]);
+    assert_eq!(names, ["clock_read-latency", "clock_read-other-things", "core_to_core-every-pair"]);
     assert!(pictures(&specimen::record()).is_empty());
 }
 
