@@ -34,6 +34,7 @@
 //!
 //! * [`machine`]: the kernel and the hardware as we touch them; the only floor where `unsafe` is spoken.
 //! * [`instrument`]: what reads: the clock, the counters, the witness.
+//! * [`counters`]: the system's own counters as a library: CAMP's functions, and handles that are faster.
 //! * [`environment`]: what else was true at the time: fingerprint and doctor.
 //! * [`subject`]: what is read: one file a group, with its claims and its manual.
 //! * [`trial`]: set up, read, run, read, ask the claims.
@@ -49,12 +50,15 @@
 //! Criterion has anyway (clap, regex, serde), comfy-table, thiserror.
 #![deny(unsafe_code)]
 
+pub mod counters;
 pub mod environment;
 mod error;
 pub mod harness;
 pub mod instrument;
 pub mod machine;
 pub mod pair;
+#[cfg(feature = "cli")]
+pub mod peer;
 pub mod record;
 pub mod statistic;
 pub mod subject;

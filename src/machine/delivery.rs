@@ -132,7 +132,7 @@ impl Page {
     /// A touched page without a handler: who writes to it while it is protected dies.
     pub fn plain() -> Result<Self> {
         let refused = |cause| Error::Kernel { call: "mmap of a page".into(), cause };
-        let mut memory = MmapMut::map_anon(page_bytes()).map_err(refused)?;
+        let mut memory = MmapMut::map_anon(super::process::page_size() as usize).map_err(refused)?;
         memory[0] = 1;
         Ok(Self { memory, action: None })
     }
@@ -171,11 +171,6 @@ impl Drop for Page {
             PAGE[1].store(0, Ordering::SeqCst);
         }
     }
-}
-
-fn page_bytes() -> usize {
-    // SAFETY: OWN-BUFFER: a question about a number.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(64 << 10)
 }
 
 /// A descriptor from which [`SIGNAL`] is read. It is blocked in this thread meanwhile.

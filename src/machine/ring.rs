@@ -3,8 +3,7 @@
 //! # Invariants
 //!
 //! * **RING**: the word of every slot holds the address of the word of a slot of the same memory. It was proven by
-//!   walking once through all of them when the ring was linked; the memory lives as long as the ring, and is written
-//!   no more.
+//!   following all of them when the ring was linked; the memory lives as long as the ring, and is written no more.
 #![allow(unsafe_code)]
 
 use super::arch;
@@ -24,8 +23,8 @@ pub const LINE: usize = 64;
 pub enum Spread {
     /// One in so many bytes, at their beginning.
     Every(usize),
-    /// One in so many bytes, each a line further from their beginning than the one before: slots of equal places
-    /// would share few sets of a cache.
+    /// One in so many bytes, at one of their lines as if by chance: at the same line of each they would share few sets
+    /// of a cache, and so they would if the line went up with the page that it is in.
     Scattered(usize),
 }
 
@@ -41,7 +40,7 @@ impl Spread {
     fn offset(self, slot: usize) -> usize {
         match self {
             Self::Every(bytes) => slot * bytes,
-            Self::Scattered(bytes) => slot * bytes + slot % (bytes / LINE) * LINE,
+            Self::Scattered(bytes) => slot * bytes + hashed(slot) % (bytes / LINE) * LINE,
         }
     }
 
@@ -52,8 +51,15 @@ impl Spread {
     }
 }
 
+/// Multiplicative hashing by the golden ratio (Knuth, volume 3): what comes one after another is evenly spread.
+fn hashed(number: usize) -> usize {
+    ((number as u32).wrapping_mul(0x9e37_79b9) >> 16) as usize
+}
+
 /// The place of a slot that was not come to yet.
 const NOWHERE: u64 = u64::MAX;
+/// Arcs that are proven at the same time: a core waits for so many lines at once, and more.
+const ARCS: usize = 8;
 
 /// Slots in memory that holds nothing else.
 struct Slots {
@@ -65,19 +71,25 @@ struct Slots {
 }
 
 impl Slots {
-    /// Writes into each slot the address of the next.
-    fn link(mut memory: Touched, spread: Spread, next: &[u32]) -> Result<Self> {
-        let (count, bytes) = (next.len(), memory.bytes().len());
-        if count < 2 || spread.bytes() < SLOT || count * spread.bytes() > bytes {
+    /// Writes into each slot the address of the one that is visited next.
+    fn link(mut memory: Touched, spread: Spread, visits: &[u32]) -> Result<Self> {
+        let (count, bytes) = (visits.len(), memory.bytes().len());
+        let outside = visits.iter().any(|&slot| slot as usize >= count);
+        if outside || count < 2 || spread.bytes() < SLOT || count * spread.bytes() > bytes {
             let each = spread.bytes();
             return Err(Error::Usage(format!("{count} slots of {each} bytes are no ring in {bytes} bytes")));
         }
         let begins = memory.bytes().as_mut_ptr().expose_provenance();
         let mut slots = Self { memory, spread, count, begins };
-        for (slot, &next) in next.iter().enumerate() {
-            slots.write(spread.offset(slot), [(begins + spread.offset(next as usize)) as u64, NOWHERE]);
+        let all = visits.iter().zip(visits.iter().cycle().skip(1));
+        for (&slot, &next) in all {
+            slots.write(spread.offset(slot as usize), [slots.address(next) as u64, NOWHERE]);
         }
         Ok(slots)
+    }
+
+    fn address(&self, slot: u32) -> usize {
+        self.begins + self.spread.offset(slot as usize)
     }
 
     fn write(&mut self, offset: usize, [next, place]: [u64; 2]) {
@@ -98,29 +110,43 @@ impl Slots {
         self.spread.slot(offset).filter(|slot| *slot < self.count).map(|_| offset)
     }
 
-    /// Walks round once, writes its place into each slot, and answers the addresses of these places. It brings the
-    /// ring into the caches as far as it fits.
-    fn prove<const N: usize>(&mut self, places: [u64; N]) -> Result<[usize; N]> {
-        let (first, count) = (self.begins + self.spread.offset(0), self.count);
-        let (mut address, mut found) = (first, [first; N]);
-        for place in 0..count as u64 {
-            let Some(offset) = self.offset(address) else {
-                return Err(Error::Usage(format!("place {place} of the ring lies outside of its slots")));
-            };
-            let [next, seen] = self.read(offset);
-            if seen != NOWHERE {
-                return Err(Error::Usage(format!("the ring comes back after {place} of {count} slots")));
+    /// Walks round once, writes its place into each slot, and so brings the ring into the caches as far as it fits.
+    /// Each arc of the ring is walked at the same time as the others, since one walker in main memory would take
+    /// seconds. That no slot is come to twice and that each arc ends where the next begins proves one cycle.
+    fn prove(&mut self, visits: &[u32]) -> Result<()> {
+        let (count, arcs) = (self.count, self.count.min(ARCS));
+        let begins: Vec<_> = (0..=arcs).map(|arc| arc * count / arcs).collect();
+        let firsts: Vec<_> = begins.iter().map(|place| self.address(visits[place % count])).collect();
+        let mut at = firsts[..arcs].to_vec();
+        for step in 0..count.div_ceil(arcs) {
+            for (arc, at) in
+                at.iter_mut().enumerate().filter(|(arc, _)| begins[*arc] + step < begins[arc + 1])
+            {
+                *at = self.take_place(*at, begins[arc] + step)?;
             }
-            self.write(offset, [next, place]);
-            if let Some(at) = places.iter().position(|wanted| *wanted == place) {
-                found[at] = address;
-            }
-            address = next as usize;
         }
-        match address == first {
-            true => Ok(found),
-            false => Err(Error::Usage(format!("after all {count} slots the ring is not back at the first"))),
+        match at[..] == firsts[1..] {
+            true => Ok(()),
+            false => Err(Error::Usage(format!(
+                "the ring of {count} slots is not one cycle: an arc ends elsewhere"
+            ))),
         }
+    }
+
+    /// Gives a slot its place, and answers the address that it holds.
+    fn take_place(&mut self, address: usize, place: usize) -> Result<usize> {
+        let Some(offset) = self.offset(address) else {
+            return Err(Error::Usage(format!("place {place} of the ring lies outside of its slots")));
+        };
+        let [next, seen] = self.read(offset);
+        if seen != NOWHERE {
+            let count = self.count;
+            return Err(Error::Usage(format!(
+                "the ring of {count} slots is not one cycle: places {seen} and {place} are the same slot"
+            )));
+        }
+        self.write(offset, [next, place as u64]);
+        Ok(next as usize)
     }
 }
 
@@ -133,19 +159,21 @@ pub struct Walk<const N: usize> {
 }
 
 impl<const N: usize> Walk<N> {
-    /// Links the slots of `memory` so that slot `i` leads to slot `next[i]`, and walks round once, which proves that
-    /// they are one cycle through all of them.
+    /// Links the slots of `memory` to a ring in which they are visited in this order, and walks round once, which
+    /// proves that they are one cycle through all of them.
     ///
     /// # Errors
     /// They are not, or there are fewer slots than walkers.
-    pub fn new(memory: Touched, spread: Spread, next: &[u32]) -> Result<Self> {
-        if next.len() < N {
-            return Err(Error::Usage(format!("{N} walkers in a ring of {} slots", next.len())));
+    pub fn new(memory: Touched, spread: Spread, visits: &[u32]) -> Result<Self> {
+        let count = visits.len();
+        if count < N {
+            return Err(Error::Usage(format!("{N} walkers in a ring of {count} slots")));
         }
-        let mut slots = Slots::link(memory, spread, next)?;
-        let places: [u64; N] = std::array::from_fn(|walker| (walker * next.len() / N) as u64);
-        let at = slots.prove(places)?.map(std::ptr::with_exposed_provenance);
-        Ok(Self { slots, at, places })
+        let mut slots = Slots::link(memory, spread, visits)?;
+        slots.prove(visits)?;
+        let places: [usize; N] = std::array::from_fn(|walker| walker * count / N);
+        let at = places.map(|place| std::ptr::with_exposed_provenance(slots.address(visits[place])));
+        Ok(Self { slots, at, places: places.map(|place| place as u64) })
     }
 
     /// So many steps of each. Answers where they led; [`Walk::arrive`] is to be told.
@@ -207,26 +235,44 @@ mod tests {
     use super::*;
     use crate::machine::touched::Pages;
 
-    fn walk<const N: usize>(next: &[u32], spread: Spread) -> Result<Walk<N>> {
-        Walk::new(Touched::new(next.len() * spread.bytes(), Pages::Base)?, spread, next)
+    fn memory(slots: usize, spread: Spread) -> Touched {
+        Touched::new(slots * spread.bytes(), Pages::Base).expect("memory")
+    }
+
+    fn walk<const N: usize>(visits: &[u32], spread: Spread) -> Result<Walk<N>> {
+        Walk::new(memory(visits.len(), spread), spread, visits)
     }
 
     fn around(slots: u32) -> Vec<u32> {
-        (0..slots).map(|slot| (slot + 1) % slots).collect()
+        (0..slots).collect()
     }
 
     #[test]
-    fn what_is_not_one_cycle_is_refused() {
-        for (next, words) in [
-            ([1, 0, 3, 2], "comes back after 2 of 4 slots"),
-            ([1, 2, 1, 0], "comes back after 3 of 4 slots"),
-            ([1, 2, 3, 3], "after all 4 slots the ring is not back"),
-            ([1, 2, 7, 0], "place 3 of the ring lies outside"),
-        ] {
-            let error = walk::<1>(&next, Spread::Every(64)).err().expect("no ring").to_string();
-            assert!(error.contains(words), "{error}");
+    fn what_cannot_be_linked_is_refused() {
+        for (visits, spread) in [(&[0, 1, 4, 2][..], 64), (&[0], 64), (&[0, 1], 8)] {
+            assert!(walk::<1>(visits, Spread::Every(spread)).is_err(), "{visits:?}");
         }
         assert!(walk::<5>(&around(4), Spread::Every(64)).is_err(), "more walkers than slots");
+        assert!(walk::<1>(&[0, 1, 1, 3], Spread::Every(64)).is_err(), "a slot that is visited twice");
+    }
+
+    #[test]
+    fn what_is_not_one_cycle_is_noticed() {
+        for slots in [4, 100, 1001] {
+            let visits = around(slots);
+            let linked = || Slots::link(memory(visits.len(), Spread::Every(64)), Spread::Every(64), &visits);
+            linked().expect("linked").prove(&visits).expect("one cycle");
+            for (from, to) in [(1, 0), (slots - 1, 2), (2, 2)] {
+                let mut broken = linked().expect("linked");
+                let next = broken.address(to) as u64;
+                broken.write(broken.spread.offset(from as usize), [next, NOWHERE]);
+                let error = broken.prove(&visits).expect_err("two cycles").to_string();
+                assert!(error.contains("is not one cycle"), "{error}");
+            }
+            let mut astray = linked().expect("linked");
+            astray.write(astray.spread.offset(0), [4096, NOWHERE]);
+            assert!(astray.prove(&visits).is_err());
+        }
     }
 
     #[test]
@@ -256,10 +302,15 @@ mod tests {
     }
 
     #[test]
-    fn scattered_slots_use_every_line_of_a_page_in_turn() {
+    fn scattered_slots_use_every_line_of_a_page_alike_whatever_the_page() {
         let spread = Spread::Scattered(4096);
-        let lines: std::collections::BTreeSet<_> = (0..64).map(|slot| spread.offset(slot) % 4096).collect();
-        assert_eq!((lines.len(), spread.slot(spread.offset(77))), (64, Some(77)));
+        let mut used = [[0; 64]; 4];
+        for slot in 0..16_384 {
+            let offset = spread.offset(slot);
+            assert_eq!((offset / 4096, spread.slot(offset)), (slot, Some(slot)));
+            used[slot % 4][offset % 4096 / LINE] += 1;
+        }
+        assert!(used.as_flattened().iter().all(|count| (48..80).contains(count)), "{used:?}");
         assert_eq!(spread.slot(8), None);
     }
 }

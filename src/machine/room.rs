@@ -53,6 +53,27 @@ fn limits_of_tasks() -> String {
     sentences.join("; ")
 }
 
+/// A sentence for who wanted `bytes` of addresses and was answered `ENOMEM`.
+pub fn no_mapping(bytes: u64, cause: std::io::Error) -> String {
+    let limit =
+        |resource| getrlimit(resource).ok().map(|(limit, _)| limit).filter(|l| *l != libc::RLIM_INFINITY);
+    let named = [
+        (Resource::RLIMIT_AS, "RLIMIT_AS, `ulimit -v`"),
+        (Resource::RLIMIT_DATA, "RLIMIT_DATA, `ulimit -d`"),
+    ];
+    let limits = named.into_iter().filter_map(|(resource, name)| {
+        Some(format!("this process may map {} MiB ({name}): raise it", limit(resource)? >> 20))
+    });
+    let limits: Vec<_> = limits.collect();
+    let limits = if limits.is_empty() {
+        "free some memory, or let vm.overcommit_memory be 0".into()
+    } else {
+        limits.join("; ")
+    };
+    let size = if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
+    format!("mmap of {size}: {cause}; {limits}")
+}
+
 /// Why `bytes` more of memory cannot be had, if they cannot.
 pub fn for_memory(bytes: u64) -> Result<(), String> {
     memory(Path::new("/"), bytes, "")
@@ -109,6 +130,11 @@ fn addressable(root: &Path) -> Option<Bound> {
     let left = limit.saturating_sub(pages * u64::try_from(page).ok()?);
     let sentence = format!("RLIMIT_AS leaves {} of its {}: raise it (`ulimit -v`)", mib(left), mib(limit));
     Some(Bound { left, sentence })
+}
+
+/// The least limit of memory of the group of this process and those above it.
+pub fn memory_limit() -> Option<u64> {
+    nearest(Path::new("/"), &MEMORY).map(|limited| limited.most)
 }
 
 /// Of the group of this process and those above it, the one that is nearest to its limit.

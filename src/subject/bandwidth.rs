@@ -96,8 +96,9 @@ fn case(row: Row) -> Case {
     case.needs.extend(row.needs());
     case = match row.crowd {
         None => case.claim(Claim::Linear).derive("bandwidth", Rule::Bandwidth(bytes)),
-        Some(Crowd::Two) => {
-            case.claim(Claim::Counted(all_stayed)).derive("bandwidth", Rule::Bandwidth(2 * bytes))
+        Some(Crowd::Count(count)) => {
+            let all = count as u64 * bytes;
+            case.claim(Claim::Counted(all_stayed)).derive("bandwidth", Rule::Bandwidth(all))
         }
         Some(Crowd::All) => {
             case.claim(Claim::Counted(all_stayed)).derive("bandwidth", Rule::BandwidthOfAll(bytes))

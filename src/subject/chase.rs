@@ -10,15 +10,18 @@
 //!
 //! # What is not
 //! The drawing and linking of the ring, and the first walk round, which brings it into the caches as far as it fits.
-//! The loop's own counting runs beside the loads that it does not wait for: 64 of them stand in each turn.
+//! A ring of at most 32768 slots is walked round once before each batch as well, since what stands between two batches
+//! has used the caches; in larger ones whose order can be guessed 8192 steps let the prefetchers be sure again. The
+//! loop's own counting runs beside the loads that it does not wait for: 64 of them stand
+//! in each turn.
 //!
 //! # How we know
 //! The ring is walked once when it has been linked and must come back to its first slot after exactly as many steps
 //! as it has slots, none of them twice; each slot is given its place meanwhile. Every batch must end at the place
 //! that it was to end at. The next goes on there: a slot is come to again only after all the others, so that a batch
 //! that is shorter than the ring sees nothing that the one before has warmed. There is no page fault between the two
-//! readings of the clock. Pages are what the id says, by `/proc/self/smaps`, or the case is skipped. A witness counts
-//! the instructions of a step. Time grows in proportion to the number of steps.
+//! readings of the clock. Pages are what the id says, by `/proc/self/smaps`, or the case is skipped. Time
+//! grows in proportion to the number of steps.
 //!
 //! # What fools it
 //! Prefetchers: they know every order here but the random ones. What `stride`, `quarters`, `list` and, by lines that
@@ -38,7 +41,7 @@
 //!
 //! # Source
 //! lmbench's `lat_mem_rd` (McVoy and Staelin 1996); multichase (pages in random order, several chains); Intel's Memory
-//! Latency Checker (loaded latency); Sattolo 1986 for a permutation that is one cycle; CSC501 project report (the list);
+//! Latency Checker (loaded latency); Sattolo 1986 for random cycles; CSC501 project report (the list);
 //! CSE 221 project report (the four quarters: 30 cycles for memory at a stride of 64, 275 at 256).
 
 use super::Group;

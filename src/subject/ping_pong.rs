@@ -67,7 +67,7 @@ pub const GROUP: Group = Group {
 };
 
 /// How both directions of a line are opened.
-type Open<L> = fn(&Path) -> Both<L>;
+pub(super) type Open<L> = fn(&Path) -> Both<L>;
 
 #[rustfmt::skip]
 fn cases() -> Vec<Case> {
@@ -158,7 +158,12 @@ struct PingPong<L> {
     alarm: Alarm,
 }
 
-fn round_trip<L: Line>(name: &'static str, kind: Kind, open: Open<L>, placement: Placement) -> SetUp {
+pub(super) fn round_trip<L: Line>(
+    name: &'static str,
+    kind: Kind,
+    open: Open<L>,
+    placement: Placement,
+) -> SetUp {
     Box::new(move |place: &Place| {
         let lines = Arc::new(open(&place.scratch)?);
         let (theirs, nudged) = (Arc::clone(&lines), Arc::clone(&lines));
@@ -231,14 +236,14 @@ fn polled(kind: Kind) -> Case {
 }
 
 /// On one CPU nobody can be answered without leaving it.
-fn both_left(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub(super) fn both_left(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let own = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
     let partner = delta.company.map_or(0, |company| company.fewest_switches);
     enough("left the CPU", own, partner, iterations, 1.0)
 }
 
 /// Across CPUs an end that finds its answer at once does not sleep. Each must for most round trips.
-fn both_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub(super) fn both_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.5;
     let partner = delta.company.map_or(0, |company| company.fewest_voluntary);
     enough("slept", delta.counted.voluntary_switches, partner, iterations, MOST)

@@ -94,7 +94,7 @@ impl Row {
     pub(super) fn needs(&self) -> Vec<Need> {
         let crowd: &[Need] = match self.crowd {
             None => &[],
-            Some(Crowd::Two) => &[PINNED, THREE_CPUS],
+            Some(Crowd::Count(_)) => &[PINNED, THREE_CPUS],
             Some(Crowd::All) => &[PINNED, TWO_CPUS],
         };
         // What is asked first is what a reader can do least about.
@@ -272,7 +272,7 @@ fn crowds() -> Vec<Row> {
         ("read-two", "sums on two CPUs", Operation::Read),
         ("triad-two", "triad on two CPUs", Operation::Triad),
     ] {
-        all.push(Row::new(variant, words, operation, 256 * MIB).together(Crowd::Two));
+        all.push(Row::new(variant, words, operation, 256 * MIB).together(Crowd::Count(2)));
     }
     all
 }

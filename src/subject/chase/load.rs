@@ -82,7 +82,7 @@ pub(super) fn case(name: String, plan: Plan, loaders: Loaders) -> Case {
     let set_up: SetUp = Box::new(move |place: &Place| {
         let cpus = loaders.cpus(place)?;
         room::for_half((plan.bytes + cpus.len() * EACH) as u64).map_err(Error::Missing)?;
-        let chase = Chase { walk: plan.walk(plan.memory()?)? };
+        let chase = plan.chase(plan.memory()?)?;
         let load = cpus.iter().map(|&cpu| Load::start(cpu)).collect::<Result<_>>()?;
         Ok(Box::new(Loaded { chase, load, silent_ns: 0.0 }) as Box<dyn Subject>)
     });

@@ -1,7 +1,7 @@
 //! A ring in the memory of another node.
 
 use super::super::{Case, Need, Place, SetUp, Subject};
-use super::walk::{Chase, Plan};
+use super::walk::Plan;
 use crate::machine::node;
 use crate::machine::touched::Touched;
 use crate::subject::{Claim, Scale};
@@ -34,7 +34,7 @@ pub(super) fn case(plan: Plan) -> Case {
         let node = other(place).ok_or_else(|| Error::Missing("there is no other memory node".into()))?;
         let mut memory = node::while_bound(node, || plan.memory())??;
         lies_on(&mut memory, node)?;
-        Ok(Box::new(Chase::<1> { walk: plan.walk(memory)? }) as Box<dyn Subject>)
+        Ok(Box::new(plan.chase::<1>(memory)?) as Box<dyn Subject>)
     });
     let title = "a load that needs the one before: lines in random order in another node's memory";
     Case::new("other-node/256MiB", title, set_up).need(OTHER_NODE).claim(Claim::Checked(LIES_THERE)).predict(

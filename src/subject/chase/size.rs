@@ -68,7 +68,8 @@ fn declined(bytes: usize, is_default: bool, place: &Place, last_level: usize) ->
             SMOKE >> 20
         )),
         Scale::Smoke | Scale::Default if !is_default && bytes <= MEMORY => {
-            Err("a size between those of default scale: measured at full scale (`SYSCOST_SCALE=full`)".into())
+            Err("default scale leaves it out between others: measured at full scale (`SYSCOST_SCALE=full`)"
+                .into())
         }
         _ => Ok(()),
     }
@@ -81,8 +82,8 @@ fn size(quarters: u32) -> Size {
     let power = (quarters % 4 == 0).then_some(quarters / 4);
     let unit = match power {
         Some(power) => 1 << (power / 10 * 10),
-        None if exact < 13.0 => 64,
-        None if exact < 23.0 => 1 << 10,
+        None if exact < 14.0 => 64,
+        None if exact < 24.0 => 1 << 10,
         None => 1 << 20,
     };
     let bytes = (exact.exp2() / unit as f64).round() as usize * unit;

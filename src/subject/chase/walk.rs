@@ -1,7 +1,7 @@
 //! The live thing of a case: memory, a ring in it, and walkers.
 
 use super::super::{Place, SetUp, Subject};
-use super::order::{Order, next};
+use super::order::{Order, visits};
 use crate::instrument::{Clock, Ticks};
 use crate::machine::ring::{SLOT, Spread, Walk};
 use crate::machine::touched::{Pages, Touched};
@@ -41,9 +41,23 @@ impl Plan {
         Touched::new(self.bytes.max(SLOT), self.pages)
     }
 
-    /// The walkers.
-    pub(super) fn walk<const N: usize>(&self, memory: Touched) -> Result<Walk<N>> {
-        Walk::new(memory, self.spread, &next(self.order, self.slots()))
+    /// The live thing in this memory.
+    pub(super) fn chase<const N: usize>(&self, memory: Touched) -> Result<Chase<N>> {
+        let walk = Walk::new(memory, self.spread, &visits(self.order, self.slots()))?;
+        let mut chase = Chase { walk, run_up: self.run_up() };
+        // The arcs of the proof were walked at the same time; what is timed is walked as a whole.
+        let settling = (self.slots() as u64).min(SETTLING) / N as u64;
+        let at = chase.walk.go(settling);
+        chase.walk.arrive(settling, at)?;
+        Ok(chase)
+    }
+
+    fn run_up(&self) -> u64 {
+        match (self.slots() as u64, self.order) {
+            (slots, _) if slots <= WARMED => slots,
+            (_, Order::Random) => 0,
+            _ => GUESSED,
+        }
     }
 }
 
@@ -54,28 +68,38 @@ pub(super) fn alone(plan: Plan) -> SetUp {
 
 /// So many walkers in such a ring.
 pub(super) fn many<const N: usize>(plan: Plan) -> SetUp {
-    Box::new(move |_: &Place| {
-        Ok(Box::new(Chase { walk: plan.walk::<N>(plan.memory()?)? }) as Box<dyn Subject>)
-    })
+    Box::new(move |_: &Place| Ok(Box::new(plan.chase::<N>(plan.memory()?)?) as Box<dyn Subject>))
 }
 
 /// Walkers that are timed.
 pub(super) struct Chase<const N: usize> {
-    pub(super) walk: Walk<N>,
+    walk: Walk<N>,
+    /// Steps before each batch that are not timed.
+    run_up: u64,
 }
 
-/// Batches before a fault in each of them is no accident. The kernel may move a page, or share a child's: that is a
-/// fault where the memory was there all the time.
+/// Steps after which the caches hold what was visited last, as far as they ever will: they fill 32 MiB.
+const SETTLING: u64 = 1 << 19;
+/// A ring of no more slots is walked round once before each batch. What reads the counters between two batches, and
+/// a control that takes turns with it, have used the caches too: a ring that just fits would be paid for by short
+/// batches, and long ones would not notice.
+const WARMED: u64 = 1 << 15;
+/// In a larger ring whose order can be guessed, so many steps let the prefetchers be sure of it again. Short batches
+/// would cost five times as much as long ones.
+const GUESSED: u64 = 1 << 13;
+/// Batches before a fault in each of them is no accident. The kernel may move a page: that is a fault where the
+/// memory was there all the time.
 const ATTEMPTS: u32 = 3;
 
 impl<const N: usize> Subject for Chase<N> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let walk = &mut self.walk;
+        let (walk, run_up) = (&mut self.walk, self.run_up);
         without_faults(|| {
-            let mut at = walk.go(0);
-            let faults = faults()?;
+            let before = faults()?;
+            let mut at = walk.go(run_up);
+            walk.arrive(run_up, at)?;
             let ticks = clock.time(|| at = walk.go(iterations));
-            let faults = self::faults()? - faults;
+            let faults = faults()? - before;
             walk.arrive(iterations, at)?;
             Ok((ticks, faults))
         })

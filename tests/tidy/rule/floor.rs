@@ -19,12 +19,20 @@ use Extent::{Only, Types, Whole};
 #[rustfmt::skip]
 const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("statistic", "record", Only(&["Interval"]), "an interval is one type, in the answer and in the record"),
+    ("counters", "machine", Whole, "a process is held by its descriptor"),
+    ("counters", "instrument", Only(&["USER_HZ"]), "the kernel's tick is one constant"),
     ("instrument", "machine", Whole, "what reads is built of what can be read"),
     ("instrument", "record", Types, "the clock fills in the record of itself"),
-    ("instrument", "statistic", Whole, "a calibration is a fitted line"),
+    ("instrument", "statistic", Whole, "a calibration is a fitted line; a fluid's window is a statistic's input"),
     ("environment", "machine", Whole, "some of what is true must be asked of the kernel"),
     ("subject", "instrument", Whole, "an operation is given the clock"),
     ("subject", "machine", Whole, "the operation itself"),
+    ("subject", "counters", Whole, "what a reading of them costs is measured, too"),
+    ("subject", "record", Only(&["Axis", "Curve", "Study"]), "which cases are points of a curve is said where the cases are"),
+    ("subject", "environment", Only(&["Wire"]), "a subject may end on another machine"),
+    ("subject", "peer", Whole, "the other end of an operation may be a peer's"),
+    ("peer", "machine", Whole, "its sockets are hung up"),
+    ("peer", "environment", Whole, "each end tells the other what it is"),
     ("subject", "statistic", Only(&["Random"]), "a ring of memory is drawn by chance"),
     ("record", "environment", Whole, "a record carries the fingerprint of its machine"),
     ("record", "statistic", Whole, "old records can be studied again"),
@@ -52,14 +60,16 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Floors that other floors are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 10] = [
+const FLOORS: [&str; 11] = [
     "error",
     "machine",
+    "counters",
     "instrument",
     "statistic",
     "environment",
     "record",
     "subject",
+    "peer",
     "trial",
     "pair",
     "harness",

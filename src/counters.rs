@@ -1,0 +1,93 @@
+//! The system's counters, as a library: what a machine, a process, a disk or a network interface has done.
+//!
+//! Two ways in. [`camp`] has the 23 functions of CAMP's Figure 3: stateless, each opens, reads and closes. The handles
+//! ([`Process`], [`Interface`], [`Disk`], [`Processors`]) keep open what they read, which is several times faster, hold a
+//! number of descriptors that each names, and allocate nothing in a call. A process that has ended stays gone:
+//! whoever gets its number is never taken for it.
+//!
+//! Every [`Reading`] says when it was taken, in which steps its counter moves, and by which route it came. A rate of
+//! two readings carries the bounds that those steps leave, and a pair too near for an answer has none: there is no
+//! made-up 0.0.
+//!
+//! | function | handle | route | steps |
+//! |---|---|---|---|
+//! | `percent_processor_time` | [`Processors`] | `/proc/uptime`, `/proc/stat` | 10 ms |
+//! | `free_physical_memory` | [`memory::free`], [`memory::truly_free`] | sysinfo(2), `/proc/zoneinfo` | a page |
+//! | `net_…` | [`Interface`] | `/sys/class/net/IF/statistics` | 1 |
+//! | `num_reads_…`, `num_writes_…` | [`Disk`] | `/sys/class/block/NAME/stat` | 1 |
+//! | `num_page_faults` | [`Process::page_faults`] | `/proc/PID/stat` | 1 |
+//! | `cpu_time_total` | [`Process::cpu_time`] | clock_gettime(2) of the process's clock | 1 ns |
+//! | `cpu_time_user`, `cpu_time_kernel` | [`Process::user_time`], [`Process::kernel_time`] | `/proc/PID/stat` | 10 ms |
+//! | `working_set_kb`, `vm_size_kb` | [`Process::resident`], [`Process::virtual_memory`] | `/proc/PID/statm` | a page |
+//! | `thread_count` | [`Process::threads`] | links of `/proc/PID/task` | 1 |
+//! | `enum_…`, `cpu_count`, `process_identifier…` | [`enumeration`] | `/sys`, `/proc`, pidfd_open(2) | |
+//!
+//! Source: CAMP: A Common API for Measuring Performance (LISA 2007); proc(5), sysfs(5).
+
+pub mod camp;
+mod disk;
+pub mod enumeration;
+mod fault;
+mod file;
+pub mod memory;
+mod name;
+mod network;
+mod process;
+mod processor;
+mod rate;
+mod reading;
+mod text;
+
+pub use disk::{Disk, Traffic};
+pub use fault::Fault;
+pub use network::Interface;
+pub use process::{Process, Stat};
+pub use processor::{Processors, Spent, busy};
+pub use rate::Rate;
+pub use reading::{Method, Percent, Reading};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+    use std::time::Duration;
+
+    fn allocations<T>(call: impl FnOnce() -> T) -> u64 {
+        allocation_counter::measure(|| {
+            black_box(call());
+        })
+        .count_total
+    }
+
+    #[test]
+    fn a_handle_allocates_nothing_in_a_call() {
+        let pid = std::process::id() as i32;
+        let process = Process::open(pid).expect("ourselves");
+        let interface = Interface::open("lo").expect("every namespace has it");
+        let mut processors = Processors::open().expect("/proc");
+        assert_eq!(allocations(|| process.cpu_time().is_ok()), 0);
+        assert_eq!(allocations(|| process.page_faults().is_ok()), 0);
+        assert_eq!(allocations(|| process.resident().is_ok()), 0);
+        assert_eq!(allocations(|| process.threads().is_ok()), 0);
+        assert_eq!(allocations(|| interface.bytes_sent().is_ok()), 0);
+        assert_eq!(allocations(|| processors.idle().is_ok()), 0);
+        assert_eq!(allocations(|| processors.spent(Some(0)).is_ok()), 0);
+        assert_eq!(allocations(|| memory::free().is_ok()), 0);
+    }
+
+    #[test]
+    fn neither_does_a_call_without_a_handle() {
+        let pid = std::process::id() as i32;
+        assert_eq!(allocations(|| camp::cpu_time_total(pid, Duration::ZERO).is_ok()), 0);
+        assert_eq!(allocations(|| camp::num_page_faults(pid).is_ok()), 0);
+        assert_eq!(allocations(|| camp::working_set_kb(pid).is_ok()), 0);
+        assert_eq!(allocations(|| camp::thread_count(pid).is_ok()), 0);
+        assert_eq!(allocations(|| camp::net_bytes_sent("lo").is_ok()), 0);
+        assert_eq!(allocations(|| camp::cpu_count().is_ok()), 0);
+    }
+
+    #[test]
+    fn the_counting_of_allocations_counts() {
+        assert!(allocations(|| vec![0u8; 17]) > 0);
+    }
+}

@@ -1,0 +1,256 @@
+//! The functions of CAMP's Figure 3 (Gaskin and others, LISA 2007), stateless as there: each opens what it reads,
+//! reads it, and closes it. Where one is called often, the handles ([`Process`], [`Interface`](super::Interface), …)
+//! give the same several times faster.
+//!
+//! Functions of a rate take the interval that they wait; CAMP's default was [`INTERVAL`].
+
+use super::process::{self, Process, Stat};
+use super::processor::{self, Processors};
+use super::{Fault, Method, Percent, Reading, disk, enumeration, file, memory, network};
+use crate::machine::process::{cpus_online, page_size};
+use std::time::Duration;
+
+/// What CAMP's rates waited if nothing else was asked.
+pub const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The share of `interval` that the CPUs, or this one, were busy.
+///
+/// # Errors
+/// [`Fault::TooShort`] for an interval within one tick of 10 ms.
+#[doc(alias = "GetPercentProcessorTime")]
+pub fn percent_processor_time(cpu: Option<usize>, interval: Duration) -> Result<Percent, Fault> {
+    match cpu {
+        None => {
+            let uptime = file::open(format_args!("/proc/uptime"))?;
+            let before = processor::idle(&uptime)?;
+            std::thread::sleep(interval);
+            Percent::not_idle(&before, &processor::idle(&uptime)?, cpus_online())
+        }
+        Some(_) => {
+            let mut processors = Processors::open()?;
+            let before = processors.spent(cpu)?;
+            std::thread::sleep(interval);
+            processor::busy(&before, &processors.spent(cpu)?)
+        }
+    }
+}
+
+/// Free physical memory, bytes. See [`memory::free`] for what it does not see.
+///
+/// # Errors
+/// As of [`memory::free`].
+#[doc(alias = "GetFreePhysicalMemory")]
+pub fn free_physical_memory() -> Result<Reading<u64>, Fault> {
+    memory::free()
+}
+
+/// Bytes sent by this interface since it was made.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNetBytesSent")]
+pub fn net_bytes_sent(interface: &str) -> Result<Reading<u64>, Fault> {
+    network::once(interface, network::Counter::BytesSent)
+}
+
+/// Packets sent by this interface.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNetPacketsSent")]
+pub fn net_packets_sent(interface: &str) -> Result<Reading<u64>, Fault> {
+    network::once(interface, network::Counter::PacketsSent)
+}
+
+/// Bytes received by this interface.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNetBytesRecvd")]
+pub fn net_bytes_received(interface: &str) -> Result<Reading<u64>, Fault> {
+    network::once(interface, network::Counter::BytesReceived)
+}
+
+/// Packets received by this interface.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNetPacketsRecvd")]
+pub fn net_packets_received(interface: &str) -> Result<Reading<u64>, Fault> {
+    network::once(interface, network::Counter::PacketsReceived)
+}
+
+/// Reads that this disk has completed.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNumReads_Disk")]
+pub fn num_reads_disk(disk: &str) -> Result<Reading<u64>, Fault> {
+    Ok(disk::count(disk::once(disk)?, |traffic| traffic.reads))
+}
+
+/// Writes that this disk has completed.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNumWrites_Disk")]
+pub fn num_writes_disk(disk: &str) -> Result<Reading<u64>, Fault> {
+    Ok(disk::count(disk::once(disk)?, |traffic| traffic.writes))
+}
+
+/// Reads that this partition has completed.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNumReads_Partition")]
+pub fn num_reads_partition(partition: &str) -> Result<Reading<u64>, Fault> {
+    num_reads_disk(partition)
+}
+
+/// Writes that this partition has completed.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNumWrites_Partition")]
+pub fn num_writes_partition(partition: &str) -> Result<Reading<u64>, Fault> {
+    num_writes_disk(partition)
+}
+
+/// Page faults of a process, with and without a device.
+///
+/// # Errors
+/// [`Fault::Gone`], [`Fault::Denied`].
+#[doc(alias = "GetNumPageFaults")]
+pub fn num_page_faults(pid: i32) -> Result<Reading<u64>, Fault> {
+    let stat = stat(pid)?;
+    Ok(Reading::now(stat.minor_faults + stat.major_faults, 1, Method::ProcessStat))
+}
+
+/// The share of `interval` that the threads of a process had a CPU: 200 % where two had one each.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetCPUTime_Total")]
+pub fn cpu_time_total(pid: i32, interval: Duration) -> Result<Percent, Fault> {
+    let before = process::cpu_time(pid)?;
+    std::thread::sleep(interval);
+    Percent::busy(&before, &process::cpu_time(pid)?)
+}
+
+/// The same in user space only.
+///
+/// # Errors
+/// [`Fault::Gone`]; [`Fault::TooShort`] for an interval within one tick of 10 ms.
+#[doc(alias = "GetCPUTime_User")]
+pub fn cpu_time_user(pid: i32, interval: Duration) -> Result<Percent, Fault> {
+    part(pid, interval, Process::user_time)
+}
+
+/// The same in the kernel only.
+///
+/// # Errors
+/// [`Fault::Gone`]; [`Fault::TooShort`] for an interval within one tick of 10 ms.
+#[doc(alias = "GetCPUTime_Kernel")]
+pub fn cpu_time_kernel(pid: i32, interval: Duration) -> Result<Percent, Fault> {
+    part(pid, interval, Process::kernel_time)
+}
+
+type Part = fn(&Process) -> Result<Reading<Duration>, Fault>;
+
+fn part(pid: i32, interval: Duration, part: Part) -> Result<Percent, Fault> {
+    let process = Process::open(pid)?;
+    let before = part(&process)?;
+    std::thread::sleep(interval);
+    Percent::busy(&before, &part(&process)?)
+}
+
+/// Memory that a process has in pages, KiB: its resident set, which CAMP called by its Windows name.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetWorkingSetKb")]
+pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
+    statm(pid, 1)
+}
+
+/// Address space of a process, KiB.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetVMSizeKb")]
+pub fn vm_size_kb(pid: i32) -> Result<Reading<u64>, Fault> {
+    statm(pid, 0)
+}
+
+/// Threads of a process.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetThreadCount")]
+pub fn thread_count(pid: i32) -> Result<Reading<u64>, Fault> {
+    process::threads_of(pid)
+}
+
+/// Names of the partitions.
+///
+/// # Errors
+/// As of [`enumeration::partitions`].
+#[doc(alias = "EnumDiskPartitions")]
+pub fn enum_disk_partitions() -> Result<Vec<String>, Fault> {
+    enumeration::partitions()
+}
+
+/// Names of the disks.
+///
+/// # Errors
+/// As of [`enumeration::disks`].
+#[doc(alias = "EnumPhysicalDisks")]
+pub fn enum_physical_disks() -> Result<Vec<String>, Fault> {
+    enumeration::disks()
+}
+
+/// Names of the network interfaces.
+///
+/// # Errors
+/// As of [`enumeration::interfaces`].
+#[doc(alias = "EnumNetworkInterfaces")]
+pub fn enum_network_interfaces() -> Result<Vec<String>, Fault> {
+    enumeration::interfaces()
+}
+
+/// CPUs that this process may run on.
+///
+/// # Errors
+/// As of [`enumeration::cpus`].
+#[doc(alias = "GetCPUCount")]
+pub fn cpu_count() -> Result<usize, Fault> {
+    enumeration::cpus()
+}
+
+/// The process that has this number now, as something that stays its own.
+///
+/// # Errors
+/// As of [`Process::open`].
+#[doc(alias = "GetProcessIdentifier")]
+pub fn process_identifier(pid: i32) -> Result<Process, Fault> {
+    Process::open(pid)
+}
+
+/// The processes that run an executable of this name.
+///
+/// # Errors
+/// As of [`enumeration::processes`].
+#[doc(alias = "GetProcessIdentifiers")]
+pub fn process_identifiers(name: &str) -> Result<Vec<Process>, Fault> {
+    enumeration::processes(name)
+}
+
+fn stat(pid: i32) -> Result<Stat, Fault> {
+    process::once(pid, "stat", process::stat)
+}
+
+fn statm(pid: i32, word: usize) -> Result<Reading<u64>, Fault> {
+    let kb = page_size() >> 10;
+    let pages = process::once(pid, "statm", |text| super::text::nth(text, word))?;
+    Ok(Reading::now(pages * kb, kb, Method::ProcessStatm))
+}

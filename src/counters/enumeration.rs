@@ -1,0 +1,154 @@
+//! What there is to be read. Every name that is given here is a name that the counters take, unless it goes away in
+//! between.
+
+use super::Fault;
+use super::process::{Process, Stat};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Names of disks that are devices; loop devices, compressed memory and the like, which are none, are left out.
+///
+/// # Errors
+/// [`Fault::Denied`] where `/sys` is not mounted.
+pub fn disks() -> Result<Vec<String>, Fault> {
+    Ok(names("/sys/block")?
+        .into_iter()
+        .filter(|name| Path::new("/sys/block").join(name).join("device").exists())
+        .collect())
+}
+
+/// Names of partitions, of loop devices too.
+///
+/// # Errors
+/// [`Fault::Denied`] where `/sys` is not mounted.
+pub fn partitions() -> Result<Vec<String>, Fault> {
+    let class = Path::new("/sys/class/block");
+    Ok(names("/sys/class/block")?
+        .into_iter()
+        .filter(|name| class.join(name).join("partition").exists())
+        .collect())
+}
+
+/// Names of the network interfaces of our namespace.
+///
+/// # Errors
+/// [`Fault::Denied`] where `/sys` is not mounted.
+pub fn interfaces() -> Result<Vec<String>, Fault> {
+    // A file beside them, `bonding_masters`, is no interface.
+    let class = Path::new("/sys/class/net");
+    Ok(names("/sys/class/net")?
+        .into_iter()
+        .filter(|name| class.join(name).join("statistics").exists())
+        .collect())
+}
+
+/// CPUs that this process may run on.
+///
+/// # Errors
+/// [`Fault::Denied`] in a sandbox that forbids sched_getaffinity(2).
+pub fn cpus() -> Result<usize, Fault> {
+    crate::machine::process::cpus_allowed().map_err(|e| Fault::of("the set of CPUs", &e))
+}
+
+/// Numbers of all processes that we may see.
+///
+/// # Errors
+/// [`Fault::Denied`] where `/proc` is not mounted.
+pub fn pids() -> Result<Vec<i32>, Fault> {
+    let mut pids: Vec<i32> = names("/proc")?.iter().filter_map(|name| name.parse().ok()).collect();
+    pids.sort_unstable();
+    Ok(pids)
+}
+
+/// The processes that run an executable of this name, whatever they call themselves; where we may not see what a
+/// process runs, the name that it calls itself by, of 15 characters, has to do.
+///
+/// # Errors
+/// [`Fault::Denied`] where `/proc` is not mounted.
+pub fn processes(name: &str) -> Result<Vec<Process>, Fault> {
+    let runs_it = |pid: &i32| executable(*pid).is_some_and(|its| its == name.as_bytes());
+    // Who ends in between is left out.
+    Ok(pids()?.into_iter().filter(runs_it).filter_map(|pid| Process::open(pid).ok()).collect())
+}
+
+/// A process and all that descend from it, parents first.
+///
+/// # Errors
+/// [`Fault::Gone`] where the first has ended.
+pub fn tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
+    let all: Vec<(i32, Stat)> = pids()?.into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
+    let first = all.iter().find(|(pid, _)| *pid == root).copied();
+    let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process::named(root)))?];
+    let mut at = 0;
+    while let Some((parent, _)) = tree.get(at).copied() {
+        // A number that has come back as its own grandchild's would else go round for ever.
+        let new = |(pid, _): &&(i32, Stat)| tree.iter().all(|(known, _)| known != pid);
+        let children: Vec<_> =
+            all.iter().filter(|(_, stat)| stat.parent == parent as u64).filter(new).copied().collect();
+        tree.extend(children);
+        at += 1;
+    }
+    Ok(tree)
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    super::process::stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn executable(pid: i32) -> Option<Vec<u8>> {
+    if let Ok(path) = fs::read_link(format!("/proc/{pid}/exe")) {
+        let name = path.file_name()?.as_bytes();
+        // So it is called once its file was removed or replaced.
+        return Some(name.strip_suffix(b" (deleted)").unwrap_or(name).to_vec());
+    }
+    let mut name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    name.pop(); // the line's end
+    Some(name)
+}
+
+fn names(directory: &str) -> Result<Vec<String>, Fault> {
+    let denied = |e: std::io::Error| Fault::Denied { what: directory.into(), cause: e.to_string() };
+    let entries = fs::read_dir(directory).map_err(denied)?;
+    let mut names: Vec<_> =
+        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::{Disk, Interface};
+    use std::process::Command;
+
+    #[test]
+    fn every_name_is_one_that_the_counters_take() {
+        for name in disks().expect("/sys").into_iter().chain(partitions().expect("/sys")) {
+            Disk::open(&name).and_then(|disk| disk.traffic()).expect(&name);
+        }
+        let interfaces = interfaces().expect("/sys");
+        assert!(interfaces.iter().any(|name| name == "lo"));
+        for name in interfaces {
+            Interface::open(&name).and_then(|interface| interface.bytes_sent()).expect(&name);
+        }
+        assert!(cpus().expect("a set") >= 1);
+    }
+
+    #[test]
+    fn a_process_is_found_by_its_executable_and_in_its_tree() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("a child");
+        let pid = child.id() as i32;
+        // The name of the file that runs may differ from the one that was asked for (busybox).
+        let name = executable(pid).expect("it runs");
+        let name = String::from_utf8(name).expect("a name");
+        let found = processes(&name).expect("/proc");
+        assert!(found.iter().any(|process| process.pid() == pid));
+        let tree = tree(std::process::id() as i32).expect("ourselves");
+        assert_eq!(tree[0].0, std::process::id() as i32);
+        assert!(tree.iter().any(|(its, stat)| *its == pid && stat.parent == u64::from(std::process::id())));
+        child.kill().expect("killed");
+        child.wait().expect("waited for");
+        assert!(matches!(super::tree(pid), Err(Fault::Gone(_))));
+    }
+}

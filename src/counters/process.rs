@@ -1,0 +1,324 @@
+//! The counters of one process, by descriptors that stay its own.
+
+use super::file::{self, SHORT};
+use super::text::{nth, number};
+use super::{Fault, Method, Reading};
+use crate::instrument::USER_HZ;
+use crate::machine::pidfd::Pidfd;
+use crate::machine::process::page_size;
+use nix::time::ClockId;
+use std::fs::File;
+use std::time::Duration;
+
+/// One tick of the times in `/proc/PID/stat`.
+const TICK: Duration = Duration::from_nanos((1e9 / USER_HZ) as u64);
+
+/// A process, held by four descriptors. Once it has ended every reading is [`Fault::Gone`], for ever: a later process
+/// of the same number is another one. Dropping it closes them.
+#[derive(Debug)]
+pub struct Process {
+    pid: i32,
+    pidfd: Pidfd,
+    stat: File,
+    statm: File,
+    tasks: File,
+}
+
+/// What one look at `/proc/PID/stat` tells (proc_pid_stat(5)). Times are in ticks of 10 ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// The process that started it.
+    pub parent: u64,
+    /// Page faults served without a device.
+    pub minor_faults: u64,
+    /// Page faults that waited for a device.
+    pub major_faults: u64,
+    /// Time charged in user space, ticks.
+    pub user: u64,
+    /// Time charged in the kernel, ticks.
+    pub kernel: u64,
+    /// The same two of children that have ended and were waited for, together.
+    pub children: u64,
+    /// Threads.
+    pub threads: u64,
+    /// When it was started: ticks since boot.
+    pub started: u64,
+    /// Virtual memory, bytes.
+    pub virtual_bytes: u64,
+}
+
+impl Process {
+    /// The process that has this number now.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] where there is none, [`Fault::Denied`] where it is hidden from us (`hidepid` of proc(5)),
+    /// [`Fault::Unsupported`] before Linux 5.3.
+    pub fn open(pid: i32) -> Result<Self, Fault> {
+        let pidfd = Pidfd::open(pid).map_err(|e| Fault::of(named(pid), &e))?;
+        let open = |name: &str| file::open(format_args!("/proc/{pid}/{name}"));
+        let hidden = |fault: Fault| match fault {
+            Fault::Gone(_) if pidfd.is_there() => Fault::Denied {
+                what: named(pid),
+                cause: "it runs, and /proc does not show it: mounted with hidepid, or of another namespace"
+                    .into(),
+            },
+            other => other,
+        };
+        let [stat, statm, tasks] = [open("stat"), open("statm"), open("task")];
+        let (stat, statm, tasks) = (stat.map_err(hidden)?, statm.map_err(hidden)?, tasks.map_err(hidden)?);
+        // It was there all the while, so that its number, and these files, were nobody else's.
+        if !pidfd.is_there() {
+            return Err(Fault::Gone(named(pid)));
+        }
+        Ok(Self { pid, pidfd, stat, statm, tasks })
+    }
+
+    /// Its number. Another process may have it after this one.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Whether it is still there, if only as a zombie.
+    pub fn is_there(&self) -> bool {
+        self.pidfd.is_there()
+    }
+
+    /// The CPU time of all its threads, those that have ended included.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`].
+    #[inline]
+    pub fn cpu_time(&self) -> Result<Reading<Duration>, Fault> {
+        let reading = cpu_time(self.pid);
+        // Asked afterwards: while it is there, the clock of its number is its own.
+        if self.pidfd.is_there() { reading } else { Err(Fault::Gone(named(self.pid))) }
+    }
+
+    /// All that one look at its `stat` tells.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`], [`Fault::Parse`].
+    pub fn stat(&self) -> Result<Stat, Fault> {
+        let mut buffer = [0; SHORT];
+        let text = file::read(&self.stat, &mut buffer, || named(self.pid))?;
+        stat(text).ok_or_else(|| Fault::parse(format!("/proc/{}/stat", self.pid), "52 fields", text))
+    }
+
+    /// Page faults, with and without a device.
+    ///
+    /// # Errors
+    /// As of [`stat`](Self::stat).
+    pub fn page_faults(&self) -> Result<Reading<u64>, Fault> {
+        let stat = self.stat()?;
+        Ok(Reading::now(stat.minor_faults + stat.major_faults, 1, Method::ProcessStat))
+    }
+
+    /// CPU time in user space, as the kernel divides the exact total by what its ticks saw.
+    ///
+    /// # Errors
+    /// As of [`stat`](Self::stat).
+    pub fn user_time(&self) -> Result<Reading<Duration>, Fault> {
+        Ok(Reading::now(TICK * self.stat()?.user as u32, TICK, Method::ProcessStat))
+    }
+
+    /// CPU time in the kernel, likewise.
+    ///
+    /// # Errors
+    /// As of [`stat`](Self::stat).
+    pub fn kernel_time(&self) -> Result<Reading<Duration>, Fault> {
+        Ok(Reading::now(TICK * self.stat()?.kernel as u32, TICK, Method::ProcessStat))
+    }
+
+    /// Memory that it has in pages of its own or shared, bytes: its resident set.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`], [`Fault::Parse`].
+    pub fn resident(&self) -> Result<Reading<u64>, Fault> {
+        self.pages(1)
+    }
+
+    /// Address space, bytes.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`], [`Fault::Parse`].
+    pub fn virtual_memory(&self) -> Result<Reading<u64>, Fault> {
+        self.pages(0)
+    }
+
+    fn pages(&self, word: usize) -> Result<Reading<u64>, Fault> {
+        let mut buffer = [0; SHORT];
+        let text = file::read(&self.statm, &mut buffer, || named(self.pid))?;
+        let pages = nth(text, word);
+        let pages =
+            pages.ok_or_else(|| Fault::parse(format!("/proc/{}/statm", self.pid), "seven numbers", text))?;
+        Ok(Reading::now(pages * page_size(), page_size(), Method::ProcessStatm))
+    }
+
+    /// Threads. The directory of them is not read: it has a link for each.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`].
+    pub fn threads(&self) -> Result<Reading<u64>, Fault> {
+        let status = nix::sys::stat::fstat(&self.tasks).map_err(|e| Fault::of(named(self.pid), &e.into()))?;
+        counted(self.pid, &status)
+    }
+}
+
+/// The CPU time of whoever has this number.
+#[inline]
+pub(super) fn cpu_time(pid: i32) -> Result<Reading<Duration>, Fault> {
+    // The kernel's own encoding: the complement of the number, three bits for which of its clocks; 2 is the
+    // scheduler's (include/linux/posix-timers.h, `make_process_cpuclock`).
+    let clock = ClockId::from_raw((!pid << 3) | 2);
+    match nix::time::clock_gettime(clock) {
+        Ok(time) => Ok(Reading::now(time.into(), Duration::from_nanos(1), Method::CpuClock)),
+        // Of a clock that belongs to nobody it says that it is none.
+        Err(_) => Err(Fault::Gone(named(pid))),
+    }
+}
+
+/// What one file of a process holds, by opening it for this reading.
+pub(super) fn once<T>(pid: i32, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
+    let file = file::open(format_args!("/proc/{pid}/{name}")).map_err(|fault| match fault {
+        Fault::Gone(_) => Fault::Gone(named(pid)),
+        other => other,
+    })?;
+    let mut buffer = [0; SHORT];
+    let text = file::read(&file, &mut buffer, || named(pid))?;
+    parse(text).ok_or_else(|| Fault::parse(format!("/proc/{pid}/{name}"), "the fields of proc(5)", text))
+}
+
+/// Threads, by the links of a directory that is not opened.
+pub(super) fn threads_of(pid: i32) -> Result<Reading<u64>, Fault> {
+    let status =
+        file::status(format_args!("/proc/{pid}/task")).map_err(|e| Fault::of(named(pid), &e.into()))?;
+    counted(pid, &status)
+}
+
+#[allow(clippy::unnecessary_cast, reason = "a number of links has 32 bits on AArch64")]
+fn counted(pid: i32, status: &nix::sys::stat::FileStat) -> Result<Reading<u64>, Fault> {
+    // Of a process that has ended the directory is kept, and has lost its links.
+    let threads = (status.st_nlink as u64).checked_sub(2).filter(|threads| *threads > 0);
+    Ok(Reading::now(threads.ok_or_else(|| Fault::Gone(named(pid)))?, 1, Method::TaskLinks))
+}
+
+pub(super) fn named(pid: i32) -> String {
+    format!("process {pid}")
+}
+
+/// Reads a line of `/proc/PID/stat`. The name in brackets may hold anything, brackets and line ends too.
+pub(super) fn stat(text: &[u8]) -> Option<Stat> {
+    let end = text.iter().rposition(|byte| *byte == b')')?;
+    // Fields are numbered from one, and the state, a letter, is the third.
+    let state = text[end + 1..].iter().position(u8::is_ascii_alphabetic)?;
+    let mut rest = &text[end + 1 + state + 1..];
+    let mut fields = [0u64; 24];
+    for field in &mut fields[4..] {
+        let minus = rest.iter().position(|byte| *byte != b' ').filter(|at| rest[*at] == b'-');
+        let (value, after) = number(&rest[minus.map_or(0, |at| at + 1)..])?;
+        (*field, rest) = (value, after);
+    }
+    Some(Stat {
+        parent: fields[4],
+        minor_faults: fields[10],
+        major_faults: fields[12],
+        user: fields[14],
+        kernel: fields[15],
+        children: fields[16] + fields[17],
+        threads: fields[20],
+        started: fields[22],
+        virtual_bytes: fields[23],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().expect("a child")
+    }
+
+    fn own() -> Process {
+        Process::open(std::process::id() as i32).expect("ourselves")
+    }
+
+    #[test]
+    fn a_line_of_stat_is_read_whatever_the_name_holds() {
+        let numbers: Vec<_> = (4..53).map(|n: u64| n.to_string()).collect();
+        let line = format!("17 (a) S 9\n(b) R {}", numbers.join(" "));
+        let stat = stat(line.as_bytes()).expect("a line");
+        let expected = (4, 10, 12, 14, 15, 33, 20, 22, 23);
+        let found = (
+            stat.parent,
+            stat.minor_faults,
+            stat.major_faults,
+            stat.user,
+            stat.kernel,
+            stat.children,
+            stat.threads,
+            stat.started,
+            stat.virtual_bytes,
+        );
+        assert_eq!(found, expected);
+        assert_eq!(super::stat(b"17 (a) S -1 2"), None);
+        assert_eq!(super::stat(b""), None);
+    }
+
+    #[test]
+    fn a_negative_field_moves_no_other() {
+        let mut numbers: Vec<_> = (4..53).map(|n: i64| n.to_string()).collect();
+        numbers[4] = "-1".into(); // the terminal's group, field 8
+        let line = format!("17 (x) S {}", numbers.join(" "));
+        assert_eq!(stat(line.as_bytes()).expect("a line").minor_faults, 10);
+    }
+
+    #[test]
+    fn touched_pages_are_counted_in_faults_and_in_memory() {
+        let process = own();
+        let read = |process: &Process| {
+            (process.page_faults().expect("read").value, process.resident().expect("read").value)
+        };
+        let before = read(&process);
+        let bytes = 512 * page_size() as usize;
+        let mut memory = memmap2::MmapMut::map_anon(bytes).expect("mapped");
+        memory.iter_mut().step_by(page_size() as usize).for_each(|byte| *byte = 1);
+        let after = read(&process);
+        assert!(after.0 > before.0, "{before:?} {after:?}");
+        assert!(after.1 >= before.1 + bytes as u64 / 2, "{before:?} {after:?}");
+    }
+
+    #[test]
+    fn work_is_seen_in_the_clock_and_a_thread_in_the_links() {
+        let process = own();
+        let before = process.cpu_time().expect("read").value;
+        let threads = process.threads().expect("read").value;
+        let (send, wait) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || wait.recv());
+        // Other tests start and end threads of this process at the same time.
+        assert!(threads >= 1 && process.threads().expect("read").value >= 1);
+        drop(send);
+        let _ = thread.join();
+        assert!(process.cpu_time().expect("read").value > before);
+    }
+
+    #[test]
+    fn what_has_ended_is_gone_for_every_counter() {
+        let mut child = sleeper();
+        let process = Process::open(child.id() as i32).expect("a child");
+        assert_eq!(process.threads().expect("read").value, 1);
+        child.kill().expect("killed");
+        child.wait().expect("waited for");
+        assert!(matches!(process.cpu_time(), Err(Fault::Gone(_))));
+        assert!(matches!(process.stat(), Err(Fault::Gone(_))), "{:?}", process.stat());
+        assert!(matches!(process.resident(), Err(Fault::Gone(_))), "{:?}", process.resident());
+        assert!(matches!(process.threads(), Err(Fault::Gone(_))), "{:?}", process.threads());
+        assert!(matches!(Process::open(child.id() as i32), Err(Fault::Gone(_))));
+    }
+
+    #[test]
+    fn a_number_that_nobody_can_have_is_gone_or_refused() {
+        assert!(Process::open(i32::MAX).is_err() && Process::open(-5).is_err());
+    }
+}
