@@ -25,6 +25,20 @@ pub enum Pages {
     Reserved,
 }
 
+impl Pages {
+    /// The largest that this kernel gives without a reservation: by its setting, and not by what is free at the
+    /// moment, so that a case has the same pages on every run.
+    pub fn largest() -> Self {
+        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        if setting.is_ok_and(|text| is_given(&text)) { Self::Huge } else { Self::Base }
+    }
+}
+
+/// Whether the choice in brackets gives huge pages to who asks for them.
+fn is_given(setting: &str) -> bool {
+    setting.contains("[always]") || setting.contains("[madvise]")
+}
+
 /// Anonymous memory of which each page was written.
 pub struct Touched {
     memory: MmapMut,
@@ -184,6 +198,12 @@ mod tests {
             let Err(Error::Missing(sentence)) = touched.is_in(pages, 4 << 20) else { panic!("{pages:?}") };
             assert!(sentence.contains("of 4 MiB only 0 came in"), "{sentence}");
         }
+    }
+
+    #[test]
+    fn a_kernel_that_never_gives_huge_pages_is_not_asked_for_them() {
+        assert!(is_given("always [madvise] never") && is_given("[always] madvise never"));
+        assert!(!is_given("always madvise [never]") && !is_given(""));
     }
 
     #[test]

@@ -22,7 +22,9 @@
 //! `memset` to zero of much memory uses them. Hence the pattern, and `zeroes` beside it. Large caches: a size is no
 //! level; read off the curve where one ends. Dirty lines: what a batch leaves in the caches the next one's writes
 //! push out, so that it is paid for, but only if nobody reads all of it between: hence few words are looked at.
-//! Neighbours: on a shared host the memory is theirs, too, and no counter of this machine tells.
+//! Neighbours: on a shared host the memory is theirs, too, and no counter of this machine tells. Chiplets: those of
+//! EPYC write to memory by a link of some 28 GB/s that all cores of one share; where a hypervisor moves the virtual
+//! CPUs, two of them on one chiplet write together as much as one alone, and twice as much on two.
 //!
 //! # Reading the number
 //! `bandwidth` counts the program's bytes, as STREAM does: a copy reads and writes, and counts twice what mbw and perf
@@ -155,7 +157,7 @@ fn told(inner: Box<dyn Subject>, plan: &Plan, field: String) -> Box<dyn Subject>
 
 fn one(plan: Plan) -> Result<Box<dyn Subject>> {
     room::for_half(plan.bytes as u64).map_err(Error::Missing)?;
-    let mut field = Field::in_the_largest_pages(plan)?;
+    let mut field = Field::new(plan)?;
     let words = field.words();
     let inner = move |n: u64, clock: &Clock| {
         let ticks = clock.time(|| field.run(n));
@@ -174,11 +176,11 @@ fn all(crowd: Crowd, plan: Plan, place: &Place) -> Result<Box<dyn Subject>> {
         let field = match (place.cpus.here, cpus.get(index)) {
             (Some(here), Some(&there)) => {
                 cpu::pin(there)?;
-                let field = Field::in_the_largest_pages(plan);
+                let field = Field::new(plan);
                 cpu::pin(here)?;
                 field?
             }
-            _ => Field::in_the_largest_pages(plan)?,
+            _ => Field::new(plan)?,
         };
         let field = Arc::new(Mutex::new(field));
         fields.borrow_mut().push(Arc::clone(&field));
@@ -190,8 +192,9 @@ fn all(crowd: Crowd, plan: Plan, place: &Place) -> Result<Box<dyn Subject>> {
     let proven = Rc::clone(&fields);
     let prove = move |_: u64| proven.borrow().iter().try_for_each(|field| held(field).prove());
     let inner = together(Kind::Thread, crowd, place, make, prove)?;
-    let words = fields.borrow().first().map_or_else(String::new, |field| held(field).words());
-    Ok(told(inner, &plan, format!("each {words}")))
+    let mut words: Vec<_> = fields.borrow().iter().map(|field| held(field).words()).collect();
+    words.dedup();
+    Ok(told(inner, &plan, format!("each {}", words.join(", and "))))
 }
 
 /// Nobody holds it but its thread in a batch and the measuring one between two.

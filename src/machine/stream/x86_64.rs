@@ -76,10 +76,10 @@ macro_rules! at {
     };
 }
 
-/// The same text for the first eight vector registers.
-macro_rules! eight {
-    ($($text:expr),+) => {
-        concat!(".irp i,0,1,2,3,4,5,6,7\n", $($text, "\n",)+ ".endr")
+/// The same text for each of these vector registers.
+macro_rules! each {
+    ($registers:expr, $($text:expr),+) => {
+        concat!(".irp i,", $registers, "\n", $($text, "\n",)+ ".endr")
     };
 }
 

@@ -112,19 +112,6 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// In huge pages where the plan wants them and the kernel gives them, else in its base pages.
-    ///
-    /// # Errors
-    /// As of [`Field::new`].
-    pub(super) fn in_the_largest_pages(plan: Plan) -> Result<Self> {
-        match Self::new(plan) {
-            Err(Error::Missing(_)) if plan.pages == Pages::Huge => {
-                Self::new(Plan { pages: Pages::Base, ..plan })
-            }
-            field => field,
-        }
-    }
-
     /// What a reader must know of its memory.
     pub(super) fn words(&self) -> String {
         let pages = match self.plan.pages {

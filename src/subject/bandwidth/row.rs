@@ -79,7 +79,7 @@ impl Row {
             bytes: self.bytes,
             skew: self.skew,
             zeroes: self.zeroes,
-            pages: self.pages,
+            pages: if self.pages == Pages::Base { Pages::Base } else { Pages::largest() },
         }
     }
 
@@ -252,7 +252,7 @@ fn crowds() -> Vec<Row> {
     let sizes = |(variant, words, operation)| {
         SIZES.map(|bytes| {
             let row = Row::new(variant, words, operation, bytes).together(Crowd::All);
-            if bytes == 256 * KIB { row.long() } else { row }
+            if bytes == 16 * KIB || bytes == 256 * MIB { row } else { row.long() }
         })
     };
     let mut all: Vec<_> = rows.into_iter().flat_map(sizes).collect();

@@ -26,7 +26,7 @@ pub(super) fn turns(operation: Operation) -> Loop {
 /// For each register of four rows of eight.
 macro_rules! rows {
     ($($text:expr),+) => {
-        at!("0,128,256,384", $(eight!($text)),+)
+        at!("0,128,256,384", $(each!("0,1,2,3,4,5,6,7", $text)),+)
     };
 }
 
@@ -38,7 +38,7 @@ macro_rules! constant {
 
 turns!(
     read,
-    [eight!("pxor xmm\\i, xmm\\i")],
+    [each!("0,1,2,3,4,5,6,7", "pxor xmm\\i, xmm\\i")],
     [rows!("movdqu xmm8, [rsi + \\at + 16*\\i]\npaddq xmm\\i, xmm8")],
     [".irp i,1,2,3,4,5,6,7\npaddq xmm0, xmm\\i\n.endr", "movdqu [r11], xmm0"]
 );
