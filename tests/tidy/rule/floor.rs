@@ -58,7 +58,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Floors that other floors are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 11] = [
+const FLOORS: [&str; 12] = [
     "error",
     "machine",
     "counters",
