@@ -8,6 +8,7 @@ mod archive;
 mod baseline;
 mod burden;
 mod compare;
+mod displace;
 mod doctor;
 mod explain;
 mod fingerprint;
@@ -51,6 +52,7 @@ enum Command {
     Explain(explain::Asked),
     Report(report::Asked),
     Compare(compare::Asked),
+    Displace(displace::Asked),
     Gate(gate::Asked),
     Runs(runs::Asked),
     Doctor(doctor::Asked),
@@ -82,6 +84,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Report(asked) => report::run(asked),
         Command::Gate(asked) => gate::run(asked),
         Command::Compare(asked) => compare::run(asked),
+        Command::Displace(asked) => displace::run(asked),
         Command::Runs(asked) => runs::run(asked),
         Command::Doctor(asked) => doctor::run(asked),
         Command::Fingerprint(asked) => fingerprint::run(asked),

@@ -52,6 +52,10 @@ pub(super) struct Measuring {
     /// What to count: ns, or a perf event such as page-faults
     #[arg(long, value_name = "EVENT")]
     measure: Option<String>,
+    /// Where the files of the file cases are made: a directory on the disk, or on the mounted remote file system,
+    /// that is to be measured [default: $SYSCOST_DIR, or the temporary directory]
+    #[arg(long = "dir", value_name = "DIR")]
+    directory: Option<PathBuf>,
     /// The other end of the cases that need one: where `syscost peer` listens
     #[arg(long, value_name = "HOST:PORT")]
     peer: Option<String>,
@@ -70,9 +74,10 @@ impl Measuring {
         let environment = Options::from_environment()?;
         let scale = self.scale.unwrap_or(environment.scale);
         let unit = self.measure.clone().unwrap_or(environment.unit);
-        let peer = self.peer.clone().or(environment.peer);
-        let peer_token_file = self.peer_token_file.clone().or(environment.peer_token_file);
-        Ok(Options { scale, unit, peer, peer_token_file, ..environment })
+        let directory = self.directory.clone().or_else(|| environment.directory.clone());
+        let peer = self.peer.clone().or_else(|| environment.peer.clone());
+        let peer_token_file = self.peer_token_file.clone().or_else(|| environment.peer_token_file.clone());
+        Ok(Options { scale, unit, directory, peer, peer_token_file, ..environment })
     }
 }
 

@@ -68,6 +68,7 @@ fn start(
         .env("SYSCOST_SCALE", scale)
         .env("SYSCOST_MEASURE", &options.unit)
         .env("CRITERION_HOME", home)
+        .envs(options.directory.iter().map(|directory| ("SYSCOST_DIR", directory)))
         .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
         .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
     command.spawn().map_err(|cause| match cause.kind() {
