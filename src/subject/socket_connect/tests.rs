@@ -91,7 +91,7 @@ fn without_loopback_the_cases_of_tcp_are_skipped() {
     }
     alone(|| {
         assert!(own_network(false));
-        for case in cases() {
+        for case in cases().into_iter().filter(|case| !case.name.contains("peer")) {
             let said = case.needs.iter().find_map(|need| need.ask(&place()).err());
             assert_eq!(said.is_some(), case.name.contains("tcp"), "{}: {said:?}", case.name);
             assert!(said.is_none_or(|said| said.contains("ip link set lo up")));
