@@ -65,8 +65,10 @@ const MIB: u64 = 1 << 20;
 
 /// A way to read a block, of a file at a place: the bytes that were read.
 type Pass = fn(&mut Reader, u64) -> std::io::Result<usize>;
+/// A call of the kernel: its name and number.
+type Call = (&'static str, i64);
 /// Name, words, and the call that is entered once a block.
-const WAYS: [(&'static str, &'static str, Pass, Option<(&'static str, i64)>); 4] = [
+const WAYS: [(&str, &str, Pass, Option<Call>); 4] = [
     ("read", "read", Reader::read, None),
     ("pread", "pread", Reader::pread, Some(("pread64", libc::SYS_pread64))),
     ("mmap", "a copy out of a mapping", Reader::copied, None),
