@@ -10,23 +10,22 @@
 //!
 //! # What is not
 //! The drawing and linking of the ring, and the first walk round, which brings it into the caches as far as it fits.
-//! A ring of at most 32768 slots is walked round once before each batch as well, since what stands between two batches
-//! has used the caches; in larger ones whose order can be guessed 8192 steps let the prefetchers be sure again. The
-//! loop's own counting runs beside the loads that it does not wait for: 64 of them stand
-//! in each turn.
+//! A ring of at most 32768 slots is walked round before each batch as well, once or twice, since what stands between
+//! two batches has used the caches; in larger ones whose order can be guessed 8192 steps let the prefetchers be sure
+//! again. The loop's own counting runs beside the loads that it does not wait for: 64 of them stand in each turn.
 //!
 //! # How we know
 //! The ring is walked once when it has been linked and must come back to its first slot after exactly as many steps
 //! as it has slots, none of them twice; each slot is given its place meanwhile. Every batch must end at the place
 //! that it was to end at. The next goes on there: a slot is come to again only after all the others, so that a batch
 //! that is shorter than the ring sees nothing that the one before has warmed. There is no page fault between the two
-//! readings of the clock. Pages are what the id says, by `/proc/self/smaps`, or the case is skipped. Time
-//! grows in proportion to the number of steps.
+//! readings of the clock. Pages are what the id says, by `/proc/self/smaps`, or the case is skipped.
+//! Time grows in proportion to the number of steps.
 //!
 //! # What fools it
 //! Prefetchers: they know every order here but the random ones. What `stride`, `quarters`, `list` and, by lines that
-//! are fetched in pairs, `within-pages` cost in large rings is bandwidth in disguise: `bandwidth` says how much, and a note below
-//! the table says of which cases it was so. Page walks: beyond the reach of the translation caches `random` pays for
+//! are fetched in pairs, `within-pages` cost in large rings is bandwidth in disguise: `bandwidth` says how much, and a
+//! note below the table says of which cases it was so. Page walks: beyond the reach of the translation caches `random` pays for
 //! them too, `random-huge` hardly. A guest pays for the walk of its host as well, whose pages may be small where its
 //! own are huge. The last level is shared with neighbours, and a guest need not get what its kernel reports. Lines
 //! are 64 bytes here; where they are longer, two slots share one. A frequency that moves while the counter's does not.
@@ -35,8 +34,9 @@
 //! Divide by the core's cycle, the addition of `known_work`: 4 or 5 is the first level, 12 to 17 the second. The true
 //! latency of memory is `random-huge/256MiB`; `random/256MiB` is what a program with ordinary pages sees. `walk` of
 //! `tlb-4KiB` is what a step costs beyond as many lines in few pages: nothing within the reach of the first
-//! translation cache, some cycles within that of the second, then a page walk. `load` of `parallel-256MiB` falls
-//! until all places for lines under way are taken; their number is about one step of a single chain over `load`.
+//! translation cache, some cycles within that of the second, then a page walk; from 64 MiB on its lines fill a second
+//! level of 1 MiB. `load` of `parallel-256MiB` falls until all places for lines under way are taken; their number is
+//! about one step of a single chain over `load`.
 //! Sizes are powers of two, at full scale with three between each two, up to 256 MiB or four times the last level.
 //!
 //! # Source

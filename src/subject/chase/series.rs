@@ -51,13 +51,13 @@ fn series() -> Vec<Series> {
     };
     let quarters = Range::Quarters(10, 32);
     let mut all = vec![
-        random("random", Pages::Base, "lines in random order", quarters, &[14, 16, 18, 20, 22, 24, 26, 28]),
+        random("random", Pages::Base, "lines in random order", quarters, &[14, 18, 22, 24, 26, 28]),
         random(
             "random-huge",
             Pages::Huge,
             "lines in random order, in transparent huge pages",
             quarters,
-            &[11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
+            &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
         ),
         random(
             "random-reserved",
@@ -73,7 +73,7 @@ fn series() -> Vec<Series> {
                 Pages::Base,
                 "lines in random order within a page, and pages in random order",
                 Range::Powers(16, 30),
-                &[20, 22, 24, 26, 28],
+                &[22, 28],
             )
         },
     ];
@@ -88,7 +88,8 @@ fn series() -> Vec<Series> {
 fn stride(bytes: usize) -> Series {
     let (range, default): (_, &[u32]) = match bytes {
         64 => (Range::Powers(12, 30), &[14, 18, 22, 28]),
-        _ => (Range::Few, &[28]),
+        16 | 256 | 4096 => (Range::Powers(28, 28), &[28]),
+        _ => (Range::Powers(28, 28), &[]),
     };
     Series {
         name: format!("stride-{bytes}"),
@@ -106,7 +107,7 @@ fn quarters_of(bytes: usize) -> Series {
         name: format!("quarters-{bytes}"),
         words: format!("slots {bytes} bytes apart, from each quarter in turn"),
         order: Order::Quarters,
-        sizes: Sizes { range: Range::Few, default: &[18, 28] },
+        sizes: Sizes { range: Range::Powers(18, 28), default: &[28] },
         ..stride(bytes)
     }
 }
@@ -116,7 +117,7 @@ fn list() -> Series {
     Series {
         name: "list".into(),
         words: "nodes of a line each as a C library lays them, one after another".into(),
-        sizes: Sizes { range: Range::Few, default: &[14, 18, 22, 28] },
+        sizes: Sizes { range: Range::Powers(14, 28), default: &[14, 28] },
         ..stride(LINE + 16)
     }
 }
@@ -129,7 +130,7 @@ fn tlb() -> Series {
         pages: Pages::Base,
         spread: Spread::Scattered(PAGE),
         order: Order::Random,
-        sizes: Sizes { range: Range::Powers(16, 27), default: &[16, 18, 20, 22, 24, 26] },
+        sizes: Sizes { range: Range::Powers(16, 26), default: &[16, 18, 20, 22, 24, 25] },
     }
 }
 
@@ -217,7 +218,7 @@ const PARALLEL: [(u64, Many); 9] = [
 ];
 
 fn parallel(walkers: u64, set_up: Many) -> Case {
-    let is_default = [2, 4, 8, 16].contains(&walkers);
+    let is_default = [4, 8, 16].contains(&walkers);
     let set_up = large(set_up(Plan::random(LARGE, Pages::Huge)), is_default);
     let title = format!("a step of each of {walkers} chains that do not wait for each other");
     Case::new(format!("parallel-256MiB/{walkers}"), title, set_up)

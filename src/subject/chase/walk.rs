@@ -54,6 +54,7 @@ impl Plan {
 
     fn run_up(&self) -> u64 {
         match (self.slots() as u64, self.order) {
+            (slots, _) if slots <= TWICE => 2 * slots,
             (slots, _) if slots <= WARMED => slots,
             (_, Order::Random) => 0,
             _ => GUESSED,
@@ -84,6 +85,8 @@ const SETTLING: u64 = 1 << 19;
 /// a control that takes turns with it, have used the caches too: a ring that just fits would be paid for by short
 /// batches, and long ones would not notice.
 const WARMED: u64 = 1 << 15;
+/// And one of no more than these twice: a cache does not always keep the newer of two lines.
+const TWICE: u64 = 1 << 13;
 /// In a larger ring whose order can be guessed, so many steps let the prefetchers be sure of it again. Short batches
 /// would cost five times as much as long ones.
 const GUESSED: u64 = 1 << 13;
