@@ -2,7 +2,7 @@
 //! A stream of messages from the measuring process to another one on another CPU, from the first call that sends until
 //! the receiver has said that all bytes have come. The parameter is the length of a message, 1 byte to 8 MiB: through
 //! TCP and UDP over 127.0.0.1, a Unix stream, a pipe; through TCP from a file in the page cache by `sendfile`, the same
-//! by `splice` through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 1 MiB, but never more than 1024
+//! by `splice` through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 4 MiB, but never more than 1024
 //! messages, and at least one. `N-streams` sends one message by each of N connections in turn, each with a receiver of
 //! its own. `tcp-same-cpu` has the receiver on the measuring CPU.
 //!
@@ -19,11 +19,12 @@
 //! # What fools it
 //! Loopback is memory: a copy into the kernel and one out of it, on two CPUs that share a cache or do not. The receiver
 //! reads up to 128 KiB at once into a buffer that stays in its cache, and looks at nothing; a program that looks at
-//! what it gets is slower. TCP waits a little to fill its packets (Nagle; no `TCP_NODELAY` here), so that small messages
-//! travel together and their cost is that of the call. On loopback the kernel copies in spite of `MSG_ZEROCOPY` when the
+//! what it gets is slower. TCP waits a little to fill its packets (RFC 896; no `TCP_NODELAY` until the end of a batch), so that
+//! small messages travel together and their cost is that of the call. On loopback the kernel copies in spite of `MSG_ZEROCOPY` when the
 //! bytes are received by the same machine, and says so in the evidence. The messages are the same bytes each time,
 //! in cache up to its size. UDP has no flow control: the slower the receiver, the more is lost, and sent again. An
-//! idle receiver must be woken: a stream that it drains faster than it is filled pays for that again and again.
+//! idle receiver must be woken: a stream that it drains faster than it is filled pays for that again and again, and so
+//! does a pipe of 64 KiB whose every message fills it.
 //!
 //! # Reading the number
 //! `bandwidth` below the table, bytes that the receiver had in a second; `message` is the cost of one. Over length the
@@ -40,12 +41,12 @@ use super::crowd::all_stayed;
 use super::need::FULL_SCALE;
 use super::placement::Placement::{self, Cross, Same};
 use super::socket_round_trip::{LOOPBACK, length};
-use super::{Case, Claim, Group, Place, Rule, SetUp};
+use super::{Case, Claim, Family, Group, Place, Rule, SetUp};
 use crate::Result;
 use crate::machine::partner::{Class, Kind, Partner};
 use crate::machine::socket::flow::{self, Bounds, Control, Receiver};
 use crate::machine::socket::source::{self, FromFile, Sent, Source, Spliced, Written, ZeroCopy};
-use crate::machine::socket::{Transport, are_connected, message, number, refused, set_option};
+use crate::machine::socket::{Transport, are_connected, message, refused};
 use std::os::fd::OwnedFd;
 
 mod stream;
@@ -154,8 +155,9 @@ fn is_of_every_run(row: &Row) -> bool {
     }
 }
 
-/// Messages of an iteration: so many bytes, but not more messages than take half a millisecond.
-const ITERATION_BYTES: usize = MIB;
+/// Messages of an iteration: so many bytes that waking the receiver is little beside them, but not more messages than take a
+/// millisecond.
+const ITERATION_BYTES: usize = 4 * MIB;
 const MOST_MESSAGES: usize = 1024;
 
 fn messages(bytes: usize) -> usize {
@@ -176,6 +178,8 @@ fn case(row: Row) -> Case {
     let case = placement.needed(case);
     let case = if matches!(way, UnixStream | Pipe) { case } else { case.need(LOOPBACK) };
     let case = if is_of_every_run(&row) { case } else { case.need(FULL_SCALE) };
+    // Receivers that share a CPU wait for one another, and not for a stranger.
+    let case = if streams > 1 { case.family(Family::Elsewhere) } else { case };
     let case = if all == 1 { case } else { case.derive("message", Rule::OfCost(1.0 / all as f64)) };
     let (hardware, software, why) = expected(&row);
     case.derive("bandwidth", Rule::Bandwidth((all * bytes) as u64))
@@ -250,10 +254,6 @@ fn ends(way: Way) -> Result<[OwnedFd; 2]> {
     };
     let ends = transport.pair()?;
     are_connected(transport, &ends)?;
-    if transport == Transport::Tcp {
-        set_option(number(&ends[0]), libc::IPPROTO_TCP, libc::TCP_NODELAY, 0)
-            .map_err(|e| crate::Error::refused("setsockopt TCP_NODELAY", e))?;
-    }
     Ok(ends)
 }
 
