@@ -8,6 +8,7 @@ mod archive;
 mod baseline;
 mod burden;
 mod compare;
+mod displace;
 mod doctor;
 mod explain;
 mod fingerprint;
@@ -15,6 +16,7 @@ mod flag;
 mod gate;
 mod list;
 mod page;
+mod peer;
 mod record;
 mod report;
 mod restore;
@@ -50,11 +52,13 @@ enum Command {
     Explain(explain::Asked),
     Report(report::Asked),
     Compare(compare::Asked),
+    Displace(displace::Asked),
     Gate(gate::Asked),
     Runs(runs::Asked),
     Doctor(doctor::Asked),
     Fingerprint(fingerprint::Asked),
     Burden(burden::Asked),
+    Peer(peer::Asked),
     Restore(restore::Asked),
     Selftest(selftest::Asked),
 }
@@ -80,10 +84,12 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Report(asked) => report::run(asked),
         Command::Gate(asked) => gate::run(asked),
         Command::Compare(asked) => compare::run(asked),
+        Command::Displace(asked) => displace::run(asked),
         Command::Runs(asked) => runs::run(asked),
         Command::Doctor(asked) => doctor::run(asked),
         Command::Fingerprint(asked) => fingerprint::run(asked),
         Command::Burden(asked) => burden::run(asked),
+        Command::Peer(asked) => peer::run(asked),
         Command::Selftest(asked) => selftest::run(asked),
         Command::Restore(asked) => restore::run(asked),
     }
@@ -112,6 +118,7 @@ fn complain(error: &Error) -> ExitCode {
         Error::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ExitCode::from(2),
         Error::File { .. }
         | Error::Died(_)
+        | Error::Peer { .. }
         | Error::Kernel { .. }
         | Error::Child(_)
         | Error::Missing(_)

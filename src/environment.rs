@@ -2,19 +2,24 @@
 //! never touches.
 //!
 //! Everything is read through [`KernelFiles`], the one seam where a machine can be faked. What has a
-//! structure is parsed by pure functions ([`cpuinfo`], [`cpu_list`], [`cgroup`], [`mount`], [`process`])
+//! structure is parsed by pure functions ([`cpuinfo`], [`cpu_list`], [`cgroup`], [`process`])
 //! that are tested on captured text.
 
+pub mod accounting;
+pub mod cache;
 pub mod cgroup;
 pub mod cpu_list;
 pub mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
+pub mod interface;
 #[cfg(test)]
 mod invented;
 pub mod kernel_files;
-pub mod mount;
 pub mod process;
 
+pub use cache::Cache;
+pub use accounting::Accounting;
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
+pub use interface::{Interface, Station, Wire};
 pub use kernel_files::KernelFiles;

@@ -58,6 +58,14 @@ pub enum Error {
         /// What the kernel answered.
         cause: std::io::Error,
     },
+    /// The peer that was asked for is not there, does not answer, or answers what cannot be.
+    #[error("peer {peer}: {what}")]
+    Peer {
+        /// Its address, as it was given.
+        peer: String,
+        /// What happened, and what to do.
+        what: String,
+    },
     /// What happened was another operation than the one that was asked for, as it may by chance: try again.
     #[error("{0}")]
     Disturbed(String),
@@ -89,6 +97,11 @@ impl Error {
     /// Whether it tells of the machine: the case is skipped, and nothing has failed.
     pub fn is_of_the_machine(&self) -> bool {
         matches!(self, Self::Missing(_) | Self::Forbidden { .. })
+    }
+
+    /// What a peer did.
+    pub fn peer(peer: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::Peer { peer: peer.into(), what: what.into() }
     }
 
     /// A file that could not be read or written.

@@ -9,6 +9,7 @@
 
 mod arguments;
 mod bencher;
+mod curve;
 mod drive;
 mod home;
 mod measure;
@@ -18,6 +19,7 @@ mod plan;
 mod progress;
 
 pub use arguments::{Arguments, Mode};
+pub(crate) use curve::add_curves;
 #[cfg(feature = "cli")]
 pub(crate) use drive::Session;
 pub use drive::{Options, run};

@@ -57,6 +57,8 @@ pub mod harness;
 pub mod instrument;
 pub mod machine;
 pub mod pair;
+#[cfg(feature = "cli")]
+pub mod peer;
 pub mod record;
 pub mod statistic;
 pub mod subject;

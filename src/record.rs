@@ -9,23 +9,32 @@ pub mod baseline;
 pub mod bundle;
 pub mod comparison;
 pub mod cost;
+pub mod curve;
+pub mod displaced;
 pub mod fit;
 pub mod format;
 pub mod gate;
 mod heat_map;
 pub mod paired;
+#[cfg(feature = "cli")]
+pub mod paper;
+#[cfg(feature = "cli")]
+pub mod plot;
 pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;
 pub mod quantity;
+mod sketch;
 #[cfg(test)]
 mod specimen;
 pub mod store;
 pub mod table;
 pub mod verdict;
 
-use crate::environment::Fingerprint;
+use crate::environment::{Fingerprint, Wire};
 pub use crate::statistic::Interval;
+pub use curve::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
+pub use displaced::{Displaced, Throughput};
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
@@ -78,6 +87,12 @@ pub struct GroupRun {
     pub cases: Vec<CaseRecord>,
     /// Straight lines through the cases' parameter, such as the cost of one argument more.
     pub fits: Vec<FitRecord>,
+    /// Cases that are points of a curve, and what the curve shows.
+    #[serde(default)]
+    pub curves: Vec<CurveRecord>,
+    /// The way to the peer, if some of them were measured against one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<Box<Wire>>,
 }
 
 /// The clock as one process calibrated it.
@@ -165,6 +180,16 @@ pub struct Measured {
     /// Between every two CPUs, where the case went to all of them.
     #[serde(default)]
     pub matrix: Option<Matrix>,
+    /// What it displaced, where it was measured so.
+    #[serde(default)]
+    pub displaced: Option<Displaced>,
+    /// Which peer it was measured against, and by what: the [`Station::key`](crate::environment::Station::key) of
+    /// its group's wire. Numbers against another say nothing of each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// The way to that peer, on its way to the driver, who writes it down once for the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<Box<Wire>>,
 }
 
 /// Figures of every two CPUs, ns.

@@ -2,8 +2,11 @@
 
 pub mod bootstrap;
 pub mod discovery;
+pub mod displacement;
 pub mod equivalence;
+pub mod fall;
 pub mod joint;
+pub mod level;
 pub mod line;
 mod normal;
 pub mod order;
@@ -17,7 +20,9 @@ pub mod student;
 pub use bootstrap::{Change, change_between};
 pub use discovery::{adjusted, benjamini_hochberg};
 pub use equivalence::equivalence_p;
+pub use fall::{Fall, fall};
 pub use joint::joint_p;
+pub use level::{Level, half_way, levels, spacing};
 pub use line::{Line, fit_line};
 pub use order::{median, median_interval, percentile, standard_deviation};
 pub use permutation::{permutation_p, shift};

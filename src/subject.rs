@@ -7,17 +7,27 @@
 //! Adding a case is one line. Adding a group is one file and three lines of wiring, which
 //! `scripts/new-group` stamps and the crate's own tests check.
 
+pub mod bandwidth;
+pub mod cached_read;
 pub mod call;
 pub mod chase;
 pub mod clock_read;
+pub mod contention;
 pub mod context_switch;
 pub mod core_to_core;
+pub mod counters;
+pub mod curve;
+pub mod direct_read;
+pub mod displacement;
 pub mod empty_loop;
+pub mod file_ops;
 pub mod fork;
 pub mod known_work;
 pub mod lock;
 pub mod mapping;
+pub mod page_fault;
 pub mod ping_pong;
+pub mod remote_read;
 pub mod scale;
 pub mod signal;
 pub mod socket_bandwidth;
@@ -28,15 +38,22 @@ pub mod thread;
 pub mod wait;
 pub mod wake_up;
 
+mod blocks;
 mod claim;
 mod crowd;
+mod found;
 mod need;
 mod placement;
+mod remote;
+mod repetition;
 
 pub use claim::Claim;
+pub use found::Found;
 pub use need::{Cpus, Need, Place, Scale};
+pub use repetition::Repetition;
 
 use crate::Result;
+use crate::environment::Wire;
 use crate::instrument::{Clock, Ticks};
 use crate::machine::partner::Task;
 
@@ -49,6 +66,7 @@ pub const GROUPS: &[Group] = &[
     syscall::GROUP,
     chase::GROUP,
     mapping::GROUP,
+    bandwidth::GROUP,
     ping_pong::GROUP,
     context_switch::GROUP,
     core_to_core::GROUP,
@@ -59,9 +77,17 @@ pub const GROUPS: &[Group] = &[
     thread::GROUP,
     signal::GROUP,
     wait::GROUP,
+    counters::GROUP,
+    page_fault::GROUP,
     socket_round_trip::GROUP,
     socket_bandwidth::GROUP,
     socket_connect::GROUP,
+    direct_read::GROUP,
+    cached_read::GROUP,
+    file_ops::GROUP,
+    contention::GROUP,
+    remote_read::GROUP,
+    displacement::GROUP,
 ];
 
 /// The live thing under measurement.
@@ -74,14 +100,37 @@ pub trait Subject {
         Vec::new()
     }
 
+    /// Figures that it found beside the time, if there are any.
+    fn found(&self) -> Vec<Found> {
+        Vec::new()
+    }
+
+    /// The same so many times with computation between, so that the CPU never idles: how long all of it takes, and
+    /// how long the computation takes alone. For who predicts a throughput from a cost.
+    fn saturated(&mut self, _iterations: u64, _clock: &Clock) -> Option<Result<[Ticks; 2]>> {
+        None
+    }
+
+    /// The way to the machine at its other end, if that is another.
+    fn wire(&self) -> Option<Wire> {
+        None
+    }
+
     /// What it found between every two CPUs, if it went to all of them.
     fn matrix(&self) -> Option<Matrix> {
         None
     }
 
-    /// What it has counted itself in all of its batches, for the evidence.
-    fn tally(&self) -> Option<String> {
+    /// What it counted in the timed part of its last run, where an iteration is no measure of it: page faults, of
+    /// which one may serve many touches.
+    fn events(&self) -> Option<u64> {
         None
+    }
+
+    /// What a reader must know of its numbers and only it can tell: a size that had to shrink, operations that were
+    /// done again.
+    fn evidence(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -116,6 +165,8 @@ pub struct Case {
     pub one_by_one: bool,
     /// Where tasks of its own run.
     pub family: Family,
+    /// It is measured by what it displaces, whatever is asked for, and so often.
+    pub displaced: Option<Repetition>,
 }
 
 /// Tasks that a case starts and that run beside the measuring thread: its own, and no disturbance.
@@ -174,6 +225,22 @@ pub enum Rule {
     Rate,
     /// So many bytes in the time of one: gigabytes (10⁹ bytes) a second.
     Bandwidth(u64),
+    /// The same of a case in which every CPU moves so many.
+    BandwidthOfAll(u64),
+    /// So many bytes in the time of one, by the core cycle.
+    BytesPerCycle(u64),
+    /// What share of this many bytes a second they are: so many in the time of one, on each CPU.
+    Share {
+        /// Bytes in the time of one.
+        bytes: u64,
+        /// Whether every CPU moves so many.
+        on_all: bool,
+        /// Bytes a second that could be moved.
+        of: f64,
+    },
+    /// The time of a sample over the events that the subject counted in it: page faults, of which one may serve
+    /// many iterations. Left out where there was none.
+    PerEvent,
 }
 
 /// A set of cases measured by one process.
@@ -214,6 +281,7 @@ impl Case {
             derived: Vec::new(),
             one_by_one: false,
             family: Family::None,
+            displaced: None,
         }
     }
 
@@ -276,6 +344,12 @@ impl Case {
     /// Says where tasks of its own run.
     pub fn family(mut self, family: Family) -> Self {
         self.family = family;
+        self
+    }
+
+    /// Measures what it displaces instead of how long it takes.
+    pub fn displaced(mut self, repetition: Repetition) -> Self {
+        self.displaced = Some(repetition);
         self
     }
 

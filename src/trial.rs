@@ -20,6 +20,7 @@ const PATIENCE_NS: f64 = 0.5e9;
 const FEWEST_SAMPLES: usize = 20;
 
 mod derived;
+mod displacement;
 mod distribution;
 mod judge;
 pub(crate) mod scratch;
@@ -31,7 +32,8 @@ use crate::machine::perf_event::Counter;
 use crate::machine::{cpu, signal, time};
 use crate::record::{Contamination, Interval, Measured, Predicted};
 use crate::statistic;
-use crate::subject::{Case, Place, Scale, Subject};
+use crate::subject::{Case, Family, Place, Scale, Subject};
+pub use displacement::displaced;
 use sweep::{Sweep, Sweeper};
 pub use turn::Turn;
 
@@ -101,6 +103,8 @@ struct Sample {
     /// What the measuring thread itself ran of it.
     ran_ns: u64,
     delta: Delta,
+    /// What the subject counted in it.
+    events: Option<u64>,
     /// Rounds of the sweep before it.
     rounds: usize,
 }
@@ -122,6 +126,10 @@ impl<'a> Trial<'a> {
         let Bench { place, clock, pinned } = bench;
         for need in &case.needs {
             need.ask(place).map_err(Halt::Skipped)?;
+        }
+        if case.displaced.is_some() {
+            let sentence = "it is measured by what it displaces, which takes a CPU of its own for a while: `syscost run` does";
+            return Err(Halt::Skipped(sentence.into()));
         }
         if event.is_some() && case.one_by_one {
             let sentence = "it times single operations: counting would include what prepares each of them";
@@ -221,7 +229,8 @@ impl<'a> Trial<'a> {
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
         let mut delta = Delta::between(&before, &self.counters.read()?);
         delta.company = self.company.read();
-        self.keep(Sample { iterations, counted, elapsed_ns, ran_ns, delta, rounds: 0 })?;
+        let events = self.subject.events();
+        self.keep(Sample { iterations, counted, elapsed_ns, ran_ns, delta, events, rounds: 0 })?;
         Ok(counted)
     }
 
@@ -269,7 +278,7 @@ impl<'a> Trial<'a> {
         self.evidence.push(judge::surroundings(self.case, &kept)?);
         let counted = std::mem::take(&mut self.counted);
         self.evidence.extend(counted);
-        self.evidence.extend(self.subject.tally());
+        self.evidence.extend(self.subject.evidence());
         if !self.witnessed {
             judge::by_accounting(self.case, &kept)?.into_iter().for_each(|word| self.hear(word));
         }
@@ -315,6 +324,16 @@ impl<'a> Trial<'a> {
         counted / sample.iterations.max(1) as f64
     }
 
+    /// One event that the subject counted, ns; nothing where there was a sample without any.
+    fn event_cost(&self, kept: &[Sample]) -> Option<Interval> {
+        let cost = |s: &Sample| {
+            let events = s.events.filter(|events| *events > 0)?;
+            Some(self.clock.nanoseconds(Ticks(s.counted)).0 / events as f64)
+        };
+        let costs: Option<Vec<_>> = kept.iter().map(cost).collect();
+        costs.map(|costs| statistic::median_interval(&costs))
+    }
+
     fn outcome(
         self,
         kept: &[Sample],
@@ -325,6 +344,15 @@ impl<'a> Trial<'a> {
     ) -> Measured {
         let core_after = self.clock.core_hz();
         let ticks: Vec<f64> = kept.iter().map(|s| s.counted as f64 / s.iterations.max(1) as f64).collect();
+        let costs = derived::Costs {
+            sweep: sweep.as_ref(),
+            median,
+            event: self.event_cost(kept),
+            core_hz: self.core_hz,
+            cpus: self.place.cpus.others.len() + 1,
+        };
+        let mut derived = if self.event.is_some() { Vec::new() } else { derived::figures(self.case, &costs) };
+        derived.extend(self.subject.found().into_iter().filter_map(derived::found));
         Measured {
             iterations: kept.iter().map(|s| s.iterations).collect(),
             counted: kept.iter().map(|s| s.counted).collect(),
@@ -340,10 +368,13 @@ impl<'a> Trial<'a> {
             core_hz: Some((self.core_hz, core_after)),
             evidence: self.evidence,
             unasked: self.unasked,
-            contamination: contamination(kept),
+            contamination: contamination(self.case.family, kept),
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
             matrix: self.subject.matrix().map(derived::matrix),
-            derived: sweep.as_ref().map_or_else(Vec::new, |sweep| derived::figures(self.case, sweep)),
+            derived,
+            displaced: None,
+            peer: self.subject.wire().map(|wire| wire.far.key()),
+            wire: self.subject.wire().map(Box::new),
         }
     }
 }
@@ -359,17 +390,18 @@ fn predicted(case: &Case, core_hz: f64) -> Option<Predicted> {
     })
 }
 
-fn contamination(samples: &[Sample]) -> Contamination {
-    let each = |f: fn(&Sample) -> Option<u64>| samples.iter().filter_map(f).collect();
+fn contamination(family: Family, samples: &[Sample]) -> Contamination {
+    let each = |f: &dyn Fn(&Sample) -> Option<u64>| samples.iter().filter_map(f).collect();
     Contamination {
-        waited_ns: each(|s| s.delta.counted.waited_ns),
-        stolen_ticks: each(|s| s.delta.counted.stolen_ticks),
-        // A partner on the same CPU takes it as well, which is no disturbance but the case itself.
-        involuntary_switches: each(|s| {
-            let beside = s.delta.company.is_some_and(|company| company.here);
+        waited_ns: each(&|s| s.delta.counted.waited_ns),
+        stolen_ticks: each(&|s| s.delta.counted.stolen_ticks),
+        // A partner or a child on the same CPU takes it as well, which is no disturbance but the case itself.
+        involuntary_switches: each(&|s| {
+            let partner = s.delta.company.is_some_and(|company| company.here);
+            let beside = partner || family == Family::SameCpu;
             Some(if beside { 0 } else { s.delta.counted.involuntary_switches })
         }),
-        faults: each(|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
+        faults: each(&|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
         migrated: samples.iter().map(|s| s.delta.migrated).collect(),
     }
 }

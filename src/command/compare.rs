@@ -92,7 +92,7 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     }
     let text = |layout| text(asked.format.unwrap_or(Format::Terminal), &comparison, layout);
     match &asked.output {
-        Some(file) => save(file, &text(Layout::default())?)?,
+        Some(file) => save(file, text(Layout::default())?.as_bytes())?,
         None => page::write(&text(layout())?)?,
     }
     Ok(ExitCode::SUCCESS)

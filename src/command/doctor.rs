@@ -7,6 +7,7 @@ use crate::environment::doctor::{Finding, examine};
 use crate::environment::{Fingerprint, KernelFiles};
 use crate::harness::layout;
 use crate::record::table::Layout;
+use crate::trial::scratch;
 use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ pub(super) struct Asked {
 }
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let (files, scratch) = (KernelFiles::live(), std::env::temp_dir());
+    let (files, scratch) = (KernelFiles::live(), scratch::place());
     let findings = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
     match asked.form.json {
         true => page::write_json(&findings.iter().map(json).collect())?,

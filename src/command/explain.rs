@@ -5,6 +5,7 @@ use super::page::{self, Tone};
 use crate::harness::{layout, nearest};
 use crate::record::table::Layout;
 use crate::subject::{Case, Cpus, GROUPS, Group, Place, Prediction, Scale, find};
+use crate::trial::scratch;
 use crate::{Error, Result};
 use clap::Args;
 use std::process::ExitCode;
@@ -123,7 +124,7 @@ fn one(id: &str, case: &Case, layout: Layout) -> String {
 }
 
 fn needs(case: &Case) -> String {
-    let place = Place { scratch: std::env::temp_dir(), scale: Scale::Default, cpus: Cpus::expected() };
+    let place = Place { scratch: scratch::place(), scale: Scale::Default, cpus: Cpus::expected() };
     match (case.needs.len(), missing(case, &place)) {
         (0, _) => "nothing of the machine".into(),
         (count, None) => format!("{count} of the machine, met here"),

@@ -5,6 +5,7 @@ use super::flag::{Form, Home};
 use super::page;
 use crate::environment::{Difference, Fingerprint, KernelFiles, Weight};
 use crate::harness::layout;
+use crate::trial::scratch;
 use crate::{Error, Result};
 use clap::Args;
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ pub(super) struct Asked {
 }
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let ours = Fingerprint::take(&KernelFiles::live(), &std::env::temp_dir());
+    let ours = Fingerprint::take(&KernelFiles::live(), &scratch::place());
     match &asked.against {
         None => facts(&ours, asked.form.json)?,
         Some(run) => {

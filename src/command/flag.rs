@@ -52,6 +52,16 @@ pub(super) struct Measuring {
     /// What to count: ns, or a perf event such as page-faults
     #[arg(long, value_name = "EVENT")]
     measure: Option<String>,
+    /// Where the files of the file cases are made: a directory on the disk, or on the mounted remote file system,
+    /// that is to be measured [default: $SYSCOST_DIR, or the temporary directory]
+    #[arg(long = "dir", value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// The other end of the cases that need one: where `syscost peer` listens
+    #[arg(long, value_name = "HOST:PORT")]
+    peer: Option<String>,
+    /// File with the token of that peer, which nobody else may be able to read
+    #[arg(long, value_name = "FILE")]
+    peer_token_file: Option<PathBuf>,
 }
 
 pub(super) fn scale(name: &str) -> Result<Scale> {
@@ -64,7 +74,10 @@ impl Measuring {
         let environment = Options::from_environment()?;
         let scale = self.scale.unwrap_or(environment.scale);
         let unit = self.measure.clone().unwrap_or(environment.unit);
-        Ok(Options { scale, unit, ..environment })
+        let directory = self.directory.clone().or_else(|| environment.directory.clone());
+        let peer = self.peer.clone().or_else(|| environment.peer.clone());
+        let peer_token_file = self.peer_token_file.clone().or_else(|| environment.peer_token_file.clone());
+        Ok(Options { scale, unit, directory, peer, peer_token_file, ..environment })
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::flag::{Filter, Form};
 use super::page::{self, Tone};
+use crate::Result;
 use crate::harness::layout;
 use crate::record::table::Layout;
 use crate::subject::{Case, Cpus, GROUPS, Place, Scale};
-use crate::{Error, Result};
+use crate::trial::scratch;
 use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -42,8 +43,7 @@ struct Row {
 
 fn rows(filter: &Filter) -> Result<Vec<Row>> {
     let matches = filter.matcher()?;
-    let scratch = tempfile::tempdir();
-    let scratch = scratch.map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))?;
+    let scratch = scratch::make()?;
     let place =
         Place { scratch: scratch.path().to_path_buf(), scale: Scale::Default, cpus: Cpus::expected() };
     let mut rows = Vec::new();

@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn every_line_is_painted_by_itself() {
-        let color = Layout { width: None, color: true, brief: false };
+        let color = Layout { color: true, ..Layout::default() };
         assert_eq!(paint(Tone::Bold, "a\nb", color), "\u{1b}[1ma\u{1b}[0m\n\u{1b}[1mb\u{1b}[0m");
         assert_eq!(paint(Tone::Bold, "a", Layout::default()), "a");
     }

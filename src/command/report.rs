@@ -1,11 +1,14 @@
 //! `syscost report`: a run that was kept, for a person or for a program. Nothing is measured.
 
+mod displacement;
+
 use super::archive::Archive;
 use super::fingerprint::word;
 use super::flag::{Beside, Column, Home};
 use super::page::{self, Tone};
 use crate::environment::Weight;
-use crate::harness::{layout, nearest};
+use crate::harness::{add_curves, layout, nearest};
+use crate::record::plot::pictures;
 use crate::record::prediction::apply;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::table::{Against, Layout, sentences, table};
@@ -27,6 +30,10 @@ pub(super) struct Asked {
     /// Name of a run (see `syscost runs`) or file of a record; without one, the newest run
     #[arg(value_name = "RUN|FILE")]
     run: Option<OsString>,
+    /// After the word `displacement`, which prints the tables of that paper with our columns beside the published
+    /// ones: whose columns; without it, those of the newest run that has them
+    #[arg(value_name = "RUN|FILE", requires = "run")]
+    of: Option<OsString>,
     /// How to write it
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
@@ -41,6 +48,10 @@ pub(super) struct Asked {
     /// Write to this file, whole or not at all, and not to the standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Draw its curves into this directory as well, as SVG and PNG: latency, bandwidth or efficiency against size
+    /// or number
+    #[arg(long, value_name = "DIR")]
+    plot: Option<PathBuf>,
     #[command(flatten)]
     home: Home,
 }
@@ -55,6 +66,13 @@ pub(super) enum Format {
 }
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    if displacement::is_asked(asked) {
+        return displacement::report(asked);
+    }
+    if let Some(of) = &asked.of {
+        let of = of.to_string_lossy();
+        return Err(Error::Usage(format!("{of}: a second run goes with `report displacement` only")));
+    }
     let overrides = asked.beside.overrides()?;
     let machines = asked.beside.machines()?;
     let mut columns: Vec<_> = machines.iter().map(|machine| (machine.name.clone(), machine.ns())).collect();
@@ -71,14 +89,40 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     }
     check(asked.format, &columns, &record)?;
     let below: Vec<_> = machines.iter().flat_map(|machine| machine.below(&record)).collect();
+    // Those of a record that is older than a curve are drawn now.
+    let fingerprint = record.fingerprint.clone();
+    record
+        .groups
+        .iter_mut()
+        .filter(|run| run.curves.is_empty())
+        .for_each(|run| add_curves(run, &fingerprint));
     let text = |layout| {
         Ok::<_, Error>(text(asked.format, &record, &columns, layout)? + &said(asked.format, &below, layout))
     };
     match &asked.output {
-        Some(file) => save(file, &text(Layout::default())?)?,
+        Some(file) => save(file, text(Layout::default())?.as_bytes())?,
         None => page::write(&text(layout())?)?,
     }
+    asked.plot.as_deref().map_or(Ok(()), |directory| draw(&record, directory))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the pictures of a record, each whole or not at all.
+fn draw(record: &Record, directory: &Path) -> Result<()> {
+    let pictures = pictures(record);
+    if pictures.is_empty() {
+        page::warn(&format!(
+            "{} has no curve to draw: measure a group that has one, such as chase or scale",
+            record.run
+        ));
+    }
+    for picture in pictures {
+        let file = |kind| directory.join(format!("{}-{}.{kind}", record.run, picture.name));
+        save(&file("svg"), picture.svg()?.as_bytes())?;
+        save(&file("png"), &picture.png()?)?;
+        page::say(&format!("{} and .png", file("svg").display()));
+    }
+    Ok(())
 }
 
 /// Says that a prediction has no case, most likely because it is misspelt. That of a case which this run left
@@ -170,7 +214,7 @@ fn title(record: &Record) -> String {
 }
 
 /// Writes a file, whole or not at all. An absolute path has a directory to put the temporary file in.
-pub(super) fn save(file: &Path, text: &str) -> Result<()> {
+pub(super) fn save(file: &Path, bytes: &[u8]) -> Result<()> {
     let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
-    store::replace(&path, text.as_bytes())
+    store::replace(&path, bytes)
 }

@@ -5,8 +5,9 @@ use super::flag::{Beside, Filter, Home, Measuring};
 use super::restore::tell_outstanding;
 use crate::Result;
 use crate::harness::{self, Arguments, Options};
+use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::subject::GROUPS;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -15,15 +16,16 @@ use std::process::ExitCode;
 /// Measures the matching cases, each group in a process of its own, saves the run, and ends with the
 /// observation table. A case whose claims do not hold is reported and has no number.
 #[derive(Args)]
-#[command(
-    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_AGAINST and \
-    SYSCOST_PREDICTIONS, as with `cargo bench`."
-)]
+#[command(after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_DIR, \
+    SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`.")]
 pub(super) struct Asked {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
     measuring: Measuring,
+    /// How: by the clock around the operation, or by what it displaces, in CPU time, interrupts included
+    #[arg(long, value_enum, conflicts_with = "measure")]
+    method: Option<Method>,
     /// Save what is measured under this name as well
     #[arg(long, value_name = "NAME", conflicts_with = "baseline")]
     save_baseline: Option<String>,
@@ -37,6 +39,13 @@ pub(super) struct Asked {
     beside: Beside,
     #[command(flatten)]
     home: Home,
+}
+
+/// By what a cost is found.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Method {
+    Clock,
+    Displacement,
 }
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
@@ -63,7 +72,13 @@ impl Asked {
     /// What Criterion has no flag for.
     fn options(&self) -> Result<Options> {
         let options = self.measuring.options()?;
+        let unit = match self.method {
+            Some(Method::Clock) => NANOSECONDS.into(),
+            Some(Method::Displacement) => DISPLACED.into(),
+            None => options.unit,
+        };
         Ok(Options {
+            unit,
             predictions: self.beside.predictions.clone().or(options.predictions),
             against: self.beside.against.clone().or(options.against),
             home: self.home.given.clone(),

@@ -48,9 +48,7 @@ pub fn interfaces() -> Result<Vec<String>, Fault> {
 /// # Errors
 /// [`Fault::Denied`] in a sandbox that forbids sched_getaffinity(2).
 pub fn cpus() -> Result<usize, Fault> {
-    let denied = |e: nix::errno::Errno| Fault::of("the set of CPUs", &e.into());
-    let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).map_err(denied)?;
-    Ok((0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).count())
+    crate::machine::process::cpus_allowed().map_err(|e| Fault::of("the set of CPUs", &e))
 }
 
 /// Numbers of all processes that we may see.

@@ -11,9 +11,32 @@ fn range(part: &str) -> Option<std::ops::RangeInclusive<usize>> {
     Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
 }
 
+/// A list in the kernel's notation, of CPUs in ascending order.
+pub fn format(cpus: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for &cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let text = |(first, last): (usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.into_iter().map(text).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_is_written_as_it_is_read() {
+        for list in ["0-3,8", "5", "", "1,3,5-6"] {
+            assert_eq!(format(&parse(list)), list);
+        }
+    }
 
     #[test]
     fn ranges_and_single_cpus_are_read() {

@@ -9,7 +9,8 @@ mod difference;
 pub use difference::{Difference, Weight};
 
 use super::kernel_files::{chosen, field, meminfo_bytes};
-use super::{KernelFiles, cgroup, cpu_list, cpuinfo, mount, process};
+use super::{Cache, KernelFiles, cache, cgroup, cpu_list, cpuinfo, process};
+use crate::machine::mount;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -48,6 +49,8 @@ pub struct Fingerprint {
     pub cpus_allowed: Option<String>,
     /// Whether cores run more than one thread.
     pub smt: Smt,
+    /// The caches that the kernel reports. A guest sees what the hypervisor shows.
+    pub caches: Vec<Cache>,
     /// What the kernel does about each hardware vulnerability.
     pub mitigations: BTreeMap<String, String>,
     /// Frequency governors in force.
@@ -163,6 +166,7 @@ impl Fingerprint {
         let status = files.text("proc/self/status").unwrap_or_default();
         self.cpus_allowed = field(&status, "Cpus_allowed_list").map(String::from);
         self.smt = smt(files, &cpuinfo);
+        self.caches = cache::caches(files);
         self.product = files.line("sys/class/dmi/id/product_name");
         self.hypervisor = hypervisor(files, &cpuinfo, self.product.as_deref());
     }

@@ -90,8 +90,10 @@ const AFTER_HELP: &str = "\
 Environment:
   SYSCOST_SCALE        smoke (brief, numbers not worth keeping), default or full
   SYSCOST_MEASURE      ns, or a perf event to count instead, such as instructions
+  SYSCOST_DIR          where the files of the file cases are made, instead of the temporary directory
   SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221
   SYSCOST_PREDICTIONS  a TOML file of your own predictions
+  SYSCOST_PEER         HOST:PORT of a `syscost peer`, for the cases whose other end it is
   SYSCOST_CLOCK        monotonic-raw: the kernel's clock instead of the processor's counter";
 const FLAGS: [&str; 5] = ["noplot", "bench", "nocapture", "show-output", "include-ignored"];
 

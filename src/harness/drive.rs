@@ -2,6 +2,7 @@
 
 mod child;
 mod closing;
+mod disguise;
 mod frequency;
 mod saved;
 #[cfg(feature = "cli")]
@@ -17,6 +18,7 @@ use super::progress::{Progress, say};
 use crate::environment::{Fingerprint, KernelFiles};
 use crate::machine::{process, signal};
 use crate::record::baseline::{self, Complaint, Kind};
+use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{FORMAT, GroupRun, Record};
 use crate::subject::{Group, Scale};
 use crate::trial::scratch;
@@ -25,6 +27,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Name the peer and its token's file in the measuring process, as a person may.
+pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
+pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
 
 /// What is not on Criterion's command line.
 #[derive(Clone, Debug)]
@@ -37,8 +43,14 @@ pub struct Options {
     pub predictions: Option<PathBuf>,
     /// `SYSCOST_AGAINST`: published machines to show beside, `csc501,cse221`.
     pub against: Option<String>,
+    /// `SYSCOST_DIR`: where the files of the file cases are made; `None` for the temporary directory.
+    pub directory: Option<PathBuf>,
     /// Where Criterion's files go; `None` for [`criterion_home`].
     pub home: Option<PathBuf>,
+    /// `SYSCOST_PEER`: the other end of the cases that need one, `HOST:PORT`.
+    pub peer: Option<String>,
+    /// `SYSCOST_PEER_TOKEN_FILE`: the file with its token.
+    pub peer_token_file: Option<PathBuf>,
     /// The session that the run belongs to, where several are made in one go.
     pub session: Option<String>,
 }
@@ -63,9 +75,17 @@ impl Options {
             unit: variable("SYSCOST_MEASURE")?.unwrap_or_else(|| "ns".into()),
             predictions: given("SYSCOST_PREDICTIONS").map(PathBuf::from),
             against: variable("SYSCOST_AGAINST")?,
+            directory: given("SYSCOST_DIR").map(PathBuf::from),
             home: None,
+            peer: variable(PEER_VARIABLE)?,
+            peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
             session: None,
         })
+    }
+
+    /// Where scratch directories are made.
+    pub(super) fn place(&self) -> PathBuf {
+        self.directory.clone().unwrap_or_else(std::env::temp_dir)
     }
 }
 
@@ -93,7 +113,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     }
     progress.finish();
     // A measuring process that was killed has left its own.
-    scratch::sweep_up(&std::env::temp_dir());
+    scratch::sweep_up(&options.place());
     let saved = drive.save();
     let outcome = closing::Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved };
     Ok(closing.whole(outcome, arguments))
@@ -104,7 +124,7 @@ fn prepare(options: &Options) -> Result<PathBuf> {
     check_unit(&options.unit)?;
     signal::watch()?;
     end_with_cargo();
-    scratch::sweep_up(&std::env::temp_dir());
+    scratch::sweep_up(&options.place());
     let home = options.home.clone().unwrap_or_else(criterion_home);
     Ok(home_for(&options.unit, &absolute(&home)))
 }
@@ -126,7 +146,11 @@ fn room(home: &Path) -> Option<String> {
 }
 
 fn check_unit(unit: &str) -> Result<()> {
-    if unit == "ns" { Ok(()) } else { super::measurement::open_counter(unit).map(drop) }
+    if unit == NANOSECONDS || unit == DISPLACED {
+        Ok(())
+    } else {
+        super::measurement::open_counter(unit).map(drop)
+    }
 }
 
 /// If Cargo is killed, nobody waits for us any more: end too. A person's shell may end without that.
@@ -193,10 +217,12 @@ impl<'a> Drive<'a> {
         }
         let mut run = child::measure(planned, &self.arguments, self.options, &self.home, self.progress);
         add_fits(&mut run, planned.group);
+        super::add_curves(&mut run, &self.record.fingerprint);
         run.notes.extend(frequency::note(&run));
+        run.notes.extend(disguise::note(&run));
         if self.saves() {
             // Counts may be zero, which Criterion does not save. A comparison writes `new` and nothing else.
-            let all = self.options.unit == "ns";
+            let all = self.options.unit == NANOSECONDS;
             let save = self.arguments.save.as_deref().unwrap_or("new");
             self.unsaved.extend(saved::sweep_up(&planned.ids, &run, &self.home, save, all));
         }
@@ -231,7 +257,7 @@ fn add_fits(run: &mut GroupRun, group: &Group) {
 fn new_record(options: &Options) -> Record {
     // A clock before 1970 only spoils the name.
     let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let fingerprint = Fingerprint::take(&KernelFiles::live(), &std::env::temp_dir());
+    let fingerprint = Fingerprint::take(&KernelFiles::live(), &options.place());
     Record {
         format: FORMAT,
         tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),

@@ -1,5 +1,6 @@
 //! The measuring process: one group, one thread, one CPU, and silence.
 
+mod displaced;
 mod panic;
 mod shared;
 mod wheel;
@@ -9,9 +10,11 @@ use super::drive::Options;
 use super::home::criterion_home;
 use super::measurement::{Counted, CycleTime, EventCount, open_counter};
 use super::message::{Message, Sender};
+use crate::environment::{Accounting, KernelFiles};
 use crate::instrument::Clock;
 use crate::machine::output::Silence;
 use crate::machine::{cpu, process, signal};
+use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{CaseRecord, ClockRun, GroupRun, Measured, Outcome};
 use crate::subject::{Case, Cpus, Group, Place, Scale};
 use crate::trial::{Bench, Halt, Trial, scratch};
@@ -76,7 +79,7 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     let (claimed, notes) = settle();
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
     sender.send(&Message::Ready(ready(group, &clock, pinned, notes, &options)))?;
-    let scratch = scratch::make()?;
+    let scratch = scratch::make_in(&options.place())?;
     let place = Place {
         scratch: scratch.path().to_path_buf(),
         scale: options.scale,
@@ -84,7 +87,7 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     };
     let bench = Bench { place: &place, clock: &clock, pinned };
     let unit = options.unit.as_str();
-    if unit == "ns" {
+    if unit == NANOSECONDS || unit == DISPLACED {
         let measurement = CycleTime::with(Rc::clone(&clock));
         Process { group, bench, arguments, unit, sender }.measure(measurement)?;
     } else {
@@ -123,7 +126,9 @@ fn about_the_run(options: &Options) -> Vec<String> {
             "smoke scale: few samples and small parameters, cold is not cold; no number to keep".into(),
         );
     }
-    if open_counter(&options.unit).is_ok_and(|counter| counter.user_space_only) {
+    if options.unit == DISPLACED {
+        notes.extend(Accounting::of(&KernelFiles::live()).sentences());
+    } else if open_counter(&options.unit).is_ok_and(|counter| counter.user_space_only) {
         notes.push(format!(
             "{} are counted in user space only: perf_event_paranoid keeps the kernel's",
             options.unit
@@ -144,7 +149,7 @@ fn ready(
         notes.push(format!("measured by {} because {reason}", clock.source()));
     }
     let step_ns = clock.step_ns();
-    if options.unit == "ns" && step_ns >= 2.0 && (group.cases)().iter().any(|case| case.one_by_one) {
+    if options.unit == NANOSECONDS && step_ns >= 2.0 && (group.cases)().iter().any(|case| case.one_by_one) {
         notes.push(format!(
             "the counter moves in steps of {step_ns:.2} ns: single operations are multiples of it"
         ));
@@ -202,21 +207,31 @@ impl Process<'_> {
         let measurement = Rc::new(measurement);
         // Criterion gives an id that it has met before another directory, so every attempt gets its own.
         let criterion = || configured(&sampling, Shared(Rc::clone(&measurement)), &home);
+        let mut accounting_told = self.unit == DISPLACED;
+        let mut unquiet = displaced::Unquiet::default();
         for case in (self.group.cases)() {
             let id = self.group.id(&case);
             if !matches(&id) {
                 continue;
             }
             self.sender.send(&Message::Begin(id.clone()))?;
+            if case.displaced.is_some() && !std::mem::replace(&mut accounting_told, true) {
+                for note in Accounting::of(&KernelFiles::live()).sentences() {
+                    self.sender.send(&Message::Note(note))?;
+                }
+            }
             let outcome = match self.attempts(&case, criterion, &measurement, &sampling) {
                 Ok(measured) => Outcome::Measured(measured),
                 Err(Halt::Skipped(sentence)) => Outcome::Skipped(sentence),
                 Err(Halt::Failed(sentence) | Halt::Disturbed(sentence)) => Outcome::Failed(sentence),
                 Err(Halt::Interrupted) => return Ok(()),
             };
+            for note in unquiet.flags(&id, &outcome) {
+                self.sender.send(&Message::Note(note))?;
+            }
             self.sender.send(&Message::Done(Box::new(CaseRecord { id, title: case.title, outcome })))?;
         }
-        Ok(())
+        unquiet.note().map_or(Ok(()), |note| self.sender.send(&Message::Note(note)))
     }
 
     /// Measures a case, again if the machine was not ours. A case that panics ends itself and no other.
@@ -252,7 +267,10 @@ impl Process<'_> {
         if self.arguments.mode == Mode::Foreign {
             return self.left_to_criterion(case, criterion, measurement);
         }
-        let event = if self.unit == "ns" { None } else { Some(open_counter(self.unit)?) };
+        if self.unit == DISPLACED || case.displaced.is_some() {
+            return self.displaced(case, criterion, measurement);
+        }
+        let event = if self.unit == NANOSECONDS { None } else { Some(open_counter(self.unit)?) };
         let mut trial = Trial::prepare(case, self.bench, event)?;
         trial.prove()?;
         let samples = match self.arguments.samples {

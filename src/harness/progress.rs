@@ -15,13 +15,26 @@ pub(super) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// The terminal's width and whether it takes colours; in a pipe as wide as needed (or as `COLUMNS` says), and
-/// plain.
+/// The terminal's width, whether it takes colours, and whether its locale has more than ASCII; in a pipe as wide
+/// as needed (or as `COLUMNS` says), and plain.
 pub fn layout() -> Layout {
     let terminal = std::io::stdout().is_terminal();
     let color = terminal && std::env::var_os("NO_COLOR").is_none();
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    Layout { width: if terminal { width() } else { asked }, color, brief: false }
+    Layout {
+        width: if terminal { width() } else { asked },
+        color,
+        brief: false,
+        ascii: terminal && !is_utf8(),
+    }
+}
+
+/// The first of these variables that is set names the locale (POSIX 8.2). Where none is, what a terminal takes is
+/// not known, and today's take UTF-8.
+fn is_utf8() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
+    locale.is_none_or(|locale| locale.to_lowercase().replace('-', "").contains("utf8"))
 }
 
 #[cfg(feature = "cli")]

@@ -2,6 +2,7 @@
 
 use super::kernel_text;
 use crate::Result;
+use crate::machine::account::{Account, Source};
 use crate::machine::{cpu, process};
 use nix::sys::resource::Usage;
 use std::fs::File;
@@ -16,6 +17,7 @@ pub struct Counters {
     schedstat: Option<File>,
     stat: Option<File>,
     cgroup: Option<File>,
+    account: Option<Account>,
     buffer: Vec<u8>,
 }
 
@@ -44,6 +46,10 @@ pub struct Reading {
     pub created: Option<u64>,
     /// Time charged to all threads of this process and to the children that it has waited for, µs.
     pub family_us: u64,
+    /// Bytes read from devices for all threads of this process and the children that it has waited for.
+    pub device_read: Option<u64>,
+    /// Bytes written to devices likewise, or to pages that are yet to be.
+    pub device_written: Option<u64>,
     /// The CPU that the reading was taken on.
     pub cpu: usize,
 }
@@ -68,6 +74,7 @@ impl Counters {
             schedstat: open("/proc/thread-self/schedstat"),
             stat: open("/proc/stat"),
             cgroup: cgroup_cpu_stat().and_then(|path| open(&path)),
+            account: Account::open(Source::Device).ok(),
             buffer: vec![0; 64 << 10],
         }
     }
@@ -81,6 +88,7 @@ impl Counters {
         let buffer = &mut self.buffer;
         let (stolen_ticks, created) = text(&self.stat, buffer)
             .map_or((None, None), |t| (kernel_text::stolen_ticks(t, cpu), kernel_text::created(t)));
+        let moved = self.account.as_mut().and_then(|account| account.read().ok());
         Ok(Reading {
             minor_faults: usage.minor_page_faults() as u64,
             major_faults: usage.major_page_faults() as u64,
@@ -93,6 +101,8 @@ impl Counters {
             throttled: text(&self.cgroup, buffer).and_then(kernel_text::throttled),
             created,
             family_us: process::family_usage()?.iter().map(charged).sum(),
+            device_read: moved.map(|moved| moved.read),
+            device_written: moved.map(|moved| moved.written),
             cpu: cpu::current(),
         })
     }
@@ -137,6 +147,8 @@ impl Delta {
             throttled: grown(before.throttled, after.throttled),
             created: grown(before.created, after.created),
             family_us: after.family_us.saturating_sub(before.family_us),
+            device_read: grown(before.device_read, after.device_read),
+            device_written: grown(before.device_written, after.device_written),
             cpu: after.cpu,
         };
         Self { counted, migrated: before.cpu != after.cpu, company: None }

@@ -8,6 +8,7 @@
 //! | `unfit` | why the counter cannot be a clock here, if it cannot |
 //! | `register_loop`, `memory_loop` | n turns of an empty loop, counted in a register or in memory |
 //! | `add_chain`, `multiply_chain` | n operations of which each needs the one before |
+//! | `chase` | loads of which each needs the address that the one before has loaded |
 //! | `syscall0` … `syscall6` | an entry into the kernel without the C library |
 //! | `is_kernel_entry` | whether these bytes of code are the instruction that enters the kernel |
 //! | `RETURN`, `publish` | the instruction that returns, and what must follow before written code is run |

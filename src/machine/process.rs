@@ -11,6 +11,7 @@
 
 use crate::{Error, Result};
 use nix::sys::mman::{MlockAllFlags, mlockall};
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage};
 use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid, fork};
@@ -26,6 +27,19 @@ pub fn page_size() -> u64 {
     static SIZE: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
     // SAFETY: NUMBERS-ONLY: it never fails (sysconf(3)); 64 KiB is the largest there is.
     *SIZE.get_or_init(|| u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(64 << 10))
+}
+
+/// CPUs that the calling thread may run on.
+#[inline]
+pub fn cpus_allowed() -> std::io::Result<usize> {
+    // SAFETY: NUMBERS-ONLY: a set of CPUs is bits, which the kernel fills in and which are counted.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) {
+            0 => Ok(libc::CPU_COUNT(&set) as usize),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
 }
 
 /// CPUs that are online, whether we may run on them or not.
@@ -52,7 +66,7 @@ pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
 
 /// Asks the kernel to kill this process when its parent dies, so that nothing is left behind.
 pub fn die_with_parent() -> Result<()> {
-    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::refused("prctl PR_SET_PDEATHSIG", e))
+    set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::refused("prctl PR_SET_PDEATHSIG", e))
 }
 
 /// When a process began, in clock ticks since boot; `None` if none of this number runs. One that was killed may
@@ -84,6 +98,33 @@ pub fn touch_stack() {
     }
 }
 
+/// A command that, once started, is on this CPU and dies with its parent.
+pub fn on_cpu(command: &mut std::process::Command, cpu: usize) {
+    use std::os::unix::process::CommandExt;
+    let settle = move || {
+        let _ = set_pdeathsig(Signal::SIGKILL);
+        super::cpu::pin_bare(cpu).map_err(std::io::Error::from)
+    };
+    // SAFETY: CHILD: it makes two system calls on numbers and allocates nothing; the child then executes the command.
+    unsafe { command.pre_exec(settle) };
+}
+
+/// Nanoseconds that all threads of a process have run, by its own clock. 0 once it has gone.
+pub fn cpu_ns_of(pid: u32) -> u64 {
+    // The clock's number is made of the process's (CPUCLOCK_SCHED of linux/posix-timers.h), as
+    // clock_getcpuclockid(3) does.
+    const SCHED: i32 = 2;
+    i32::try_from(pid).map_or(0, |pid| super::time::clock_gettime_ns((!pid << 3) | SCHED))
+}
+
+/// Sets how willingly the calling task gives way to others, 19 being the most willing. Answers an error number, so
+/// that a forked child, which must not allocate, can use it.
+pub fn be_nice(nice: i32) -> std::result::Result<(), i32> {
+    // SAFETY: `setpriority` takes three numbers; 0 is the calling task.
+    let answer = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+    if answer == 0 { Ok(()) } else { Err(nix::errno::Errno::last_raw()) }
+}
+
 /// What the kernel has charged to this thread so far.
 pub fn usage() -> Result<Usage> {
     getrusage(UsageWho::RUSAGE_THREAD).map_err(|e| Error::refused("getrusage RUSAGE_THREAD", e))
@@ -110,6 +151,25 @@ mod tests {
         }
         assert_eq!(began(child.id()), None);
         child.wait().expect("buried");
+    }
+
+    #[test]
+    fn the_clock_of_a_process_is_the_one_that_it_reads_itself() {
+        let before = super::super::time::clock_gettime_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
+        let from_outside = cpu_ns_of(std::process::id());
+        let after = super::super::time::clock_gettime_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
+        assert!(before <= from_outside && from_outside <= after, "{before} {from_outside} {after}");
+        assert_eq!(cpu_ns_of(u32::MAX), 0);
+    }
+
+    #[test]
+    fn a_command_is_on_the_cpu_that_it_was_given() {
+        let cpu = super::super::cpu::allowed().into_iter().min().expect("a CPU");
+        let mut command = std::process::Command::new("grep");
+        on_cpu(command.args(["Cpus_allowed_list", "/proc/self/status"]), cpu);
+        let output = command.output().expect("started");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(text.split_whitespace().last(), Some(cpu.to_string().as_str()), "{text}");
     }
 
     #[test]

@@ -53,30 +53,88 @@ fn limits_of_tasks() -> String {
     sentences.join("; ")
 }
 
-/// Why `bytes` more of memory cannot be had, if they cannot.
-pub fn for_memory(bytes: u64) -> Result<(), String> {
-    memory(Path::new("/"), bytes)
+/// A sentence for who wanted `bytes` of addresses and was answered `ENOMEM`.
+pub fn no_mapping(bytes: u64, cause: std::io::Error) -> String {
+    let limit =
+        |resource| getrlimit(resource).ok().map(|(limit, _)| limit).filter(|l| *l != libc::RLIM_INFINITY);
+    let named = [
+        (Resource::RLIMIT_AS, "RLIMIT_AS, `ulimit -v`"),
+        (Resource::RLIMIT_DATA, "RLIMIT_DATA, `ulimit -d`"),
+    ];
+    let limits = named.into_iter().filter_map(|(resource, name)| {
+        Some(format!("this process may map {} MiB ({name}): raise it", limit(resource)? >> 20))
+    });
+    let limits: Vec<_> = limits.collect();
+    let limits = if limits.is_empty() {
+        "free some memory, or let vm.overcommit_memory be 0".into()
+    } else {
+        limits.join("; ")
+    };
+    let size = if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
+    format!("mmap of {size}: {cause}; {limits}")
 }
 
-fn memory(root: &Path, bytes: u64) -> Result<(), String> {
-    let mib = |bytes: u64| bytes >> 20;
-    let text = std::fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    if let Some(available) = kib.map(|kib| kib << 10).filter(|available| *available < bytes) {
-        let (wanted, available) = (mib(bytes), mib(available));
-        return Err(format!("{wanted} MiB of memory are needed and {available} are available: free some"));
-    }
-    match nearest(root, &MEMORY) {
-        Some(limited) if limited.left() < bytes => Err(format!(
-            "{} MiB of memory are needed and the control group {} has {} left of its {}: raise its limit",
-            mib(bytes),
-            limited.group,
-            mib(limited.left()),
-            mib(limited.most)
-        )),
+/// Why `bytes` more of memory cannot be had, if they cannot.
+pub fn for_memory(bytes: u64) -> Result<(), String> {
+    memory(Path::new("/"), bytes, "")
+}
+
+/// Why `bytes` more of memory should not be taken, if they should not: they are more than half of what is left, and
+/// the other half is for everybody else.
+pub fn for_half(bytes: u64) -> Result<(), String> {
+    memory(Path::new("/"), 2 * bytes, ", half of them for everybody else,")
+}
+
+/// So many bytes can still be had, and why not more and what to do.
+struct Bound {
+    left: u64,
+    sentence: String,
+}
+
+fn memory(root: &Path, bytes: u64, of_them: &str) -> Result<(), String> {
+    let bounds = [available(root), granted(root), addressable(root)];
+    match bounds.into_iter().flatten().min_by_key(|bound| bound.left) {
+        Some(Bound { left, sentence }) if left < bytes => {
+            Err(format!("{} MiB of memory are needed{of_them} and {sentence}", mib(bytes)))
+        }
         _ => Ok(()),
     }
+}
+
+fn mib(bytes: u64) -> u64 {
+    bytes >> 20
+}
+
+fn available(root: &Path) -> Option<Bound> {
+    let text = std::fs::read_to_string(root.join("proc/meminfo")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let left = line.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10;
+    Some(Bound { left, sentence: format!("{} are available: free some", mib(left)) })
+}
+
+fn granted(root: &Path) -> Option<Bound> {
+    let limited = nearest(root, &MEMORY)?;
+    let (left, most) = (mib(limited.left()), mib(limited.most));
+    let sentence =
+        format!("the control group {} has {left} left of its {most}: raise its limit", limited.group);
+    Some(Bound { left: limited.left(), sentence })
+}
+
+/// What this process may still map. The first number of `statm` is what it has mapped, in pages (proc_pid_statm(5)).
+fn addressable(root: &Path) -> Option<Bound> {
+    let (limit, _) =
+        getrlimit(Resource::RLIMIT_AS).ok().filter(|(limit, _)| *limit != libc::RLIM_INFINITY)?;
+    let statm = std::fs::read_to_string(root.join("proc/self/statm")).ok()?;
+    let pages: u64 = statm.split(' ').next()?.parse().ok()?;
+    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok()??;
+    let left = limit.saturating_sub(pages * u64::try_from(page).ok()?);
+    let sentence = format!("RLIMIT_AS leaves {} of its {}: raise it (`ulimit -v`)", mib(left), mib(limit));
+    Some(Bound { left, sentence })
+}
+
+/// The least limit of memory of the group of this process and those above it.
+pub fn memory_limit() -> Option<u64> {
+    nearest(Path::new("/"), &MEMORY).map(|limited| limited.most)
 }
 
 /// Of the group of this process and those above it, the one that is nearest to its limit.
@@ -145,16 +203,31 @@ mod tests {
             ("sys/fs/cgroup/memory.max", "200000000\n"),
             ("sys/fs/cgroup/memory.current", "100000000\n"),
         ]);
-        assert_eq!(memory(root.path(), 50 << 20), Ok(()));
-        let sentence = memory(root.path(), 100 << 20).expect_err("too much");
+        assert_eq!(memory(root.path(), 50 << 20, ""), Ok(()));
+        let sentence = memory(root.path(), 100 << 20, "").expect_err("too much");
         assert!(sentence.contains("the control group / has 95 left of its 190"), "{sentence}");
     }
 
     #[test]
     fn memory_that_is_not_available_is_said() {
         let root = machine(&[("proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable:    2048 kB\n")]);
-        assert_eq!(memory(root.path(), 2 << 20), Ok(()));
-        assert!(memory(root.path(), 3 << 20).expect_err("too much").contains("3 MiB of memory are needed"));
+        assert_eq!(memory(root.path(), 2 << 20, ""), Ok(()));
+        assert!(
+            memory(root.path(), 3 << 20, "").expect_err("too much").contains("3 MiB of memory are needed")
+        );
+    }
+
+    #[test]
+    fn the_tightest_bound_is_the_one_that_is_said() {
+        let root = machine(&[
+            ("proc/meminfo", "MemAvailable:    200000 kB\n"),
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/memory.max", "100000000\n"),
+            ("sys/fs/cgroup/memory.current", "0\n"),
+        ]);
+        let sentence =
+            memory(root.path(), 300 << 20, ", half of them for everybody else,").expect_err("too much");
+        assert!(sentence.contains("everybody else, and the control group / has 95 left"), "{sentence}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::room;
 use crate::{Error, Result};
-use memmap2::{Advice, Mmap, MmapMut};
+use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
 
 /// This file, for the version of a body.
 pub const SOURCE: &str = include_str!("touched.rs");
@@ -11,7 +11,7 @@ pub const SOURCE: &str = include_str!("touched.rs");
 const SMALLEST_PAGE: usize = 4 << 10;
 /// A huge page. Of kernels with larger base pages it is no huge page, and none will be found.
 const HUGE_PAGE: usize = 2 << 20;
-/// Beyond what is asked for, some must be left for everybody else.
+/// Beyond what is asked for, as much again must be left for everybody else, and no more than this.
 const MARGIN: usize = 256 << 20;
 
 /// What its pages are.
@@ -21,6 +21,8 @@ pub enum Pages {
     Base,
     /// Transparent huge pages of 2 MiB.
     Huge,
+    /// Huge pages of 2 MiB from the pool that was reserved for them (`vm.nr_hugepages`).
+    Reserved,
 }
 
 /// Anonymous memory of which each page was written.
@@ -36,35 +38,35 @@ impl Touched {
     /// # Errors
     /// [`Error::Missing`] where there is too little memory, or it does not come in such pages.
     pub fn new(bytes: usize, pages: Pages) -> Result<Self> {
-        room::for_memory((bytes + MARGIN) as u64).map_err(Error::Missing)?;
-        let refused = |cause| Error::Kernel { call: format!("mmap of {bytes} bytes"), cause };
-        let mut memory = MmapMut::map_anon(bytes + HUGE_PAGE).map_err(refused)?;
+        room::for_memory((bytes + bytes.min(MARGIN)) as u64).map_err(Error::Missing)?;
+        // A huge page that is only begun is none.
+        let whole = if pages == Pages::Base { bytes } else { bytes.next_multiple_of(HUGE_PAGE) };
+        let mut memory = mapped(whole, pages)?;
         let begins = memory.as_ptr().align_offset(HUGE_PAGE);
-        // Where the kernel knows no huge pages it refuses either advice, and the check below tells.
-        let _ = memory.advise(if pages == Pages::Huge { Advice::HugePage } else { Advice::NoHugePage });
-        memory[begins..begins + bytes].iter_mut().step_by(SMALLEST_PAGE).for_each(|byte| *byte = 1);
+        memory[begins..begins + whole].iter_mut().step_by(SMALLEST_PAGE).for_each(|byte| *byte = 1);
         let touched = Self { memory, begins, bytes };
-        touched.is_in(pages)?;
+        touched.is_in(pages, whole)?;
         Ok(touched)
     }
 
-    fn is_in(&self, pages: Pages) -> Result<()> {
+    fn is_in(&self, pages: Pages, bytes: usize) -> Result<()> {
         let path = "/proc/self/smaps";
         let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, "reading", e))?;
         let from = self.memory.as_ptr() as usize;
-        let huge = huge_kib(&text, from..from + self.memory.len()) << 10;
+        let kind = if pages == Pages::Reserved { "Private_Hugetlb:" } else { "AnonHugePages:" };
+        let huge = huge_kib(&text, kind, from..from + self.memory.len()) << 10;
+        let (all, came) = (bytes >> 20, huge >> 20);
         match pages {
-            Pages::Huge if huge < self.bytes => Err(Error::Missing(format!(
-                "of {} MiB only {} came in huge pages: let /sys/kernel/mm/transparent_hugepage/enabled be madvise or \
-                 always, or free some memory",
-                self.bytes >> 20,
-                huge >> 20
+            Pages::Huge if huge < bytes => Err(Error::Missing(format!(
+                "of {all} MiB only {came} came in huge pages: let /sys/kernel/mm/transparent_hugepage/enabled be \
+                 madvise or always, or free some memory"
             ))),
-            Pages::Base if huge > 0 => Err(Error::Missing(format!(
-                "{} of {} MiB came in huge pages, which were declined",
-                huge >> 20,
-                self.bytes >> 20
+            Pages::Reserved if huge < bytes => Err(Error::Missing(format!(
+                "of {all} MiB only {came} came in reserved huge pages, of which this kernel has none of 2 MiB"
             ))),
+            Pages::Base if huge > 0 => {
+                Err(Error::Missing(format!("{came} of {all} MiB came in huge pages, which were declined")))
+            }
             _ => Ok(()),
         }
     }
@@ -75,14 +77,32 @@ impl Touched {
     }
 }
 
-/// KiB in huge pages of all mappings that touch this range, by the text of `smaps` (proc_pid_smaps(5)).
-fn huge_kib(text: &str, range: std::ops::Range<usize>) -> usize {
+/// Anonymous memory in which `bytes` begin at a boundary of huge pages.
+fn mapped(bytes: usize, pages: Pages) -> Result<MmapMut> {
+    if pages == Pages::Reserved {
+        return MmapOptions::new().len(bytes).huge(Some(21)).map_anon().map_err(|cause| {
+            let pages = bytes / HUGE_PAGE;
+            Error::Missing(format!(
+                "{pages} huge pages of 2 MiB are needed and not reserved ({cause}): write at least {pages} to \
+                 /proc/sys/vm/nr_hugepages"
+            ))
+        });
+    }
+    let refused = |cause| Error::Kernel { call: format!("mmap of {bytes} bytes"), cause };
+    let memory = MmapMut::map_anon(bytes + HUGE_PAGE).map_err(refused)?;
+    // Where the kernel knows no huge pages it refuses either advice, and the check that follows tells.
+    let _ = memory.advise(if pages == Pages::Huge { Advice::HugePage } else { Advice::NoHugePage });
+    Ok(memory)
+}
+
+/// KiB in huge pages of this kind in all mappings that touch this range, by the text of `smaps` (proc_pid_smaps(5)).
+fn huge_kib(text: &str, kind: &str, range: std::ops::Range<usize>) -> usize {
     let mut inside = false;
     let mut sum = 0;
     for line in text.lines() {
         if let Some((from, to)) = bounds(line) {
             inside = from < range.end && range.start < to;
-        } else if let Some(kib) = line.strip_prefix("AnonHugePages:").filter(|_| inside) {
+        } else if let Some(kib) = line.strip_prefix(kind).filter(|_| inside) {
             sum += kib.trim().trim_end_matches(" kB").parse::<usize>().unwrap_or(0);
         }
     }
@@ -107,7 +127,7 @@ impl Mappings {
     pub fn new(count: usize) -> Result<Self> {
         let refused = |cause| Error::Kernel { call: format!("mmap of {count} mappings"), cause };
         let (mut writable, mut read_only) = (Vec::new(), Vec::new());
-        let before = mapped();
+        let before = mappings();
         for at in 0..count {
             let mut page = MmapMut::map_anon(SMALLEST_PAGE).map_err(refused)?;
             page[0] = 1;
@@ -117,7 +137,7 @@ impl Mappings {
                 read_only.push(page.make_read_only().map_err(refused)?);
             }
         }
-        let more = mapped().saturating_sub(before);
+        let more = mappings().saturating_sub(before);
         // At the ends of the row some may have been merged with what was there.
         if more + 2 < count {
             return Err(Error::Missing(format!("{count} mappings were made and {more} are there")));
@@ -127,7 +147,7 @@ impl Mappings {
 }
 
 /// How many mappings this process has.
-fn mapped() -> usize {
+fn mappings() -> usize {
     std::fs::read_to_string("/proc/self/maps").map_or(0, |text| text.lines().count())
 }
 
@@ -136,13 +156,34 @@ mod tests {
     use super::*;
 
     const SMAPS: &str = "1000-3000 rw-p 00000000 00:00 0\nRss: 8 kB\nAnonHugePages:      2048 kB\n\
-        3000-4000 rw-p 00000000 00:00 0 [heap]\nAnonHugePages:      4096 kB\nVmFlags: rd wr\n";
+        3000-4000 rw-p 00000000 00:00 0 [heap]\nAnonHugePages:      4096 kB\nPrivate_Hugetlb:  6144 kB\nVmFlags: rd wr\n";
 
     #[test]
     fn huge_pages_are_counted_where_they_are() {
-        assert_eq!(huge_kib(SMAPS, 0x1000..0x2000), 2048);
-        assert_eq!(huge_kib(SMAPS, 0x2fff..0x3001), 6144);
-        assert_eq!(huge_kib(SMAPS, 0x4000..0x5000), 0);
+        let transparent = |range| huge_kib(SMAPS, "AnonHugePages:", range);
+        assert_eq!(transparent(0x1000..0x2000), 2048);
+        assert_eq!(transparent(0x2fff..0x3001), 6144);
+        assert_eq!(transparent(0x4000..0x5000), 0);
+        assert_eq!(huge_kib(SMAPS, "Private_Hugetlb:", 0x1000..0x4000), 6144);
+    }
+
+    #[test]
+    fn a_huge_page_that_is_promised_is_there_or_missed_in_words() {
+        for pages in [Pages::Huge, Pages::Reserved] {
+            match Touched::new(16 << 10, pages) {
+                Ok(mut touched) => assert_eq!(touched.bytes().len(), 16 << 10),
+                Err(error) => assert!(error.is_of_the_machine(), "{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn memory_in_other_pages_than_promised_is_missed() {
+        let touched = Touched::new(4 << 20, Pages::Base).expect("memory");
+        for pages in [Pages::Huge, Pages::Reserved] {
+            let Err(Error::Missing(sentence)) = touched.is_in(pages, 4 << 20) else { panic!("{pages:?}") };
+            assert!(sentence.contains("of 4 MiB only 0 came in"), "{sentence}");
+        }
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub struct Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // A side that had to be killed has left its own.
-        scratch::sweep_up(&std::env::temp_dir());
+        scratch::sweep_up(&scratch::place());
     }
 }
 
@@ -72,8 +72,8 @@ impl Ring {
     /// Takes a CPU for the sides, steps aside from it, and calibrates the clock that they share.
     pub fn enter() -> Result<Self> {
         signal::watch()?;
-        scratch::sweep_up(&std::env::temp_dir());
-        let fingerprint = Fingerprint::take(&KernelFiles::live(), &std::env::temp_dir());
+        scratch::sweep_up(&scratch::place());
+        let fingerprint = Fingerprint::take(&KernelFiles::live(), &scratch::place());
         let clock = Clock::start_up();
         let claimed = cpu::claim();
         let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);

@@ -111,6 +111,7 @@ fn without(mut group: GroupRun, ids: &BTreeSet<&str>) -> GroupRun {
     group.cases.retain(|case| !ids.contains(case.id.as_str()));
     if group.cases.len() < before {
         group.fits.clear();
+        group.curves.clear();
     }
     group
 }

@@ -75,6 +75,9 @@ pub struct Series {
     pub body: String,
     /// The clock by which it was measured, `tsc` for one.
     pub clock: String,
+    /// The peer against which it was measured, if it was against one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
     /// One value a process.
     pub values: Vec<Value>,
     /// Why other processes have no value: each sentence once.
@@ -127,17 +130,19 @@ impl Head {
             fingerprint,
         });
         for (group, case) in record.cases() {
-            let at = self.series_of(&case.id, None, group, index);
             match &case.outcome {
                 Outcome::Measured(measured) => {
+                    let peer = measured.peer.as_deref();
+                    let at = self.series_of((&case.id, None, peer), group, index);
                     self.series[at].values.push(Value { run, median: measured.median });
                     for (percentile, value) in percentiles(measured) {
-                        let at = self.series_of(&case.id, Some(percentile), group, index);
+                        let at = self.series_of((&case.id, Some(percentile), peer), group, index);
                         let median = Interval { estimate: value, low: value, high: value };
                         self.series[at].values.push(Value { run, median });
                     }
                 }
                 Outcome::Skipped(sentence) | Outcome::Failed(sentence) => {
+                    let at = self.series_of((&case.id, None, None), group, index);
                     if index.without.insert((at, sentence)) {
                         self.series[at].without.push(sentence.clone());
                     }
@@ -148,16 +153,17 @@ impl Head {
 
     fn series_of<'a>(
         &mut self,
-        id: &'a str,
-        percentile: Option<u8>,
+        (id, percentile, peer): (&'a str, Option<u8>, Option<&'a str>),
         group: &'a GroupRun,
         index: &mut Index<'a>,
     ) -> usize {
-        *index.series.entry((id, percentile, &group.body, &group.clock.source)).or_insert_with(|| {
+        let (body, clock) = (&group.body, &group.clock.source);
+        *index.series.entry((id, percentile, body, clock, peer)).or_insert_with(|| {
             self.series.push(Series {
                 id: percentile.map_or_else(|| id.to_owned(), |p| format!("{id} p{p}")),
-                body: group.body.clone(),
-                clock: group.clock.source.clone(),
+                body: body.clone(),
+                clock: clock.clone(),
+                peer: peer.map(str::to_owned),
                 values: Vec::new(),
                 without: Vec::new(),
             });
@@ -192,11 +198,14 @@ fn percentiles(measured: &Measured) -> impl Iterator<Item = (u8, f64)> {
     [50, 99].into_iter().filter_map(move |p| Some((p, distribution?.at(f64::from(p))?)))
 }
 
-/// Where each series stands, by id, percentile, body and clock, and which sentences it has. Of thousands of cases none is
+/// What makes a series one.
+type Place<'a> = (&'a str, Option<u8>, &'a str, &'a str, Option<&'a str>);
+
+/// Where each series stands, by id, percentile, body, clock and peer, and which sentences it has. Of thousands of cases none is
 /// looked for one by one.
 #[derive(Default)]
 struct Index<'a> {
-    series: BTreeMap<(&'a str, Option<u8>, &'a str, &'a str), usize>,
+    series: BTreeMap<Place<'a>, usize>,
     without: BTreeSet<(usize, &'a str)>,
 }
 
@@ -247,6 +256,27 @@ mod tests {
         let one = Head::of("x", 1, &[specimen::record()]).series.len();
         let cases: usize = other.groups[..2].iter().map(|group| group.cases.len()).sum();
         assert_eq!(Head::of("x", 1, &[specimen::record(), other]).series.len(), one + cases);
+    }
+
+    #[test]
+    fn another_peer_is_another_series() {
+        let against = |peer: &str| {
+            let mut record = specimen::record();
+            let case = record.groups.iter_mut().flat_map(|group| &mut group.cases);
+            let measured = case.filter_map(|case| match &mut case.outcome {
+                Outcome::Measured(measured) => Some(measured),
+                _ => None,
+            });
+            measured.for_each(|measured| measured.peer = Some(peer.into()));
+            Head::of("x", 1, &[record])
+        };
+        let (one, other) = (against("a by veth"), against("b by veth"));
+        assert_eq!(one.series.len(), Head::of("x", 1, &[specimen::record()]).series.len());
+        assert_eq!(
+            one.series.iter().filter(|series| series.peer.is_some()).count(),
+            one.series.iter().filter(|series| !series.values.is_empty()).count()
+        );
+        assert_ne!(one.series, other.series);
     }
 
     #[test]

@@ -5,6 +5,12 @@ use crate::record::{Bar, Derived, Distribution, Interval};
 
 /// The unit in which a record's values are durations.
 pub const NANOSECONDS: &str = "ns";
+/// The unit of a record whose values are CPU time displaced: durations too, and never compared with those.
+pub const DISPLACED: &str = "displaced-ns";
+
+fn is_time(unit: &str) -> bool {
+    unit == NANOSECONDS || unit == DISPLACED
+}
 
 /// A divisor with its name.
 type Step = (f64, &'static str);
@@ -28,12 +34,21 @@ pub fn count(value: f64) -> String {
 
 /// A value of a record: a duration if that is its unit, else a count.
 pub fn amount(value: f64, unit: &str) -> String {
-    if unit == NANOSECONDS { duration(value) } else { count(value) }
+    if is_time(unit) { duration(value) } else { count(value) }
+}
+
+/// A size in the largest unit in which it is at least one: `32 KiB`, `861 KiB`, `1.5 MiB`.
+pub fn size(bytes: u64) -> String {
+    const SIZE: [(u64, &str); 5] = [(0, "B"), (10, "KiB"), (20, "MiB"), (30, "GiB"), (40, "TiB")];
+    let (shift, unit) = SIZE.into_iter().rev().find(|(shift, _)| bytes >> shift > 0).unwrap_or(SIZE[0]);
+    let scaled = bytes as f64 / (1u64 << shift) as f64;
+    let places = if scaled.fract() < 0.005 || scaled >= 99.5 { 0 } else { 1 + usize::from(scaled < 9.95) };
+    format!("{scaled:.places$} {unit}")
 }
 
 /// Both ends of an interval, in the unit and with the decimals of its estimate: `[0.3129, 0.3141]`.
 pub fn ends(interval: &Interval, unit: &str) -> String {
-    let steps: &[Step] = if unit == NANOSECONDS { &TIME } else { &COUNT };
+    let steps: &[Step] = if is_time(unit) { &TIME } else { &COUNT };
     let (divisor, _) = step(interval.estimate, steps);
     let places = decimals(interval.estimate / divisor);
     format!("[{}, {}]", digits(interval.low / divisor, places), digits(interval.high / divisor, places))
@@ -176,6 +191,22 @@ mod tests {
     fn a_count_is_whole_up_to_a_million() {
         for (value, text) in [(0.8125, "0.8125"), (52.0, "52.00"), (71146.0, "71146"), (45.29e6, "45.29 M")] {
             assert_eq!(count(value), text);
+        }
+    }
+
+    #[test]
+    fn a_size_has_its_unit() {
+        let read = [
+            (0, "0 B"),
+            (512, "512 B"),
+            (32 << 10, "32 KiB"),
+            (38_976, "38.1 KiB"),
+            (881_728, "861 KiB"),
+            (7_053_952, "6.73 MiB"),
+            (1 << 30, "1 GiB"),
+        ];
+        for (bytes, text) in read {
+            assert_eq!(size(bytes), text);
         }
     }
 

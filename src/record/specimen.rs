@@ -33,6 +33,8 @@ fn group(name: &str, cases: Vec<CaseRecord>) -> GroupRun {
         notes: vec!["Memory is not locked: RLIMIT_MEMLOCK is 64 KiB; raise it with `ulimit -l`.".into()],
         cases,
         fits: Vec::new(),
+        curves: Vec::new(),
+        wire: None,
     }
 }
 
@@ -122,6 +124,9 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
         distribution: None,
         derived: Vec::new(),
         matrix: None,
+        displaced: None,
+        peer: None,
+        wire: None,
     };
     CaseRecord {
         id: id.into(),

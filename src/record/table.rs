@@ -5,6 +5,7 @@
 
 mod below;
 mod column;
+mod curve;
 mod paragraph;
 mod squeeze;
 
@@ -22,6 +23,8 @@ pub struct Layout {
     pub color: bool,
     /// Whether what is the same for every table (the legend, notes about the whole run) is left to a later one.
     pub brief: bool,
+    /// Whether drawings must do with ASCII, since the terminal shows nothing else.
+    pub ascii: bool,
 }
 
 /// Values from elsewhere in a column of their own: published ones, or another record's.

@@ -1,112 +1,72 @@
 //! # What is timed
-//! A load that needs the one before it: each step reads, from a line of memory, which line comes next. The lines
-//! form a ring in random order, so no prefetcher knows the next one, and no two loads overlap.
+//! A load that needs the one before it: a step loads, from a slot of memory, the address of the next slot. The slots
+//! form one ring. `random` leads through lines in random order, so that no prefetcher knows the next one and no two
+//! loads overlap; `random-huge` and `random-reserved` do so in huge pages of 2 MiB, transparent ones and such as were
+//! reserved. `within-pages` stays in a page until it has seen all of it. `stride-N` goes from slot to slot, N bytes
+//! further each time, `quarters-N` takes them from four quarters in turn, `list` is a list in the order in which it
+//! was allocated. `tlb-4KiB` has one line in each page of 4 KiB. `parallel-256MiB` walks with several chains at once:
+//! there an iteration is a step of each. `loaded-256MiB` walks while other CPUs read memory as fast as they can;
+//! `other-node` in memory that belongs to other CPUs.
 //!
 //! # What is not
-//! The drawing of the ring, and the first walks over it, which bring it into the caches as far as it fits. The
-//! loop's own counting and the check of the index run beside the load that they do not wait for.
+//! The drawing and linking of the ring, and the first walk round, which brings it into the caches as far as it fits.
+//! A ring of at most 32768 slots is walked round once before each batch as well, since what stands between two batches
+//! has used the caches; in larger ones whose order can be guessed 8192 steps let the prefetchers be sure again. The
+//! loop's own counting runs beside the loads that it does not wait for: 64 of them stand
+//! in each turn.
 //!
 //! # How we know
-//! The ring is walked once at set-up and must come back to its first line after exactly as many steps as it has
-//! lines. A witness counts the instructions of a step. Time grows in proportion to the number of steps.
+//! The ring is walked once when it has been linked and must come back to its first slot after exactly as many steps
+//! as it has slots, none of them twice; each slot is given its place meanwhile. Every batch must end at the place
+//! that it was to end at. The next goes on there: a slot is come to again only after all the others, so that a batch
+//! that is shorter than the ring sees nothing that the one before has warmed. There is no page fault between the two
+//! readings of the clock. Pages are what the id says, by `/proc/self/smaps`, or the case is skipped. Time
+//! grows in proportion to the number of steps.
 //!
 //! # What fools it
-//! A ring that falls into two: then part of it is never read, and the size lies. A ring larger than the reach of
-//! the translation caches adds page walks; pages of 4 KiB reach some megabytes. Neighbours share the last level.
+//! Prefetchers: they know every order here but the random ones. What `stride`, `quarters`, `list` and, by lines that
+//! are fetched in pairs, `within-pages` cost in large rings is bandwidth in disguise: `bandwidth` says how much, and a note below
+//! the table says of which cases it was so. Page walks: beyond the reach of the translation caches `random` pays for
+//! them too, `random-huge` hardly. A guest pays for the walk of its host as well, whose pages may be small where its
+//! own are huge. The last level is shared with neighbours, and a guest need not get what its kernel reports. Lines
+//! are 64 bytes here; where they are longer, two slots share one. A frequency that moves while the counter's does not.
 //!
 //! # Reading the number
-//! Divide by the core's cycle, the addition of `known_work`: 4 or 5 cycles is the first level, 12 to 17 the second.
+//! Divide by the core's cycle, the addition of `known_work`: 4 or 5 is the first level, 12 to 17 the second. The true
+//! latency of memory is `random-huge/256MiB`; `random/256MiB` is what a program with ordinary pages sees. `walk` of
+//! `tlb-4KiB` is what a step costs beyond as many lines in few pages: nothing within the reach of the first
+//! translation cache, some cycles within that of the second, then a page walk. `load` of `parallel-256MiB` falls
+//! until all places for lines under way are taken; their number is about one step of a single chain over `load`.
+//! Sizes are powers of two, at full scale with three between each two, up to 256 MiB or four times the last level.
 //!
 //! # Source
-//! lmbench's `lat_mem_rd` (McVoy and Staelin 1996); Sattolo 1986 for a permutation that is one cycle; CSE 221
-//! project report (memory latency).
+//! lmbench's `lat_mem_rd` (McVoy and Staelin 1996); multichase (pages in random order, several chains); Intel's Memory
+//! Latency Checker (loaded latency); Sattolo 1986 for random cycles; CSC501 project report (the list);
+//! CSE 221 project report (the four quarters: 30 cycles for memory at a stride of 64, 275 at 256).
 
-use super::{Case, Claim, Group, Place, SetUp, Subject};
-use crate::instrument::Clock;
-use crate::statistic::Random;
-use crate::{Error, Result};
-use std::hint::black_box;
+use super::Group;
+use crate::machine::{arch, ring, touched};
+
+mod load;
+mod node;
+mod order;
+mod series;
+mod size;
+mod walk;
 
 /// The group.
-pub const GROUP: Group =
-    Group { name: "chase", manual: include_str!("chase.rs"), sources: &[], cases, fits: &[] };
-
-/// A line of the cache on every machine that this crate knows; where it is longer, two lines share one.
-#[repr(align(64))]
-#[derive(Clone, Copy)]
-struct Line {
-    next: usize,
-}
-
-fn cases() -> Vec<Case> {
-    vec![
-        random("random/16KiB", 16 << 10).predict(5.0, 0.0, "a hit in the first level"),
-        random("random/256KiB", 256 << 10).predict(
-            15.0,
-            0.0,
-            "a hit in the second level, here and there the first",
-        ),
-    ]
-}
-
-fn random(name: &'static str, bytes: usize) -> Case {
-    let set_up: SetUp = Box::new(move |_: &Place| {
-        let ring = ring(bytes / size_of::<Line>())?;
-        let mut at = 0;
-        Ok(Box::new(move |n: u64, clock: &Clock| Ok(clock.time(|| at = walk(&ring, at, n))))
-            as Box<dyn Subject>)
-    });
-    Case::new(name, format!("a load that needs the one before, {name}"), set_up)
-        .claim(Claim::Executes(2.0))
-        .claim(Claim::Linear)
-}
-
-#[inline(never)]
-fn walk(ring: &[Line], from: usize, steps: u64) -> usize {
-    let mut at = from;
-    for _ in 0..steps {
-        at = ring[at].next;
-    }
-    black_box(at)
-}
-
-/// Lines in random order, in one cycle: in Sattolo's shuffle no line is left where it was.
-fn ring(lines: usize) -> Result<Vec<Line>> {
-    let mut ring: Vec<_> = (0..lines).map(|next| Line { next }).collect();
-    let mut random = Random::new(lines as u64);
-    for i in (1..lines).rev() {
-        ring.swap(i, random.below(i));
-    }
-    match cycle(&ring) {
-        length if length == lines => Ok(ring),
-        length => Err(Error::Usage(format!("the ring comes back after {length} of {lines} lines"))),
-    }
-}
-
-/// Steps until the walk is back at the first line.
-fn cycle(ring: &[Line]) -> usize {
-    let mut at = 0;
-    let steps = (0..ring.len()).take_while(|_| {
-        at = ring[at].next;
-        at != 0
-    });
-    steps.count() + 1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_ring_is_one_cycle_at_every_size() {
-        for lines in (2..200).chain([256, 1 << 10, 1 << 14]) {
-            assert_eq!(cycle(&ring(lines).expect("a ring")), lines);
-        }
-    }
-
-    #[test]
-    fn two_rings_are_noticed() {
-        let lines = [1, 0, 3, 2].map(|next| Line { next });
-        assert_eq!(cycle(&lines), 2);
-    }
-}
+pub const GROUP: Group = Group {
+    name: "chase",
+    manual: include_str!("chase.rs"),
+    sources: &[
+        include_str!("chase/walk.rs"),
+        include_str!("chase/order.rs"),
+        include_str!("chase/series.rs"),
+        include_str!("chase/load.rs"),
+        ring::SOURCE,
+        touched::SOURCE,
+        arch::SOURCE,
+    ],
+    cases: series::cases,
+    fits: &[],
+};

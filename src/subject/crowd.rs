@@ -10,21 +10,28 @@ use crate::{Error, Result};
 /// How many take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Crowd {
-    /// The measuring thread and one other.
-    Two,
+    /// So many, the measuring thread among them.
+    Count(usize),
     /// One on each CPU.
     All,
 }
 
 impl Crowd {
-    pub(super) fn name(self) -> &'static str {
-        if self == Self::Two { "2" } else { "all" }
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Count(count) => count.to_string(),
+            Self::All => "all".into(),
+        }
     }
 
     /// The CPUs of the others.
-    fn cpus(self, place: &Place) -> &[usize] {
+    pub(super) fn cpus(self, place: &Place) -> &[usize] {
         let others = &place.cpus.others;
-        if self == Self::Two { &others[..others.len().min(1)] } else { others }
+        let wanted = match self {
+            Self::Count(count) => count.saturating_sub(1),
+            Self::All => usize::MAX,
+        };
+        &others[..others.len().min(wanted)]
     }
 }
 

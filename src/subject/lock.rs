@@ -36,7 +36,7 @@ use crate::instrument::Clock;
 use crate::machine::lock::{FutexMutex, LibraryMutex, LibrarySemaphore, Lock, SetSemaphore};
 use crate::machine::partner::Kind;
 use crate::machine::shared::Word;
-use Crowd::{All, Two};
+use Crowd::{All, Count};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -57,9 +57,9 @@ pub const GROUP: Group = Group {
 fn cases() -> Vec<Case> {
     let (mutex, library) = (|| Ok(FutexMutex::default()), || Ok(LibraryMutex::default()));
     let mut cases = vec![free("futex-mutex", mutex).claim(Claim::NeverEnters)];
-    cases.extend([Two, All].map(|crowd| contended("futex-mutex", mutex, crowd)));
+    cases.extend([Count(2), All].map(|crowd| contended("futex-mutex", mutex, crowd)));
     cases.push(free("pthread-mutex", library).claim(Claim::NeverEnters));
-    cases.extend([Two, All].map(|crowd| contended("pthread-mutex", library, crowd)));
+    cases.extend([Count(2), All].map(|crowd| contended("pthread-mutex", library, crowd)));
     cases.push(free("posix-semaphore", LibrarySemaphore::new).claim(Claim::NeverEnters));
     let set = free("sysv-semaphore", SetSemaphore::new);
     let set = set.need(super::Need::new(|_| SetSemaphore::new().map(drop).map_err(|e| e.to_string())));
@@ -74,7 +74,7 @@ fn cases() -> Vec<Case> {
         .claim(Claim::Linear)
         .predict(18.0, 0.0, "a locked instruction that waits for the stores before it"),
     );
-    cases.extend([Two, All].map(shared_add));
+    cases.extend([Count(2), All].map(shared_add));
     cases
 }
 
@@ -139,7 +139,7 @@ fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Crowd) -> Case
 }
 
 fn words(crowd: Crowd) -> &'static str {
-    if crowd == Two { "two" } else { "all CPUs'" }
+    if crowd == Count(2) { "two" } else { "all CPUs'" }
 }
 
 /// Nobody lost an addition; afterwards it is nothing again.

@@ -67,7 +67,7 @@ pub const GROUP: Group = Group {
 };
 
 /// How both directions of a line are opened.
-type Open<L> = fn(&Path) -> Both<L>;
+pub(super) type Open<L> = fn(&Path) -> Both<L>;
 
 #[rustfmt::skip]
 fn cases() -> Vec<Case> {
@@ -158,7 +158,12 @@ struct PingPong<L> {
     alarm: Alarm,
 }
 
-fn round_trip<L: Line>(name: &'static str, kind: Kind, open: Open<L>, placement: Placement) -> SetUp {
+pub(super) fn round_trip<L: Line>(
+    name: &'static str,
+    kind: Kind,
+    open: Open<L>,
+    placement: Placement,
+) -> SetUp {
     Box::new(move |place: &Place| {
         let lines = Arc::new(open(&place.scratch)?);
         let (theirs, nudged) = (Arc::clone(&lines), Arc::clone(&lines));

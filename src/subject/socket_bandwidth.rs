@@ -4,7 +4,8 @@
 //! TCP and UDP over 127.0.0.1, a Unix stream, a pipe; through TCP from a file in the page cache by `sendfile`, the same
 //! by `splice` through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 4 MiB, but never more than 1024
 //! messages, and at least one. `N-streams` sends one message by each of N connections in turn, each with a receiver of
-//! its own. `tcp-same-cpu` has the receiver on the measuring CPU.
+//! its own. `tcp-same-cpu` has the receiver on the measuring CPU. With `peer` the receiver is a `syscost peer`, on
+//! another machine; there TCP waits for nothing (`TCP_NODELAY`), so that a batch's last packet goes at once.
 //!
 //! # What is not
 //! Connecting, the start of the receiver, its being told how many bytes will come. Every batch holds one answer of the
@@ -14,7 +15,8 @@
 //! The receiver counts what it receives and says the sum: of a stream it must be what was sent. Of UDP some is lost;
 //! what is lost is sent again until the receiver has as many bytes as the batch has, so that an iteration is always as
 //! many bytes received, and how many were sent for them is in the evidence. No partner may be seen on another CPU than
-//! its own. Without a copy, all calls must have been answered by the kernel.
+//! its own. Without a copy, all calls must have been answered by the kernel. A peer is asked for its count a second time,
+//! by another connection.
 //!
 //! # What fools it
 //! Loopback is memory: a copy into the kernel and one out of it, on two CPUs that share a cache or do not. The receiver
@@ -40,6 +42,7 @@
 use super::crowd::all_stayed;
 use super::need::FULL_SCALE;
 use super::placement::Placement::{self, Cross, Same};
+use super::remote;
 use super::socket_round_trip::{LOOPBACK, length};
 use super::{Case, Claim, Family, Group, Place, Rule, SetUp};
 use crate::Result;
@@ -57,7 +60,14 @@ pub(super) use stream::{Lane, Stream};
 pub const GROUP: Group = Group {
     name: "socket_bandwidth",
     manual: include_str!("socket_bandwidth.rs"),
-    sources: &[include_str!("socket_bandwidth/stream.rs"), message::SOURCE, flow::SOURCE, source::SOURCE],
+    sources: &[
+        include_str!("socket_bandwidth/stream.rs"),
+        message::SOURCE,
+        flow::SOURCE,
+        source::SOURCE,
+        remote::FLOW,
+        remote::SERVED,
+    ],
     cases,
     fits: &[],
 };
@@ -141,7 +151,7 @@ fn cases() -> Vec<Case> {
     }
     rows.push(Row { way: Tcp, placement: Same, streams: 1, bytes: USUAL });
     rows.extend([2, 4, 8].map(|streams| Row { way: Tcp, placement: Cross, streams, bytes: USUAL }));
-    rows.into_iter().map(case).collect()
+    rows.into_iter().map(case).chain(remote::bandwidths()).collect()
 }
 
 /// What is measured where there are minutes and not an hour.
@@ -160,7 +170,7 @@ fn is_of_every_run(row: &Row) -> bool {
 const ITERATION_BYTES: usize = 4 * MIB;
 const MOST_MESSAGES: usize = 1024;
 
-fn messages(bytes: usize) -> usize {
+pub(super) fn messages(bytes: usize) -> usize {
     (ITERATION_BYTES / bytes).clamp(1, MOST_MESSAGES)
 }
 

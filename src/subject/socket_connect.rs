@@ -3,7 +3,7 @@
 //! alone of one that waits or of the first of a hundred, `set-up` (connect and accept together), `tear-down` (the close of
 //! both ends, in the order that the id says; `one-end`, the server's close alone). `reuseport-16` is 16 listeners that
 //! share the port by `SO_REUSEPORT`, of which the kernel picks one. `whole` is a life from socket(2) to the second close, in
-//! a plain loop.
+//! a plain loop. With `peer` the server is a `syscost peer`, on another machine, and the client's own calls are timed.
 //!
 //! # What is not
 //! In all but `whole`: making the socket, and whatever of the life is not named; the questions that prove it. A
@@ -13,7 +13,7 @@
 //! After every set-up the client's own address must be whom the server says it is connected to, and the kernel must
 //! account both ends as established. Before the case, thirty connections that are closed as the case does it must
 //! leave as many in the kernel's count of TIME_WAIT, or with `reset` none. After each batch no connection is left that
-//! was not accepted.
+//! was not accepted. A peer greets every connection that shows its secret, and is asked for their number.
 //!
 //! # What fools it
 //! On loopback the whole handshake happens inside the client's `connect`: it pays for the server's kernel too, no packet
@@ -34,6 +34,7 @@
 //! `lat_connect`; netperf's `TCP_CC`; RFC 793 and RFC 7323; tcp(7), socket(7), ip(7).
 
 use super::need::FULL_SCALE;
+use super::remote;
 use super::socket_round_trip::LOOPBACK;
 use super::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject};
 use crate::machine::socket::connection::{self, Family, longest_queue};
@@ -48,7 +49,12 @@ use life::{Parts, Whole};
 pub const GROUP: Group = Group {
     name: "socket_connect",
     manual: include_str!("socket_connect.rs"),
-    sources: &[include_str!("socket_connect/life.rs"), connection::SOURCE],
+    sources: &[
+        include_str!("socket_connect/life.rs"),
+        connection::SOURCE,
+        remote::CONNECTION,
+        remote::SERVED,
+    ],
     cases,
     fits: &[],
 };
@@ -120,6 +126,7 @@ fn cases() -> Vec<Case> {
         cases.push(whole("tcp", Family::Tcp, ending));
     }
     cases.push(whole("unix-stream", Family::Unix, ServerFirst).need(FULL_SCALE));
+    cases.extend(remote::connections());
     cases
 }
 

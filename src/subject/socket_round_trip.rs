@@ -4,7 +4,8 @@
 //! `ping`, up to 64 KiB. Both ends wait in the call that receives; with `epoll` in epoll_wait(2), after which
 //! they receive without waiting; with `spin` they receive without waiting until something has come; with `io-uring` one
 //! call submits the sending and the receiving and waits for both. `each` times every round trip by itself.
-//! `icmp-each` is an echo that the kernel answers, as `ping` asks for it.
+//! `icmp-each` is an echo that the kernel answers, as `ping` asks for it. With `peer` the other end is that of a
+//! `syscost peer`, on another machine.
 //!
 //! # What is not
 //! Opening, connecting, the partner's start and its greeting. The number that every message carries and the look at the
@@ -16,14 +17,17 @@
 //! of TCP and UDP, each end's address must be the other's destination. The kernel's accounts of both ends are read: on
 //! one CPU each must have left it once a round trip, across CPUs each must have gone to sleep, and with `spin` neither
 //! may. Neither may be seen on another CPU than its own. The control is all four transfers in one process; `spin` has
-//! none, since its two ends work at the same time.
+//! none, since its two ends work at the same time. Of a peer nothing is seen but its answers: it is asked after each
+//! batch, by another connection, how many messages and bytes it got, which must be those that were sent; its machine
+//! and both interfaces are in the record.
 //!
 //! # What fools it
 //! Loopback is no network: the sender itself carries the packet up to the receiver's queue, no interrupt and no card
 //! take part, and packets hold 64 KiB. What wakes whom where: see `ping_pong`. `SO_BUSY_POLL` polls a card's queue, which
 //! loopback does not have, so that it would be the same as `tcp-cross-cpu`; `spin` is what a program can do itself. TCP
 //! sends at once (`TCP_NODELAY`). A firewall, a filter of packets (`tcpdump`) and traffic control on `lo` are paid for by
-//! every packet. A message of 64 KiB through TCP comes in pieces, and its receiver may be woken for more than one.
+//! every packet. To a peer all that is between counts: the interrupt moderation of both cards, a switch, and where the
+//! far kernel puts the peer's thread (`taskset -c N syscost peer`). A peer on this machine shares its CPUs. A message of 64 KiB through TCP comes in pieces, and its receiver may be woken for more than one.
 //!
 //! # Reading the number
 //! `switch` and `hand-over` below the table are half of what the round trip costs beyond its control, as in `ping_pong`;
@@ -40,6 +44,7 @@ use super::crowd::all_stayed;
 use super::need::FULL_SCALE;
 use super::ping_pong::{both_left, both_slept};
 use super::placement::Placement::{self, Awake, Cross, Same};
+use super::remote;
 use super::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject};
 use crate::Result;
 use crate::instrument::Delta;
@@ -68,6 +73,9 @@ pub const GROUP: Group = Group {
         ring::SOURCE,
         echo::SOURCE,
         icmp::SOURCE,
+        remote::MESSAGE,
+        remote::PINGED,
+        remote::SERVED,
     ],
     cases,
     fits: &[],
@@ -145,6 +153,7 @@ fn cases() -> Vec<Case> {
     }
     let mut cases: Vec<_> = rows.into_iter().map(case).collect();
     cases.push(ping::case(PING));
+    cases.extend(remote::round_trips());
     cases
 }
 

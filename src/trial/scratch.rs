@@ -1,11 +1,11 @@
 //! Scratch directories: made for a measuring process, gone with it, and if it was killed, found and removed by
 //! the next run.
 
-use crate::machine::process;
+use crate::machine::{confined, process};
 use crate::{Error, Result};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const PREFIX: &str = "syscost-scratch-";
@@ -22,13 +22,23 @@ impl Scratch {
     }
 }
 
-/// A fresh directory in the temporary directory. Its name carries our pid, so that a later run can tell
-/// whether its owner is alive; it is locked too, because a container that shares the temporary directory
-/// does not see our pid.
+/// Where they are made: in `SYSCOST_DIR`, else in the temporary directory.
+pub(crate) fn place() -> PathBuf {
+    let given = std::env::var_os("SYSCOST_DIR").filter(|directory| !directory.is_empty());
+    given.map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+/// A fresh directory where they are made.
 pub(crate) fn make() -> Result<Scratch> {
-    let directory = tempfile::Builder::new().prefix(&format!("{PREFIX}{}-", std::process::id())).tempdir();
-    let directory =
-        directory.map_err(|e| Error::file(std::env::temp_dir(), "making a scratch directory", e))?;
+    make_in(&place())
+}
+
+/// A fresh directory in this one. Its name carries our pid, so that a later run can tell whether its owner is
+/// alive; it is locked too, because a container that shares the directory does not see our pid.
+pub(crate) fn make_in(place: &Path) -> Result<Scratch> {
+    let prefix = format!("{PREFIX}{}-", std::process::id());
+    let directory = tempfile::Builder::new().prefix(&prefix).tempdir_in(place);
+    let directory = directory.map_err(|e| Error::file(place, "making a scratch directory", e))?;
     let _lock = lock(directory.path());
     Ok(Scratch { directory, _lock })
 }
@@ -37,8 +47,9 @@ fn lock(directory: &Path) -> Option<Flock<File>> {
     Flock::lock(File::open(directory).ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// Removes the directories of processes that are no more.
+/// Removes the directories, and the control groups, of processes that are no more.
 pub(crate) fn sweep_up(temporary: &Path) {
+    confined::sweep_up();
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries {
         if is_orphan(&entry.file_name().to_string_lossy()) && lock(&entry.path()).is_some() {

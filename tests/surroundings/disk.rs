@@ -59,10 +59,10 @@ fn a_home_may_have_any_name() {
 }
 
 /// How a script ends that may not mount what it needs.
-const NOT_MOUNTED: i32 = 99;
+pub const NOT_MOUNTED: i32 = 99;
 
 /// What gives a shell a mount table of its own.
-fn own_mounts(place: &Place) -> Option<&'static [&'static str]> {
+pub fn own_mounts(place: &Place) -> Option<&'static [&'static str]> {
     let ways: [&[&str]; 2] = [&["unshare", "-rm"], &["unshare", "-m"]];
     let mounts = |way: &&&[&str]| {
         let mut command = Command::new(way[0]);

@@ -62,6 +62,7 @@ fn a_forbidden_call_skips_its_cases_and_is_named() {
         (libc::SYS_timerfd_create, "signal/timerfd", "timerfd_create"),
         (libc::SYS_kill, "signal/caught", "signal/caught"),
         (libc::SYS_epoll_create1, "wait/epoll-pipe/10", "epoll_create1"),
+        (libc::SYS_userfaultfd, "page_fault/userfaultfd/copy", "userfaultfd"),
         (libc::SYS_epoll_ctl, "wait/epoll-tcp/10", "epoll_ctl"),
     ] {
         let Some((place, starter)) = forbidden(number) else { return };

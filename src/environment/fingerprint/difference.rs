@@ -1,6 +1,6 @@
 //! How two fingerprints differ, and how much that matters to a comparison.
 
-use super::{Fingerprint, Smt};
+use super::{Cache, Fingerprint, Smt};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -58,6 +58,7 @@ const FIELDS: &[Field] = &[
     fact("cpu_count", |f| f.cpu_count.map(|n| n.to_string())),
     fact("cpus_allowed", |f| f.cpus_allowed.clone()),
     warning("smt", |f| smt(f.smt)),
+    warning("caches", |f| caches(&f.caches)),
     warning("mitigations", |f| map(&f.mitigations)),
     warning("governor", |f| f.governor.clone()),
     warning("frequency_driver", |f| f.frequency_driver.clone()),
@@ -103,6 +104,11 @@ fn smt(smt: Smt) -> Option<String> {
         Smt::Off => Some("off".to_owned()),
         Smt::Unknown => None,
     }
+}
+
+fn caches(caches: &[Cache]) -> Option<String> {
+    let entries: Vec<_> = caches.iter().map(ToString::to_string).collect();
+    (!entries.is_empty()).then(|| entries.join(BETWEEN))
 }
 
 fn map<V: std::fmt::Display>(map: &BTreeMap<String, V>) -> Option<String> {

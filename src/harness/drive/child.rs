@@ -5,7 +5,7 @@ use super::super::message::{Message, PIPE_VARIABLE};
 use super::super::plan::Planned;
 use super::super::progress::Progress;
 use super::super::{GROUP_VARIABLE, bencher};
-use super::Options;
+use super::{Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE};
 use crate::machine::{room, signal};
 use crate::record::{CaseRecord, GroupRun, Outcome};
 use crate::{Error, Result};
@@ -67,7 +67,10 @@ fn start(
         .env(PIPE_VARIABLE, format!("/proc/self/fd/{}", pipe.as_raw_fd()))
         .env("SYSCOST_SCALE", scale)
         .env("SYSCOST_MEASURE", &options.unit)
-        .env("CRITERION_HOME", home);
+        .env("CRITERION_HOME", home)
+        .envs(options.directory.iter().map(|directory| ("SYSCOST_DIR", directory)))
+        .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
+        .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
     command.spawn().map_err(|cause| match cause.kind() {
         ErrorKind::WouldBlock => Error::Missing(room::no_task("starting a process to measure in", cause)),
         _ => Error::file(exe, "starting a process to measure in", cause),
@@ -159,8 +162,12 @@ impl<'a> Heard<'a> {
         }
     }
 
-    fn done(&mut self, case: CaseRecord) {
+    fn done(&mut self, mut case: CaseRecord) {
         self.current = None;
+        if let Outcome::Measured(measured) = &mut case.outcome {
+            // Every case brings it; once is enough.
+            self.run.wire = measured.wire.take().or(self.run.wire.take());
+        }
         self.progress.done();
         if self.arguments.bencher {
             self.progress.print(&bencher::line(&case, &self.options.unit));

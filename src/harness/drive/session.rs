@@ -80,7 +80,7 @@ impl Iterator for Session<'_> {
         }
         self.progress.finish();
         // A measuring process that was killed has left its own.
-        scratch::sweep_up(&std::env::temp_dir());
+        scratch::sweep_up(&self.options.place());
         None
     }
 }

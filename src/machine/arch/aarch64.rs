@@ -4,6 +4,7 @@
 //!
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
+//! * **RING**: each word that is come to holds the address of another such word, and none of them changes meanwhile.
 //! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
 //!   answers for.
 //! * **OWN-CODE**: cache maintenance walks over bytes that are borrowed for as long, and changes none.
@@ -124,6 +125,25 @@ pub fn multiply_chain(n: u64) -> u64 {
             p = inout(reg) product, factor = in(reg) factor, options(nomem, nostack));
     }
     product
+}
+
+/// `steps` loads, each from the address that the one before it has loaded, with neither index nor offset. Answers
+/// where they have led.
+///
+/// # Safety
+/// RING: from `from` on, for as many words as there are steps.
+#[inline(never)]
+pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
+    let mut at = from;
+    let (blocks, rest) = (steps / 64, steps % 64);
+    // SAFETY: RING, promised by the caller.
+    unsafe {
+        asm!("cbz {b}, 3f", ".p2align 5", "2:", ".rept 64", "ldr {at}, [{at}]", ".endr",
+            "subs {b}, {b}, #1", "b.ne 2b", "3:", "cbz {r}, 5f", "4:", "ldr {at}, [{at}]",
+            "subs {r}, {r}, #1", "b.ne 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
+            at = inout(reg) at, options(readonly, nostack));
+    }
+    at
 }
 
 /// Enters the kernel with no argument.

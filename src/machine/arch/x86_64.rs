@@ -4,6 +4,7 @@
 //!
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
+//! * **RING**: each word that is come to holds the address of another such word, and none of them changes meanwhile.
 //! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
 //!   answers for; `rcx` and `r11` are declared lost, as the `syscall` instruction loses them.
 #![allow(unsafe_code)]
@@ -191,6 +192,25 @@ pub fn multiply_chain(n: u64) -> u64 {
             factor = in(reg) factor, options(nomem, nostack));
     }
     product
+}
+
+/// `steps` loads, each from the address that the one before it has loaded: `mov r, [r]`, with neither index nor
+/// offset, which cost a cycle more on some cores. Answers where they have led.
+///
+/// # Safety
+/// RING: from `from` on, for as many words as there are steps.
+#[inline(never)]
+pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
+    let mut at = from;
+    let (blocks, rest) = (steps / 64, steps % 64);
+    // SAFETY: RING, promised by the caller. The loop's own counter runs beside the loads and is hidden by them.
+    unsafe {
+        asm!("test {b}, {b}", "jz 3f", ".p2align 5", "2:", ".rept 64", "mov {at}, [{at}]", ".endr",
+            "dec {b}", "jnz 2b", "3:", "test {r}, {r}", "jz 5f", "4:", "mov {at}, [{at}]", "dec {r}", "jnz 4b",
+            "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _, at = inout(reg) at,
+            options(readonly, nostack));
+    }
+    at
 }
 
 /// Enters the kernel with no argument.

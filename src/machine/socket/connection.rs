@@ -119,6 +119,11 @@ impl End {
         unsafe { syscall4(libc::SYS_connect, self.0 as usize, to.pointer(), to.length as usize, 0) }
     }
 
+    /// The number by which its messages go.
+    pub fn number(&self) -> RawFd {
+        self.0
+    }
+
     /// close(2), with its answer.
     #[inline(always)]
     pub fn close(self) -> i64 {

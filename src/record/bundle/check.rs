@@ -100,7 +100,7 @@ fn repeated(head: &Head) -> Option<Fault> {
     let mut runs = BTreeSet::new();
     let mut series = BTreeSet::new();
     let run = head.runs.iter().find(|run| !runs.insert((&run.boot, &run.name)));
-    let again = head.series.iter().find(|s| !series.insert((&s.id, &s.body, &s.clock)));
+    let again = head.series.iter().find(|s| !series.insert((&s.id, &s.body, &s.clock, &s.peer)));
     run.map(|run| fault("runs".into(), "each once", format!("{} twice", run.name)))
         .or_else(|| again.map(|s| fault("series".into(), "each once", format!("{} twice", s.id))))
 }

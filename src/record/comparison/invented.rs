@@ -27,6 +27,7 @@ pub(crate) fn of_cases(name: &str, boots: usize, processes: usize, cases: &[Stri
         id: id.clone(),
         body: "9c56cc51".into(),
         clock: "tsc".into(),
+        peer: None,
         values: (0..runs).map(|run| Value { run, median: exactly }).collect(),
         without: Vec::new(),
     };

@@ -36,7 +36,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The numbers of two heads for a case: the same operation by the same clock. Else the reason why there is no
+/// The numbers of two heads for a case: the same operation by the same clock, against the same peer. Else the reason why there is no
 /// such pair.
 pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Series, &'a Series), String> {
     let (Some(best_a), Some(best_b)) = (a.fullest(id), b.fullest(id)) else {
@@ -48,7 +48,7 @@ pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Se
     };
     let (of_a, of_b) = (measured(a), measured(b));
     let pairs = of_a.iter().flat_map(|x| of_b.iter().map(move |y| (*x, *y)));
-    let alike = pairs.filter(|(x, y)| x.body == y.body && x.clock == y.clock);
+    let alike = pairs.filter(|(x, y)| x.body == y.body && x.clock == y.clock && x.peer == y.peer);
     let fullest = alike.reduce(|best, next| if size(next) > size(best) { next } else { best });
     match fullest {
         Some(found) if [found.0, found.1].into_iter().all(is_positive) => Ok(found),
@@ -57,11 +57,22 @@ pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Se
             "another body: the source of the operation is not the same in {} and {}",
             a.head.name, b.head.name
         )),
+        None if best_a.clock == best_b.clock => Err(format!(
+            "another peer: {} in {}, {} in {}",
+            peer(best_a),
+            a.head.name,
+            peer(best_b),
+            b.head.name
+        )),
         None => Err(format!(
             "another clock: {} in {}, {} in {}",
             best_a.clock, a.head.name, best_b.clock, b.head.name
         )),
     }
+}
+
+fn peer(series: &Series) -> &str {
+    series.peer.as_deref().unwrap_or("none")
 }
 
 fn size((a, b): (&Series, &Series)) -> usize {
@@ -99,6 +110,7 @@ mod tests {
         assert!(changed(|s| s.id = "other".into()).contains("the case is not in new"));
         assert!(changed(|s| s.body = "other".into()).contains("another body"));
         assert!(changed(|s| s.clock = "monotonic-raw".into()).contains("tsc in old, monotonic-raw in new"));
+        assert!(changed(|s| s.peer = Some("b by veth".into())).contains("none in old, b by veth in new"));
         assert!(changed(|s| s.values[0].median.estimate = 0.0).contains("not above zero"));
         let skipped = changed(|s| {
             s.values.clear();

@@ -1,10 +1,10 @@
 //! What stands below the table: whatever needs a sentence, and the sum.
 
-use super::column::{Column, Kind};
-use super::{Layout, Row, Shape, Sheet, Tone, paragraph};
+use super::column::{Column, Kind, is_bandwidth};
+use super::{Layout, Row, Shape, Sheet, Tone, curve, paragraph};
 use crate::record::heat_map::heat_map;
 use crate::record::quantity::{NANOSECONDS, amount, ends, follows, spread};
-use crate::record::{FitRecord, GroupRun};
+use crate::record::{Derived, FitRecord, GroupRun};
 use std::collections::BTreeMap;
 
 /// A paragraph and its tone.
@@ -17,8 +17,10 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         endings(sheet, Kind::Failed),
         endings(sheet, Kind::Skipped),
         plain(distributions(sheet)),
-        plain(derived(sheet)),
+        plain(derived(sheet, shape)),
         maps(sheet).into_iter().map(|line| (Tone::Drawn, line)).collect(),
+        curve::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
+        plain(curve::told(&groups)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
         plain(if layout.brief { Vec::new() } else { notes(&groups) }),
         plain(if layout.brief { Vec::new() } else { legend(shape, layout) }),
@@ -71,8 +73,17 @@ fn ending(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
     match operations {
         [_] => format!("{word} {}: {sentence}", row.case.id),
         several => {
-            format!("{word} {} of {}: {sentence}: {}", several.len(), row.group.name, several.join(", "))
+            format!("{word} {} of {}: {sentence}: {}", several.len(), row.group.name, listed(several))
         }
+    }
+}
+
+/// All of them, or of very many the first and the last.
+fn listed(operations: &[&str]) -> String {
+    const MOST: usize = 40;
+    match operations {
+        [first, .., last] if operations.len() > MOST => format!("{first} … {last}"),
+        _ => operations.join(", "),
     }
 }
 
@@ -84,10 +95,12 @@ fn distributions(sheet: &Sheet<'_>) -> Vec<String> {
     sheet.rows.iter().filter_map(with).collect()
 }
 
-/// All figures that follow from those of one case stand on its line.
-fn derived(sheet: &Sheet<'_>) -> Vec<String> {
+/// All figures that follow from those of one case stand on its line, but those that have a column.
+fn derived(sheet: &Sheet<'_>, shape: &Shape) -> Vec<String> {
+    let has_column = shape.columns.contains(&Column::Bandwidth);
+    let below = |figure: &&Derived| !(has_column && is_bandwidth(figure));
     let of_case = |row: &Row<'_>| {
-        let figures: Vec<_> = row.measured()?.derived.iter().map(follows).collect();
+        let figures: Vec<_> = row.measured()?.derived.iter().filter(below).map(follows).collect();
         (!figures.is_empty()).then(|| format!("{}: {}", row.case.id, figures.join(", ")))
     };
     sheet.rows.iter().filter_map(of_case).collect()

@@ -3,7 +3,7 @@
 use super::{Row, Sheet};
 use crate::record::cost::{cost, ratio};
 use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, share, times};
-use crate::record::{CaseRecord, Measured, Outcome, Predicted};
+use crate::record::{CaseRecord, Derived, Measured, Outcome, Predicted};
 
 /// A column of the table, in the order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(super) enum Column {
     Ticks,
     Net,
     Ratio,
+    /// Bytes by time, of a case that says how many it moves.
+    Bandwidth,
     /// Values from elsewhere, by their place in the list.
     Against(usize),
     Evidence,
@@ -69,6 +71,7 @@ impl Column {
         columns.extend(time.then_some(Self::Ticks));
         columns.push(Self::Net);
         columns.extend(predicted.then_some(Self::Ratio));
+        columns.extend(sheet.rows.iter().any(|row| bandwidth(row).is_some()).then_some(Self::Bandwidth));
         columns.extend((0..sheet.against.len()).filter(|_| time).map(Self::Against));
         columns.push(Self::Evidence);
         columns
@@ -88,6 +91,7 @@ impl Column {
             Self::Ticks => "ticks",
             Self::Net => "net",
             Self::Ratio => "m/p",
+            Self::Bandwidth => "bandwidth",
             Self::Against(_) => "",
             Self::Evidence => "evidence",
             Self::Claims => "claims",
@@ -137,6 +141,7 @@ impl Column {
             Self::Ticks => count(measured.ticks),
             Self::Net => amount(cost(measured)?.1.estimate, unit),
             Self::Ratio => times(ratio(measured)?),
+            Self::Bandwidth => measured.derived.iter().find(|figure| is_bandwidth(figure)).map(rate)?,
             Self::Evidence => evidence(measured),
             Self::Claims => claims(measured),
             Self::Operation | Self::Against(_) => return None,
@@ -146,6 +151,19 @@ impl Column {
 
 fn prediction<'a>(row: &Row<'a>) -> Option<&'a Predicted> {
     row.case.measured()?.predicted.as_ref()
+}
+
+fn bandwidth<'a>(row: &Row<'a>) -> Option<&'a Derived> {
+    row.case.measured()?.derived.iter().find(|figure| is_bandwidth(figure))
+}
+
+/// Whether it is the figure that has a column of its own.
+pub(super) fn is_bandwidth(figure: &Derived) -> bool {
+    figure.name == "bandwidth" && figure.unit == "GB/s"
+}
+
+fn rate(figure: &Derived) -> String {
+    format!("{} {}", count(figure.value.estimate), figure.unit)
 }
 
 /// `✓ 5 claims · 3/50 disturbed`. A case without a claim has no tick mark.

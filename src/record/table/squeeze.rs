@@ -25,7 +25,7 @@ const NARROW: [Step; 4] = [
 
 /// What goes next, in this order, until the table fits. The prediction goes before its parts, of which it
 /// is the sum; the operation and its median stay.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step::Swap(Column::Evidence, Column::Claims),
     Step::Swap(Column::Interval, Column::Share),
     Step::Drop(Column::Predicted),
@@ -37,6 +37,7 @@ const STEPS: [Step; 11] = [
     Step::Drop(Column::Claims),
     Step::Drop(Column::Ratio),
     Step::Drop(Column::Share),
+    Step::Drop(Column::Bandwidth),
 ];
 
 /// The columns for this width, and how much of the operations' names there is room for.

@@ -1,8 +1,8 @@
 use super::*;
-use crate::record::specimen;
+use crate::record::{CurveRecord, Derived, Interval, LevelRecord, Outcome, Point, specimen};
 
 fn at(width: u16) -> String {
-    table(&specimen::record(), None, &[], Layout { width: Some(width), color: false, brief: false })
+    table(&specimen::record(), None, &[], Layout { width: Some(width), ..Layout::default() })
 }
 
 fn line<'a>(text: &'a str, start: &str) -> &'a str {
@@ -99,8 +99,7 @@ fn a_fit_a_distribution_and_a_note_are_told_once() {
 
 #[test]
 fn one_group_alone_has_its_own_sum() {
-    let text =
-        table(&specimen::record(), Some("call"), &[], Layout { width: Some(80), color: false, brief: false });
+    let text = table(&specimen::record(), Some("call"), &[], Layout { width: Some(80), ..Layout::default() });
     assert!(!text.contains("getpid") && text.ends_with("9 measured, 0 skipped, 1 failed\n"));
 }
 
@@ -108,8 +107,7 @@ fn one_group_alone_has_its_own_sum() {
 fn values_from_elsewhere_have_their_own_column() {
     let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0), ("clock_read/cntvct".into(), 7.0)]);
     let against = [Against { name: "csc501", values: &values }];
-    let text =
-        table(&specimen::record(), None, &against, Layout { width: Some(80), color: false, brief: false });
+    let text = table(&specimen::record(), None, &against, Layout { width: Some(80), ..Layout::default() });
     assert!(line(&text, "operation").contains("csc501"));
     assert!(line(&text, "getpid ").contains("60.00 ns"));
     assert!(line(&text, "cntvct").contains("7.000 ns"), "a skipped case still has the other's value");
@@ -120,7 +118,7 @@ fn a_count_has_neither_ticks_nor_predictions() {
     let record = Record { unit: "instructions".into(), ..specimen::record() };
     let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0)]);
     let against = [Against { name: "csc501", values: &values }];
-    let text = table(&record, None, &against, Layout { width: Some(200), color: false, brief: false });
+    let text = table(&record, None, &against, Layout { width: Some(200), ..Layout::default() });
     let head = line(&text, "operation");
     assert!(head.contains("instructions") && !head.contains("ticks") && !head.contains("m/p"), "{head}");
     assert!(!head.contains("csc501"), "nanoseconds beside instructions would be compared with them");
@@ -129,7 +127,8 @@ fn a_count_has_neither_ticks_nor_predictions() {
 
 #[test]
 fn color_stands_around_whole_lines() {
-    let text = table(&specimen::record(), None, &[], Layout { width: Some(80), color: true, brief: false });
+    let text =
+        table(&specimen::record(), None, &[], Layout { width: Some(80), color: true, ..Layout::default() });
     assert!(text.contains("\u{1b}[31mf64/0 ") && text.contains("FAILED\u{1b}[0m\n"));
     let bare = text.replace("\u{1b}[0m", "");
     let bare =
@@ -139,8 +138,7 @@ fn color_stands_around_whole_lines() {
 
 #[test]
 fn nothing_measured_is_still_a_table() {
-    let text =
-        table(&specimen::record(), Some("none"), &[], Layout { width: Some(80), color: false, brief: false });
+    let text = table(&specimen::record(), Some("none"), &[], Layout { width: Some(80), ..Layout::default() });
     assert!(text.starts_with("operation") && text.ends_with("0 measured, 0 skipped, 0 failed\n"));
 }
 
@@ -149,4 +147,63 @@ fn a_very_narrow_terminal_shortens_the_ids() {
     let text = at(40);
     let table: Vec<_> = text.lines().take_while(|line| !line.is_empty()).collect();
     assert!(table.iter().all(|line| super::width(line) <= 40), "{text}");
+}
+
+/// The run with a case that says how many bytes it moves.
+fn with_bandwidth() -> Record {
+    let mut record = specimen::record();
+    let case = record.groups[3].cases.iter_mut().find(|case| case.id == "syscall/getpid");
+    let Some(Outcome::Measured(measured)) = case.map(|case| &mut case.outcome) else {
+        panic!("no such case")
+    };
+    let value = Interval { estimate: 12.345, low: 12.0, high: 13.0 };
+    measured.derived.push(Derived { name: "bandwidth".into(), unit: "GB/s".into(), value });
+    record
+}
+
+#[test]
+fn a_bandwidth_has_a_column_and_no_line_below() {
+    let text =
+        |width| table(&with_bandwidth(), None, &[], Layout { width: Some(width), ..Layout::default() });
+    for width in [80, 200] {
+        let text = text(width);
+        assert!(line(&text, "operation").contains("bandwidth"), "{text}");
+        assert!(
+            line(&text, "getpid ").contains("12.35 GB/s") && !text.contains("syscall/getpid: "),
+            "{text}"
+        );
+        assert!(text.contains("syscall/getpid/cold: switch"), "another figure keeps its line");
+    }
+    let narrow = text(40);
+    assert!(
+        narrow.contains("syscall/getpid: bandwidth"),
+        "where there is no column there is a line: {narrow}"
+    );
+    assert!(!at(200).contains("bandwidth"), "where nothing moves bytes there is no column");
+}
+
+#[test]
+fn pictures_belong_to_a_group_by_itself_and_levels_to_all() {
+    let value = Interval { estimate: 1.0, low: 1.0, high: 1.0 };
+    let level = LevelRecord { name: Some("L1".into()), latency: value, ..LevelRecord::default() };
+    let mut record = specimen::record();
+    record.groups[1].curves = vec![CurveRecord {
+        prefix: "known_work/chain/".into(),
+        title: "a chain".into(),
+        unit: "ns".into(),
+        points: (0..4).map(|i| Point { at: 1 << i, value }).collect(),
+        levels: vec![level],
+        remarks: vec!["it stays".into()],
+        ..CurveRecord::default()
+    }];
+    let text =
+        |group, ascii| table(&record, group, &[], Layout { width: Some(80), ascii, ..Layout::default() });
+    let (all, alone, plain) =
+        (text(None, false), text(Some("known_work"), false), text(Some("known_work"), true));
+    for text in [&all, &alone, &plain] {
+        assert!(text.contains("levels of known_work/chain/") && text.contains("a chain: it stays"), "{text}");
+    }
+    let has_dots = |text: &str| text.chars().any(|c| ('\u{2801}'..='\u{28ff}').contains(&c));
+    assert!(!has_dots(&all) && has_dots(&alone), "{alone}");
+    assert!(!has_dots(&plain) && plain.contains("****"), "{plain}");
 }

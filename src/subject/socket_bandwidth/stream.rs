@@ -160,7 +160,14 @@ impl Subject for Stream {
         self.partners.iter().map(Partner::task).collect()
     }
 
-    fn tally(&self) -> Option<String> {
+    fn evidence(&self) -> Vec<String> {
+        self.told().into_iter().collect()
+    }
+}
+
+impl Stream {
+    /// What was lost, or how what is sent left us.
+    fn told(&self) -> Option<String> {
         if self.sent == 0 {
             return self.lanes.first()?.source.remark();
         }

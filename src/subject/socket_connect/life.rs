@@ -272,17 +272,18 @@ impl Subject for Parts {
         })
     }
 
-    fn tally(&self) -> Option<String> {
+    fn evidence(&self) -> Vec<String> {
         let Sources { now, made, used_up } = &self.lives.sources;
         let after: Vec<_> = used_up.iter().map(u64::to_string).collect();
-        (*now > 0).then(|| {
+        let told = (*now > 0).then(|| {
             format!(
                 "{made} connections; all ports of an address were used or rested in TIME_WAIT after {}, and it went \
                  on from 127.0.0.{}",
                 after.join(", "),
                 now + 1
             )
-        })
+        });
+        told.into_iter().collect()
     }
 }
 

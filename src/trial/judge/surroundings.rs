@@ -132,7 +132,7 @@ mod tests {
         };
         let counted = Reading { waited_ns: Some(waited), ..Reading::default() };
         let delta = Delta { counted, company: Some(company), ..Delta::default() };
-        Sample { iterations: 1, counted: 1, elapsed_ns: 1e6, ran_ns: ran, delta, rounds: 0 }
+        Sample { iterations: 1, counted: 1, elapsed_ns: 1e6, ran_ns: ran, delta, events: None, rounds: 0 }
     }
 
     #[test]

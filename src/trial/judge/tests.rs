@@ -127,6 +127,7 @@ fn a_host_that_takes_the_time_is_caught() {
         counted: 1,
         elapsed_ns: 100e6,
         ran_ns: 0,
+        events: None,
         rounds: 0,
         delta: delta(|d| d.counted.stolen_ticks = Some(ticks)),
     };
@@ -148,6 +149,7 @@ fn a_cpu_that_others_use_is_caught() {
         counted: 1,
         elapsed_ns: 1e6,
         ran_ns: 0,
+        events: None,
         rounds: 0,
         delta: delta(|d| d.counted.waited_ns = Some(ns)),
     };
@@ -177,7 +179,7 @@ fn an_operation_that_dies_under_the_witness_is_caught() {
 fn without_a_witness_the_kernels_accounting_catches_the_lie() {
     let charged = |user_us, system_us| {
         let delta = delta(|d| (d.counted.user_us, d.counted.system_us) = (user_us, system_us));
-        [Sample { iterations: 1, counted: 1, elapsed_ns: 1.0, ran_ns: 0, delta, rounds: 0 }]
+        [Sample { iterations: 1, counted: 1, elapsed_ns: 1.0, ran_ns: 0, delta, events: None, rounds: 0 }]
     };
     let enters = Case::looped("getpid", "", call::control).claim(Claim::Enters(vec![("getpid", 39)]));
     assert!(by_accounting(&enters, &charged(100_000, 900_000)).is_ok());

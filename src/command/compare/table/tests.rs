@@ -86,7 +86,7 @@ fn the_group_of_the_weightiest_change_stands_first() {
 
 #[test]
 fn color_moves_no_column() {
-    let color = Layout { width: Some(80), color: true, brief: false };
+    let color = Layout { width: Some(80), color: true, ..Layout::default() };
     let painted = text(&comparison(3), color);
     assert!(painted.contains("\u{1b}[31m*+5."), "{painted}");
     let codes = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[31m", "\u{1b}[32m"];

@@ -1,0 +1,4 @@
+//! `cargo bench --bench remote_read`: see `src/subject/remote_read.rs`.
+fn main() -> std::process::ExitCode {
+    syscost::harness::group("remote_read")
+}

@@ -1,0 +1,191 @@
+//! A command or a service, covered by fluids on every CPU on which it may run.
+
+use super::CALIBRATING;
+use crate::environment::cpu_list;
+use crate::instrument::{Clock, FluidMeter};
+use crate::machine::{process, signal};
+use crate::statistic::displacement::replicate::Replicate;
+use crate::statistic::displacement::{Calibration, Covered, Window};
+use crate::{Error, Result};
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// Between two looks whether a command has ended.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// One run.
+pub(super) struct Cover {
+    /// Between its calibrations.
+    pub(super) replicate: Replicate,
+    /// CPUs that were covered.
+    pub(super) cpus: Vec<usize>,
+    /// A window an interval.
+    pub(super) series: Vec<Window>,
+    /// Exit code of a command that failed.
+    pub(super) code: Option<u8>,
+}
+
+/// A fluid a CPU.
+pub(super) struct Fluids {
+    meters: Vec<FluidMeter>,
+    cpus: Vec<usize>,
+    interrupts_apart: bool,
+}
+
+impl Fluids {
+    pub(super) fn pour(cpus: &[usize], clock: &Clock, interrupts_apart: bool) -> Result<Self> {
+        let meters = cpus.iter().map(|&cpu| FluidMeter::start(cpu, clock, interrupts_apart));
+        Ok(Self { meters: meters.collect::<Result<_>>()?, cpus: cpus.to_vec(), interrupts_apart })
+    }
+
+    fn calibrate(&mut self) -> Result<Vec<Calibration>> {
+        self.meters.iter_mut().map(|meter| meter.calibrate(CALIBRATING)).collect()
+    }
+
+    /// Ends a window on every CPU: what was counted, in turns of the first CPU.
+    fn turn(&mut self, paces: &[Calibration]) -> Result<Window> {
+        let mut sum = Window::default();
+        for (meter, pace) in self.meters.iter_mut().zip(paces) {
+            sum = sum.and(&meter.turn()?.in_turns_of(pace.own / paces[0].own));
+        }
+        Ok(sum)
+    }
+
+    fn stolen_ticks(&mut self) -> u64 {
+        self.meters.iter_mut().map(FluidMeter::stolen_ticks).sum()
+    }
+
+    fn deferred_ns(&mut self) -> f64 {
+        self.meters.iter_mut().filter_map(FluidMeter::deferred_ns).sum()
+    }
+
+    /// Covers what happens until `wait` says that it is over, with a window an interval. `charged` is asked at both
+    /// ends and answers nanoseconds.
+    fn cover(
+        &mut self,
+        interval: Duration,
+        mut charged: impl FnMut() -> Result<f64>,
+        mut begin: impl FnMut() -> Result<()>,
+        mut wait: impl FnMut(Duration) -> Result<bool>,
+    ) -> Result<Cover> {
+        let before = self.calibrate()?;
+        let (stolen, deferred) = (self.stolen_ticks(), self.deferred_ns());
+        let mut series = Vec::new();
+        self.turn(&before)?;
+        let charge = charged()?;
+        begin()?;
+        while {
+            let over = wait(interval)?;
+            series.push(self.turn(&before)?);
+            !over && signal::pending().is_none()
+        } {}
+        let charged = charged()? - charge;
+        let covered = Covered {
+            window: series.iter().fold(Window::default(), |sum, window| sum.and(window)),
+            charged,
+            rusage: charged,
+            deferred: self.deferred_ns() - deferred,
+            operations: 1.0,
+            interrupts_apart: self.interrupts_apart,
+        };
+        let stolen_ticks = self.stolen_ticks().saturating_sub(stolen);
+        let after = self.calibrate()?;
+        let replicate = Replicate { before: before[0], covered, after: after[0], stolen_ticks };
+        Ok(Cover { replicate, cpus: self.cpus.clone(), series, code: None })
+    }
+}
+
+/// Runs the command on the only CPU of the fluids. Nothing if it was ended by a signal that was meant for us.
+pub(super) fn command(words: &[OsString], fluids: &mut Fluids, interval: Duration) -> Result<Option<Cover>> {
+    // The command line asks for at least one word.
+    let Some((program, arguments)) = words.split_first() else { return Ok(None) };
+    let mut command = Command::new(program);
+    process::on_cpu(command.args(arguments), fluids.cpus[0]);
+    let child: std::cell::RefCell<Option<Child>> = None.into();
+    let ended: std::cell::Cell<Option<ExitStatus>> = None.into();
+    let begin = || {
+        let started = command.spawn().map_err(|e| Error::file(program, "starting", e))?;
+        signal::pass_on_to(Some(started.id()));
+        *child.borrow_mut() = Some(started);
+        Ok(())
+    };
+    let wait = |interval: Duration| {
+        let begun = Instant::now();
+        loop {
+            if let Some(child) = child.borrow_mut().as_mut() {
+                ended.set(child.try_wait().map_err(|e| Error::file(program, "waiting for", e))?);
+            }
+            match ended.get() {
+                Some(_) => return Ok(true),
+                None if begun.elapsed() >= interval => return Ok(false),
+                None => std::thread::sleep(LOOK),
+            }
+        }
+    };
+    let cover = fluids.cover(interval, waited_for, begin, wait);
+    if let Some(mut child) = child.into_inner().filter(|_| ended.get().is_none()) {
+        // We were told to end, and so was it.
+        let _ = child.wait();
+    }
+    signal::pass_on_to(None);
+    let code = ended.get().and_then(failure);
+    Ok(Some(Cover { code, ..cover? }).filter(|_| signal::pending().is_none()))
+}
+
+/// The exit code to hand on, of a command that failed.
+fn failure(status: ExitStatus) -> Option<u8> {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    (code != 0).then_some(u8::try_from(code).unwrap_or(1))
+}
+
+/// What wait4 has said of all children so far. The fluid has not been waited for.
+fn waited_for() -> Result<f64> {
+    let [_, children] = process::family_usage()?;
+    let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 * 1e6 + t.tv_usec() as f64;
+    Ok(1e3 * (micros(children.user_time()) + micros(children.system_time())))
+}
+
+/// Watches a process for a while. If it ends meanwhile, so do we.
+pub(super) fn service(pid: u32, fluids: &mut Fluids, whole: Duration, interval: Duration) -> Result<Cover> {
+    let began = process::began(pid);
+    let charged = || match process::cpu_ns_of(pid) {
+        0 => Err(Error::Usage(format!("process {pid} has ended: there is nothing to tell of"))),
+        ns => Ok(ns as f64),
+    };
+    let begun = std::cell::Cell::new(Instant::now());
+    let begin = || {
+        begun.set(Instant::now());
+        Ok(())
+    };
+    let wait = |interval: Duration| {
+        let left = whole.saturating_sub(begun.get().elapsed());
+        std::thread::sleep(interval.min(left));
+        if process::began(pid) != began {
+            return Err(Error::Usage(format!("process {pid} has ended while it was watched")));
+        }
+        Ok(begun.get().elapsed() >= whole)
+    };
+    fluids.cover(interval, charged, begin, wait)
+}
+
+/// The CPUs on which any thread of a process may run.
+pub(super) fn cpus_of(pid: u32) -> Result<Vec<usize>> {
+    let directory = format!("/proc/{pid}/task");
+    let threads = std::fs::read_dir(&directory).map_err(|e| Error::file(&directory, "reading", e))?;
+    let lists = threads.flatten().filter_map(|thread| {
+        let status = std::fs::read_to_string(thread.path().join("status")).ok()?;
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        Some(cpu_list::parse(list))
+    });
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let online = cpu_list::parse(&online);
+    let mut cpus: Vec<_> = lists.flatten().filter(|cpu| online.contains(cpu)).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    match cpus.is_empty() {
+        true => Err(Error::Usage(format!("/proc/{pid} does not tell on which CPUs process {pid} may run"))),
+        false => Ok(cpus),
+    }
+}

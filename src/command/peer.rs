@@ -1,0 +1,84 @@
+//! `syscost peer`: serves the other end to a syscost elsewhere, until it is interrupted.
+
+use super::page;
+use crate::machine::signal;
+use crate::peer::limit::Limits;
+use crate::peer::protocol::PORT;
+use crate::peer::server::Server;
+use crate::peer::token::Token;
+use crate::{Error, Result};
+use clap::Args;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Serve the other end, so that a syscost elsewhere can measure the way between
+///
+/// Serves `syscost run --peer HOST:PORT` until it is interrupted. On the loopback interface everybody on this machine
+/// may use it; to listen elsewhere it demands a token, which both ends must have: that of `--token-file`, or one
+/// that it draws and prints once. Nothing is served to who has not proved that he has it. Data sockets are at
+/// ports that the kernel chooses: a firewall between must let them pass.
+#[derive(Args)]
+pub(super) struct Asked {
+    /// Address to listen at, with or without a port
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1")]
+    listen: String,
+    /// File with the token, which nobody else may be able to read
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Clients at a time
+    #[arg(long, value_name = "N", default_value_t = Limits::default().clients as u32, value_parser = clap::value_parser!(u32).range(1..=64))]
+    clients: u32,
+    /// Bytes that one client may send
+    #[arg(long, value_name = "N", default_value_t = Limits::default().bytes)]
+    bytes: u64,
+    /// Seconds that one client may stay
+    #[arg(long, value_name = "N", default_value_t = Limits::default().time.as_secs())]
+    seconds: u64,
+    /// Seconds that one may stay without asking or sending anything
+    #[arg(long, value_name = "N", default_value_t = Limits::default().idle.as_secs())]
+    idle: u64,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    signal::watch()?;
+    let at = asked.address()?;
+    let (token, drawn) = asked.token(at)?;
+    let server = Server::bind(at, token, asked.limits())?;
+    let token = drawn.map(|text| format!("token\t{text}\n")).unwrap_or_default();
+    page::write(&format!("{token}listening\t{}\n", server.address()))?;
+    server.serve(|| signal::pending().is_some(), page::say)?;
+    if let Some(signal) = signal::pending() {
+        page::say(&format!("ended by {signal}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Asked {
+    fn address(&self) -> Result<SocketAddr> {
+        let with_port = (self.listen.as_str(), PORT);
+        let found = self.listen.to_socket_addrs().or_else(|_| with_port.to_socket_addrs());
+        let found = found.map(|mut addresses| addresses.next());
+        let wrong = |why: String| Error::Usage(format!("--listen {}: {why}; give HOST:PORT", self.listen));
+        found.map_err(|cause| wrong(cause.to_string()))?.ok_or_else(|| wrong("it has no address".into()))
+    }
+
+    /// The token, and its text where it was drawn for this time.
+    fn token(&self, at: SocketAddr) -> Result<(Option<Token>, Option<String>)> {
+        match &self.token_file {
+            Some(file) => Ok((Some(Token::read(file)?), None)),
+            None if at.ip().to_canonical().is_loopback() => Ok((None, None)),
+            None => Token::generated().map(|(token, text)| (Some(token), Some(text))),
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            clients: self.clients as usize,
+            bytes: self.bytes,
+            time: Duration::from_secs(self.seconds),
+            idle: Duration::from_secs(self.idle),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `syscost report displacement`: the tables of the paper, our columns beside the published ones.
+
+use super::super::archive::Archive;
+use super::super::page;
+use super::{Asked, Format, save, title};
+use crate::record::paper::{GROUP, Paper, Sheet, sheets};
+use crate::record::store::Store;
+use crate::record::{Record, table::Layout};
+use crate::{Error, Result};
+use std::process::ExitCode;
+
+/// Whether the tables are asked for, and no run or file of that name is.
+pub(super) fn is_asked(asked: &Asked) -> bool {
+    asked.run.as_ref().is_some_and(|run| run == GROUP) && !std::path::Path::new(GROUP).exists()
+}
+
+pub(super) fn report(asked: &Asked) -> Result<ExitCode> {
+    let archive = Archive::of(&asked.home);
+    let record = match &asked.of {
+        Some(of) => archive.record(Some(of))?,
+        None => newest(&archive)?,
+    };
+    if !has_tables(&record) {
+        return Err(Error::Usage(format!(
+            "{} has no case of {GROUP} that was measured; {}",
+            record.run,
+            how()
+        )));
+    }
+    let sheets = sheets(&Paper::read()?, &record);
+    let text = text(asked.format, &record, &sheets)?;
+    match &asked.output {
+        Some(file) => save(file, text.as_bytes())?,
+        None => page::write(&text)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn how() -> &'static str {
+    "`scripts/two-nodes syscost run '^displacement/' --scale full` measures all of them, as root"
+}
+
+fn has_tables(record: &Record) -> bool {
+    record
+        .groups
+        .iter()
+        .any(|run| run.name == GROUP && run.cases.iter().any(|case| case.measured().is_some()))
+}
+
+/// The last run that has any of the cases.
+fn newest(archive: &Archive) -> Result<Record> {
+    for file in archive.files()?.iter().rev() {
+        let record = Store::load(file)?;
+        if has_tables(&record) {
+            return Ok(record);
+        }
+    }
+    Err(Error::Usage(format!("no run here has a case of {GROUP}; {}", how())))
+}
+
+fn text(format: Format, record: &Record, sheets: &[Sheet]) -> Result<String> {
+    let joined = |of: fn(&Sheet) -> String| sheets.iter().map(of).collect::<Vec<_>>().join("\n");
+    match format {
+        Format::Terminal => {
+            let head = page::paint(page::Tone::Bold, &title(record), Layout::default());
+            Ok(format!("{head}\n\n{}", joined(Sheet::text)))
+        }
+        Format::Markdown => Ok(format!("{}\n\n{}", title(record), joined(Sheet::markdown))),
+        Format::Csv => Ok(sheets.iter().map(Sheet::csv).collect()),
+        Format::Json => {
+            let value = serde_json::json!({ "run": record.run, "tables": sheets });
+            Ok(format!("{value:#}\n"))
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! How this kernel accounts for CPU time: what decides which column of a displacement is right.
+
+use super::KernelFiles;
+
+/// How it charges tasks and interrupts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accounting {
+    /// Interrupts are charged to nobody (`CONFIG_IRQ_TIME_ACCOUNTING`). `None` where nothing tells.
+    pub interrupts_apart: Option<bool>,
+    /// User and system time are told apart by the tick, and not at every entry of the kernel
+    /// (`CONFIG_VIRT_CPU_ACCOUNTING_GEN` works on CPUs of `nohz_full` only). `None` where nothing tells.
+    pub by_tick: Option<bool>,
+    /// CPUs without a tick while one task runs (`nohz_full`), as the kernel lists them.
+    pub tickless: Option<String>,
+    /// Ticks a second, where the configuration tells.
+    pub hz: Option<u32>,
+}
+
+impl Accounting {
+    /// Asks the kernel's files: its configuration where it is shown as text, and what only one setting makes.
+    pub fn of(files: &KernelFiles) -> Self {
+        let release = files.line("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let shown = files.text(&format!("/boot/config-{release}")).or_else(|| config(files));
+        let set =
+            |name: &str| shown.as_ref().map(|text| text.lines().any(|line| line == format!("{name}=y")));
+        let tickless = files.line("/sys/devices/system/cpu/nohz_full").filter(|list| list != "(null)");
+        let hz = shown
+            .as_ref()
+            .and_then(|text| text.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok()));
+        Self {
+            interrupts_apart: set("CONFIG_IRQ_TIME_ACCOUNTING").or_else(|| by_pressure(files)),
+            by_tick: set("CONFIG_VIRT_CPU_ACCOUNTING_NATIVE").map(|native| !native && tickless.is_none()),
+            tickless,
+            hz,
+        }
+    }
+
+    /// Whether interrupts are known to be charged to nobody.
+    pub fn hides_interrupts(&self) -> bool {
+        self.interrupts_apart == Some(true)
+    }
+
+    /// What each setting does to which column, a sentence each.
+    pub fn sentences(&self) -> Vec<String> {
+        let interrupts = match self.interrupts_apart {
+            Some(true) => {
+                "this kernel charges interrupts to nobody (IRQ_TIME_ACCOUNTING): accounting misses all of them, the \
+                 daemon-free column is left out since it cannot tell them from other tasks, and the paper's and the \
+                 gap column, which trust the wall clock, need a quiet machine"
+            }
+            Some(false) => {
+                "this kernel charges an interrupt to whoever it interrupts: accounting misses those that come while \
+                 the fluid runs, and counts others' that come while the operation runs"
+            }
+            None => {
+                "nothing tells whether this kernel charges interrupts to whoever they interrupt: it is taken for \
+                 granted; if it does not, the daemon-free column is too low"
+            }
+        };
+        let tick = match self.by_tick {
+            Some(true) => {
+                "user and system time are told apart by the tick and add up to the precise sum: getrusage and the \
+                 process clock agree in their sum, and only their parts are sampled"
+            }
+            Some(false) => "user and system time are precise: getrusage can be taken apart",
+            None => "nothing tells whether user and system time are sampled: only their sum is used",
+        };
+        let tickless = self.tickless.as_ref().map(|list| {
+            format!(
+                "CPUs {list} have no tick while one task runs: beside the fluid there are two, so that the tick comes \
+                 back and the operation pays for it here and not in its own life"
+            )
+        });
+        [interrupts, tick].into_iter().map(str::to_owned).chain(tickless).collect()
+    }
+}
+
+/// `/proc/pressure/irq` is there only where interrupts are accounted for by themselves. Where no pressure is told
+/// at all its absence means nothing.
+fn by_pressure(files: &KernelFiles) -> Option<bool> {
+    files.has("/proc/pressure/cpu").then(|| files.has("/proc/pressure/irq"))
+}
+
+/// The kernel's own copy of its configuration, which is compressed.
+#[cfg(feature = "cli")]
+fn config(files: &KernelFiles) -> Option<String> {
+    use std::io::Read;
+    let packed = files.bytes("/proc/config.gz")?;
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(not(feature = "cli"))]
+fn config(_: &KernelFiles) -> Option<String> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::invented::Machine;
+
+    #[test]
+    fn a_configuration_in_the_boot_directory_tells() {
+        let machine = Machine::with(&[
+            ("proc/sys/kernel/osrelease", "6.12.0\n"),
+            ("boot/config-6.12.0", "CONFIG_IRQ_TIME_ACCOUNTING=y\nCONFIG_HZ=250\n# CONFIG_X is not set\n"),
+        ]);
+        let found = Accounting::of(&machine.files);
+        assert_eq!((found.interrupts_apart, found.by_tick, found.hz), (Some(true), Some(true), Some(250)));
+        assert!(found.sentences()[0].contains("daemon-free column is left out"));
+    }
+
+    #[test]
+    fn the_file_of_interrupt_pressure_tells_where_there_is_pressure() {
+        let mut machine = Machine::with(&[("proc/pressure/cpu", "")]);
+        assert_eq!(Accounting::of(&machine.files).interrupts_apart, Some(false));
+        machine.write("proc/pressure/irq", "");
+        assert_eq!(Accounting::of(&machine.files).interrupts_apart, Some(true));
+        machine = Machine::with(&[]);
+        assert_eq!(Accounting::of(&machine.files), Accounting::default());
+        assert!(!Accounting::of(&machine.files).hides_interrupts());
+    }
+
+    #[test]
+    fn cpus_without_a_tick_are_named() {
+        let machine = Machine::with(&[("sys/devices/system/cpu/nohz_full", "2-3\n")]);
+        let found = Accounting::of(&machine.files);
+        assert!(found.sentences().iter().any(|sentence| sentence.contains("CPUs 2-3")), "{found:?}");
+        let machine = Machine::with(&[("sys/devices/system/cpu/nohz_full", "(null)\n")]);
+        assert_eq!(Accounting::of(&machine.files).tickless, None);
+    }
+}

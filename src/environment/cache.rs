@@ -1,0 +1,145 @@
+//! The caches that the kernel reports, from `/sys/devices/system/cpu/cpu*/cache`. A guest is told what its
+//! hypervisor likes to tell, which may be the host's cache or nobody's.
+
+use super::{KernelFiles, cpu_list};
+use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Formatter};
+
+const CPUS: &str = "sys/devices/system/cpu";
+
+/// Caches of one kind, and the CPUs that have one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cache {
+    /// 1 is the nearest.
+    pub level: u8,
+    /// `Data`, `Instruction` or `Unified`, as the kernel writes it.
+    pub kind: String,
+    /// Size of each, in bytes.
+    pub bytes: u64,
+    /// How many CPUs share one.
+    pub shared_by: usize,
+    /// The CPUs that have one, such as `0-7`.
+    pub cpus: String,
+}
+
+/// All caches of all CPUs, alike ones in one entry, the nearest first. Empty where the kernel does not tell.
+pub fn caches(files: &KernelFiles) -> Vec<Cache> {
+    let mut found: Vec<(Cache, Vec<usize>)> = Vec::new();
+    for cpu in online(files) {
+        for cache in of_cpu(files, cpu) {
+            match found.iter_mut().find(|(known, _)| *known == cache) {
+                Some((_, cpus)) => cpus.push(cpu),
+                None => found.push((cache, vec![cpu])),
+            }
+        }
+    }
+    let mut caches: Vec<Cache> =
+        found.into_iter().map(|(cache, cpus)| Cache { cpus: cpu_list::format(&cpus), ..cache }).collect();
+    caches.sort();
+    caches
+}
+
+fn online(files: &KernelFiles) -> Vec<usize> {
+    files.line(&format!("{CPUS}/online")).map(|list| cpu_list::parse(&list)).unwrap_or_default()
+}
+
+fn of_cpu(files: &KernelFiles, cpu: usize) -> Vec<Cache> {
+    let directory = format!("{CPUS}/cpu{cpu}/cache");
+    let indexes = files.entries(&directory).into_iter().filter(|name| name.starts_with("index"));
+    indexes.filter_map(|index| one(files, &format!("{directory}/{index}"))).collect()
+}
+
+fn one(files: &KernelFiles, directory: &str) -> Option<Cache> {
+    let line = |file: &str| files.line(&format!("{directory}/{file}"));
+    Some(Cache {
+        level: line("level")?.parse().ok()?,
+        kind: line("type")?,
+        bytes: size(&line("size")?)?,
+        shared_by: line("shared_cpu_list").map_or(1, |list| cpu_list::parse(&list).len()),
+        cpus: String::new(),
+    })
+}
+
+/// `32K` or `260M`: kibibytes and mebibytes.
+fn size(text: &str) -> Option<u64> {
+    let shift = match text.chars().last()? {
+        'K' => 10,
+        'M' => 20,
+        'G' => 30,
+        _ => 0,
+    };
+    let number: u64 = text.trim_end_matches(['K', 'M', 'G']).parse().ok()?;
+    number.checked_mul(1 << shift)
+}
+
+impl Cache {
+    /// Whether data of this CPU go through it.
+    pub fn serves(&self, cpu: Option<usize>) -> bool {
+        let here = cpu.is_none_or(|cpu| cpu_list::parse(&self.cpus).contains(&cpu));
+        self.kind != "Instruction" && here
+    }
+}
+
+impl Display for Cache {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let Self { level, kind, bytes, shared_by, cpus } = self;
+        write!(f, "L{level} {kind} {} KiB shared by {shared_by} on CPUs {cpus}", bytes >> 10)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::invented::Machine;
+
+    /// Level, kind, size, and who shares it.
+    type Told<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+    fn machine(cpus: &[(usize, &[Told<'_>])]) -> Machine {
+        let machine = Machine::with(&[(
+            "sys/devices/system/cpu/online",
+            cpus.iter().map(|(cpu, _)| cpu.to_string()).collect::<Vec<_>>().join(",").as_str(),
+        )]);
+        for (cpu, caches) in cpus {
+            for (index, (level, kind, size, shared)) in caches.iter().enumerate() {
+                let file = |name: &str| format!("{CPUS}/cpu{cpu}/cache/index{index}/{name}");
+                machine.write(&file("level"), level);
+                machine.write(&file("type"), kind);
+                machine.write(&file("size"), size);
+                machine.write(&file("shared_cpu_list"), shared);
+            }
+        }
+        machine
+    }
+
+    #[test]
+    fn alike_caches_stand_in_one_entry() {
+        let machine = machine(&[
+            (0, &[("1", "Data", "32K", "0"), ("3", "Unified", "260M", "0-1")]),
+            (1, &[("1", "Data", "32K", "1"), ("3", "Unified", "260M", "0-1")]),
+        ]);
+        let found = caches(&machine.files);
+        let told: Vec<_> = found.iter().map(|c| (c.level, c.bytes, c.shared_by, c.cpus.as_str())).collect();
+        assert_eq!(told, [(1, 32 << 10, 1, "0-1"), (3, 260 << 20, 2, "0-1")]);
+        assert_eq!(found[0].to_string(), "L1 Data 32 KiB shared by 1 on CPUs 0-1");
+    }
+
+    #[test]
+    fn cores_of_two_kinds_are_told_apart() {
+        let machine = machine(&[(0, &[("1", "Data", "32K", "0")]), (4, &[("1", "Data", "64K", "4")])]);
+        let found = caches(&machine.files);
+        assert_eq!(found.len(), 2);
+        let of = |cpu| found.iter().find(|cache| cache.serves(Some(cpu))).map(|cache| cache.bytes);
+        assert_eq!((of(0), of(4), of(9)), (Some(32 << 10), Some(64 << 10), None));
+    }
+
+    #[test]
+    fn instructions_serve_no_data_and_a_file_that_is_missing_is_no_cache() {
+        let machine = machine(&[(0, &[("1", "Instruction", "32K", "0"), ("2", "Unified", "?", "0")])]);
+        let found = caches(&machine.files);
+        assert_eq!(found.len(), 1);
+        assert!(!found[0].serves(Some(0)));
+        assert!(caches(&Machine::with(&[]).files).is_empty());
+    }
+}

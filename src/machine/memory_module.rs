@@ -1,0 +1,163 @@
+//! What the machine tells of its memory modules: the tables of the system management BIOS (DMTF DSP0134, *Memory
+//! Device*, type 17), which the kernel shows to root.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Where the kernel shows them.
+const TABLE: &str = "/sys/firmware/dmi/tables/DMI";
+const MEMORY_DEVICE: u8 = 17;
+const END: u8 = 127;
+
+/// A slot with a module in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Module {
+    /// Bits that it hands over at once, without those that correct errors.
+    bits: u16,
+    /// Transfers in a microsecond, as it is set up.
+    speed: u32,
+    /// The channel that it is on, if its label says so.
+    channel: Option<String>,
+}
+
+/// What all channels together could hand over, in bytes a second, and in words; or why nobody knows.
+///
+/// # Errors
+/// A sentence: a guest has no such table, or it is for root only.
+pub fn limit() -> Result<(f64, String), String> {
+    match std::fs::read(TABLE) {
+        Ok(bytes) => of_table(&bytes),
+        Err(_) if !Path::new(TABLE).exists() => Err(format!(
+            "the machine does not tell the speed of its memory ({TABLE} is not there, as in most guests)"
+        )),
+        Err(error) => {
+            Err(format!("the speed of the memory is not known ({TABLE}: {error}): run as root to have it"))
+        }
+    }
+}
+
+fn of_table(bytes: &[u8]) -> Result<(f64, String), String> {
+    let modules = modules(bytes);
+    let slowest = modules.iter().map(|module| module.speed).min();
+    let Some(speed) = slowest else {
+        return Err(format!("{TABLE} names no memory module with its speed"));
+    };
+    // Modules of one channel take turns. Where a label names no channel, a module is taken to have its own.
+    let named: BTreeSet<_> = modules.iter().filter_map(|module| module.channel.as_ref()).collect();
+    let unnamed = modules.iter().filter(|module| module.channel.is_none()).count();
+    let channels = named.len() + unnamed;
+    let bits = modules.iter().map(|module| module.bits).min().unwrap_or(64);
+    let limit = channels as f64 * f64::from(speed) * 1e6 * f64::from(bits) / 8.0;
+    let words = format!(
+        "{channels} channels of {bits} bits at {speed} MT/s could hand over {:.1} GB/s at most",
+        limit / 1e9
+    );
+    Ok((limit, words))
+}
+
+/// The filled slots of which the speed is known. The structures follow one another: a head with type and length,
+/// then texts that end with an empty one.
+fn modules(mut bytes: &[u8]) -> Vec<Module> {
+    let mut found = Vec::new();
+    while let [kind, length, ..] = *bytes {
+        let length = usize::from(length);
+        let Some(fields) = bytes.get(..length).filter(|_| length >= 4) else { break };
+        let texts = &bytes[length..];
+        let Some(end) = texts.windows(2).position(|pair| pair == [0, 0]) else { break };
+        if kind == MEMORY_DEVICE {
+            found.extend(module(fields, &texts[..end]));
+        }
+        if kind == END {
+            break;
+        }
+        bytes = &texts[end + 2..];
+    }
+    found
+}
+
+fn module(fields: &[u8], texts: &[u8]) -> Option<Module> {
+    let word = |at: usize| fields.get(at..at + 2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    let long = |at: usize| {
+        let bytes = fields.get(at..at + 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let is_empty = word(0x0c)? == 0;
+    // 0xffff says that the speed is too great for the word and stands in a longer field.
+    let speed = |short: usize, extended: usize| match word(short)? {
+        0 => None,
+        0xffff => long(extended).filter(|speed| *speed > 0),
+        speed => Some(u32::from(speed)),
+    };
+    let speed = speed(0x20, 0x58).or_else(|| speed(0x15, 0x54))?;
+    let bits = word(0x0a).filter(|bits| (1..=512).contains(bits))?;
+    let text = |at: usize| {
+        let number = usize::from(*fields.get(at)?).checked_sub(1)?;
+        let text = texts.split(|byte| *byte == 0).nth(number)?;
+        Some(String::from_utf8_lossy(text).to_lowercase())
+    };
+    let channel = [0x11, 0x10].into_iter().filter_map(text).find_map(|label| channel(&label));
+    (!is_empty).then_some(Module { bits, speed, channel })
+}
+
+/// What of a label says the channel: `P0 CHANNEL A` whole, of `ChannelA-DIMM0` the first part.
+fn channel(label: &str) -> Option<String> {
+    let from = label.find("channel")?;
+    let name = label[from + "channel".len()..].trim_start();
+    let name: String = name.chars().take_while(char::is_ascii_alphanumeric).collect();
+    (!name.is_empty()).then(|| format!("{}{name}", &label[..from]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A memory device of so many bytes of fields.
+    fn device(size: u16, speed: u16, configured: u16, bank: &str) -> Vec<u8> {
+        let mut fields = vec![0u8; 0x5c];
+        (fields[0], fields[1]) = (MEMORY_DEVICE, 0x5c);
+        let mut put = |at: usize, value: u16| fields[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        put(0x08, 72);
+        put(0x0a, 64);
+        put(0x0c, size);
+        put(0x15, speed);
+        put(0x20, configured);
+        put(0x58, 8800);
+        (fields[0x10], fields[0x11]) = (1, 2);
+        fields.extend(b"DIMM 0\0");
+        fields.extend(bank.as_bytes());
+        fields.extend(b"\0\0");
+        fields
+    }
+
+    #[test]
+    fn channels_are_counted_once_and_empty_slots_not_at_all() {
+        let table = [
+            device(16384, 5600, 4800, "P0 CHANNEL A"),
+            device(16384, 5600, 4800, "P0 CHANNEL A"),
+            device(16384, 5600, 4800, "P0 CHANNEL B"),
+            device(0, 0, 0, "P0 CHANNEL C"),
+        ];
+        let (limit, words) = of_table(&table.concat()).expect("modules");
+        assert_eq!(limit, 2.0 * 4800e6 * 8.0, "{words}");
+        assert!(words.contains("2 channels of 64 bits at 4800 MT/s"), "{words}");
+    }
+
+    #[test]
+    fn a_module_without_a_channels_name_has_its_own_and_long_speeds_are_read() {
+        let table = [device(1, 0, 0xffff, "BANK 0"), device(1, 0, 0xffff, "BANK 1")].concat();
+        let (limit, _) = of_table(&table).expect("modules");
+        assert_eq!(limit, 2.0 * 8800e6 * 8.0);
+        assert_eq!(channel("channela-dimm0").as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn what_is_no_table_names_no_module() {
+        for bytes in
+            [&[][..], &[17, 3, 0], &[17, 200, 0, 0], &device(1, 0, 0, "x")[..40], &device(1, 0, 0, "")]
+        {
+            assert!(of_table(bytes).is_err(), "{bytes:?}");
+        }
+        let after_the_end = [vec![END, 4, 0, 0, 0, 0], device(1, 5600, 0, "x")].concat();
+        assert!(of_table(&after_the_end).is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! Memory nodes: which there are, and memory that lies on a chosen one.
+//!
+//! # Invariants
+//!
+//! * **OWN-POLICY**: the call reads a mask of ours and changes where the calling thread's next pages come from.
+//! * **OWN-WORD**: the call writes one word to which the function holds the only reference; the address that it is
+//!   asked about is looked up and not touched.
+#![allow(unsafe_code)]
+
+use crate::{Error, Result};
+use nix::errno::Errno;
+use std::ffi::{c_int, c_ulong};
+use std::path::Path;
+
+/// `MPOL_F_NODE | MPOL_F_ADDR` of linux/mempolicy.h: the node of an address is asked for, not a policy.
+const NODE_OF_ADDRESS: c_ulong = 1 | 2;
+/// Nodes that a mask of one word can name.
+const MOST: usize = c_ulong::BITS as usize;
+
+/// The nodes that have memory and are not the one of this CPU.
+pub fn others_than_of(cpu: usize) -> Vec<usize> {
+    others(Path::new("/"), cpu)
+}
+
+fn others(root: &Path, cpu: usize) -> Vec<usize> {
+    let list = root.join("sys/devices/system/node/has_memory");
+    let nodes = std::fs::read_to_string(list).map_or_else(|_| Vec::new(), |text| listed(&text));
+    let here = root.join(format!("sys/devices/system/cpu/cpu{cpu}"));
+    nodes.into_iter().filter(|node| *node < MOST && !here.join(format!("node{node}")).exists()).collect()
+}
+
+/// The numbers of a list such as `0-2,4`.
+fn listed(text: &str) -> Vec<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse::<usize>().ok()?..=last.trim().parse().ok()?)
+    };
+    text.split(',').filter_map(range).flatten().collect()
+}
+
+/// Calls `f` while the pages that this thread touches first come from this node and no other. Afterwards they come
+/// from wherever the kernel likes.
+///
+/// # Errors
+/// The kernel refuses the node.
+pub fn while_bound<T>(node: usize, f: impl FnOnce() -> T) -> Result<T> {
+    set_policy(libc::MPOL_BIND, 1 << node, MOST + 1)?;
+    let value = f();
+    set_policy(libc::MPOL_DEFAULT, 0, 0)?;
+    Ok(value)
+}
+
+fn set_policy(mode: c_int, mask: c_ulong, bits: usize) -> Result<()> {
+    // SAFETY: OWN-POLICY.
+    let answer = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, &raw const mask, bits) };
+    match Errno::result(answer) {
+        Ok(_) => Ok(()),
+        Err(errno) => Err(Error::refused_to_case("set_mempolicy", errno)),
+    }
+}
+
+/// The node on which the page of this byte lies.
+pub fn of(byte: &u8) -> Result<usize> {
+    let mut node: c_int = -1;
+    let none: *mut c_ulong = std::ptr::null_mut();
+    // SAFETY: OWN-WORD.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            &raw mut node,
+            none,
+            0,
+            std::ptr::from_ref(byte),
+            NODE_OF_ADDRESS,
+        )
+    };
+    Errno::result(answer).map_err(|errno| Error::refused_to_case("get_mempolicy", errno))?;
+    usize::try_from(node).map_err(|_| Error::Usage(format!("get_mempolicy answered node {node}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_listed_without_the_own() {
+        let root = tempfile::tempdir().expect("a directory");
+        let make = |path: &str| std::fs::create_dir_all(root.path().join(path)).expect("made");
+        make("sys/devices/system/node");
+        make("sys/devices/system/cpu/cpu5/node1");
+        std::fs::write(root.path().join("sys/devices/system/node/has_memory"), "0-2,4\n").expect("written");
+        assert_eq!(others(root.path(), 5), [0, 2, 4]);
+        assert_eq!(others(root.path(), 6), [0, 1, 2, 4]);
+        assert_eq!(others(Path::new("/nowhere"), 5), [0; 0]);
+    }
+
+    #[test]
+    fn bound_memory_lies_on_its_node() {
+        let touch = || {
+            memmap2::MmapMut::map_anon(4096).map(|mut page| {
+                page[0] = 1;
+                of(&page[0])
+            })
+        };
+        match while_bound(0, touch) {
+            Ok(node) => assert_eq!(node.expect("mapped").expect("a node"), 0),
+            Err(error) => println!("skipped: {error}"),
+        }
+    }
+
+    #[test]
+    fn a_node_that_does_not_exist_is_refused() {
+        let Err(error) = while_bound(MOST - 1, || ()) else { panic!("bound") };
+        assert!(error.to_string().contains("set_mempolicy"), "{error}");
+    }
+}

@@ -1,0 +1,72 @@
+//! The loops of AArch64.
+//!
+//! | register | what it holds |
+//! |---|---|
+//! | `x0`, `x1`, `x2` | where the loop is in `to`, `x` and `y` |
+//! | `x3`, `x9` | passes left, blocks left of this pass |
+//! | `x4`, `x5` | blocks and bytes of a pass |
+//! | `x6`, and `v31` | the constant, there once in every word |
+//! | `x7` | where the sums of the lanes go |
+//!
+//! A block is 512 bytes: eight times two pairs of vectors of 16 bytes. Past the caches goes `stnp`, which is a hint.
+//!
+//! # Invariants
+//!
+//! * **INSIDE**: as in `stream`; `bytes` is a multiple of the block, and neither it nor `passes` is zero.
+//! * **OFFERED**: as in `stream`.
+#![allow(unsafe_code)]
+
+use super::{Loop, Means, Operation};
+
+/// Whether the processor offers it.
+pub(super) fn is_offered(means: Means) -> bool {
+    matches!(means, Means::Scalar | Means::Neon | Means::Library)
+}
+
+/// Waits until all stores before it can be seen by everybody.
+#[inline(always)]
+pub fn fence() {
+    // SAFETY: OFFERED: every processor has it, and it touches no memory of ours.
+    unsafe { std::arch::asm!("dsb ish", options(nostack, preserves_flags)) };
+}
+
+/// A loop: what comes before it, 64 bytes of it at the offset `\at` of a block, and what comes after.
+macro_rules! turns {
+    ($name:ident, $before:expr, [$($text:expr),+], $after:expr) => {
+        #[inline(never)]
+        unsafe fn $name(
+            to: *mut u8, x: *const u8, y: *const u8, bytes: usize, passes: u64, constant: u64,
+        ) -> u64 {
+            let mut lanes = [0u64; 8];
+            // SAFETY: INSIDE, OFFERED. `lanes` is a local of this function, four vectors long.
+            unsafe {
+                asm!(
+                    $before,
+                    "2:", "mov x9, x4",
+                    ".p2align 6", "3:",
+                    concat!(".irp at,0,64,128,192,256,320,384,448\n", $($text, "\n",)+ ".endr"),
+                    "add x0, x0, #512", "add x1, x1, #512", "add x2, x2, #512", "subs x9, x9, #1", "b.ne 3b",
+                    "sub x0, x0, x5", "sub x1, x1, x5", "sub x2, x2, x5", "subs x3, x3, #1", "b.ne 2b",
+                    $after,
+                    inout("x0") to => _, inout("x1") x => _, inout("x2") y => _, inout("x3") passes => _,
+                    out("x9") _, inout("x4") bytes / BLOCK => _, inout("x5") bytes => _,
+                    inout("x6") constant => _, inout("x7") lanes.as_mut_ptr() => _,
+                    clobber_abi("C"), options(nostack),
+                );
+            }
+            lanes.into_iter().fold(0, u64::wrapping_add)
+        }
+    };
+}
+
+mod neon;
+mod scalar;
+
+/// The loop of an operation by a means.
+pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
+    match means {
+        Means::Scalar => Some(scalar::turns(operation)),
+        Means::Neon => Some(neon::turns(operation)),
+        _ => None,
+    }
+}

@@ -1,0 +1,132 @@
+//! Vectors of 16 bytes, four at a time.
+//!
+//! # Invariants
+//!
+//! * **INSIDE** and **OFFERED**: as in `stream`.
+#![allow(unsafe_code)]
+
+use super::super::{BLOCK, Loop, Operation};
+use std::arch::asm;
+
+pub(super) fn turns(operation: Operation) -> Loop {
+    match operation {
+        Operation::Read => read,
+        Operation::Write => write,
+        Operation::WriteNonTemporal => write_non_temporal,
+        Operation::Copy => copy,
+        Operation::CopyNonTemporal => copy_non_temporal,
+        Operation::Update => update,
+        Operation::Scale => scale,
+        Operation::Add => add,
+        Operation::Triad => triad,
+    }
+}
+
+/// Loads four vectors of an array into registers from this one on.
+macro_rules! load {
+    ($array:literal, $a:literal, $b:literal, $c:literal, $d:literal) => {
+        concat!(
+            "ldp ",
+            $a,
+            ", ",
+            $b,
+            ", [",
+            $array,
+            ", #\\at]\n",
+            "ldp ",
+            $c,
+            ", ",
+            $d,
+            ", [",
+            $array,
+            ", #\\at+32]"
+        )
+    };
+}
+
+/// Stores the four.
+macro_rules! store {
+    ($instruction:literal) => {
+        concat!($instruction, " q16, q17, [x0, #\\at]\n", $instruction, " q18, q19, [x0, #\\at+32]")
+    };
+}
+
+/// Calculates the four from themselves and the constant.
+macro_rules! with_constant {
+    ($instruction:literal) => {
+        concat!(".irp i,16,17,18,19\n", $instruction, " v\\i\\().2d, v\\i\\().2d, v31.2d\n.endr")
+    };
+}
+
+/// Adds the second four to the first.
+macro_rules! pairwise {
+    ($instruction:literal) => {
+        concat!(
+            $instruction,
+            " v16.2d, v16.2d, v20.2d\n",
+            $instruction,
+            " v17.2d, v17.2d, v21.2d\n",
+            $instruction,
+            " v18.2d, v18.2d, v22.2d\n",
+            $instruction,
+            " v19.2d, v19.2d, v23.2d"
+        )
+    };
+}
+
+turns!(
+    read,
+    "movi v0.2d, #0\nmovi v1.2d, #0\nmovi v2.2d, #0\nmovi v3.2d, #0",
+    [
+        load!("x1", "q16", "q17", "q18", "q19"),
+        "add v0.2d, v0.2d, v16.2d",
+        "add v1.2d, v1.2d, v17.2d",
+        "add v2.2d, v2.2d, v18.2d",
+        "add v3.2d, v3.2d, v19.2d"
+    ],
+    "stp q0, q1, [x7]\nstp q2, q3, [x7, #32]"
+);
+turns!(write, "dup v16.2d, x6\ndup v17.2d, x6\ndup v18.2d, x6\ndup v19.2d, x6", [store!("stp")], "");
+turns!(
+    write_non_temporal,
+    "dup v16.2d, x6\ndup v17.2d, x6\ndup v18.2d, x6\ndup v19.2d, x6",
+    [store!("stnp")],
+    ""
+);
+turns!(copy, "", [load!("x1", "q16", "q17", "q18", "q19"), store!("stp")], "");
+turns!(copy_non_temporal, "", [load!("x1", "q16", "q17", "q18", "q19"), store!("stnp")], "");
+turns!(
+    update,
+    "dup v31.2d, x6",
+    [load!("x0", "q16", "q17", "q18", "q19"), with_constant!("add"), store!("stp")],
+    ""
+);
+turns!(
+    scale,
+    "dup v31.2d, x6",
+    [load!("x1", "q16", "q17", "q18", "q19"), with_constant!("fmul"), store!("stp")],
+    ""
+);
+turns!(
+    add,
+    "",
+    [
+        load!("x1", "q16", "q17", "q18", "q19"),
+        load!("x2", "q20", "q21", "q22", "q23"),
+        pairwise!("fadd"),
+        store!("stp")
+    ],
+    ""
+);
+turns!(
+    triad,
+    "dup v31.2d, x6",
+    [
+        load!("x2", "q16", "q17", "q18", "q19"),
+        load!("x1", "q20", "q21", "q22", "q23"),
+        with_constant!("fmul"),
+        pairwise!("fadd"),
+        store!("stp")
+    ],
+    ""
+);

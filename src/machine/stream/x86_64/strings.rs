@@ -1,0 +1,42 @@
+//! The instructions that repeat themselves: one of them a pass, of any number of bytes.
+//!
+//! # Invariants
+//!
+//! * **INSIDE**: as in `stream`. The direction flag is clear, as the calling convention has it.
+#![allow(unsafe_code)]
+
+use super::super::{Loop, Operation};
+use std::arch::asm;
+
+pub(super) fn turns(operation: Operation) -> Option<Loop> {
+    match operation {
+        Operation::Write => Some(store),
+        Operation::Copy => Some(move_),
+        _ => None,
+    }
+}
+
+/// The last byte of the constant is what it stores.
+#[inline(never)]
+unsafe fn store(to: *mut u8, _: *const u8, _: *const u8, bytes: usize, passes: u64, constant: u64) -> u64 {
+    for _ in 0..passes {
+        // SAFETY: INSIDE.
+        unsafe {
+            asm!("rep stosb", inout("rdi") to => _, inout("rcx") bytes => _, in("al") constant as u8,
+                options(nostack, preserves_flags));
+        }
+    }
+    0
+}
+
+#[inline(never)]
+unsafe fn move_(to: *mut u8, x: *const u8, _: *const u8, bytes: usize, passes: u64, _: u64) -> u64 {
+    for _ in 0..passes {
+        // SAFETY: INSIDE.
+        unsafe {
+            asm!("rep movsb", inout("rdi") to => _, inout("rsi") x => _, inout("rcx") bytes => _,
+                options(nostack, preserves_flags));
+        }
+    }
+    0
+}

@@ -1,0 +1,259 @@
+//! Speaks to a peer. Whatever is wrong with it is a sentence that names it.
+
+use super::limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
+use super::line::{Silence, Talk};
+use super::proof::{End, Nonces, bytes, nonce};
+use super::protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, PORT, SECRET_BYTES, VERSION, Welcome};
+use super::token::Token;
+use crate::environment::{Interface, Wire};
+use crate::{Error, Result};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::path::PathBuf;
+
+/// Names the peer: `HOST:PORT`, or `HOST`.
+pub const VARIABLE: &str = "SYSCOST_PEER";
+/// Names the file with its token.
+pub const TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
+
+/// Which peer to speak to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Where it listens, as it was given.
+    pub address: String,
+    /// Where its token is.
+    pub token: Option<PathBuf>,
+}
+
+impl Given {
+    /// What this process's environment names; none if it names none.
+    pub fn of_process() -> Option<Self> {
+        let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let address = given(VARIABLE)?.to_string_lossy().into_owned();
+        Some(Self { address, token: given(TOKEN_VARIABLE).map(PathBuf::from) })
+    }
+
+    fn token(&self) -> Result<Token> {
+        self.token.as_deref().map_or_else(|| Ok(Token::none()), Token::read)
+    }
+
+    fn resolved(&self) -> Result<Vec<SocketAddr>> {
+        let with_port = (self.address.as_str(), PORT);
+        let found = self.address.to_socket_addrs().or_else(|_| with_port.to_socket_addrs());
+        let what = |cause| format!("it cannot be found: {cause}; give HOST:PORT");
+        found.map(Iterator::collect).map_err(|cause| Error::peer(&self.address, what(cause)))
+    }
+}
+
+/// A conversation with a peer.
+pub struct Client {
+    name: String,
+    talk: Talk,
+    address: SocketAddr,
+    wire: Wire,
+}
+
+/// Where the data of a service goes.
+pub struct Way {
+    /// The data port.
+    pub address: SocketAddr,
+    /// What every stream and every datagram begins with.
+    pub secret: [u8; SECRET_BYTES],
+}
+
+impl Client {
+    /// Calls a peer, and sees to it that each knows the other.
+    ///
+    /// # Errors
+    /// It is not there, does not answer, speaks another version, or does not have the token, or we have not.
+    pub fn call(given: &Given) -> Result<Self> {
+        let name = given.address.clone();
+        let (token, addresses) = (given.token()?, given.resolved()?);
+        let stream = connect(&name, &addresses)?;
+        let broken = |cause| Error::peer(&name, Silence::Refused(cause).to_string());
+        let (address, own) = (stream.peer_addr().map_err(broken)?, stream.local_addr().map_err(broken)?);
+        let mut talk = Talk::over(stream, LONGEST, READ_PATIENCE).map_err(broken)?;
+        let welcome = introduce(&name, &mut talk, &token)?;
+        let near = Interface::between(own.ip().to_canonical(), address.ip().to_canonical());
+        Ok(Self { name, talk, address, wire: Wire { near, far: welcome.station } })
+    }
+
+    /// Its address, as it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The way to it, and its machine.
+    pub fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The control itself, for who puts the protocol on trial.
+    pub fn stream(&self) -> &TcpStream {
+        self.talk.stream()
+    }
+
+    /// Asks for a service.
+    pub fn open(&mut self, asked: Open) -> Result<Way> {
+        self.say(&Ask::Open(asked))?;
+        let Answer::Opened(opened) = self.hear()? else { return Err(self.confused()) };
+        let secret = bytes(&opened.secret).ok_or_else(|| self.confused())?;
+        let mut address = self.address;
+        address.set_port(opened.port);
+        Ok(Way { address, secret })
+    }
+
+    /// The data streams of a service that was asked for.
+    pub fn streams(&mut self, asked: Open) -> Result<Vec<TcpStream>> {
+        let way = self.open(asked)?;
+        let streams = (0..asked.streams).map(|_| way.stream()).collect::<std::io::Result<Vec<_>>>();
+        let streams = streams.map_err(|cause| self.data_refused(&way, &cause))?;
+        self.ready()?;
+        Ok(streams)
+    }
+
+    /// The data socket of a service of datagrams.
+    pub fn datagrams(&mut self, asked: Open) -> Result<(UdpSocket, Way)> {
+        let way = self.open(asked)?;
+        let local = if way.address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = UdpSocket::bind(local).and_then(|socket| {
+            socket.connect(way.address)?;
+            Ok(socket)
+        });
+        let socket = socket.map_err(|cause| self.data_refused(&way, &cause))?;
+        self.ready()?;
+        Ok((socket, way))
+    }
+
+    /// Waits until the peer has all data sockets.
+    pub fn ready(&mut self) -> Result<()> {
+        match self.hear()? {
+            Answer::Ready => Ok(()),
+            _ => Err(self.confused()),
+        }
+    }
+
+    /// How much the peer has served since the service was opened.
+    pub fn count(&mut self) -> Result<Counted> {
+        self.say(&Ask::Count)?;
+        match self.hear()? {
+            Answer::Counted(counted) => Ok(counted),
+            _ => Err(self.confused()),
+        }
+    }
+
+    /// Why a data socket broke: the peer's own last word, if it has said one.
+    pub fn trouble(&mut self, happened: &str) -> Error {
+        let last = self.talk.hear(DATA_PATIENCE / 10);
+        Error::peer(
+            &self.name,
+            match last {
+                Ok(Answer::Ended(sentence)) => format!("it ended the conversation: {}", plain(&sentence)),
+                Err(Silence::Closed) => format!("{happened}: it has died, or was stopped"),
+                _ => happened.to_owned(),
+            },
+        )
+    }
+
+    fn say(&mut self, ask: &Ask) -> Result<()> {
+        match self.talk.say(ask) {
+            Ok(()) => Ok(()),
+            Err(silence) => Err(self.trouble(&silence.to_string())),
+        }
+    }
+
+    fn hear(&mut self) -> Result<Answer> {
+        hear(&self.name, &mut self.talk)
+    }
+
+    fn confused(&self) -> Error {
+        Error::peer(&self.name, "it answered another question than it was asked")
+    }
+
+    fn data_refused(&mut self, way: &Way, cause: &std::io::Error) -> Error {
+        let port = way.address.port();
+        self.trouble(&format!("its data port {port} cannot be reached: {cause}; a firewall may be between"))
+    }
+}
+
+impl Way {
+    /// A data stream that has shown the secret.
+    pub fn stream(&self) -> std::io::Result<TcpStream> {
+        let mut stream = TcpStream::connect_timeout(&self.address, DATA_PATIENCE)?;
+        stream.set_nodelay(true)?;
+        stream.write_all(&self.secret)?;
+        Ok(stream)
+    }
+}
+
+fn connect(name: &str, addresses: &[SocketAddr]) -> Result<TcpStream> {
+    let mut last = None;
+    for address in addresses {
+        match TcpStream::connect_timeout(address, PROOF_PATIENCE) {
+            Ok(stream) => return Ok(stream),
+            Err(cause) => last = Some(cause),
+        }
+    }
+    let cause = last.map_or_else(|| "it has no address".to_owned(), |cause| cause.to_string());
+    Err(Error::peer(name, format!("it cannot be reached: {cause}; start `syscost peer` there")))
+}
+
+fn hear(name: &str, talk: &mut Talk) -> Result<Answer> {
+    match talk.hear(READ_PATIENCE) {
+        Ok(Answer::Ended(sentence)) => {
+            Err(Error::peer(name, format!("it ended the conversation: {}", plain(&sentence))))
+        }
+        Ok(answer) => Ok(answer),
+        Err(Silence::Late) => {
+            Err(Error::peer(name, format!("it has not answered for {} s", READ_PATIENCE.as_secs())))
+        }
+        Err(silence) => Err(Error::peer(name, silence.to_string())),
+    }
+}
+
+/// Hello, proof, welcome.
+fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<Welcome> {
+    let said = |said: std::result::Result<(), Silence>| said.map_err(|e| Error::peer(name, e.to_string()));
+    let own = nonce()?;
+    said(talk.say(&Ask::Hello(Hello { version: VERSION, nonce: own.clone() })))?;
+    let hello = match hear(name, talk)? {
+        Answer::Hello(hello) => hello,
+        Answer::Refused => return Err(refused(name)),
+        _ => return Err(Error::peer(name, Silence::Garbled.to_string())),
+    };
+    if hello.version != VERSION {
+        return Err(Error::peer(
+            name,
+            format!(
+                "it speaks version {} of the protocol, and this syscost version {VERSION}: run the same syscost at both ends",
+                hello.version
+            ),
+        ));
+    }
+    let nonces = Nonces::read(&own, &hello.nonce);
+    let nonces = nonces.ok_or_else(|| Error::peer(name, Silence::Garbled.to_string()))?;
+    said(talk.say(&Ask::Proof(nonces.proof(End::Client, token))))?;
+    match hear(name, talk)? {
+        Answer::Welcome(welcome) if nonces.proves(End::Server, token, &welcome.proof) => Ok(*welcome),
+        Answer::Welcome(_) => Err(Error::peer(
+            name,
+            "it did not prove that it has the token: it is another peer than was meant",
+        )),
+        Answer::Refused => Err(refused(name)),
+        _ => Err(Error::peer(name, Silence::Garbled.to_string())),
+    }
+}
+
+fn refused(name: &str) -> Error {
+    Error::peer(name, "it refused us: give the token that it was started with by `--peer-token-file`")
+}
+
+/// What a peer says is shown, and may not be long nor move the terminal.
+fn plain(sentence: &str) -> String {
+    sentence.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
+}

@@ -1,0 +1,180 @@
+//! Who may: a keyed challenge, HMAC-SHA-256 with the token as its key.
+//!
+//! Each end draws a nonce for the conversation and proves over both of them that it has the token, each with a
+//! word of its own, so that no proof can be sent back to who made it; a proof of an earlier conversation is of
+//! other nonces. The version stands in it, so that nobody can talk two ends down to an older one. Proofs are
+//! compared in constant time.
+
+use super::protocol::{SECRET_BYTES, VERSION};
+use super::token::Token;
+use crate::{Error, Result};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// How many bytes a nonce has.
+const NONCE_BYTES: usize = 32;
+
+/// So many random bytes.
+///
+/// # Errors
+/// The kernel gives none.
+pub fn drawn<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => Ok(bytes),
+        Err(cause) => Err(Error::Kernel {
+            call: "getrandom, for a nonce".into(),
+            cause: std::io::Error::other(cause.to_string()),
+        }),
+    }
+}
+
+/// A fresh nonce, in hexadecimal digits.
+pub fn nonce() -> Result<String> {
+    drawn::<NONCE_BYTES>().map(|bytes| hex(&bytes))
+}
+
+/// Which end makes a proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The one that measures.
+    Client,
+    /// The one that serves.
+    Server,
+}
+
+/// The two nonces of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nonces {
+    /// As bytes, the client's and the server's.
+    drawn: [[u8; NONCE_BYTES]; 2],
+}
+
+impl Nonces {
+    /// Reads both; none if either is not one.
+    pub fn read(clients: &str, servers: &str) -> Option<Self> {
+        Some(Self { drawn: [bytes(clients)?, bytes(servers)?] })
+    }
+
+    /// This end's proof, in hexadecimal digits.
+    pub fn proof(&self, end: End, token: &Token) -> String {
+        hex(&self.code(end, token).finalize().into_bytes())
+    }
+
+    /// Whether this is that end's proof. What is no proof at all takes as long as a wrong one.
+    pub fn proves(&self, end: End, token: &Token, proof: &str) -> bool {
+        let (told, is_one) = match bytes::<32>(proof) {
+            Some(told) => (told, true),
+            None => ([0; 32], false),
+        };
+        self.code(end, token).verify_slice(&told).is_ok() & is_one
+    }
+
+    fn code(&self, end: End, token: &Token) -> Hmac<Sha256> {
+        let mut code =
+            Hmac::<Sha256>::new_from_slice(token.key()).expect("a key of HMAC may have any length");
+        let word = match end {
+            End::Client => b"syscost peer client\0",
+            End::Server => b"syscost peer server\0",
+        };
+        code.update(word);
+        code.update(&VERSION.to_be_bytes());
+        self.drawn.iter().for_each(|nonce| code.update(nonce));
+        code
+    }
+}
+
+/// Whether two secrets are the same, in a time that does not depend on where they differ.
+pub fn same(a: [u8; SECRET_BYTES], b: [u8; SECRET_BYTES]) -> bool {
+    std::hint::black_box(u128::from_ne_bytes(a) ^ u128::from_ne_bytes(b)) == 0
+}
+
+/// A number that tells this text from others and does not give it away: sixteen hexadecimal digits.
+pub fn pseudonym(text: &str) -> String {
+    let mut code =
+        Hmac::<Sha256>::new_from_slice(text.as_bytes()).expect("a key of HMAC may have any length");
+    code.update(b"syscost peer identity");
+    hex(&code.finalize().into_bytes()[..8])
+}
+
+/// Hexadecimal digits, two a byte.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes of exactly so many digits.
+pub fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    let digits = digits.as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nonces() -> Nonces {
+        Nonces::read(&nonce().unwrap(), &nonce().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_proof_is_of_its_end_its_token_and_its_conversation() {
+        let (token, other) = (Token::of("a token of some length"), Token::of("another token of it"));
+        let (nonces, later) = (nonces(), nonces());
+        let proof = nonces.proof(End::Client, &token);
+        assert!(nonces.proves(End::Client, &token, &proof));
+        assert!(!nonces.proves(End::Server, &token, &proof), "sent back to who made it");
+        assert!(!nonces.proves(End::Client, &other, &proof), "another token");
+        assert!(!nonces.proves(End::Client, &Token::none(), &proof), "no token");
+        assert!(!later.proves(End::Client, &token, &proof), "a replay");
+    }
+
+    #[test]
+    fn what_is_no_proof_proves_nothing() {
+        let (token, nonces) = (Token::of("a token of some length"), nonces());
+        let proof = nonces.proof(End::Client, &token);
+        let zeros = "0".repeat(64);
+        for wrong in ["", "zz", &proof[..62], &(proof.clone() + "00"), &zeros, "é"] {
+            assert!(!nonces.proves(End::Client, &token, wrong), "{wrong:?}");
+        }
+        assert!(nonces.proves(End::Client, &token, &proof.to_uppercase()), "the same number");
+    }
+
+    #[test]
+    fn a_proof_is_the_standards() {
+        // HMAC-SHA-256 of the standard (RFC 4231, case 2): key "Jefe".
+        let mut code = Hmac::<Sha256>::new_from_slice(b"Jefe").unwrap();
+        code.update(b"what do ya want for nothing?");
+        let standard = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        assert_eq!(hex(&code.finalize().into_bytes()), standard);
+    }
+
+    #[test]
+    fn two_nonces_are_never_the_same() {
+        assert_ne!(nonce().unwrap(), nonce().unwrap());
+    }
+
+    #[test]
+    fn secrets_are_the_same_or_not() {
+        let secret: [u8; SECRET_BYTES] = drawn().unwrap();
+        assert!(same(secret, secret));
+        for at in 0..SECRET_BYTES {
+            let mut other = secret;
+            other[at] ^= 1;
+            assert!(!same(secret, other), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn digits_are_read_back() {
+        assert_eq!(bytes::<3>(&hex(&[0, 0xab, 0xff])), Some([0, 0xab, 0xff]));
+        assert_eq!((bytes::<1>("0"), bytes::<1>("+1"), bytes::<1>("0g")), (None, None, None));
+    }
+}

@@ -1,0 +1,168 @@
+//! Serves the other end, until it is told to end.
+//!
+//! One thread listens, and hears those who have proved nothing yet ([`lobby`]). A client that has proved itself
+//! gets a thread, and one more for each of its data sockets ([`service`], [`data`]), so that what is timed is one
+//! thread that waits in one call. How many there may be of all these is known beforehand ([`Limits`]).
+
+mod data;
+mod lobby;
+mod service;
+mod session;
+
+use super::limit::{GLANCE, Limits, PROOF_PATIENCE, READ_PATIENCE, STACK};
+use super::line::Talk;
+use super::protocol::{Answer, LONGEST};
+use super::token::Token;
+use crate::machine::hang_up::hang_up;
+use crate::{Error, Result};
+use lobby::{Lobby, Proved};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use session::Session;
+use std::collections::VecDeque;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A peer that listens.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    token: Token,
+    limits: Limits,
+}
+
+/// A conversation that goes on.
+struct Open {
+    stream: TcpStream,
+    thread: JoinHandle<()>,
+}
+
+impl Server {
+    /// Listens at this address. Beyond the loopback interface it does so with a token only.
+    ///
+    /// # Errors
+    /// There is no token where there must be one, or the address is not to be had.
+    pub fn bind(at: SocketAddr, token: Option<Token>, limits: Limits) -> Result<Self> {
+        let refused = |cause| Error::peer(at.to_string(), format!("it cannot listen there: {cause}"));
+        if token.is_none() && !at.ip().to_canonical().is_loopback() {
+            let what = "whoever reaches it there could use it: it listens with a token only";
+            return Err(Error::peer(at.to_string(), what));
+        }
+        let listener = TcpListener::bind(at).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Self { listener, address, token: token.unwrap_or_else(Token::none), limits })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until it is to end; tells of every client that comes. Who is being served then is told.
+    ///
+    /// # Errors
+    /// The kernel no longer lets it listen.
+    pub fn serve(&self, is_to_end: impl Fn() -> bool, tell: impl Fn(&str)) -> Result<()> {
+        let ending = Arc::new(AtomicBool::new(false));
+        let (mut lobby, mut open, mut queue) = (Lobby::default(), Vec::new(), VecDeque::new());
+        let mut ended = Ok(());
+        while ended.is_ok() && !is_to_end() {
+            ended = self.turn(&mut lobby).map(|proved| {
+                proved.iter().for_each(|proved| tell(&format!("{} has proved itself", proved.from)));
+                queue.extend(proved.into_iter().map(|proved| (Instant::now(), proved)));
+                // Of one that is over a handle is left, which is let go here.
+                open.retain(|open: &Open| !open.thread.is_finished());
+                self.admit(&mut queue, &mut open, &ending);
+            });
+        }
+        ending.store(true, Ordering::SeqCst);
+        // A conversation says its last word within this time; who does not read it is hung up on.
+        std::thread::sleep(if open.is_empty() { Duration::ZERO } else { 2 * GLANCE });
+        open.iter().for_each(|open| hang_up(&open.stream));
+        open.into_iter().for_each(|open| _ = open.thread.join());
+        ended
+    }
+
+    /// Waits for a moment, and does what is to be done.
+    fn turn(&self, lobby: &mut Lobby) -> Result<Vec<Proved>> {
+        let sockets = std::iter::once(self.listener.as_fd()).chain(lobby.descriptors());
+        let mut asked: Vec<_> = sockets.map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
+        let timeout = PollTimeout::try_from(GLANCE).unwrap_or(PollTimeout::ZERO);
+        // A signal is looked for by who called.
+        let _ = poll(&mut asked, timeout);
+        let spoke: Vec<bool> = asked.iter().map(|one| one.any().unwrap_or(false)).collect();
+        drop(asked);
+        let proved = lobby.hear(|place| spoke[place + 1], &self.token);
+        if spoke[0] {
+            self.accept(lobby)?;
+        }
+        Ok(proved)
+    }
+
+    fn accept(&self, lobby: &mut Lobby) -> Result<()> {
+        // No more than these before who waits is heard again.
+        for _ in 0..super::limit::MOST_WAITING / 4 {
+            match self.listener.accept() {
+                Ok((stream, from)) => lobby.enter(stream, from),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                        lobby.make_room();
+                        std::thread::sleep(Duration::from_millis(10));
+                        return Ok(());
+                    }
+                    Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => {
+                        return Err(Error::peer(self.address.to_string(), format!("accept: {error}")));
+                    }
+                    _ => return Ok(()),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the conversations that there is room for. Of those before them some may be just about to end, so that
+    /// who finds no room waits a while, and is then told; of those who wait there are no more than of clients.
+    fn admit(&self, queue: &mut VecDeque<(Instant, Proved)>, open: &mut Vec<Open>, ending: &Arc<AtomicBool>) {
+        let clients = self.limits.clients;
+        while let Some((since, _)) = queue.front() {
+            if open.len() >= clients && since.elapsed() < PROOF_PATIENCE && queue.len() <= clients {
+                break;
+            }
+            let Some((_, proved)) = queue.pop_front() else { break };
+            open.extend(self.begin(proved, open.len(), ending));
+        }
+    }
+
+    /// Begins a conversation; nothing where there are as many as there may be, or there is no room for one more.
+    fn begin(&self, proved: Proved, there_are: usize, ending: &Arc<AtomicBool>) -> Option<Open> {
+        let Proved { stream, from: client, lines, proof } = proved;
+        let (own, copy) = (stream.local_addr().ok()?, stream.try_clone().ok()?);
+        let mut talk = Talk::resume(stream, lines, LONGEST, READ_PATIENCE).ok()?;
+        let limits = self.limits;
+        if there_are >= limits.clients {
+            let sentence = format!(
+                "it serves as many clients as it may ({there_are}): wait, or raise `--clients` there"
+            );
+            let _ = talk.say(&Answer::Ended(sentence));
+            return None;
+        }
+        let ending = Arc::clone(ending);
+        let life = move || Session { talk, own, client, limits, ending: &ending }.run(proof);
+        let builder = std::thread::Builder::new().name("peer session".into()).stack_size(STACK);
+        Some(Open { stream: copy, thread: builder.spawn(life).ok()? })
+    }
+}
+
+/// Whether a connection has come, or comes in this time.
+fn ready(listener: &TcpListener, patience: Duration) -> bool {
+    let mut asked = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+    let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::ZERO);
+    poll(&mut asked, timeout).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests;

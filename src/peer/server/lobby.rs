@@ -1,0 +1,151 @@
+//! Who has connected and proved nothing yet. One thread holds all of them, waits for none, and keeps of each no
+//! more than a line: a thousand who say nothing cost a thousand small buffers at most, and their turn is soon over.
+
+use super::super::limit::{MOST_WAITING, PROOF_PATIENCE};
+use super::super::line::{Lines, Silence, line};
+use super::super::proof::{End, Nonces, nonce};
+use super::super::protocol::{Answer, Ask, Hello, LONGEST_BEFORE, VERSION};
+use super::super::token::Token;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
+
+/// The connections that wait, the oldest first.
+#[derive(Default)]
+pub(super) struct Lobby {
+    waiting: Vec<Waiting>,
+}
+
+/// One of them.
+struct Waiting {
+    stream: TcpStream,
+    from: SocketAddr,
+    since: Instant,
+    lines: Lines,
+    /// What its proof must be over, once hellos were exchanged; nothing in it if its nonce was none.
+    greeted: Option<Option<Nonces>>,
+}
+
+/// A connection that has proved itself.
+pub(super) struct Proved {
+    pub(super) stream: TcpStream,
+    pub(super) from: SocketAddr,
+    pub(super) lines: Lines,
+    /// The server's proof in return.
+    pub(super) proof: String,
+}
+
+/// What becomes of one that has spoken.
+enum Fate {
+    Waits,
+    Goes,
+    Proves(String),
+}
+
+impl Lobby {
+    /// Takes one in. Where there is no room, the oldest of the address that has most makes some.
+    pub(super) fn enter(&mut self, stream: TcpStream, from: SocketAddr) {
+        if stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        if self.waiting.len() >= MOST_WAITING {
+            self.make_room();
+        }
+        let lines = Lines::new(LONGEST_BEFORE);
+        self.waiting.push(Waiting { stream, from, since: Instant::now(), lines, greeted: None });
+    }
+
+    /// Turns the oldest out of the address that has most.
+    pub(super) fn make_room(&mut self) {
+        let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        self.waiting.iter().for_each(|waiting| *counts.entry(waiting.from.ip()).or_default() += 1);
+        let Some((crowd, _)) = counts.into_iter().max_by_key(|(_, count)| *count) else { return };
+        if let Some(oldest) = self.waiting.iter().position(|waiting| waiting.from.ip() == crowd) {
+            self.waiting.remove(oldest);
+        }
+    }
+
+    /// What to wait for.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.waiting.iter().map(|waiting| waiting.stream.as_fd())
+    }
+
+    /// Who waits, the oldest first.
+    #[cfg(test)]
+    pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.waiting.iter().map(|waiting| waiting.from.ip())
+    }
+
+    /// Hears those that have something to say, by their place, and turns out who has taken too long.
+    pub(super) fn hear(&mut self, speaks: impl Fn(usize) -> bool, token: &Token) -> Vec<Proved> {
+        let (mut staying, mut proved) = (Vec::new(), Vec::new());
+        for (place, mut waiting) in self.waiting.drain(..).enumerate() {
+            let fate = if speaks(place) { waiting.speak(token) } else { Fate::Waits };
+            match fate {
+                Fate::Waits if waiting.since.elapsed() < PROOF_PATIENCE => staying.push(waiting),
+                Fate::Proves(proof) => {
+                    let Waiting { stream, from, lines, .. } = waiting;
+                    proved.push(Proved { stream, from, lines, proof });
+                }
+                Fate::Waits | Fate::Goes => {}
+            }
+        }
+        self.waiting = staying;
+        proved
+    }
+}
+
+impl Waiting {
+    /// Reads once, and answers what has come whole. Whatever is wrong is answered by the same word.
+    fn speak(&mut self, token: &Token) -> Fate {
+        match self.lines.fill(&self.stream) {
+            Err(Silence::Late) => return Fate::Waits,
+            Err(_) => return Fate::Goes,
+            Ok(()) => {}
+        }
+        loop {
+            let fate = match (self.lines.take(), &self.greeted) {
+                (Ok(None), _) => return Fate::Waits,
+                (Ok(Some(Ask::Hello(hello))), None) => self.greet(&hello),
+                (Ok(Some(Ask::Proof(proof))), Some(nonces)) => judge(nonces.as_ref(), token, &proof),
+                _ => None,
+            };
+            match fate {
+                Some(Fate::Waits) => {}
+                Some(fate) => return fate,
+                None => {
+                    self.say(&Answer::Refused);
+                    return Fate::Goes;
+                }
+            }
+        }
+    }
+
+    /// Answers a hello of whatever version by one's own: a client of another then knows why it is refused.
+    fn greet(&mut self, theirs: &Hello) -> Option<Fate> {
+        let own = nonce().ok()?;
+        self.greeted = Some(Nonces::read(&theirs.nonce, &own));
+        Some(if self.say(&Answer::Hello(Hello { version: VERSION, nonce: own })) {
+            Fate::Waits
+        } else {
+            Fate::Goes
+        })
+    }
+
+    /// Whether the line went out whole: a socket that has no room for its first lines has somebody at its far end
+    /// who does not read.
+    fn say(&mut self, answer: &Answer) -> bool {
+        let line = line(answer);
+        self.stream.write(&line).is_ok_and(|went| went == line.len())
+    }
+}
+
+/// Where there are no nonces a proof is held against others all the same, so that it takes as long.
+fn judge(nonces: Option<&Nonces>, token: &Token, proof: &str) -> Option<Fate> {
+    let nothing = Nonces::read(&"0".repeat(64), &"0".repeat(64))?;
+    let over = nonces.unwrap_or(&nothing);
+    let holds = over.proves(End::Client, token, proof);
+    (holds & nonces.is_some()).then(|| Fate::Proves(over.proof(End::Server, token)))
+}

@@ -1,0 +1,169 @@
+//! What is being served to one client: its data sockets, and a thread for each.
+
+use super::super::limit::{DATA_PATIENCE, GLANCE, READ_PATIENCE, STACK};
+use super::super::proof::{drawn, hex};
+use super::super::protocol::{Counted, Open, Opened, Service};
+use super::data::{self, Secret, Tally};
+use super::ready;
+use crate::machine::hang_up::hang_up;
+use crate::{Error, Result};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// Where data sockets may come.
+pub(super) enum Door {
+    /// Streams.
+    Streams(TcpListener),
+    /// Datagrams.
+    Datagrams(UdpSocket),
+}
+
+/// What a service is opened with.
+pub(super) struct Opening {
+    pub(super) asked: Open,
+    pub(super) door: Door,
+    client: IpAddr,
+    secret: Secret,
+}
+
+impl Opening {
+    /// Opens a door at this address, for the client of that one alone.
+    pub(super) fn at(mut own: SocketAddr, client: SocketAddr, asked: Open) -> Result<Self> {
+        let refused = |cause| Error::Kernel { call: "opening a data socket".into(), cause };
+        own.set_port(0);
+        let door = match asked.service {
+            Service::DatagramEcho => Door::Datagrams(UdpSocket::bind(own).map_err(refused)?),
+            _ => {
+                let listener = TcpListener::bind(own).map_err(refused)?;
+                listener.set_nonblocking(true).map_err(refused)?;
+                Door::Streams(listener)
+            }
+        };
+        Ok(Self { asked, door, client: client.ip(), secret: drawn()? })
+    }
+
+    /// What the client is told of it.
+    pub(super) fn told(&self) -> std::io::Result<Opened> {
+        let address = match &self.door {
+            Door::Streams(listener) => listener.local_addr()?,
+            Door::Datagrams(socket) => socket.local_addr()?,
+        };
+        Ok(Opened { port: address.port(), secret: hex(&self.secret) })
+    }
+
+    /// Waits for the streams that were announced. Who comes from elsewhere, or does not know the secret, is not
+    /// let in, and keeps nobody waiting for long. It ends early if nobody waits for it any more.
+    pub(super) fn serve(self, has_ended: impl Fn() -> bool) -> Result<Serving> {
+        let mut serving = Serving::default();
+        let way = (self.client, self.secret);
+        match (self.asked.service, self.door) {
+            (Service::Greeter, Door::Streams(listener)) => {
+                serving.ends.push(Box::new(ending(listener.try_clone())?));
+                serving.start(move |tally, ended| data::greet(&listener, way, tally, ended))?;
+            }
+            (_, Door::Datagrams(socket)) => {
+                serving.ends.push(Box::new(ending(socket.try_clone())?));
+                serving.start(move |tally, ended| data::datagrams(&socket, way, tally, ended))?;
+            }
+            (service, Door::Streams(listener)) => {
+                for stream in streams(&listener, way, self.asked.streams, &has_ended)? {
+                    serving.ends.push(Box::new(ending(stream.try_clone())?));
+                    let size = self.asked.bytes as usize;
+                    serving.start(move |tally, _| match service {
+                        Service::Sink => data::sink(&stream, tally),
+                        _ => data::echo(&stream, size, tally),
+                    })?;
+                }
+            }
+        }
+        Ok(serving)
+    }
+}
+
+/// A second handle of a socket, by which its thread is ended.
+fn ending<S>(copy: std::io::Result<S>) -> Result<S> {
+    copy.map_err(|cause| Error::Kernel { call: "dup of a data socket".into(), cause })
+}
+
+fn streams(
+    listener: &TcpListener,
+    (client, secret): (IpAddr, Secret),
+    wanted: u32,
+    has_ended: &dyn Fn() -> bool,
+) -> Result<Vec<TcpStream>> {
+    let mut streams = Vec::new();
+    let deadline = Instant::now() + DATA_PATIENCE;
+    while streams.len() < wanted as usize {
+        if Instant::now() > deadline || has_ended() {
+            return Err(Error::Usage(format!("{} of {wanted} data streams came in time", streams.len())));
+        }
+        if !ready(listener, GLANCE) {
+            continue;
+        }
+        let Ok((stream, from)) = listener.accept() else { continue };
+        let admitted = from.ip() == client && data::admit(&stream, secret, has_ended).is_ok();
+        let set = || {
+            stream.set_nodelay(true)?;
+            stream.set_write_timeout(Some(READ_PATIENCE))
+        };
+        if admitted && set().is_ok() {
+            streams.push(stream);
+        }
+    }
+    Ok(streams)
+}
+
+/// Threads that serve, until this value goes.
+#[derive(Default)]
+pub(super) struct Serving {
+    tallies: Vec<Arc<Tally>>,
+    ends: Vec<Box<dyn Ends>>,
+    threads: Vec<JoinHandle<()>>,
+    ended: Arc<AtomicBool>,
+}
+
+/// A socket that can be hung up.
+trait Ends: Send {
+    fn end(&self);
+}
+
+impl<S: std::os::fd::AsFd + Send> Ends for S {
+    fn end(&self) {
+        hang_up(self);
+    }
+}
+
+impl Serving {
+    fn start(
+        &mut self,
+        serve: impl FnOnce(&Tally, &AtomicBool) -> std::io::Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let tally = Arc::new(Tally::default());
+        self.tallies.push(Arc::clone(&tally));
+        let ended = Arc::clone(&self.ended);
+        // However a stream ends, its client sees that it has.
+        let life = move || _ = serve(&tally, &ended);
+        let builder = std::thread::Builder::new().name("peer data".into()).stack_size(STACK);
+        let refused = |cause| Error::Kernel { call: "clone of a data thread".into(), cause };
+        self.threads.push(builder.spawn(life).map_err(refused)?);
+        Ok(())
+    }
+
+    /// How much was served so far.
+    pub(super) fn counted(&self) -> Counted {
+        self.tallies.iter().map(|tally| tally.told()).fold(Counted::default(), |sum, (messages, bytes)| {
+            Counted { messages: sum.messages + messages, bytes: sum.bytes + bytes }
+        })
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::SeqCst);
+        self.ends.iter().for_each(|end| end.end());
+        self.threads.drain(..).for_each(|thread| _ = thread.join());
+    }
+}

@@ -1,0 +1,66 @@
+//! What an operation displaced: the four columns side by side, the error terms, and what must be said of them.
+
+use super::Interval;
+use serde::{Deserialize, Serialize};
+
+/// An operation's cost in CPU time as four estimators see it; nanoseconds an operation. A column is missing where
+/// what was computed could not be a cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Displaced {
+    /// Runs that nothing spoilt, and all.
+    pub kept: (usize, usize),
+    /// Whether the machine was quiet: else the paper's column is missing.
+    pub quiet: bool,
+    /// The median share of a run that tasks of others had.
+    pub others: f64,
+    /// Operations a run.
+    pub operations: u64,
+    /// Wall time of an operation.
+    pub wall: f64,
+    /// By the paper's formula.
+    pub paper: Option<Interval>,
+    /// From the gaps that the fluid saw.
+    pub gap: Option<Interval>,
+    /// Without what others had.
+    pub daemon_free: Option<Interval>,
+    /// By the process clock.
+    pub charged: Option<Interval>,
+    /// By `getrusage`.
+    pub rusage: Option<Interval>,
+    /// The share of the cost that accounting missed; negative is an over-charge.
+    pub missed: Option<Interval>,
+    /// How much more the cost is than what accounting says.
+    pub difference: Option<Interval>,
+    /// Standard deviation of the gap estimate over the runs.
+    pub deviation: f64,
+    /// Daemons beside the operation beyond those of the calibration.
+    pub error_daemons: f64,
+    /// Beginning and ending a run, which was taken off.
+    pub error_start: f64,
+    /// A turn of the fluid more or less.
+    pub error_resolution: f64,
+    /// What the fluid's own caches cost it after each interruption.
+    pub error_cache: f64,
+    /// What should keep a reader from believing a column, or says why it is missing.
+    pub flags: Vec<String>,
+    /// Throughput of a CPU that never idles, where it was measured beside.
+    #[serde(default)]
+    pub throughput: Option<Throughput>,
+}
+
+/// Messages a second of a CPU that never idles, as measured and as predicted from each estimate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// Computation between two messages, ns.
+    pub compute: f64,
+    /// As measured.
+    pub real: Interval,
+    /// Predicted from the gap estimate.
+    pub displaced: Interval,
+    /// How far that is off, run by run: 0.02 is 2 % more than real.
+    pub displaced_off: Interval,
+    /// Predicted from accounting.
+    pub charged: Interval,
+    /// How far that is off.
+    pub charged_off: Interval,
+}

@@ -1,0 +1,161 @@
+//! Lines, marks and words at places given in the points of an SVG, on paper of either kind.
+
+use plotters::backend::DrawingBackend;
+use plotters::coord::Shift;
+use plotters::drawing::DrawingArea;
+use plotters::element::{PathElement, Polygon, Rectangle, Text};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, FontStyle, IntoFont, RGBColor, ShapeStyle, TextStyle, WHITE, register_font};
+use std::fmt::Display;
+
+pub(super) const INK: RGBColor = RGBColor(40, 40, 40);
+pub(super) const PALE: RGBColor = RGBColor(105, 105, 105);
+pub(super) const GRID: RGBColor = RGBColor(228, 228, 228);
+const FONT: &str = "sans-serif";
+
+/// What could be drawn, or why it could not.
+pub(super) type Drawn<T = ()> = std::result::Result<T, String>;
+
+/// So far to the right and down.
+pub(super) type Place = (f64, f64);
+
+/// How words look, and which part of them stands at their place; in height that is always their middle.
+#[derive(Clone, Copy)]
+pub(super) struct Letters {
+    size: f64,
+    color: RGBColor,
+    anchor: HPos,
+    /// Whether what lies below is hidden, so that a line does not strike the words out.
+    is_opaque: bool,
+}
+
+impl Letters {
+    pub(super) fn title() -> Self {
+        Self { size: 19.0, color: INK, anchor: HPos::Left, is_opaque: false }
+    }
+
+    pub(super) fn small() -> Self {
+        Self { size: 13.0, color: PALE, ..Self::title() }
+    }
+
+    pub(super) fn color(self, color: RGBColor) -> Self {
+        Self { color, ..self }
+    }
+
+    pub(super) fn anchor(self, anchor: HPos) -> Self {
+        Self { anchor, ..self }
+    }
+
+    pub(super) fn opaque(self) -> Self {
+        Self { is_opaque: true, ..self }
+    }
+}
+
+/// The shapes that tell curves apart where their colours do not.
+#[derive(Clone, Copy)]
+pub(super) enum Mark {
+    Circle,
+    Square,
+    Diamond,
+    Triangle,
+}
+
+pub(super) struct Canvas<B: DrawingBackend> {
+    area: DrawingArea<B, Shift>,
+    times: f64,
+    /// Width and height.
+    pub(super) size: Place,
+}
+
+impl<B: DrawingBackend> Canvas<B> {
+    /// Paper of this size on an area that is so many times as large.
+    pub(super) fn new(area: DrawingArea<B, Shift>, size: Place, times: f64) -> Self {
+        Self { area, times, size }
+    }
+
+    pub(super) fn begin(&self) -> Drawn {
+        register_font(FONT, FontStyle::Normal, ttf_noto_sans::REGULAR)
+            .map_err(|_| "the letters that come with the crate are no font".to_owned())?;
+        self.area.fill(&WHITE).map_err(text)
+    }
+
+    pub(super) fn finish(&self) -> Drawn {
+        self.area.present().map_err(text)
+    }
+
+    pub(super) fn line(&self, places: &[Place], color: RGBColor, width: f64) -> Drawn {
+        let path: Vec<_> = places.iter().map(|place| self.pixel(*place)).collect();
+        self.area.draw(&PathElement::new(path, self.stroke(color, width))).map_err(text)
+    }
+
+    /// A straight line with gaps.
+    pub(super) fn dashed(&self, from: Place, to: Place, color: RGBColor, dash: f64) -> Drawn {
+        let length = (to.0 - from.0).hypot(to.1 - from.1);
+        let at = |along: f64| {
+            let share = (along / length.max(f64::MIN_POSITIVE)).min(1.0);
+            (from.0 + (to.0 - from.0) * share, from.1 + (to.1 - from.1) * share)
+        };
+        let dashes = (length / (2.0 * dash)).ceil() as usize;
+        (0..dashes)
+            .map(|i| 2.0 * dash * i as f64)
+            .try_for_each(|along| self.line(&[at(along), at(along + dash)], color, 1.2))
+    }
+
+    pub(super) fn rectangle(&self, from: Place, to: Place, color: RGBColor) -> Drawn {
+        let corners = [self.pixel(from), self.pixel(to)];
+        self.area.draw(&Rectangle::new(corners, color.filled())).map_err(text)
+    }
+
+    pub(super) fn mark(&self, mark: Mark, (x, y): Place, radius: f64, color: RGBColor) -> Drawn {
+        let corners = |count: usize, turned: f64, radius: f64| {
+            let turn = move |i: usize| (turned + i as f64 / count as f64) * std::f64::consts::TAU;
+            (0..count).map(move |i| (x + radius * turn(i).cos(), y + radius * turn(i).sin()))
+        };
+        let places: Vec<Place> = match mark {
+            Mark::Circle => corners(24, 0.0, radius).collect(),
+            Mark::Square => corners(4, 0.125, 1.25 * radius).collect(),
+            Mark::Diamond => corners(4, 0.0, 1.35 * radius).collect(),
+            Mark::Triangle => corners(3, 0.75, 1.4 * radius).collect(),
+        };
+        let pixels: Vec<_> = places.into_iter().map(|place| self.pixel(place)).collect();
+        self.area.draw(&Polygon::new(pixels, color.filled())).map_err(text)
+    }
+
+    pub(super) fn text(&self, words: &str, place: Place, letters: &Letters) -> Drawn {
+        let style = self.style(letters);
+        if letters.is_opaque {
+            let (wide, tall) = self.extent(words, letters)?;
+            let left = match letters.anchor {
+                HPos::Left => place.0,
+                HPos::Center => place.0 - 0.5 * wide,
+                HPos::Right => place.0 - wide,
+            };
+            let upper = (left - 2.0, place.1 - 0.5 * tall);
+            self.rectangle(upper, (left + wide + 2.0, place.1 + 0.5 * tall), WHITE)?;
+        }
+        self.area.draw(&Text::new(words.to_owned(), self.pixel(place), style)).map_err(text)
+    }
+
+    /// Width and height of words.
+    pub(super) fn extent(&self, words: &str, letters: &Letters) -> Drawn<Place> {
+        let size = self.area.estimate_text_size(words, &self.style(letters)).map_err(text)?;
+        Ok((f64::from(size.0) / self.times, f64::from(size.1) / self.times))
+    }
+
+    fn style<'l>(&self, letters: &'l Letters) -> TextStyle<'l> {
+        let font = (FONT, letters.size * self.times).into_font();
+        TextStyle::from(font).color(&letters.color).pos(Pos::new(letters.anchor, VPos::Center))
+    }
+
+    fn stroke(&self, color: RGBColor, width: f64) -> ShapeStyle {
+        color.stroke_width(((width * self.times).round() as u32).max(1))
+    }
+
+    fn pixel(&self, (x, y): Place) -> (i32, i32) {
+        ((x * self.times).round() as i32, (y * self.times).round() as i32)
+    }
+}
+
+fn text(error: impl Display) -> String {
+    error.to_string()
+}

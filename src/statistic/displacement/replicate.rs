@@ -1,0 +1,363 @@
+//! Several runs of one operation: which of them count, and what they say together.
+
+use super::{Calibration, Cost, Covered, ErrorTerms, Estimate, Nonsense, QUIET, Totals, estimate};
+use crate::statistic::{Interval, standard_deviation, student_quantile_above};
+
+/// The cost may be off by so much because a turn of the fluid changed its length from the calibration before a run to
+/// the one after it. What is x % of a turn is x % of the fluid's time in the run: a cost that took most of the run
+/// bears more of it.
+const STEADY: f64 = 0.01;
+/// Where others ran, the fluid must have so much of a run, or what it says of interrupts in their time is a guess from
+/// a few. Alone with an operation that never waits it may have as little as its low priority gives it.
+const COVERS: f64 = 0.01;
+/// How the sentence begins that tells of a machine that was not quiet.
+pub const NOT_QUIET: &str = "the machine was not quiet";
+/// Runs of which an interval can be made.
+pub const FEWEST: usize = 3;
+/// Estimates that differ by no more than this agree whatever their intervals.
+const SAME: f64 = 0.01;
+
+/// One run between two calibrations.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Replicate {
+    /// The calibration before.
+    pub before: Calibration,
+    /// The run.
+    pub covered: Covered,
+    /// The calibration after.
+    pub after: Calibration,
+    /// Clock ticks (10 ms) that the hypervisor took from the CPU.
+    pub stolen_ticks: u64,
+}
+
+/// What spoilt a run. It is looked for in covariates, never in the cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoilt {
+    /// Other tasks had the CPU.
+    Others,
+    /// A turn of the fluid was longer or shorter after it than before.
+    Drift,
+    /// The hypervisor took time.
+    Stolen,
+    /// The fluid hardly ran.
+    Uncovered,
+}
+
+impl Replicate {
+    /// What spoilt it, if anything did.
+    pub fn spoilt(&self) -> Option<Spoilt> {
+        let covered = &self.covered;
+        // Where interrupts are charged to nobody they cannot be told from others.
+        let told = !covered.interrupts_apart;
+        match () {
+            () if self.stolen_ticks > 0 => Some(Spoilt::Stolen),
+            () if told && covered.fluid_share() < COVERS && covered.others_share() > QUIET => {
+                Some(Spoilt::Uncovered)
+            }
+            () if told && covered.others_share() > QUIET => Some(Spoilt::Others),
+            () if self.shift() > STEADY => Some(Spoilt::Drift),
+            () => None,
+        }
+    }
+
+    /// Its estimates.
+    pub fn estimate(&self, empty: &Totals) -> Estimate {
+        estimate(&self.covered, &self.calibration(), empty)
+    }
+
+    /// By what share the cost is uncertain since the fluid's pace changed: that of the middle is off by half of it.
+    fn shift(&self) -> f64 {
+        let window = &self.covered.window;
+        let drift = Calibration::drift(&self.before, &self.after);
+        0.5 * drift * window.own / (window.elapsed - window.own).max(1.0)
+    }
+
+    fn calibration(&self) -> Calibration {
+        Calibration::between(&self.before, &self.after)
+    }
+}
+
+/// What the runs say together of one operation, ns. A column is missing where it would be nonsense.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Runs that nothing spoilt, and all.
+    pub kept: (usize, usize),
+    /// Whether enough runs were unspoilt. Else gap, daemon-free and accounting are of all runs that the fluid
+    /// covered, and the paper's is missing.
+    pub quiet: bool,
+    /// How many runs each cause spoilt: others, drift, stolen, uncovered.
+    pub spoilt: [usize; 4],
+    /// The median share of a run that others had.
+    pub others: f64,
+    /// The paper's estimate.
+    pub paper: Option<Interval>,
+    /// The gap estimate.
+    pub gap: Option<Interval>,
+    /// The daemon-free estimate.
+    pub daemon_free: Option<Interval>,
+    /// The process clock.
+    pub charged: Option<Interval>,
+    /// `getrusage`.
+    pub rusage: Option<Interval>,
+    /// The share of the cost that accounting missed, run by run: 0.4 is two fifths; negative is an over-charge.
+    pub missed: Option<Interval>,
+    /// How much more the cost is than what accounting says, run by run, as the paper prints it: 0.46 is 46 %.
+    pub difference: Option<Interval>,
+    /// The gap estimates behind the interval, in order.
+    pub each: Vec<f64>,
+    /// The medians of the error terms.
+    pub terms: ErrorTerms,
+    /// Why a column is missing, or why the columns should not be believed.
+    pub flags: Vec<String>,
+}
+
+/// An interval of 95 % for the mean, by Student's t. Nothing below [`FEWEST`] values.
+pub fn mean_interval(values: &[f64]) -> Option<Interval> {
+    if values.len() < FEWEST || values.iter().any(|v| !v.is_finite()) {
+        return None;
+    }
+    let n = values.len() as f64;
+    let estimate = values.iter().sum::<f64>() / n;
+    let half = student_quantile_above(0.025, values.len() - 1) * standard_deviation(values) / n.sqrt();
+    Some(Interval { estimate, low: estimate - half, high: estimate + half })
+}
+
+impl Summary {
+    /// Of these runs. `wanted` unspoilt ones make it quiet.
+    pub fn of(runs: &[Replicate], empty: &Totals, wanted: usize) -> Self {
+        let mut summary = Self { kept: (0, runs.len()), ..Self::default() };
+        for run in runs {
+            match run.spoilt() {
+                Some(spoilt) => summary.spoilt[spoilt as usize] += 1,
+                None => summary.kept.0 += 1,
+            }
+        }
+        summary.quiet = summary.kept.0 >= wanted.max(FEWEST);
+        let counts = |run: &&Replicate| match (summary.quiet, run.spoilt()) {
+            (_, None) => true,
+            (true, Some(_)) => false,
+            (false, Some(spoilt)) => !matches!(spoilt, Spoilt::Uncovered | Spoilt::Stolen),
+        };
+        let used: Vec<_> = runs.iter().filter(counts).collect();
+        let shares: Vec<_> = runs.iter().map(|run| run.covered.others_share()).collect();
+        summary.others = crate::statistic::median(&shares);
+        summary.columns(&used, empty);
+        summary.terms = terms(&used, empty);
+        summary.judge();
+        summary
+    }
+
+    fn columns(&mut self, used: &[&Replicate], empty: &Totals) {
+        let estimates: Vec<_> = used.iter().map(|run| run.estimate(empty)).collect();
+        let mut column = |name: &str, of: &dyn Fn(&Estimate) -> Result<Cost, Nonsense>| {
+            let costs: Result<Vec<_>, Nonsense> = estimates.iter().map(|e| of(e).map(Cost::ns)).collect();
+            match costs {
+                Ok(costs) => (possible(mean_interval(&costs)), costs),
+                Err(nonsense) => {
+                    self.flags.push(format!("{name}: {nonsense}"));
+                    (None, Vec::new())
+                }
+            }
+        };
+        let (gap, gaps) = column("gap", &|e| e.gap);
+        let (charged, charges) = column("accounting", &|e| e.charged);
+        let (rusage, _) = column("getrusage", &|e| e.rusage);
+        let free = estimates.iter().all(|e| e.daemon_free.is_some());
+        let daemon_free = if free {
+            column("daemon-free", &|e| e.daemon_free.unwrap_or(Err(Nonsense::NoNumber))).0
+        } else {
+            None
+        };
+        let paper = if self.quiet { column("the paper's", &|e| e.paper).0 } else { None };
+        let pairs = || gaps.iter().zip(&charges);
+        self.missed = mean_interval(&pairs().map(|(gap, charged)| 1.0 - charged / gap).collect::<Vec<_>>());
+        self.difference =
+            mean_interval(&pairs().map(|(gap, charged)| gap / charged - 1.0).collect::<Vec<_>>());
+        (self.gap, self.charged, self.rusage, self.daemon_free, self.paper) =
+            (gap, charged, rusage, daemon_free, paper);
+        self.each = gaps;
+    }
+
+    fn judge(&mut self) {
+        if !self.quiet {
+            self.flags.push(self.unquiet());
+        }
+        let columns = [("gap", self.gap), ("daemon-free", self.daemon_free), ("the paper's", self.paper)];
+        let present: Vec<_> =
+            columns.into_iter().filter_map(|(name, column)| Some((name, column?))).collect();
+        for (at, (name, one)) in present.iter().enumerate() {
+            for (other_name, other) in &present[at + 1..] {
+                if !agree(one, other) {
+                    let ratio = 100.0 * (other.estimate / one.estimate - 1.0);
+                    self.flags.push(format!(
+                        "the estimators do not agree: {other_name} is {ratio:+.1} % off {name}, beyond both intervals"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Why the machine was not quiet, in words.
+    fn unquiet(&self) -> String {
+        let [others, drift, stolen, uncovered] = self.spoilt;
+        let (kept, all) = self.kept;
+        let counted = [
+            (others, "other tasks had the CPU"),
+            (drift, "the processor changed its pace"),
+            (stolen, "the hypervisor took time"),
+            (uncovered, "the fluid hardly ran"),
+        ];
+        let causes: Vec<_> =
+            counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("in {n} {why}")).collect();
+        format!(
+            "{NOT_QUIET}: {kept} of {all} runs are unspoilt ({}; others had {:.1} % of the median run), \
+             so there is no estimate by the paper's formula",
+            causes.join(", "),
+            100.0 * self.others
+        )
+    }
+}
+
+/// An interval that reaches down to nothing does not tell a cost from none.
+fn possible(interval: Option<Interval>) -> Option<Interval> {
+    interval.filter(|interval| interval.low > 0.0)
+}
+
+fn agree(one: &Interval, other: &Interval) -> bool {
+    let near = (other.estimate / one.estimate - 1.0).abs() <= SAME;
+    near || (one.low <= other.high && other.low <= one.high)
+}
+
+fn terms(used: &[&Replicate], empty: &Totals) -> ErrorTerms {
+    let each = |run: &&Replicate| {
+        // About as many turns were calibrated as the fluid made: the windows before and after are counted by
+        // their time.
+        let calibrated = run.covered.window.loops;
+        ErrorTerms::of(&run.covered, &run.calibration(), calibrated, empty)
+    };
+    let all: Vec<_> = used.iter().map(each).collect();
+    let median =
+        |of: fn(&ErrorTerms) -> f64| crate::statistic::median(&all.iter().map(of).collect::<Vec<_>>());
+    ErrorTerms {
+        daemons: median(|t| t.daemons),
+        start: median(|t| t.start),
+        resolution: median(|t| t.resolution),
+        cache: median(|t| t.cache),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistic::displacement::Window;
+
+    const TURN: f64 = 120.0;
+
+    fn calibration(turn: f64) -> Calibration {
+        let loops = 5e6 / turn;
+        let window = Window { elapsed: 5e6, loops, own: 5e6, gaps: 1.0, gapped: turn, after: turn };
+        Calibration::of(&[window]).expect("turns")
+    }
+
+    /// A run of 1000 operations of this cost, half of it in interrupts; others have this much time.
+    fn run(cost: f64, others: f64) -> Replicate {
+        let fluid = 20e6;
+        let window = Window {
+            elapsed: fluid + 1e3 * cost + others,
+            loops: fluid / TURN,
+            own: fluid + 500.0 * cost,
+            gaps: 1e3,
+            gapped: 1e3 * (cost + TURN) + others,
+            after: 1e3 * TURN,
+        };
+        let charged = 500.0 * cost;
+        let covered = Covered {
+            window,
+            charged,
+            rusage: charged,
+            deferred: 0.0,
+            operations: 1e3,
+            interrupts_apart: false,
+        };
+        Replicate { before: calibration(TURN), covered, after: calibration(TURN), stolen_ticks: 0 }
+    }
+
+    fn summary(runs: &[Replicate]) -> Summary {
+        Summary::of(runs, &Totals::default(), 5)
+    }
+
+    #[test]
+    fn quiet_runs_agree_and_nothing_is_flagged() {
+        let runs: Vec<_> = (0..10).map(|i| run(20_000.0 + 50.0 * f64::from(i), 0.0)).collect();
+        let found = summary(&runs);
+        assert!(found.quiet && found.flags.is_empty() && found.kept == (10, 10), "{found:?}");
+        for column in [found.paper, found.gap, found.daemon_free] {
+            let column = column.expect("a column");
+            assert!(column.low < 20_225.0 && column.high > 20_225.0, "{column:?}");
+        }
+        let missed = found.missed.expect("a share");
+        assert!((missed.estimate - 0.5).abs() < 0.01 && missed.low > 0.4, "{missed:?}");
+    }
+
+    #[test]
+    fn a_spoilt_run_is_left_out_by_its_covariates() {
+        let mut runs: Vec<_> = (0..8).map(|i| run(20_000.0 + f64::from(i), 0.0)).collect();
+        runs.push(run(20_000.0, 9e6));
+        runs.push(Replicate { after: calibration(1.04 * TURN), ..run(20_000.0, 0.0) });
+        runs.push(Replicate { stolen_ticks: 1, ..run(20_000.0, 0.0) });
+        let found = summary(&runs);
+        assert_eq!((found.kept, found.spoilt), ((8, 11), [1, 1, 1, 0]));
+        assert!(found.quiet && found.paper.is_some(), "{found:?}");
+    }
+
+    #[test]
+    fn on_a_machine_that_is_not_quiet_the_papers_is_missing_and_it_is_said() {
+        let runs: Vec<_> = (0..8).map(|i| run(20_000.0 + f64::from(i), 20e6)).collect();
+        let found = summary(&runs);
+        assert!(!found.quiet && found.paper.is_none());
+        assert!(found.gap.is_some_and(|gap| gap.estimate > 20_000.0), "{found:?}");
+        assert!(found.flags.iter().any(|flag| flag.contains("not quiet")), "{:?}", found.flags);
+    }
+
+    #[test]
+    fn a_contaminated_calibration_leaves_a_column_empty_and_says_why() {
+        let slow = calibration(1.5 * TURN);
+        let runs: Vec<_> =
+            (0..8).map(|_| Replicate { before: slow, after: slow, ..run(600.0, 0.0) }).collect();
+        let found = summary(&runs);
+        assert_eq!((found.paper, found.daemon_free), (None, None), "{found:?}");
+        assert!(
+            found.flags.iter().any(|flag| flag.contains("calibration was disturbed")),
+            "{:?}",
+            found.flags
+        );
+        assert!(found.gap.is_some(), "{found:?}");
+    }
+
+    #[test]
+    fn estimators_that_disagree_are_flagged() {
+        let off = calibration(0.95 * TURN);
+        let runs: Vec<_> = (0..8)
+            .map(|i| Replicate { before: off, after: off, ..run(20_000.0 + f64::from(i), 0.0) })
+            .collect();
+        let found = summary(&runs);
+        assert!(found.flags.iter().any(|flag| flag.contains("do not agree")), "{:?}", found.flags);
+    }
+
+    #[test]
+    fn no_column_reaches_down_to_nothing() {
+        let runs: Vec<_> = [100.0, 60_000.0, 200.0].map(|cost| run(cost, 0.0)).into();
+        assert_eq!(summary(&runs).gap, None);
+        assert_eq!(mean_interval(&[1.0, 2.0]), None);
+        assert_eq!(mean_interval(&[1.0, f64::NAN, 2.0]), None);
+    }
+
+    #[test]
+    fn the_interval_is_students() {
+        // The paper's third row: 20 replications, deviation 7.41: t(0.025, 19) = 2.093 gives 3.47, and it says 4.58.
+        let values: Vec<f64> = (0..20).map(|i| if i % 2 == 0 { 918.0 } else { 919.0 }).collect();
+        let interval = mean_interval(&values).expect("an interval");
+        let half = 2.093 * standard_deviation(&values) / 20f64.sqrt();
+        assert!((interval.high - interval.estimate - half).abs() < 1e-3, "{interval:?}");
+    }
+}

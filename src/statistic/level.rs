@@ -1,0 +1,148 @@
+//! Levels of a rising curve: stretches on which it stays, and the points between them that belong to none.
+//!
+//! A curve of latency against size is constant while the data fit into a cache and rises, sometimes over a
+//! factor of two in size, where they no longer do. So the fit may leave points out: a stretch of constant
+//! value is bought, and so is every point that is on none. What costs least is the answer, and dynamic
+//! programming finds it exactly: optimal partitioning (Jackson et al. 2005), with gaps and with a bounded loss
+//! (Fearnhead and Rigaill 2019) so that one bad point moves nothing.
+
+use super::{Interval, median, median_interval};
+
+/// Points a quarter of an octave apart and closer in value than this share are on one level, whatever their own
+/// intervals say: caches are hashed, pages are coloured by chance, and a level that is used by a part drifts by
+/// some percent. Points farther apart may drift farther, as a random walk does.
+const TOLERANCE: f64 = 0.08;
+/// The spacing for which that is said, octaves.
+const SPACING: f64 = 0.25;
+/// Points farther apart than this, octaves, tell of no levels: a cache could lie between two of them.
+pub const WIDEST: f64 = 1.0;
+/// A point costs at most so much on its level, in squares of the tolerance: it is an outlier and no more.
+const OUTLIER: f64 = 9.0;
+/// What a point costs that belongs to no level: as much as one that is off by two tolerances.
+const LOOSE: f64 = 4.0;
+/// What a level costs by itself, of sizes close to each other and of sizes far apart: as much as the fewest points
+/// that it may have, or somewhat less, cost loose. What is cheaper makes levels of ramps.
+const LEVEL: [f64; 2] = [12.0, 6.0];
+/// And is at least so many times as high as the one before.
+const STEP: f64 = 1.15;
+
+/// A stretch on which a curve stays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// Its first point.
+    pub first: usize,
+    /// Its last point.
+    pub last: usize,
+    /// The median of its points, with an interval that holds the medians of their own intervals' ends.
+    pub value: Interval,
+}
+
+/// The levels of a curve that rises, in order. Its points run from the smallest size to the largest: the logarithms
+/// of the sizes to base two, and the values, above zero, each with its own interval.
+pub fn levels(octaves: &[f64], values: &[Interval]) -> Vec<Level> {
+    let apart = spacing(octaves);
+    if values.len() != octaves.len() || apart > 1.01 * WIDEST {
+        return Vec::new();
+    }
+    let tolerance = TOLERANCE * (apart / SPACING).max(1.0).sqrt();
+    let points: Vec<Point> = values.iter().map(|value| Point::of(value, tolerance)).collect();
+    // Of sizes that are close to each other, two on the same height are chance.
+    let stretches = match apart > 0.6 * WIDEST {
+        true => stretches(&points, 2, LEVEL[1]),
+        false => stretches(&points, 3, LEVEL[0]),
+    };
+    let chosen = cheapest(&stretches, points.len());
+    chosen.into_iter().map(|at| level(&stretches[at], values)).collect()
+}
+
+/// How far apart neighbours are, in the middle.
+pub fn spacing(octaves: &[f64]) -> f64 {
+    median(&octaves.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>())
+}
+
+/// The last point between two levels that is nearer to the lower one: up to there fewer than half of the steps
+/// go to the upper level. The values between may be out of order by noise, so they are counted.
+pub fn half_way(values: &[Interval], below: &Level, above: &Level) -> usize {
+    let middle = 0.5 * (below.value.estimate + above.value.estimate);
+    let between = &values[below.last + 1..above.first];
+    below.last + between.iter().filter(|value| value.estimate < middle).count()
+}
+
+/// A value in logarithms, in units of what it may be off.
+struct Point {
+    log: f64,
+    tolerance: f64,
+}
+
+impl Point {
+    fn of(value: &Interval, tolerance: f64) -> Self {
+        let least = f64::MIN_POSITIVE;
+        let half = 0.25 * (value.high.max(least).ln() - value.low.max(least).ln());
+        Self { log: value.estimate.max(least).ln(), tolerance: tolerance.hypot(half) }
+    }
+
+    fn loss(&self, level: f64) -> f64 {
+        ((self.log - level) / self.tolerance).powi(2).min(OUTLIER)
+    }
+}
+
+/// Points that may be a level: from `first` up to before `end`.
+struct Stretch {
+    first: usize,
+    end: usize,
+    log: f64,
+    cost: f64,
+}
+
+fn stretches(points: &[Point], shortest: usize, price: f64) -> Vec<Stretch> {
+    let last = points.len();
+    let ranges = (0..last).flat_map(|first| (first + shortest..=last).map(move |end| (first, end)));
+    ranges.map(|(first, end)| stretch(points, first, end, price)).collect()
+}
+
+fn stretch(points: &[Point], first: usize, end: usize, price: f64) -> Stretch {
+    let logs: Vec<f64> = points[first..end].iter().map(|point| point.log).collect();
+    let log = median(&logs);
+    let cost = price + points[first..end].iter().map(|point| point.loss(log)).sum::<f64>();
+    Stretch { first, end, log, cost }
+}
+
+/// The stretches that together with the loose points cost least, each higher than the one before.
+fn cheapest(stretches: &[Stretch], points: usize) -> Vec<usize> {
+    // By their beginnings, as they were made: whatever may go before a stretch has been judged before it.
+    let mut judged: Vec<(f64, Option<usize>)> = Vec::with_capacity(stretches.len());
+    for stretch in stretches {
+        let mut best = (loose(0, stretch.first), None);
+        for (at, before) in stretches[..judged.len()].iter().enumerate() {
+            if before.end <= stretch.first && before.log + STEP.ln() <= stretch.log {
+                let cost = judged[at].0 + loose(before.end, stretch.first);
+                if cost < best.0 {
+                    best = (cost, Some(at));
+                }
+            }
+        }
+        judged.push((best.0 + stretch.cost, best.1));
+    }
+    let total = |at: &usize| judged[*at].0 + loose(stretches[*at].end, points);
+    let last = (0..stretches.len()).min_by(|a, b| total(a).total_cmp(&total(b)));
+    let last = last.filter(|at| total(at) < loose(0, points));
+    let mut chosen: Vec<usize> = std::iter::successors(last, |at| judged[*at].1).collect();
+    chosen.reverse();
+    chosen
+}
+
+fn loose(from: usize, to: usize) -> f64 {
+    LOOSE * (to - from) as f64
+}
+
+fn level(stretch: &Stretch, values: &[Interval]) -> Level {
+    let members = &values[stretch.first..stretch.end];
+    let of = |end: fn(&Interval) -> f64| members.iter().map(end).collect::<Vec<f64>>();
+    let value = median_interval(&of(|value| value.estimate));
+    let low = value.low.min(median(&of(|value| value.low)));
+    let high = value.high.max(median(&of(|value| value.high)));
+    Level { first: stretch.first, last: stretch.end - 1, value: Interval { low, high, ..value } }
+}
+
+#[cfg(test)]
+mod tests;

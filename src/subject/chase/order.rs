@@ -1,0 +1,90 @@
+//! In which order a ring leads through its slots. Closed to a ring, a list of all of them is one cycle.
+
+use crate::statistic::Random;
+
+/// An order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Random over all.
+    Random,
+    /// Random within runs of so many neighbours, and the runs in random order.
+    WithinRuns(usize),
+    /// One after another.
+    Ascending,
+    /// From each quarter in turn, the first, the last, the second, the third, and on by one slot.
+    Quarters,
+}
+
+/// So many slots in this order, each of them once.
+pub(super) fn visits(order: Order, slots: usize) -> Vec<u32> {
+    let mut random = Random::new(slots as u64);
+    let mut all: Vec<u32> = (0..u32::try_from(slots).unwrap_or(u32::MAX)).collect();
+    match order {
+        // All cycles are as likely as by Sattolo's algorithm, which draws successors in place of a list. Successors
+        // drawn by an ordinary shuffle would fall into several cycles.
+        Order::Random => random.shuffle(&mut all),
+        Order::WithinRuns(run) => return within_runs(all, run, &mut random),
+        Order::Ascending => {}
+        Order::Quarters => return quarters(&all),
+    }
+    all
+}
+
+fn within_runs(mut all: Vec<u32>, run: usize, random: &mut Random) -> Vec<u32> {
+    let mut runs: Vec<_> = all.chunks_mut(run).collect();
+    random.shuffle(&mut runs);
+    let mut visits = Vec::with_capacity(runs.iter().map(|run| run.len()).sum());
+    for run in runs {
+        random.shuffle(run);
+        visits.extend_from_slice(run);
+    }
+    visits
+}
+
+/// What cannot be dealt to four quarters comes last.
+fn quarters(all: &[u32]) -> Vec<u32> {
+    let quarter = all.len() / 4;
+    let dealt = (0..quarter).flat_map(|i| [0, 3, 1, 2].map(|of| all[of * quarter + i]));
+    dealt.chain(all[4 * quarter..].iter().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Order; 4] = [Order::Random, Order::WithinRuns(64), Order::Ascending, Order::Quarters];
+
+    #[test]
+    fn every_order_visits_every_slot_once_at_every_size() {
+        let drawn = { Random::new(17) }.below(1 << 16) + 2;
+        for slots in (2..300).chain([1 << 10, (1 << 12) + 1, drawn, 1 << 16]) {
+            for order in ALL {
+                let mut visits = visits(order, slots);
+                visits.sort_unstable();
+                assert!(visits.into_iter().eq(0..slots as u32), "{order:?} of {slots}");
+            }
+        }
+    }
+
+    #[test]
+    fn random_order_has_no_stride() {
+        let visits = visits(Order::Random, 1 << 12);
+        let strides = visits.windows(2).filter(|pair| pair[1].abs_diff(pair[0]) == 1).count();
+        assert!(strides < 20, "{strides}");
+    }
+
+    #[test]
+    fn runs_are_left_only_when_all_of_them_is_seen() {
+        let visits = visits(Order::WithinRuns(64), 640);
+        for run in visits.chunks(64) {
+            assert!(run.iter().all(|slot| slot / 64 == run[0] / 64));
+        }
+        assert!(!visits.is_sorted());
+    }
+
+    #[test]
+    fn the_quarters_are_visited_as_the_report_says() {
+        assert_eq!(visits(Order::Quarters, 8), [0, 6, 2, 4, 1, 7, 3, 5]);
+        assert_eq!(visits(Order::Quarters, 9)[8], 8);
+    }
+}

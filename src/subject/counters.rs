@@ -1,0 +1,348 @@
+//! # What is timed
+//! Reading one of the system's counters: each function of CAMP's Figure 3 that answers at once, by a handle that is kept
+//! (`kept`) and by opening, reading and closing (`stateless`). Beside each stands its floor: the same calls of the
+//! kernel made by hand, without a look at what they bring (`kept-floor`, `stateless-floor`). `probe` is nine counters
+//! one after another, as CAMP's monitor of that name reads them in a block.
+//!
+//! # What is not
+//! Opening what is kept. Functions of a rate wait for an interval; here is what they cost besides.
+//!
+//! # How we know
+//! A witness counts the entries of some iterations and their call numbers by `ptrace(2)`: exactly those that the route
+//! is made of. Every answer is looked at: a reading that is refused ends the case. Time grows in proportion to the
+//! number of readings.
+//!
+//! # What fools it
+//! `/proc/stat` grows with the number of CPUs and interrupts, and is rendered whole even where a part of it is asked for.
+//! `/proc/PID/stat` adds up over the threads: the process read here is the one that started this one, of a few
+//! threads. The clock of a process that runs is dearer than that of one that sleeps. A mount of `/proc` with `hidepid`
+//! adds a check.
+//!
+//! # Reading the number
+//! A monitor that reads a counter so many times a second takes that many times this of one CPU. `kept` above its floor is
+//! what finding the number in the text costs, the time stamp, and for a CPU time that the process is still the same.
+//!
+//! # Source
+//! CAMP (LISA 2007), Figure 3 and Figures 6 to 8; proc(5).
+
+use super::{Case, Claim, Group, Place, SetUp, Subject};
+use crate::counters::{Disk, Fault, Interface, Process, Processors, camp, enumeration, memory};
+use crate::instrument::Clock;
+use crate::{Error, Result};
+use nix::sys::stat::fstat;
+use nix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+/// The group.
+pub const GROUP: Group = Group {
+    name: "counters",
+    manual: include_str!("counters.rs"),
+    sources: &[
+        include_str!("../counters/process.rs"),
+        include_str!("../counters/file.rs"),
+        include_str!("../counters/text.rs"),
+        include_str!("../counters/camp.rs"),
+    ],
+    cases,
+    fits: &[],
+};
+
+/// A reading, or why there is none.
+type Answer<T> = std::result::Result<T, Fault>;
+/// One reading, as a number.
+type Call = Box<dyn FnMut() -> Answer<u64>>;
+/// Opens what is kept. It is done anew for each case.
+type Open = fn() -> Result<Call>;
+/// Calls of the kernel, by name and number.
+type Calls = &'static [(&'static str, i64)];
+
+const PREAD: Calls = &[("pread64", libc::SYS_pread64)];
+const SYSINFO: Calls = &[("sysinfo", libc::SYS_sysinfo)];
+const CLOCK: Calls = &[("clock_gettime", libc::SYS_clock_gettime)];
+const CLOCK_AND_PIDFD: Calls =
+    &[("clock_gettime", libc::SYS_clock_gettime), ("pidfd_send_signal", libc::SYS_pidfd_send_signal)];
+
+/// A counter that is a file: its name, words, and path, and its two ways.
+struct Route {
+    name: &'static str,
+    words: &'static str,
+    path: fn() -> Result<String>,
+    kept: Open,
+    stateless: Open,
+    /// Core cycles of a read by the kernel, as expected.
+    cycles: f64,
+}
+
+const ROUTES: [Route; 6] = [
+    Route {
+        name: "idle",
+        words: "idle time of all CPUs",
+        path: || Ok("/proc/uptime".into()),
+        kept: || {
+            let processors = Processors::open()?;
+            call(move || processors.idle().map(|reading| reading.value.as_millis() as u64))
+        },
+        stateless: || call(|| stateless_rate(camp::percent_processor_time(None, Duration::ZERO))),
+        cycles: 1_500.0,
+    },
+    Route {
+        name: "spent",
+        words: "what a CPU was busy with",
+        path: || Ok("/proc/stat".into()),
+        kept: || {
+            let mut processors = Processors::open()?;
+            call(move || processors.spent(Some(0)).map(|reading| reading.value.user))
+        },
+        stateless: || call(|| stateless_rate(camp::percent_processor_time(Some(0), Duration::ZERO))),
+        cycles: 9_000.0,
+    },
+    Route {
+        name: "page-faults",
+        words: "page faults of a process",
+        path: || Ok(format!("/proc/{}/stat", starter())),
+        kept: || {
+            let process = Process::open(starter())?;
+            call(move || process.page_faults().map(|reading| reading.value))
+        },
+        stateless: || call(|| camp::num_page_faults(starter()).map(|reading| reading.value)),
+        cycles: 4_500.0,
+    },
+    Route {
+        name: "resident",
+        words: "resident set of a process",
+        path: || Ok(format!("/proc/{}/statm", starter())),
+        kept: || {
+            let process = Process::open(starter())?;
+            call(move || process.resident().map(|reading| reading.value))
+        },
+        stateless: || call(|| camp::working_set_kb(starter()).map(|reading| reading.value)),
+        cycles: 1_200.0,
+    },
+    Route {
+        name: "net-bytes",
+        words: "bytes sent by an interface",
+        path: || Ok("/sys/class/net/lo/statistics/tx_bytes".into()),
+        kept: || {
+            let interface = Interface::open("lo")?;
+            call(move || interface.bytes_sent().map(|reading| reading.value))
+        },
+        stateless: || call(|| camp::net_bytes_sent("lo").map(|reading| reading.value)),
+        cycles: 1_300.0,
+    },
+    Route {
+        name: "disk-reads",
+        words: "reads of a disk",
+        path: || Ok(format!("/sys/class/block/{}/stat", disk()?)),
+        kept: || {
+            let disk = Disk::open(&disk()?)?;
+            call(move || disk.reads().map(|reading| reading.value))
+        },
+        stateless: || {
+            let disk = disk()?;
+            call(move || camp::num_reads_disk(&disk).map(|reading| reading.value))
+        },
+        cycles: 2_700.0,
+    },
+];
+
+fn cases() -> Vec<Case> {
+    let mut cases: Vec<_> = ROUTES.iter().flat_map(files).collect();
+    cases.extend(calls());
+    cases.extend(of_several());
+    cases
+}
+
+/// The four cases of a counter that is a file.
+fn files(route: &'static Route) -> Vec<Case> {
+    let Route { name, words, path, kept, stateless, cycles } = *route;
+    // A rate reads its file twice.
+    let twice = matches!(name, "idle" | "spent");
+    let opened = move || -> Result<Call> {
+        let path = path()?;
+        let file = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
+        let mut buffer = vec![0; 64 << 10];
+        call(move || by_hand(&file, &mut buffer))
+    };
+    let anew = move || -> Result<Call> {
+        let path = path()?;
+        let mut buffer = vec![0; 64 << 10];
+        call(move || {
+            let file = File::open(&path).map_err(|_| Fault::Gone(path.clone()))?;
+            if twice {
+                by_hand(&file, &mut buffer)?;
+            }
+            by_hand(&file, &mut buffer)
+        })
+    };
+    let times = if twice { 2.0 } else { 1.0 };
+    vec![
+        reading(format!("{name}/kept"), words, kept).claim(enters(PREAD)).predict(cycles, 100.0, READ),
+        reading(format!("{name}/kept-floor"), words, opened).claim(enters(PREAD)).predict(cycles, 0.0, READ),
+        reading(format!("{name}/stateless"), words, stateless).predict(times * cycles, 4_000.0, OPENED),
+        reading(format!("{name}/stateless-floor"), words, anew).predict(times * cycles, 4_000.0, OPENED),
+    ]
+}
+
+const READ: &str = "the kernel writes the numbers as text";
+const OPENED: &str = "a path is walked, a file is made and unmade, and the kernel writes the numbers as text";
+const FIELD: &str = "entry and exit, and fields of the kernel's";
+
+/// Counters that are calls of their own.
+fn calls() -> Vec<Case> {
+    vec![
+        reading("cpu-time/kept", "CPU time of a process", || {
+            let process = Process::open(starter())?;
+            call(move || process.cpu_time().map(|reading| reading.value.as_nanos() as u64))
+        })
+        .claim(enters(CLOCK_AND_PIDFD))
+        .predict(600.0, 400.0, FIELD),
+        reading("cpu-time/kept-floor", "its clock, and whether it is there", || {
+            let (process, clock) = (Process::open(starter())?, ClockId::from_raw((!starter() << 3) | 2));
+            call(move || {
+                let time = clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64);
+                if process.is_there() { Ok(time) } else { Err(Fault::Gone("the process".into())) }
+            })
+        })
+        .claim(enters(CLOCK_AND_PIDFD))
+        .predict(600.0, 300.0, FIELD),
+        reading("cpu-time/clock-alone", "its clock, whoever has its number", || {
+            let clock = ClockId::from_raw((!starter() << 3) | 2);
+            call(move || Ok(clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64)))
+        })
+        .claim(enters(CLOCK))
+        .predict(400.0, 200.0, FIELD),
+        reading("free-memory/kept", "free memory", || call(|| memory::free().map(|reading| reading.value)))
+            .claim(enters(SYSINFO))
+            .predict(500.0, 100.0, FIELD),
+        reading("free-memory/kept-floor", "free memory", || {
+            call(|| Ok(nix::sys::sysinfo::sysinfo().map_or(0, |info| info.ram_unused())))
+        })
+        .claim(enters(SYSINFO))
+        .predict(500.0, 0.0, FIELD),
+        reading("threads/kept", "threads of a process", || {
+            let process = Process::open(starter())?;
+            call(move || process.threads().map(|reading| reading.value))
+        })
+        .predict(500.0, 100.0, FIELD),
+        reading("threads/kept-floor", "links of a directory", || {
+            let path = format!("/proc/{}/task", starter());
+            let directory = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
+            call(move || Ok(fstat(&directory).map_or(0, |status| status.st_size.unsigned_abs().max(1))))
+        })
+        .predict(500.0, 0.0, FIELD),
+        reading("threads/stateless", "threads of a process", || {
+            call(|| camp::thread_count(starter()).map(|reading| reading.value))
+        })
+        .predict(1_500.0, 100.0, "a path is walked"),
+    ]
+}
+
+/// What is made of several calls, or of more than a call; and the block of nine.
+fn of_several() -> Vec<Case> {
+    vec![
+        reading("cpus/kept", "CPUs that may be used", || {
+            call(|| camp::cpu_count().map(|count| count as u64))
+        })
+        .predict(400.0, 300.0, "entry and exit, and a set of 1024 bits"),
+        reading("identifier/stateless", "opening a process", || {
+            call(|| camp::process_identifier(starter()).map(|process| process.pid() as u64))
+        })
+        .predict(2_000.0, 20_000.0, "four files are opened and closed"),
+        reading("probe/kept", "nine counters in a block", probe).predict(
+            9_000.0,
+            3_000.0,
+            "the sum of its parts",
+        ),
+    ]
+}
+
+/// Nine counters, as CAMP's `probe` reads them.
+fn probe() -> Result<Call> {
+    let (processors, process) = (Processors::open()?, Process::open(starter())?);
+    let (interface, disk) = (Interface::open("lo")?, disk().ok().and_then(|name| Disk::open(&name).ok()));
+    call(move || {
+        let disk = disk.as_ref().map(Disk::traffic).transpose()?;
+        let stat = process.stat()?;
+        let numbers = [
+            processors.idle()?.value.as_millis() as u64,
+            memory::free()?.value,
+            interface.bytes_sent()?.value,
+            interface.bytes_received()?.value,
+            disk.map_or(0, |disk| disk.value.reads + disk.value.writes),
+            stat.minor_faults + stat.major_faults,
+            process.cpu_time()?.value.as_nanos() as u64,
+            process.resident()?.value,
+            process.threads()?.value,
+        ];
+        Ok(numbers.iter().fold(0, |sum, number| sum ^ number) | 1)
+    })
+}
+
+/// A case of one reading an iteration. Its control is the same loop around a number.
+fn reading(name: impl Into<String>, title: &str, open: impl Fn() -> Result<Call> + 'static) -> Case {
+    let set_up: SetUp = Box::new(move |_: &Place| Ok(looped(open()?)));
+    let control: SetUp = Box::new(|_: &Place| Ok(looped(Box::new(|| Ok(1)))));
+    Case::new(name, title, set_up)
+        .control_set_up(control)
+        .claim(Claim::Checked("every reading had a value"))
+        .claim(Claim::AboveControl)
+        .claim(Claim::Linear)
+}
+
+fn looped(mut call: Call) -> Box<dyn Subject> {
+    Box::new(move |n: u64, clock: &Clock| {
+        let mut refused = None;
+        let ticks = clock.time(|| {
+            for _ in 0..n {
+                refused = black_box(call()).err().or(refused.take());
+            }
+        });
+        refused.map_or(Ok(ticks), |fault| Err(fault.into()))
+    })
+}
+
+fn enters(calls: Calls) -> Claim {
+    Claim::Enters(calls.to_vec())
+}
+
+fn call(call: impl FnMut() -> Answer<u64> + 'static) -> Result<Call> {
+    Ok(Box::new(call))
+}
+
+/// Of a rate over no time there is no answer, and that is what it must say, after both of its readings.
+fn stateless_rate(rate: Answer<crate::counters::Percent>) -> Answer<u64> {
+    match rate {
+        Err(Fault::TooShort { .. }) => Ok(1),
+        Err(other) => Err(other),
+        Ok(percent) => Ok(percent.value as u64),
+    }
+}
+
+/// One look at a file, of which nothing is read.
+fn by_hand(file: &File, buffer: &mut [u8]) -> Answer<u64> {
+    match file.read_at(buffer, 0) {
+        Ok(length) if length > 0 => Ok(length as u64),
+        _ => Err(Fault::Gone("the file".into())),
+    }
+}
+
+/// The process that started this one: it has a few threads, and mostly waits.
+fn starter() -> i32 {
+    match nix::unistd::getppid().as_raw() {
+        // Who started it is not of our namespace.
+        0 => std::process::id() as i32,
+        parent => parent,
+    }
+}
+
+fn disk() -> Result<String> {
+    let mut disks = enumeration::disks()?;
+    disks.extend(enumeration::partitions()?);
+    disks
+        .into_iter()
+        .next()
+        .ok_or_else(|| Error::Missing("there is no disk in /sys/block with a device".into()))
+}

@@ -1,0 +1,156 @@
+//! What is recorded of a displaced case.
+
+use super::saturation::throughput;
+use super::{Displacement, Halt, Run};
+use crate::record::quantity::NANOSECONDS;
+use crate::record::{Contamination, Derived, Displaced, Interval, Measured};
+use crate::statistic::displacement::Totals;
+use crate::statistic::displacement::replicate::{Replicate, Spoilt, Summary};
+use crate::statistic::{median, standard_deviation};
+use crate::subject::{Case, Claim};
+use crate::trial::judge::Word;
+
+/// Below this share of a run's time in the timed part a reader must know that the rest is in the cost as well.
+const MOSTLY_TIMED: f64 = 0.9;
+/// Criterion wants so many samples.
+const FEWEST: usize = 10;
+
+/// The record of a case, if its cost is one.
+pub(super) fn measured(
+    displacement: &Displacement<'_>,
+    runs: &[Run],
+    summary: &Summary,
+    empty: &Totals,
+    words: Vec<Word>,
+) -> Result<Measured, Halt> {
+    let Some(gap) = summary.gap.filter(|_| summary.each.len() >= FEWEST) else {
+        return Err(Halt::Disturbed(no_number(summary)));
+    };
+    let Displacement { case, clock, counted, .. } = displacement;
+    let used: Vec<_> = runs.iter().filter(|run| is_used(summary, &run.replicate)).collect();
+    let mut outcome = Measured {
+        iterations: used.iter().map(|run| run.replicate.covered.operations as u64).collect(),
+        counted: counts(displacement, summary),
+        median: gap,
+        standard_deviation: standard_deviation(&summary.each),
+        ticks: gap.estimate * clock.hz() / 1e9,
+        slope: gap,
+        derived: figures(summary),
+        displaced: Some(displaced(displacement, runs, summary, empty)),
+        contamination: contamination(&used),
+        ..Measured::default()
+    };
+    for word in words {
+        match word {
+            Word::Held(sentence) => outcome.evidence.push(sentence),
+            Word::Unasked(sentence) => outcome.unasked.push(sentence),
+        }
+    }
+    outcome.evidence.extend(counted.iter().cloned());
+    outcome.evidence.push(covered(runs, summary));
+    outcome.evidence.extend(partly_timed(&used));
+    outcome.unasked.extend(unasked(case));
+    Ok(outcome)
+}
+
+/// The runs behind the columns, as [`Summary`] chose them.
+fn is_used(summary: &Summary, run: &Replicate) -> bool {
+    match run.spoilt() {
+        None => true,
+        Some(spoilt) => !summary.quiet && !matches!(spoilt, Spoilt::Uncovered | Spoilt::Stolen),
+    }
+}
+
+fn no_number(summary: &Summary) -> String {
+    match summary.flags.is_empty() {
+        true => "no cost could be told from none: too few runs, or too far apart".into(),
+        false => summary.flags.join("; "),
+    }
+}
+
+/// Ticks displaced by each run.
+fn counts(displacement: &Displacement<'_>, summary: &Summary) -> Vec<u64> {
+    let ticks_per_ns = displacement.clock.hz() / 1e9;
+    summary.each.iter().map(|ns| (ns * displacement.iterations as f64 * ticks_per_ns) as u64).collect()
+}
+
+fn figures(summary: &Summary) -> Vec<Derived> {
+    let figure = |name: &str, unit: &str, value: Option<Interval>| {
+        Some(Derived { name: name.into(), unit: unit.into(), value: value? })
+    };
+    let figures = [
+        figure("paper", NANOSECONDS, summary.paper),
+        figure("daemon-free", NANOSECONDS, summary.daemon_free),
+        figure("accounting", NANOSECONDS, summary.charged),
+        figure("getrusage", NANOSECONDS, summary.rusage),
+        figure("missed", "", summary.missed),
+    ];
+    figures.into_iter().flatten().collect()
+}
+
+fn displaced(displacement: &Displacement<'_>, runs: &[Run], summary: &Summary, empty: &Totals) -> Displaced {
+    let per_operation = |run: &Run| run.elapsed_ns / run.replicate.covered.operations.max(1.0);
+    Displaced {
+        kept: summary.kept,
+        quiet: summary.quiet,
+        others: summary.others,
+        operations: displacement.iterations,
+        wall: median(&runs.iter().map(per_operation).collect::<Vec<_>>()),
+        paper: summary.paper,
+        gap: summary.gap,
+        daemon_free: summary.daemon_free,
+        charged: summary.charged,
+        rusage: summary.rusage,
+        missed: summary.missed,
+        difference: summary.difference,
+        deviation: standard_deviation(&summary.each),
+        error_daemons: summary.terms.daemons,
+        error_start: summary.terms.start,
+        error_resolution: summary.terms.resolution,
+        error_cache: summary.terms.cache,
+        flags: summary.flags.clone(),
+        throughput: throughput(runs, empty),
+    }
+}
+
+fn covered(runs: &[Run], summary: &Summary) -> String {
+    let fluid = median(&runs.iter().map(|run| run.replicate.covered.fluid_share()).collect::<Vec<_>>());
+    let (kept, all) = summary.kept;
+    format!(
+        "the fluid covered each of {all} runs on the same CPU and had {:.0} % of the median one; {kept} were unspoilt, \
+         others had {:.2} %",
+        100.0 * fluid,
+        100.0 * summary.others
+    )
+}
+
+fn partly_timed(used: &[&Run]) -> Option<String> {
+    let share = median(&used.iter().map(|run| run.timed_ns / run.elapsed_ns.max(1.0)).collect::<Vec<_>>());
+    (share < MOSTLY_TIMED).then(|| {
+        format!(
+            "{:.0} % of a run stood in the timed part of the case; what is around it is in this cost as well",
+            100.0 * share
+        )
+    })
+}
+
+fn unasked(case: &Case) -> Vec<String> {
+    let about_time = |claim: &&Claim| matches!(claim, Claim::Linear | Claim::AboveControl);
+    case.claims
+        .iter()
+        .filter(about_time)
+        .map(|claim| format!("not asked of displaced time: {claim}"))
+        .collect()
+}
+
+fn contamination(used: &[&Run]) -> Contamination {
+    let each = |of: fn(&Run) -> Option<u64>| used.iter().filter_map(|run| of(run)).collect();
+    Contamination {
+        // To wait for the CPU beside the fluid is no disturbance: others are told by the accounts.
+        waited_ns: each(|run| Some(run.replicate.covered.others().max(0.0) as u64)),
+        stolen_ticks: each(|run| Some(run.replicate.stolen_ticks)),
+        involuntary_switches: each(|run| Some(u64::from(run.replicate.spoilt() == Some(Spoilt::Others)))),
+        faults: each(|run| Some(run.delta.counted.minor_faults + run.delta.counted.major_faults)),
+        migrated: used.iter().map(|run| run.delta.migrated).collect(),
+    }
+}

@@ -1,0 +1,118 @@
+//! File systems that have no disk, or not the one that they seem to have: a fault that must reach the disk is
+//! measured there truly, or refused with the directory to use instead.
+
+use crate::disk::{NOT_MOUNTED, own_mounts};
+use crate::place::{Ended, Place};
+
+/// The case that is nothing without a disk.
+const MAJOR: &str = "page_fault/major-random/first-touch";
+
+/// A run of this case with a temporary directory that the script has mounted on `$1`. There is a directory `$2` on
+/// whatever file system this test itself has, and `$3` is the case.
+fn mounted(place: &Place, mount: &str, case: &str, scale: &str) -> Option<Ended> {
+    // Root's own table of mounts may hold devices too, one of a user's own may not.
+    let way = if nix::unistd::geteuid().is_root() { &["unshare", "-m"][..] } else { own_mounts(place)? };
+    let disk = place.path().join("disk");
+    std::fs::create_dir_all(&disk).unwrap();
+    let script = format!(
+        "{mount} || exit {NOT_MOUNTED}\n{} run --scale {scale} --exact \"$3\"; code=$?; umount \"$1\"; exit $code",
+        crate::place::SYSCOST
+    );
+    let run = || {
+        let mut command = place.program(way[0]);
+        command.args(&way[1..]).args(["sh", "-c", &script, "sh"]);
+        command.arg(place.temporary()).arg(&disk).arg(case);
+        command
+    };
+    let ended = place.at_rest(run)?;
+    if ended.code == Some(NOT_MOUNTED) {
+        println!("skipped: it cannot be mounted here: {}", ended.error);
+        return None;
+    }
+    Some(ended)
+}
+
+/// The case was skipped, with these words and with what to do.
+fn refused(ended: &Ended, words: &str) {
+    ended.says(0, &["0 measured, 1 skipped, 0 failed", words, "TMPDIR"]);
+}
+
+#[test]
+fn memory_is_no_disk() {
+    for kind in ["tmpfs", "ramfs"] {
+        let place = Place::new();
+        let Some(ended) = mounted(&place, &format!("mount -t {kind} none \"$1\""), MAJOR, "smoke") else {
+            return;
+        };
+        refused(&ended, &format!("is on {kind}, whose files are memory"));
+        place.is_tidy();
+    }
+}
+
+/// What leads from an overlay to where its files are.
+fn overlay(upper: &str) -> String {
+    format!(
+        "mkdir -p \"$2/lower\" {upper}/up {upper}/work &&
+         mount -t overlay -o \"lowerdir=$2/lower,upperdir={upper}/up,workdir={upper}/work\" none \"$1\""
+    )
+}
+
+#[test]
+fn an_overlay_is_what_lies_below_it() {
+    let place = Place::new();
+    let memory = format!("mkdir -p \"$2/m\" && mount -t tmpfs none \"$2/m\" && {}", overlay("\"$2/m\""));
+    let Some(ended) = mounted(&place, &memory, MAJOR, "smoke") else { return };
+    refused(&ended, "is on tmpfs, whose files are memory");
+    let Some(ended) = mounted(&place, &overlay("\"$2\""), MAJOR, "smoke") else { return };
+    true_or_refused(&place, &ended);
+}
+
+/// Where it was measured every touch was a major fault; else the sentence says what to do.
+fn true_or_refused(place: &Place, ended: &Ended) {
+    if ended.output.contains("1 skipped") {
+        return refused(ended, "skipped");
+    }
+    ended.says(0, &["1 measured, 0 skipped, 0 failed"]);
+    let record = place.record().to_string();
+    assert!(record.contains("touches took 0 minor and"), "{record}");
+}
+
+/// An ext4 of so many MiB in a file, on a loop device that goes around the cache below it or does not.
+fn image(mib: u32, direct: &str) -> String {
+    format!(
+        "PATH=$PATH:/sbin:/usr/sbin; rm -f \"$2/image\"; truncate -s {mib}M \"$2/image\" &&
+         mkfs.ext4 -q -m 0 \"$2/image\" && device=$(losetup --find --show --direct-io={direct} \"$2/image\") &&
+         {{ mount \"$device\" \"$1\"; mounted=$?; losetup -d \"$device\"; [ $mounted = 0 ]; }} && chmod 777 \"$1\" &&
+         rm -r \"$1/lost+found\""
+    )
+}
+
+#[test]
+fn a_loop_device_reads_from_a_cache_unless_it_goes_around_it() {
+    let place = Place::new();
+    let Some(ended) = mounted(&place, &image(64, "off"), MAJOR, "smoke") else { return };
+    refused(&ended, "stays in that of the file below");
+    let Some(ended) = mounted(&place, &image(64, "on"), MAJOR, "smoke") else { return };
+    true_or_refused(&place, &ended);
+}
+
+#[test]
+fn a_small_disk_has_a_small_file_and_says_so() {
+    let place = Place::new();
+    let Some(ended) = mounted(&place, &image(80, "on"), MAJOR, "default") else { return };
+    if ended.output.contains("1 skipped") {
+        return refused(&ended, "skipped"); // the image lies on memory
+    }
+    ended.says(0, &["1 measured, 0 skipped, 0 failed"]);
+    let record = place.record().to_string();
+    assert!(record.contains(" of 64 MiB: ") && record.contains("of which a quarter is used"), "{record}");
+}
+
+#[test]
+fn a_disk_without_room_is_named() {
+    let place = Place::new();
+    let case = "page_fault/cached-sequential/1MiB";
+    let Some(ended) = mounted(&place, "mount -t tmpfs -o size=8m none \"$1\"", case, "smoke") else { return };
+    refused(&ended, "8 MiB are free in");
+    place.is_tidy();
+}
