@@ -2,7 +2,7 @@
 //! A stream of messages from the measuring process to another one on another CPU, from the first call that sends until
 //! the receiver has said that all bytes have come. The parameter is the length of a message, 1 byte to 8 MiB: through
 //! TCP and UDP over 127.0.0.1, a Unix stream, a pipe; through TCP from a file in the page cache by `sendfile`, the same
-//! by `splice` through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 4 MiB, but never more than 1024
+//! by `splice` through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 1 MiB, but never more than 1024
 //! messages, and at least one. `N-streams` sends one message by each of N connections in turn, each with a receiver of
 //! its own. `tcp-same-cpu` has the receiver on the measuring CPU. With `peer` the receiver is a `syscost peer`, on
 //! another machine; there TCP waits for nothing (`TCP_NODELAY`), so that a batch's last packet goes at once.
@@ -167,7 +167,7 @@ fn is_of_every_run(row: &Row) -> bool {
 
 /// Messages of an iteration: so many bytes that waking the receiver is little beside them, but not more messages than take a
 /// millisecond.
-const ITERATION_BYTES: usize = 4 * MIB;
+const ITERATION_BYTES: usize = MIB;
 const MOST_MESSAGES: usize = 1024;
 
 pub(super) fn messages(bytes: usize) -> usize {
