@@ -21,11 +21,12 @@
 //! # What fools it
 //! Loopback is memory: a copy into the kernel and one out of it, on two CPUs that share a cache or do not. The receiver
 //! reads up to 128 KiB at once into a buffer that stays in its cache, and looks at nothing; a program that looks at
-//! what it gets is slower. TCP waits a little to fill its packets (Nagle; no `TCP_NODELAY` here), so that small messages
-//! travel together and their cost is that of the call. On loopback the kernel copies in spite of `MSG_ZEROCOPY` when the
+//! what it gets is slower. TCP waits a little to fill its packets (RFC 896; no `TCP_NODELAY` until the end of a batch), so that
+//! small messages travel together and their cost is that of the call. On loopback the kernel copies in spite of `MSG_ZEROCOPY` when the
 //! bytes are received by the same machine, and says so in the evidence. The messages are the same bytes each time,
 //! in cache up to its size. UDP has no flow control: the slower the receiver, the more is lost, and sent again. An
-//! idle receiver must be woken: a stream that it drains faster than it is filled pays for that again and again.
+//! idle receiver must be woken: a stream that it drains faster than it is filled pays for that again and again, and so
+//! does a pipe of 64 KiB whose every message fills it.
 //!
 //! # Reading the number
 //! `bandwidth` below the table, bytes that the receiver had in a second; `message` is the cost of one. Over length the
@@ -43,12 +44,12 @@ use super::need::FULL_SCALE;
 use super::placement::Placement::{self, Cross, Same};
 use super::remote;
 use super::socket_round_trip::{LOOPBACK, length};
-use super::{Case, Claim, Group, Place, Rule, SetUp};
+use super::{Case, Claim, Family, Group, Place, Rule, SetUp};
 use crate::Result;
 use crate::machine::partner::{Class, Kind, Partner};
 use crate::machine::socket::flow::{self, Bounds, Control, Receiver};
 use crate::machine::socket::source::{self, FromFile, Sent, Source, Spliced, Written, ZeroCopy};
-use crate::machine::socket::{Transport, are_connected, message, number, refused, set_option};
+use crate::machine::socket::{Transport, are_connected, message, refused};
 use std::os::fd::OwnedFd;
 
 mod stream;
@@ -164,7 +165,8 @@ fn is_of_every_run(row: &Row) -> bool {
     }
 }
 
-/// Messages of an iteration: so many bytes, but not more messages than take half a millisecond.
+/// Messages of an iteration: so many bytes that waking the receiver is little beside them, but not more messages than take a
+/// millisecond.
 const ITERATION_BYTES: usize = MIB;
 const MOST_MESSAGES: usize = 1024;
 
@@ -186,6 +188,8 @@ fn case(row: Row) -> Case {
     let case = placement.needed(case);
     let case = if matches!(way, UnixStream | Pipe) { case } else { case.need(LOOPBACK) };
     let case = if is_of_every_run(&row) { case } else { case.need(FULL_SCALE) };
+    // Receivers that share a CPU wait for one another, and not for a stranger.
+    let case = if streams > 1 { case.family(Family::Elsewhere) } else { case };
     let case = if all == 1 { case } else { case.derive("message", Rule::OfCost(1.0 / all as f64)) };
     let (hardware, software, why) = expected(&row);
     case.derive("bandwidth", Rule::Bandwidth((all * bytes) as u64))
@@ -260,10 +264,6 @@ fn ends(way: Way) -> Result<[OwnedFd; 2]> {
     };
     let ends = transport.pair()?;
     are_connected(transport, &ends)?;
-    if transport == Transport::Tcp {
-        set_option(number(&ends[0]), libc::IPPROTO_TCP, libc::TCP_NODELAY, 0)
-            .map_err(|e| crate::Error::refused("setsockopt TCP_NODELAY", e))?;
-    }
     Ok(ends)
 }
 

@@ -5,6 +5,7 @@ use crate::machine::alarm::Alarm;
 use crate::machine::partner::{Partner, Task};
 use crate::machine::socket::flow::{Bounds, Control};
 use crate::machine::socket::source::Source;
+use crate::machine::socket::{hold, push};
 use crate::subject::Subject;
 use crate::subject::placement::refused;
 use crate::{Error, Result};
@@ -69,6 +70,9 @@ fn whole(lanes: &mut [Lane], messages: u64, bytes: u64) -> i64 {
             }
         }
     }
+    for lane in &*lanes {
+        push(lane.source.end());
+    }
     for lane in lanes {
         let count = lane.control.count();
         if count < 0 {
@@ -121,7 +125,11 @@ impl Subject for Stream {
         let messages = iterations * self.messages;
         let patience = self.patience(messages);
         let Self { lanes, bytes, alarm, .. } = self;
-        let told = lanes.iter_mut().map(|lane| lane.control.expect(messages * *bytes)).min();
+        let told = lanes.iter_mut().map(|lane| {
+            hold(lane.source.end());
+            lane.control.expect(messages * *bytes)
+        });
+        let told = told.min();
         let mut answer = told.unwrap_or(0).min(0);
         let mut ticks = Ticks(0);
         if answer == 0 {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::instrument::Clock;
 use crate::machine::cpu;
+use crate::machine::socket::number;
 use crate::subject::{Cpus, Scale, Subject};
 use std::path::Path;
 use std::time::{Duration, Instant};
