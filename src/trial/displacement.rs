@@ -29,7 +29,7 @@ const MOST: u64 = 1 << 27;
 struct Effort {
     /// Unspoilt runs.
     wanted: usize,
-    /// Runs in all: more than half of them may be spoilt, but for a smoke run, whose numbers nobody keeps.
+    /// Runs in all: a third of them may be spoilt, and fewer of a smoke run, whose numbers nobody keeps.
     most: usize,
     /// Length of a run.
     run: Duration,
@@ -40,13 +40,13 @@ impl Effort {
     fn of(scale: Scale, repetition: Option<Repetition>) -> Self {
         let (wanted, run, windows, each) = match scale {
             Scale::Smoke => (10, 4, 3, 1),
-            Scale::Default => (10, 40, 4, 3),
-            Scale::Full => (20, 150, 8, 5),
+            Scale::Default => (10, 30, 4, 3),
+            Scale::Full => (20, 100, 8, 4),
         };
         let [run, each] = [run, each].map(Duration::from_millis);
         let asked = repetition.filter(|_| scale != Scale::Smoke).and_then(|repetition| repetition.runs);
         let wanted = asked.unwrap_or(wanted);
-        let most = if scale == Scale::Smoke { wanted + 2 } else { 2 * wanted };
+        let most = if scale == Scale::Smoke { wanted + 2 } else { wanted + wanted / 2 };
         Self { wanted, most, run, calibrating: Calibrating { windows, each } }
     }
 }

@@ -6,7 +6,7 @@ use crate::statistic::displacement::Totals;
 use crate::statistic::displacement::replicate::mean_interval;
 
 /// Share of a run's iterations that are enough: each takes several times as long.
-const SHARE: f64 = 0.25;
+const SHARE: f64 = 0.1;
 
 /// What one iteration takes with computation between, and what the computation takes alone, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
