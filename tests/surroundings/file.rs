@@ -99,12 +99,13 @@ fn a_full_disk_is_named() {
     place.is_tidy();
 }
 
-/// A file system on a loop device, of which the ground is taken away in the middle of a run.
+/// A file system on a loop device, of which the ground is taken away again and again: what is written meanwhile
+/// would bring it back.
 const BREAKS: &str = r#"
     truncate -s 256M ground && mkfs.ext4 -q ground && mkdir mounted && mount -o loop ground mounted || exit 99
     "$0" run '^direct_read/(random|sequential)/' --scale default --dir mounted & run=$!
     until ls mounted/syscost-scratch-* >/dev/null 2>&1; do kill -0 $run 2>/dev/null || break; sleep 0.02; done
-    sleep 0.3; truncate -s 64K ground
+    while kill -0 $run 2>/dev/null; do sleep 0.1; truncate -s 64K ground; done
     wait $run; exit $?
 "#;
 

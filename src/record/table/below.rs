@@ -51,14 +51,15 @@ fn groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
     groups
 }
 
-/// Why cases have no number, in full. Cases of a group that have the same reason share a paragraph.
+/// Why cases have no number, in full. Those of a group that were skipped for one reason share a paragraph; a failure is
+/// looked for by its id.
 fn endings(sheet: &Sheet<'_>, kind: Kind) -> Vec<Paragraph> {
     let of_kind = sheet.rows.iter().filter(|row| Kind::of(row.case) == kind);
     let mut endings: Vec<(&Row<'_>, &str, Vec<&str>)> = Vec::new();
     for row in of_kind {
         let Some(sentence) = row.reason() else { continue };
         let same = |(first, other, _): &&mut (&Row<'_>, &str, _)| {
-            std::ptr::eq(first.group, row.group) && *other == sentence
+            kind == Kind::Skipped && std::ptr::eq(first.group, row.group) && *other == sentence
         };
         match endings.iter_mut().find(same) {
             Some((_, _, operations)) => operations.push(row.operation()),
