@@ -29,6 +29,8 @@ pub mod futex;
 pub mod hang_up;
 pub mod heap;
 pub mod interface;
+#[cfg(test)]
+mod invented;
 pub mod line;
 pub mod lock;
 pub mod mapped;

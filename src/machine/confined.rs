@@ -156,16 +156,7 @@ pub fn sweep_up() {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().expect("a directory");
-        for (path, text) in files {
-            let path = root.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-            std::fs::write(path, text).expect("written");
-        }
-        root
-    }
+    use crate::machine::invented::machine;
 
     #[test]
     fn the_first_version_limits_below_our_own_group() {

@@ -171,16 +171,7 @@ fn limited(mount: &Path, files: [&str; 2], path: &str) -> Option<Limited> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().expect("a directory");
-        for (path, text) in files {
-            let path = root.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-            std::fs::write(path, text).expect("written");
-        }
-        root
-    }
+    use crate::machine::invented::machine;
 
     #[test]
     fn the_group_nearest_to_its_limit_is_named() {

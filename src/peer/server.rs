@@ -1,7 +1,7 @@
 //! Serves the other end, until it is told to end.
 //!
-//! One thread listens, and hears those who have proved nothing yet ([`lobby`]). A client that has proved itself
-//! gets a thread, and one more for each of its data sockets ([`service`], [`data`]), so that what is timed is one
+//! One thread listens, and hears those who have proved nothing yet (`lobby`). A client that has proved itself
+//! gets a thread, and one more for each of its data sockets (`service`, `data`), so that what is timed is one
 //! thread that waits in one call. How many there may be of all these is known beforehand ([`Limits`]).
 
 mod data;
