@@ -264,6 +264,7 @@ fn crowds() -> Vec<Row> {
         ("triad-all", "triad on all CPUs", Operation::Triad, None),
         ("memcpy-all", "halves moved by memcpy on all CPUs", Operation::Copy, Some(Means::Library)),
         ("memset-all", "memory set by memset on all CPUs", Operation::Write, Some(Means::Library)),
+        ("rep-stosb-all", "memory set by rep stosb on all CPUs", Operation::Write, Some(Means::Strings)),
     ] {
         let bytes = if means.is_some() { 64 * MIB } else { 256 * MIB };
         all.push(Row { means, ..Row::new(variant, words, operation, bytes).together(Crowd::All) });
