@@ -11,6 +11,9 @@ const LEAST: f64 = 1.5;
 /// as a power of e, to be taken for it. A guest that is given a tenth of the cache has its step there.
 const OCTAVE: f64 = 0.3;
 
+/// Sizes of a curve are rounded.
+const SLACK: f64 = 1.01;
+
 /// Where one level ends.
 struct Step {
     held: u64,
@@ -59,16 +62,22 @@ fn best(steps: &[Step], caches: &[(u8, u64)], from: usize) -> (f64, Vec<Option<u
 }
 
 fn fitness(step: &Step, reported: u64) -> f64 {
+    // No cache holds more than it has.
+    if step.held as f64 > SLACK * reported as f64 * step.beyond as f64 / step.held as f64 {
+        return 0.0;
+    }
     let octaves = (step.held as f64 / reported as f64).log2().abs();
     if step.ratio < LEAST { 0.0 } else { step.ratio.ln() - OCTAVE * octaves }
 }
 
-/// A level is the cache at whose end it ends, or a further level does before another cache has its turn. What is
-/// beyond the last cache is memory.
+/// A level is the cache at whose end it ends, or a further level does before another cache has its turn; where a cache
+/// that fits into it has no end of its own, it is several. What is beyond the last cache is memory.
 fn name(at: usize, matched: &[Option<usize>], caches: &[(u8, u64)], first: u64, last: u64) -> Option<String> {
     let cache = |own: usize| format!("L{}", caches[own].0);
     if let Some(own) = matched.iter().skip(at).find_map(|own| *own) {
-        return Some(cache(own));
+        let next = matched[..at].iter().rev().find_map(|own| *own).map_or(0, |own| own + 1);
+        let least = (next..own).find(|other| caches[*other].1 >= first);
+        return Some(least.map_or(cache(own), |least| format!("{}{TO}{}", cache(least), cache(own))));
     }
     let next = matched.iter().rev().find_map(|own| *own).map_or(0, |own| own + 1);
     match caches.get(next) {
@@ -78,11 +87,13 @@ fn name(at: usize, matched: &[Option<usize>], caches: &[(u8, u64)], first: u64, 
     }
 }
 
+/// Between the names of the first and the last cache of a level that is several.
+const TO: &str = " to ";
+
 impl LevelRecord {
     /// Whether the size that was found is within one step of the measured sizes from what the kernel reports, if
     /// it reports any.
     pub fn agrees(&self) -> Option<bool> {
-        const SLACK: f64 = 1.01;
         let (held, beyond) = self.step?;
         let wide = SLACK * beyond as f64 / held as f64;
         let off = self.reported? as f64 / held as f64;
@@ -106,11 +117,16 @@ pub(super) fn remarks(levels: &[LevelRecord], is_guest: bool) -> Vec<String> {
             others.join(", ")
         )
     });
-    levels.iter().filter_map(|level| otherwise(level, is_guest)).chain(others).collect()
+    let several = levels.iter().filter_map(|level| level.name.as_deref().filter(|name| name.contains(TO)));
+    let several = several.map(|name| {
+        format!("{name} end in one step: the sizes lie too far apart to tell them, or neighbours use the last of them")
+    });
+    levels.iter().filter_map(|level| otherwise(level, is_guest)).chain(several).chain(others).collect()
 }
 
 fn otherwise(level: &LevelRecord, is_guest: bool) -> Option<String> {
     let ((held, beyond), name) = (level.step?, level.name.as_deref()?);
+    let name = name.rsplit(TO).next().unwrap_or(name);
     let why = match is_guest {
         true => {
             "the hypervisor shows the host's cache, and this is what the guest gets beside its neighbours"
@@ -151,6 +167,31 @@ mod tests {
         assert_eq!(name(1, &found, &CACHES, 40 << 10, 512 << 10).as_deref(), Some("L2"));
         assert_eq!(name(1, &found, &CACHES, 40 << 10, 8 << 20), None);
         assert_eq!(name(1, &found, &CACHES, 64 << 20, 128 << 20).as_deref(), Some("memory"));
+    }
+
+    #[test]
+    fn no_cache_holds_more_than_it_has_and_two_may_end_in_one_step() {
+        let found = matched(&steps(&[(32 << 10, 3.5), (4 << 20, 41.0)]), &CACHES);
+        assert_eq!(found, [Some(0), Some(2)]);
+        let level = |at, first, last| name(at, &found, &CACHES, first, last);
+        assert_eq!(level(0, 4 << 10, 32 << 10).as_deref(), Some("L1"));
+        assert_eq!(level(1, 64 << 10, 4 << 20).as_deref(), Some("L2 to L3"));
+        assert_eq!(
+            level(1, 2 << 20, 4 << 20).as_deref(),
+            Some("L3"),
+            "a curve that begins beyond the second"
+        );
+        let levels = [LevelRecord {
+            name: level(1, 64 << 10, 4 << 20),
+            step: Some((4 << 20, 8 << 20)),
+            reported: Some(32 << 20),
+            ..LevelRecord::default()
+        }];
+        let said = remarks(&levels, true);
+        assert!(
+            said[0].contains("32 MiB of L3,") && said[1].contains("L2 to L3 end in one step"),
+            "{said:?}"
+        );
     }
 
     #[test]
