@@ -38,6 +38,12 @@ mod rate;
 mod reading;
 mod text;
 
+use crate::instrument::USER_HZ;
+use std::time::Duration;
+
+/// One tick of the times in `/proc/PID/stat`, `/proc/stat` and `/proc/uptime`.
+const TICK: Duration = Duration::from_nanos((1e9 / USER_HZ) as u64);
+
 pub use disk::{Disk, Traffic};
 pub use fault::Fault;
 pub use network::Interface;
@@ -50,7 +56,6 @@ pub use reading::{Method, Percent, Reading};
 mod tests {
     use super::*;
     use std::hint::black_box;
-    use std::time::Duration;
 
     fn allocations<T>(call: impl FnOnce() -> T) -> u64 {
         allocation_counter::measure(|| {

@@ -2,16 +2,12 @@
 
 use super::file::{self, SHORT};
 use super::text::{nth, number};
-use super::{Fault, Method, Reading};
-use crate::instrument::USER_HZ;
+use super::{Fault, Method, Reading, TICK};
 use crate::machine::pidfd::Pidfd;
 use crate::machine::process::page_size;
 use nix::time::ClockId;
 use std::fs::File;
 use std::time::Duration;
-
-/// One tick of the times in `/proc/PID/stat`.
-const TICK: Duration = Duration::from_nanos((1e9 / USER_HZ) as u64);
 
 /// A process, held by four descriptors. Once it has ended every reading is [`Fault::Gone`], for ever: a later process
 /// of the same number is another one. Dropping it closes them.

@@ -2,13 +2,10 @@
 
 use super::file;
 use super::text::{hundredths, line, number};
-use super::{Fault, Method, Percent, Reading};
-use crate::instrument::USER_HZ;
+use super::{Fault, Method, Percent, Reading, TICK};
 use std::fs::File;
 use std::time::Duration;
 
-/// One tick of the times in `/proc/stat` and `/proc/uptime`.
-const TICK: Duration = Duration::from_nanos((1e9 / USER_HZ) as u64);
 const UPTIME: &str = "/proc/uptime";
 const STAT: &str = "/proc/stat";
 

@@ -126,8 +126,7 @@ fn addressable(root: &Path) -> Option<Bound> {
         getrlimit(Resource::RLIMIT_AS).ok().filter(|(limit, _)| *limit != libc::RLIM_INFINITY)?;
     let statm = std::fs::read_to_string(root.join("proc/self/statm")).ok()?;
     let pages: u64 = statm.split(' ').next()?.parse().ok()?;
-    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok()??;
-    let left = limit.saturating_sub(pages * u64::try_from(page).ok()?);
+    let left = limit.saturating_sub(pages * super::process::page_size());
     let sentence = format!("RLIMIT_AS leaves {} of its {}: raise it (`ulimit -v`)", mib(left), mib(limit));
     Some(Bound { left, sentence })
 }
