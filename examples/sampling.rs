@@ -37,9 +37,9 @@ fn main() -> Done<()> {
     let (truth, in_step) = look("every step", Period::Fixed(step))?;
     look("every two steps", Period::Fixed(2 * step))?;
     look("every three steps", Period::Fixed(3 * step))?;
-    let (_, drawn) = look("at random, a step in the mean", Period::random(step, 11))?;
-    look("at random, a tenth of a step", Period::random(step / 10, 12))?;
-    look("at random, six steps", Period::random(6 * step, 13))?;
+    let (_, drawn) = look("at random, a step in the mean", Period::random(step, now()))?;
+    look("at random, a tenth of a step", Period::random(step / 10, now()))?;
+    look("at random, six steps", Period::random(6 * step, now()))?;
     the_kernel_s_own()?;
     time_in_a_loop()?;
     println!(
@@ -95,52 +95,65 @@ fn look(name: &str, period: Period) -> Done<(f64, Interval)> {
     Ok((truth, found))
 }
 
-/// The same load in step with the kernel's tick, which accounts a whole tick to whom it finds.
+/// The same load in step with the kernel's tick, which accounts a whole tick to whom it finds. When in its period the tick
+/// of this CPU comes nobody tells: so the load begins at several moments.
 fn the_kernel_s_own() -> Done<()> {
-    const PERIODS: u64 = 150;
-    let tick_at = || time::clock_gettime_ns(libc::CLOCK_MONOTONIC_COARSE);
-    let next = |before| loop {
-        let at = tick_at();
-        if at != before {
-            return at;
-        }
-    };
-    let first = next(tick_at());
-    let tick = next(first) - first;
+    const PHASES: u64 = 4;
+    let first = tick_after(coarse());
+    let tick = tick_after(first) - first;
     if tick > 20_000_000 {
         println!("\nskipped: this kernel's tick is not regular ({tick} ns)");
         return Ok(());
     }
     let here = cpu::current();
-    let answer = cpu::while_on(here, || -> Done<(f64, f64)> {
-        let mut processors = Processors::open()?;
-        // The coarse clock stands at the moment of the tick.
-        let zero = next(tick_at()) + 5 * tick - tick / 5;
-        let mut sleep = Nanosleep;
-        sleep.until(Duration::from_nanos(zero));
-        let before = processors.spent(Some(here))?.value;
-        let ran = time::thread_cpu_ns();
-        for begins in (0..PERIODS).map(|at| zero + 3 * tick * at) {
-            sleep.until(Duration::from_nanos(begins));
-            while now() < begins + 3 * tick * 48 / 100 {}
-        }
-        sleep.until(Duration::from_nanos(zero + 3 * tick * PERIODS));
-        let all = (3 * tick * PERIODS) as f64;
-        let truth = (time::thread_cpu_ns() - ran) as f64 / all;
-        let busy = |spent: &Spent| spent.user + spent.nice + spent.system;
-        let after = processors.spent(Some(here))?.value;
-        let found = (busy(&after) - busy(&before)) as f64 * 1e9 / syscost::instrument::USER_HZ / all;
-        Ok((truth, found))
-    });
-    let (truth, found) = answer??;
     println!(
-        "\nthe same in step with the kernel's tick of {:.1} ms: the process clock says {:.1} %, /proc/stat {:.1} % of CPU \
-         {here} (with what others did there)",
-        tick as f64 / 1e6,
-        100.0 * truth,
-        100.0 * found
+        "\nin step with the kernel's tick of {:.1} ms, on CPU {here} with what others do there:",
+        tick as f64 / 1e6
     );
+    for phase in 0..PHASES {
+        let zero = tick_after(coarse()) + 5 * tick + tick * phase / PHASES;
+        let (truth, found) = cpu::while_on(here, || accounted(zero, tick))??;
+        let (begins, truth, found) = (100 * phase / PHASES, 100.0 * truth, 100.0 * found);
+        println!(
+            "  begun {begins:>2} % of a tick later: the process clock {truth:.1} %, /proc/stat {found:.1} %"
+        );
+    }
     Ok(())
+}
+
+/// The time of the last tick.
+fn coarse() -> u64 {
+    time::clock_gettime_ns(libc::CLOCK_MONOTONIC_COARSE)
+}
+
+fn tick_after(before: u64) -> u64 {
+    loop {
+        let at = coarse();
+        if at != before {
+            return at;
+        }
+    }
+}
+
+/// The load from this moment on; its fraction by the process's clock and by the CPU's ticks.
+fn accounted(zero: u64, tick: u64) -> Done<(f64, f64)> {
+    const PERIODS: u64 = 60;
+    let here = cpu::current();
+    let mut processors = Processors::open()?;
+    let mut sleep = Nanosleep;
+    sleep.until(Duration::from_nanos(zero));
+    let before = processors.spent(Some(here))?.value;
+    let ran = time::thread_cpu_ns();
+    for begins in (0..PERIODS).map(|at| zero + 3 * tick * at) {
+        sleep.until(Duration::from_nanos(begins));
+        while now() < begins + 3 * tick * 48 / 100 {}
+    }
+    sleep.until(Duration::from_nanos(zero + 3 * tick * PERIODS));
+    let all = (3 * tick * PERIODS) as f64;
+    let truth = (time::thread_cpu_ns() - ran) as f64 / all;
+    let busy = |spent: &Spent| spent.user + spent.nice + spent.system;
+    let ticks = busy(&processors.spent(Some(here))?.value) - busy(&before);
+    Ok((truth, ticks as f64 * 1e9 / syscost::instrument::USER_HZ / all))
 }
 
 /// A program that is in one loop for a part of its time, by the addresses of its instructions.
@@ -154,7 +167,7 @@ fn time_in_a_loop() -> Done<()> {
         }
     };
     let bytes = range.len();
-    let monitor = SampledMonitor::new(Period::random(Duration::from_micros(200), 21), range)?;
+    let monitor = SampledMonitor::new(Period::random(Duration::from_micros(200), now()), range)?;
     let (mut inside, begun) = (0, now());
     monitor.start();
     while now() - begun < 500_000_000 {

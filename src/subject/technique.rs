@@ -6,8 +6,9 @@
 //! with one flag, a slot with two, and a ring. `step`: one instruction of another process, looked at and let go.
 //!
 //! # What is not
-//! The monitors' set-up. Of `event/…` what the other CPU does meanwhile: what is timed is what the sender loses. Programming
-//! the timer is in `sample`, once a look, as it is where periods are drawn by chance.
+//! The monitors' set-up. `event/…` is timed until the last event of a batch has been taken, so that a ring, which takes
+//! thousands without a wait, is timed as it is when it is always full; a burst that fits into it costs the sender less.
+//! Programming the timer is in `sample`, once a look, as it is where periods are drawn by chance.
 //!
 //! # How we know
 //! A span that is on is counted, and after each batch there must be one an iteration, and none where it was off. A witness
@@ -210,18 +211,19 @@ impl<I: Interface> Subject for Handed<I> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let before = self.observer.tally();
         let (first, last) = (self.sent, self.sent + iterations);
-        let interface = self.observer.interface();
-        let mut taken = true;
+        let (mut taken, mut after) = (true, Ok(before));
         let ticks = clock.time(|| {
+            let interface = self.observer.interface();
             for number in first..last {
                 taken &= interface.send(event(number, 0));
             }
+            after = self.observer.after(event(last - 1, 0));
         });
         self.sent = last;
         if !taken {
             return Err(Error::Usage("the monitor on the other CPU takes no events any more".into()));
         }
-        let after = self.observer.after(event(last - 1, 0))?;
+        let after = after?;
         let sum = (first..last).fold(0u64, |sum, number| sum.wrapping_add(u64::from(event(number, 0))));
         self.captured.push(share(&before, &after, (iterations, sum), self.least)?);
         Ok(ticks)

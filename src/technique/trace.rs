@@ -39,8 +39,8 @@ pub struct Monitor<N> {
     on: AtomicBool,
     now: N,
     routines: Vec<Routine>,
-    /// Time of the spans that have ended inside the one that is open.
-    below: Cell<u64>,
+    /// The spans that have ended inside the one that is open: their time, and how many they were.
+    below: Cell<(u64, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +49,7 @@ struct Routine {
     calls: Cell<u64>,
     total: Cell<u64>,
     own: Cell<u64>,
+    inner: Cell<u64>,
     /// How many of its spans are open: it may call itself.
     open: Cell<u32>,
 }
@@ -62,6 +63,17 @@ pub struct Tally {
     pub total: u64,
     /// Time in itself alone.
     pub own: u64,
+    /// Spans that were opened in it, and not in one of those.
+    pub inner: u64,
+}
+
+impl Tally {
+    /// Time in itself alone without what the probes have cost: the inside of its own, and the outside of those that were
+    /// opened in it.
+    pub fn own_without(&self, probe: ProbeCost) -> f64 {
+        let probes = self.calls as f64 * probe.inside + self.inner as f64 * probe.outside;
+        (self.own as f64 - probes).max(0.0)
+    }
 }
 
 impl<N: Fn() -> u64 + Copy> Monitor<N> {
@@ -69,7 +81,7 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
     pub fn new(routines: &[&'static str], now: N) -> Self {
         let routine = |&name| Routine { name, ..Routine::default() };
         let routines = routines.iter().map(routine).collect();
-        Self { on: AtomicBool::new(false), now, routines, below: Cell::new(0) }
+        Self { on: AtomicBool::new(false), now, routines, below: Cell::default() }
     }
 
     /// Switches it on or off. A span that is open is measured to its end, and one that was begun before is not.
@@ -91,14 +103,14 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
     fn open(&self, routine: usize) -> Open<'_, N> {
         let watched = &self.routines[routine];
         watched.open.set(watched.open.get() + 1);
-        let below = self.below.replace(0);
+        let below = self.below.take();
         Open { monitor: self, routine: watched, below, begun: (self.now)() }
     }
 
     /// What was seen of a routine. A span that is still open is not in it.
     pub fn tally(&self, routine: usize) -> Tally {
-        let routine = &self.routines[routine];
-        Tally { calls: routine.calls.get(), total: routine.total.get(), own: routine.own.get() }
+        let Routine { calls, total, own, inner, .. } = &self.routines[routine];
+        Tally { calls: calls.get(), total: total.get(), own: own.get(), inner: inner.get() }
     }
 
     /// All routines with their names.
@@ -109,7 +121,9 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
     /// Forgets what was seen. Spans that are open go on.
     pub fn clear(&self) {
         for routine in &self.routines {
-            [&routine.calls, &routine.total, &routine.own].into_iter().for_each(|count| count.set(0));
+            [&routine.calls, &routine.total, &routine.own, &routine.inner]
+                .into_iter()
+                .for_each(|count| count.set(0));
         }
     }
 
@@ -148,7 +162,7 @@ struct Open<'a, N> {
     monitor: &'a Monitor<N>,
     routine: &'a Routine,
     /// What `below` was outside.
-    below: u64,
+    below: (u64, u64),
     begun: u64,
 }
 
@@ -157,10 +171,11 @@ impl<N: Fn() -> u64 + Copy> Drop for Span<'_, N> {
     fn drop(&mut self) {
         let Some(Open { monitor, routine, below, begun }) = &self.open else { return };
         let took = (monitor.now)().saturating_sub(*begun);
-        let own = took.saturating_sub(monitor.below.replace(below + took));
+        let (inside, inner) = monitor.below.replace((below.0 + took, below.1 + 1));
         let add = |count: &Cell<u64>, more| count.set(count.get() + more);
         add(&routine.calls, 1);
-        add(&routine.own, own);
+        add(&routine.own, took.saturating_sub(inside));
+        add(&routine.inner, inner);
         routine.open.set(routine.open.get() - 1);
         if routine.open.get() == 0 {
             add(&routine.total, took);
@@ -197,8 +212,15 @@ mod tests {
             }
             pass(time, 1);
         }
-        assert_eq!(monitor.tally(0), Tally { calls: 1, total: 26, own: 11 });
-        assert_eq!(monitor.tally(1), Tally { calls: 3, total: 15, own: 15 });
+        assert_eq!(monitor.tally(0), Tally { calls: 1, total: 26, own: 11, inner: 3 });
+        assert_eq!(monitor.tally(1), Tally { calls: 3, total: 15, own: 15, inner: 0 });
+    }
+
+    #[test]
+    fn probes_are_taken_from_whose_time_they_took() {
+        let tally = Tally { calls: 2, total: 200, own: 100, inner: 3 };
+        assert_eq!(tally.own_without(ProbeCost { inside: 5.0, outside: 10.0 }), 60.0);
+        assert_eq!(tally.own_without(ProbeCost { inside: 500.0, outside: 0.0 }), 0.0);
     }
 
     #[test]
@@ -214,7 +236,7 @@ mod tests {
             }
         }
         descend(&monitor, time, 4);
-        assert_eq!(monitor.tally(0), Tally { calls: 5, total: 10, own: 10 });
+        assert_eq!(monitor.tally(0), Tally { calls: 5, total: 10, own: 10, inner: 4 });
     }
 
     #[test]
@@ -229,7 +251,7 @@ mod tests {
             monitor.switch(false);
         }
         assert_eq!(monitor.tally(0), Tally::default());
-        assert_eq!(monitor.tally(1), Tally { calls: 1, total: 7, own: 7 });
+        assert_eq!(monitor.tally(1), Tally { calls: 1, total: 7, own: 7, inner: 0 });
         monitor.clear();
         assert!(monitor.tallies().all(|(_, tally)| tally == Tally::default()));
     }
