@@ -35,10 +35,13 @@ fn main() -> Done<()> {
     Ok(())
 }
 
+/// A loop: its name, itself, and how many instructions of a turn are written there.
+type Known = (&'static str, fn(u64), f64);
+
 /// Loops of known instructions, under a trap after each; how many times slower they are.
 fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
     const TURNS: u64 = 640;
-    let known: [(&str, fn(u64), f64); 3] = [
+    let known: [Known; 3] = [
         ("a loop of a decrement and a jump", arch::register_loop, 2.0),
         ("64 additions, a decrement, a jump", |n| _ = arch::add_chain(n), 66.0 / 64.0),
         ("64 multiplications likewise", |n| _ = arch::multiply_chain(n), 66.0 / 64.0),
