@@ -35,6 +35,7 @@
 //! * [`machine`]: the kernel and the hardware as we touch them; the only floor where `unsafe` is spoken.
 //! * [`instrument`]: what reads: the clock, the counters, the witness.
 //! * [`counters`]: the system's own counters as a library: CAMP's functions, and handles that are faster.
+//! * [`technique`]: monitors that trace, sample or watch from another CPU, and control by what they measure.
 //! * [`environment`]: what else was true at the time: fingerprint and doctor.
 //! * [`subject`]: what is read: one file a group, with its claims and its manual.
 //! * [`trial`]: set up, read, run, read, ask the claims.
@@ -62,6 +63,7 @@ pub mod peer;
 pub mod record;
 pub mod statistic;
 pub mod subject;
+pub mod technique;
 pub mod trial;
 
 #[cfg(feature = "cli")]

@@ -24,10 +24,15 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("instrument", "machine", Whole, "what reads is built of what can be read"),
     ("instrument", "record", Types, "the clock fills in the record of itself"),
     ("instrument", "statistic", Whole, "a calibration is a fitted line; a fluid's window is a statistic's input"),
+    ("technique", "machine", Whole, "a monitor is built of timers, signals and what two CPUs share"),
+    ("technique", "instrument", Whole, "a monitor times, and watches, with what reads"),
+    ("technique", "counters", Whole, "what a controller looks at are the system's counters"),
+    ("technique", "statistic", Whole, "a sampled fraction has an interval; a period is drawn by chance"),
     ("environment", "machine", Whole, "some of what is true must be asked of the kernel"),
     ("subject", "instrument", Whole, "an operation is given the clock"),
     ("subject", "machine", Whole, "the operation itself"),
     ("subject", "counters", Whole, "what a reading of them costs is measured, too"),
+    ("subject", "technique", Whole, "what a monitor itself costs is measured, too"),
     ("subject", "record", Only(&["Axis", "Curve", "Study"]), "which cases are points of a curve is said where the cases are"),
     ("subject", "environment", Only(&["Wire"]), "a subject may end on another machine"),
     ("subject", "peer", Whole, "the other end of an operation may be a peer's"),
@@ -60,11 +65,12 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Floors that other floors are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 12] = [
+const FLOORS: [&str; 13] = [
     "error",
     "machine",
     "counters",
     "instrument",
+    "technique",
     "statistic",
     "environment",
     "record",

@@ -1,0 +1,1 @@
+//! Measures of the types A, B and C.
