@@ -10,3 +10,5 @@
 pub mod measure;
 
 // Monitors of time and control by what was measured: each line of theirs stands below this one, in their order.
+pub mod control;
+pub mod index;
