@@ -12,3 +12,6 @@ pub mod measure;
 // Monitors of time and control by what was measured: each line of theirs stands below this one, in their order.
 pub mod control;
 pub mod index;
+pub mod io_overlap;
+pub mod multiprogramming;
+pub mod virtual_clock;

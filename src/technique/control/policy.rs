@@ -6,6 +6,12 @@ pub trait Policy {
     fn next(&mut self, now: f64, error: f64) -> f64;
 }
 
+impl<P: Policy + ?Sized> Policy for Box<P> {
+    fn next(&mut self, now: f64, error: f64) -> f64 {
+        (**self).next(now, error)
+    }
+}
+
 /// Successive approximation: one less while it is too slow, one more while it is too fast by more than `slack`.
 ///
 /// Without slack it never rests: of two neighbours one is too slow and the other too fast, and it goes to and fro.
