@@ -58,8 +58,7 @@ fn fly(trial: Trial, on: usize, time: Duration) -> Result<Flown> {
     let index = PerformanceIndex::new(trial.block, trial.damping)?;
     let mut controller = Controller::new(index, GOAL, trial.policy, BATCH as f64);
     let begun = Instant::now();
-    let mut flown =
-        Flown { index: Vec::new(), running: vec![(0.0, BATCH as f64)], commands: 0, missed: 0.0 };
+    let mut flown = Flown { index: Vec::new(), running: vec![(0.0, BATCH as f64)], commands: 0, missed: 0.0 };
     let mut late = Vec::new();
     while begun.elapsed() < time {
         let response = server.command()?.as_secs_f64() / DEMAND.as_secs_f64();
@@ -80,7 +79,9 @@ fn fly(trial: Trial, on: usize, time: Duration) -> Result<Flown> {
 
 /// The index alone: how long it takes to see a step, and how much it scatters.
 fn print_index() {
-    println!("The index alone, of commands that scatter by 1: what n and λ buy, exactly and on 20 000 blocks\n");
+    println!(
+        "The index alone, of commands that scatter by 1: what n and λ buy, exactly and on 20 000 blocks\n"
+    );
     println!("   n    λ   commands until 95 % of a step is seen   jitter, closed form   simulated");
     for block in [1, 8, 32] {
         for damping in [0.2, 0.5, 0.8] {
@@ -97,7 +98,9 @@ fn print_index() {
 
 /// The loop on a straight line: which gains settle.
 fn print_loop() {
-    println!("\nThe loop with a proportional policy on a straight line of slope 1, λ 0.3: the goal is 50 away\n");
+    println!(
+        "\nThe loop with a proportional policy on a straight line of slope 1, λ 0.3: the goal is 50 away\n"
+    );
     println!("  gain, of the limit   radius   blocks to settle within 1 %   overshoot");
     let (limit, calm) = (stability::highest_stable_gain(0.3, 1.0), stability::highest_calm_gain(0.3, 1.0));
     for share in [0.5 * calm / limit, calm / limit, 0.25, 0.5, 0.9, 0.99, 1.02] {
@@ -142,8 +145,12 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
     cpu::pin(aside)?;
     print_plant(on, if quick { 3 } else { 40 })?;
     let time = Duration::from_millis(if quick { 150 } else { 3500 });
-    println!("\nUnder control from {BATCH} processes on, goal {GOAL} times the response alone, {time:?} each\n");
-    println!("  policy                           commands   settled after   overshoot   jitter   slower than the goal");
+    println!(
+        "\nUnder control from {BATCH} processes on, goal {GOAL} times the response alone, {time:?} each\n"
+    );
+    println!(
+        "  policy                           commands   settled after   overshoot   jitter   slower than the goal"
+    );
     let (mut indices, mut settings) = (Vec::new(), Vec::new());
     for trial in trials() {
         let title = trial.title;

@@ -14,8 +14,7 @@ const CHANNELS: usize = 3;
 
 /// The share of a window in which exactly so many channels were busy if each were so by itself, whatever the others do.
 fn independent(finished: &Finished, k: u32, window: (u64, u64)) -> f64 {
-    let busy: Vec<f64> =
-        finished.channels.iter().map(|trace| exact(trace, &[], 0, window)).collect();
+    let busy: Vec<f64> = finished.channels.iter().map(|trace| exact(trace, &[], 0, window)).collect();
     // The distribution of how many are busy, one channel after the other.
     let mut so_many = vec![1.0];
     for share in busy {
@@ -60,8 +59,13 @@ fn run(quick: bool) -> Result<()> {
             if is_inside { "" } else { "   outside" }
         );
     }
-    println!("\nThe slides: k = 0 measures the utilisation of the CPU, a larger k an ever smaller share, and the counter of N bits");
-    println!("is the fraction. Here: {inside} of {} exact values lie in the interval of 95 %.", overlaps.len());
+    println!(
+        "\nThe slides: k = 0 measures the utilisation of the CPU, a larger k an ever smaller share, and the counter of N bits"
+    );
+    println!(
+        "is the fraction. Here: {inside} of {} exact values lie in the interval of 95 %.",
+        overlaps.len()
+    );
     Ok(())
 }
 

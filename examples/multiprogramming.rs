@@ -16,8 +16,10 @@ use syscost::{Error, Result};
 const FILE: usize = 16 << 20;
 const MEMORY: u64 = 56 << 20;
 const JOBS: usize = 6;
+/// Windows in which a job brings its 4096 pages in.
+const LAG: u32 = 8;
 /// A job computes a third of the time and waits for the rest, so that one alone leaves the CPU idle.
-const JOB: Job = Job { bytes: FILE, touches: 400, turns: 8_000, wait: Duration::from_millis(2) };
+const JOB: Job = Job { bytes: FILE, touches: 400, turns: 8_000, wait: Duration::from_millis(5) };
 
 fn told(time: Option<Duration>) -> String {
     time.map_or("–".into(), |time| format!("{:.0} µs", time.as_secs_f64() * 1e6))
@@ -57,11 +59,10 @@ struct Flown {
 }
 
 fn fly(computer: &mut Computer, from: usize, time: Duration, window: Duration) -> Result<Flown> {
-    let mut pilot = Pilot::new(computer.count(), 0.3)?.beginning_at(from);
+    let mut pilot = Pilot::new(computer.count(), 0.3, LAG)?.beginning_at(from);
     computer.run(from)?;
     let begun = Instant::now();
-    let mut flown =
-        Flown { throughput: vec![], queue: vec![], degree: vec![(0.0, from as f64)], mean: 0.0 };
+    let mut flown = Flown { throughput: vec![], queue: vec![], degree: vec![(0.0, from as f64)], mean: 0.0 };
     let (mut touches, mut seconds) = (0, 0.0);
     while begun.elapsed() < time {
         let paging = computer.watch(window);
@@ -86,20 +87,29 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
     cpu::pin(aside)?;
     let mut computer = Computer::start(&std::env::temp_dir(), MEMORY, JOBS, JOB, on)?;
     let scale = |ms: u64| Duration::from_millis(if quick { ms / 15 } else { ms });
-    println!("{JOBS} jobs of {} MiB each on one CPU, {} MiB of memory for all of them\n", FILE >> 20, MEMORY >> 20);
+    println!(
+        "{JOBS} jobs of {} MiB each on one CPU, {} MiB of memory for all of them\n",
+        FILE >> 20,
+        MEMORY >> 20
+    );
     let curve = curve(&mut computer, scale(900), scale(900))?;
     let best = curve.iter().copied().fold((0.0, 0.0), |best, now| if now.1 > best.1 { now } else { best });
     let last = curve[curve.len() - 1];
-    let low = fly(&mut computer, 1, scale(9_000), scale(150))?;
-    let high = fly(&mut computer, JOBS, scale(9_000), scale(150))?;
+    let low = fly(&mut computer, 1, scale(10_000), scale(100))?;
+    let high = fly(&mut computer, JOBS, scale(10_000), scale(100))?;
     println!("\n  best of the curve        {:>9.0} touches a second with {} jobs", best.1, best.0);
     println!("  all {JOBS} jobs               {:>9.0}", last.1);
     for (name, flown) in [("controlled from 1 job ", &low), ("controlled from 6 jobs", &high)] {
         let share = 100.0 * flown.mean / best.1;
         println!("  {name}   {:>9.0}   {share:.0} % of the best, second half of the run", flown.mean);
     }
-    println!("\nThe slides: too few jobs, low throughput; too many, thrashing; the optimum keeps the paging device busy without");
-    println!("overloading it, F ≈ S. Here: throughput rises to {} jobs and falls beyond; S/F passes 1 there.", best.0);
+    println!(
+        "\nThe slides: too few jobs, low throughput; too many, thrashing; the optimum keeps the paging device busy without"
+    );
+    println!(
+        "overloading it, F ≈ S. Here: throughput rises to {} jobs and falls beyond; S/F passes 1 there.",
+        best.0
+    );
     directory.map_or(Ok(()), |directory| draw(directory, low, high, best.1))
 }
 
@@ -122,7 +132,11 @@ fn draw(directory: &str, low: Flown, high: Flown, best: f64) -> Result<()> {
             lines: lines(low.queue, high.queue, false, false),
             goal: Some((1.0, "F = S".into())),
         },
-        Panel { axis: "jobs that run".into(), lines: lines(low.degree, high.degree, true, false), goal: None },
+        Panel {
+            axis: "jobs that run".into(),
+            lines: lines(low.degree, high.degree, true, false),
+            goal: None,
+        },
     ];
     let subtitle = format!("jobs of {} MiB, {} MiB of memory, one CPU", FILE >> 20, MEMORY >> 20);
     let title = "Adaptive control of the degree of multiprogramming";

@@ -29,9 +29,9 @@ mod transient;
 
 pub use background::Background;
 pub use interactive::Interactive;
+pub use plant::Plant;
 #[cfg(test)]
 pub(super) use plant::normal;
-pub use plant::Plant;
 pub use policy::{Halving, Policy, Proportional, Stepwise};
 pub use transient::Transient;
 

@@ -79,7 +79,10 @@ impl Monitor {
     #[doc(alias = "IO_OVERLAP")]
     pub fn io_overlap(&self, k: u32, signals: &Signals) -> Result<Overlap> {
         if self.bits > 31 {
-            return Err(Error::Usage(format!("2^{} samples: expected a counter of at most 31 bits", self.bits)));
+            return Err(Error::Usage(format!(
+                "2^{} samples: expected a counter of at most 31 bits",
+                self.bits
+            )));
         }
         let refused = |cause| Error::Kernel { call: "pthread_create of a monitor".into(), cause };
         std::thread::scope(|scope| {

@@ -87,7 +87,8 @@ mod tests {
         let (before, begun) = (spent(background), Instant::now());
         loop {
             std::thread::sleep(Duration::from_millis(20));
-            let runs: Vec<bool> = spent(background).iter().zip(&before).map(|(now, then)| now > then).collect();
+            let runs: Vec<bool> =
+                spent(background).iter().zip(&before).map(|(now, then)| now > then).collect();
             if runs.iter().filter(|runs| **runs).count() >= background.running()
                 || begun.elapsed() > Duration::from_secs(20)
             {

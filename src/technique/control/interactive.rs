@@ -72,8 +72,7 @@ mod tests {
         let (on, demand) = (cpu::allowed()[0], Duration::from_millis(2));
         let mut server = Interactive::start(on, demand).expect("started");
         let mut usual = || {
-            let all: Vec<f64> =
-                (0..15).map(|_| server.command().expect("answered").as_secs_f64()).collect();
+            let all: Vec<f64> = (0..15).map(|_| server.command().expect("answered").as_secs_f64()).collect();
             assert!(all.iter().all(|response| *response >= demand.as_secs_f64()));
             median(&all)
         };

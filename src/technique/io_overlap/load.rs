@@ -57,7 +57,10 @@ impl Load {
         Ok(load)
     }
 
-    fn spawn(&mut self, work: impl FnOnce(&Signals, &AtomicBool) -> Result<Trace> + Send + 'static) -> Result<()> {
+    fn spawn(
+        &mut self,
+        work: impl FnOnce(&Signals, &AtomicBool) -> Result<Trace> + Send + 'static,
+    ) -> Result<()> {
         let (signals, stop) = (Arc::clone(&self.signals), Arc::clone(&self.stop));
         let refused = |cause| Error::Kernel { call: "pthread_create of a channel".into(), cause };
         let thread = std::thread::Builder::new().spawn(move || work(&signals, &stop)).map_err(refused)?;

@@ -3,8 +3,8 @@
 use super::MemoryGroup;
 use super::job::{self, Account, Job};
 use crate::machine::child::Child;
-use crate::machine::shared::Words;
 use crate::machine::cpu;
+use crate::machine::shared::Words;
 use crate::technique::control::Background;
 use crate::{Error, Result};
 use std::path::Path;
@@ -170,12 +170,13 @@ mod tests {
 
     #[test]
     fn an_account_has_room_for_so_many() {
-        let refused = Computer::start(Path::new("."), 1 << 20, Account::MOST + 1, Job {
-            bytes: 1,
-            touches: 1,
-            turns: 1,
-            wait: Duration::ZERO,
-        }, 0);
+        let refused = Computer::start(
+            Path::new("."),
+            1 << 20,
+            Account::MOST + 1,
+            Job { bytes: 1, touches: 1, turns: 1, wait: Duration::ZERO },
+            0,
+        );
         assert!(matches!(refused, Err(Error::Usage(_))));
     }
 }

@@ -119,7 +119,8 @@ fn places(mountinfo: &str, membership: &str) -> Vec<(Version, PathBuf)> {
         let own = membership.lines().find_map(|line| own_path(line, version)).unwrap_or("/");
         let own = mount.join(own.trim_start_matches('/'));
         let upwards = own.ancestors().take_while(|place| place.starts_with(&mount));
-        places.extend(upwards.filter(|place| offers(version, place)).map(|place| (version, place.to_owned())));
+        places
+            .extend(upwards.filter(|place| offers(version, place)).map(|place| (version, place.to_owned())));
     }
     places
 }

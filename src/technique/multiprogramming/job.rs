@@ -17,7 +17,7 @@ pub struct Job {
     pub bytes: usize,
     /// Touches of a transaction.
     pub touches: u32,
-    /// Computing after each touch, in turns of a loop of registers: about a processor cycle each.
+    /// Computing after each touch, in turns of a loop of registers.
     pub turns: u64,
     /// What it waits for after a transaction, on average: a terminal, or another device than the paging one.
     pub wait: Duration,
