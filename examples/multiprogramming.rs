@@ -36,16 +36,16 @@ fn row(degree: usize, paging: &Paging) {
     );
 }
 
-/// Throughput against the number of jobs that run.
-fn curve(computer: &mut Computer, settle: Duration, window: Duration) -> Result<Vec<(f64, f64)>> {
+/// What was seen with 1, 2 … jobs that run.
+fn curve(computer: &mut Computer, settle: Duration, window: Duration) -> Result<Vec<Paging>> {
     println!("  DMP   touches a second   page-ins a s         F         S      S/F");
-    let mut curve = vec![(0.0, 0.0)];
+    let mut curve = Vec::new();
     for degree in 1..=computer.count() {
         computer.run(degree)?;
         computer.watch(settle);
         let paging = computer.watch(window);
         row(degree, &paging);
-        curve.push((degree as f64, paging.throughput()));
+        curve.push(paging);
     }
     Ok(curve)
 }
@@ -93,24 +93,26 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
         MEMORY >> 20
     );
     let curve = curve(&mut computer, scale(900), scale(900))?;
-    let best = curve.iter().copied().fold((0.0, 0.0), |best, now| if now.1 > best.1 { now } else { best });
-    let last = curve[curve.len() - 1];
+    let best =
+        (0..JOBS).max_by(|a, b| curve[*a].throughput().total_cmp(&curve[*b].throughput())).unwrap_or(0);
+    let most = curve[best].throughput();
+    let idle = curve.iter().take_while(|paging| paging.queue() < 1.0).count();
     let low = fly(&mut computer, 1, scale(10_000), scale(100))?;
     let high = fly(&mut computer, JOBS, scale(10_000), scale(100))?;
-    println!("\n  best of the curve        {:>9.0} touches a second with {} jobs", best.1, best.0);
-    println!("  all {JOBS} jobs               {:>9.0}", last.1);
+    println!("\n  best of the curve        {most:>9.0} touches a second with {} jobs", best + 1);
+    println!("  all {JOBS} jobs               {:>9.0}", curve[JOBS - 1].throughput());
     for (name, flown) in [("controlled from 1 job ", &low), ("controlled from 6 jobs", &high)] {
-        let share = 100.0 * flown.mean / best.1;
+        let share = 100.0 * flown.mean / most;
         println!("  {name}   {:>9.0}   {share:.0} % of the best, second half of the run", flown.mean);
     }
     println!(
-        "\nThe slides: too few jobs, low throughput; too many, thrashing; the optimum keeps the paging device busy without"
+        "\nThe slides: too few jobs, low throughput; too many, thrashing; near the optimum F ≈ S, a paging device that is busy"
     );
     println!(
-        "overloading it, F ≈ S. Here: throughput rises to {} jobs and falls beyond; S/F passes 1 there.",
-        best.0
+        "and not overloaded. Here: F > S with up to {idle} jobs, F < S with more, and the best throughput with {}.",
+        best + 1
     );
-    directory.map_or(Ok(()), |directory| draw(directory, low, high, best.1))
+    directory.map_or(Ok(()), |directory| draw(directory, low, high, most))
 }
 
 fn draw(directory: &str, low: Flown, high: Flown, best: f64) -> Result<()> {
