@@ -14,6 +14,9 @@ use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+/// This file, for the version of a body.
+pub const SOURCE: &str = include_str!("trace.rs");
+
 /// How a child died whose operation panicked, in [`Error::Died`].
 pub const PANICKED: &str = "it panicked";
 
@@ -55,20 +58,45 @@ pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> 
 /// Runs `body` in a forked child and looks at each instruction before it is executed. Answers whether the body ended
 /// within `limit` of them.
 pub fn step_each(body: impl FnOnce(), limit: u64, mut look: impl FnMut(&Step)) -> Result<bool> {
-    let mut child = stopped_child(body)?;
-    let mut deliver = None;
+    let mut stepper = Stepper::start(body)?;
     for _ in 0..limit {
-        let At { instruction, call, .. } = registers(child.pid)?;
-        let word = ptrace::read(child.pid, instruction as ptrace::AddressType).unwrap_or(0);
-        look(&Step { address: instruction, code: word.to_le_bytes(), call });
-        ptrace::step(child.pid, deliver).map_err(|e| Error::refused("ptrace step", e))?;
-        match child.next_stop()? {
-            Stop::Ended => return Ok(true),
-            Stop::Signal(signal) => deliver = (signal != Signal::SIGTRAP).then_some(signal),
-            Stop::Entry => {}
+        look(&stepper.next()?);
+        if !stepper.execute()? {
+            return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// A forked child that is let go one instruction at a time. It is killed with this value.
+pub struct Stepper {
+    child: Traced,
+    deliver: Option<Signal>,
+}
+
+impl Stepper {
+    /// Forks a child, which stands before it runs `body`.
+    pub fn start(body: impl FnOnce()) -> Result<Self> {
+        Ok(Self { child: stopped_child(body)?, deliver: None })
+    }
+
+    /// The instruction that is next.
+    pub fn next(&self) -> Result<Step> {
+        let At { instruction, call, .. } = registers(self.child.pid)?;
+        let word = ptrace::read(self.child.pid, instruction as ptrace::AddressType).unwrap_or(0);
+        Ok(Step { address: instruction, code: word.to_le_bytes(), call })
+    }
+
+    /// Lets it execute that one. Answers whether it goes on.
+    pub fn execute(&mut self) -> Result<bool> {
+        ptrace::step(self.child.pid, self.deliver.take()).map_err(|e| Error::refused("ptrace step", e))?;
+        match self.child.next_stop()? {
+            Stop::Ended => return Ok(false),
+            Stop::Signal(signal) => self.deliver = (signal != Signal::SIGTRAP).then_some(signal),
+            Stop::Entry => {}
+        }
+        Ok(true)
+    }
 }
 
 /// Runs `body` in a forked child and lists the system calls that it enters.

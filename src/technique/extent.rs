@@ -10,12 +10,10 @@ use crate::machine::trace::step_each;
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// A function that is longer than this is not followed to its end.
-const LONGEST: usize = 4096;
 /// Instructions that some turns may take.
 const LIMIT: u64 = 30_000;
-/// No instruction is longer: Intel SDM vol. 2A, section 2.3.11.
-const INSTRUCTION: usize = 15;
+/// The longest stretch of a function that a jump leaves out, or that aligns a loop. What is farther is another function.
+const GAP: usize = 96;
 
 /// The addresses of the instructions that `run` executes in the function that begins at `function`. What that function
 /// calls elsewhere is not in it.
@@ -25,10 +23,8 @@ const INSTRUCTION: usize = 15;
 pub fn extent(function: usize, run: impl FnOnce()) -> Result<Range<usize>> {
     let (mut last, mut came) = (function, false);
     step_each(run, LIMIT, |step| {
-        let inside = (function..function + LONGEST).contains(&step.address);
         came |= step.address == function;
-        // What else stands in the next pages is executed before the function is come to, or after it was left.
-        if inside && came && step.address - last <= 2 * INSTRUCTION + 64 {
+        if came && (function..=last + GAP).contains(&step.address) {
             last = last.max(step.address);
         }
     })?;
