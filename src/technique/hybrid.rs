@@ -75,13 +75,13 @@ impl Interface for OneWay {
 
     #[inline(always)]
     fn receive(&self, process: impl FnOnce(u32)) -> bool {
-        if !self.f1.load(Acquire) {
+        // The look alone does not take the line away from who sends.
+        if !self.f1.load(Relaxed) {
             return false;
         }
         // Between these two another event may come: it is then taken now and once more, and this one never.
-        self.f1.store(false, Relaxed);
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-        process(self.r.load(Acquire));
+        self.f1.swap(false, Acquire);
+        process(self.r.load(Relaxed));
         true
     }
 }
