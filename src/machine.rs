@@ -54,6 +54,7 @@ pub mod readiness;
 pub mod region;
 pub mod ring;
 pub mod room;
+pub mod sampler;
 pub mod shared;
 pub mod signal;
 pub mod socket;

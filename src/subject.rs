@@ -34,6 +34,7 @@ pub mod socket_bandwidth;
 pub mod socket_connect;
 pub mod socket_round_trip;
 pub mod syscall;
+pub mod technique;
 pub mod thread;
 pub mod wait;
 pub mod wake_up;
@@ -92,6 +93,7 @@ pub const GROUPS: &[Group] = &[
     remote_read::GROUP,
     displacement::GROUP,
     counters::GROUP,
+    technique::GROUP,
 ];
 
 /// The live thing under measurement.

@@ -14,6 +14,9 @@ use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+/// This file, for the version of a body.
+pub const SOURCE: &str = include_str!("trace.rs");
+
 /// How a child died whose operation panicked, in [`Error::Died`].
 pub const PANICKED: &str = "it panicked";
 
@@ -28,27 +31,72 @@ pub struct Sighting {
     pub entries: Vec<i64>,
 }
 
+/// One instruction that is about to be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Where it stands.
+    pub address: usize,
+    /// Its first bytes, and those behind it.
+    pub code: [u8; 8],
+    /// The number of the system call, if it enters the kernel.
+    call: i64,
+}
+
 /// Runs `body` in a forked child, one instruction at a time. `None` if it takes more than `limit`.
 pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> Result<Option<Sighting>> {
-    let mut child = stopped_child(body)?;
     let mut seen = Sighting::default();
-    let mut deliver = None;
-    while seen.instructions < limit {
-        let at = registers(child.pid)?;
+    let ended = step_each(body, limit, |step| {
         seen.instructions += 1;
-        seen.visits += u64::from(address == Some(at.instruction));
-        let word = ptrace::read(child.pid, at.instruction as ptrace::AddressType).unwrap_or(0);
-        if super::arch::is_kernel_entry(word) {
-            seen.entries.push(at.call);
+        seen.visits += u64::from(address == Some(step.address));
+        if super::arch::is_kernel_entry(i64::from_le_bytes(step.code)) {
+            seen.entries.push(step.call);
         }
-        ptrace::step(child.pid, deliver).map_err(|e| Error::refused("ptrace step", e))?;
-        match child.next_stop()? {
-            Stop::Ended => return Ok(Some(seen)),
-            Stop::Signal(signal) => deliver = (signal != Signal::SIGTRAP).then_some(signal),
-            Stop::Entry => {}
+    })?;
+    Ok(ended.then_some(seen))
+}
+
+/// Runs `body` in a forked child and looks at each instruction before it is executed. Answers whether the body ended
+/// within `limit` of them.
+pub fn step_each(body: impl FnOnce(), limit: u64, mut look: impl FnMut(&Step)) -> Result<bool> {
+    let mut stepper = Stepper::start(body)?;
+    for _ in 0..limit {
+        look(&stepper.next()?);
+        if !stepper.execute()? {
+            return Ok(true);
         }
     }
-    Ok(None)
+    Ok(false)
+}
+
+/// A forked child that is let go one instruction at a time. It is killed with this value.
+pub struct Stepper {
+    child: Traced,
+    deliver: Option<Signal>,
+}
+
+impl Stepper {
+    /// Forks a child, which stands before it runs `body`.
+    pub fn start(body: impl FnOnce()) -> Result<Self> {
+        Ok(Self { child: stopped_child(body)?, deliver: None })
+    }
+
+    /// The instruction that is next.
+    pub fn next(&self) -> Result<Step> {
+        let At { instruction, call, .. } = registers(self.child.pid)?;
+        let word = ptrace::read(self.child.pid, instruction as ptrace::AddressType).unwrap_or(0);
+        Ok(Step { address: instruction, code: word.to_le_bytes(), call })
+    }
+
+    /// Lets it execute that one. Answers whether it goes on.
+    pub fn execute(&mut self) -> Result<bool> {
+        ptrace::step(self.child.pid, self.deliver.take()).map_err(|e| Error::refused("ptrace step", e))?;
+        match self.child.next_stop()? {
+            Stop::Ended => return Ok(false),
+            Stop::Signal(signal) => self.deliver = (signal != Signal::SIGTRAP).then_some(signal),
+            Stop::Entry => {}
+        }
+        Ok(true)
+    }
 }
 
 /// Runs `body` in a forked child and lists the system calls that it enters.

@@ -1,8 +1,8 @@
 //! How much of the time the CPU and k of n channels are busy at once: the slides' `IO_OVERLAP(k, X)`.
 //!
 //! A hardware monitor makes one logic signal of many: CPU busy *and* at least k channels busy. (At least: with k = 0 it
-//! measures the utilisation of the CPU, as the slides say.) A clock samples it 2ᴺ times, and a counter counts how often it
-//! was 1: then the counter, with its point moved by N bits, *is* the fraction. [`Monitor::io_overlap`] is the call of the
+//! measures the utilisation of the CPU, as the slides say.) A clock samples it 2ᴺ times, and a
+//! [counter](super::pulse) counts how often it was 1: that *is* the fraction. [`Monitor::io_overlap`] is the call of the
 //! slides: it clears the counter, lets a monitor of its own run, and blocks until that has sampled to the end.
 //!
 //! Two things must hold for the answer to be near the truth. The signal makes many transitions while it is sampled; and
@@ -23,6 +23,7 @@ pub use trace::{Busy, Trace, exact};
 use crate::machine::time::clock_gettime_ns;
 use crate::machine::timer::{Nanosleep, Sleep};
 use crate::statistic::{Interval, Random, proportion};
+use crate::technique::pulse::PulseCounter;
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -54,8 +55,6 @@ impl Signals {
 /// What samples an overlap.
 #[derive(Clone, Copy, Debug)]
 pub struct Monitor {
-    /// N: it takes 2ᴺ samples.
-    pub bits: u32,
     /// The mean time from one sample to the next. Much longer than the states last, each sample stands for itself.
     pub period: Duration,
     /// Of the times that are drawn.
@@ -75,36 +74,31 @@ impl Monitor {
     /// IO_OVERLAP(k, X): blocks until 2ᴺ samples were taken, and answers X.
     ///
     /// # Errors
-    /// [`Error::Usage`] for more than 2³¹ samples; [`Error::Kernel`] where there is no thread for the monitor.
+    /// [`Error::Kernel`] where there is no thread for the monitor.
     #[doc(alias = "IO_OVERLAP")]
-    pub fn io_overlap(&self, k: u32, signals: &Signals) -> Result<Overlap> {
-        if self.bits > 31 {
-            return Err(Error::Usage(format!(
-                "2^{} samples: expected a counter of at most 31 bits",
-                self.bits
-            )));
-        }
+    pub fn io_overlap<const N: u32>(&self, k: u32, signals: &Signals) -> Result<Overlap> {
         let refused = |cause| Error::Kernel { call: "pthread_create of a monitor".into(), cause };
         std::thread::scope(|scope| {
             let monitor = std::thread::Builder::new().name("monitor".into());
-            let monitor = monitor.spawn_scoped(scope, || self.run(k, signals)).map_err(refused)?;
+            let monitor = monitor.spawn_scoped(scope, || self.run::<N>(k, signals)).map_err(refused)?;
             monitor.join().map_err(|_| Error::Died("the monitor panicked".into()))
         })
     }
 
-    fn run(&self, k: u32, signals: &Signals) -> Overlap {
-        let mut gap = gaps(self.period, self.seed);
-        let samples = 1u64 << self.bits;
+    fn run<const N: u32>(&self, k: u32, signals: &Signals) -> Overlap {
+        let (mut gap, mut counter) = (gaps(self.period, self.seed), PulseCounter::<N>::default());
         let now = || clock_gettime_ns(libc::CLOCK_MONOTONIC);
-        let (begun, mut last, mut counter, mut due) = (now(), 0, 0, now());
-        for _ in 0..samples {
+        let begun = now();
+        let mut due = begun;
+        loop {
             due += gap();
             // Late or not, the next is reckoned from when this one was due: what delays it is no part of the clock.
             Nanosleep.until(Duration::from_nanos(due));
-            counter += u64::from(signals.overlap(k));
-            last = now();
+            if let Some(fraction) = counter.pulse(signals.overlap(k)) {
+                let fraction = proportion(fraction.counter(), PulseCounter::<N>::INTERVAL);
+                return Overlap { fraction, window: (begun, now()) };
+            }
         }
-        Overlap { fraction: proportion(counter, samples), window: (begun, last) }
     }
 }
 
@@ -166,11 +160,10 @@ mod tests {
     fn who_asks_is_blocked_until_all_samples_are_taken() {
         let signals = Signals::default();
         signals.set(Signals::CPU, true);
-        let monitor = Monitor { bits: 6, period: Duration::from_micros(50), seed: 1 };
-        let overlap = monitor.io_overlap(0, &signals).expect("a thread");
+        let monitor = Monitor { period: Duration::from_micros(50), seed: 1 };
+        let overlap = monitor.io_overlap::<6>(0, &signals).expect("a thread");
         assert_eq!(overlap.fraction.estimate, 1.0);
         assert!(overlap.window.1 - overlap.window.0 > 500_000, "{overlap:?}");
-        assert_eq!(monitor.io_overlap(1, &signals).expect("a thread").fraction.estimate, 0.0);
-        assert!(matches!(Monitor { bits: 32, ..monitor }.io_overlap(0, &signals), Err(Error::Usage(_))));
+        assert_eq!(monitor.io_overlap::<6>(1, &signals).expect("a thread").fraction.estimate, 0.0);
     }
 }

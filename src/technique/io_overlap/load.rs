@@ -142,8 +142,8 @@ mod tests {
             Err(Error::Missing(why)) => return println!("skipped: {why}"),
             started => started.expect("started"),
         };
-        let monitor = Monitor { bits: 9, period: Duration::from_millis(1), seed: 5 };
-        let overlaps = [0, 1].map(|k| monitor.io_overlap(k, load.signals()).expect("sampled"));
+        let monitor = Monitor { period: Duration::from_millis(1), seed: 5 };
+        let overlaps = [0, 1].map(|k| monitor.io_overlap::<9>(k, load.signals()).expect("sampled"));
         let finished = load.finish().expect("read");
         assert!(finished.channels.iter().all(|trace| trace.len() > 10));
         for (k, overlap) in (0..).zip(overlaps) {

@@ -1,0 +1,156 @@
+//! How often each instruction is executed, in the ways of slides 59 to 67 of *Measurement Techniques*.
+//!
+//!     cargo run --release --example instruction_frequency
+//!
+//! First the processor's own instructions, by a trap after each of them, against loops whose instructions are written in
+//! this crate's source. Then those of a little machine that is emulated: counted in memory, and sent to another CPU. The
+//! truth is the program that it executes: it has no jumps.
+#![allow(clippy::print_stdout, reason = "an example talks")]
+#![allow(unreachable_pub, reason = "nobody reaches into an example; `pub` says what a module offers")]
+
+#[path = "symbol_table/stack.rs"]
+mod stack;
+
+use stack::{Instruction, execute};
+use std::hint::black_box;
+use syscost::instrument::Clock;
+use syscost::machine::{arch, cpu};
+use syscost::statistic::{Random, median};
+use syscost::technique::frequency::frequencies;
+use syscost::technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, event};
+
+type Done<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Done<()> {
+    let clock = Clock::start_up();
+    let cpus = cpu::allowed();
+    cpu::pin(*cpus.last().ok_or("no CPU")?)?;
+    let slower = by_trapping(&clock)?;
+    emulated(&clock, &cpus)?;
+    println!(
+        "slide 61: huge overhead, a trap on every instruction; ours: {}",
+        slower
+            .map_or("ptrace is refused here".into(), |times| format!("{times:.0} times slower than without"))
+    );
+    Ok(())
+}
+
+/// Loops of known instructions, under a trap after each; how many times slower they are.
+fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
+    const TURNS: u64 = 640;
+    let known: [(&str, fn(u64), f64); 3] = [
+        ("a loop of a decrement and a jump", arch::register_loop, 2.0),
+        ("64 additions, a decrement, a jump", |n| _ = arch::add_chain(n), 66.0 / 64.0),
+        ("64 multiplications likewise", |n| _ = arch::multiply_chain(n), 66.0 / 64.0),
+    ];
+    let mut slower = Vec::new();
+    for (name, run, each) in known {
+        let mut seen = None;
+        let stepped = clock.time(|| seen = Some(frequencies(run, TURNS)));
+        let Some(Ok(Some(seen))) = seen else {
+            println!("skipped: instructions cannot be stepped through here: {seen:?}\n");
+            return Ok(None);
+        };
+        let bare = clock.time(|| run(black_box(3 * TURNS)));
+        slower.push(stepped.0 as f64 / bare.0 as f64);
+        println!(
+            "{name}: {} instructions in {TURNS} turns, {:.0} are written there",
+            seen.all(),
+            each * TURNS as f64
+        );
+        for (opcode, count, share) in seen.ordered() {
+            println!("  {:<8} {count:>6} {:>6.2} %", opcode.to_string(), 100.0 * share);
+        }
+    }
+    println!();
+    Ok(Some(median(&slower)))
+}
+
+/// Its place among the machine's instructions.
+fn kind(instruction: Instruction) -> u8 {
+    match instruction {
+        Instruction::Push(_) => 0,
+        Instruction::Load(_) => 1,
+        Instruction::Store(_) => 2,
+        Instruction::Add => 3,
+        Instruction::Subtract => 4,
+        Instruction::Multiply => 5,
+        Instruction::Print => 6,
+    }
+}
+const NAMES: [&str; 7] = ["push", "load", "store", "add", "subtract", "multiply", "print"];
+
+type Counts = [u64; NAMES.len()];
+
+/// A program for the machine, drawn by chance.
+fn program(groups: usize) -> Vec<Instruction> {
+    let mut random = Random::new(9);
+    let mut code = vec![Instruction::Push(1), Instruction::Store(0)];
+    for _ in 0..groups {
+        let operand = |random: &mut Random| match random.below(3) {
+            0 => Instruction::Push(random.below(100) as i64),
+            _ => Instruction::Load(0),
+        };
+        code.extend([operand(&mut random), operand(&mut random)]);
+        code.push([Instruction::Add, Instruction::Subtract, Instruction::Multiply][random.below(3)]);
+        code.push(if random.below(50) == 0 { Instruction::Print } else { Instruction::Store(0) });
+    }
+    code
+}
+
+fn emulated(clock: &Clock, cpus: &[usize]) -> Done<()> {
+    let code = program(25_000);
+    let mut truth: Counts = [0; NAMES.len()];
+    code.iter().for_each(|&instruction| truth[usize::from(kind(instruction))] += 1);
+    println!("an emulated machine, {} instructions", code.len());
+    println!("{:<12} {:>10} {:>10} {:>12}", "monitor", "ns each", "counted", "off by");
+    let bare = executed(clock, &code, |_| ())?;
+    println!("{:<12} {bare:>10.1}", "none");
+    let mut counts: Counts = [0; NAMES.len()];
+    let ns = executed(clock, &code, |kind| counts[usize::from(kind)] += 1)?;
+    row("in memory", ns, &counts, &truth);
+    let [.., other, _] = cpus[..] else {
+        println!("skipped: one CPU, and a hybrid monitor is a machine of its own\n");
+        return Ok(());
+    };
+    sent::<OneWay>(clock, "one flag", &code, &truth, other)?;
+    sent::<TwoWay>(clock, "two flags", &code, &truth, other)?;
+    sent::<Ring>(clock, "ring", &code, &truth, other)?;
+    let counts: Vec<_> = NAMES.iter().zip(truth).map(|(name, count)| format!("{name} {count}")).collect();
+    println!("what is counted must be: {}\n", counts.join(", "));
+    Ok(())
+}
+
+/// Executes the code and tells `watch` of each instruction; nanoseconds an instruction.
+fn executed(clock: &Clock, code: &[Instruction], mut watch: impl FnMut(u8)) -> Done<f64> {
+    let mut printed = Ok(Vec::new());
+    let ticks = clock.time(|| printed = execute(code, |instruction| watch(kind(instruction))));
+    printed?;
+    Ok(clock.nanoseconds(ticks).0 / code.len() as f64)
+}
+
+fn row(name: &str, ns: f64, counted: &Counts, truth: &Counts) {
+    let all: u64 = truth.iter().sum();
+    let off: u64 = truth.iter().zip(counted).map(|(a, b)| a.abs_diff(*b)).sum();
+    let share = 100.0 * counted.iter().sum::<u64>() as f64 / all as f64;
+    println!("{name:<12} {ns:>10.1} {share:>8.1} % {off:>12}");
+}
+
+fn sent<I: Interface>(
+    clock: &Clock,
+    name: &str,
+    code: &[Instruction],
+    truth: &Counts,
+    other: usize,
+) -> Done<()> {
+    let mut observer = Observer::<I>::start(other, 0)?;
+    let (mut number, mut last) = (0u64, 0);
+    let ns = executed(clock, code, |kind| {
+        last = event(number, kind);
+        number += 1;
+        observer.interface().send(last);
+    })?;
+    let tally = observer.after(last)?;
+    row(name, ns, &std::array::from_fn(|kind| tally.counts[kind]), truth);
+    Ok(())
+}

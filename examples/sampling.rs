@@ -1,0 +1,178 @@
+//! A sampled monitor that lies, and one that does not: slides 7, 26, 27 to 31 and 51 to 53 of *Measurement Techniques*.
+//!
+//!     cargo run --release --example sampling
+//!
+//! A load is on for 48 % of the time. A monitor that looks in step with it finds it on in two looks of three; one whose
+//! period is drawn by chance finds the truth. The same is done to the kernel's own monitor, the tick behind `/proc/stat`.
+//! Then the time in a loop is estimated by the addresses at which the program is found.
+#![allow(clippy::print_stdout, reason = "an example talks")]
+
+use std::hint::black_box;
+use std::time::Duration;
+use syscost::counters::{Processors, Spent};
+use syscost::libc;
+use syscost::machine::timer::{Nanosleep, Sleep};
+use syscost::machine::{arch, cpu, time};
+use syscost::statistic::Interval;
+use syscost::technique::extent::extent;
+use syscost::technique::sample::{Period, SampledMonitor};
+use syscost::technique::visit::{Coverage, Visit, fraction_of};
+
+/// One look, where the monitor looks in step. The load has a period of three of these …
+const STEP_NS: u64 = 2_000_000;
+/// … and is on for 48 % of it, which begins this long before a look.
+const ON_NS: u64 = 3 * STEP_NS * 48 / 100;
+const LEAD_NS: u64 = STEP_NS / 5;
+/// Periods of the load.
+const PERIODS: u64 = 150;
+
+type Done<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Done<()> {
+    let step = Duration::from_nanos(STEP_NS);
+    println!(
+        "{:<28} {:>6} {:>7} {:>16}   visits missed, found once, more often",
+        "looks", "truth", "found", "95 % interval"
+    );
+    let (truth, in_step) = look("every step", Period::Fixed(step))?;
+    look("every two steps", Period::Fixed(2 * step))?;
+    look("every three steps", Period::Fixed(3 * step))?;
+    let (_, drawn) = look("at random, a step in the mean", Period::random(step, 11))?;
+    look("at random, a tenth of a step", Period::random(step / 10, 12))?;
+    look("at random, six steps", Period::random(6 * step, 13))?;
+    the_kernel_s_own()?;
+    time_in_a_loop()?;
+    println!(
+        "\nslide 26: avoid synchrony between sampling and sampled signal (66 % were found for a true 48 %); ours: in step \
+         {:.0} % for a true {:.0} %, at random {:.0} % [{:.0}, {:.0}]",
+        100.0 * in_step.estimate,
+        100.0 * truth,
+        100.0 * drawn.estimate,
+        100.0 * drawn.low,
+        100.0 * drawn.high
+    );
+    Ok(())
+}
+
+fn now() -> u64 {
+    time::clock_gettime_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// Runs the load under a monitor and prints what was found; the truth, and the estimate.
+fn look(name: &str, period: Period) -> Done<(f64, Interval)> {
+    let monitor = SampledMonitor::new(period, 0..0)?;
+    // The first look of a fixed period is one period after the start; a step before a step is a step, too.
+    let zero = now() + STEP_NS - LEAD_NS;
+    monitor.start();
+    let mut visits: Vec<Visit> = Vec::with_capacity(PERIODS as usize);
+    for begins in (0..PERIODS).map(|at| zero + 3 * STEP_NS * at) {
+        while now() < begins {}
+        monitor.enter(1);
+        let entered = now();
+        while now() < begins + ON_NS {}
+        monitor.enter(0);
+        visits.push((entered, now()));
+    }
+    let end = zero + 3 * STEP_NS * PERIODS;
+    while now() < end {}
+    monitor.stop();
+    let moments = monitor.found().moments;
+    let within: Vec<_> = moments.iter().copied().filter(|moment| (zero..end).contains(moment)).collect();
+    let shifted: Vec<_> = visits.iter().map(|(entered, left)| (entered - zero, left - zero)).collect();
+    let truth = fraction_of(&shifted, end - zero);
+    let coverage = Coverage::of(&visits, &within);
+    let found = monitor.fraction(1);
+    println!(
+        "{name:<28} {:>5.1}% {:>6.1}%   [{:>5.1}, {:>5.1}]   {:>5} {:>5} {:>5} of {PERIODS}",
+        100.0 * truth,
+        100.0 * found.estimate,
+        100.0 * found.low,
+        100.0 * found.high,
+        coverage.missed,
+        coverage.once,
+        coverage.repeatedly
+    );
+    Ok((truth, found))
+}
+
+/// The same load in step with the kernel's tick, which accounts a whole tick to whom it finds.
+fn the_kernel_s_own() -> Done<()> {
+    const PERIODS: u64 = 150;
+    let tick_at = || time::clock_gettime_ns(libc::CLOCK_MONOTONIC_COARSE);
+    let next = |before| loop {
+        let at = tick_at();
+        if at != before {
+            return at;
+        }
+    };
+    let first = next(tick_at());
+    let tick = next(first) - first;
+    if tick > 20_000_000 {
+        println!("\nskipped: this kernel's tick is not regular ({tick} ns)");
+        return Ok(());
+    }
+    let here = cpu::current();
+    let answer = cpu::while_on(here, || -> Done<(f64, f64)> {
+        let mut processors = Processors::open()?;
+        // The coarse clock stands at the moment of the tick.
+        let zero = next(tick_at()) + 5 * tick - tick / 5;
+        let mut sleep = Nanosleep;
+        sleep.until(Duration::from_nanos(zero));
+        let before = processors.spent(Some(here))?.value;
+        let ran = time::thread_cpu_ns();
+        for begins in (0..PERIODS).map(|at| zero + 3 * tick * at) {
+            sleep.until(Duration::from_nanos(begins));
+            while now() < begins + 3 * tick * 48 / 100 {}
+        }
+        sleep.until(Duration::from_nanos(zero + 3 * tick * PERIODS));
+        let all = (3 * tick * PERIODS) as f64;
+        let truth = (time::thread_cpu_ns() - ran) as f64 / all;
+        let busy = |spent: &Spent| spent.user + spent.nice + spent.system;
+        let after = processors.spent(Some(here))?.value;
+        let found = (busy(&after) - busy(&before)) as f64 * 1e9 / syscost::instrument::USER_HZ / all;
+        Ok((truth, found))
+    });
+    let (truth, found) = answer??;
+    println!(
+        "\nthe same in step with the kernel's tick of {:.1} ms: the process clock says {:.1} %, /proc/stat {:.1} % of CPU \
+         {here} (with what others did there)",
+        tick as f64 / 1e6,
+        100.0 * truth,
+        100.0 * found
+    );
+    Ok(())
+}
+
+/// A program that is in one loop for a part of its time, by the addresses of its instructions.
+fn time_in_a_loop() -> Done<()> {
+    let function = arch::register_loop as *const () as usize;
+    let range = match extent(function, || arch::register_loop(100)) {
+        Ok(range) => range,
+        Err(error) => {
+            println!("\nskipped: {error}");
+            return Ok(());
+        }
+    };
+    let bytes = range.len();
+    let monitor = SampledMonitor::new(Period::random(Duration::from_micros(200), 21), range)?;
+    let (mut inside, begun) = (0, now());
+    monitor.start();
+    while now() - begun < 500_000_000 {
+        let entered = now();
+        arch::register_loop(black_box(20_000));
+        inside += now() - entered;
+        black_box(arch::multiply_chain(black_box(6_000)));
+    }
+    let all = now() - begun;
+    monitor.stop();
+    let (truth, found) = (inside as f64 / all as f64, monitor.fraction_in_range());
+    println!(
+        "\ntime in a loop of {bytes} bytes: by the clock {:.1} %, by the address at {} random moments {:.1} % [{:.1}, {:.1}]",
+        100.0 * truth,
+        monitor.found().count,
+        100.0 * found.estimate,
+        100.0 * found.low,
+        100.0 * found.high
+    );
+    Ok(())
+}

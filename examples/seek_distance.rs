@@ -1,0 +1,151 @@
+//! Seek distances, traced and sampled: slides 3, 4, 53 and 54 of *Measurement Techniques*, on paper and on a device.
+//!
+//!     cargo run --release --example seek_distance -- [DIRECTORY]
+//!
+//! Blocks of a file in that directory (or here) are read past the page cache at places drawn by chance. A variable holds the
+//! place of the read that was begun last, as the file system's `CYL` does. Who is told of each read gets the distances
+//! right; another thread looks at the variable now and then.
+#![allow(clippy::print_stdout, reason = "an example talks")]
+
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use syscost::machine::stamped::{self, Stamped, Way};
+use syscost::statistic::{Random, median};
+use syscost::technique::measure::{CountMeasure, FractionOfTime, OnEntry};
+use syscost::technique::seek::{apart, distances, looks};
+
+const BLOCK: u64 = 4096;
+const BLOCKS: u64 = 4096;
+const READS: usize = 1500;
+
+type Done<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Done<()> {
+    let positions = [10, 40, 20, 60, 30, 50];
+    println!("positions {positions:?}");
+    println!("traced             distances {:?}", distances(&positions));
+    println!("sampled too slowly distances {:?}", distances(&looks(&positions, 1, 2)));
+    println!("sampled too fast   distances {:?}\n", distances(&looks(&positions, 3, 1)));
+    let directory = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("."), PathBuf::from);
+    match Stamped::make(&directory, BLOCK * BLOCKS, Way::Direct) {
+        Ok(file) => on_a_device(&file)?,
+        Err(error) => println!("skipped: {error}"),
+    }
+    let [traced, slow, fast] =
+        [distances(&positions), distances(&looks(&positions, 1, 2)), distances(&looks(&positions, 3, 1))];
+    println!(
+        "slide 54: 10 40 20 60 30 50 → 30 20 40 30 20, too slowly 10 10, too fast 0 0 30 0 0 20; ours: {traced:?}, {slow:?}, {:?}",
+        &fast[..6]
+    );
+    Ok(())
+}
+
+/// What a reader of the variable saw, and what the trace has.
+struct Seen {
+    sampled: Vec<u64>,
+    traced: Vec<u64>,
+    took: Duration,
+    per_second: f64,
+    in_reads: f64,
+}
+
+fn on_a_device(file: &Stamped) -> Done<()> {
+    let alone = read_all(file, None)?;
+    let service = alone.took / READS as u32;
+    let mean = |d: &[u64]| d.iter().sum::<u64>() as f64 / d.len().max(1) as f64;
+    println!(
+        "{READS} reads, {:.0} a second (A); mean distance of a seek {:.0} blocks (B); {:.1} % of the time in reads (C)",
+        alone.per_second,
+        mean(&distances(&alone.traced)),
+        100.0 * alone.in_reads
+    );
+    println!("{:<34} {:>9} {:>8} {:>9} {:>14}", "looks", "distances", "zeroes", "mean", "from the trace");
+    let tell = |name: String, found: &[u64], truth: &[u64]| {
+        let zeroes = found.iter().filter(|d| **d == 0).count() as f64 / found.len().max(1) as f64;
+        println!(
+            "{name:<34} {:>9} {:>6.1} % {:>9.0} {:>14.2}",
+            found.len(),
+            100.0 * zeroes,
+            mean(found),
+            apart(found, truth)
+        );
+    };
+    let truth = distances(&alone.traced);
+    tell("traced".into(), &truth, &truth);
+    for (name, period) in
+        [("ten to a read", service / 10), ("one to a read", service), ("one to five reads", 5 * service)]
+    {
+        let seen = read_all(file, Some(period))?;
+        let label = format!("{name}, every {:.0} µs", period.as_secs_f64() * 1e6);
+        tell(label, &distances(&seen.sampled), &distances(&seen.traced));
+    }
+    println!();
+    Ok(())
+}
+
+/// Reads all blocks in an order drawn by chance, while another thread looks every `period`.
+fn read_all(file: &Stamped, period: Option<Duration>) -> Done<Seen> {
+    let (cyl, ended) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (cyl, ended) = (&cyl, &ended);
+        let sampler = period.map(|period| scope.spawn(move || watch(cyl, ended, period)));
+        let read = trace(file, cyl);
+        ended.store(true, Relaxed);
+        let sampled = sampler.map(|thread| thread.join().unwrap_or_default()).unwrap_or_default();
+        read.map(|seen| Seen { sampled, ..seen })
+    })
+}
+
+fn watch(cyl: &AtomicU64, ended: &AtomicBool, period: Duration) -> Vec<u64> {
+    let (begun, mut seen) = (Instant::now(), Vec::with_capacity(1 << 16));
+    while !ended.load(Relaxed) && seen.len() < seen.capacity() {
+        seen.push(cyl.load(Relaxed));
+        let due = period * seen.len() as u32;
+        while begun.elapsed() < due && !ended.load(Relaxed) {
+            // With one CPU this lets the reader go on.
+            std::thread::yield_now();
+        }
+    }
+    seen
+}
+
+/// Reads, and is told of every read.
+fn trace(file: &Stamped, cyl: &AtomicU64) -> Done<Seen> {
+    let mut buffer = stamped::buffer(BLOCK as usize)?;
+    let mut random = Random::new(5);
+    let begun = Instant::now();
+    let mut initiations = CountMeasure::new(Duration::ZERO);
+    let mut positions = OnEntry::with_room(READS);
+    let mut reading = FractionOfTime::new(Duration::ZERO);
+    let mut single = Vec::with_capacity(READS);
+    for _ in 0..READS {
+        let block = random.below(BLOCKS as usize) as u64;
+        cyl.store(block, Relaxed);
+        initiations.visit();
+        positions.entered(block);
+        let entered = begun.elapsed();
+        reading.enter(entered);
+        file.file().read_exact_at(&mut buffer, block * BLOCK)?;
+        let left = begun.elapsed();
+        reading.leave(left);
+        single.push((left - entered).as_secs_f64());
+        if !stamped::is_of(&buffer, block * BLOCK) {
+            return Err("a block is not the one that was asked for".into());
+        }
+    }
+    let end = begun.elapsed();
+    let visits = initiations.take(end);
+    let truth = median(&single) > 0.0 && visits.count == READS as u64;
+    if !truth {
+        return Err("a read was not counted".into());
+    }
+    Ok(Seen {
+        sampled: Vec::new(),
+        traced: positions.values().to_vec(),
+        took: end,
+        per_second: visits.per_second().unwrap_or(0.0),
+        in_reads: reading.fraction(end).unwrap_or(0.0),
+    })
+}

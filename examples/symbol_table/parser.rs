@@ -1,0 +1,142 @@
+//! From tokens to code: a parser by recursive descent, which asks the symbol table for every name and emits code as it
+//! goes.
+//!
+//!     statement   = "let" name "=" expression ";" | name "=" expression ";" | "print" expression ";" | "{" statement* "}"
+//!     expression  = term (("+" | "-") term)*
+//!     term        = factor ("*" factor)*
+//!     factor      = number | name | "(" expression ")"
+
+use crate::lexer::{Lexer, Token};
+use crate::stack::Instruction;
+use crate::symbol::{Operation, SymbolTable};
+use crate::watch::{BLOCK, EMIT, EXPRESSION, FACTOR, STATEMENT, TERM, Watch};
+
+/// What a program was compiled to, and what was done with the symbol table if that was asked for.
+pub struct Compiled<'s> {
+    pub code: Vec<Instruction>,
+    pub operations: Vec<Operation<'s>>,
+}
+
+/// Compiles a program.
+pub fn compile<'s>(text: &'s str, watch: &Watch, logged: bool) -> Result<Compiled<'s>, String> {
+    let mut lexer = Lexer::new(text, watch);
+    let token = lexer.next_token()?;
+    let mut parser =
+        Parser { lexer, token, symbols: SymbolTable::new(watch, logged), code: Vec::new(), watch };
+    parser.symbols.enter();
+    while parser.token != Token::End {
+        parser.statement()?;
+    }
+    parser.symbols.leave();
+    Ok(Compiled { code: parser.code, operations: parser.symbols.into_log() })
+}
+
+struct Parser<'s, 'w> {
+    lexer: Lexer<'s, 'w>,
+    token: Token<'s>,
+    symbols: SymbolTable<'s, 'w>,
+    code: Vec<Instruction>,
+    watch: &'w Watch,
+}
+
+type Parsed = Result<(), String>;
+
+impl<'s> Parser<'s, '_> {
+    fn advance(&mut self) -> Result<Token<'s>, String> {
+        let next = self.lexer.next_token()?;
+        Ok(std::mem::replace(&mut self.token, next))
+    }
+
+    fn expect(&mut self, sign: u8) -> Parsed {
+        match self.advance()? {
+            Token::Sign(found) if found == sign => Ok(()),
+            other => Err(format!("expected {}, found {other:?}", char::from(sign))),
+        }
+    }
+
+    fn emit(&mut self, instruction: Instruction) {
+        let _span = self.watch.routines.span(EMIT);
+        self.code.push(instruction);
+    }
+
+    fn statement(&mut self) -> Parsed {
+        let _span = self.watch.routines.span(STATEMENT);
+        match self.advance()? {
+            Token::Let => {
+                let Token::Name(name) = self.advance()? else { return Err("let: a name is missing".into()) };
+                self.assigned()?;
+                // Its own value may still be of an outer symbol of the same name.
+                let slot = self.symbols.insert(name);
+                self.emit(Instruction::Store(slot));
+                self.expect(b';')
+            }
+            Token::Name(name) => {
+                let slot = self.symbols.look_up(name).ok_or_else(|| format!("{name} is not known"))?;
+                self.assigned()?;
+                self.emit(Instruction::Store(slot));
+                self.expect(b';')
+            }
+            Token::Print => {
+                self.expression()?;
+                self.emit(Instruction::Print);
+                self.expect(b';')
+            }
+            Token::Sign(b'{') => self.block(),
+            other => Err(format!("{other:?} begins no statement")),
+        }
+    }
+
+    fn block(&mut self) -> Parsed {
+        let _span = self.watch.routines.span(BLOCK);
+        self.symbols.enter();
+        while self.token != Token::Sign(b'}') {
+            self.statement()?;
+        }
+        self.symbols.leave();
+        self.advance().map(drop)
+    }
+
+    fn assigned(&mut self) -> Parsed {
+        self.expect(b'=')?;
+        self.expression()
+    }
+
+    fn expression(&mut self) -> Parsed {
+        let _span = self.watch.routines.span(EXPRESSION);
+        self.term()?;
+        while let Token::Sign(sign @ (b'+' | b'-')) = self.token {
+            self.advance()?;
+            self.term()?;
+            self.emit(if sign == b'+' { Instruction::Add } else { Instruction::Subtract });
+        }
+        Ok(())
+    }
+
+    fn term(&mut self) -> Parsed {
+        let _span = self.watch.routines.span(TERM);
+        self.factor()?;
+        while self.token == Token::Sign(b'*') {
+            self.advance()?;
+            self.factor()?;
+            self.emit(Instruction::Multiply);
+        }
+        Ok(())
+    }
+
+    fn factor(&mut self) -> Parsed {
+        let _span = self.watch.routines.span(FACTOR);
+        match self.advance()? {
+            Token::Number(number) => self.emit(Instruction::Push(number)),
+            Token::Name(name) => {
+                let slot = self.symbols.look_up(name).ok_or_else(|| format!("{name} is not known"))?;
+                self.emit(Instruction::Load(slot));
+            }
+            Token::Sign(b'(') => {
+                self.expression()?;
+                self.expect(b')')?;
+            }
+            other => return Err(format!("{other:?} is no factor")),
+        }
+        Ok(())
+    }
+}

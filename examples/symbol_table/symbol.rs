@@ -1,0 +1,81 @@
+//! The symbol table: which slot a name means, scope by scope. It is a list that is searched from its end, which is right,
+//! simple, and why this compiler is slower than its author expected.
+
+use crate::watch::{INSERT, LEAVE, LOOK_UP, Watch};
+
+/// One thing that is done with the table.
+#[derive(Clone, Copy)]
+pub enum Operation<'s> {
+    Enter,
+    Leave,
+    Insert(&'s str),
+    LookUp(&'s str),
+}
+
+pub struct SymbolTable<'s, 'w> {
+    symbols: Vec<&'s str>,
+    /// Where each open scope begins.
+    scopes: Vec<usize>,
+    /// What was done, where that is asked for.
+    log: Option<Vec<Operation<'s>>>,
+    watch: &'w Watch,
+}
+
+impl<'s, 'w> SymbolTable<'s, 'w> {
+    pub fn new(watch: &'w Watch, logged: bool) -> Self {
+        Self { symbols: Vec::new(), scopes: Vec::new(), log: logged.then(Vec::new), watch }
+    }
+
+    fn note(&mut self, operation: Operation<'s>) {
+        if let Some(log) = &mut self.log {
+            log.push(operation);
+        }
+    }
+
+    pub fn enter(&mut self) {
+        self.note(Operation::Enter);
+        self.scopes.push(self.symbols.len());
+    }
+
+    #[inline(never)]
+    pub fn leave(&mut self) {
+        let _spans = (self.watch.table.span(0), self.watch.routines.span(LEAVE));
+        self.note(Operation::Leave);
+        self.symbols.truncate(self.scopes.pop().unwrap_or(0));
+    }
+
+    /// Makes a new symbol, and answers its slot.
+    #[inline(never)]
+    pub fn insert(&mut self, name: &'s str) -> usize {
+        let _spans = (self.watch.table.span(0), self.watch.routines.span(INSERT));
+        self.note(Operation::Insert(name));
+        self.symbols.push(name);
+        self.symbols.len() - 1
+    }
+
+    /// The slot of the innermost symbol of this name.
+    #[inline(never)]
+    pub fn look_up(&mut self, name: &'s str) -> Option<usize> {
+        let _spans = (self.watch.table.span(0), self.watch.routines.span(LOOK_UP));
+        self.note(Operation::LookUp(name));
+        self.symbols.iter().rposition(|symbol| *symbol == name)
+    }
+
+    pub fn into_log(self) -> Vec<Operation<'s>> {
+        self.log.unwrap_or_default()
+    }
+
+    /// Does once more what was done.
+    pub fn replay(&mut self, operations: &[Operation<'s>]) -> usize {
+        let mut sum = 0;
+        for operation in operations {
+            match *operation {
+                Operation::Enter => self.enter(),
+                Operation::Leave => self.leave(),
+                Operation::Insert(name) => sum += self.insert(name),
+                Operation::LookUp(name) => sum += self.look_up(name).unwrap_or(0),
+            }
+        }
+        sum
+    }
+}

@@ -1,0 +1,109 @@
+//! The fraction of a program's time that a part of it takes, from a trace that has disturbed both.
+//!
+//! A probe around each call adds to the time that is measured inside, and adds more to the whole. The naive quotient
+//! is therefore of two wrong numbers. What each probe costs can be measured, and how many there were is counted:
+//! then both can be corrected. Or the whole is taken from a run without probes.
+//!
+//! The naive fraction is not always too small. A probe that is seen by itself for the share `i` of its cost pulls the
+//! fraction towards `i`: up, where the part takes less of the time than that. See [`Perturbation::pull`].
+//!
+//! Source: Kraemer, slides 42 to 50.
+
+/// What one probe costs, in any unit of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProbeCost {
+    /// What the probe takes for time of the part: from the reading of the first clock to that of the second.
+    pub inside: f64,
+    /// What besides is lost to the whole.
+    pub outside: f64,
+}
+
+/// What a trace has measured of one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Traced {
+    /// Time inside the part, by its probes.
+    pub part: f64,
+    /// Time of the whole, with the probes in it.
+    pub whole: f64,
+    /// How often the part was called: probes that were passed.
+    pub calls: u64,
+    /// What one call costs beyond what stands between the probes: the transfer of arguments, the jump and the way back.
+    /// Nothing, where the probes stand around the call.
+    pub call: f64,
+}
+
+/// The same fraction, estimated in three ways.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimates {
+    /// Both times as they were measured.
+    pub naive: f64,
+    /// Both times less what the probes cost them, and the part's with what its calls cost.
+    pub corrected: f64,
+    /// The corrected time of the part over the time of a run without probes.
+    pub of_uninstrumented: f64,
+}
+
+impl Traced {
+    /// The three estimates, given the cost of a probe and the time of the whole without any.
+    pub fn estimates(&self, probe: ProbeCost, uninstrumented: f64) -> Estimates {
+        let calls = self.calls as f64;
+        let part = self.part - calls * probe.inside + calls * self.call;
+        let whole = self.whole - calls * (probe.inside + probe.outside);
+        Estimates {
+            naive: self.part / self.whole,
+            corrected: part / whole,
+            of_uninstrumented: part / uninstrumented,
+        }
+    }
+}
+
+/// Which way probes pull a fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Perturbation {
+    /// It is underestimated, as one expects: the whole has suffered more than the part.
+    Down,
+    /// It is overestimated: of their cost the probes see a larger share than the part has of the time.
+    Up,
+}
+
+impl Perturbation {
+    /// The way in which probes of this cost pull a true fraction.
+    pub fn pull(fraction: f64, probe: ProbeCost) -> Self {
+        match probe.inside / (probe.inside + probe.outside) > fraction {
+            true => Self::Up,
+            false => Self::Down,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1000 calls of 40 ns in a program of 100 µs; a call costs 2 ns of them. A probe costs 25 inside and 15 outside.
+    const PROBE: ProbeCost = ProbeCost { inside: 25.0, outside: 15.0 };
+    const TRACED: Traced =
+        Traced { part: 38_000.0 + 25_000.0, whole: 100_000.0 + 40_000.0, calls: 1000, call: 2.0 };
+
+    #[test]
+    fn corrected_the_fraction_is_the_true_one() {
+        let Estimates { naive, corrected, of_uninstrumented } = TRACED.estimates(PROBE, 100_000.0);
+        assert_eq!((corrected, of_uninstrumented), (0.4, 0.4));
+        assert_eq!(naive, 0.45);
+    }
+
+    #[test]
+    fn probes_pull_a_fraction_towards_the_share_that_they_see_of_themselves() {
+        assert_eq!(Perturbation::pull(0.4, PROBE), Perturbation::Up);
+        assert_eq!(Perturbation::pull(0.7, PROBE), Perturbation::Down);
+        let mostly = Traced { part: 70_000.0 + 25_000.0, call: 0.0, ..TRACED };
+        assert!(mostly.estimates(PROBE, 100_000.0).naive < 0.7);
+    }
+
+    #[test]
+    fn a_probe_that_costs_nothing_changes_nothing() {
+        let traced = Traced { part: 3.0, whole: 10.0, calls: 5, call: 0.0 };
+        let same = traced.estimates(ProbeCost::default(), 10.0);
+        assert_eq!(same, Estimates { naive: 0.3, corrected: 0.3, of_uninstrumented: 0.3 });
+    }
+}

@@ -1,0 +1,58 @@
+//! Where a loop stands in memory: the two bounds with which a comparator of addresses is loaded.
+//!
+//! A hardware monitor that is to estimate the time in a loop compares what is on the address bus with two registers. The
+//! sampled monitor compares the address of the next instruction, which is virtual and therefore needs no bus; the
+//! bounds are found by stepping through some turns of the loop.
+//!
+//! Source: Kraemer, slides 27 to 30 and 51.
+
+use crate::machine::trace::step_each;
+use crate::{Error, Result};
+use std::ops::Range;
+
+/// Instructions that some turns may take.
+const LIMIT: u64 = 30_000;
+/// The longest stretch of a function that a jump leaves out, or that aligns a loop. What is farther is another function.
+const GAP: usize = 96;
+
+/// The addresses of the instructions that `run` executes in the function that begins at `function`. What that function
+/// calls elsewhere is not in it.
+///
+/// # Errors
+/// Where the kernel or a sandbox refuses `ptrace`; or `run` does not come to the function.
+pub fn extent(function: usize, run: impl FnOnce()) -> Result<Range<usize>> {
+    let (mut last, mut came) = (function, false);
+    step_each(run, LIMIT, |step| {
+        came |= step.address == function;
+        if came && (function..=last + GAP).contains(&step.address) {
+            last = last.max(step.address);
+        }
+    })?;
+    match came {
+        true => Ok(function..last + 1),
+        false => Err(Error::Usage(format!(
+            "nobody came to the function at {function:#x} within {LIMIT} instructions: give the address of one that is called"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::arch;
+
+    #[test]
+    fn a_loop_of_two_instructions_is_short() {
+        let at = arch::register_loop as *const () as usize;
+        let extent = extent(at, || arch::register_loop(5)).expect("traced");
+        assert_eq!(extent.start, at);
+        assert!(extent.len() > 2 && extent.len() < 96, "{extent:?}");
+    }
+
+    #[test]
+    fn who_never_comes_there_is_told() {
+        let at = arch::register_loop as *const () as usize;
+        let error = extent(at, || _ = arch::add_chain(5)).expect_err("not called").to_string();
+        assert!(error.contains("nobody came to the function"), "{error}");
+    }
+}

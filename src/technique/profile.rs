@@ -1,0 +1,58 @@
+//! Where a program's time goes, by routine: the rule that nine tenths of it go into one tenth of the code.
+//!
+//! Source: Kraemer, slides 38 and 56; gprof's flat profile.
+
+/// One routine of a profile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How often it was called.
+    pub calls: u64,
+    /// Time in itself and not in what it called, in the caller's unit.
+    pub own: f64,
+    /// The share of all own time of this routine and those before it.
+    pub up_to_here: f64,
+}
+
+/// The routines (name, calls, own time), the most expensive first, with the share of time that they have taken so far.
+pub fn ordered<'a>(routines: impl IntoIterator<Item = (&'a str, u64, f64)>) -> Vec<Row<'a>> {
+    let mut rows: Vec<_> =
+        routines.into_iter().map(|(name, calls, own)| Row { name, calls, own, up_to_here: 0.0 }).collect();
+    rows.sort_by(|a, b| b.own.total_cmp(&a.own));
+    let all: f64 = rows.iter().map(|row| row.own).sum();
+    let mut sum = 0.0;
+    for row in &mut rows {
+        sum += row.own;
+        row.up_to_here = if all > 0.0 { sum / all } else { 0.0 };
+    }
+    rows
+}
+
+/// The share of the routines that it takes to reach this share of the time.
+pub fn routines_for(rows: &[Row], share: f64) -> f64 {
+    let needed = rows.iter().position(|row| row.up_to_here >= share).map_or(rows.len(), |at| at + 1);
+    needed as f64 / rows.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_ten_takes_nine_tenths() {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+        let rows = ordered(names.map(|name| (name, 1, if name == "g" { 81.0 } else { 1.0 })));
+        assert_eq!((rows[0].name, rows[0].up_to_here), ("g", 0.9));
+        assert_eq!(routines_for(&rows, 0.9), 0.1);
+        assert_eq!(routines_for(&rows, 0.95), 0.6);
+        assert_eq!(rows[9].up_to_here, 1.0);
+    }
+
+    #[test]
+    fn a_program_that_took_no_time_has_no_shares() {
+        let rows = ordered([("a", 0, 0.0)]);
+        assert_eq!((rows[0].up_to_here, routines_for(&rows, 0.9)), (0.0, 1.0));
+        assert_eq!(routines_for(&[], 0.9), 0.0);
+    }
+}

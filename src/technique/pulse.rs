@@ -1,0 +1,93 @@
+//! A fraction without a division: an interval of 2^N clock pulses, so that the counter *is* the fraction.
+//!
+//! At each pulse of a clock the signal is looked at, and where it is on a counter goes up. After 2^N pulses the
+//! counter, read as a number with N digits behind the binary point, is the fraction of time for which the signal was
+//! on. A signal that was on at every pulse needs the digit before the point as well: N + 1 bits.
+//!
+//! What it says is a sample of 2^N: the signal must change often in that time, and must not be in step with the clock.
+//!
+//! Source: Kraemer, slides 19, 20 and 26.
+
+/// Counts pulses at which a signal was on, 2^`N` to an interval; `N` is at most 63.
+#[derive(Clone, Debug, Default)]
+pub struct PulseCounter<const N: u32> {
+    pulses: u64,
+    counter: u64,
+}
+
+/// The counter at the end of an interval of 2^`N` pulses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BinaryFraction<const N: u32>(u64);
+
+impl<const N: u32> PulseCounter<N> {
+    /// Pulses to an interval.
+    pub const INTERVAL: u64 = 1 << N;
+
+    /// One pulse of the clock, at which the signal is on or not. The last one of an interval answers the fraction, and
+    /// the next interval begins.
+    #[inline(always)]
+    pub fn pulse(&mut self, signal: bool) -> Option<BinaryFraction<N>> {
+        self.pulses += 1;
+        self.counter += u64::from(signal);
+        if self.pulses < Self::INTERVAL {
+            return None;
+        }
+        self.pulses = 0;
+        Some(BinaryFraction(std::mem::take(&mut self.counter)))
+    }
+}
+
+impl<const N: u32> BinaryFraction<N> {
+    /// The counter itself: 2^-`N` a unit.
+    pub fn counter(self) -> u64 {
+        self.0
+    }
+
+    /// The fraction as a number, exact up to `N` of 53: a shift of the exponent changes no digit.
+    pub fn value(self) -> f64 {
+        self.0 as f64 / PulseCounter::<N>::INTERVAL as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval<const N: u32>(signal: impl Fn(u64) -> bool) -> BinaryFraction<N> {
+        let mut counter = PulseCounter::<N>::default();
+        let answers: Vec<_> = (0..1 << N).filter_map(|at| counter.pulse(signal(at))).collect();
+        assert_eq!(answers.len(), 1, "one answer an interval");
+        answers[0]
+    }
+
+    #[test]
+    fn the_counter_is_the_fraction() {
+        assert_eq!(interval::<4>(|at| at % 4 == 0).value(), 0.25);
+        assert_eq!(interval::<8>(|at| at < 96).counter(), 0b0110_0000);
+        assert_eq!(interval::<8>(|at| at < 96).value(), 0.375);
+        assert_eq!(interval::<0>(|_| true).value(), 1.0);
+    }
+
+    #[test]
+    fn always_on_is_one_and_needs_a_bit_more() {
+        let always = interval::<10>(|_| true);
+        assert_eq!((always.counter(), always.value()), (1 << 10, 1.0));
+        assert_eq!(interval::<10>(|_| false).value(), 0.0);
+    }
+
+    #[test]
+    fn every_fraction_of_an_interval_is_exact() {
+        for on in 0..=256u64 {
+            assert_eq!(interval::<8>(|at| at < on).value() * 256.0, on as f64);
+        }
+    }
+
+    #[test]
+    fn in_step_with_the_clock_it_says_all_or_nothing() {
+        // On in every even half-cycle; a clock that pulses once a cycle sees only one of the halves.
+        let signal = |half: u64| half % 2 == 0;
+        assert_eq!(interval::<6>(|pulse| signal(2 * pulse)).value(), 1.0);
+        assert_eq!(interval::<6>(|pulse| signal(2 * pulse + 1)).value(), 0.0);
+        assert_eq!(interval::<6>(|pulse| signal(3 * pulse)).value(), 0.5);
+    }
+}

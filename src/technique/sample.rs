@@ -1,0 +1,164 @@
+//! A sampled monitor: now and then it interrupts its thread and looks which state it is in.
+//!
+//! The share of the looks that found a state is an estimate of the fraction of time in it (type C), with the interval of
+//! a binomial share, if the looks are independent of the state. Looks at a fixed period are not, where the program has
+//! a period of its own: a load of three periods that is on for 48 % of the time is found on in two looks of three. A
+//! period that is drawn by chance is in step with nothing.
+//!
+//! ```
+//! use std::time::Duration;
+//! use syscost::technique::sample::{Period, SampledMonitor};
+//!
+//! # fn main() -> syscost::Result<()> {
+//! const BUSY: u32 = 1;
+//! let monitor = SampledMonitor::new(Period::random(Duration::from_micros(100), 7), 0..0)?;
+//! monitor.start();
+//! monitor.enter(BUSY);
+//! (0..100_000).for_each(|turn| _ = std::hint::black_box(turn));
+//! monitor.enter(0);
+//! monitor.stop();
+//! println!("{:?}", monitor.fraction(BUSY));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A thread that sleeps is woken by a look: what is sampled here is a thread that runs.
+//!
+//! Source: Kraemer, slides 26, 31, 34 and 51 to 53; S. McCanne and C. Torek, *A Randomized Sampling Clock for CPU
+//! Utilization Estimation and Code Profiling* (USENIX 1993).
+
+use crate::Result;
+use crate::machine::sampler::{Gaps, Looks, STATES, Sampler};
+use crate::statistic::{Interval, Random, proportion};
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// The time between two looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Always the same.
+    Fixed(Duration),
+    /// Evenly drawn between nothing and twice the mean.
+    Random {
+        /// Its mean.
+        mean: Duration,
+        /// The same seed draws the same times.
+        seed: u64,
+    },
+}
+
+impl Period {
+    /// Evenly drawn between nothing and twice this mean, of at most two seconds.
+    pub fn random(mean: Duration, seed: u64) -> Self {
+        Self::Random { mean, seed }
+    }
+
+    /// As many as a run has looks; beyond, they come again.
+    fn gaps(self) -> Gaps {
+        const DRAWN: usize = 1 << 12;
+        match self {
+            Self::Fixed(period) => Gaps::Every(period),
+            Self::Random { mean, seed } => {
+                let twice = u32::try_from(2 * mean.as_nanos()).unwrap_or(u32::MAX);
+                let mut random = Random::new(seed);
+                Gaps::Drawn((0..DRAWN).map(|_| 1 + random.below(twice.max(1) as usize) as u32).collect())
+            }
+        }
+    }
+}
+
+/// Moments of looks that are kept.
+const MOMENTS: usize = 1 << 14;
+
+/// Looks at the thread that made it.
+pub struct SampledMonitor(Sampler);
+
+impl SampledMonitor {
+    /// A monitor that also looks whether the next instruction is in this range of addresses ([`super::extent`]); an empty
+    /// range asks for none.
+    ///
+    /// # Errors
+    /// The kernel has no timer for us.
+    pub fn new(period: Period, range: Range<usize>) -> Result<Self> {
+        Sampler::new(period.gaps(), range, MOMENTS).map(Self)
+    }
+
+    /// Begins to look.
+    pub fn start(&self) {
+        self.0.start();
+    }
+
+    /// Looks no more. What was found stays.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+
+    /// The thread says that it is in this state, of 0 to 7.
+    #[inline(always)]
+    pub fn enter(&self, state: u32) {
+        self.0.state().store(state, Relaxed);
+    }
+
+    /// What was found so far.
+    pub fn found(&self) -> Looks {
+        self.0.found()
+    }
+
+    /// The fraction of time in a state, with the 95 % interval of a binomial share.
+    pub fn fraction(&self, state: u32) -> Interval {
+        let found = self.found();
+        proportion(found.in_state[(state as usize).min(STATES - 1)], found.count)
+    }
+
+    /// The fraction of time in the range of addresses, likewise.
+    pub fn fraction_in_range(&self) -> Interval {
+        let found = self.found();
+        proportion(found.in_range, found.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::technique::measure::FractionOfTime;
+    use std::time::Instant;
+
+    #[test]
+    fn drawn_periods_have_the_mean_that_was_asked_for() {
+        let Gaps::Drawn(gaps) = Period::random(Duration::from_micros(100), 3).gaps() else {
+            panic!("they are drawn")
+        };
+        let mean = gaps.iter().map(|&gap| f64::from(gap)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean / 100_000.0 - 1.0).abs() < 0.05, "{mean}");
+        assert!(gaps.iter().all(|gap| (1..=200_000).contains(gap)));
+        assert!(matches!(Period::random(Duration::ZERO, 3).gaps(), Gaps::Drawn(gaps) if gaps[0] == 1));
+    }
+
+    /// Time goes to the state of every third turn; the clock says how much.
+    #[test]
+    fn the_clock_s_truth_lies_near_the_estimate() {
+        let monitor = SampledMonitor::new(Period::random(Duration::from_micros(200), 1), 0..0).expect("made");
+        let begun = Instant::now();
+        let mut truth = FractionOfTime::new(Duration::ZERO);
+        monitor.start();
+        for turn in 0.. {
+            let inside = turn % 3 == 0;
+            monitor.enter(u32::from(inside));
+            if inside {
+                truth.enter(begun.elapsed())
+            } else {
+                truth.leave(begun.elapsed())
+            }
+            crate::machine::arch::register_loop(std::hint::black_box(2_000));
+            if monitor.found().count >= 1_000 || begun.elapsed() > Duration::from_secs(20) {
+                break;
+            }
+        }
+        monitor.stop();
+        let (found, truth) = (monitor.fraction(1), truth.fraction(begun.elapsed()).expect("time passed"));
+        // Some seven standard deviations.
+        assert!((found.estimate - truth).abs() < 0.1, "{found:?} of {truth}");
+        assert_eq!(monitor.fraction(9), monitor.fraction(7));
+    }
+}

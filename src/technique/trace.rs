@@ -1,0 +1,275 @@
+//! A trace monitor: spans around routines, behind a flag that is asked at run time.
+//!
+//! Off, a span is a look at the flag. On, it reads a clock at its beginning and at its end, counts a call, and keeps two
+//! times for its routine: all of it ([`Tally::total`]), and that without the spans inside ([`Tally::own`]), which is what a
+//! profile is made of. Nothing is allocated in a span.
+//!
+//! ```
+//! use syscost::machine::arch;
+//! use syscost::technique::trace::Monitor;
+//!
+//! const LOOK_UP: usize = 0;
+//! let monitor = Monitor::new(&["look up"], arch::read);
+//! let look_up = |name: &str| {
+//!     let _span = monitor.span(LOOK_UP);
+//!     name.len()
+//! };
+//! look_up("unseen");
+//! monitor.switch(true);
+//! look_up("seen");
+//! assert_eq!(monitor.tally(LOOK_UP).calls, 1);
+//! ```
+//!
+//! The clock is whatever function is handed over: the cycle counter (`machine::arch::read`), which a span hardly feels; or
+//! the process's virtual clock (`machine::time::thread_cpu_ns`), which stands still while others have the CPU and costs
+//! two entries into the kernel a span. What a span costs is measured by [`Monitor::probe_cost`], so that it can be
+//! subtracted ([`super::estimate`]).
+//!
+//! Source: Kraemer, slides 37 to 50.
+
+use super::estimate::ProbeCost;
+use crate::statistic::median;
+use std::cell::Cell;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Watches a program of one thread, routine by routine.
+#[derive(Debug)]
+pub struct Monitor<N> {
+    on: AtomicBool,
+    now: N,
+    routines: Vec<Routine>,
+    /// Time of the spans that have ended inside the one that is open.
+    below: Cell<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Routine {
+    name: &'static str,
+    calls: Cell<u64>,
+    total: Cell<u64>,
+    own: Cell<u64>,
+    /// How many of its spans are open: it may call itself.
+    open: Cell<u32>,
+}
+
+/// What was seen of one routine. Times are in steps of the monitor's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How often it was called.
+    pub calls: u64,
+    /// Time in it and in what it called. Where it called itself, that time counts once.
+    pub total: u64,
+    /// Time in itself alone.
+    pub own: u64,
+}
+
+impl<N: Fn() -> u64 + Copy> Monitor<N> {
+    /// A monitor of these routines, switched off, that reads the time by `now`.
+    pub fn new(routines: &[&'static str], now: N) -> Self {
+        let routine = |&name| Routine { name, ..Routine::default() };
+        let routines = routines.iter().map(routine).collect();
+        Self { on: AtomicBool::new(false), now, routines, below: Cell::new(0) }
+    }
+
+    /// Switches it on or off. A span that is open is measured to its end, and one that was begun before is not.
+    pub fn switch(&self, on: bool) {
+        self.on.store(on, Relaxed);
+    }
+
+    /// Opens a span of a routine, by its place in the list. It closes when its value goes.
+    ///
+    /// # Panics
+    /// There is no such routine, and the monitor is on.
+    #[inline(always)]
+    pub fn span(&self, routine: usize) -> Span<'_, N> {
+        let open = if self.on.load(Relaxed) { Some(self.open(routine)) } else { None };
+        Span { open }
+    }
+
+    #[inline(always)]
+    fn open(&self, routine: usize) -> Open<'_, N> {
+        let watched = &self.routines[routine];
+        watched.open.set(watched.open.get() + 1);
+        let below = self.below.replace(0);
+        Open { monitor: self, routine: watched, below, begun: (self.now)() }
+    }
+
+    /// What was seen of a routine. A span that is still open is not in it.
+    pub fn tally(&self, routine: usize) -> Tally {
+        let routine = &self.routines[routine];
+        Tally { calls: routine.calls.get(), total: routine.total.get(), own: routine.own.get() }
+    }
+
+    /// All routines with their names.
+    pub fn tallies(&self) -> impl Iterator<Item = (&'static str, Tally)> + '_ {
+        self.routines.iter().enumerate().map(|(at, routine)| (routine.name, self.tally(at)))
+    }
+
+    /// Forgets what was seen. Spans that are open go on.
+    pub fn clear(&self) {
+        for routine in &self.routines {
+            [&routine.calls, &routine.total, &routine.own].into_iter().for_each(|count| count.set(0));
+        }
+    }
+
+    /// What one span costs, in steps of the clock: by a monitor of the same kind around nothing, as medians. A span in
+    /// a real program also moves what is in the caches and what the processor does ahead; that is not in it.
+    pub fn probe_cost(&self) -> ProbeCost {
+        const BATCHES: usize = 25;
+        const SPANS: u64 = 1000;
+        let around_nothing = Self::new(&["nothing"], self.now);
+        around_nothing.switch(true);
+        let batch = || {
+            around_nothing.clear();
+            let begun = (self.now)();
+            (0..SPANS).for_each(|_| drop(black_box(around_nothing.span(0))));
+            let spans = (self.now)() - begun;
+            let begun = (self.now)();
+            (0..SPANS).for_each(|turn| _ = black_box(turn));
+            let turns = (self.now)() - begun;
+            let each = |steps: u64| steps as f64 / SPANS as f64;
+            (each(around_nothing.tally(0).total), each(spans.saturating_sub(turns)))
+        };
+        let (inside, whole): (Vec<_>, Vec<_>) = (0..BATCHES).map(|_| batch()).unzip();
+        let inside = median(&inside);
+        ProbeCost { inside, outside: (median(&whole) - inside).max(0.0) }
+    }
+}
+
+/// A stretch of time in a routine, which ends when it goes.
+#[must_use = "a span that goes at once measures nothing"]
+pub struct Span<'a, N: Fn() -> u64 + Copy> {
+    /// Nothing, where the monitor was off.
+    open: Option<Open<'a, N>>,
+}
+
+struct Open<'a, N> {
+    monitor: &'a Monitor<N>,
+    routine: &'a Routine,
+    /// What `below` was outside.
+    below: u64,
+    begun: u64,
+}
+
+impl<N: Fn() -> u64 + Copy> Drop for Span<'_, N> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let Some(Open { monitor, routine, below, begun }) = &self.open else { return };
+        let took = (monitor.now)().saturating_sub(*begun);
+        let own = took.saturating_sub(monitor.below.replace(below + took));
+        let add = |count: &Cell<u64>, more| count.set(count.get() + more);
+        add(&routine.calls, 1);
+        add(&routine.own, own);
+        routine.open.set(routine.open.get() - 1);
+        if routine.open.get() == 0 {
+            add(&routine.total, took);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{arch, time};
+
+    /// A clock that the test moves.
+    fn clock() -> (&'static Cell<u64>, impl Fn() -> u64 + Copy) {
+        let time: &Cell<u64> = Box::leak(Box::default());
+        (time, || time.get())
+    }
+
+    fn pass(time: &Cell<u64>, steps: u64) {
+        time.set(time.get() + steps);
+    }
+
+    #[test]
+    fn time_belongs_to_the_innermost_span_and_to_all_around_it() {
+        let (time, now) = clock();
+        let monitor = Monitor::new(&["outer", "inner"], now);
+        monitor.switch(true);
+        {
+            let _outer = monitor.span(0);
+            pass(time, 10);
+            for _ in 0..3 {
+                let _inner = monitor.span(1);
+                pass(time, 5);
+            }
+            pass(time, 1);
+        }
+        assert_eq!(monitor.tally(0), Tally { calls: 1, total: 26, own: 11 });
+        assert_eq!(monitor.tally(1), Tally { calls: 3, total: 15, own: 15 });
+    }
+
+    #[test]
+    fn who_calls_himself_takes_his_time_once() {
+        let (time, now) = clock();
+        let monitor = Monitor::new(&["recursive"], now);
+        monitor.switch(true);
+        fn descend(monitor: &Monitor<impl Fn() -> u64 + Copy>, time: &Cell<u64>, depth: u32) {
+            let _span = monitor.span(0);
+            pass(time, 2);
+            if depth > 0 {
+                descend(monitor, time, depth - 1);
+            }
+        }
+        descend(&monitor, time, 4);
+        assert_eq!(monitor.tally(0), Tally { calls: 5, total: 10, own: 10 });
+    }
+
+    #[test]
+    fn off_nothing_is_seen_and_a_switch_inside_leaves_whole_spans() {
+        let (time, now) = clock();
+        let monitor = Monitor::new(&["a", "b"], now);
+        {
+            let _unseen = monitor.span(0);
+            monitor.switch(true);
+            let _seen = monitor.span(1);
+            pass(time, 7);
+            monitor.switch(false);
+        }
+        assert_eq!(monitor.tally(0), Tally::default());
+        assert_eq!(monitor.tally(1), Tally { calls: 1, total: 7, own: 7 });
+        monitor.clear();
+        assert!(monitor.tallies().all(|(_, tally)| tally == Tally::default()));
+    }
+
+    #[test]
+    fn a_span_allocates_nothing() {
+        let monitor = Monitor::new(&["a"], arch::read);
+        for on in [false, true] {
+            monitor.switch(on);
+            let allocated = allocation_counter::measure(|| drop(monitor.span(0)));
+            assert_eq!(allocated.count_total, 0, "on: {on}");
+        }
+    }
+
+    /// Work of which it is known how long it takes without a span: the same without one.
+    #[test]
+    fn what_spans_cost_can_be_subtracted() {
+        let monitor = Monitor::new(&["work"], time::thread_cpu_ns);
+        let run = || {
+            let begun = time::thread_cpu_ns();
+            for _ in 0..2_000 {
+                let _span = monitor.span(0);
+                arch::register_loop(black_box(300));
+            }
+            (time::thread_cpu_ns() - begun) as f64
+        };
+        let [mut ratio, mut naive] = [0.0; 2];
+        // Somebody else may take the caches away in the middle of a turn: the best of several.
+        for _ in 0..10 {
+            let probe = monitor.probe_cost();
+            monitor.switch(false);
+            let truth = run();
+            monitor.switch(true);
+            monitor.clear();
+            let with = run();
+            let corrected = with - 2_000.0 * (probe.inside + probe.outside);
+            if ratio == 0.0 || f64::abs(corrected / truth - 1.0) < f64::abs(ratio - 1.0) {
+                (ratio, naive) = (corrected / truth, with / truth);
+            }
+        }
+        assert!((ratio - 1.0).abs() < 0.5 * (naive - 1.0).abs(), "naive {naive}, corrected {ratio}");
+    }
+}
