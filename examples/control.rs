@@ -184,9 +184,8 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
         flown.push((title, run));
     }
     println!(
-        "\nThe slides: n too small is jittery, too large lags; one by one and by halves may jitter, lag or be unstable.\n\
-         Here: jitter {:.2} with n 8 and {:.2} with n 1; settled after {} with n 8 and {} with n 32; by halves after {};\n\
-         twice the gain that the closed form allows settled after {}.",
+        "\nslide 82: n too small is jittery, too large lags, 85: a policy may jitter, lag or be unstable; ours: jitter {:.2} with \
+         n 8 and {:.2} with n 1; settled after {} with n 8, {} with n 32, {} by halves, {} with twice the stable gain",
         flown[0].1.transient().jitter,
         flown[1].1.transient().jitter,
         flown[0].1.settled(),

@@ -101,16 +101,20 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
     let high = fly(&mut computer, JOBS, scale(10_000), scale(100))?;
     println!("\n  best of the curve        {most:>9.0} touches a second with {} jobs", best + 1);
     println!("  all {JOBS} jobs               {:>9.0}", curve[JOBS - 1].throughput());
+    let share = |flown: &Flown| 100.0 * flown.mean / most;
     for (name, flown) in [("controlled from 1 job ", &low), ("controlled from 6 jobs", &high)] {
-        let share = 100.0 * flown.mean / most;
-        println!("  {name}   {:>9.0}   {share:.0} % of the best, second half of the run", flown.mean);
+        println!(
+            "  {name}   {:>9.0}   {:.0} % of the best, second half of the run",
+            flown.mean,
+            share(flown)
+        );
     }
     println!(
-        "\nThe slides: too few jobs, low throughput; too many, thrashing; near the optimum F ≈ S, a paging device that is busy"
-    );
-    println!(
-        "and not overloaded. Here: F > S with up to {idle} jobs, F < S with more, and the best throughput with {}.",
-        best + 1
+        "\nslide 89: F ≈ S is desirable, fewer jobs idle and more thrash; ours: F > S with up to {idle} jobs, F < S with more, \
+         the best throughput with {}, and {:.0} % and {:.0} % of it under control",
+        best + 1,
+        share(&low),
+        share(&high)
     );
     directory.map_or(Ok(()), |directory| draw(directory, low, high, most))
 }
