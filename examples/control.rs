@@ -4,6 +4,7 @@
 //!     cargo run --release --example control                  # about 30 s
 //!     cargo run --release --example control -- --quick       # a second of it
 //!     cargo run --release --example control -- DIRECTORY     # and pictures there, as SVG and PNG
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -152,17 +153,8 @@ fn print_plant(on: usize, commands: usize) -> Result<()> {
     Ok(())
 }
 
-fn run(quick: bool, directory: Option<&str>) -> Result<()> {
-    let all = cpu::allowed();
-    let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
-        return Err(Error::Missing("no CPU is allowed here".into()));
-    };
-    print_index();
-    print_loop();
-    // Who gives the commands must not wait for the CPU that is contended.
-    cpu::pin(aside)?;
-    print_plant(on, if quick { 3 } else { 40 })?;
-    let time = Duration::from_millis(if quick { 150 } else { 3500 });
+/// All of them, one after the other.
+fn fly_all(on: usize, time: Duration) -> Result<Vec<(&'static str, Flown)>> {
     println!(
         "\nUnder control from {BATCH} processes on, goal {GOAL} times the response alone, {time:?} each\n"
     );
@@ -183,6 +175,20 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
         );
         flown.push((title, run));
     }
+    Ok(flown)
+}
+
+fn run(quick: bool, directory: Option<&str>) -> Result<()> {
+    let all = cpu::allowed();
+    let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
+        return Err(Error::Missing("no CPU is allowed here".into()));
+    };
+    print_index();
+    print_loop();
+    // Who gives the commands must not wait for the CPU that is contended.
+    cpu::pin(aside)?;
+    print_plant(on, if quick { 3 } else { 40 })?;
+    let flown = fly_all(on, Duration::from_millis(if quick { 150 } else { 3500 }))?;
     println!(
         "\nslide 82: n too small is jittery, too large lags, 85: a policy may jitter, lag or be unstable; ours: jitter {:.2} with \
          n 8 and {:.2} with n 1; settled after {} with n 8, {} with n 32, {} by halves, {} with twice the stable gain",

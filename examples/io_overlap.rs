@@ -3,6 +3,7 @@
 //!
 //!     cargo run --release --example io_overlap               # about 20 s
 //!     cargo run --release --example io_overlap -- --quick    # a second of it
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -4,6 +4,7 @@
 //!     cargo run --release --example multiprogramming              # about 30 s; needs a memory control group
 //!     cargo run --release --example multiprogramming -- --quick   # two seconds of it
 //!     cargo run --release --example multiprogramming -- DIRECTORY # and a picture there, as SVG and PNG
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

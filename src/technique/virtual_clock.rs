@@ -114,7 +114,7 @@ pub struct VirtualTimer {
     /// Deleted before its thread ends.
     timer: Option<Timer>,
     /// Its other end is the thread's: closed, it tells it to end.
-    _stop: Option<OwnedFd>,
+    stop: Option<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -143,7 +143,7 @@ impl VirtualTimer {
         let refused = |cause| Error::Kernel { call: "pthread_create of a timer".into(), cause };
         let thread = std::thread::Builder::new().name("virtual timer".into());
         let thread = thread.spawn(move || wait(&ready, &listen, routine)).map_err(refused)?;
-        let mut this = Self { timer: None, _stop: Some(stop), thread: Some(thread) };
+        let mut this = Self { timer: None, stop: Some(stop), thread: Some(thread) };
         let died = |_| Error::Died("the thread of a timer ended".into());
         let thread_id =
             started.recv().map_err(died)?.map_err(|e| Error::refused("signalfd of a timer", e))?;
@@ -187,7 +187,7 @@ impl VirtualTimer {
 impl Drop for VirtualTimer {
     fn drop(&mut self) {
         drop(self.timer.take());
-        drop(self._stop.take());
+        drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // what the routine has panicked of was printed there
         }

@@ -37,9 +37,9 @@ impl<'a> Busy<'a> {
 }
 
 /// The share of a window in which the CPU and at least `k` channels were busy, of their traces. Nothing is estimated.
-pub fn exact(cpu: &Trace, channels: &[Trace], k: u32, window: (u64, u64)) -> f64 {
+pub fn exact(cpu: &[(u64, u64)], channels: &[Trace], k: u32, window: (u64, u64)) -> f64 {
     let clipped = |t: u64| t.clamp(window.0, window.1);
-    let edges = |trace: &Trace, wire: usize| -> Vec<(u64, usize, i32)> {
+    let edges = |trace: &[(u64, u64)], wire: usize| -> Vec<(u64, usize, i32)> {
         trace.iter().flat_map(|(from, to)| [(clipped(*from), wire, 1), (clipped(*to), wire, -1)]).collect()
     };
     let mut all = edges(cpu, Signals::CPU);
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn an_overlap_is_what_is_common_to_all() {
-        let cpu = vec![(0, 40), (60, 100)];
+        let cpu = [(0, 40), (60, 100)];
         let channels = [vec![(20, 70)], vec![(30, 50), (50, 65), (90, 200)]];
         let shares = [0, 1, 2, 3].map(|k| exact(&cpu, &channels, k, (0, 100)));
         assert_eq!(shares, [0.8, 0.4, 0.15, 0.0]);
@@ -72,9 +72,9 @@ mod tests {
 
     #[test]
     fn what_lies_outside_the_window_does_not_count() {
-        assert_eq!(exact(&vec![(0, 50), (90, 1000)], &[], 0, (40, 100)), 20.0 / 60.0);
-        assert_eq!(exact(&vec![(0, 50)], &[], 0, (60, 100)), 0.0);
-        assert_eq!(exact(&vec![], &[], 0, (5, 5)), 0.0);
+        assert_eq!(exact(&[(0, 50), (90, 1000)], &[], 0, (40, 100)), 20.0 / 60.0);
+        assert_eq!(exact(&[(0, 50)], &[], 0, (60, 100)), 0.0);
+        assert_eq!(exact(&[], &[], 0, (5, 5)), 0.0);
     }
 
     #[test]

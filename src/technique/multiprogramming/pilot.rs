@@ -72,10 +72,11 @@ impl Pilot {
             self.rest = self.patience;
             self.move_to(self.degree - 1);
             self.ceiling = self.degree;
-        } else if queue < 0.5 * GOAL && self.degree < self.limit {
-            if self.degree < self.ceiling || self.rest == 0 {
-                self.move_to(self.degree + 1);
-            }
+        } else if queue < 0.5 * GOAL
+            && self.degree < self.limit
+            && (self.degree < self.ceiling || self.rest == 0)
+        {
+            self.move_to(self.degree + 1);
         }
         self.degree
     }
