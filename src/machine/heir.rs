@@ -13,8 +13,9 @@
 use super::child::be_silent;
 use crate::{Error, Result};
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Pid, fork, pipe, read, setsid, write};
+use nix::unistd::{ForkResult, Pid, fork, pipe2, read, setsid, write};
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -29,7 +30,7 @@ impl Heir {
     /// Names one. `clear_up` should manage with what it finds: it runs once, early or late, and is killed by nobody.
     pub fn named(clear_up: impl FnOnce()) -> Result<Self> {
         let refused = |call| move |errno| Error::refused_to_case(call, errno);
-        let (listen, word) = pipe().map_err(refused("pipe of an heir"))?;
+        let (listen, word) = pipe2(OFlag::O_CLOEXEC).map_err(refused("pipe of an heir"))?;
         // SAFETY: CHILD.
         match unsafe { fork() }.map_err(refused("fork of an heir"))? {
             ForkResult::Parent { child } => Ok(Self { pid: child, word }),

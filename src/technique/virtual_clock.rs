@@ -19,6 +19,7 @@ use crate::machine::arch;
 use crate::machine::time::{clock_gettime_entry_ns, clock_gettime_ns};
 use crate::{Error, Result};
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigEvent, SigSet, SigevNotify, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -113,8 +114,8 @@ const SIGNAL: Signal = Signal::SIGVTALRM;
 pub struct VirtualTimer {
     /// Deleted before its thread ends.
     timer: Option<Timer>,
-    /// Its other end is the thread's: closed, it tells it to end.
-    stop: Option<OwnedFd>,
+    /// Its other end is the thread's: a word tells it to end.
+    stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -139,11 +140,11 @@ impl VirtualTimer {
             return Err(Error::Usage("a timer of no interval never expires: give it one".into()));
         }
         let (ready, started) = channel();
-        let (listen, stop) = nix::unistd::pipe().map_err(|e| Error::refused("pipe of a timer", e))?;
+        let (listen, stop) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|e| Error::refused("pipe of a timer", e))?;
         let refused = |cause| Error::Kernel { call: "pthread_create of a timer".into(), cause };
         let thread = std::thread::Builder::new().name("virtual timer".into());
         let thread = thread.spawn(move || wait(&ready, &listen, routine)).map_err(refused)?;
-        let mut this = Self { timer: None, stop: Some(stop), thread: Some(thread) };
+        let mut this = Self { timer: None, stop, thread: Some(thread) };
         let died = |_| Error::Died("the thread of a timer ended".into());
         let thread_id =
             started.recv().map_err(died)?.map_err(|e| Error::refused("signalfd of a timer", e))?;
@@ -187,7 +188,8 @@ impl VirtualTimer {
 impl Drop for VirtualTimer {
     fn drop(&mut self) {
         drop(self.timer.take());
-        drop(self.stop.take());
+        // A word, and not the end of the pipe alone: a child that somebody has forked meanwhile has a copy of it.
+        let _ = nix::unistd::write(&self.stop, b".");
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // what the routine has panicked of was printed there
         }
