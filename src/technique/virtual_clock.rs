@@ -140,7 +140,8 @@ impl VirtualTimer {
             return Err(Error::Usage("a timer of no interval never expires: give it one".into()));
         }
         let (ready, started) = channel();
-        let (listen, stop) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|e| Error::refused("pipe of a timer", e))?;
+        let (listen, stop) =
+            nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|e| Error::refused("pipe of a timer", e))?;
         let refused = |cause| Error::Kernel { call: "pthread_create of a timer".into(), cause };
         let thread = std::thread::Builder::new().name("virtual timer".into());
         let thread = thread.spawn(move || wait(&ready, &listen, routine)).map_err(refused)?;
@@ -285,8 +286,8 @@ mod tests {
         let theirs = Arc::clone(&sum);
         let interval = Duration::from_millis(1);
         let routine = move |expiry: Expiry| {
-            let heap = vec![expiry.intervals]; // an arbitrary routine may allocate
-            theirs.fetch_add(heap[0], SeqCst);
+            let heap = Box::new(expiry.intervals); // an arbitrary routine may allocate
+            theirs.fetch_add(*heap, SeqCst);
         };
         let before = VirtualClock::Own.read().expect("ours");
         let timer = VirtualTimer::every(interval, &VirtualClock::Own, routine).expect("a timer");
