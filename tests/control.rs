@@ -25,8 +25,8 @@ fn example(name: &str) -> Option<PathBuf> {
 /// What it says, in a hurry; nothing where the machine lacks what it needs.
 fn says(name: &str, words: &[&str]) {
     let Some(program) = example(name) else { return };
-    let pictures = tempfile::tempdir().unwrap();
-    let output = Command::new(program).arg("--quick").arg(pictures.path()).output().unwrap();
+    // Without pictures: those are tested where they are drawn, and a build for tests takes long over one.
+    let output = Command::new(program).arg("--quick").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{name}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
     if text.starts_with("skipped: ") {
@@ -34,9 +34,6 @@ fn says(name: &str, words: &[&str]) {
     }
     for word in words {
         assert!(text.contains(word), "{name}: no `{word}` in\n{text}");
-    }
-    for picture in fs::read_dir(pictures.path()).unwrap() {
-        assert!(picture.unwrap().metadata().unwrap().len() > 1000);
     }
 }
 
