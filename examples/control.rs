@@ -191,7 +191,7 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
     let flown = fly_all(on, Duration::from_millis(if quick { 150 } else { 3500 }))?;
     println!(
         "\nslide 82: n too small is jittery, too large lags, 85: a policy may jitter, lag or be unstable; ours: jitter {:.2} with \
-         n 8 and {:.2} with n 1; settled after {} with n 8, {} with n 32, {} by halves, {} with twice the stable gain",
+         n 8 and {:.2} with n 1; settled: {} with n 8, {} with n 32, {} by halves, {} with twice the stable gain",
         flown[0].1.transient().jitter,
         flown[1].1.transient().jitter,
         flown[0].1.settled(),
