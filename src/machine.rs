@@ -28,6 +28,7 @@ pub mod fluid;
 pub mod futex;
 pub mod hang_up;
 pub mod heap;
+pub mod heir;
 pub mod interface;
 #[cfg(test)]
 mod invented;

@@ -131,7 +131,7 @@ pub fn how_it_ended(status: i32) -> Option<String> {
 }
 
 /// What a child might print, a panic's words among it, would stand in the middle of the parent's.
-fn be_silent() {
+pub(super) fn be_silent() {
     if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {
         let _ = nix::unistd::dup2_stdout(&null);
         let _ = nix::unistd::dup2_stderr(&null);

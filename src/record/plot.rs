@@ -7,11 +7,13 @@
 mod canvas;
 mod chart;
 mod heat_map;
+mod panel;
 mod scale;
 
 use super::{CurveRecord, Matrix, Record};
 use crate::{Error, Result};
 use canvas::{Canvas, Drawn, Letters};
+pub use panel::{Line, Panel};
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
@@ -36,6 +38,7 @@ pub struct Picture<'a> {
 enum Content<'a> {
     Curves(Vec<&'a CurveRecord>),
     Map(&'a Matrix),
+    Panels(Vec<Panel>, String),
 }
 
 /// The pictures of a record: one for the curves of each chart, and one for each map.
@@ -76,6 +79,13 @@ fn subtitle(record: &Record) -> String {
 }
 
 impl Picture<'_> {
+    /// Lines below each other, along one axis: what was measured over time, and what was done about it. `across` says
+    /// what that axis is.
+    pub fn of_panels(name: &str, title: &str, subtitle: &str, across: &str, panels: Vec<Panel>) -> Self {
+        let content = Content::Panels(panels, across.into());
+        Self { name: name.into(), title: title.into(), subtitle: subtitle.into(), content }
+    }
+
     /// As SVG.
     pub fn svg(&self) -> Result<String> {
         let mut text = String::new();
@@ -105,6 +115,7 @@ impl Picture<'_> {
         match &self.content {
             Content::Curves(curves) => chart::draw(canvas, curves)?,
             Content::Map(matrix) => heat_map::draw(canvas, matrix)?,
+            Content::Panels(panels, across) => panel::draw(canvas, panels, across)?,
         }
         canvas.finish()
     }

@@ -1,0 +1,90 @@
+//! The slides' IO_OVERLAP(k, X), live: the share of time in which the CPU and k of n channels are busy at once, by 2ᴺ samples
+//! at times drawn by chance, beside the exact trace (Measurement Techniques, slides 20 to 26).
+//!
+//!     cargo run --release --example io_overlap               # about 20 s
+//!     cargo run --release --example io_overlap -- --quick    # a second of it
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
+
+use std::process::ExitCode;
+use std::time::Duration;
+use syscost::Result;
+use syscost::machine::cpu;
+use syscost::technique::io_overlap::{Finished, Load, Monitor, exact};
+
+const CHANNELS: usize = 3;
+
+/// The share of a window in which exactly so many channels were busy if each were so by itself, whatever the others do.
+fn independent(finished: &Finished, k: u32, window: (u64, u64)) -> f64 {
+    let busy: Vec<f64> = finished.channels.iter().map(|trace| exact(trace, &[], 0, window)).collect();
+    // The distribution of how many are busy, one channel after the other.
+    let mut so_many = vec![1.0];
+    for share in busy {
+        let mut next = vec![0.0; so_many.len() + 1];
+        for (count, probability) in so_many.iter().enumerate() {
+            next[count] += probability * (1.0 - share);
+            next[count + 1] += probability * share;
+        }
+        so_many = next;
+    }
+    exact(&finished.cpu, &[], 0, window) * so_many[k as usize..].iter().sum::<f64>()
+}
+
+fn run(quick: bool) -> Result<()> {
+    let directory = std::env::temp_dir();
+    let all = cpu::allowed();
+    let (on, aside) = (all.last().copied().unwrap_or(0), all.first().copied().unwrap_or(0));
+    // Channels and the monitor are where the CPU that computes is not.
+    cpu::pin(aside)?;
+    let load = Load::start(&directory, CHANNELS, on)?;
+    let (bits, period) = (if quick { 7 } else { 12 }, Duration::from_millis(1));
+    let overlaps = (0..=CHANNELS as u32).map(|k| {
+        let monitor = Monitor { period, seed: u64::from(k) };
+        let signals = load.signals();
+        let overlap =
+            if quick { monitor.io_overlap::<7>(k, signals) } else { monitor.io_overlap::<12>(k, signals) };
+        overlap.map(|overlap| (k, overlap))
+    });
+    let overlaps = overlaps.collect::<Result<Vec<_>>>()?;
+    let finished = load.finish()?;
+    println!("One CPU that computes in bursts, {CHANNELS} channels that read a disk past the page cache;");
+    println!("2^{bits} samples each, {period:?} apart on average, at times drawn by chance\n");
+    println!("  k   IO_OVERLAP(k, X)   95 % interval     exact trace   if independent");
+    let mut inside = 0;
+    for (k, overlap) in &overlaps {
+        let truth = exact(&finished.cpu, &finished.channels, *k, overlap.window);
+        let sampled = overlap.fraction;
+        let is_inside = (sampled.low..=sampled.high).contains(&truth);
+        inside += usize::from(is_inside);
+        println!(
+            "  {k} {:>18.4}   {:.4} – {:.4} {truth:>15.4} {:>16.4}{}",
+            sampled.estimate,
+            sampled.low,
+            sampled.high,
+            independent(&finished, *k, overlap.window),
+            if is_inside { "" } else { "   outside" }
+        );
+    }
+    let (_, first) = &overlaps[0];
+    println!(
+        "\nslide 26: k = 0 measures the utilisation of the CPU, 20: the counter is the fraction; ours: {:.4} where it was {:.4}, \
+         and {inside} of {} true shares in their interval",
+        first.fraction.estimate,
+        exact(&finished.cpu, &[], 0, first.window),
+        overlaps.len()
+    );
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run(std::env::args().any(|argument| argument == "--quick")) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_of_the_machine() => {
+            println!("skipped: {error}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

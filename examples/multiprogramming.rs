@@ -1,0 +1,172 @@
+//! Adaptive control of the degree of multiprogramming, live: jobs that read files at random under a memory control group,
+//! which thrash without any swap (Measurement Techniques, slides 86 to 91).
+//!
+//!     cargo run --release --example multiprogramming              # about 30 s; needs a memory control group
+//!     cargo run --release --example multiprogramming -- --quick   # two seconds of it
+//!     cargo run --release --example multiprogramming -- DIRECTORY # and a picture there, as SVG and PNG
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use syscost::machine::cpu;
+use syscost::record::plot::{Line, Panel, Picture};
+use syscost::technique::multiprogramming::{Computer, Job, Paging, Pilot};
+use syscost::{Error, Result};
+
+/// Bytes of a job's file, and of memory for all of them: three fit.
+const FILE: usize = 16 << 20;
+const MEMORY: u64 = 56 << 20;
+const JOBS: usize = 6;
+/// Windows in which a job brings its 4096 pages in.
+const LAG: u32 = 8;
+/// A job computes a third of the time and waits for the rest, so that one alone leaves the CPU idle.
+const JOB: Job = Job { bytes: FILE, touches: 400, turns: 8_000, wait: Duration::from_millis(5) };
+
+fn told(time: Option<Duration>) -> String {
+    time.map_or("–".into(), |time| format!("{:.0} µs", time.as_secs_f64() * 1e6))
+}
+
+fn row(degree: usize, paging: &Paging) {
+    println!(
+        "  {degree:>3} {:>16.0} {:>14.0} {:>9} {:>9} {:>8.2}",
+        paging.throughput(),
+        paging.page_ins as f64 / paging.window.as_secs_f64(),
+        told(paging.between_faults()),
+        told(paging.swap_in()),
+        paging.queue()
+    );
+}
+
+/// What was seen with 1, 2 … jobs that run.
+fn curve(computer: &mut Computer, settle: Duration, window: Duration) -> Result<Vec<Paging>> {
+    println!("  DMP   touches a second   page-ins a s         F         S      S/F");
+    let mut curve = Vec::new();
+    for degree in 1..=computer.count() {
+        computer.run(degree)?;
+        computer.watch(settle);
+        let paging = computer.watch(window);
+        row(degree, &paging);
+        curve.push(paging);
+    }
+    Ok(curve)
+}
+
+struct Flown {
+    throughput: Vec<(f64, f64)>,
+    queue: Vec<(f64, f64)>,
+    degree: Vec<(f64, f64)>,
+    /// Over the second half.
+    mean: f64,
+}
+
+fn fly(computer: &mut Computer, from: usize, time: Duration, window: Duration) -> Result<Flown> {
+    let mut pilot = Pilot::new(computer.count(), 0.3, LAG)?.beginning_at(from);
+    computer.run(from)?;
+    let begun = Instant::now();
+    let mut flown = Flown { throughput: vec![], queue: vec![], degree: vec![(0.0, from as f64)], mean: 0.0 };
+    let (mut touches, mut seconds) = (0, 0.0);
+    while begun.elapsed() < time {
+        let paging = computer.watch(window);
+        let now = begun.elapsed();
+        if now > time / 2 {
+            touches += paging.touches;
+            seconds += paging.window.as_secs_f64();
+        }
+        computer.run(pilot.see(&paging))?;
+        let at = now.as_secs_f64();
+        flown.throughput.push((at, paging.throughput()));
+        flown.queue.push((at, paging.queue()));
+        flown.degree.push((at, pilot.degree() as f64));
+    }
+    flown.mean = touches as f64 / seconds;
+    Ok(flown)
+}
+
+fn run(quick: bool, directory: Option<&str>) -> Result<()> {
+    let all = cpu::allowed();
+    let (on, aside) = (all.last().copied().unwrap_or(0), all.first().copied().unwrap_or(0));
+    cpu::pin(aside)?;
+    let mut computer = Computer::start(&std::env::temp_dir(), MEMORY, JOBS, JOB, on)?;
+    let scale = |ms: u64| Duration::from_millis(if quick { ms / 15 } else { ms });
+    println!(
+        "{JOBS} jobs of {} MiB each on one CPU, {} MiB of memory for all of them\n",
+        FILE >> 20,
+        MEMORY >> 20
+    );
+    let curve = curve(&mut computer, scale(900), scale(900))?;
+    let best =
+        (0..JOBS).max_by(|a, b| curve[*a].throughput().total_cmp(&curve[*b].throughput())).unwrap_or(0);
+    let most = curve[best].throughput();
+    let idle = curve.iter().take_while(|paging| paging.queue() < 1.0).count();
+    let low = fly(&mut computer, 1, scale(10_000), scale(100))?;
+    let high = fly(&mut computer, JOBS, scale(10_000), scale(100))?;
+    println!("\n  best of the curve        {most:>9.0} touches a second with {} jobs", best + 1);
+    println!("  all {JOBS} jobs               {:>9.0}", curve[JOBS - 1].throughput());
+    let share = |flown: &Flown| 100.0 * flown.mean / most;
+    for (name, flown) in [("controlled from 1 job ", &low), ("controlled from 6 jobs", &high)] {
+        println!(
+            "  {name}   {:>9.0}   {:.0} % of the best, second half of the run",
+            flown.mean,
+            share(flown)
+        );
+    }
+    println!(
+        "\nslide 89: F ≈ S is desirable, fewer jobs idle and more thrash; ours: F > S with up to {idle} jobs, F < S with more, \
+         the best throughput with {}, and {:.0} % and {:.0} % of it under control",
+        best + 1,
+        share(&low),
+        share(&high)
+    );
+    directory.map_or(Ok(()), |directory| draw(directory, low, high, most))
+}
+
+fn draw(directory: &str, low: Flown, high: Flown, best: f64) -> Result<()> {
+    let lines = |low, high, keeps, named: bool| {
+        let title = |title: &str| if named { title.to_owned() } else { String::new() };
+        vec![
+            Line { title: title("from 1 job"), points: low, keeps },
+            Line { title: title("from 6 jobs"), points: high, keeps },
+        ]
+    };
+    let panels = vec![
+        Panel {
+            axis: "touches a second".into(),
+            lines: lines(low.throughput, high.throughput, false, true),
+            goal: Some((best, "best of the curve".into())),
+        },
+        Panel {
+            axis: "S/F".into(),
+            lines: lines(low.queue, high.queue, false, false),
+            goal: Some((1.0, "F = S".into())),
+        },
+        Panel {
+            axis: "jobs that run".into(),
+            lines: lines(low.degree, high.degree, true, false),
+            goal: None,
+        },
+    ];
+    let subtitle = format!("jobs of {} MiB, {} MiB of memory, one CPU", FILE >> 20, MEMORY >> 20);
+    let title = "Adaptive control of the degree of multiprogramming";
+    let picture = Picture::of_panels("multiprogramming", title, &subtitle, "seconds", panels);
+    let path = |ending| std::path::Path::new(directory).join(format!("multiprogramming.{ending}"));
+    let written = std::fs::write(path("svg"), picture.svg()?);
+    let written = written.and(std::fs::write(path("png"), picture.png()?));
+    written.map_err(|e| Error::file(directory, "writing a picture in", e))
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let directory = arguments.iter().find(|argument| !argument.starts_with('-'));
+    match run(quick, directory.map(String::as_str)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_of_the_machine() => {
+            println!("skipped: {error}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

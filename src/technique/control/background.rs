@@ -1,0 +1,114 @@
+//! Background work that a controller may suspend: processes that compute on one CPU, or anything else.
+
+use crate::machine::child::Child;
+use crate::machine::{arch, cpu};
+use crate::{Error, Result};
+use nix::sys::signal::{Signal, kill};
+
+/// Processes of which the first few run and the others are suspended (SIGSTOP, SIGCONT). They are ours, so nobody needs
+/// a privilege for it; they end with this value, or with the thread that started them.
+#[derive(Debug)]
+pub struct Background {
+    processes: Vec<Child>,
+    running: usize,
+}
+
+impl Background {
+    /// So many that compute on this CPU for ever.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where the kernel starts no more.
+    pub fn computing(count: usize, on: usize) -> Result<Self> {
+        cpu::lent(); // asked here: a forked child must wait for nobody
+        let start = |_| {
+            Child::start(|| {
+                if cpu::pin(on).is_ok() {
+                    loop {
+                        arch::register_loop(1 << 20);
+                    }
+                }
+            })
+        };
+        Ok(Self::of((0..count).map(start).collect::<Result<_>>()?))
+    }
+
+    /// These, which all run.
+    pub fn of(processes: Vec<Child>) -> Self {
+        let running = processes.len();
+        Self { processes, running }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// How many run.
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
+    /// The processes, those that run first.
+    pub fn processes(&self) -> &[Child] {
+        &self.processes
+    }
+
+    /// Lets so many run, and suspends the others.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where one has ended.
+    pub fn run(&mut self, count: usize) -> Result<()> {
+        let count = count.min(self.count());
+        let (signal, changed) = match self.running {
+            before if before < count => (Signal::SIGCONT, before..count),
+            before => (Signal::SIGSTOP, count..before),
+        };
+        for process in &self.processes[changed] {
+            let refused = |errno| Error::refused(format!("{signal} to process {}", process.pid()), errno);
+            kill(process.pid(), signal).map_err(refused)?;
+        }
+        self.running = count;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::process::cpu_ns_of;
+    use std::time::{Duration, Instant};
+
+    fn spent(background: &Background) -> Vec<u64> {
+        background.processes().iter().map(|p| cpu_ns_of(p.pid().as_raw() as u32)).collect()
+    }
+
+    /// Who has got more CPU time since: waited for until somebody has.
+    fn who_runs(background: &Background) -> Vec<bool> {
+        let (before, begun) = (spent(background), Instant::now());
+        loop {
+            std::thread::sleep(Duration::from_millis(20));
+            let runs: Vec<bool> =
+                spent(background).iter().zip(&before).map(|(now, then)| now > then).collect();
+            if runs.iter().filter(|runs| **runs).count() >= background.running()
+                || begun.elapsed() > Duration::from_secs(20)
+            {
+                return runs;
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_suspended_gets_no_time() {
+        let mut background = Background::computing(3, cpu::allowed()[0]).expect("started");
+        background.run(1).expect("ours");
+        // A signal takes a moment until who runs on another CPU hears it.
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(who_runs(&background), [true, false, false]);
+        background.run(3).expect("ours");
+        assert_eq!(who_runs(&background), [true; 3]);
+        let all: Vec<_> = background.processes().iter().map(Child::pid).collect();
+        background.run(0).expect("ours");
+        drop(background);
+        assert!(all.iter().all(|pid| kill(*pid, None).is_err()), "suspended or not, they are gone");
+    }
+}

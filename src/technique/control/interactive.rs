@@ -1,0 +1,85 @@
+//! A server whose commands ask for a known amount of CPU time, so that what others take of its CPU is seen in them.
+
+use crate::machine::child::Child;
+use crate::machine::{cpu, time};
+use crate::{Error, Result};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// A command that is not answered in this time is not waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A server process on a CPU of its choice, behind a stream socket, and the one user who sits before it.
+#[derive(Debug)]
+pub struct Interactive {
+    user: UnixStream,
+    _server: Child,
+}
+
+impl Interactive {
+    /// Starts a server there whose every command computes for `demand`, by its own virtual clock: how long that takes is
+    /// the matter of whoever shares the CPU. k others that compute alike make it 1 + k times as long.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where there is no socket or no process.
+    pub fn start(on: usize, demand: Duration) -> Result<Self> {
+        let refused = |cause| Error::Kernel { call: "socketpair of a server".into(), cause };
+        let (user, server) = UnixStream::pair().map_err(refused)?;
+        user.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
+        cpu::lent(); // asked here: a forked child must wait for nobody
+        let child = Child::start(|| {
+            if cpu::pin(on).is_ok() {
+                serve(&server, demand);
+            }
+        })?;
+        Ok(Self { user, _server: child })
+    }
+
+    /// Gives a command and waits for its answer: the response time.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where the server has gone, or does not answer within ten seconds.
+    pub fn command(&mut self) -> Result<Duration> {
+        let begun = Instant::now();
+        let answered = self.user.write_all(&[1]).and_then(|()| self.user.read_exact(&mut [0]));
+        answered.map_err(|cause| Error::Kernel { call: "a command to the server".into(), cause })?;
+        Ok(begun.elapsed())
+    }
+}
+
+/// The server's whole life.
+fn serve(mut socket: &UnixStream, demand: Duration) {
+    let demand = demand.as_nanos() as u64;
+    let mut command = [0];
+    while socket.read_exact(&mut command).is_ok() {
+        let begun = time::thread_cpu_ns();
+        while time::thread_cpu_ns() - begun < demand {}
+        if socket.write_all(&command).is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistic::median;
+    use crate::technique::control::Background;
+
+    #[test]
+    fn a_command_takes_as_long_as_it_computes_and_longer_in_company() {
+        let (on, demand) = (cpu::allowed()[0], Duration::from_millis(2));
+        let mut server = Interactive::start(on, demand).expect("started");
+        let mut usual = || {
+            let all: Vec<f64> = (0..15).map(|_| server.command().expect("answered").as_secs_f64()).collect();
+            assert!(all.iter().all(|response| *response >= demand.as_secs_f64()));
+            median(&all)
+        };
+        let alone = usual();
+        let company = Background::computing(6, on).expect("started");
+        let crowded = usual();
+        drop(company);
+        assert!(crowded > 1.3 * alone, "{alone} s alone, {crowded} s beside six");
+    }
+}

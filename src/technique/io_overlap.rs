@@ -1,0 +1,169 @@
+//! How much of the time the CPU and k of n channels are busy at once: the slides' `IO_OVERLAP(k, X)`.
+//!
+//! A hardware monitor makes one logic signal of many: CPU busy *and* at least k channels busy. (At least: with k = 0 it
+//! measures the utilisation of the CPU, as the slides say.) A clock samples it 2ᴺ times, and a
+//! [counter](super::pulse) counts how often it was 1: that *is* the fraction. [`Monitor::io_overlap`] is the call of the
+//! slides: it clears the counter, lets a monitor of its own run, and blocks until that has sampled to the end.
+//!
+//! Two things must hold for the answer to be near the truth. The signal makes many transitions while it is sampled; and
+//! the clock is not in step with it, or it reads 0 or 1 whatever is true. So the time between two samples is drawn by chance
+//! (exponentially: then samples see time averages, Wolff 1982).
+//!
+//! [`Signals`] are the wires: a bit for the CPU, one for each channel. [`Busy`] puts a bit on while something lasts, and
+//! keeps the exact trace of it, against which the sampled fraction is held by [`exact`].
+//!
+//! Source: slides 20 to 26 of the [module's](super) own; R. W. Wolff, *Poisson Arrivals See Time Averages* (1982).
+
+mod load;
+mod trace;
+
+pub use load::{Finished, Load};
+pub use trace::{Busy, Trace, exact};
+
+use crate::machine::time::clock_gettime_ns;
+use crate::machine::timer::{Nanosleep, Sleep};
+use crate::statistic::{Interval, Random, proportion};
+use crate::technique::pulse::PulseCounter;
+use crate::{Error, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The wires that a monitor taps. All of them are read at one moment.
+#[derive(Debug, Default)]
+pub struct Signals(AtomicU64);
+
+impl Signals {
+    /// Channels that there is a wire for.
+    pub const CHANNELS: usize = 63;
+    /// The CPU's wire. That of the k-th channel, from 0, is k + 1.
+    pub const CPU: usize = 0;
+
+    fn set(&self, wire: usize, busy: bool) {
+        match busy {
+            true => self.0.fetch_or(1 << wire, Ordering::SeqCst),
+            false => self.0.fetch_and(!(1 << wire), Ordering::SeqCst),
+        };
+    }
+
+    /// Whether the CPU and at least `k` channels are busy.
+    pub fn overlap(&self, k: u32) -> bool {
+        let wires = self.0.load(Ordering::SeqCst);
+        wires & 1 == 1 && (wires >> 1).count_ones() >= k
+    }
+}
+
+/// What samples an overlap.
+#[derive(Clone, Copy, Debug)]
+pub struct Monitor {
+    /// The mean time from one sample to the next. Much longer than the states last, each sample stands for itself.
+    pub period: Duration,
+    /// Of the times that are drawn.
+    pub seed: u64,
+}
+
+/// What it answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overlap {
+    /// The fraction of time, and the exact binomial interval of 95 % of samples that stand for themselves.
+    pub fraction: Interval,
+    /// The moments of the first sample and of the last, in nanoseconds of the monotonic clock.
+    pub window: (u64, u64),
+}
+
+impl Monitor {
+    /// IO_OVERLAP(k, X): blocks until 2ᴺ samples were taken, and answers X.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where there is no thread for the monitor.
+    #[doc(alias = "IO_OVERLAP")]
+    pub fn io_overlap<const N: u32>(&self, k: u32, signals: &Signals) -> Result<Overlap> {
+        let refused = |cause| Error::Kernel { call: "pthread_create of a monitor".into(), cause };
+        std::thread::scope(|scope| {
+            let monitor = std::thread::Builder::new().name("monitor".into());
+            let monitor = monitor.spawn_scoped(scope, || self.run::<N>(k, signals)).map_err(refused)?;
+            monitor.join().map_err(|_| Error::Died("the monitor panicked".into()))
+        })
+    }
+
+    fn run<const N: u32>(&self, k: u32, signals: &Signals) -> Overlap {
+        let (mut gap, mut counter) = (gaps(self.period, self.seed), PulseCounter::<N>::default());
+        let now = || clock_gettime_ns(libc::CLOCK_MONOTONIC);
+        let begun = now();
+        let mut due = begun;
+        loop {
+            due += gap();
+            // Late or not, the next is reckoned from when this one was due: what delays it is no part of the clock.
+            Nanosleep.until(Duration::from_nanos(due));
+            if let Some(fraction) = counter.pulse(signals.overlap(k)) {
+                let fraction = proportion(fraction.counter(), PulseCounter::<N>::INTERVAL);
+                return Overlap { fraction, window: (begun, now()) };
+            }
+        }
+    }
+}
+
+/// Times from one sample to the next, nanoseconds, exponentially distributed.
+fn gaps(mean: Duration, seed: u64) -> impl FnMut() -> u64 {
+    let (mut random, mean) = (Random::new(seed), mean.as_nanos() as f64);
+    move || {
+        let uniform = ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        (-mean * uniform.ln()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share of samples at these moments that find a signal on which is so for the first part of every period.
+    fn sampled(mut moment: impl FnMut() -> u64, on: u64, period: u64) -> f64 {
+        const SAMPLES: u32 = 1 << 14;
+        f64::from((0..SAMPLES).filter(|_| moment() % period < on).count() as u32) / f64::from(SAMPLES)
+    }
+
+    #[test]
+    fn a_clock_in_step_with_its_signal_reads_nothing_or_everything() {
+        for (phase, read) in [(100, 1.0), (900, 0.0)] {
+            let mut at = phase;
+            let in_step = || {
+                at += 1_000;
+                at
+            };
+            assert_eq!(sampled(in_step, 480, 1_000), read);
+        }
+    }
+
+    #[test]
+    fn a_clock_by_chance_reads_the_truth() {
+        let (mut gap, mut at) = (gaps(Duration::from_nanos(1_000), 3), 0);
+        let by_chance = || {
+            at += gap();
+            at
+        };
+        let read = sampled(by_chance, 480, 1_000);
+        assert!((read - 0.48).abs() < 0.02, "{read}");
+    }
+
+    #[test]
+    fn an_overlap_asks_for_the_cpu_and_for_at_least_k() {
+        let signals = Signals::default();
+        signals.set(1, true);
+        signals.set(3, true);
+        assert!(!signals.overlap(0), "the CPU is idle");
+        signals.set(Signals::CPU, true);
+        assert_eq!([0, 1, 2, 3].map(|k| signals.overlap(k)), [true, true, true, false]);
+        signals.set(3, false);
+        assert_eq!([0, 1, 2].map(|k| signals.overlap(k)), [true, true, false]);
+    }
+
+    #[test]
+    fn who_asks_is_blocked_until_all_samples_are_taken() {
+        let signals = Signals::default();
+        signals.set(Signals::CPU, true);
+        let monitor = Monitor { period: Duration::from_micros(50), seed: 1 };
+        let overlap = monitor.io_overlap::<6>(0, &signals).expect("a thread");
+        assert_eq!(overlap.fraction.estimate, 1.0);
+        assert!(overlap.window.1 - overlap.window.0 > 500_000, "{overlap:?}");
+        assert_eq!(monitor.io_overlap::<6>(1, &signals).expect("a thread").fraction.estimate, 0.0);
+    }
+}

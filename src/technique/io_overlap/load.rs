@@ -1,0 +1,155 @@
+//! A real load whose wires are known: one CPU that computes in bursts, and channels that read a disk past the page cache.
+
+use super::{Busy, Signals, Trace};
+use crate::machine::stamped::{self, Stamped, Way};
+use crate::machine::{arch, cpu, time};
+use crate::statistic::Random;
+use crate::{Error, Result};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Bytes of a read, and of the file that is read.
+const BLOCK: usize = 16 << 10;
+const FILE: u64 = 8 << 20;
+/// How long the CPU computes and rests, and a channel rests, on average.
+const BURST: Duration = Duration::from_micros(600);
+const PAUSE: Duration = Duration::from_micros(300);
+
+/// The threads that make the load. They end with this value.
+pub struct Load {
+    signals: Arc<Signals>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Result<Trace>>>,
+}
+
+/// What it was, once it has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// When the CPU computed.
+    pub cpu: Trace,
+    /// When each channel read.
+    pub channels: Vec<Trace>,
+}
+
+impl Load {
+    /// Starts one with so many channels, on a file in `directory`. The CPU that computes is `on`; whoever samples should
+    /// be on another, or it would find it at rest too often: a rest is when it gets its turn.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where nothing can be read past the page cache.
+    pub fn start(directory: &Path, channels: usize, on: usize) -> Result<Self> {
+        if channels > Signals::CHANNELS {
+            let sentence = format!("{channels} channels: expected at most {}", Signals::CHANNELS);
+            return Err(Error::Usage(sentence));
+        }
+        let file = Arc::new(Stamped::make(directory, FILE, Way::Direct)?);
+        file.takes(BLOCK)?;
+        let mut load = Self { signals: Arc::default(), stop: Arc::default(), threads: Vec::new() };
+        load.spawn(move |signals, stop| compute(signals, stop, on))?;
+        for channel in 0..channels {
+            let file = Arc::clone(&file);
+            load.spawn(move |signals, stop| transfer(signals, stop, channel, &file))?;
+        }
+        Ok(load)
+    }
+
+    fn spawn(
+        &mut self,
+        work: impl FnOnce(&Signals, &AtomicBool) -> Result<Trace> + Send + 'static,
+    ) -> Result<()> {
+        let (signals, stop) = (Arc::clone(&self.signals), Arc::clone(&self.stop));
+        let refused = |cause| Error::Kernel { call: "pthread_create of a channel".into(), cause };
+        let thread = std::thread::Builder::new().spawn(move || work(&signals, &stop)).map_err(refused)?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// The wires.
+    pub fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    /// Ends it, and tells what it was.
+    ///
+    /// # Errors
+    /// Of a read that failed.
+    pub fn finish(mut self) -> Result<Finished> {
+        self.stop.store(true, Ordering::SeqCst);
+        let died = |_| Error::Died("a channel panicked".into());
+        let joined = self.threads.drain(..).map(|thread| thread.join().map_err(died)?);
+        let mut traces = joined.collect::<Result<Vec<Trace>>>()?;
+        let cpu = traces.remove(0);
+        Ok(Finished { cpu, channels: traces })
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// Between nothing and twice as long, on average so long.
+fn about(mean: Duration, random: &mut Random) -> Duration {
+    mean.mul_f64(random.below(2001) as f64 / 1000.0)
+}
+
+fn compute(signals: &Signals, stop: &AtomicBool, on: usize) -> Result<Trace> {
+    cpu::pin(on)?;
+    let (mut busy, mut random) = (Busy::on(signals, Signals::CPU), Random::new(1));
+    while !stop.load(Ordering::Relaxed) {
+        let burst = about(BURST, &mut random).as_nanos() as u64;
+        busy.during(|| {
+            let begun = time::thread_cpu_ns();
+            while time::thread_cpu_ns() - begun < burst {
+                arch::register_loop(1 << 10);
+            }
+        });
+        std::thread::sleep(about(BURST, &mut random));
+    }
+    Ok(busy.trace())
+}
+
+fn transfer(signals: &Signals, stop: &AtomicBool, channel: usize, file: &Stamped) -> Result<Trace> {
+    let (mut busy, mut random) = (Busy::on(signals, channel + 1), Random::new(2 + channel as u64));
+    let mut block = stamped::buffer(BLOCK)?;
+    while !stop.load(Ordering::Relaxed) {
+        let offset = random.below((FILE / BLOCK as u64) as usize) as u64 * BLOCK as u64;
+        busy.during(|| file.file().read_exact_at(&mut block, offset))
+            .map_err(|cause| file.refused("reading past the page cache", cause))?;
+        if !stamped::is_of(&block, offset) {
+            return Err(Error::Disturbed("a block that was read is another than the one asked for".into()));
+        }
+        std::thread::sleep(about(PAUSE, &mut random));
+    }
+    Ok(busy.trace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::technique::io_overlap::{Monitor, exact};
+
+    #[test]
+    fn a_sampled_overlap_is_the_traced_one() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let load = match Load::start(directory.path(), 2, cpu::allowed()[0]) {
+            Err(Error::Missing(why)) => return println!("skipped: {why}"),
+            started => started.expect("started"),
+        };
+        let monitor = Monitor { period: Duration::from_millis(1), seed: 5 };
+        let overlaps = [0, 1].map(|k| monitor.io_overlap::<9>(k, load.signals()).expect("sampled"));
+        let finished = load.finish().expect("read");
+        assert!(finished.channels.iter().all(|trace| trace.len() > 10));
+        for (k, overlap) in (0..).zip(overlaps) {
+            let truth = exact(&finished.cpu, &finished.channels, k, overlap.window);
+            // Four deviations of 512 samples.
+            assert!((overlap.fraction.estimate - truth).abs() < 0.1, "{k}: {overlap:?} {truth}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A job that pages: it reads at random in a file of its own, computes, waits, and keeps account of its page-ins.
+
+use crate::Result;
+use crate::machine::evictable::Evictable;
+use crate::machine::region::Order;
+use crate::machine::shared::Words;
+use crate::machine::{arch, cpu, process, time};
+use crate::statistic::Random;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What a job does, over and over.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// Bytes of its file, of which every page is as likely as the next.
+    pub bytes: usize,
+    /// Touches of a transaction.
+    pub touches: u32,
+    /// Computing after each touch, in turns of a loop of registers.
+    pub turns: u64,
+    /// What it waits for after a transaction, on average: a terminal, or another device than the paging one.
+    pub wait: Duration,
+}
+
+/// A touch that took longer than this may have been a page-in; the kernel is asked whether it was. An ordinary one takes
+/// a hundredth of it.
+const SLOW_NS: u64 = 4_000;
+/// One that took longer was interrupted by a suspension.
+const SUSPENDED_NS: u64 = 100_000_000;
+
+/// What a job writes down in the page that it shares with us: sums that wrap around.
+#[derive(Clone, Copy)]
+pub(super) struct Account<'a> {
+    /// 0 until it may begin.
+    pub(super) may_begin: &'a AtomicU32,
+    pub(super) touches: &'a AtomicU32,
+    /// Page-ins, and the nanoseconds that they took.
+    pub(super) page_ins: &'a AtomicU32,
+    pub(super) nanoseconds: &'a AtomicU32,
+}
+
+impl<'a> Account<'a> {
+    /// Jobs that a page has room for.
+    pub(super) const MOST: usize = crate::machine::shared::COUNT / 4;
+
+    pub(super) fn of(words: &'a Words, job: usize) -> Self {
+        let word = |at: usize| &words[4 * job + at].value;
+        Self { may_begin: word(0), touches: word(1), page_ins: word(2), nanoseconds: word(3) }
+    }
+}
+
+/// The file that a job reads, out of the page cache: its pages are charged to whoever touches them first.
+pub(super) fn file(directory: &Path, job: &Job) -> Result<Evictable> {
+    let mut file = Evictable::new(directory, job.bytes)?;
+    file.evict()?;
+    // Of what is read at random nothing is read ahead.
+    file.region().expect(Order::Random)?;
+    Ok(file)
+}
+
+/// A job's whole life, in a process of its own.
+pub(super) fn live(job: &Job, file: &Evictable, account: Account<'_>, on: usize, seed: u64) {
+    while account.may_begin.load(Relaxed) == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if cpu::pin(on).is_err() {
+        return;
+    }
+    let (region, mut random) = (file.region(), Random::new(seed));
+    let mut faults = major_faults();
+    loop {
+        for _ in 0..job.touches {
+            let page = random.below(region.pages());
+            let begun = time::clock_gettime_ns(libc::CLOCK_MONOTONIC);
+            std::hint::black_box(region.byte(page));
+            let took = time::clock_gettime_ns(libc::CLOCK_MONOTONIC) - begun;
+            if took > SLOW_NS {
+                let now = major_faults();
+                if now > faults && took < SUSPENDED_NS {
+                    account.page_ins.fetch_add(1, Relaxed);
+                    account.nanoseconds.fetch_add(took as u32, Relaxed);
+                }
+                faults = now;
+            }
+            arch::register_loop(job.turns);
+        }
+        account.touches.fetch_add(job.touches, Relaxed);
+        if !job.wait.is_zero() {
+            std::thread::sleep(job.wait.mul_f64(2.0 * random.below(1000) as f64 / 1000.0));
+        }
+    }
+}
+
+fn major_faults() -> i64 {
+    process::usage().map_or(0, |usage| usage.major_page_faults())
+}

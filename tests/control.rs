@@ -1,0 +1,103 @@
+//! The examples of control, in a hurry: each runs, says what it has found, and leaves nothing behind, also when it is killed.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Beside the directory of this test: `target/PROFILE/examples`.
+fn example(name: &str) -> Option<PathBuf> {
+    let deps = std::env::current_exe().unwrap();
+    let built = deps.parent()?.parent()?.join("examples").join(name);
+    if built.is_file() {
+        return Some(built);
+    }
+    println!("skipped: the example `{name}` was not built; `cargo test` builds it");
+    None
+}
+
+/// What it says, in a hurry; nothing where the machine lacks what it needs.
+fn says(name: &str, words: &[&str]) {
+    let Some(program) = example(name) else { return };
+    // Without pictures: those are tested where they are drawn, and a build for tests takes long over one.
+    let output = Command::new(program).arg("--quick").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{name}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
+    if text.starts_with("skipped: ") {
+        return println!("{text}");
+    }
+    for word in words {
+        assert!(text.contains(word), "{name}: no `{word}` in\n{text}");
+    }
+}
+
+#[test]
+fn a_server_is_controlled() {
+    says("control", &["one by one", "halving", "twice the limit", "\nslide "]);
+}
+
+#[test]
+fn an_overlap_is_sampled() {
+    says("io_overlap", &["IO_OVERLAP(k, X)", "\nslide "]);
+}
+
+#[test]
+fn jobs_are_controlled() {
+    says("multiprogramming", &["S/F", "controlled from 6 jobs", "\nslide "]);
+}
+
+#[test]
+fn whoever_is_killed_leaves_no_jobs_no_group_and_no_files() {
+    let Some(program) = example("multiprogramming") else { return };
+    for signal in [Signal::SIGINT, Signal::SIGKILL] {
+        let files = tempfile::tempdir().unwrap();
+        let mut command = Command::new(&program);
+        let mut running = command.env("TMPDIR", files.path()).stdout(Stdio::piped()).spawn().unwrap();
+        let group = format!("syscost-{}-0", running.id());
+        let found = wait_for(|| jobs(&group).len() > 2 || running.try_wait().unwrap().is_some());
+        if let Some(status) = running.try_wait().unwrap() {
+            let mut text = String::new();
+            running.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+            assert!(status.success() && text.starts_with("skipped: "), "{text}");
+            return println!("{text}");
+        }
+        assert!(found, "no job came");
+        kill(Pid::from_raw(running.id() as i32), signal).unwrap();
+        running.wait().unwrap();
+        assert!(wait_for(|| jobs(&group).is_empty()), "{signal}: jobs are left");
+        assert!(wait_for(|| !exists(Path::new("/sys/fs/cgroup"), &group)), "{signal}: the group is left");
+        assert_eq!(fs::read_dir(files.path()).unwrap().count(), 0, "{signal}: files are left");
+    }
+}
+
+/// Processes in a group of this name.
+fn jobs(group: &str) -> Vec<PathBuf> {
+    let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    let is_in = |process: &PathBuf| {
+        fs::read_to_string(process.join("cgroup")).is_ok_and(|text| text.contains(&format!("/{group}")))
+    };
+    processes.filter(is_in).collect()
+}
+
+fn exists(directory: &Path, name: &str) -> bool {
+    let Ok(entries) = fs::read_dir(directory) else { return false };
+    let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.into_iter().any(|entry| entry.file_name() == *name || exists(&entry.path(), name))
+}
+
+fn wait_for(mut condition: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(30) {
+        if condition() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
