@@ -59,6 +59,7 @@ const TICK: Duration = Duration::from_nanos((1e9 / USER_HZ) as u64);
 pub use control_group::ControlGroup;
 pub use disk::{Disk, Traffic};
 pub use fault::Fault;
+pub use memory::Memory;
 pub use network::Interface;
 pub use pressure::Pressure;
 pub use process::{Process, Stat};
@@ -66,6 +67,9 @@ pub use processes::Processes;
 pub use processor::{Processors, Shares, Spent, busy, shares};
 pub use rate::Rate;
 pub use reading::{Method, Percent, Reading};
+
+#[cfg(test)]
+mod surroundings;
 
 #[cfg(test)]
 mod tests {
@@ -115,6 +119,11 @@ mod tests {
         assert_eq!(allocations(|| camp::net_bytes_sent("lo").is_ok()), 0);
         assert_eq!(allocations(|| camp::cpu_count().is_ok()), 0);
         assert_eq!(allocations(|| memory::truly_free().is_ok()), 0);
+        assert_eq!(allocations(|| camp::percent_processor_time(None, Duration::from_millis(20)).is_ok()), 0);
+        assert_eq!(
+            allocations(|| camp::percent_processor_time(Some(0), Duration::from_millis(20)).is_ok()),
+            0
+        );
     }
 
     #[test]

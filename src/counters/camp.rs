@@ -5,9 +5,9 @@
 //! Functions of a rate take the interval that they wait; CAMP's default was [`INTERVAL`].
 
 use super::process::{self, Process};
-use super::processor::{self, Processors};
+use super::processor;
 use super::{Fault, Method, Percent, Reading, disk, enumeration, file, memory, network};
-use crate::machine::process::{cpus_online, page_size};
+use crate::machine::process::page_size;
 use std::time::Duration;
 
 /// What CAMP's rates waited if nothing else was asked.
@@ -24,14 +24,9 @@ pub fn percent_processor_time(cpu: Option<usize>, interval: Duration) -> Result<
             let uptime = file::open(format_args!("/proc/uptime"))?;
             let before = processor::idle(&uptime)?;
             std::thread::sleep(interval);
-            Percent::not_idle(&before, &processor::idle(&uptime)?, cpus_online())
+            Percent::not_idle(&before, &processor::idle(&uptime)?, processor::online()?)
         }
-        Some(_) => {
-            let mut processors = Processors::open()?;
-            let before = processors.spent(cpu)?;
-            std::thread::sleep(interval);
-            processor::busy(&before, &processors.spent(cpu)?)
-        }
+        Some(cpu) => processor::percent(cpu, interval),
     }
 }
 

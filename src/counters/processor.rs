@@ -9,6 +9,7 @@ use std::time::Duration;
 
 const UPTIME: &str = "/proc/uptime";
 const STAT: &str = "/proc/stat";
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Room for the line of all CPUs, and for the line of one: ten numbers of 64 bits.
 const HEAD: usize = 1024;
 const LINE: usize = 224;
@@ -112,6 +113,40 @@ pub(super) fn idle(uptime: &File) -> Result<Reading<Duration>, Fault> {
     let idle = hundredths(text).and_then(|(_, rest)| hundredths(rest));
     let (idle, _) = idle.ok_or_else(|| Fault::parse(UPTIME, "two numbers of seconds", text))?;
     Ok(Reading::now(TICK * idle as u32, TICK, Method::Uptime))
+}
+
+/// How many CPUs are online: ranges of the kernel's, `0-3,6`.
+pub(super) fn online() -> Result<usize, Fault> {
+    let mut buffer = [0; file::SHORT];
+    let text = file::read(&file::open(format_args!("{ONLINE}"))?, &mut buffer, || ONLINE.into())?;
+    count(text).ok_or_else(|| Fault::parse(ONLINE, "ranges of CPUs", text))
+}
+
+fn count(ranges: &[u8]) -> Option<usize> {
+    let each = ranges.trim_ascii().split(|byte| *byte == b',').map(|range| {
+        let (first, rest) = number(range)?;
+        let last = rest.strip_prefix(b"-").map_or(Some(first), |rest| Some(number(rest)?.0))?;
+        Some(last.checked_sub(first)? as usize + 1)
+    });
+    each.sum()
+}
+
+/// The share of `interval` that this CPU was busy, by opening the file for these two looks.
+pub(super) fn percent(cpu: usize, interval: Duration) -> Result<Percent, Fault> {
+    /// The lines of so many fit on the stack.
+    const FEW: usize = 30;
+    let file = file::open(format_args!("{STAT}"))?;
+    let (mut few, mut many) = ([0; HEAD + FEW * LINE], Vec::new());
+    let buffer = if cpu < FEW {
+        &mut few[..]
+    } else {
+        // There are no more than the kernel was built for, and a number beyond is none of its.
+        many.resize(HEAD + (cpu.min(1 << 16) + 1) * LINE, 0);
+        &mut many
+    };
+    let before = spent(&file, buffer, Some(cpu))?;
+    std::thread::sleep(interval);
+    busy(&before, &spent(&file, buffer, Some(cpu))?)
 }
 
 pub(super) fn spent(file: &File, buffer: &mut [u8], cpu: Option<usize>) -> Result<Reading<Spent>, Fault> {
@@ -223,6 +258,15 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!((found[0].0, found[0].1.stolen), (0, 8));
         assert_eq!((found[1].0, found[1].1.user), (10, 11));
+    }
+
+    #[test]
+    fn ranges_are_counted() {
+        assert_eq!(
+            (count(b"0-3,6\n"), count(b"0\n"), count(b"x"), count(b"")),
+            (Some(5), Some(1), None, None)
+        );
+        assert_eq!(online().expect("/sys"), crate::machine::process::cpus_online());
     }
 
     #[test]

@@ -138,6 +138,8 @@ impl Loop {
         let whole = direct(device)?;
         let partition = format!("{name}p1");
         let path = PathBuf::from(format!("/dev/{partition}"));
+        // A kernel that reads no tables of partitions, or not this kind, takes them by a call (`partx`, util-linux).
+        let _ = Command::new("partx").arg("--add").arg(device).output();
         let begun = Instant::now();
         while !path.exists() && begun.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(10));

@@ -24,8 +24,7 @@ impl Load {
     /// that has passed, and sleeps for the rest of the turn: whoever takes the CPU from it for a moment changes nothing.
     pub(super) fn of(share: f64, cpu: usize, seed: u64) -> Result<Self> {
         let child = Child::start(|| {
-            // Ahead of others where that is allowed: a full load is full only if it has the CPU.
-            let _ = be_nice(-20);
+            go_ahead_of_others();
             if cpu::pin(cpu).is_ok() {
                 work(share, Random::new(seed));
             }
@@ -38,7 +37,20 @@ impl Load {
     }
 }
 
+/// Where that is allowed: a full load is full only if it has the CPU. The kernel weighs whole sessions against each other
+/// (`sched_autogroup_enabled`), and tasks only within one.
+fn go_ahead_of_others() {
+    let _ = nix::unistd::setsid();
+    let _ = fs::write("/proc/self/autogroup", "-20");
+    let _ = be_nice(-20);
+}
+
 fn work(share: f64, mut random: Random) {
+    if share == 0.0 {
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
     let (began, used) = (time::monotonic_raw_ns(), time::thread_cpu_ns());
     let mut turn_ends = began;
     loop {
@@ -50,7 +62,7 @@ fn work(share: f64, mut random: Random) {
         turn_ends = time::monotonic_raw_ns() + SHORTEST_NS + random.below(range) as u64;
         // What this turn is owed when it ends.
         let owed = share * (turn_ends - began) as f64;
-        while share > 0.0 && ((time::thread_cpu_ns() - used) as f64) < owed {}
+        while ((time::thread_cpu_ns() - used) as f64) < owed {}
     }
 }
 

@@ -1,7 +1,7 @@
 //! C1 and C2: CPU time of processes whose load is known, of each and of the CPU.
 
 use super::Setting;
-use super::finding::Finding;
+use super::finding::{Finding, Verdict};
 use super::load::{Load, run_ns};
 use crate::Result;
 use crate::counters::{Percent, Process, Processors, busy};
@@ -15,6 +15,8 @@ const WINDOW: Duration = Duration::from_millis(100);
 const GLOBAL: usize = 5;
 /// "The range of each confidence interval never exceeded 0.5 %."
 const TOLERANCE: f64 = 0.5;
+/// Where others have more than so much of the CPU, in hundredths, a load need not be what it was meant to be.
+const CROWDED: f64 = 2.0;
 /// For a load to begin.
 const SETTLING: Duration = Duration::from_millis(300);
 
@@ -55,7 +57,18 @@ struct Watched {
 
 impl Watched {
     fn process(&self, at: usize, name: &str, published: &str, expected: f64) -> Finding {
-        Finding::mean(&format!("{name}, process"), published, expected, &self.processes[at], TOLERANCE)
+        let what = format!("{name}, process");
+        self.unless_crowded(Finding::mean(&what, published, expected, &self.processes[at], TOLERANCE))
+    }
+
+    /// A load that others have crowded out is not the one that was asked for.
+    fn unless_crowded(&self, finding: Finding) -> Finding {
+        match self.others {
+            Ok(others) if others > CROWDED && finding.verdict == Verdict::Failed => {
+                finding.but(format!("others had {others:.1} % of this CPU: try again when it is at rest"))
+            }
+            _ => finding,
+        }
     }
 
     /// The CPU was busy with the loads and with others.
@@ -67,9 +80,9 @@ impl Watched {
         let others = self.others.as_ref().map_or(0.0, |others| *others);
         let finding = Finding::mean(&what, published, loads + others, &self.global, TOLERANCE);
         match &self.others {
-            Ok(_) => finding,
+            Ok(_) => self.unless_crowded(finding),
             // As it should be without any others, so that there were none.
-            Err(_) if finding.verdict == super::Verdict::Passed => finding,
+            Err(_) if finding.verdict == Verdict::Passed => finding,
             Err(why) => finding.but(why),
         }
     }
