@@ -23,6 +23,7 @@ mod restore;
 mod run;
 mod runs;
 mod selftest;
+mod validate;
 
 use crate::{Error, Result};
 use clap::error::ErrorKind;
@@ -61,6 +62,7 @@ enum Command {
     Peer(peer::Asked),
     Restore(restore::Asked),
     Selftest(selftest::Asked),
+    Validate(validate::Asked),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
@@ -91,6 +93,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Burden(asked) => burden::run(asked),
         Command::Peer(asked) => peer::run(asked),
         Command::Selftest(asked) => selftest::run(asked),
+        Command::Validate(asked) => validate::run(asked),
         Command::Restore(asked) => restore::run(asked),
     }
 }

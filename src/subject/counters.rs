@@ -1,7 +1,8 @@
 //! # What is timed
 //! Reading one of the system's counters: each function of CAMP's Figure 3 that answers at once, by a handle that is kept
 //! (`kept`) and by opening, reading and closing (`stateless`). Beside each stands its floor: the same calls of the
-//! kernel made by hand, without a look at what they bring (`kept-floor`, `stateless-floor`). `probe` is nine counters
+//! kernel made by hand, without a look at what they bring (`kept-floor`, `stateless-floor`); a rate reads its file
+//! twice, and the one over all CPUs also how many there are. `probe` is nine counters
 //! one after another, as CAMP's monitor of that name reads them in a block.
 //!
 //! # What is not
@@ -25,6 +26,7 @@
 //! # Source
 //! CAMP (LISA 2007), Figure 3 and Figures 6 to 8; proc(5).
 
+use super::need::FULL_SCALE;
 use super::{Case, Claim, Group, Place, SetUp, Subject};
 use crate::counters::{Disk, Fault, Interface, Process, Processors, camp, enumeration, memory};
 use crate::instrument::Clock;
@@ -58,6 +60,9 @@ type Call = Box<dyn FnMut() -> Answer<u64>>;
 type Open = fn() -> Result<Call>;
 /// Calls of the kernel, by name and number.
 type Calls = &'static [(&'static str, i64)];
+
+/// What says how many CPUs are online.
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 const PREAD: Calls = &[("pread64", libc::SYS_pread64)];
 const SYSINFO: Calls = &[("sysinfo", libc::SYS_sysinfo)];
@@ -160,6 +165,10 @@ fn files(route: &'static Route) -> Vec<Case> {
     let Route { name, words, path, kept, stateless, cycles } = *route;
     // A rate reads its file twice.
     let twice = matches!(name, "idle" | "spent");
+    let over_all = name == "idle";
+    // What tells little beside its neighbours is left to the scale that has the time.
+    let stateless_too =
+        |case: Case| if matches!(name, "spent" | "disk-reads") { case.need(FULL_SCALE) } else { case };
     let opened = move || -> Result<Call> {
         let path = path()?;
         let file = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
@@ -174,6 +183,10 @@ fn files(route: &'static Route) -> Vec<Case> {
             if twice {
                 by_hand(&file, &mut buffer)?;
             }
+            if over_all {
+                let cpus = File::open(ONLINE).map_err(|_| Fault::Gone(ONLINE.into()))?;
+                by_hand(&cpus, &mut buffer)?;
+            }
             by_hand(&file, &mut buffer)
         })
     };
@@ -181,8 +194,16 @@ fn files(route: &'static Route) -> Vec<Case> {
     vec![
         reading(format!("{name}/kept"), words, kept).claim(enters(PREAD)).predict(cycles, 100.0, READ),
         reading(format!("{name}/kept-floor"), words, opened).claim(enters(PREAD)).predict(cycles, 0.0, READ),
-        reading(format!("{name}/stateless"), words, stateless).predict(times * cycles, 4_000.0, OPENED),
-        reading(format!("{name}/stateless-floor"), words, anew).predict(times * cycles, 4_000.0, OPENED),
+        stateless_too(reading(format!("{name}/stateless"), words, stateless).predict(
+            times * cycles,
+            4_000.0,
+            OPENED,
+        )),
+        stateless_too(reading(format!("{name}/stateless-floor"), words, anew).predict(
+            times * cycles,
+            4_000.0,
+            OPENED,
+        )),
     ]
 }
 
@@ -213,7 +234,8 @@ fn calls() -> Vec<Case> {
             call(move || Ok(clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64)))
         })
         .claim(enters(CLOCK))
-        .predict(400.0, 200.0, FIELD),
+        .predict(400.0, 200.0, FIELD)
+        .need(FULL_SCALE),
         reading("free-memory/kept", "free memory", || call(|| memory::free().map(|reading| reading.value)))
             .claim(enters(SYSINFO))
             .predict(500.0, 100.0, FIELD),
@@ -246,11 +268,13 @@ fn of_several() -> Vec<Case> {
         reading("cpus/kept", "CPUs that may be used", || {
             call(|| camp::cpu_count().map(|count| count as u64))
         })
-        .predict(400.0, 300.0, "entry and exit, and a set of 1024 bits"),
+        .predict(400.0, 300.0, "entry and exit, and a set of 1024 bits")
+        .need(FULL_SCALE),
         reading("identifier/stateless", "opening a process", || {
             call(|| camp::process_identifier(starter()).map(|process| process.pid() as u64))
         })
-        .predict(2_000.0, 20_000.0, "four files are opened and closed"),
+        .predict(2_000.0, 20_000.0, "four files are opened and closed")
+        .need(FULL_SCALE),
         reading("probe/kept", "nine counters in a block", probe).predict(
             9_000.0,
             3_000.0,
