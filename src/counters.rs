@@ -22,6 +22,9 @@
 //! | `thread_count` | [`Process::threads`] | links of `/proc/PID/task` | 1 |
 //! | `enum_…`, `cpu_count`, `process_identifier…` | [`enumeration`] | `/sys`, `/proc`, pidfd_open(2) | |
 //!
+//! [`probe`] reads nine of them in a block, as a monitor does at its rate; [`snapshot`] all that the machine tells of
+//! itself at one moment.
+//!
 //! Source: CAMP: A Common API for Measuring Performance (LISA 2007); proc(5), sysfs(5).
 
 pub mod camp;
@@ -32,10 +35,13 @@ mod file;
 pub mod memory;
 mod name;
 mod network;
+pub mod pace;
+pub mod probe;
 mod process;
 mod processor;
 mod rate;
 mod reading;
+pub mod snapshot;
 mod text;
 
 use crate::instrument::USER_HZ;
@@ -46,7 +52,7 @@ const TICK: Duration = Duration::from_nanos((1e9 / USER_HZ) as u64);
 
 pub use disk::{Disk, Traffic};
 pub use fault::Fault;
-pub use network::Interface;
+pub use network::{Interface, Link};
 pub use process::{Process, Stat};
 pub use processor::{Processors, Spent, busy};
 pub use rate::Rate;

@@ -35,6 +35,7 @@
 //! * [`machine`]: the kernel and the hardware as we touch them; the only floor where `unsafe` is spoken.
 //! * [`instrument`]: what reads: the clock, the counters, the witness.
 //! * [`counters`]: the system's own counters as a library: CAMP's functions, and handles that are faster.
+//! * `monitor`: the machine as it is watched: rates, and the page that Prometheus reads.
 //! * [`environment`]: what else was true at the time: fingerprint and doctor.
 //! * [`subject`]: what is read: one file a group, with its claims and its manual.
 //! * [`trial`]: set up, read, run, read, ask the claims.
@@ -56,6 +57,8 @@ mod error;
 pub mod harness;
 pub mod instrument;
 pub mod machine;
+#[cfg(feature = "cli")]
+pub mod monitor;
 pub mod pair;
 #[cfg(feature = "cli")]
 pub mod peer;

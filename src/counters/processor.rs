@@ -112,7 +112,7 @@ fn line_of(text: &[u8], cpu: usize) -> Option<&[u8]> {
 }
 
 /// Old kernels have fewer columns; what is not there is zero.
-fn parse(mut rest: &[u8]) -> Option<Spent> {
+pub(super) fn parse(mut rest: &[u8]) -> Option<Spent> {
     let mut columns = [0; 8];
     for (at, column) in columns.iter_mut().enumerate() {
         match number(rest) {

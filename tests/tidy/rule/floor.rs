@@ -21,6 +21,9 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("statistic", "record", Only(&["Interval"]), "an interval is one type, in the answer and in the record"),
     ("counters", "machine", Whole, "a process is held by its descriptor"),
     ("counters", "instrument", Only(&["USER_HZ"]), "the kernel's tick is one constant"),
+    ("monitor", "counters", Whole, "it shows what they tell"),
+    ("monitor", "machine", Whole, "a process's clock"),
+    ("monitor", "instrument", Only(&["USER_HZ"]), "the kernel's tick is one constant"),
     ("instrument", "machine", Whole, "what reads is built of what can be read"),
     ("instrument", "record", Types, "the clock fills in the record of itself"),
     ("instrument", "statistic", Whole, "a calibration is a fitted line; a fluid's window is a statistic's input"),
@@ -51,6 +54,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("pair", "statistic", Whole, "who begins is chance; a pair's figure is a median"),
     ("harness", "pair", Only(&["is_side", "side"]), "a bench can be started as a side of a pair"),
     ("harness", "trial", Whole, "it drives trials from Criterion"),
+    ("harness", "counters", Whole, "what else the machine did meanwhile is written beside a number"),
     ("harness", "record", Whole, "it writes what Criterion cannot hold"),
     ("harness", "subject", Whole, "it knows the groups"),
     ("harness", "environment", Whole, "it takes the fingerprint"),
@@ -60,10 +64,11 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Floors that other floors are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 12] = [
+const FLOORS: [&str; 13] = [
     "error",
     "machine",
     "counters",
+    "monitor",
     "instrument",
     "statistic",
     "environment",

@@ -1,0 +1,135 @@
+//! Two models of one server under a crowd that grows by ten a second: network, CPU, working set and page faults, each half
+//! second, of the server's whole tree of processes.
+
+use crate::Answer;
+use crate::apache::{Apache, Model};
+use crate::crowd::Crowd;
+use crate::picture;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use syscost::counters::pace::Pace;
+use syscost::counters::{Interface, Process, enumeration};
+use syscost::machine::process::cpu_ns_of;
+
+/// How often it is looked at.
+const BEAT: Duration = Duration::from_millis(500);
+/// How many come every second, and how many there are at the end.
+const GROUP: usize = 10;
+const MOST: usize = 250;
+/// How long all of them stay, beats.
+const AFTER: usize = 20;
+/// A tick of the times in `stat`, ns.
+const TICK_NS: u64 = 10_000_000;
+
+/// The tree at one moment: counts since it began.
+struct Tree {
+    at: Instant,
+    cpu_ns: u64,
+    faults: u64,
+    resident: u64,
+    processes: usize,
+    moved: u64,
+}
+
+/// Between two moments.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub seconds: f64,
+    pub clients: usize,
+    pub processes: usize,
+    pub network: f64,
+    pub cpu: f64,
+    pub resident: f64,
+    pub faults: f64,
+}
+
+pub fn run(directory: &Path) -> Answer {
+    std::fs::create_dir_all(directory)?;
+    let mut all = Vec::new();
+    for model in [Model::Prefork, Model::Event] {
+        let (rows, (served, failed)) = watch(model)?;
+        let last = rows.last().ok_or("nothing was seen")?;
+        println!(
+            "{}: {served} pages served, {failed} failed; at the end {} clients, {} processes, {:.1} MB/s, {:.0} % of a \
+             CPU, {:.0} MiB resident",
+            model.name(),
+            last.clients,
+            last.processes,
+            last.network / 1e6,
+            last.cpu,
+            last.resident / f64::from(1 << 20),
+        );
+        std::fs::write(directory.join(format!("{}.csv", model.name())), table(&rows)?)?;
+        all.push((model.name(), rows));
+    }
+    let file = directory.join("platforms.png");
+    std::fs::write(&file, picture::png(&all)?)?;
+    println!("{}", file.display());
+    Ok(())
+}
+
+fn watch(model: Model) -> Answer<(Vec<Row>, (u64, u64))> {
+    let server = Apache::start(model)?;
+    let (lo, mut crowd, mut rows) = (Interface::open("lo")?, Crowd::default(), Vec::new());
+    let mut pace = Pace::every(BEAT);
+    pace.wait();
+    let begun = Instant::now();
+    let mut before = Tree::look(server.pid(), &lo)?;
+    let growing = 2 * MOST / GROUP;
+    for beat in 0..growing + AFTER {
+        if beat % 2 == 0 && crowd.size() < MOST {
+            crowd.grow(GROUP, server.address)?;
+        }
+        pace.wait();
+        let after = Tree::look(server.pid(), &lo)?;
+        rows.push(after.since(&before, (after.at - begun).as_secs_f64(), crowd.size()));
+        before = after;
+    }
+    Ok((rows, crowd.seen()))
+}
+
+impl Tree {
+    fn look(root: i32, lo: &Interface) -> Answer<Self> {
+        let (at, link) = (Instant::now(), lo.link()?.value);
+        let tree = enumeration::tree(root)?;
+        // Workers that have ended were waited for by the root, which is charged with them from then on.
+        let ended = tree.first().map_or(0, |(_, stat)| stat.children * TICK_NS);
+        let resident =
+            |pid: i32| Process::open(pid).and_then(|process| process.resident()).map_or(0, |r| r.value);
+        Ok(Self {
+            at,
+            cpu_ns: tree.iter().map(|(pid, _)| cpu_ns_of(pid.unsigned_abs())).sum::<u64>() + ended,
+            faults: tree.iter().map(|(_, stat)| stat.minor_faults + stat.major_faults).sum(),
+            resident: tree.iter().map(|(pid, _)| resident(*pid)).sum(),
+            processes: tree.len(),
+            // Sent by one end of the loop is received by the other: once is enough.
+            moved: link.bytes_sent,
+        })
+    }
+
+    fn since(&self, before: &Self, seconds: f64, clients: usize) -> Row {
+        let window = (self.at - before.at).as_secs_f64();
+        let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / window;
+        Row {
+            seconds,
+            clients,
+            processes: self.processes,
+            network: rate(self.moved, before.moved),
+            cpu: rate(self.cpu_ns, before.cpu_ns) / 1e7,
+            resident: self.resident as f64,
+            faults: rate(self.faults, before.faults),
+        }
+    }
+}
+
+fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
+    let mut text = String::from(
+        "seconds,clients,processes,network_bytes_per_second,cpu_percent,resident_bytes,faults_per_second\n",
+    );
+    for row in rows {
+        let Row { seconds, clients, processes, network, cpu, resident, faults } = row;
+        writeln!(text, "{seconds:.2},{clients},{processes},{network:.0},{cpu:.2},{resident:.0},{faults:.0}")?;
+    }
+    Ok(text)
+}
