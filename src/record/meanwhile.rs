@@ -38,6 +38,7 @@ const MOVED: f64 = (1 << 20) as f64;
 
 /// Something that is told of: its words, and how much is much.
 type Kind = (&'static str, fn(&Meanwhile) -> f64, f64);
+
 const KINDS: [Kind; 4] = [
     ("others used up to {} CPUs", |m| m.others_seconds / m.seconds, OTHERS_CPUS),
     ("the hypervisor took up to {} CPUs", |m| m.stolen_seconds / m.seconds, STOLEN_CPUS),
