@@ -9,10 +9,16 @@
 //! two readings carries the bounds that those steps leave, and a pair too near for an answer has none: there is no
 //! made-up 0.0.
 //!
+//! What CAMP did not have: what a CPU was busy with, interrupts and stolen time among it ([`Processors::each`],
+//! [`shares`]), control groups of both versions ([`ControlGroup`]), pressure ([`Pressure`]), many processes by a number of
+//! descriptors that is set ([`Processes`]), and what follows from several readings ([`derived`]). What a kernel lacks
+//! is [`Fault::Unsupported`].
+//!
 //! | function | handle | route | steps |
 //! |---|---|---|---|
 //! | `percent_processor_time` | [`Processors`] | `/proc/uptime`, `/proc/stat` | 10 ms |
-//! | `free_physical_memory` | [`memory::free`], [`memory::truly_free`] | sysinfo(2), `/proc/zoneinfo` | a page |
+//! | `free_physical_memory` | [`memory::free`] | sysinfo(2) | a page |
+//! | [`memory::truly_free`], [`memory::available`] | [`memory::Memory`] | `/proc/zoneinfo`, `/proc/meminfo` | a page |
 //! | `net_…` | [`Interface`] | `/sys/class/net/IF/statistics` | 1 |
 //! | `num_reads_…`, `num_writes_…` | [`Disk`] | `/sys/class/block/NAME/stat` | 1 |
 //! | `num_page_faults` | [`Process::page_faults`] | `/proc/PID/stat` | 1 |
@@ -20,6 +26,8 @@
 //! | `cpu_time_user`, `cpu_time_kernel` | [`Process::user_time`], [`Process::kernel_time`] | `/proc/PID/stat` | 10 ms |
 //! | `working_set_kb`, `vm_size_kb` | [`Process::resident`], [`Process::virtual_memory`] | `/proc/PID/statm` | a page |
 //! | `thread_count` | [`Process::threads`] | links of `/proc/PID/task` | 1 |
+//! | [`pressure::once`] | [`Pressure`] | `/proc/pressure` | 1 µs |
+//! | | [`ControlGroup`] | files of the group | 1 ns, 1 µs |
 //! | `enum_…`, `cpu_count`, `process_identifier…` | [`enumeration`] | `/sys`, `/proc`, pidfd_open(2) | |
 //!
 //! [`probe`] reads nine of them in a block, as a monitor does at its rate; [`snapshot`] all that the machine tells of
@@ -28,6 +36,8 @@
 //! Source: CAMP: A Common API for Measuring Performance (LISA 2007); proc(5), sysfs(5).
 
 pub mod camp;
+pub mod control_group;
+pub mod derived;
 mod disk;
 pub mod enumeration;
 mod fault;
@@ -36,8 +46,10 @@ pub mod memory;
 mod name;
 mod network;
 pub mod pace;
+pub mod pressure;
 pub mod probe;
 mod process;
+mod processes;
 mod processor;
 mod rate;
 mod reading;
@@ -50,11 +62,19 @@ use std::time::Duration;
 /// One tick of the times in `/proc/PID/stat`, `/proc/stat` and `/proc/uptime`.
 const TICK: Duration = Duration::from_nanos((1e9 / USER_HZ) as u64);
 
+/// So many ticks. Those that 64 CPUs were idle need more than 32 bits after a week.
+const fn of_ticks(ticks: u64) -> Duration {
+    Duration::from_nanos(ticks.saturating_mul(TICK.as_nanos() as u64))
+}
+
+pub use control_group::ControlGroup;
 pub use disk::{Disk, Traffic};
 pub use fault::Fault;
 pub use network::{Interface, Link};
+pub use pressure::Pressure;
 pub use process::{Process, Stat};
-pub use processor::{Processors, Spent, busy};
+pub use processes::Processes;
+pub use processor::{Processors, Shares, Spent, busy, shares};
 pub use rate::Rate;
 pub use reading::{Method, Percent, Reading};
 
@@ -84,6 +104,16 @@ mod tests {
         assert_eq!(allocations(|| processors.idle().is_ok()), 0);
         assert_eq!(allocations(|| processors.spent(Some(0)).is_ok()), 0);
         assert_eq!(allocations(|| memory::free().is_ok()), 0);
+        let memory = memory::Memory::open().expect("/proc");
+        assert_eq!(allocations(|| memory.truly_free().is_ok()), 0);
+        assert_eq!(allocations(|| memory.available().is_ok()), 0);
+        let mut each = Vec::new();
+        processors.each(&mut each).expect("read");
+        assert_eq!(allocations(|| processors.each(&mut each).is_ok()), 0);
+        let Ok(pressure) = Pressure::open(pressure::Resource::Cpu) else {
+            return println!("skipped: this kernel keeps no account of pressure");
+        };
+        assert_eq!(allocations(|| pressure.read().is_ok()), 0);
     }
 
     #[test]
@@ -95,6 +125,7 @@ mod tests {
         assert_eq!(allocations(|| camp::thread_count(pid).is_ok()), 0);
         assert_eq!(allocations(|| camp::net_bytes_sent("lo").is_ok()), 0);
         assert_eq!(allocations(|| camp::cpu_count().is_ok()), 0);
+        assert_eq!(allocations(|| memory::truly_free().is_ok()), 0);
     }
 
     #[test]

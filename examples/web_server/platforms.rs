@@ -8,9 +8,9 @@ use crate::picture;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use syscost::counters::Interface;
+use syscost::counters::derived::family;
 use syscost::counters::pace::Pace;
-use syscost::counters::{Interface, Process, enumeration};
-use syscost::machine::process::cpu_ns_of;
 
 /// How often it is looked at.
 const BEAT: Duration = Duration::from_millis(500);
@@ -19,16 +19,14 @@ const GROUP: usize = 10;
 const MOST: usize = 250;
 /// How long all of them stay, beats.
 const AFTER: usize = 20;
-/// A tick of the times in `stat`, ns.
-const TICK_NS: u64 = 10_000_000;
 
 /// The tree at one moment: counts since it began.
 struct Tree {
     at: Instant,
-    cpu_ns: u64,
+    cpu: Duration,
     faults: u64,
     resident: u64,
-    processes: usize,
+    processes: u64,
     moved: u64,
 }
 
@@ -37,7 +35,7 @@ struct Tree {
 pub struct Row {
     pub seconds: f64,
     pub clients: usize,
-    pub processes: usize,
+    pub processes: u64,
     pub network: f64,
     pub cpu: f64,
     pub resident: f64,
@@ -91,18 +89,14 @@ fn watch(model: Model) -> Answer<(Vec<Row>, (u64, u64))> {
 
 impl Tree {
     fn look(root: i32, lo: &Interface) -> Answer<Self> {
-        let (at, link) = (Instant::now(), lo.link()?.value);
-        let tree = enumeration::tree(root)?;
-        // Workers that have ended were waited for by the root, which is charged with them from then on.
-        let ended = tree.first().map_or(0, |(_, stat)| stat.children * TICK_NS);
-        let resident =
-            |pid: i32| Process::open(pid).and_then(|process| process.resident()).map_or(0, |r| r.value);
+        let link = lo.link()?.value;
+        let family = family(root)?;
         Ok(Self {
-            at,
-            cpu_ns: tree.iter().map(|(pid, _)| cpu_ns_of(pid.unsigned_abs())).sum::<u64>() + ended,
-            faults: tree.iter().map(|(_, stat)| stat.minor_faults + stat.major_faults).sum(),
-            resident: tree.iter().map(|(pid, _)| resident(*pid)).sum(),
-            processes: tree.len(),
+            at: family.at,
+            cpu: family.value.cpu_time,
+            faults: family.value.page_faults,
+            resident: family.value.resident,
+            processes: family.value.processes,
             // Sent by one end of the loop is received by the other: once is enough.
             moved: link.bytes_sent,
         })
@@ -116,7 +110,7 @@ impl Tree {
             clients,
             processes: self.processes,
             network: rate(self.moved, before.moved),
-            cpu: rate(self.cpu_ns, before.cpu_ns) / 1e7,
+            cpu: 100.0 * self.cpu.saturating_sub(before.cpu).as_secs_f64() / window,
             resident: self.resident as f64,
             faults: rate(self.faults, before.faults),
         }

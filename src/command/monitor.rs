@@ -11,7 +11,7 @@ use crate::counters::Process;
 use crate::counters::pace::Pace;
 use crate::counters::snapshot::Snapshot;
 use crate::machine::signal;
-use crate::monitor::process::{Busy, Processes};
+use crate::monitor::process::{Busy, Ranking};
 use crate::monitor::view::View;
 use clap::Args;
 use screen::{Screen, Waited};
@@ -96,7 +96,7 @@ impl Asked {
 /// What is kept between two looks.
 struct Watch {
     before: Snapshot,
-    processes: Processes,
+    processes: Ranking,
     own: Process,
     own_cpu: Duration,
 }
@@ -105,7 +105,7 @@ impl Watch {
     fn begin() -> Result<Self> {
         let own = Process::open(std::process::id() as i32)?;
         let own_cpu = own.cpu_time()?.value;
-        Ok(Self { before: Snapshot::take()?, processes: Processes::look()?, own, own_cpu })
+        Ok(Self { before: Snapshot::take()?, processes: Ranking::look()?, own, own_cpu })
     }
 
     /// What happened since the last look.

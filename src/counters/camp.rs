@@ -4,7 +4,7 @@
 //!
 //! Functions of a rate take the interval that they wait; CAMP's default was [`INTERVAL`].
 
-use super::process::{self, Process, Stat};
+use super::process::{self, Process};
 use super::processor::{self, Processors};
 use super::{Fault, Method, Percent, Reading, disk, enumeration, file, memory, network};
 use crate::machine::process::{cpus_online, page_size};
@@ -86,7 +86,7 @@ pub fn net_packets_received(interface: &str) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetNumReads_Disk")]
 pub fn num_reads_disk(disk: &str) -> Result<Reading<u64>, Fault> {
-    Ok(disk::count(disk::once(disk)?, |traffic| traffic.reads))
+    Ok(disk::once(disk)?.part(|traffic| traffic.reads))
 }
 
 /// Writes that this disk has completed.
@@ -95,7 +95,7 @@ pub fn num_reads_disk(disk: &str) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetNumWrites_Disk")]
 pub fn num_writes_disk(disk: &str) -> Result<Reading<u64>, Fault> {
-    Ok(disk::count(disk::once(disk)?, |traffic| traffic.writes))
+    Ok(disk::once(disk)?.part(|traffic| traffic.writes))
 }
 
 /// Reads that this partition has completed.
@@ -122,8 +122,7 @@ pub fn num_writes_partition(partition: &str) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`], [`Fault::Denied`].
 #[doc(alias = "GetNumPageFaults")]
 pub fn num_page_faults(pid: i32) -> Result<Reading<u64>, Fault> {
-    let stat = stat(pid)?;
-    Ok(Reading::now(stat.minor_faults + stat.major_faults, 1, Method::ProcessStat))
+    Ok(Reading::now(process::once(pid, "stat", process::page_faults)?, 1, Method::ProcessStat))
 }
 
 /// The share of `interval` that the threads of a process had a CPU: 200 % where two had one each.
@@ -243,10 +242,6 @@ pub fn process_identifier(pid: i32) -> Result<Process, Fault> {
 #[doc(alias = "GetProcessIdentifiers")]
 pub fn process_identifiers(name: &str) -> Result<Vec<Process>, Fault> {
     enumeration::processes(name)
-}
-
-fn stat(pid: i32) -> Result<Stat, Fault> {
-    process::once(pid, "stat", process::stat)
 }
 
 fn statm(pid: i32, word: usize) -> Result<Reading<u64>, Fault> {

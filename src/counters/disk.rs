@@ -2,7 +2,7 @@
 
 use super::file::{self, SHORT};
 use super::name;
-use super::text::nth;
+use super::text;
 use super::{Fault, Method, Reading};
 use std::fs::File;
 
@@ -60,7 +60,7 @@ impl Disk {
     /// As of [`traffic`](Self::traffic).
     #[inline]
     pub fn reads(&self) -> Result<Reading<u64>, Fault> {
-        Ok(count(self.traffic()?, |traffic| traffic.reads))
+        Ok(self.traffic()?.part(|traffic| traffic.reads))
     }
 
     /// Writes that were completed.
@@ -69,17 +69,13 @@ impl Disk {
     /// As of [`traffic`](Self::traffic).
     #[inline]
     pub fn writes(&self) -> Result<Reading<u64>, Fault> {
-        Ok(count(self.traffic()?, |traffic| traffic.writes))
+        Ok(self.traffic()?.part(|traffic| traffic.writes))
     }
 }
 
 /// All counters, by opening the file for this reading.
 pub(super) fn once(name: &str) -> Result<Reading<Traffic>, Fault> {
     read(&open(name)?, name)
-}
-
-pub(super) fn count(reading: Reading<Traffic>, of: fn(Traffic) -> u64) -> Reading<u64> {
-    Reading { value: of(reading.value), at: reading.at, resolution: 1, method: reading.method }
 }
 
 fn open(name: &str) -> Result<File, Fault> {
@@ -99,13 +95,15 @@ fn read(file: &File, name: &str) -> Result<Reading<Traffic>, Fault> {
 }
 
 fn parse(text: &[u8]) -> Option<Traffic> {
-    Some(Traffic {
-        reads: nth(text, 0)?,
-        bytes_read: nth(text, 2)? * SECTOR,
-        writes: nth(text, 4)?,
-        bytes_written: nth(text, 6)? * SECTOR,
-        in_flight: nth(text, 8)?,
-    })
+    let mut numbers = [0; 9];
+    let mut rest = text;
+    for number in &mut numbers {
+        (*number, rest) = text::number(rest)?;
+    }
+    let [reads, _, read, _, writes, _, written, _, in_flight] = numbers;
+    // Sectors of a device that is written for years on end stay far below what is too many bytes.
+    let bytes = |sectors: u64| sectors.saturating_mul(SECTOR);
+    Some(Traffic { reads, bytes_read: bytes(read), writes, bytes_written: bytes(written), in_flight })
 }
 
 #[cfg(test)]

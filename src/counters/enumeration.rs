@@ -51,7 +51,31 @@ pub fn cpus() -> Result<usize, Fault> {
     crate::machine::process::cpus_allowed().map_err(|e| Fault::of("the set of CPUs", &e))
 }
 
-/// Numbers of all processes that we may see.
+/// Numbers of the CPUs that are online. They need not be without a gap.
+///
+/// # Errors
+/// As of [`Processors::each`](super::Processors::each).
+pub fn processors() -> Result<Vec<usize>, Fault> {
+    let mut each = Vec::new();
+    super::Processors::open()?.each(&mut each)?;
+    Ok(each.into_iter().map(|(cpu, _)| cpu).collect())
+}
+
+/// Names of the control groups of all hierarchies that are mounted.
+///
+/// # Errors
+/// [`Fault::Unsupported`] where none is.
+pub fn control_groups() -> Result<Vec<String>, Fault> {
+    super::control_group::names()
+}
+
+/// Whether `/proc` hides processes of others from us (`hidepid` of proc(5)), so that [`pids`] is not all there is and
+/// says nothing of it: the first process, which every namespace has, is there and not to be read.
+pub fn hides_processes() -> bool {
+    matches!(Process::open(1), Err(Fault::Denied { .. }))
+}
+
+/// Numbers of all processes that we may see. [`hides_processes`] tells whether these are all.
 ///
 /// # Errors
 /// [`Fault::Denied`] where `/proc` is not mounted.
@@ -81,9 +105,12 @@ pub fn tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
     let first = all.iter().find(|(pid, _)| *pid == root).copied();
     let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process::named(root)))?];
     let mut at = 0;
-    while let Some((parent, _)) = tree.get(at).copied() {
-        // A number that has come back as its own grandchild's would else go round for ever.
-        let new = |(pid, _): &&(i32, Stat)| tree.iter().all(|(known, _)| known != pid);
+    while let Some((parent, parent_stat)) = tree.get(at).copied() {
+        // The list is not of one moment. A number that has come back as its own grandchild's would else go round for
+        // ever, and none is older than its parent.
+        let new = |(pid, stat): &&(i32, Stat)| {
+            stat.started >= parent_stat.started && tree.iter().all(|(known, _)| known != pid)
+        };
         let children: Vec<_> =
             all.iter().filter(|(_, stat)| stat.parent == parent as u64).filter(new).copied().collect();
         tree.extend(children);
@@ -119,7 +146,7 @@ fn names(directory: &str) -> Result<Vec<String>, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::{Disk, Interface};
+    use crate::counters::{Disk, Interface, Processors};
     use std::process::Command;
 
     #[test]
@@ -133,6 +160,9 @@ mod tests {
             Interface::open(&name).and_then(|interface| interface.bytes_sent()).expect(&name);
         }
         assert!(cpus().expect("a set") >= 1);
+        for cpu in processors().expect("/proc") {
+            Processors::open().and_then(|mut processors| processors.spent(Some(cpu))).expect("online");
+        }
     }
 
     #[test]

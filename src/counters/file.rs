@@ -5,7 +5,6 @@ use nix::errno::Errno;
 use nix::sys::stat::FileStat;
 use std::fmt::{Arguments, Write};
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Room for the longest of the short files: a line of `/proc/PID/stat`, a block device's.
@@ -70,10 +69,55 @@ pub(super) fn read<'a>(
     }
 }
 
-/// All of a file that may be longer than the buffer at hand: as often as there is something left.
-pub(super) fn read_whole(path: &'static str, buffer: &mut Vec<u8>) -> Result<(), Fault> {
-    buffer.clear();
-    let mut file = open(format_args!("{path}"))?;
-    io::Read::read_to_end(&mut file, buffer).map_err(|e| Fault::of(path, &e))?;
-    Ok(())
+/// Gives each line of a file of any length, without its end. A line longer than the room for one is cut.
+pub(super) fn each_line(file: &File, what: &str, mut see: impl FnMut(&[u8])) -> Result<(), Fault> {
+    let mut buffer = [0; 8 << 10];
+    let (mut kept, mut offset) = (0, 0);
+    loop {
+        let length = file.read_at(&mut buffer[kept..], offset).map_err(|e| Fault::of(what, &e))?;
+        offset += length as u64;
+        let end = kept + length;
+        let mut start = 0;
+        while let Some(at) = buffer[start..end].iter().position(|byte| *byte == b'\n') {
+            see(&buffer[start..start + at]);
+            start += at + 1;
+        }
+        if length == 0 || (start == 0 && end == buffer.len()) {
+            if start < end {
+                see(&buffer[start..end]);
+            }
+            start = end;
+        }
+        if length == 0 {
+            return Ok(());
+        }
+        buffer.copy_within(start..end, 0);
+        kept = end - start;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn a_file_of_any_length_is_given_line_by_line() {
+        let mut file = tempfile::tempfile().expect("a file");
+        let lines: Vec<_> = (0..5000).map(|n| n.to_string()).collect();
+        file.write_all(lines.join("\n").as_bytes()).expect("written");
+        let mut seen = Vec::new();
+        each_line(&file, "it", |line| seen.push(String::from_utf8(line.to_vec()).expect("digits")))
+            .expect("read");
+        assert_eq!(seen, lines);
+    }
+
+    #[test]
+    fn a_line_without_an_end_ends_all_the_same() {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&[b'x'; 20 << 10]).expect("written");
+        let mut bytes = 0;
+        each_line(&file, "it", |line| bytes += line.len()).expect("read");
+        assert_eq!(bytes, 20 << 10);
+    }
 }

@@ -1,6 +1,6 @@
 //! Network interfaces of our network namespace.
 
-use super::file::{self, SHORT};
+use super::file;
 use super::name;
 use super::text::number;
 use super::{Fault, Method, Reading};
@@ -16,6 +16,9 @@ pub struct Interface {
     name: String,
     files: [File; 4],
 }
+
+/// Room for a number of 64 bits and the line's end.
+const DIGITS: usize = 24;
 
 /// What is counted, in the order of the files.
 const COUNTED: [&str; 4] = ["tx_bytes", "tx_packets", "rx_bytes", "rx_packets"];
@@ -127,7 +130,7 @@ pub(super) enum Counter {
 
 #[inline]
 fn read(file: &File, name: &str) -> Result<Reading<u64>, Fault> {
-    let mut buffer = [0; SHORT];
+    let mut buffer = [0; DIGITS];
     let text = file::read(file, &mut buffer, || named(name))?;
     let (value, _) = number(text).ok_or_else(|| Fault::parse(named(name), "a number", text))?;
     Ok(Reading::now(value, 1, Method::InterfaceStatistics))

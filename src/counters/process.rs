@@ -1,13 +1,16 @@
 //! The counters of one process, by descriptors that stay its own.
 
 use super::file::{self, SHORT};
-use super::text::{nth, number};
-use super::{Fault, Method, Reading, TICK};
+use super::text::{after_words, nth, number};
+use super::{Fault, Method, Reading, TICK, of_ticks};
 use crate::machine::pidfd::Pidfd;
 use crate::machine::process::page_size;
 use nix::time::ClockId;
 use std::fs::File;
 use std::time::Duration;
+
+/// Room for the seven numbers of `/proc/PID/statm`, whatever they are.
+const STATM: usize = 160;
 
 /// A process, held by four descriptors. Once it has ended every reading is [`Fault::Gone`], for ever: a later process
 /// of the same number is another one. Dropping it closes them.
@@ -33,8 +36,11 @@ pub struct Stat {
     pub user: u64,
     /// Time charged in the kernel, ticks.
     pub kernel: u64,
-    /// The same two of children that have ended and were waited for, together.
+    /// The same two of children that have ended and were waited for, and of theirs, together. A child whose parent
+    /// ignores SIGCHLD is in no such count.
     pub children: u64,
+    /// Page faults of those children, with and without a device.
+    pub children_faults: u64,
     /// Threads.
     pub threads: u64,
     /// When it was started: ticks since boot.
@@ -52,14 +58,7 @@ impl Process {
     pub fn open(pid: i32) -> Result<Self, Fault> {
         let pidfd = Pidfd::open(pid).map_err(|e| Fault::of(named(pid), &e))?;
         let open = |name: &str| file::open(format_args!("/proc/{pid}/{name}"));
-        let hidden = |fault: Fault| match fault {
-            Fault::Gone(_) if pidfd.is_there() => Fault::Denied {
-                what: named(pid),
-                cause: "it runs, and /proc does not show it: mounted with hidepid, or of another namespace"
-                    .into(),
-            },
-            other => other,
-        };
+        let hidden = |fault: Fault| if pidfd.is_there() { hidden(pid, fault) } else { fault };
         let [stat, statm, tasks] = [open("stat"), open("statm"), open("task")];
         let (stat, statm, tasks) = (stat.map_err(hidden)?, statm.map_err(hidden)?, tasks.map_err(hidden)?);
         // It was there all the while, so that its number, and these files, were nobody else's.
@@ -95,9 +94,14 @@ impl Process {
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Parse`].
     pub fn stat(&self) -> Result<Stat, Fault> {
+        self.of_stat(stat)
+    }
+
+    #[inline]
+    fn of_stat<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
         let mut buffer = [0; SHORT];
         let text = file::read(&self.stat, &mut buffer, || named(self.pid))?;
-        stat(text).ok_or_else(|| Fault::parse(format!("/proc/{}/stat", self.pid), "52 fields", text))
+        parse(text).ok_or_else(|| Fault::parse(format!("/proc/{}/stat", self.pid), "52 fields", text))
     }
 
     /// Page faults, with and without a device.
@@ -105,8 +109,7 @@ impl Process {
     /// # Errors
     /// As of [`stat`](Self::stat).
     pub fn page_faults(&self) -> Result<Reading<u64>, Fault> {
-        let stat = self.stat()?;
-        Ok(Reading::now(stat.minor_faults + stat.major_faults, 1, Method::ProcessStat))
+        Ok(Reading::now(self.of_stat(page_faults)?, 1, Method::ProcessStat))
     }
 
     /// CPU time in user space, as the kernel divides the exact total by what its ticks saw.
@@ -114,7 +117,7 @@ impl Process {
     /// # Errors
     /// As of [`stat`](Self::stat).
     pub fn user_time(&self) -> Result<Reading<Duration>, Fault> {
-        Ok(Reading::now(TICK * self.stat()?.user as u32, TICK, Method::ProcessStat))
+        Ok(Reading::now(of_ticks(self.stat()?.user), TICK, Method::ProcessStat))
     }
 
     /// CPU time in the kernel, likewise.
@@ -122,7 +125,7 @@ impl Process {
     /// # Errors
     /// As of [`stat`](Self::stat).
     pub fn kernel_time(&self) -> Result<Reading<Duration>, Fault> {
-        Ok(Reading::now(TICK * self.stat()?.kernel as u32, TICK, Method::ProcessStat))
+        Ok(Reading::now(of_ticks(self.stat()?.kernel), TICK, Method::ProcessStat))
     }
 
     /// Memory that it has in pages of its own or shared, bytes: its resident set.
@@ -141,8 +144,9 @@ impl Process {
         self.pages(0)
     }
 
+    #[inline]
     fn pages(&self, word: usize) -> Result<Reading<u64>, Fault> {
-        let mut buffer = [0; SHORT];
+        let mut buffer = [0; STATM];
         let text = file::read(&self.statm, &mut buffer, || named(self.pid))?;
         let pages = nth(text, word);
         let pages =
@@ -175,20 +179,37 @@ pub(super) fn cpu_time(pid: i32) -> Result<Reading<Duration>, Fault> {
 
 /// What one file of a process holds, by opening it for this reading.
 pub(super) fn once<T>(pid: i32, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
-    let file = file::open(format_args!("/proc/{pid}/{name}")).map_err(|fault| match fault {
-        Fault::Gone(_) => Fault::Gone(named(pid)),
-        other => other,
-    })?;
+    let file = file::open(format_args!("/proc/{pid}/{name}")).map_err(|fault| gone_or_hidden(pid, fault))?;
     let mut buffer = [0; SHORT];
     let text = file::read(&file, &mut buffer, || named(pid))?;
     parse(text).ok_or_else(|| Fault::parse(format!("/proc/{pid}/{name}"), "the fields of proc(5)", text))
 }
 
+/// Why there is no such file: whoever had the number has ended, or is hidden from us.
+fn gone_or_hidden(pid: i32, fault: Fault) -> Fault {
+    match Pidfd::open(pid) {
+        Ok(pidfd) if pidfd.is_there() => hidden(pid, fault),
+        _ if matches!(fault, Fault::Gone(_)) => Fault::Gone(named(pid)),
+        _ => fault,
+    }
+}
+
+/// What it means that a process which is there has no files.
+fn hidden(pid: i32, fault: Fault) -> Fault {
+    match fault {
+        Fault::Gone(_) => Fault::Denied {
+            what: named(pid),
+            cause: "it runs, and /proc does not show it: mounted with hidepid, or of another namespace"
+                .into(),
+        },
+        other => other,
+    }
+}
+
 /// Threads, by the links of a directory that is not opened.
 pub(super) fn threads_of(pid: i32) -> Result<Reading<u64>, Fault> {
-    let status =
-        file::status(format_args!("/proc/{pid}/task")).map_err(|e| Fault::of(named(pid), &e.into()))?;
-    counted(pid, &status)
+    let status = file::status(format_args!("/proc/{pid}/task"));
+    counted(pid, &status.map_err(|e| gone_or_hidden(pid, Fault::of(named(pid), &e.into())))?)
 }
 
 #[allow(clippy::unnecessary_cast, reason = "a number of links has 32 bits on AArch64")]
@@ -202,17 +223,34 @@ pub(super) fn named(pid: i32) -> String {
     format!("process {pid}")
 }
 
-/// Reads a line of `/proc/PID/stat`. The name in brackets may hold anything, brackets and line ends too.
+/// The longest that stands before the state in `/proc/PID/stat`: the number, and the name, of which the kernel doubles
+/// some characters (`proc_task_name` in fs/proc/array.c).
+const HEAD: usize = 160;
+
+/// What follows the name, from the state on, which is field 3. The name may hold anything, brackets and line ends too,
+/// and what follows it holds no bracket.
+#[inline]
+fn after_name(text: &[u8]) -> Option<&[u8]> {
+    let end = text[..text.len().min(HEAD)].iter().rposition(|byte| *byte == b')')?;
+    Some(&text[end + 1..])
+}
+
+/// Page faults in a line of `/proc/PID/stat`: its fields 10 and 12, and nothing behind them.
+#[inline]
+pub(super) fn page_faults(text: &[u8]) -> Option<u64> {
+    let (minor, rest) = number(after_words(after_name(text)?, 10 - 3)?)?;
+    let (major, _) = number(after_words(rest, 1)?)?;
+    Some(minor + major)
+}
+
+/// Reads a line of `/proc/PID/stat`, whose fields are numbered from one.
 pub(super) fn stat(text: &[u8]) -> Option<Stat> {
-    let end = text.iter().rposition(|byte| *byte == b')')?;
-    // Fields are numbered from one, and the state, a letter, is the third.
-    let state = text[end + 1..].iter().position(u8::is_ascii_alphabetic)?;
-    let mut rest = &text[end + 1 + state + 1..];
+    let mut rest = after_words(after_name(text)?, 1)?;
     let mut fields = [0u64; 24];
     for field in &mut fields[4..] {
-        let minus = rest.iter().position(|byte| *byte != b' ').filter(|at| rest[*at] == b'-');
-        let (value, after) = number(&rest[minus.map_or(0, |at| at + 1)..])?;
-        (*field, rest) = (value, after);
+        // The terminal's group is -1 where there is none.
+        let digits = rest.strip_prefix(b" -").unwrap_or(rest);
+        (*field, rest) = number(digits)?;
     }
     Some(Stat {
         parent: fields[4],
@@ -221,6 +259,7 @@ pub(super) fn stat(text: &[u8]) -> Option<Stat> {
         user: fields[14],
         kernel: fields[15],
         children: fields[16] + fields[17],
+        children_faults: fields[11] + fields[13],
         threads: fields[20],
         started: fields[22],
         virtual_bytes: fields[23],
@@ -245,7 +284,7 @@ mod tests {
         let numbers: Vec<_> = (4..53).map(|n: u64| n.to_string()).collect();
         let line = format!("17 (a) S 9\n(b) R {}", numbers.join(" "));
         let stat = stat(line.as_bytes()).expect("a line");
-        let expected = (4, 10, 12, 14, 15, 33, 20, 22, 23);
+        let expected = (4, 10, 12, 14, 15, 33, 24, 20, 22, 23);
         let found = (
             stat.parent,
             stat.minor_faults,
@@ -253,6 +292,7 @@ mod tests {
             stat.user,
             stat.kernel,
             stat.children,
+            stat.children_faults,
             stat.threads,
             stat.started,
             stat.virtual_bytes,
@@ -260,6 +300,8 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(super::stat(b"17 (a) S -1 2"), None);
         assert_eq!(super::stat(b""), None);
+        assert_eq!(page_faults(line.as_bytes()), Some(22));
+        assert_eq!(page_faults(b"17 (a) S 1 2 3"), None);
     }
 
     #[test]
@@ -268,6 +310,7 @@ mod tests {
         numbers[4] = "-1".into(); // the terminal's group, field 8
         let line = format!("17 (x) S {}", numbers.join(" "));
         assert_eq!(stat(line.as_bytes()).expect("a line").minor_faults, 10);
+        assert_eq!(page_faults(line.as_bytes()), Some(22));
     }
 
     #[test]

@@ -2,12 +2,16 @@
 
 use super::file;
 use super::text::{hundredths, line, number};
-use super::{Fault, Method, Percent, Reading, TICK};
+use super::{Fault, Method, Percent, Reading, TICK, of_ticks};
+use crate::machine::process::cpus_configured;
 use std::fs::File;
 use std::time::Duration;
 
 const UPTIME: &str = "/proc/uptime";
 const STAT: &str = "/proc/stat";
+/// Room for the line of all CPUs, and for the line of one: ten numbers of 64 bits.
+const HEAD: usize = 1024;
+const LINE: usize = 224;
 
 /// What the CPUs did since boot, all together or one (proc_stat(5)). Ticks of 10 ms, as the timer's tick saw them,
 /// not as time was spent: work that begins after every tick and ends before the next is not in it.
@@ -29,6 +33,26 @@ pub struct Spent {
     pub soft_interrupts: u64,
     /// Taken by the hypervisor for others.
     pub stolen: u64,
+    /// CPUs of which this is the sum.
+    pub cpus: u64,
+}
+
+/// Into what the time between two readings went, in hundredths of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares {
+    /// In user space, of ordinary priority and of lowered.
+    pub user: Percent,
+    /// In the kernel, for a task.
+    pub system: Percent,
+    /// In interrupts: 0 where the kernel keeps no account of them (`CONFIG_IRQ_TIME_ACCOUNTING`) and its tick meets
+    /// none.
+    pub interrupts: Percent,
+    /// In the soft part of interrupts.
+    pub soft_interrupts: Percent,
+    /// Taken by the hypervisor for others.
+    pub stolen: Percent,
+    /// Idle, or waiting for a device.
+    pub idle: Percent,
 }
 
 /// The CPUs, by two files that are kept open.
@@ -45,11 +69,11 @@ impl Processors {
     /// # Errors
     /// [`Fault::Denied`] where `/proc` is not mounted or hidden.
     pub fn open() -> Result<Self, Fault> {
-        // A line of 120 bytes a CPU, and only those lines are wanted; room for the first 500 of them.
         Ok(Self {
             uptime: file::open(format_args!("{UPTIME}"))?,
             stat: file::open(format_args!("{STAT}"))?,
-            buffer: vec![0; 64 << 10],
+            // Only the lines of CPUs are wanted, and those that come online later have room, too.
+            buffer: vec![0; HEAD + LINE * cpus_configured()],
         })
     }
 
@@ -69,6 +93,15 @@ impl Processors {
     pub fn spent(&mut self, cpu: Option<usize>) -> Result<Reading<Spent>, Fault> {
         spent(&self.stat, &mut self.buffer, cpu)
     }
+
+    /// What each CPU that is online did, with its number, all by one look. The list is emptied first; one that has room
+    /// is not allocated anew.
+    ///
+    /// # Errors
+    /// [`Fault::Parse`].
+    pub fn each(&mut self, list: &mut Vec<(usize, Reading<Spent>)>) -> Result<(), Fault> {
+        each(&self.stat, &mut self.buffer, list)
+    }
 }
 
 /// Idle time by the second number of `/proc/uptime`.
@@ -78,20 +111,34 @@ pub(super) fn idle(uptime: &File) -> Result<Reading<Duration>, Fault> {
     let text = file::read(uptime, &mut buffer, || UPTIME.into())?;
     let idle = hundredths(text).and_then(|(_, rest)| hundredths(rest));
     let (idle, _) = idle.ok_or_else(|| Fault::parse(UPTIME, "two numbers of seconds", text))?;
-    Ok(Reading::now(TICK * idle as u32, TICK, Method::Uptime))
+    Ok(Reading::now(of_ticks(idle), TICK, Method::Uptime))
 }
 
 pub(super) fn spent(file: &File, buffer: &mut [u8], cpu: Option<usize>) -> Result<Reading<Spent>, Fault> {
     let text = file::read(file, buffer, || STAT.into())?;
+    let mut lines = lines(text);
     let line = match cpu {
-        None => line(text, b"cpu "),
-        Some(cpu) => line_of(text, cpu),
+        None => line(text, b"cpu ").map(|line| (line, lines.count() as u64)),
+        Some(cpu) => lines.find(|(its, _)| *its == cpu).map(|(_, line)| (line, 1)),
     };
-    let Some(line) = line else {
+    let Some((line, cpus)) = line else {
         return Err(Fault::Gone(cpu.map_or("cpu".into(), |cpu| format!("CPU {cpu} of {STAT}"))));
     };
-    let parsed = parse(line).ok_or_else(|| Fault::parse(STAT, "eight numbers a CPU", line))?;
-    let step = Spent {
+    Ok(Reading::now(parsed(line, cpus)?, step(cpus), Method::Stat))
+}
+
+/// What each CPU did, into a list of the caller's.
+fn each(file: &File, buffer: &mut [u8], list: &mut Vec<(usize, Reading<Spent>)>) -> Result<(), Fault> {
+    list.clear();
+    for (cpu, line) in lines(file::read(file, buffer, || STAT.into())?) {
+        list.push((cpu, Reading::now(parsed(line, 1)?, step(1), Method::Stat)));
+    }
+    Ok(())
+}
+
+/// Every part moves by a tick.
+fn step(cpus: u64) -> Spent {
+    Spent {
         user: 1,
         nice: 1,
         system: 1,
@@ -100,15 +147,19 @@ pub(super) fn spent(file: &File, buffer: &mut [u8], cpu: Option<usize>) -> Resul
         interrupts: 1,
         soft_interrupts: 1,
         stolen: 1,
-    };
-    Ok(Reading::now(parsed, step, Method::Stat))
+        cpus,
+    }
 }
 
-fn line_of(text: &[u8], cpu: usize) -> Option<&[u8]> {
-    text.split(|byte| *byte == b'\n').find_map(|line| {
-        let (number, rest) = number(line.strip_prefix(b"cpu").filter(|rest| rest.first() != Some(&b' '))?)?;
-        (number == cpu as u64).then_some(rest)
-    })
+/// The lines of single CPUs, which stand at the beginning, one after another: number, and what follows it.
+fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let all = text.split(|byte| *byte == b'\n').skip(1);
+    all.map_while(|line| number(line.strip_prefix(b"cpu")?)).map(|(cpu, rest)| (cpu as usize, rest))
+}
+
+fn parsed(line: &[u8], cpus: u64) -> Result<Spent, Fault> {
+    let spent = parse(line).ok_or_else(|| Fault::parse(STAT, "eight numbers a CPU", line))?;
+    Ok(Spent { cpus, ..spent })
 }
 
 /// Old kernels have fewer columns; what is not there is zero.
@@ -122,7 +173,7 @@ pub(super) fn parse(mut rest: &[u8]) -> Option<Spent> {
         }
     }
     let [user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen] = columns;
-    Some(Spent { user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen })
+    Some(Spent { user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, cpus: 1 })
 }
 
 /// The share of the time between two readings that was not idle. Waiting for a device is idle: the CPU was free.
@@ -130,13 +181,34 @@ pub(super) fn parse(mut rest: &[u8]) -> Option<Spent> {
 /// # Errors
 /// [`Fault::TooShort`] within one tick.
 pub fn busy(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Percent, Fault> {
-    let idle = |reading: &Reading<Spent>| Reading {
-        value: TICK * (reading.value.idle + reading.value.waiting) as u32,
-        at: reading.at,
-        resolution: TICK,
-        method: reading.method,
-    };
-    Percent::not_idle(&idle(before), &idle(after), 1)
+    let [before, after] = [before, after].map(|reading| ticks(reading, idle_ticks));
+    Percent::not_idle(&before, &after, 1)
+}
+
+/// Into what the time between two readings went.
+///
+/// # Errors
+/// [`Fault::TooShort`] within one tick.
+pub fn shares(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Shares, Fault> {
+    let share = |of: fn(&Spent) -> u64| Percent::busy(&ticks(before, of), &ticks(after, of));
+    Ok(Shares {
+        user: share(|spent| spent.user + spent.nice)?,
+        system: share(|spent| spent.system)?,
+        interrupts: share(|spent| spent.interrupts)?,
+        soft_interrupts: share(|spent| spent.soft_interrupts)?,
+        stolen: share(|spent| spent.stolen)?,
+        idle: share(idle_ticks)?,
+    })
+}
+
+fn idle_ticks(spent: &Spent) -> u64 {
+    spent.idle + spent.waiting
+}
+
+/// A part as the time that each of the CPUs had of it.
+fn ticks(reading: &Reading<Spent>, of: fn(&Spent) -> u64) -> Reading<Duration> {
+    let each = |spent: &Spent| TICK.mul_f64(of(spent) as f64 / spent.cpus.max(1) as f64);
+    Reading { resolution: TICK, ..reading.part(each) }
 }
 
 #[cfg(test)]
@@ -147,9 +219,10 @@ mod tests {
 
     #[test]
     fn a_line_is_that_of_the_cpu_and_no_other() {
-        assert_eq!(parse(line_of(TEXT, 0).expect("a line")).expect("columns").stolen, 8);
-        assert_eq!(parse(line_of(TEXT, 10).expect("a line")).expect("columns").user, 11);
-        assert!(line_of(TEXT, 1).is_none());
+        let found: Vec<_> = lines(TEXT).map(|(cpu, line)| (cpu, parse(line).expect("columns"))).collect();
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!((found[0].0, found[0].1.stolen), (0, 8));
+        assert_eq!((found[1].0, found[1].1.user), (10, 11));
     }
 
     #[test]
@@ -165,5 +238,26 @@ mod tests {
         let all = processors.spent(None).expect("read").value;
         assert!(all.idle > 0 && all.user > 0, "{all:?}");
         assert!(processors.idle().expect("read").value > Duration::ZERO);
+        let mut each = Vec::new();
+        processors.each(&mut each).expect("read");
+        assert_eq!(each.len() as u64, all.cpus);
+        assert!(each.iter().all(|(cpu, _)| processors.spent(Some(*cpu)).is_ok()), "{each:?}");
+    }
+
+    #[test]
+    fn half_of_two_cpus_is_one_of_them() {
+        let start = std::time::Instant::now();
+        let at = |ms, user, idle, stolen| Reading {
+            value: Spent { user, idle, stolen, cpus: 2, ..Spent::default() },
+            at: start + Duration::from_millis(ms),
+            resolution: step(2),
+            method: Method::Stat,
+        };
+        let (before, after) = (at(0, 0, 0, 0), at(1000, 90, 100, 10));
+        assert!((busy(&before, &after).expect("a share").value - 50.0).abs() < 1e-6);
+        let shares = shares(&before, &after).expect("shares");
+        let values = (shares.user.value, shares.idle.value, shares.stolen.value, shares.interrupts.value);
+        assert_eq!(values, (45.0, 50.0, 5.0, 0.0));
+        assert!(matches!(busy(&before, &before), Err(Fault::TooShort { .. })));
     }
 }

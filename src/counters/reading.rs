@@ -23,6 +23,12 @@ impl<T> Reading<T> {
     pub(super) fn now(value: T, resolution: T, method: Method) -> Self {
         Self { value, at: Instant::now(), resolution, method }
     }
+
+    /// One part of what was read at once: `spent.part(|spent| spent.user)`. It moves in the steps of that part.
+    #[inline]
+    pub fn part<U>(&self, of: impl Fn(&T) -> U) -> Reading<U> {
+        Reading { value: of(&self.value), at: self.at, resolution: of(&self.resolution), method: self.method }
+    }
 }
 
 /// The routes into the kernel, each the cheapest that is known for its counter.
@@ -46,6 +52,10 @@ pub enum Method {
     Meminfo,
     /// `/proc/zoneinfo`: what the lists of each CPU hold.
     Zoneinfo,
+    /// `/proc/net/dev`.
+    NetDev,
+    /// Of several processes, the clocks of those that live and `/proc/PID/stat` for those that have ended.
+    Tree,
     /// `/sys/class/net/IF/statistics`.
     InterfaceStatistics,
     /// `/sys/class/block/NAME/stat`.
@@ -70,6 +80,8 @@ impl Display for Method {
             Self::Stat => "/proc/stat",
             Self::Meminfo => "/proc/meminfo",
             Self::Zoneinfo => "/proc/zoneinfo",
+            Self::NetDev => "/proc/net/dev",
+            Self::Tree => "clocks and /proc/PID/stat of a tree",
             Self::InterfaceStatistics => "/sys/class/net/IF/statistics",
             Self::BlockStat => "/sys/class/block/NAME/stat",
             Self::ControlGroup => "the control group",

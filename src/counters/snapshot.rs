@@ -5,6 +5,7 @@
 //! so that nobody takes it for a zero.
 
 use super::network::Link;
+use super::pressure::{self, Pressed, RESOURCES, Resource};
 use super::processor::{self, Spent};
 use super::text::{line, number};
 use super::{Fault, Interface, Traffic, disk, enumeration, file, memory};
@@ -33,6 +34,8 @@ pub struct Snapshot {
     pub major_faults: Option<u64>,
     /// Physical memory, bytes.
     pub memory: Memory,
+    /// For how long work stood still for want of a resource, where the kernel counts it.
+    pub pressure: Vec<(Resource, Pressed)>,
     /// The network interfaces of our namespace.
     pub links: Vec<(String, Link)>,
     /// The disks.
@@ -57,8 +60,8 @@ pub struct Memory {
 /// A reading that there is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Which: `memory.available`.
-    pub what: &'static str,
+    /// Which: `available memory`.
+    pub what: String,
     /// Why, in a sentence.
     pub why: String,
 }
@@ -83,6 +86,11 @@ impl Snapshot {
             available: kept("available memory", memory::available(), &mut missing)
                 .map(|reading| reading.value),
         };
+        let pressure = RESOURCES.iter().filter_map(|resource| {
+            let pressed = kept(format!("pressure on {resource}"), pressure::once(*resource), &mut missing)?;
+            Some((*resource, pressed.value))
+        });
+        let pressure = pressure.collect();
         let links = kept("network interfaces", enumeration::interfaces(), &mut missing).unwrap_or_default();
         let disks = kept("disks", enumeration::disks(), &mut missing).unwrap_or_default();
         Ok(Self {
@@ -96,6 +104,7 @@ impl Snapshot {
             page_faults: faults.map(|(all, _)| all),
             major_faults: faults.map(|(_, major)| major),
             memory,
+            pressure,
             // What vanishes in between is left out: it is no longer there.
             links: links
                 .into_iter()
@@ -113,8 +122,8 @@ impl Snapshot {
 }
 
 /// The value, or nothing and the reason.
-fn kept<T>(what: &'static str, answer: Result<T, Fault>, missing: &mut Vec<Missing>) -> Option<T> {
-    answer.map_err(|fault| missing.push(Missing { what, why: fault.to_string() })).ok()
+fn kept<T>(what: impl Into<String>, answer: Result<T, Fault>, missing: &mut Vec<Missing>) -> Option<T> {
+    answer.map_err(|fault| missing.push(Missing { what: what.into(), why: fault.to_string() })).ok()
 }
 
 /// What is read of `/proc/stat`.

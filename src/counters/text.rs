@@ -1,27 +1,41 @@
 //! Numbers in what the kernel writes, found in one pass and without a copy.
 
+/// The digits of a number that may not fit: 19 always do.
+const FEW: usize = 19;
+
 /// The next decimal number and what follows it; blanks before it are skipped.
+#[inline]
 pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
-    let start = text.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\n'))?;
-    let text = &text[start..];
-    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
-    if end == 0 {
-        return None;
+    let mut start = 0;
+    while matches!(text.get(start)?, b' ' | b'\t' | b'\n') {
+        start += 1;
     }
-    let value = text[..end]
-        .iter()
-        .try_fold(0u64, |value, byte| value.checked_mul(10)?.checked_add(u64::from(byte - b'0')))?;
-    Some((value, &text[end..]))
+    let (mut value, mut end) = (0u64, start);
+    while let Some(digit) = text.get(end).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        // A digit more than fits wraps, and is found below.
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        end += 1;
+    }
+    match end - start {
+        0 => None,
+        1..=FEW => Some((value, &text[end..])),
+        _ => Some((std::str::from_utf8(&text[start..end]).ok()?.parse().ok()?, &text[end..])),
+    }
 }
 
 /// Leaves out so many words.
-pub(super) fn after_words(mut text: &[u8], words: usize) -> Option<&[u8]> {
+#[inline]
+pub(super) fn after_words(text: &[u8], words: usize) -> Option<&[u8]> {
+    let mut at = 0;
     for _ in 0..words {
-        let start = text.iter().position(|byte| *byte != b' ')?;
-        let length = text[start..].iter().position(|byte| *byte == b' ')?;
-        text = &text[start + length..];
+        while *text.get(at)? == b' ' {
+            at += 1;
+        }
+        while *text.get(at)? != b' ' {
+            at += 1;
+        }
     }
-    Some(text)
+    Some(&text[at..])
 }
 
 /// The number after so many words.
@@ -51,6 +65,8 @@ mod tests {
         assert_eq!(number(b"x"), None);
         assert_eq!(number(b""), None);
         assert_eq!(number(b"99999999999999999999"), None, "more than 64 bits");
+        assert_eq!(number(b"18446744073709551615 "), Some((u64::MAX, &b" "[..])), "and just those");
+        assert_eq!(number(b"000000000000000000000000001"), Some((1, &b""[..])));
         assert_eq!(nth(b"a bc 3 4", 2), Some(3));
         assert_eq!(nth(b"a bc", 2), None);
     }

@@ -48,6 +48,12 @@ pub fn cpus_online() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1).max(1)
 }
 
+/// CPUs that this machine may have online at some time: those of today, and those that may be plugged in.
+pub fn cpus_configured() -> usize {
+    // SAFETY: NUMBERS-ONLY: a negative answer means that it is not known, and then there is one.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1).max(1)
+}
+
 /// Runs `body` in a forked child and returns its pid; the caller must wait for it.
 pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
     // SAFETY: CHILD.

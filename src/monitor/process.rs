@@ -24,13 +24,13 @@ pub struct Busy {
 
 /// Every process's CPU time as it was seen last.
 #[derive(Debug)]
-pub struct Processes {
+pub struct Ranking {
     at: Instant,
     /// By number: CPU time, ns.
     seen: HashMap<i32, u64>,
 }
 
-impl Processes {
+impl Ranking {
     /// Looks for the first time.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn who_works_is_among_the_busiest() {
-        let mut processes = Processes::look().expect("/proc");
+        let mut processes = Ranking::look().expect("/proc");
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(80) {
             std::hint::black_box(begun);

@@ -1,5 +1,6 @@
 //! What happened between two snapshots: shares and rates.
 
+use crate::counters::pressure::{Pressed, Resource, Stalled};
 use crate::counters::snapshot::{Memory, Missing, Snapshot};
 use crate::counters::{Link, Spent, Traffic};
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub struct View {
     pub page_faults: Option<f64>,
     /// Page faults that waited for a device, a second.
     pub major_faults: Option<f64>,
+    /// Shares of the time in which some work, and all work, stood still for want of a resource, in hundredths.
+    pub pressure: Vec<(Resource, Stall)>,
     /// Memory at the end.
     pub memory: Memory,
     /// Interfaces that were there at both ends, the busiest first.
@@ -48,6 +51,15 @@ pub struct Shares {
     pub stolen: f64,
     /// Idle while a task waited for a device.
     pub waiting: f64,
+}
+
+/// Shares of the time in which work stood still, in hundredths; nothing where the kernel does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stall {
+    /// Some of it.
+    pub some: Option<f64>,
+    /// All of it.
+    pub full: Option<f64>,
 }
 
 /// What an interface moved in a second.
@@ -95,6 +107,11 @@ impl View {
             created: rate(before.created, after.created),
             page_faults: both(before.page_faults, after.page_faults),
             major_faults: both(before.major_faults, after.major_faults),
+            pressure: after
+                .pressure
+                .iter()
+                .filter_map(|now| Stall::between(&before.pressure, now, window))
+                .collect(),
             memory: after.memory,
             links: busiest(
                 &before.links,
@@ -129,6 +146,22 @@ impl Shares {
             stolen: share(stolen),
             waiting: share(waiting),
         })
+    }
+}
+
+impl Stall {
+    fn between(
+        before: &[(Resource, Pressed)],
+        (resource, now): &(Resource, Pressed),
+        window: Duration,
+    ) -> Option<(Resource, Self)> {
+        let (_, then) = before.iter().find(|(other, _)| other == resource)?;
+        let share = |then: Option<Stalled>, now: Option<Stalled>| {
+            let stalled = now?.total.saturating_sub(then?.total);
+            Some(100.0 * stalled.as_secs_f64() / window.as_secs_f64().max(1e-9))
+        };
+        let (some, full) = (share(then.some, now.some), share(then.full, now.full));
+        Some((*resource, Self { some, full }))
     }
 }
 

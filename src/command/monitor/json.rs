@@ -32,6 +32,11 @@ pub(super) fn line(seen: &Seen) -> Value {
         "tasks_created_per_second": view.created,
         "page_faults_per_second": view.page_faults,
         "major_page_faults_per_second": view.major_faults,
+        "pressure": view.pressure.iter().map(|(resource, stall)| json!({
+            "resource": resource.name(),
+            "some_percent": stall.some,
+            "full_percent": stall.full,
+        })).collect::<Vec<_>>(),
         "memory": {
             "total_bytes": view.memory.total,
             "free_bytes": view.memory.free,

@@ -3,10 +3,11 @@
 use super::Seen;
 use super::page::{self, inert};
 use super::screen::Size;
+use crate::counters::pressure::Resource;
 use crate::environment::KernelFiles;
 use crate::harness::layout;
 use crate::monitor::process::Busy;
-use crate::monitor::view::{Shares, View};
+use crate::monitor::view::{Shares, Stall, View};
 use crate::record::quantity::{count, size};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -86,7 +87,8 @@ fn bar(percent: f64, columns: usize) -> String {
 /// What is neither a CPU nor a process.
 fn rest(seen: &Seen, columns: usize) -> Vec<String> {
     let view = &seen.view;
-    let mut lines = vec![row("memory", &memory(view)), row("kernel", &kernel(view))];
+    let mut lines =
+        vec![row("memory", &memory(view)), row("pressure", &pressure(view)), row("kernel", &kernel(view))];
     let link = |(name, rate): &(String, crate::monitor::view::LinkRate)| {
         let words =
             format!("{:<12}  in {:>10}/s  out {:>10}/s", inert(name), bytes(rate.received), bytes(rate.sent));
@@ -128,6 +130,18 @@ fn memory(view: &View) -> String {
         or_dash(memory.available),
         size(memory.total)
     )
+}
+
+/// Of each resource, in which share of the time some work waited for it.
+fn pressure(view: &View) -> String {
+    let share = |(resource, stall): &(Resource, Stall)| {
+        let share = stall.some.or(stall.full).map_or_else(|| "–".into(), |share| format!("{share:.1} %"));
+        format!("{resource} {share}")
+    };
+    match view.pressure[..] {
+        [] => "–".into(),
+        ref shares => shares.iter().map(share).collect::<Vec<_>>().join(", "),
+    }
 }
 
 fn kernel(view: &View) -> String {
@@ -192,11 +206,12 @@ mod tests {
             context_switches: 4321.0,
             created: 3.0,
             page_faults: None,
+            pressure: vec![(Resource::Cpu, Stall { some: Some(3.25), full: None })],
             major_faults: None,
             memory: Memory { total: 16 << 30, free: 1 << 30, truly_free: None, available: Some(2 << 30) },
             links: vec![("eth0".into(), LinkRate::default())],
             disks: vec![("vda".into(), DiskRate::default())],
-            missing: vec![Missing { what: "page faults", why: "there is no such file".into() }],
+            missing: vec![Missing { what: "page faults".into(), why: "there is no such file".into() }],
         };
         Seen { view, processes: (1..60).map(busy).collect(), own: 0.3, booted: 0 }
     }

@@ -1,6 +1,7 @@
 //! Every name that is shown, with its help, its kind, and where its values come from.
 
 use super::Scene;
+use crate::counters::pressure::{Pressed, Resource, Stalled};
 use crate::counters::{Link, Spent, Traffic};
 use crate::instrument::USER_HZ;
 
@@ -83,6 +84,16 @@ pub const FAMILIES: &[Family] = &[
         "Memory that programs could have, as the kernel estimates it.",
         |s| known(s.snapshot.memory.available),
     ),
+    counter(
+        "syscost_pressure_some_seconds",
+        "Time in which some work stood still for want of a resource.",
+        |s| stalled(s, |pressed| pressed.some),
+    ),
+    counter(
+        "syscost_pressure_full_seconds",
+        "Time in which all work stood still for want of a resource.",
+        |s| stalled(s, |pressed| pressed.full),
+    ),
     counter("syscost_network_transmit_bytes", "Bytes sent, headers included.", |s| {
         links(s, |l| l.bytes_sent)
     }),
@@ -101,7 +112,7 @@ pub const FAMILIES: &[Family] = &[
     gauge("syscost_reading_missing", "Always 1: a reading that this machine does not give.", |s| {
         let missing = s.snapshot.missing.iter();
         missing
-            .map(|missing| Sample { labels: vec![("reading", missing.what.into())], value: "1".into() })
+            .map(|missing| Sample { labels: vec![("reading", missing.what.clone())], value: "1".into() })
             .collect()
     }),
     gauge("syscost_snapshot_duration_seconds", "What it took to read all this.", |s| {
@@ -148,6 +159,14 @@ fn cpu_seconds(scene: &Scene) -> Vec<Sample> {
         })
     };
     scene.snapshot.cpus.iter().flat_map(of_one).collect()
+}
+
+fn stalled(scene: &Scene, of: fn(&Pressed) -> Option<Stalled>) -> Vec<Sample> {
+    let one = |(resource, pressed): &(Resource, Pressed)| {
+        let value = of(pressed)?.total.as_secs_f64().to_string();
+        Some(Sample { labels: vec![("resource", resource.name().into())], value })
+    };
+    scene.snapshot.pressure.iter().filter_map(one).collect()
 }
 
 fn links(scene: &Scene, of: fn(&Link) -> u64) -> Vec<Sample> {

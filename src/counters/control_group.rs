@@ -1,0 +1,307 @@
+//! Control groups, of both versions: what a container uses and what it may use (cgroups(7)).
+//!
+//! A group is called by its path below the root of its hierarchy, as in `/proc/PID/cgroup`: `/`, `/system.slice`. The
+//! first version has a hierarchy for each controller or set of them, the second one for all; where both are mounted a
+//! controller is in one of them, and this reads it there.
+
+mod place;
+
+use super::file::{self, SHORT};
+use super::pressure::{Pressure, Resource};
+use super::text::{line, number};
+use super::{Fault, Method, Reading};
+use place::{Place, Version};
+use std::fs::File;
+use std::time::Duration;
+
+/// The counters of one control group, by at most three files that are kept open. Once the group was removed every
+/// reading is [`Fault::Gone`]; what its kernel or its version lacks is [`Fault::Unsupported`].
+#[derive(Debug)]
+pub struct ControlGroup {
+    name: String,
+    /// Where its CPU time is counted; its files hold other units in the two versions.
+    version: Option<Version>,
+    time: Option<File>,
+    bandwidth: Option<File>,
+    memory: Option<File>,
+    place: Place,
+}
+
+/// CPU time by what it was spent in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// In user space.
+    pub user: Duration,
+    /// In the kernel.
+    pub kernel: Duration,
+}
+
+/// How often a group had used up its quota of CPU time (Documentation/scheduler/sched-bwc.rst).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttled {
+    /// Periods that have passed.
+    pub periods: u64,
+    /// In so many of them it had to stop.
+    pub throttled: u64,
+    /// For so long, over all CPUs.
+    pub time: Duration,
+}
+
+impl ControlGroup {
+    /// The group of this name.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] where no hierarchy has it; [`Fault::Unsupported`] where none is mounted.
+    pub fn open(name: &str) -> Result<Self, Fault> {
+        Self::at(name.into(), Place::named(name)?)
+    }
+
+    /// The group that this process is in: one name for each hierarchy.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`], [`Fault::Denied`] as of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
+    pub fn of(pid: i32) -> Result<Self, Fault> {
+        let place = Place::of(pid)?;
+        Self::at(format!("of {}", super::process::named(pid)), place)
+    }
+
+    fn at(name: String, place: Place) -> Result<Self, Fault> {
+        let open = |directory: &Option<String>, file: &str| {
+            directory.as_ref().and_then(|directory| file::open(format_args!("{directory}/{file}")).ok())
+        };
+        let usage = open(&place.cpuacct, "cpuacct.usage");
+        let (version, time) = match usage {
+            Some(file) => (Some(Version::One), Some(file)),
+            None => (Some(Version::Two), open(&place.unified, "cpu.stat")),
+        };
+        let memory =
+            open(&place.memory, "memory.usage_in_bytes").or_else(|| open(&place.unified, "memory.current"));
+        let bandwidth = open(&place.cpu, "cpu.stat");
+        let version = version.filter(|_| time.is_some());
+        Ok(Self { name, version, time, bandwidth, memory, place })
+    }
+
+    /// Its name; of the group of a process, whose.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// CPU time of all that have been in it, those that have ended included. The first version counts it in
+    /// nanoseconds, the second tells microseconds.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`], [`Fault::Unsupported`].
+    pub fn cpu_time(&self) -> Result<Reading<Duration>, Fault> {
+        let mut buffer = [0; SHORT];
+        let text = self.read(&self.time, "CPU time", &mut buffer)?;
+        let (time, step) = match self.version {
+            Some(Version::One) => {
+                (number(text).map(|(ns, _)| Duration::from_nanos(ns)), Duration::from_nanos(1))
+            }
+            _ => (field(text, b"usage_usec ").map(Duration::from_micros), Duration::from_micros(1)),
+        };
+        let time = time.ok_or_else(|| self.unparsed("CPU time", text))?;
+        Ok(Reading::now(time, step, Method::ControlGroup))
+    }
+
+    /// The same by where it was spent. The first version opens a file for each.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`], [`Fault::Unsupported`].
+    pub fn cpu_parts(&self) -> Result<Reading<Parts>, Fault> {
+        let mut buffer = [0; SHORT];
+        let (parts, step) = match (self.version, &self.place.cpuacct) {
+            (Some(Version::One), Some(directory)) => {
+                let part = |name: &str| place::value(directory, name).map(Duration::from_nanos);
+                let parts = Parts { user: part("cpuacct.usage_user")?, kernel: part("cpuacct.usage_sys")? };
+                (Some(parts), Duration::from_nanos(1))
+            }
+            _ => {
+                let text = self.read(&self.time, "CPU time", &mut buffer)?;
+                let part = |name: &[u8]| field(text, name).map(Duration::from_micros);
+                let parts = part(b"user_usec ").zip(part(b"system_usec "));
+                (parts.map(|(user, kernel)| Parts { user, kernel }), Duration::from_micros(1))
+            }
+        };
+        let parts = parts.ok_or_else(|| self.unsupported("CPU time by parts"))?;
+        Ok(Reading::now(parts, Parts { user: step, kernel: step }, Method::ControlGroup))
+    }
+
+    /// How often its quota was used up.
+    ///
+    /// # Errors
+    /// [`Fault::Unsupported`] where the CPU controller does not reach it, as in the root; [`Fault::Gone`].
+    pub fn throttled(&self) -> Result<Reading<Throttled>, Fault> {
+        let mut buffer = [0; SHORT];
+        let file = if self.bandwidth.is_some() { &self.bandwidth } else { &self.time };
+        let text = self.read(file, "throttling", &mut buffer)?;
+        let time = field(text, b"throttled_time ")
+            .map(Duration::from_nanos)
+            .or_else(|| field(text, b"throttled_usec ").map(Duration::from_micros));
+        let counts = field(text, b"nr_periods ").zip(field(text, b"nr_throttled "));
+        let ((periods, throttled), time) = counts.zip(time).ok_or_else(|| self.unsupported("throttling"))?;
+        let step = Throttled { periods: 1, throttled: 1, time: Duration::from_micros(1) };
+        Ok(Reading::now(Throttled { periods, throttled, time }, step, Method::ControlGroup))
+    }
+
+    /// Memory charged to it and to the groups below it, page cache included, bytes.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`], [`Fault::Unsupported`].
+    pub fn memory(&self) -> Result<Reading<u64>, Fault> {
+        let mut buffer = [0; SHORT];
+        let text = self.read(&self.memory, "memory", &mut buffer)?;
+        let (bytes, _) = number(text).ok_or_else(|| self.unparsed("memory", text))?;
+        Ok(Reading::now(bytes, crate::machine::process::page_size(), Method::ControlGroup))
+    }
+
+    /// The memory that it may have, bytes; nothing where it has no limit of its own. Groups above it may have one.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] once it was removed; [`Fault::Unsupported`] where the controller does not reach it.
+    pub fn memory_limit(&self) -> Result<Option<u64>, Fault> {
+        self.place.memory_limit().map_err(|fault| self.absent("a limit of memory", fault))
+    }
+
+    /// The CPUs that its quota is worth; nothing where it has none of its own. Groups above it may have one.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] once it was removed; [`Fault::Unsupported`] where the controller does not reach it.
+    pub fn cpu_limit(&self) -> Result<Option<f64>, Fault> {
+        self.place.cpu_limit().map_err(|fault| self.absent("a quota of CPU time", fault))
+    }
+
+    /// The pressure on a resource within it, by a handle of its own.
+    ///
+    /// # Errors
+    /// [`Fault::Unsupported`] in a hierarchy of the first version.
+    pub fn pressure(&self, resource: Resource) -> Result<Pressure, Fault> {
+        let directory = self.place.unified.as_ref().ok_or_else(|| self.unsupported("pressure"))?;
+        Pressure::of_group(directory, resource)
+    }
+
+    fn read<'a>(&self, file: &Option<File>, what: &str, buffer: &'a mut [u8]) -> Result<&'a [u8], Fault> {
+        let file = file.as_ref().ok_or_else(|| self.unsupported(what))?;
+        file::read(file, buffer, || format!("control group {}", self.name))
+    }
+
+    /// A file that is not there means that there is no such controller, unless the whole group went.
+    fn absent(&self, what: &str, fault: Fault) -> Fault {
+        match fault {
+            Fault::Gone(_) if self.place.is_there() => self.unsupported(what),
+            Fault::Gone(_) => Fault::Gone(format!("control group {}", self.name)),
+            other => other,
+        }
+    }
+
+    fn unsupported(&self, what: &str) -> Fault {
+        Fault::Unsupported(format!("{what} of control group {}", self.name))
+    }
+
+    fn unparsed(&self, what: &str, text: &[u8]) -> Fault {
+        Fault::parse(format!("{what} of control group {}", self.name), "a number", text)
+    }
+}
+
+fn field(text: &[u8], name: &[u8]) -> Option<u64> {
+    Some(number(line(text, name)?)?.0)
+}
+
+/// Names of all groups that we may see, of all hierarchies.
+pub(super) fn names() -> Result<Vec<String>, Fault> {
+    place::names()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::{Percent, enumeration};
+
+    /// A group of our own, which is removed.
+    struct Made(std::path::PathBuf);
+
+    impl Drop for Made {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir(&self.0);
+        }
+    }
+
+    fn made(hierarchy: &Option<String>) -> Option<(String, Made)> {
+        let name = format!("syscost-test-{}-{}", std::process::id(), line!());
+        let path = std::path::Path::new(hierarchy.as_ref()?).join(&name);
+        std::fs::create_dir(&path).ok()?;
+        Some((format!("/{name}"), Made(path)))
+    }
+
+    #[test]
+    fn our_own_group_uses_cpu_time() {
+        let own = match ControlGroup::of(std::process::id() as i32) {
+            Ok(own) => own,
+            Err(Fault::Unsupported(why)) => return println!("skipped: {why}"),
+            Err(fault) => panic!("{fault}"),
+        };
+        let Ok(before) = own.cpu_time() else { return println!("skipped: no CPU time is counted here") };
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < Duration::from_millis(5) {}
+        let after = own.cpu_time().expect("read");
+        assert!(after.value > before.value, "{before:?} {after:?}");
+        assert!(Percent::busy(&before, &after).expect("a share").value > 0.0);
+        let allocated = allocation_counter::measure(|| assert!(own.cpu_time().is_ok()));
+        assert_eq!(allocated.count_total, 0);
+        if let Ok(parts) = own.cpu_parts() {
+            assert!(parts.value.user + parts.value.kernel > Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn every_name_is_one_that_can_be_opened() {
+        let names = match enumeration::control_groups() {
+            Ok(names) => names,
+            Err(Fault::Unsupported(why)) => return println!("skipped: {why}"),
+            Err(fault) => panic!("{fault}"),
+        };
+        assert!(names.iter().any(|name| name == "/"));
+        for name in names {
+            // Others make groups and remove them.
+            let opened = ControlGroup::open(&name);
+            assert!(matches!(opened, Ok(_) | Err(Fault::Gone(_))), "{name}: {opened:?}");
+        }
+    }
+
+    #[test]
+    fn a_group_without_limits_has_none_and_one_that_was_removed_is_gone() {
+        let Ok(root) = Place::named("/") else { return println!("skipped: no hierarchy is mounted") };
+        for hierarchy in [&root.cpuacct, &root.memory, &root.cpu, &root.unified] {
+            let Some((name, made)) = made(hierarchy) else {
+                println!("skipped: no group can be made in {hierarchy:?}");
+                continue;
+            };
+            let group = ControlGroup::open(&name).expect("it was made");
+            assert!(
+                matches!(group.memory_limit(), Ok(None) | Err(Fault::Unsupported(_))),
+                "{:?}",
+                group.memory_limit()
+            );
+            assert!(
+                matches!(group.cpu_limit(), Ok(None) | Err(Fault::Unsupported(_))),
+                "{:?}",
+                group.cpu_limit()
+            );
+            let empty = group.cpu_time().map(|reading| reading.value);
+            assert!(matches!(empty, Ok(Duration::ZERO) | Err(Fault::Unsupported(_))), "{empty:?}");
+            drop(made);
+            let after = group.cpu_time();
+            assert!(matches!(after, Err(Fault::Gone(_) | Fault::Unsupported(_))), "{after:?}");
+            let limit = group.memory_limit();
+            assert!(matches!(limit, Err(Fault::Gone(_) | Fault::Unsupported(_))), "{limit:?}");
+            assert!(matches!(ControlGroup::open(&name), Err(Fault::Gone(_))));
+        }
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_hierarchy() {
+        for name in ["/../..", "..", "/a/../../b", "relative", ""] {
+            assert!(ControlGroup::open(name).is_err(), "{name:?}");
+        }
+    }
+}

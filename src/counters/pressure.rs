@@ -1,0 +1,207 @@
+//! Pressure: for how long work stood still because a resource was short (Documentation/accounting/psi.rst).
+
+use super::file::{self, SHORT};
+use super::text::{hundredths, line, number};
+use super::{Fault, Method, Reading};
+use std::fmt::{Display, Formatter};
+use std::fs::File;
+use std::time::Duration;
+
+/// What may be short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// CPUs.
+    Cpu,
+    /// Memory.
+    Memory,
+    /// Devices of blocks.
+    Io,
+    /// CPUs, taken by interrupts (since Linux 6.1, where the kernel keeps an account of them).
+    Interrupts,
+}
+
+/// All of them.
+pub const RESOURCES: [Resource; 4] = [Resource::Cpu, Resource::Memory, Resource::Io, Resource::Interrupts];
+
+impl Resource {
+    /// As the kernel calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Io => "io",
+            Self::Interrupts => "irq",
+        }
+    }
+}
+
+impl Display for Resource {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How much stood still.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stalled {
+    /// For so long, since boot or since the group was made.
+    pub total: Duration,
+    /// Share of the last ten seconds, in hundredths, as the kernel averages it every two.
+    pub ten_seconds: f64,
+    /// Of the last minute.
+    pub minute: f64,
+    /// Of the last five.
+    pub five_minutes: f64,
+}
+
+/// The pressure on one resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pressed {
+    /// At least one task waited. Interrupts have none of this.
+    pub some: Option<Stalled>,
+    /// All of them waited, so that nothing was done. Of CPUs it is known for groups alone, and 0 elsewhere.
+    pub full: Option<Stalled>,
+}
+
+/// The pressure on one resource, by its file, which is kept open.
+#[derive(Debug)]
+pub struct Pressure {
+    resource: Resource,
+    file: File,
+}
+
+impl Pressure {
+    /// Of the whole machine.
+    ///
+    /// # Errors
+    /// [`Fault::Unsupported`] where the kernel was built without it, or was started with `psi=0`.
+    pub fn open(resource: Resource) -> Result<Self, Fault> {
+        let file =
+            file::open(format_args!("/proc/pressure/{resource}")).map_err(|fault| absent(resource, fault))?;
+        Self { resource, file }.checked()
+    }
+
+    /// Of a control group, by its directory.
+    pub(super) fn of_group(directory: &str, resource: Resource) -> Result<Self, Fault> {
+        let file = file::open(format_args!("{directory}/{resource}.pressure"));
+        Self { resource, file: file.map_err(|fault| absent(resource, fault))? }.checked()
+    }
+
+    /// Where it was switched off the file is there, and refuses only to be read.
+    fn checked(self) -> Result<Self, Fault> {
+        match self.read() {
+            Err(fault @ Fault::Unsupported(_)) => Err(absent(self.resource, fault)),
+            _ => Ok(self),
+        }
+    }
+
+    /// Which resource.
+    pub fn resource(&self) -> Resource {
+        self.resource
+    }
+
+    /// How much stood still, up to this moment.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] once the group was removed, [`Fault::Parse`].
+    pub fn read(&self) -> Result<Reading<Pressed>, Fault> {
+        let mut buffer = [0; SHORT];
+        let text = file::read(&self.file, &mut buffer, || named(self.resource))?;
+        let pressed =
+            parse(text).ok_or_else(|| Fault::parse(named(self.resource), "`some` or `full`", text))?;
+        Ok(Reading::now(pressed, STEP, Method::Pressure))
+    }
+
+    /// Time that at least one task waited; of interrupts, that all did. [`Percent::busy`](super::Percent::busy) of two
+    /// of these is the share of the time between them.
+    ///
+    /// # Errors
+    /// As of [`read`](Self::read).
+    pub fn stalled(&self) -> Result<Reading<Duration>, Fault> {
+        let total = |pressed: &Pressed| pressed.some.or(pressed.full).unwrap_or_default().total;
+        Ok(self.read()?.part(total))
+    }
+}
+
+/// The same by opening the file for this reading.
+///
+/// # Errors
+/// As of [`Pressure::open`] and [`Pressure::read`].
+pub fn once(resource: Resource) -> Result<Reading<Pressed>, Fault> {
+    Pressure::open(resource)?.read()
+}
+
+const STALLED: Stalled =
+    Stalled { total: Duration::from_micros(1), ten_seconds: 0.01, minute: 0.01, five_minutes: 0.01 };
+const STEP: Pressed = Pressed { some: Some(STALLED), full: Some(STALLED) };
+
+fn named(resource: Resource) -> String {
+    format!("pressure on {resource}")
+}
+
+fn absent(resource: Resource, fault: Fault) -> Fault {
+    match fault {
+        Fault::Gone(_) | Fault::Unsupported(_) => Fault::Unsupported(named(resource)),
+        other => other,
+    }
+}
+
+fn parse(text: &[u8]) -> Option<Pressed> {
+    let of = |start: &[u8]| line(text, start).map(stalled);
+    let (some, full) = (of(b"some"), of(b"full"));
+    // A line that is there holds what it should.
+    let known = |part: Option<Option<Stalled>>| part.is_none_or(|stalled| stalled.is_some());
+    (known(some) && known(full) && some.or(full).is_some())
+        .then(|| Pressed { some: some.flatten(), full: full.flatten() })
+}
+
+fn stalled(line: &[u8]) -> Option<Stalled> {
+    let (ten_seconds, rest) = average(line, b" avg10=")?;
+    let (minute, rest) = average(rest, b" avg60=")?;
+    let (five_minutes, rest) = average(rest, b" avg300=")?;
+    let (total, _) = number(rest.strip_prefix(b" total=")?)?;
+    Some(Stalled { total: Duration::from_micros(total), ten_seconds, minute, five_minutes })
+}
+
+fn average<'a>(text: &'a [u8], name: &[u8]) -> Option<(f64, &'a [u8])> {
+    let (value, rest) = hundredths(text.strip_prefix(name)?)?;
+    Some((value as f64 / 100.0, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_lines_are_read_and_one_may_be_missing() {
+        let text = b"some avg10=1.14 avg60=27.89 avg300=0.05 total=354027098\n\
+            full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        let pressed = parse(text).expect("two lines");
+        let some = pressed.some.expect("a line");
+        assert_eq!((some.ten_seconds, some.minute, some.five_minutes), (1.14, 27.89, 0.05));
+        assert_eq!(some.total, Duration::from_micros(354_027_098));
+        assert_eq!(pressed.full.expect("a line").total, Duration::from_micros(7));
+        let interrupts = parse(b"full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n").expect("a line");
+        assert_eq!(interrupts.some, None);
+        assert_eq!(parse(b""), None);
+        assert_eq!(parse(b"some avg10=x\n"), None);
+    }
+
+    #[test]
+    fn what_the_kernel_offers_grows_and_what_it_does_not_is_unsupported() {
+        for resource in RESOURCES {
+            match Pressure::open(resource) {
+                Ok(pressure) => {
+                    let before = pressure.stalled().expect("read");
+                    let after = pressure.stalled().expect("read");
+                    assert!(after.value >= before.value, "{resource}: {before:?} {after:?}");
+                    assert!(once(resource).is_ok());
+                }
+                Err(fault) => assert!(
+                    matches!(fault, Fault::Unsupported(_) | Fault::Denied { .. }),
+                    "{resource}: {fault}"
+                ),
+            }
+        }
+    }
+}
