@@ -8,7 +8,7 @@
 use super::{Disk, Fault, Interface, Process, Processors, enumeration, memory};
 use std::time::{Duration, Instant};
 
-/// What is read in a block, kept open: a process, the CPUs, an interface and a disk. Twelve descriptors.
+/// What is read in a block, kept open: a process, the CPUs, an interface and a disk. Eleven descriptors.
 #[derive(Debug)]
 pub struct Probe {
     process: Process,

@@ -8,7 +8,7 @@ use super::network::Link;
 use super::pressure::{self, Pressed, RESOURCES, Resource};
 use super::processor::{self, Spent};
 use super::text::{line, number};
-use super::{Fault, Interface, Traffic, disk, enumeration, file, memory};
+use super::{Fault, Interface, Traffic, disk, enumeration, memory};
 use std::time::Instant;
 
 /// The machine at one moment. Counts are since boot.
@@ -73,11 +73,10 @@ impl Snapshot {
     /// [`Fault::Denied`] where `/proc` is not mounted, [`Fault::Parse`] where `/proc/stat` is none.
     pub fn take() -> Result<Self, Fault> {
         let at = Instant::now();
-        let (mut text, mut missing) = (Vec::with_capacity(16 << 10), Vec::new());
-        file::read_whole("/proc/stat", &mut text)?;
+        let (text, mut missing) = (whole("/proc/stat")?, Vec::new());
         let stat =
             Stat::of(&text).ok_or_else(|| Fault::parse("/proc/stat", "the lines of proc_stat(5)", &text))?;
-        let faults = kept("page faults", faults(&mut text), &mut missing);
+        let faults = kept("page faults", faults(), &mut missing);
         let memory = Memory {
             total: memory::total()?.value,
             free: memory::free()?.value,
@@ -106,19 +105,16 @@ impl Snapshot {
             memory,
             pressure,
             // What vanishes in between is left out: it is no longer there.
-            links: links
-                .into_iter()
-                .filter_map(|name| Some((Interface::open(&name).and_then(|i| i.link()).ok()?, name)))
-                .map(|(reading, name)| (name, reading.value))
-                .collect(),
-            disks: disks
-                .into_iter()
-                .filter_map(|name| Some((disk::once(&name).ok()?.value, name)))
-                .map(|(t, n)| (n, t))
-                .collect(),
+            links: each(links, |name| Ok(Interface::open(name)?.link()?.value)),
+            disks: each(disks, |name| Ok(disk::once(name)?.value)),
             missing,
         })
     }
+}
+
+/// What is read of each of these names.
+fn each<T>(names: Vec<String>, read: impl Fn(&str) -> Result<T, Fault>) -> Vec<(String, T)> {
+    names.into_iter().filter_map(|name| read(&name).ok().map(|value| (name, value))).collect()
 }
 
 /// The value, or nothing and the reason.
@@ -158,11 +154,15 @@ impl Stat {
 }
 
 /// Page faults since boot, all and those that waited for a device.
-fn faults(buffer: &mut Vec<u8>) -> Result<(u64, u64), Fault> {
-    file::read_whole("/proc/vmstat", buffer)?;
-    let count = |name: &[u8]| Some(number(line(buffer, name)?)?.0);
+fn faults() -> Result<(u64, u64), Fault> {
+    let text = whole("/proc/vmstat")?;
+    let count = |name: &[u8]| Some(number(line(&text, name)?)?.0);
     let both = count(b"pgfault ").zip(count(b"pgmajfault "));
-    both.ok_or_else(|| Fault::parse("/proc/vmstat", "`pgfault` and `pgmajfault`", buffer))
+    both.ok_or_else(|| Fault::parse("/proc/vmstat", "`pgfault` and `pgmajfault`", &text))
+}
+
+fn whole(path: &str) -> Result<Vec<u8>, Fault> {
+    std::fs::read(path).map_err(|e| Fault::of(path, &e))
 }
 
 #[cfg(test)]

@@ -37,9 +37,9 @@ fn heading(seen: &Seen, columns: usize, interval: f64) -> String {
     let up = now.saturating_sub(seen.booted);
     let host = KernelFiles::live().line("proc/sys/kernel/hostname");
     let up = format!("up {} d {:02}:{:02}", up / 86_400, up / 3600 % 24, up / 60 % 60);
-    let own = format!("every {interval} s, itself {:.1} %", seen.own);
-    let left = format!("syscost monitor  {}  {up}  {own}", inert(&host.unwrap_or_default()));
-    let right = format!("{} UTC  q ends", page::moment(now));
+    let left = format!("syscost monitor  {}  {up}", inert(&host.unwrap_or_default()));
+    let when = if columns >= 110 { format!("{} UTC  ", page::moment(now)) } else { String::new() };
+    let right = format!("{when}every {interval} s, itself {:.1} %, q ends", seen.own);
     let gap = columns.saturating_sub(left.chars().count() + right.chars().count()).max(2);
     let line = cut(&format!("{left}{}{right}", " ".repeat(gap)), columns);
     page::paint(page::Tone::Bold, &line, layout())
@@ -66,13 +66,12 @@ fn processors(view: &View, columns: usize, room: usize) -> Vec<String> {
 }
 
 fn shares(its: &Shares, columns: usize) -> String {
-    let Shares { busy, user, system, interrupts, stolen, waiting } = its;
+    let Shares { busy, user, system, interrupts, stolen, .. } = its;
     let words = format!(
         "busy {busy:5.1} %  user {user:5.1}  system {system:5.1}  irq {interrupts:4.1}  steal {stolen:4.1}"
     );
-    let wide = if columns >= 120 { format!("{words}  io wait {waiting:4.1}") } else { words };
-    let room = columns.saturating_sub(NAME + wide.chars().count() + 2).min(WIDEST_BAR);
-    format!("{wide}  {}", bar(*busy, room))
+    let room = columns.saturating_sub(NAME + words.chars().count() + 2).min(WIDEST_BAR);
+    format!("{words}  {}", bar(*busy, room))
 }
 
 /// So much of so many columns; nothing where there are too few for a picture.
@@ -87,15 +86,18 @@ fn bar(percent: f64, columns: usize) -> String {
 /// What is neither a CPU nor a process.
 fn rest(seen: &Seen, columns: usize) -> Vec<String> {
     let view = &seen.view;
-    let mut lines =
-        vec![row("memory", &memory(view)), row("pressure", &pressure(view)), row("kernel", &kernel(view))];
+    let mut lines = vec![
+        row("memory", &memory(view)),
+        row("pressure", &pressure(view)),
+        row("kernel", &kernel(view, columns)),
+    ];
     let link = |(name, rate): &(String, crate::monitor::view::LinkRate)| {
         let words =
             format!("{:<12}  in {:>10}/s  out {:>10}/s", inert(name), bytes(rate.received), bytes(rate.sent));
         let packets = format!(
             "  packets in {:>9}/s  out {:>9}/s",
-            count(rate.packets_received.round()),
-            count(rate.packets_sent.round())
+            whole(rate.packets_received),
+            whole(rate.packets_sent)
         );
         row("network", &(words + if columns >= 110 { &packets } else { "" }))
     };
@@ -106,8 +108,7 @@ fn rest(seen: &Seen, columns: usize) -> Vec<String> {
             bytes(rate.read),
             bytes(rate.written)
         );
-        let done =
-            format!("  reads {:>6}/s  writes {:>6}/s", count(rate.reads.round()), count(rate.writes.round()));
+        let done = format!("  reads {:>6}/s  writes {:>6}/s", whole(rate.reads), whole(rate.writes));
         row("disk", &(moved + if columns >= 90 { &done } else { "" }))
     };
     let none = |lines: Vec<String>, name: &str| {
@@ -115,9 +116,7 @@ fn rest(seen: &Seen, columns: usize) -> Vec<String> {
     };
     lines.extend(none(view.links.iter().take(DEVICES).map(link).collect(), "network"));
     lines.extend(none(view.disks.iter().take(DEVICES).map(disk).collect(), "disk"));
-    lines.extend(
-        view.missing.iter().map(|missing| row("missing", &format!("{}: {}", missing.what, missing.why))),
-    );
+    lines.extend(view.missing.iter().map(|missing| row("missing", &missing.why)));
     lines
 }
 
@@ -144,14 +143,15 @@ fn pressure(view: &View) -> String {
     }
 }
 
-fn kernel(view: &View) -> String {
-    let rate = |value: Option<f64>| value.map_or_else(|| "–".into(), |value| count(value.round()));
-    let Shares { waiting, .. } = view.all.unwrap_or_default();
+fn kernel(view: &View, columns: usize) -> String {
+    let rate = |value: Option<f64>| value.map_or_else(|| "–".into(), whole);
+    let created =
+        if columns >= 100 { format!(", tasks {}/s", rate(Some(view.created))) } else { String::new() };
+    let waiting = view.all.map_or_else(|| "–".into(), |all| format!("{:.1} %", all.waiting));
     format!(
-        "interrupts {}/s, switches {}/s, tasks {}/s, faults {}/s ({} major), io wait {waiting:.1} %",
+        "irqs {}/s, switches {}/s, faults {}/s, {} major{created}, io wait {waiting}",
         rate(Some(view.interrupts)),
         rate(Some(view.context_switches)),
-        rate(Some(view.created)),
         rate(view.page_faults),
         rate(view.major_faults)
     )
@@ -171,6 +171,11 @@ fn processes(busiest: &[Busy], columns: usize) -> Vec<String> {
 
 fn row(name: &str, words: &str) -> String {
     format!("{name:<NAME$}{words}")
+}
+
+/// Events are whole, however few they are.
+fn whole(rate: f64) -> String {
+    if rate < 1e6 { format!("{rate:.0}") } else { count(rate) }
 }
 
 fn bytes(rate: f64) -> String {
@@ -239,7 +244,7 @@ mod tests {
     fn what_is_not_known_is_a_dash_with_its_reason() {
         let lines = lines(&seen(2), Size { columns: 80, rows: 24 }, 1.0).join("\n");
         assert!(lines.contains("truly free –") && lines.contains("faults –/s"), "{lines}");
-        assert!(lines.contains("page faults: there is no such file"), "{lines}");
+        assert!(lines.contains("missing   there is no such file"), "{lines}");
     }
 
     #[test]

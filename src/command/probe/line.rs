@@ -3,7 +3,7 @@
 use super::page;
 use crate::counters::probe::{Block, Probe};
 use crate::machine::process::cpus_online;
-use crate::record::quantity::{count, size};
+use crate::record::quantity::size;
 use serde_json::json;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -67,6 +67,8 @@ fn cells(seconds: f64, before: Option<&Block>, block: &Block) -> [String; 9] {
     };
     let bytes =
         |of: &dyn Fn(&Block) -> Option<u64>| per_second(of).map_or_else(none, |rate| size(rate as u64));
+    let events =
+        |of: &dyn Fn(&Block) -> Option<u64>| per_second(of).map_or_else(none, |rate| format!("{rate:.0}"));
     let cpu = per_second(&|block| Some(block.cpu_time.as_nanos() as u64));
     [
         format!("{seconds:.3}"),
@@ -74,9 +76,9 @@ fn cells(seconds: f64, before: Option<&Block>, block: &Block) -> [String; 9] {
         size(block.free),
         bytes(&|block| block.bytes_sent),
         bytes(&|block| block.bytes_received),
-        per_second(&|block| block.disk_operations).map_or_else(none, |rate| count(rate.round())),
+        events(&|block| block.disk_operations),
         cpu.map_or_else(none, |ns| format!("{:.1} %", ns / 1e7)),
-        per_second(&|block| Some(block.page_faults)).map_or_else(none, |rate| count(rate.round())),
+        events(&|block| Some(block.page_faults)),
         size(block.resident),
     ]
 }

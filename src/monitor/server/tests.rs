@@ -8,8 +8,9 @@ fn heard<T: Send>(length: usize, client: impl FnOnce(SocketAddr) -> T + Send) ->
     std::thread::scope(|scope| {
         let page =
             |accept: &str| Ok(Page { content_type: PLAIN, body: format!("{accept}{}", "x".repeat(length)) });
-        let serving = scope.spawn(|| server.serve(|| over.load(Ordering::SeqCst), page));
-        let heard = scope.spawn(|| client(server.address())).join();
+        let (server, over) = (&server, &over);
+        let serving = scope.spawn(move || server.serve(|| over.load(Ordering::SeqCst), page));
+        let heard = scope.spawn(move || client(server.address())).join();
         over.store(true, Ordering::SeqCst);
         serving.join().expect("it serves whatever comes");
         heard.expect("heard")
