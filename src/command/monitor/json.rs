@@ -1,22 +1,13 @@
 //! A look as an object on a line.
 
 use super::Seen;
+use crate::monitor::view::{DiskRate, LinkRate, Shares};
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(super) fn line(seen: &Seen) -> Value {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let view = &seen.view;
-    let shares = |shares: &crate::monitor::view::Shares| {
-        json!({
-            "busy_percent": shares.busy,
-            "user_percent": shares.user,
-            "system_percent": shares.system,
-            "interrupts_percent": shares.interrupts,
-            "stolen_percent": shares.stolen,
-            "waiting_percent": shares.waiting,
-        })
-    };
     let of_cpu = |(cpu, its): &(usize, _)| {
         let mut object = shares(its);
         object["cpu"] = json!(cpu);
@@ -43,20 +34,8 @@ pub(super) fn line(seen: &Seen) -> Value {
             "truly_free_bytes": view.memory.truly_free,
             "available_bytes": view.memory.available,
         },
-        "interfaces": view.links.iter().map(|(name, rate)| json!({
-            "name": name,
-            "sent_bytes_per_second": rate.sent,
-            "received_bytes_per_second": rate.received,
-            "sent_packets_per_second": rate.packets_sent,
-            "received_packets_per_second": rate.packets_received,
-        })).collect::<Vec<_>>(),
-        "disks": view.disks.iter().map(|(name, rate)| json!({
-            "name": name,
-            "reads_per_second": rate.reads,
-            "read_bytes_per_second": rate.read,
-            "writes_per_second": rate.writes,
-            "written_bytes_per_second": rate.written,
-        })).collect::<Vec<_>>(),
+        "interfaces": view.links.iter().map(interface).collect::<Vec<_>>(),
+        "disks": view.disks.iter().map(disk).collect::<Vec<_>>(),
         "processes": seen.processes.iter().map(|busy| json!({
             "pid": busy.pid,
             "name": busy.name,
@@ -66,5 +45,36 @@ pub(super) fn line(seen: &Seen) -> Value {
         })).collect::<Vec<_>>(),
         "missing": view.missing.iter().map(|missing| json!({"what": missing.what, "why": missing.why})).collect::<Vec<_>>(),
         "own_cpu_percent": seen.own,
+    })
+}
+
+fn shares(shares: &Shares) -> Value {
+    json!({
+        "busy_percent": shares.busy,
+        "user_percent": shares.user,
+        "system_percent": shares.system,
+        "interrupts_percent": shares.interrupts,
+        "stolen_percent": shares.stolen,
+        "waiting_percent": shares.waiting,
+    })
+}
+
+fn interface((name, rate): &(String, LinkRate)) -> Value {
+    json!({
+        "name": name,
+        "sent_bytes_per_second": rate.sent,
+        "received_bytes_per_second": rate.received,
+        "sent_packets_per_second": rate.packets_sent,
+        "received_packets_per_second": rate.packets_received,
+    })
+}
+
+fn disk((name, rate): &(String, DiskRate)) -> Value {
+    json!({
+        "name": name,
+        "reads_per_second": rate.reads,
+        "read_bytes_per_second": rate.read,
+        "writes_per_second": rate.writes,
+        "written_bytes_per_second": rate.written,
     })
 }
