@@ -15,11 +15,11 @@ pub struct View {
     /// What each did that was online at both ends.
     pub cpus: Vec<(usize, Shares)>,
     /// Interrupts a second.
-    pub interrupts: f64,
+    pub interrupts: Option<f64>,
     /// Context switches a second.
-    pub context_switches: f64,
+    pub context_switches: Option<f64>,
     /// Tasks created a second.
-    pub created: f64,
+    pub created: Option<f64>,
     /// Page faults a second.
     pub page_faults: Option<f64>,
     /// Page faults that waited for a device, a second.
@@ -93,7 +93,7 @@ impl View {
     pub fn between(before: &Snapshot, after: &Snapshot) -> Self {
         let window = after.at.saturating_duration_since(before.at);
         let rate = |before: u64, after: u64| per_second(before, after, window);
-        let both = |before: Option<u64>, after: Option<u64>| Some(rate(before?, after?));
+        let both = |before: Option<u64>, after: Option<u64>| rate(before?, after?);
         let cpus = after.cpus.iter().filter_map(|(cpu, spent)| {
             let (_, earlier) = before.cpus.iter().find(|(other, _)| other == cpu)?;
             Some((*cpu, Shares::between(earlier, spent)?))
@@ -166,43 +166,43 @@ impl Stall {
 }
 
 impl LinkRate {
-    fn between(before: &Link, after: &Link, window: Duration) -> Self {
+    fn between(before: &Link, after: &Link, window: Duration) -> Option<Self> {
         let rate = |of: fn(&Link) -> u64| per_second(of(before), of(after), window);
-        Self {
-            sent: rate(|l| l.bytes_sent),
-            received: rate(|l| l.bytes_received),
-            packets_sent: rate(|l| l.packets_sent),
-            packets_received: rate(|l| l.packets_received),
-        }
+        Some(Self {
+            sent: rate(|l| l.bytes_sent)?,
+            received: rate(|l| l.bytes_received)?,
+            packets_sent: rate(|l| l.packets_sent)?,
+            packets_received: rate(|l| l.packets_received)?,
+        })
     }
 }
 
 impl DiskRate {
-    fn between(before: &Traffic, after: &Traffic, window: Duration) -> Self {
+    fn between(before: &Traffic, after: &Traffic, window: Duration) -> Option<Self> {
         let rate = |of: fn(&Traffic) -> u64| per_second(of(before), of(after), window);
-        Self {
-            reads: rate(|t| t.reads),
-            read: rate(|t| t.bytes_read),
-            writes: rate(|t| t.writes),
-            written: rate(|t| t.bytes_written),
-        }
+        Some(Self {
+            reads: rate(|t| t.reads)?,
+            read: rate(|t| t.bytes_read)?,
+            writes: rate(|t| t.writes)?,
+            written: rate(|t| t.bytes_written)?,
+        })
     }
 }
 
-/// A count that went back was begun anew: a device was replaced. Nothing is known of what it counted before.
-fn per_second(before: u64, after: u64, window: Duration) -> f64 {
-    after.saturating_sub(before) as f64 / window.as_secs_f64().max(1e-9)
+/// A count that went back was begun anew, as when a device is replaced: then nothing is known of the time between.
+fn per_second(before: u64, after: u64, window: Duration) -> Option<f64> {
+    Some(after.checked_sub(before)? as f64 / window.as_secs_f64().max(1e-9))
 }
 
 fn busiest<T, R: Copy>(
     before: &[(String, T)],
     after: &[(String, T)],
-    rate: impl Fn(&T, &T) -> R,
+    rate: impl Fn(&T, &T) -> Option<R>,
     weight: impl Fn(&R) -> f64,
 ) -> Vec<(String, R)> {
     let rates = after.iter().filter_map(|(name, now)| {
         let (_, earlier) = before.iter().find(|(other, _)| other == name)?;
-        Some((name.clone(), rate(earlier, now)))
+        Some((name.clone(), rate(earlier, now)?))
     });
     let mut rates: Vec<_> = rates.collect();
     rates.sort_by(|a, b| weight(&b.1).total_cmp(&weight(&a.1)));
@@ -237,5 +237,7 @@ mod tests {
         let rates = busiest(&before, &after, |b, a| DiskRate::between(b, a, second), |rate| rate.read);
         assert_eq!(rates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
         assert_eq!(rates[0].1.read, 1024.0);
+        let back = busiest(&after, &before, |b, a| DiskRate::between(b, a, second), |rate| rate.read);
+        assert!(back.is_empty(), "counts that went back tell nothing");
     }
 }

@@ -145,13 +145,12 @@ fn pressure(view: &View) -> String {
 
 fn kernel(view: &View, columns: usize) -> String {
     let rate = |value: Option<f64>| value.map_or_else(|| "–".into(), whole);
-    let created =
-        if columns >= 100 { format!(", tasks {}/s", rate(Some(view.created))) } else { String::new() };
+    let created = if columns >= 100 { format!(", tasks {}/s", rate(view.created)) } else { String::new() };
     let waiting = view.all.map_or_else(|| "–".into(), |all| format!("{:.1} %", all.waiting));
     format!(
         "irqs {}/s, switches {}/s, faults {}/s, {} major{created}, io wait {waiting}",
-        rate(Some(view.interrupts)),
-        rate(Some(view.context_switches)),
+        rate(view.interrupts),
+        rate(view.context_switches),
         rate(view.page_faults),
         rate(view.major_faults)
     )
@@ -207,9 +206,9 @@ mod tests {
             window: Duration::from_secs(1),
             all: Some(Shares { busy: 50.0, ..Shares::default() }),
             cpus: (0..cpus).map(|cpu| (cpu, Shares { busy: cpu as f64, ..Shares::default() })).collect(),
-            interrupts: 1234.0,
-            context_switches: 4321.0,
-            created: 3.0,
+            interrupts: Some(1234.0),
+            context_switches: Some(4321.0),
+            created: None,
             page_faults: None,
             pressure: vec![(Resource::Cpu, Stall { some: Some(3.25), full: None })],
             major_faults: None,
