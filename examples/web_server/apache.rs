@@ -46,7 +46,8 @@ pub struct Apache {
 }
 
 impl Apache {
-    pub fn start(model: Model) -> Answer<Self> {
+    /// Starts it, by another program that becomes it, if one is named.
+    pub fn start(model: Model, by: &[&str]) -> Answer<Self> {
         let files = tempfile::tempdir()?;
         // Its workers are another user, who must find the page.
         std::fs::set_permissions(files.path(), PermissionsExt::from_mode(0o755))?;
@@ -64,8 +65,9 @@ impl Apache {
         );
         let configuration = files.path().join("apache.conf");
         std::fs::write(&configuration, text)?;
-        let mut command = Command::new("apache2");
-        command.arg("-f").arg(&configuration).args(["-D", "FOREGROUND"]);
+        let words = [by, &["apache2"]].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg("-f").arg(&configuration).args(["-D", "FOREGROUND"]);
         let child = command.stdin(Stdio::null()).spawn()?;
         let mut server = Self { child, address, _files: files };
         server.is_up()?;

@@ -68,7 +68,7 @@ pub fn run(directory: &Path) -> Answer {
 }
 
 fn watch(model: Model) -> Answer<(Vec<Row>, (u64, u64))> {
-    let server = Apache::start(model)?;
+    let server = Apache::start(model, &[])?;
     let (lo, mut crowd, mut rows) = (Interface::open("lo")?, Crowd::default(), Vec::new());
     let mut pace = Pace::every(BEAT);
     pace.wait();

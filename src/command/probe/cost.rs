@@ -68,8 +68,9 @@ impl Cost {
             None => self.first = block.at,
         }
         self.last = Some(block.at);
-        // What starting needs was needed by then: from here on nothing should grow.
+        // The end is rehearsed once: the pages of the code that it needs are else taken for growth.
         if self.blocks.len() == 2 {
+            self.end(0);
             self.resident[0] = self.own.resident().map_or(0, |reading| reading.value);
         }
     }
