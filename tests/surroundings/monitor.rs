@@ -103,7 +103,7 @@ fn a_terminal_is_given_back_whatever_the_end() {
         command.args(["-qec", &format!("{SYSCOST} monitor --interval 0.2 {end}"), "/dev/null"]);
         let mut running = place.begin(command);
         if let Some(signal) = signal {
-            running.until_it_says("processes");
+            running.until_it_says("memory");
             let monitor = process::of(&place).into_iter().max().unwrap();
             process::send(monitor, signal);
         }

@@ -65,7 +65,7 @@ pub const FAMILIES: &[Family] = &[
     counter("syscost_cpu_seconds", "What each CPU did, as the ticks of the timer saw it.", cpu_seconds),
     counter("syscost_interrupts", "Interrupts served.", |s| alone(s.snapshot.interrupts)),
     counter("syscost_context_switches", "Context switches.", |s| alone(s.snapshot.context_switches)),
-    counter("syscost_tasks_created", "Processes and threads created.", |s| alone(s.snapshot.created)),
+    counter("syscost_forks", "Processes and threads created.", |s| alone(s.snapshot.created)),
     counter("syscost_page_faults", "Page faults.", |s| known(s.snapshot.page_faults)),
     counter("syscost_major_page_faults", "Page faults that waited for a device.", |s| {
         known(s.snapshot.major_faults)
