@@ -94,6 +94,12 @@ impl Error {
         }
     }
 
+    /// The error number in an answer below zero, as a system call gives it before a C library has touched it. One
+    /// that is no error number is an input/output error: nothing else can be said of it.
+    pub fn errno(answer: i64) -> nix::errno::Errno {
+        nix::errno::Errno::from_raw(i32::try_from(-answer).unwrap_or(libc::EIO))
+    }
+
     /// Whether it tells of the machine: the case is skipped, and nothing has failed.
     pub fn is_of_the_machine(&self) -> bool {
         matches!(self, Self::Missing(_) | Self::Forbidden { .. })

@@ -47,6 +47,7 @@ mod found;
 mod need;
 mod placement;
 mod remote;
+mod repeated;
 mod repetition;
 
 pub use case::{Case, Family, Prediction, SetUp};

@@ -130,10 +130,7 @@ impl SetSemaphore {
     pub fn new() -> Result<Self> {
         let [semaphore, _] = Semaphore::both(Path::new(""))?;
         match semaphore.send() {
-            refused if refused < 0 => {
-                let errno = nix::errno::Errno::from_raw(i32::try_from(-refused).unwrap_or(0));
-                Err(Error::refused("semop", errno))
-            }
+            refused if refused < 0 => Err(Error::refused("semop", Error::errno(refused))),
             _ => Ok(Self(semaphore)),
         }
     }

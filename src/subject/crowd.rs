@@ -68,8 +68,7 @@ impl<W: FnMut(u64) -> i64> Subject for Together<W> {
         });
         ended?;
         if own < 0 {
-            let errno = nix::errno::Errno::from_raw(i32::try_from(-own).unwrap_or(0));
-            return Err(Error::refused("an operation, in the timed loop", errno));
+            return Err(Error::refused("an operation, in the timed loop", Error::errno(own)));
         }
         let all = iterations * (self.partners().len() as u64 + 1);
         (self.check)(all).map_err(Error::Usage)?;

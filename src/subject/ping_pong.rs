@@ -38,11 +38,11 @@
 use super::crowd::all_stayed;
 use super::placement::{Placement, patience, refused};
 use super::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject};
-use crate::Result;
 use crate::instrument::{Clock, Delta, Ticks};
 use crate::machine::alarm::Alarm;
 use crate::machine::line::{Both, Bytes, Condition, Event, Futex, Line, Queue, Semaphore, Toggle};
 use crate::machine::partner::{Class, Kind, Partner, Task};
+use crate::{Error, Result};
 use Kind::{Process, Thread};
 use Placement::{Awake, Cross, Same};
 use std::path::Path;
@@ -141,10 +141,7 @@ fn offered(way: &'static str) -> Need {
 fn opens<L: Line>(open: Open<L>, place: &Place) -> std::result::Result<(), String> {
     let lines = open(&place.scratch).map_err(|e| format!("it cannot be opened here: {e}"))?;
     match lines[0].send() {
-        answer if answer < 0 => {
-            let errno = nix::errno::Errno::from_raw(i32::try_from(-answer).unwrap_or(0));
-            Err(format!("it cannot be used here: {}", errno.desc()))
-        }
+        answer if answer < 0 => Err(format!("it cannot be used here: {}", Error::errno(answer).desc())),
         _ => Ok(()),
     }
 }

@@ -5,6 +5,7 @@ use super::need::{PINNED, TWO_CPUS};
 use super::{Case, Place};
 use crate::machine::partner::{Class, Partner, spinner};
 use crate::{Error, Result};
+use nix::errno::Errno;
 use std::time::Duration;
 
 /// Where the partner runs.
@@ -69,12 +70,12 @@ pub(super) fn refused(name: &str, answer: i64, partners: &mut [Partner], iterati
     if let Some(fate) = partners.iter_mut().find_map(Partner::fate) {
         return Error::Usage(format!("{name}: {fate}"));
     }
-    let errno = i32::try_from(-answer).unwrap_or(0);
-    if [libc::EINTR, libc::ETIMEDOUT].contains(&errno) {
+    let errno = Error::errno(answer);
+    if [Errno::EINTR, Errno::ETIMEDOUT].contains(&errno) {
         let seconds = patience(iterations).as_secs();
         return Error::Usage(format!(
             "{name}: the partner has not answered for {seconds} s; it hangs, or others have its CPU"
         ));
     }
-    Error::refused(format!("{name}, in the timed loop"), nix::errno::Errno::from_raw(errno))
+    Error::refused(format!("{name}, in the timed loop"), errno)
 }

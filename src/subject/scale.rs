@@ -113,12 +113,9 @@ fn alone(make: Make) -> SetUp {
         Ok(Box::new(move |n: u64, clock: &Clock| {
             let mut lowest = 0;
             let ticks = clock.time(|| lowest = work(n));
-            match i32::try_from(-lowest) {
-                Ok(errno) if errno > 0 => {
-                    let errno = nix::errno::Errno::from_raw(errno);
-                    Err(Error::refused("an operation, in the timed loop", errno))
-                }
-                _ => Ok(ticks),
+            match lowest {
+                0.. => Ok(ticks),
+                refused => Err(Error::refused("an operation, in the timed loop", Error::errno(refused))),
             }
         }) as Box<dyn Subject>)
     })

@@ -30,18 +30,18 @@
 //! lmbench's `lat_sig` (install, catch, prot), whose figures for prot were 0.13 to 0.81 µs in seven runs and
 //! nothing in one. signal(7), signalfd(2), timer_create(2), timerfd_create(2).
 
+use super::repeated::{self, granted, nothing, repeat};
 use super::{Case, Claim, Group, Place, SetUp, Subject};
-use crate::instrument::{Clock, Ticks};
+use crate::instrument::Clock;
 use crate::machine::delivery::{self, Action, Descriptor, Page, SIGNAL, Timer, TimerDescriptor};
 use crate::{Error, Result};
-use nix::errno::Errno;
 use std::hint::black_box;
 
 /// The group.
 pub const GROUP: Group = Group {
     name: "signal",
     manual: include_str!("signal.rs"),
-    sources: &[delivery::SOURCE],
+    sources: &[delivery::SOURCE, repeated::SOURCE],
     cases,
     fits: &[],
 };
@@ -185,7 +185,7 @@ fn sent<T: 'static>(
         let mut on = open(place)?;
         // What is forbidden here says so at once, and whether the handler has a part in it shows.
         let before = delivery::caught();
-        refused(name, once(&mut on, nix::unistd::getpid().as_raw()))?;
+        granted(name, once(&mut on, nix::unistd::getpid().as_raw()))?;
         let each = delivery::caught() - before;
         Ok(Box::new(move |n: u64, clock: &Clock| {
             // Asked each time: a witness runs this in a child, which has a number of its own.
@@ -196,26 +196,10 @@ fn sent<T: 'static>(
             Ok(ticks)
         }))
     };
-    let control = move |_: &Place| -> Result<Box<dyn Subject>> {
-        Ok(Box::new(move |n: u64, clock: &Clock| repeat(name, n, clock, || 0)))
-    };
     Case::new(name, title, Box::new(set_up))
-        .control_set_up(Box::new(control))
+        .control_set_up(Box::new(nothing(name)))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
-}
-
-/// The timed loop. The lowest answer is kept, which tells of any failure.
-#[inline(always)]
-fn repeat(name: &str, n: u64, clock: &Clock, mut once: impl FnMut() -> i64) -> Result<Ticks> {
-    let mut lowest = 0;
-    let ticks = clock.time(|| {
-        for _ in 0..n {
-            lowest = lowest.min(black_box(once()));
-        }
-    });
-    refused(name, lowest)?;
-    Ok(ticks)
 }
 
 fn handled(times: u64, claimed: u64) -> Result<()> {
@@ -223,9 +207,4 @@ fn handled(times: u64, claimed: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::Usage(format!("the handler ran {times} times where {claimed} signals were sent")))
-}
-
-fn refused(name: &str, answer: i64) -> Result<()> {
-    let errno = Errno::from_raw(i32::try_from(-answer).unwrap_or(libc::EIO));
-    if answer >= 0 { Ok(()) } else { Err(Error::refused_to_case(format!("signal/{name}"), errno)) }
 }

@@ -32,6 +32,7 @@
 //! 3.18 ns, getpid 3.44 ns, open 397 ns). syscalls(2), vdso(7).
 
 use super::need::VDSO_CLOCK;
+use super::repeated::{self, nothing, repeat};
 use super::{Case, Claim, Group, Place, Scale, Subject};
 use crate::instrument::{Clock, Ticks};
 use crate::machine::displace::Displacer;
@@ -48,7 +49,7 @@ use std::os::unix::ffi::OsStrExt;
 pub const GROUP: Group = Group {
     name: "syscall",
     manual: include_str!("syscall.rs"),
-    sources: &[include_str!("../machine/entry.rs"), arch::SOURCE],
+    sources: &[include_str!("../machine/entry.rs"), arch::SOURCE, repeated::SOURCE],
     cases,
     fits: &[],
 };
@@ -192,34 +193,10 @@ fn opened<T: 'static, F: FnMut() -> i64 + 'static>(
         let mut once = once(open(place)?);
         Ok(Box::new(move |n: u64, clock: &Clock| repeat(name, n, clock, &mut once)))
     };
-    let control = move |_: &Place| -> Result<Box<dyn Subject>> {
-        Ok(Box::new(move |n: u64, clock: &Clock| repeat(name, n, clock, || 0)))
-    };
     Case::new(name, title, Box::new(set_up))
-        .control_set_up(Box::new(control))
+        .control_set_up(Box::new(nothing(name)))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
-}
-
-/// The timed loop. The lowest answer is kept, which costs a comparison and tells of any failure.
-#[inline(always)]
-fn repeat(name: &str, n: u64, clock: &Clock, mut once: impl FnMut() -> i64) -> Result<Ticks> {
-    let mut lowest = 0;
-    let ticks = clock.time(|| {
-        for _ in 0..n {
-            lowest = lowest.min(black_box(once()));
-        }
-    });
-    refused(name, lowest)?;
-    Ok(ticks)
-}
-
-fn refused(name: &str, answer: i64) -> Result<()> {
-    let errno = i32::try_from(-answer).unwrap_or(0);
-    if answer >= 0 {
-        return Ok(());
-    }
-    Err(Error::refused(format!("{name}, in the timed loop"), nix::errno::Errno::from_raw(errno)))
 }
 
 /// A case of single calls, each after a displacement.

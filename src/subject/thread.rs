@@ -198,7 +198,7 @@ fn none_left(before: u64) -> Result<()> {
 }
 
 fn refused(call: &str, answer: i64) -> Result<()> {
-    let errno = Errno::from_raw(i32::try_from(-answer).unwrap_or(libc::EIO));
+    let errno = Error::errno(answer);
     match errno {
         _ if answer >= 0 => Ok(()),
         Errno::EAGAIN => Err(Error::Missing(room::no_task(call, errno.into()))),

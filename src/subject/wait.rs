@@ -32,7 +32,6 @@ use crate::instrument::{Clock, Ticks};
 use crate::machine::descriptors::{self, Descriptors, Kind};
 use crate::machine::readiness::{self, Polled, Registered, Selected};
 use crate::{Error, Result};
-use nix::errno::Errno;
 use std::hint::black_box;
 
 /// The group.
@@ -188,8 +187,7 @@ fn repeat(call: &str, ready: i64, n: u64, clock: &Clock, mut ask: impl FnMut() -
 
 fn answered(call: &str, ready: i64, [lowest, highest]: [i64; 2]) -> Result<()> {
     if lowest < 0 {
-        let errno = Errno::from_raw(i32::try_from(-lowest).unwrap_or(libc::EIO));
-        return Err(Error::refused_to_case(call, errno));
+        return Err(Error::refused_to_case(call, Error::errno(lowest)));
     }
     if (lowest, highest) == (ready, ready) {
         return Ok(());

@@ -124,8 +124,7 @@ impl Sleeper {
         let answer = self.way.until(Duration::from_nanos(deadline));
         let woken = now();
         if answer < 0 {
-            let errno = nix::errno::Errno::from_raw(i32::try_from(-answer).unwrap_or(0));
-            return Err(Error::refused("a sleep", errno));
+            return Err(Error::refused("a sleep", Error::errno(answer)));
         }
         woken.checked_sub(deadline).ok_or_else(|| {
             Error::Usage(format!("it woke {} ns early: that was no sleep until a moment", deadline - woken))

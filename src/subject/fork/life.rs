@@ -175,7 +175,7 @@ fn blame(call: &str, watchdog: &Watchdog, bad: Ended) -> Error {
 
 /// A call of which the answer is a negative error number. That there may be no further task has several causes.
 fn refused(call: &str, answer: i64) -> Error {
-    let errno = Errno::from_raw(i32::try_from(-answer).unwrap_or(0));
+    let errno = Error::errno(answer);
     match errno {
         Errno::EAGAIN => Error::Missing(room::no_task(call, errno.into())),
         _ => Error::refused_to_case(call, errno),
