@@ -25,6 +25,7 @@ mod restore;
 mod run;
 mod runs;
 mod selftest;
+mod validate;
 
 use crate::{Error, Result};
 use clap::error::ErrorKind;
@@ -65,6 +66,7 @@ enum Command {
     Probe(probe::Asked),
     Restore(restore::Asked),
     Selftest(selftest::Asked),
+    Validate(validate::Asked),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
@@ -97,6 +99,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Peer(asked) => peer::run(asked),
         Command::Probe(asked) => probe::run(asked),
         Command::Selftest(asked) => selftest::run(asked),
+        Command::Validate(asked) => validate::run(asked),
         Command::Restore(asked) => restore::run(asked),
     }
 }

@@ -2,7 +2,8 @@
 //! to be there only for that moment.
 
 use crate::{Error, Result};
-use nix::sched::{CloneFlags, setns};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
 use std::path::Path;
 
@@ -25,6 +26,24 @@ pub fn within<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -> Result<T
     made
 }
 
+/// Takes this process, which must have one thread, into a network namespace of its own, with a `/sys` that shows its
+/// interfaces. For a child that ends there: nobody comes back.
+///
+/// # Errors
+/// It may not (root may).
+pub fn go_apart() -> Result<()> {
+    let refused = |call: &str| {
+        let call = call.to_owned();
+        move |e| Error::refused_to_case(call, e)
+    };
+    unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)
+        .map_err(refused("unshare of the network and of mounts (root may)"))?;
+    const NOTHING: Option<&str> = None;
+    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)
+        .map_err(refused("mount of everything as private"))?;
+    mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), NOTHING).map_err(refused("mount of sysfs"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,6 +52,24 @@ mod tests {
     fn a_namespace_that_is_not_there_is_named() {
         let error = within(Path::new("/there/is/no/namespace"), || Ok(())).expect_err("nowhere").to_string();
         assert!(error.contains("/there/is/no/namespace"), "{error}");
+    }
+
+    #[test]
+    fn whoever_goes_apart_finds_a_loopback_interface_and_nothing_else() {
+        let child = crate::machine::child::Child::start(|| {
+            if go_apart().is_ok() {
+                let names = std::fs::read_dir("/sys/class/net").expect("a list").flatten();
+                let names: Vec<_> =
+                    names.map(|entry| entry.file_name()).filter(|name| name != "bonding_masters").collect();
+                // A kernel may give each namespace ends of its tunnels.
+                assert!(names.iter().any(|name| name == "lo"), "{names:?}");
+                assert!(!names.iter().any(|name| name == "eth0"), "{names:?}");
+            }
+        });
+        child
+            .expect("forked")
+            .end_within(std::time::Duration::from_secs(20))
+            .expect("it found what it should");
     }
 
     #[test]

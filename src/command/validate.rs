@@ -1,0 +1,224 @@
+//! `syscost validate`: whether the counters count what happens: the experiments of CAMP (LISA 2007), here and now.
+
+mod datagram;
+mod disk;
+mod fault;
+mod finding;
+mod list;
+mod load;
+mod memory;
+mod processor;
+mod thread;
+mod worker;
+
+use super::page::{self, Tone};
+use crate::Result;
+use crate::harness::layout;
+use crate::machine::signal;
+use crate::record::table::Layout;
+use clap::Args;
+use finding::{Finding, Verdict};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Hold the counters against what is known to have happened
+///
+/// Repeats the experiments by which CAMP was validated (LISA 2007, Figure 5 and Tables 1 to 3, and its informal ones):
+/// processes that use an amount of a resource that is known, watched by the library's counters. Prints the paper's
+/// values with those of this machine beside them, each with its tolerance, which is the paper's or tighter. Takes a
+/// minute and a half, most of it the four loads of the first two experiments.
+#[derive(Args)]
+#[command(
+    after_help = "Exit code 0: everything that could be judged here was as it should be; 1: something was not. \
+    What needs root (a pair of virtual interfaces, a loop device) and finds none is said in a sentence and judges \
+    nothing."
+)]
+pub(super) struct Asked {
+    /// Experiments, C1 to C8 [default: all]
+    #[arg(value_name = "EXPERIMENT", value_parser = named)]
+    experiments: Vec<&'static Experiment>,
+    /// Windows of 100 ms for each load of C1 and C2; the paper took 200
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(10..=10_000))]
+    samples: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the experiments are given.
+struct Setting<'a> {
+    samples: u32,
+    /// Called now and then; answers whether to go on.
+    tick: &'a dyn Fn() -> bool,
+}
+
+/// One of the paper's.
+#[derive(Debug)]
+struct Experiment {
+    name: &'static str,
+    title: &'static str,
+    /// Where the paper has its values.
+    paper: &'static str,
+    run: fn(&Setting) -> Result<Vec<Finding>>,
+}
+
+const EXPERIMENTS: [Experiment; 8] = [
+    Experiment {
+        name: "C1",
+        title: "CPU time of idle, half and full load",
+        paper: "Figure 5a",
+        run: processor::one,
+    },
+    Experiment {
+        name: "C2",
+        title: "CPU time of two loads of 30 %",
+        paper: "Figure 5b, 5c",
+        run: processor::two,
+    },
+    Experiment { name: "C3", title: "976 KB of memory, twice", paper: "Table 1", run: memory::run },
+    Experiment { name: "C4", title: "10 000 datagrams of 32 bytes", paper: "Table 2", run: datagram::run },
+    Experiment { name: "C5", title: "one thread more", paper: "Table 3", run: thread::run },
+    Experiment { name: "C6", title: "reads and writes of a disk", paper: "informal", run: disk::run },
+    Experiment { name: "C7", title: "page faults", paper: "informal", run: fault::run },
+    Experiment { name: "C8", title: "lists against the kernel's own", paper: "informal", run: list::run },
+];
+
+fn named(name: &str) -> std::result::Result<&'static Experiment, String> {
+    let found = EXPERIMENTS.iter().find(|experiment| experiment.name.eq_ignore_ascii_case(name));
+    found.ok_or_else(|| "expected C1 to C8".into())
+}
+
+/// One that was done, and what came of it.
+struct Done {
+    experiment: &'static Experiment,
+    findings: Vec<Finding>,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    signal::watch()?;
+    let experiments: Vec<&Experiment> =
+        if asked.experiments.is_empty() { EXPERIMENTS.iter().collect() } else { asked.experiments.clone() };
+    let bar = bar(experiments.len());
+    let mut done = Vec::new();
+    for experiment in experiments {
+        bar.set_message(format!("{} {}", experiment.name, experiment.title));
+        let tick = || {
+            bar.tick();
+            signal::pending().is_none()
+        };
+        // What an experiment cannot be made of here is missing, and nothing is wrong with the counters.
+        let found = (experiment.run)(&Setting { samples: asked.samples, tick: &tick });
+        let findings =
+            found.unwrap_or_else(|error| vec![Finding::not_judged("all of it", error.to_string())]);
+        if signal::pending().is_some() {
+            break;
+        }
+        done.push(Done { experiment, findings });
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    match (asked.json, page::is_piped()) {
+        (true, _) => page::write_json(&done.iter().flat_map(json).collect())?,
+        (false, true) => page::write(&page::tabbed(&done.iter().flat_map(rows).collect::<Vec<_>>()))?,
+        (false, false) => page::write(&text(&done, layout()))?,
+    }
+    Ok(code(&done))
+}
+
+fn bar(experiments: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(experiments as u64), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {msg:.bold} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn code(done: &[Done]) -> ExitCode {
+    let failed =
+        done.iter().flat_map(|done| &done.findings).any(|finding| finding.verdict == Verdict::Failed);
+    match signal::pending() {
+        Some(signal) => ExitCode::from(128 + signal as u8),
+        None => ExitCode::from(u8::from(failed)),
+    }
+}
+
+fn json(done: &Done) -> Vec<Value> {
+    let value = |finding: &Finding| {
+        json!({
+            "experiment": done.experiment.name, "paper": done.experiment.paper, "what": finding.what,
+            "published": finding.published, "expected": finding.expected, "found": finding.found,
+            "tolerance": finding.tolerance, "verdict": finding.verdict.word(), "why": finding.verdict.why(),
+        })
+    };
+    done.findings.iter().map(value).collect()
+}
+
+/// Name, what, published, expected, found, tolerance, verdict.
+fn rows(done: &Done) -> Vec<[String; 7]> {
+    let row = |finding: &Finding| {
+        let Finding { what, published, expected, found, tolerance, verdict } = finding;
+        let verdict = verdict
+            .why()
+            .map_or_else(|| verdict.word().to_owned(), |why| format!("{}: {why}", verdict.word()));
+        let name = done.experiment.name.to_owned();
+        [name, what.clone(), published.clone(), expected.clone(), found.clone(), tolerance.clone(), verdict]
+    };
+    done.findings.iter().map(row).collect()
+}
+
+fn text(done: &[Done], layout: Layout) -> String {
+    const HEAD: [&str; 7] = ["", "what", "paper", "expected", "found", "tolerance", "verdict"];
+    let head = [HEAD.map(str::to_owned)];
+    let all: Vec<_> = head.into_iter().chain(done.iter().flat_map(rows)).collect();
+    let mut lines = page::aligned(&all, page::width(layout)).into_iter();
+    let mut text = lines.next().map_or(String::new(), |head| page::paint(Tone::Bold, &head, layout) + "\n");
+    for done in done {
+        let title = format!("{} {} ({})", done.experiment.name, done.experiment.title, done.experiment.paper);
+        text += &(page::heading(&title, page::width(layout), layout) + "\n");
+        for (finding, line) in done.findings.iter().zip(lines.by_ref()) {
+            let tone = match finding.verdict {
+                Verdict::Passed => None,
+                Verdict::NotJudged(_) => Some(Tone::Yellow),
+                Verdict::Failed => Some(Tone::Red),
+            };
+            text += &(tone.map_or(line.clone(), |tone| page::paint(tone, &line, layout)) + "\n");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(verdict: Verdict) -> Done {
+        let finding = Finding { what: "it".into(), verdict, ..Finding::exact("it", "9", 9, 9) };
+        Done { experiment: &EXPERIMENTS[0], findings: vec![finding] }
+    }
+
+    #[test]
+    fn what_was_not_judged_is_no_failure_and_one_failure_is_one() {
+        let code_of = |verdicts: Vec<Verdict>| {
+            let done: Vec<_> = verdicts.into_iter().map(done).collect();
+            format!("{:?}", code(&done))
+        };
+        let (success, failure) = (format!("{:?}", ExitCode::SUCCESS), format!("{:?}", ExitCode::FAILURE));
+        assert_eq!(code_of(vec![Verdict::Passed, Verdict::NotJudged("no root".into())]), success);
+        assert_eq!(code_of(vec![Verdict::Passed, Verdict::Failed]), failure);
+    }
+
+    #[test]
+    fn a_row_says_the_papers_value_ours_and_why_not() {
+        let text = text(&[done(Verdict::NotJudged("it takes root".into()))], Layout::default());
+        for words in ["C1", "Figure 5a", "9", "not judged: it takes root"] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
+    }
+
+    #[test]
+    fn an_experiment_is_called_by_its_name() {
+        assert_eq!(named("c4").expect("one of them").name, "C4");
+        assert!(named("C9").is_err());
+    }
+}

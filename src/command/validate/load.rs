@@ -1,0 +1,91 @@
+//! A process that uses a known share of one CPU (the paper's Figure 4).
+
+use crate::machine::child::Child;
+use crate::machine::process::be_nice;
+use crate::machine::{cpu, time};
+use crate::statistic::Random;
+use crate::{Error, Result};
+use nix::unistd::Pid;
+use std::fs;
+use std::time::Duration;
+
+/// A turn of work and sleep takes between these. They differ from turn to turn, so that the load is never in step with
+/// the kernel's tick, which would see always or never.
+const SHORTEST_NS: u64 = 2_000_000;
+const LONGEST_NS: u64 = 5_000_000;
+
+/// It ends with this value.
+pub(super) struct Load {
+    child: Child,
+}
+
+impl Load {
+    /// Uses this share of the CPU, from 0 to 1. It works until its own clock of CPU time has reached the share of the time
+    /// that has passed, and sleeps for the rest of the turn: whoever takes the CPU from it for a moment changes nothing.
+    pub(super) fn of(share: f64, cpu: usize, seed: u64) -> Result<Self> {
+        let child = Child::start(|| {
+            // Ahead of others where that is allowed: a full load is full only if it has the CPU.
+            let _ = be_nice(-20);
+            if cpu::pin(cpu).is_ok() {
+                work(share, Random::new(seed));
+            }
+        })?;
+        Ok(Self { child })
+    }
+
+    pub(super) fn pid(&self) -> Pid {
+        self.child.pid()
+    }
+}
+
+fn work(share: f64, mut random: Random) {
+    let (began, used) = (time::monotonic_raw_ns(), time::thread_cpu_ns());
+    let mut turn_ends = began;
+    loop {
+        let left = turn_ends.saturating_sub(time::monotonic_raw_ns());
+        if share < 1.0 && left > 0 {
+            std::thread::sleep(Duration::from_nanos(left));
+        }
+        let range = (LONGEST_NS - SHORTEST_NS) as usize;
+        turn_ends = time::monotonic_raw_ns() + SHORTEST_NS + random.below(range) as u64;
+        // What this turn is owed when it ends.
+        let owed = share * (turn_ends - began) as f64;
+        while share > 0.0 && ((time::thread_cpu_ns() - used) as f64) < owed {}
+    }
+}
+
+/// Time that all tasks together have run on one CPU, where the kernel counts it by itself, nanoseconds: the CPU accounting
+/// of the root group, which knows nothing of the tick.
+pub(super) fn run_ns(cpu: usize) -> Result<u64> {
+    const PLACES: [&str; 2] = ["/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu,cpuacct"];
+    let texts =
+        PLACES.iter().filter_map(|place| fs::read_to_string(format!("{place}/cpuacct.usage_percpu")).ok());
+    let mut each = texts.filter_map(|text| text.split_ascii_whitespace().nth(cpu)?.parse().ok());
+    each.next().ok_or_else(|| {
+        Error::Missing(
+            "what other processes take of the CPU is not known here: that takes the root group of the cpuacct \
+             hierarchy (control groups of version 1)"
+                .into(),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::process::cpu_ns_of;
+    use std::time::Instant;
+
+    #[test]
+    fn a_load_uses_its_share_and_no_more() {
+        let cpu = cpu::allowed().into_iter().max().expect("a CPU");
+        let load = Load::of(0.3, cpu, 1).expect("started");
+        let used = || cpu_ns_of(load.pid().as_raw() as u32) as f64;
+        let (begun, before) = (Instant::now(), used());
+        std::thread::sleep(Duration::from_millis(200));
+        let share = (used() - before) / begun.elapsed().as_nanos() as f64;
+        // Others may take the CPU from it, and then it catches up.
+        assert!(share < 0.6, "{share}");
+        assert!(used() > 0.0);
+    }
+}
