@@ -3,6 +3,7 @@
 use crate::Answer;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -68,7 +69,8 @@ impl Apache {
         let words = [by, &["apache2"]].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).arg("-f").arg(&configuration).args(["-D", "FOREGROUND"]);
-        let child = command.stdin(Stdio::null()).spawn()?;
+        // In a group of its own: told to end, it tells its whole group.
+        let child = command.stdin(Stdio::null()).process_group(0).spawn()?;
         let mut server = Self { child, address, _files: files };
         server.is_up()?;
         Ok(server)
