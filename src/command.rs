@@ -15,8 +15,10 @@ mod fingerprint;
 mod flag;
 mod gate;
 mod list;
+mod monitor;
 mod page;
 mod peer;
+mod probe;
 mod record;
 mod report;
 mod restore;
@@ -59,7 +61,9 @@ enum Command {
     Doctor(doctor::Asked),
     Fingerprint(fingerprint::Asked),
     Burden(burden::Asked),
+    Monitor(monitor::Asked),
     Peer(peer::Asked),
+    Probe(probe::Asked),
     Restore(restore::Asked),
     Selftest(selftest::Asked),
     Validate(validate::Asked),
@@ -91,7 +95,9 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Doctor(asked) => doctor::run(asked),
         Command::Fingerprint(asked) => fingerprint::run(asked),
         Command::Burden(asked) => burden::run(asked),
+        Command::Monitor(asked) => monitor::run(asked),
         Command::Peer(asked) => peer::run(asked),
+        Command::Probe(asked) => probe::run(asked),
         Command::Selftest(asked) => selftest::run(asked),
         Command::Validate(asked) => validate::run(asked),
         Command::Restore(asked) => restore::run(asked),

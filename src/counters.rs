@@ -30,6 +30,9 @@
 //! | | [`ControlGroup`] | files of the group | 1 ns, 1 µs |
 //! | `enum_…`, `cpu_count`, `process_identifier…` | [`enumeration`] | `/sys`, `/proc`, pidfd_open(2) | |
 //!
+//! [`probe`] reads nine of them in a block, as a monitor does at its rate; [`snapshot`] all that the machine tells of
+//! itself at one moment.
+//!
 //! Source: CAMP: A Common API for Measuring Performance (LISA 2007); proc(5), sysfs(5).
 
 pub mod camp;
@@ -42,12 +45,15 @@ mod file;
 pub mod memory;
 mod name;
 mod network;
+pub mod pace;
 pub mod pressure;
+pub mod probe;
 mod process;
 mod processes;
 mod processor;
 mod rate;
 mod reading;
+pub mod snapshot;
 mod text;
 
 use crate::instrument::USER_HZ;
@@ -56,11 +62,16 @@ use std::time::Duration;
 /// One tick of the times in `/proc/PID/stat`, `/proc/stat` and `/proc/uptime`.
 const TICK: Duration = Duration::from_nanos((1e9 / USER_HZ) as u64);
 
+/// So many ticks. Those that 64 CPUs were idle need more than 32 bits after a week.
+const fn of_ticks(ticks: u64) -> Duration {
+    Duration::from_nanos(ticks.saturating_mul(TICK.as_nanos() as u64))
+}
+
 pub use control_group::ControlGroup;
 pub use disk::{Disk, Traffic};
 pub use fault::Fault;
 pub use memory::Memory;
-pub use network::Interface;
+pub use network::{Interface, Link};
 pub use pressure::Pressure;
 pub use process::{Process, Stat};
 pub use processes::Processes;

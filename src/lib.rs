@@ -36,6 +36,7 @@
 //! * [`instrument`]: what reads: the clock, the counters, the witness.
 //! * [`counters`]: the system's own counters as a library: CAMP's functions, and handles that are faster.
 //! * [`technique`]: monitors that trace, sample or watch from another CPU, and control by what they measure.
+//! * `monitor`: the machine as it is watched: rates, and the page that Prometheus reads.
 //! * [`environment`]: what else was true at the time: fingerprint and doctor.
 //! * [`subject`]: what is read: one file a group, with its claims and its manual.
 //! * [`trial`]: set up, read, run, read, ask the claims.
@@ -57,6 +58,8 @@ mod error;
 pub mod harness;
 pub mod instrument;
 pub mod machine;
+#[cfg(feature = "cli")]
+pub mod monitor;
 pub mod pair;
 #[cfg(feature = "cli")]
 pub mod peer;

@@ -15,6 +15,7 @@ pub mod fit;
 pub mod format;
 pub mod gate;
 mod heat_map;
+pub mod meanwhile;
 pub mod paired;
 #[cfg(feature = "cli")]
 pub mod paper;
@@ -35,6 +36,7 @@ use crate::environment::{Fingerprint, Wire};
 pub use crate::statistic::Interval;
 pub use curve::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
 pub use displaced::{Displaced, Throughput};
+pub use meanwhile::Meanwhile;
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
@@ -172,6 +174,9 @@ pub struct Measured {
     pub unasked: Vec<String>,
     /// What else happened on the CPU, sample by sample.
     pub contamination: Contamination,
+    /// What else the machine did meanwhile, where the kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meanwhile: Option<Meanwhile>,
     /// Single timed operations, where the distribution is the answer, ns.
     pub distribution: Option<Distribution>,
     /// Figures that follow from those above.

@@ -338,6 +338,7 @@ impl<'a> Trial<'a> {
             evidence: self.evidence,
             unasked: self.unasked,
             contamination: contamination(self.case.family, kept),
+            meanwhile: None, // whoever drives the case looks at the machine, before its set-up and after its end
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
             matrix: self.subject.matrix().map(derived::matrix),
             derived,

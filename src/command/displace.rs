@@ -3,7 +3,7 @@
 mod measure;
 mod show;
 
-use super::page;
+use super::{flag, page};
 use crate::environment::{Accounting, KernelFiles};
 use crate::instrument::{Calibrating, Clock};
 use crate::machine::{cpu, signal};
@@ -33,7 +33,7 @@ pub(super) struct Asked {
     #[arg(long, value_name = "N", conflicts_with = "pid")]
     cpu: Option<usize>,
     /// Seconds between two lines of the series in the JSON
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = flag::seconds)]
     interval: f64,
     /// How often to run the command: three times or more give an interval
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "pid")]
@@ -42,7 +42,7 @@ pub(super) struct Asked {
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Option<u32>,
     /// How long to watch it, seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds, requires = "pid")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = flag::seconds, requires = "pid")]
     seconds: f64,
     /// Print JSON
     #[arg(long)]
@@ -50,13 +50,6 @@ pub(super) struct Asked {
     /// The command
     #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "COMMAND")]
     command: Vec<OsString>,
-}
-
-fn seconds(text: &str) -> std::result::Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected seconds from 0.01 to a day".into()),
-    }
 }
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {

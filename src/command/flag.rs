@@ -68,6 +68,14 @@ pub(super) fn scale(name: &str) -> Result<Scale> {
     Scale::named(name).ok_or_else(|| Error::Usage("expected smoke, default or full".into()))
 }
 
+/// A stretch of time that can be waited for.
+pub(super) fn seconds(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected seconds from 0.01 to a day".into()),
+    }
+}
+
 impl Measuring {
     /// As asked here, else as the environment says.
     pub(super) fn options(&self) -> Result<Options> {

@@ -18,12 +18,16 @@ const GAP: usize = 2;
 
 /// Writes to the standard output. A reader who closed the pipe has seen enough; a full disk is an error.
 pub(super) fn write(text: &str) -> Result<()> {
+    send(text).map(|_| ())
+}
+
+/// The same for who writes on and on: false once the reader has closed the pipe.
+pub(super) fn send(text: &str) -> Result<bool> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::file("the standard output", "writing", error))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Error::file("the standard output", "writing", error)),
     }
 }
 

@@ -116,9 +116,9 @@ pub fn family(root: i32) -> Result<Reading<Family>, Fault> {
     for (pid, stat) in enumeration::tree(root)? {
         // One that ended in between has its time by its ticks; where its parent has waited for it meanwhile, the parent
         // may have been read before that, so that it is counted here and nowhere else.
-        let own = process::cpu_time(pid)
-            .map_or(super::TICK * (stat.user + stat.kernel) as u32, |reading| reading.value);
-        let ended = super::TICK * stat.children as u32;
+        let own =
+            process::cpu_time(pid).map_or(super::of_ticks(stat.user + stat.kernel), |reading| reading.value);
+        let ended = super::of_ticks(stat.children);
         sum.processes += 1;
         sum.threads += stat.threads;
         sum.cpu_time += own + ended;

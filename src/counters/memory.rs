@@ -54,6 +54,15 @@ pub fn free() -> Result<Reading<u64>, Fault> {
     Ok(Reading::now(info.ram_unused(), page_size(), Method::Sysinfo))
 }
 
+/// Physical memory that the kernel manages, bytes: what it was given, less what it took for itself at boot.
+///
+/// # Errors
+/// [`Fault::Denied`] in a sandbox that forbids sysinfo(2).
+pub fn total() -> Result<Reading<u64>, Fault> {
+    let info = nix::sys::sysinfo::sysinfo().map_err(|e| Fault::of("physical memory", &e.into()))?;
+    Ok(Reading::now(info.ram_total(), page_size(), Method::Sysinfo))
+}
+
 /// Free memory with what lies in the lists of each CPU, bytes: it falls by what is touched.
 ///
 /// # Errors

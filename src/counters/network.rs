@@ -23,6 +23,19 @@ const DIGITS: usize = 24;
 /// What is counted, in the order of the files.
 const COUNTED: [&str; 4] = ["tx_bytes", "tx_packets", "rx_bytes", "rx_packets"];
 
+/// All that is counted of an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Bytes sent, headers included.
+    pub bytes_sent: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Bytes received, headers included.
+    pub bytes_received: u64,
+    /// Packets received.
+    pub packets_received: u64,
+}
+
 impl Interface {
     /// The interface that has this name now.
     ///
@@ -78,6 +91,21 @@ impl Interface {
     #[inline]
     pub fn packets_received(&self) -> Result<Reading<u64>, Fault> {
         read(&self.files[3], &self.name)
+    }
+
+    /// All of its counters, one after another.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`].
+    pub fn link(&self) -> Result<Reading<Link>, Fault> {
+        let link = Link {
+            bytes_sent: self.bytes_sent()?.value,
+            packets_sent: self.packets_sent()?.value,
+            bytes_received: self.bytes_received()?.value,
+            packets_received: self.packets_received()?.value,
+        };
+        let step = Link { bytes_sent: 1, packets_sent: 1, bytes_received: 1, packets_received: 1 };
+        Ok(Reading::now(link, step, Method::InterfaceStatistics))
     }
 }
 

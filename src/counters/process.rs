@@ -2,7 +2,7 @@
 
 use super::file::{self, SHORT};
 use super::text::{after_words, nth, number};
-use super::{Fault, Method, Reading, TICK};
+use super::{Fault, Method, Reading, TICK, of_ticks};
 use crate::machine::pidfd::Pidfd;
 use crate::machine::process::page_size;
 use nix::time::ClockId;
@@ -117,7 +117,7 @@ impl Process {
     /// # Errors
     /// As of [`stat`](Self::stat).
     pub fn user_time(&self) -> Result<Reading<Duration>, Fault> {
-        Ok(Reading::now(TICK * self.stat()?.user as u32, TICK, Method::ProcessStat))
+        Ok(Reading::now(of_ticks(self.stat()?.user), TICK, Method::ProcessStat))
     }
 
     /// CPU time in the kernel, likewise.
@@ -125,7 +125,7 @@ impl Process {
     /// # Errors
     /// As of [`stat`](Self::stat).
     pub fn kernel_time(&self) -> Result<Reading<Duration>, Fault> {
-        Ok(Reading::now(TICK * self.stat()?.kernel as u32, TICK, Method::ProcessStat))
+        Ok(Reading::now(of_ticks(self.stat()?.kernel), TICK, Method::ProcessStat))
     }
 
     /// Memory that it has in pages of its own or shared, bytes: its resident set.

@@ -2,7 +2,7 @@
 
 use super::file;
 use super::text::{hundredths, line, number};
-use super::{Fault, Method, Percent, Reading, TICK};
+use super::{Fault, Method, Percent, Reading, TICK, of_ticks};
 use crate::machine::process::cpus_configured;
 use std::fs::File;
 use std::time::Duration;
@@ -112,7 +112,7 @@ pub(super) fn idle(uptime: &File) -> Result<Reading<Duration>, Fault> {
     let text = file::read(uptime, &mut buffer, || UPTIME.into())?;
     let idle = hundredths(text).and_then(|(_, rest)| hundredths(rest));
     let (idle, _) = idle.ok_or_else(|| Fault::parse(UPTIME, "two numbers of seconds", text))?;
-    Ok(Reading::now(TICK * idle as u32, TICK, Method::Uptime))
+    Ok(Reading::now(of_ticks(idle), TICK, Method::Uptime))
 }
 
 /// How many CPUs are online: ranges of the kernel's, `0-3,6`.
@@ -198,7 +198,7 @@ fn parsed(line: &[u8], cpus: u64) -> Result<Spent, Fault> {
 }
 
 /// Old kernels have fewer columns; what is not there is zero.
-fn parse(mut rest: &[u8]) -> Option<Spent> {
+pub(super) fn parse(mut rest: &[u8]) -> Option<Spent> {
     let mut columns = [0; 8];
     for (at, column) in columns.iter_mut().enumerate() {
         match number(rest) {

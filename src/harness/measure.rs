@@ -1,6 +1,7 @@
 //! The measuring process: one group, one thread, one CPU, and silence.
 
 mod displaced;
+mod meanwhile;
 mod panic;
 mod shared;
 mod wheel;
@@ -244,7 +245,13 @@ impl Process<'_> {
     ) -> std::result::Result<Box<Measured>, Halt> {
         let attempt = || {
             let attempted = || self.outcome(case, &mut criterion(), measurement, sampling);
-            catch_unwind(AssertUnwindSafe(attempted)).unwrap_or_else(|payload| Err(panic::halt_of(payload)))
+            let beginning = meanwhile::Beginning::look();
+            let ended = catch_unwind(AssertUnwindSafe(attempted));
+            let mut outcome = ended.unwrap_or_else(|payload| Err(panic::halt_of(payload)));
+            if let (Ok(measured), Some(beginning)) = (&mut outcome, beginning) {
+                measured.meanwhile = beginning.end();
+            }
+            outcome
         };
         let disturbed = |outcome: &std::result::Result<_, Halt>| matches!(outcome, Err(Halt::Disturbed(_)));
         let mut outcome = attempt();

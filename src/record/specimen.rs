@@ -121,6 +121,7 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
         unasked: Vec::new(),
         evidence: (1..6).map(|i| format!("Claim {i} held.")).collect(),
         contamination: Contamination { involuntary_switches: vec![0; 50], ..Contamination::default() },
+        meanwhile: None,
         distribution: None,
         derived: Vec::new(),
         matrix: None,

@@ -21,6 +21,7 @@ mod liar;
 mod limit;
 mod mapped;
 mod memory;
+mod monitor;
 mod pair;
 mod partner;
 mod place;

@@ -2,6 +2,7 @@
 
 use crate::record::cost::{cost, ratio};
 use crate::record::heat_map::heat_map;
+use crate::record::meanwhile::sentence;
 use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, follows, spread, times};
 use crate::record::table::Against;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
@@ -106,6 +107,7 @@ fn list(group: &GroupRun, unit: &str) -> String {
         .chain(spreads)
         .chain(derived)
         .chain(fits)
+        .chain(sentence(group.cases.iter()))
         .chain(group.notes.iter().cloned())
         .map(|i| format!("* {i}\n"))
         .collect();

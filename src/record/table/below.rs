@@ -3,6 +3,7 @@
 use super::column::{Column, Kind, is_bandwidth};
 use super::{Layout, Row, Shape, Sheet, Tone, curve, paragraph};
 use crate::record::heat_map::heat_map;
+use crate::record::meanwhile::sentence;
 use crate::record::quantity::{NANOSECONDS, amount, ends, follows, spread};
 use crate::record::{Derived, FitRecord, GroupRun};
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         curve::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
         plain(curve::told(&groups)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
+        plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
         plain(if layout.brief { Vec::new() } else { notes(&groups) }),
         plain(if layout.brief { Vec::new() } else { legend(shape, layout) }),
         vec![(Tone::Heading, tally(sheet))],

@@ -1,0 +1,82 @@
+//! Clients: each asks for the page, reads it, and thinks for a moment.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+/// Between two requests of one client.
+const THOUGHT: Duration = Duration::from_millis(250);
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes: a client needs little.
+const STACK: usize = 64 << 10;
+
+/// All clients. Dropping it sends them home.
+#[derive(Default)]
+pub struct Crowd {
+    clients: Vec<JoinHandle<()>>,
+    count: Arc<Count>,
+}
+
+/// What they have seen together.
+#[derive(Default)]
+struct Count {
+    over: AtomicBool,
+    served: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Crowd {
+    pub fn grow(&mut self, by: usize, to: SocketAddr) -> std::io::Result<()> {
+        for _ in 0..by {
+            let count = Arc::clone(&self.count);
+            let client = std::thread::Builder::new().stack_size(STACK);
+            self.clients.push(client.spawn(move || visit(to, &count))?);
+        }
+        Ok(())
+    }
+
+    pub fn size(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Pages that came whole, and requests that failed.
+    pub fn seen(&self) -> (u64, u64) {
+        (self.count.served.load(Ordering::Relaxed), self.count.failed.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.count.over.store(true, Ordering::Relaxed);
+        self.clients.drain(..).for_each(|client| drop(client.join()));
+    }
+}
+
+fn visit(to: SocketAddr, count: &Count) {
+    while !count.over.load(Ordering::Relaxed) {
+        let counter = if ask(to).is_ok() { &count.served } else { &count.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(THOUGHT);
+    }
+}
+
+fn ask(to: SocketAddr) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(REQUEST)?;
+    let (mut some, mut first) = ([0; 4096], true);
+    loop {
+        match stream.read(&mut some)? {
+            0 if first => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            0 => return Ok(()),
+            _ if first && !some.starts_with(b"HTTP/1.1 200") => {
+                return Err(std::io::ErrorKind::InvalidData.into());
+            }
+            _ => first = false,
+        }
+    }
+}

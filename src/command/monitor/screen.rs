@@ -1,0 +1,138 @@
+//! The terminal while something is shown on all of it: taken over, and given back as it was, however that ends.
+
+use super::page;
+use crate::machine::signal;
+use crate::{Error, Result};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr};
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::{Duration, Instant};
+
+/// To the other screen, without a cursor (xterm's control sequences).
+const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
+const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
+const HOME: &str = "\u{1b}[H";
+const REST_OF_LINE: &str = "\u{1b}[K";
+const REST_OF_SCREEN: &str = "\u{1b}[J";
+/// A character that no key sends: Control-Z would leave the terminal to a shell as it is here.
+const NO_KEY: u8 = 0;
+
+/// How the terminal was; nothing while it is not ours.
+static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
+static HOOK: Once = Once::new();
+
+/// What is given back: the settings of the keyboard, where there is one.
+struct Before(Option<Termios>);
+
+/// Width and height.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+/// Why a wait is over.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// It is time.
+    Time,
+    /// Somebody has had enough.
+    Ended,
+}
+
+/// The terminal, taken over. Dropping it gives it back.
+pub(super) struct Screen {
+    hears: bool,
+}
+
+impl Screen {
+    pub(super) fn enter() -> Result<Self> {
+        let keys = std::io::stdin();
+        let before = tcgetattr(&keys).ok();
+        if let Some(before) = &before {
+            let mut own = before.clone();
+            // A key is heard at once and not shown. Control-C still is the signal that it always is.
+            own.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
+            own.control_chars[SpecialCharacterIndices::VSUSP as usize] = NO_KEY;
+            own.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
+            own.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
+            tcsetattr(&keys, SetArg::TCSAFLUSH, &own)
+                .map_err(|e| Error::refused("tcsetattr of the terminal", e))?;
+        }
+        let hears = before.is_some();
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Before(before));
+        HOOK.call_once(restore_before_a_panic_speaks);
+        let screen = Self { hears };
+        page::write(ENTER)?;
+        Ok(screen)
+    }
+
+    pub(super) fn size(&self) -> Size {
+        let told = terminal_size::terminal_size();
+        told.map_or(Size { columns: 80, rows: 24 }, |(width, height)| Size {
+            columns: usize::from(width.0),
+            rows: usize::from(height.0),
+        })
+    }
+
+    /// Shows these lines, as many of them as there is room for. What was there is written over in one go, so that
+    /// nothing flickers.
+    pub(super) fn draw(&self, lines: &[String]) -> Result<()> {
+        let Size { rows, .. } = self.size();
+        let shown: Vec<_> = lines.iter().take(rows).map(|line| format!("{line}{REST_OF_LINE}")).collect();
+        page::write(&format!("{HOME}{}{REST_OF_SCREEN}", shown.join("\r\n")))
+    }
+
+    /// Waits so long, or until somebody presses q or a signal comes.
+    pub(super) fn wait(&self, patience: Duration) -> Waited {
+        let end = Instant::now() + patience;
+        loop {
+            if signal::pending().is_some() || self.quits() {
+                return Waited::Ended;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Waited::Time;
+            }
+            // A millisecond more than is left: poll(2) cuts its time down.
+            let left = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+            let keys = std::io::stdin();
+            let mut asked = [PollFd::new(keys.as_fd(), PollFlags::POLLIN)];
+            let asked = if self.hears { &mut asked[..] } else { &mut [] };
+            let _ = poll(asked, left);
+        }
+    }
+
+    fn quits(&self) -> bool {
+        let mut keys = [0; 64];
+        let length = if self.hears { std::io::stdin().read(&mut keys).unwrap_or(0) } else { 0 };
+        keys[..length].iter().any(|key| matches!(key, b'q' | b'Q'))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+fn restore() {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(Before(before)) = before {
+        let _ = page::write(LEAVE);
+        if let Some(before) = before {
+            let _ = tcsetattr(std::io::stdin(), SetArg::TCSAFLUSH, &before);
+        }
+    }
+}
+
+/// The words of a panic would else be on a screen that nobody sees any more.
+fn restore_before_a_panic_speaks() {
+    let speaks = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        restore();
+        speaks(panic);
+    }));
+}

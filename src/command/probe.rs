@@ -1,0 +1,160 @@
+//! `syscost probe`: nine counters in a block, at a real-time rate, and what the reading itself cost.
+
+mod cost;
+mod line;
+
+use super::page;
+use crate::counters::Fault;
+use crate::counters::pace::Pace;
+use crate::counters::probe::{Block, Probe};
+use crate::machine::signal;
+use crate::{Error, Result};
+use clap::Args;
+use cost::Cost;
+use line::Form;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// What is written waits for so long at most before it is sent on: a call for each of a thousand lines would be most of
+/// what the probe costs.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Read nine counters at a rate, and tell what that cost
+///
+/// Reads idle time, free memory, bytes sent and received, disk operations, and a process's CPU time, page faults,
+/// threads and resident set, so many times a second, by descriptors that stay open. Deadlines are absolute: what a
+/// reading takes does not add up, and those that were missed are counted and not made up for. At the end stands what the
+/// probe itself cost.
+#[derive(Args)]
+#[command(
+    after_help = "On a terminal a line shows rates since the one before; a dash where two readings are too near for the \
+    steps in which their counter moves. In a pipe, and with --json, it has the counts themselves. In a pipe the columns \
+    are: seconds, idle seconds of all CPUs, free bytes, bytes sent, bytes received, disk operations, CPU nanoseconds, \
+    page faults, threads, resident bytes."
+)]
+pub(super) struct Asked {
+    /// Blocks a second
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rate: u32,
+    /// End after so many blocks
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after so many seconds
+    #[arg(long = "for", value_name = "SECONDS", value_parser = super::flag::seconds)]
+    seconds: Option<f64>,
+    /// The process that is read [default: the probe itself]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+    /// Print nothing but the cost at the end
+    #[arg(long)]
+    summary: bool,
+    /// Print a line of JSON a block
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+    signal::watch()?;
+    let own = std::process::id() as i32;
+    let probe = Probe::open(asked.pid.unwrap_or(own)).map_err(|fault| match fault {
+        Fault::Gone(what) => Error::Usage(format!("--pid: {what}: there is no such process")),
+        other => other.into(),
+    })?;
+    let period = Duration::from_secs(1) / asked.rate;
+    let blocks = match (asked.count, asked.seconds) {
+        (Some(count), _) => count,
+        (None, Some(seconds)) => (seconds * f64::from(asked.rate)).round().max(1.0) as u64,
+        (None, None) => u64::MAX,
+    };
+    let form = Form::of(asked.json, &probe);
+    if !asked.summary {
+        page::write(&form.head())?;
+    }
+    let (cost, ended) = read(&probe, &form, Pace::every(period), blocks, asked.summary)?;
+    match form {
+        _ if asked.json => page::write(&format!("{}\n", cost.json(asked.rate)))?,
+        Form::Rows if !asked.summary => page::say(cost.text(asked.rate).trim_end()),
+        _ => page::write(&cost.text(asked.rate))?,
+    }
+    Ok(match (ended, signal::pending()) {
+        (Some(fault), _) => {
+            page::warn(&fault);
+            ExitCode::FAILURE
+        }
+        // Whoever set it no end ends it so, and it has done what it was asked.
+        (None, Some(_)) if blocks == u64::MAX => ExitCode::SUCCESS,
+        (None, Some(signal)) => ExitCode::from(128 + signal as u8),
+        (None, None) => ExitCode::SUCCESS,
+    })
+}
+
+/// Reads until there were so many blocks, a signal came, or what is read is gone, which is told.
+fn read(
+    probe: &Probe,
+    form: &Form,
+    mut pace: Pace,
+    blocks: u64,
+    silent: bool,
+) -> Result<(Cost, Option<Fault>)> {
+    let mut cost = Cost::begin()?;
+    let (mut before, mut ended) = (None::<Block>, None);
+    let (mut text, mut sent) = (String::with_capacity(64 << 10), Instant::now());
+    for _ in 0..blocks {
+        if !pace.wait() || signal::pending().is_some() {
+            break;
+        }
+        let block = match probe.block() {
+            Ok(block) => block,
+            Err(fault) => {
+                ended = Some(fault);
+                break;
+            }
+        };
+        cost.count(&block);
+        if !silent {
+            form.line(&mut text, &cost.first, before.as_ref(), &block);
+            if sent.elapsed() >= PATIENCE || text.len() > 48 << 10 {
+                if !page::send(&text)? {
+                    text.clear();
+                    break;
+                }
+                text.clear();
+                sent = Instant::now();
+            }
+        }
+        before = Some(block);
+    }
+    page::write(&text)?;
+    cost.end(pace.missed());
+    Ok((cost, ended))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::FromArgMatches;
+
+    fn asked(line: &str) -> std::result::Result<Asked, clap::Error> {
+        let command = Asked::augment_args(clap::Command::new("probe").no_binary_name(true));
+        Asked::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
+    }
+
+    #[test]
+    fn a_rate_is_one_to_a_thousand_and_an_end_is_one_of_two() {
+        for bad in ["--rate 0", "--rate 1001", "--count 0", "--count 3 --for 1", "--for x", "--pid 0"] {
+            assert!(asked(bad).is_err(), "{bad}");
+        }
+        assert_eq!(asked("--rate 1000 --for 0.5").expect("half a second").rate, 1000);
+    }
+
+    #[test]
+    fn blocks_come_at_their_rate_and_leave_nothing_open() {
+        let probe = Probe::open(std::process::id() as i32).expect("ourselves");
+        let form = Form::of(true, &probe);
+        let begun = Instant::now();
+        let pace = Pace::every(Duration::from_millis(5));
+        let (cost, ended) = read(&probe, &form, pace, 20, true).expect("read");
+        assert!(begun.elapsed() >= Duration::from_millis(95) && ended.is_none());
+        assert_eq!(cost.blocks(), 20);
+    }
+}

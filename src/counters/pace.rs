@@ -1,0 +1,80 @@
+//! A beat to read counters by: absolute deadlines, so that what a reading takes does not add up, and none of those
+//! that were missed is made up for.
+
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
+use std::time::Duration;
+
+/// Deadlines at equal distances.
+#[derive(Debug)]
+pub struct Pace {
+    period: Duration,
+    next: Duration,
+    missed: u64,
+}
+
+impl Pace {
+    /// The first deadline is now.
+    pub fn every(period: Duration) -> Self {
+        Self { period: period.max(Duration::from_nanos(1)), next: now(), missed: 0 }
+    }
+
+    /// Sleeps until the next deadline. One that has passed already by a whole period or more is left out and
+    /// counted: readings in a bunch would say nothing of the time that was missed. False where a signal came first; the
+    /// deadline then still stands.
+    pub fn wait(&mut self) -> bool {
+        self.missed += skipped(&mut self.next, now(), self.period);
+        let flags = ClockNanosleepFlags::TIMER_ABSTIME;
+        let slept = clock_nanosleep(ClockId::CLOCK_MONOTONIC, flags, &TimeSpec::from_duration(self.next));
+        if slept.is_ok() {
+            self.next += self.period;
+        }
+        slept.is_ok()
+    }
+
+    /// How many deadlines were left out.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+}
+
+/// Moves the deadline by the periods that have passed since, and says how many they are.
+fn skipped(next: &mut Duration, now: Duration, period: Duration) -> u64 {
+    let late = now.saturating_sub(*next);
+    let whole = u64::try_from(late.as_nanos() / period.as_nanos()).unwrap_or(u64::MAX);
+    *next += Duration::from_nanos((period.as_nanos() as u64).saturating_mul(whole));
+    whole
+}
+
+/// What the clock of the deadlines says; it never refuses.
+fn now() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_missed_is_counted_and_the_beat_is_kept() {
+        let ms = Duration::from_millis;
+        let mut next = ms(100);
+        assert_eq!(skipped(&mut next, ms(90), ms(10)), 0, "early");
+        assert_eq!(skipped(&mut next, ms(109), ms(10)), 0, "late by less than a period");
+        assert_eq!((skipped(&mut next, ms(135), ms(10)), next), (3, ms(130)));
+    }
+
+    #[test]
+    fn a_reader_that_takes_longer_than_a_period_misses_deadlines_and_makes_up_for_none() {
+        let mut pace = Pace::every(Duration::from_millis(2));
+        let begun = now();
+        let mut beats = 0;
+        while now() - begun < Duration::from_millis(60) {
+            assert!(pace.wait());
+            beats += 1;
+            std::thread::sleep(Duration::from_millis(7));
+        }
+        assert!(beats <= 9, "{beats}");
+        assert!(pace.missed() >= 2 * (beats - 1), "{} {beats}", pace.missed());
+    }
+}

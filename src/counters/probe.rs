@@ -1,0 +1,159 @@
+//! The block of nine readings that CAMP's monitor `probe` makes at a chosen rate, at the least cost that is known for it.
+//!
+//! One look at `/proc/PID/stat` tells the page faults and the threads, and proves that the process whose CPU clock was
+//! read just before is still there: nine readings take eight calls of the kernel.
+//!
+//! Source: CAMP (LISA 2007), "Operational Impact"; proc(5).
+
+use super::{Disk, Fault, Interface, Process, Processors, enumeration, memory};
+use std::time::{Duration, Instant};
+
+/// What is read in a block, kept open: a process, the CPUs, an interface and a disk. Eleven descriptors.
+#[derive(Debug)]
+pub struct Probe {
+    process: Process,
+    processors: Processors,
+    interface: Option<Interface>,
+    disk: Option<Disk>,
+}
+
+/// Nine readings of one moment, which lasts some microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// When it began.
+    pub at: Instant,
+    /// Time that all CPUs were idle, together, in steps of 10 ms (`GetPercentProcessorTime`).
+    pub idle: Duration,
+    /// Free memory, bytes (`GetFreePhysicalMemory`).
+    pub free: u64,
+    /// Bytes that the interface has sent; nothing where there is none (`GetNetBytesSent`).
+    pub bytes_sent: Option<u64>,
+    /// And received (`GetNetBytesRecvd`).
+    pub bytes_received: Option<u64>,
+    /// Reads and writes that the disk has completed; nothing where there is none (`GetNumReads_Disk` and
+    /// `GetNumWrites_Disk`, which are one look).
+    pub disk_operations: Option<u64>,
+    /// CPU time of the process, ns (`GetCPUTime_Total`).
+    pub cpu_time: Duration,
+    /// Its page faults (`GetNumPageFaults`).
+    pub page_faults: u64,
+    /// Its threads (`GetThreadCount`).
+    pub threads: u64,
+    /// Its resident set, bytes (`GetWorkingSetKb`).
+    pub resident: u64,
+}
+
+impl Probe {
+    /// Opens what is read of this process, and of the interface and the disk that have moved most so far. Beside
+    /// another interface the loop does not count.
+    ///
+    /// # Errors
+    /// As of [`Process::open`].
+    pub fn open(pid: i32) -> Result<Self, Fault> {
+        Ok(Self {
+            process: Process::open(pid)?,
+            processors: Processors::open()?,
+            interface: interface_of_most(),
+            disk: disk_of_most(),
+        })
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Name of the interface, if there is one.
+    pub fn interface(&self) -> Option<&str> {
+        self.interface.as_ref().map(Interface::name)
+    }
+
+    /// Name of the disk, if there is one.
+    pub fn disk(&self) -> Option<&str> {
+        self.disk.as_ref().map(Disk::name)
+    }
+
+    /// Reads the block.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] once the process has ended, or the interface or the disk was removed.
+    pub fn block(&self) -> Result<Block, Fault> {
+        let at = Instant::now();
+        let idle = self.processors.idle()?.value;
+        let free = memory::free()?.value;
+        let bytes_sent = self.interface.as_ref().map(Interface::bytes_sent).transpose()?;
+        let bytes_received = self.interface.as_ref().map(Interface::bytes_received).transpose()?;
+        let disk = self.disk.as_ref().map(Disk::traffic).transpose()?;
+        let cpu_time = super::process::cpu_time(self.process.pid())?.value;
+        // Read after the clock: while this file answers, the number of the clock is nobody else's.
+        let stat = self.process.stat()?;
+        Ok(Block {
+            at,
+            idle,
+            free,
+            bytes_sent: bytes_sent.map(|reading| reading.value),
+            bytes_received: bytes_received.map(|reading| reading.value),
+            disk_operations: disk.map(|reading| reading.value.reads + reading.value.writes),
+            cpu_time,
+            page_faults: stat.minor_faults + stat.major_faults,
+            threads: stat.threads,
+            resident: self.process.resident()?.value,
+        })
+    }
+}
+
+fn interface_of_most() -> Option<Interface> {
+    let open = |name: &String| Interface::open(name).ok();
+    let moved = |interface: &Interface| {
+        let bytes = [interface.bytes_sent(), interface.bytes_received()];
+        let bytes = bytes.into_iter().flatten().map(|reading| reading.value).sum::<u64>();
+        (interface.name() != "lo", bytes)
+    };
+    enumeration::interfaces().ok()?.iter().filter_map(open).max_by_key(moved)
+}
+
+fn disk_of_most() -> Option<Disk> {
+    let open = |name: &String| Disk::open(name).ok();
+    let moved = |disk: &Disk| disk.traffic().map_or(0, |reading| reading.value.reads + reading.value.writes);
+    enumeration::disks().ok()?.iter().filter_map(open).max_by_key(moved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::camp;
+    use std::process::Command;
+
+    #[test]
+    fn a_block_says_what_the_functions_say() {
+        let pid = std::process::id() as i32;
+        let probe = Probe::open(pid).expect("ourselves");
+        let (before, block) = (camp::num_page_faults(pid).expect("read").value, probe.block().expect("read"));
+        assert!(block.page_faults >= before && block.threads >= 1);
+        assert!(block.cpu_time > Duration::ZERO && block.idle > Duration::ZERO);
+        assert!(block.resident >> 10 > 0 && block.free > 0);
+        assert_eq!(block.bytes_sent.is_some(), probe.interface().is_some());
+        assert_eq!(block.disk_operations.is_some(), probe.disk().is_some());
+        let after = probe.block().expect("read");
+        assert!(after.cpu_time > block.cpu_time && after.at > block.at);
+    }
+
+    #[test]
+    fn a_block_of_a_process_that_has_ended_is_gone() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("a child");
+        let probe = Probe::open(child.id() as i32).expect("a child");
+        assert_eq!(probe.block().expect("read").threads, 1);
+        child.kill().expect("killed");
+        child.wait().expect("waited for");
+        assert!(matches!(probe.block(), Err(Fault::Gone(_))));
+    }
+
+    #[test]
+    fn a_block_allocates_nothing() {
+        let probe = Probe::open(std::process::id() as i32).expect("ourselves");
+        let counted = allocation_counter::measure(|| {
+            std::hint::black_box(probe.block().is_ok());
+        });
+        assert_eq!(counted.count_total, 0);
+    }
+}

@@ -1,0 +1,130 @@
+use super::*;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+fn scene() -> Scene {
+    let own = Process::open(std::process::id() as i32).expect("ourselves");
+    Scene::look(&own).expect("/proc")
+}
+
+fn value(page: &str, name: &str) -> f64 {
+    let line = page.lines().find(|line| line.starts_with(&format!("{name} ")));
+    let value = line.and_then(|line| line.rsplit(' ').next()).and_then(|value| value.parse().ok());
+    value.unwrap_or_else(|| panic!("no {name} in {page}"))
+}
+
+#[test]
+fn a_value_on_the_page_is_the_librarys() {
+    let before = Snapshot::take().expect("/proc");
+    let page = page(&scene(), Format::Prometheus);
+    let after = Snapshot::take().expect("/proc");
+    assert_eq!(value(&page, "syscost_memory_size_bytes"), before.memory.total as f64);
+    assert_eq!(value(&page, "syscost_boot_time_seconds"), before.booted as f64);
+    assert_eq!(value(&page, "syscost_cpus_online"), before.cpus.len() as f64);
+    let between = before.context_switches as f64..=after.context_switches as f64;
+    assert!(between.contains(&value(&page, "syscost_context_switches_total")));
+}
+
+#[test]
+fn every_name_keeps_the_conventions_and_stands_once() {
+    for (at, family) in FAMILIES.iter().enumerate() {
+        assert!(
+            family.name.starts_with("syscost_") || family.name.starts_with("process_"),
+            "{}",
+            family.name
+        );
+        let reserved = ["_total", "_count", "_sum", "_bucket", "_created"];
+        assert!(reserved.iter().all(|end| !family.name.ends_with(end)), "{}", family.name);
+        assert!(family.help.ends_with('.'), "{}", family.name);
+        assert!(FAMILIES[..at].iter().all(|other| other.name != family.name), "{}", family.name);
+    }
+}
+
+#[test]
+fn openmetrics_ends_with_its_end_and_names_families_without_total() {
+    let page = page(&scene(), Format::OpenMetrics);
+    assert!(page.ends_with("# EOF\n") && page.matches("# EOF").count() == 1);
+    assert!(page.contains("# TYPE syscost_interrupts counter\n"));
+    assert!(page.contains("\nsyscost_interrupts_total "));
+    assert!(page.contains("# UNIT syscost_cpu_seconds seconds\n"));
+    assert_eq!(Format::accepted("application/openmetrics-text;version=1.0.0,*/*;q=0.1"), Format::OpenMetrics);
+    assert_eq!(Format::accepted("*/*"), Format::Prometheus);
+}
+
+#[test]
+fn a_label_may_hold_anything() {
+    assert_eq!(labels(&[("device", "a\"b\\c\nd".into())]), r#"{device="a\"b\\c\nd"}"#);
+}
+
+#[test]
+fn promtool_has_nothing_to_say_about_the_page() {
+    let started = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut promtool) = started else {
+        println!("skipped: there is no `promtool` here (Debian's package `prometheus`)");
+        return;
+    };
+    let page = page(&scene(), Format::Prometheus);
+    promtool.stdin.take().expect("a pipe").write_all(page.as_bytes()).expect("written");
+    let said = promtool.wait_with_output().expect("ended");
+    let words = String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned();
+    assert!(said.status.success() && words.trim().is_empty(), "{words}");
+}
+
+/// Every text below a key of this name.
+fn below<'a>(value: &'a serde_json::Value, key: &str, found: &mut Vec<&'a str>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                found.extend(value.as_str().filter(|_| name == key));
+                below(value, key, found);
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|value| below(value, key, found)),
+        _ => {}
+    }
+}
+
+/// The words of a query that can only be names: not what stands in quotes, is a label, or is the language's.
+fn names(query: &str) -> Vec<String> {
+    const LANGUAGE: [&str; 13] = [
+        "rate",
+        "sum",
+        "by",
+        "on",
+        "group_left",
+        "label_values",
+        "instance",
+        "mode",
+        "device",
+        "node",
+        "__rate_interval",
+        "cpu",
+        "reading",
+    ];
+    let outside: String = query.split('"').step_by(2).collect::<Vec<_>>().join(" ");
+    let words = outside.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let named = words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
+    named.filter(|word| !LANGUAGE.contains(word)).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_dashboard_asks_for_what_there_is() {
+    let dashboard: serde_json::Value =
+        serde_json::from_str(include_str!("../../../fixtures/grafana.json")).expect("JSON");
+    let (mut queries, mut own) = (Vec::new(), Vec::new());
+    below(&dashboard, "expr", &mut queries);
+    below(&dashboard, "definition", &mut own);
+    assert!(queries.len() >= 10 && !own.is_empty());
+    let known: Vec<_> = FAMILIES.iter().map(Family::sample_name).collect();
+    for query in queries.into_iter().chain(own) {
+        let asked = names(query);
+        assert!(!asked.is_empty(), "{query}");
+        assert!(asked.iter().all(|name| known.contains(name)), "{query} asks for {asked:?}");
+    }
+    assert_eq!(names("rate(no_such_total{mode=\"a_b\"}[5m])"), ["no_such_total"], "the test can fail");
+}

@@ -1,0 +1,243 @@
+//! What happened between two snapshots: shares and rates.
+
+use crate::counters::pressure::{Pressed, Resource, Stalled};
+use crate::counters::snapshot::{Memory, Missing, Snapshot};
+use crate::counters::{Link, Spent, Traffic};
+use std::time::Duration;
+
+/// The time between two snapshots.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// How long it was.
+    pub window: Duration,
+    /// What all CPUs did; nothing where no tick has passed.
+    pub all: Option<Shares>,
+    /// What each did that was online at both ends.
+    pub cpus: Vec<(usize, Shares)>,
+    /// Interrupts a second.
+    pub interrupts: Option<f64>,
+    /// Context switches a second.
+    pub context_switches: Option<f64>,
+    /// Tasks created a second.
+    pub created: Option<f64>,
+    /// Page faults a second.
+    pub page_faults: Option<f64>,
+    /// Page faults that waited for a device, a second.
+    pub major_faults: Option<f64>,
+    /// Shares of the time in which some work, and all work, stood still for want of a resource, in hundredths.
+    pub pressure: Vec<(Resource, Stall)>,
+    /// Memory at the end.
+    pub memory: Memory,
+    /// Interfaces that were there at both ends, the busiest first.
+    pub links: Vec<(String, LinkRate)>,
+    /// Disks likewise.
+    pub disks: Vec<(String, DiskRate)>,
+    /// What could not be read, and why.
+    pub missing: Vec<Missing>,
+}
+
+/// Shares of the time, in hundredths, by the ticks of the timer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Shares {
+    /// Neither idle nor waiting for a device.
+    pub busy: f64,
+    /// In user space.
+    pub user: f64,
+    /// In the kernel, interrupts aside.
+    pub system: f64,
+    /// In interrupts, their soft part too.
+    pub interrupts: f64,
+    /// Taken by the hypervisor.
+    pub stolen: f64,
+    /// Idle while a task waited for a device.
+    pub waiting: f64,
+}
+
+/// Shares of the time in which work stood still, in hundredths; nothing where the kernel does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stall {
+    /// Some of it.
+    pub some: Option<f64>,
+    /// All of it.
+    pub full: Option<f64>,
+}
+
+/// What an interface moved in a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkRate {
+    /// Bytes sent.
+    pub sent: f64,
+    /// Bytes received.
+    pub received: f64,
+    /// Packets sent.
+    pub packets_sent: f64,
+    /// Packets received.
+    pub packets_received: f64,
+}
+
+/// What a disk did in a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DiskRate {
+    /// Reads.
+    pub reads: f64,
+    /// Bytes read.
+    pub read: f64,
+    /// Writes.
+    pub writes: f64,
+    /// Bytes written.
+    pub written: f64,
+}
+
+impl View {
+    /// Between these two.
+    pub fn between(before: &Snapshot, after: &Snapshot) -> Self {
+        let window = after.at.saturating_duration_since(before.at);
+        let rate = |before: u64, after: u64| per_second(before, after, window);
+        let both = |before: Option<u64>, after: Option<u64>| rate(before?, after?);
+        let cpus = after.cpus.iter().filter_map(|(cpu, spent)| {
+            let (_, earlier) = before.cpus.iter().find(|(other, _)| other == cpu)?;
+            Some((*cpu, Shares::between(earlier, spent)?))
+        });
+        Self {
+            window,
+            all: Shares::between(&before.all, &after.all),
+            cpus: cpus.collect(),
+            interrupts: rate(before.interrupts, after.interrupts),
+            context_switches: rate(before.context_switches, after.context_switches),
+            created: rate(before.created, after.created),
+            page_faults: both(before.page_faults, after.page_faults),
+            major_faults: both(before.major_faults, after.major_faults),
+            pressure: after
+                .pressure
+                .iter()
+                .filter_map(|now| Stall::between(&before.pressure, now, window))
+                .collect(),
+            memory: after.memory,
+            links: busiest(
+                &before.links,
+                &after.links,
+                |b, a| LinkRate::between(b, a, window),
+                |rate| rate.sent + rate.received,
+            ),
+            disks: busiest(
+                &before.disks,
+                &after.disks,
+                |b, a| DiskRate::between(b, a, window),
+                |rate| rate.read + rate.written,
+            ),
+            missing: after.missing.clone(),
+        }
+    }
+}
+
+impl Shares {
+    fn between(before: &Spent, after: &Spent) -> Option<Self> {
+        let grown = |of: fn(&Spent) -> u64| of(after).saturating_sub(of(before)) as f64;
+        let (user, nice, system) = (grown(|s| s.user), grown(|s| s.nice), grown(|s| s.system));
+        let (idle, waiting, stolen) = (grown(|s| s.idle), grown(|s| s.waiting), grown(|s| s.stolen));
+        let interrupts = grown(|s| s.interrupts) + grown(|s| s.soft_interrupts);
+        let all = user + nice + system + interrupts + stolen + idle + waiting;
+        let share = |part: f64| 100.0 * part / all;
+        (all > 0.0).then(|| Self {
+            busy: share(all - idle - waiting),
+            user: share(user + nice),
+            system: share(system),
+            interrupts: share(interrupts),
+            stolen: share(stolen),
+            waiting: share(waiting),
+        })
+    }
+}
+
+impl Stall {
+    fn between(
+        before: &[(Resource, Pressed)],
+        (resource, now): &(Resource, Pressed),
+        window: Duration,
+    ) -> Option<(Resource, Self)> {
+        let (_, then) = before.iter().find(|(other, _)| other == resource)?;
+        let share = |then: Option<Stalled>, now: Option<Stalled>| {
+            let stalled = now?.total.saturating_sub(then?.total);
+            Some(100.0 * stalled.as_secs_f64() / window.as_secs_f64().max(1e-9))
+        };
+        let (some, full) = (share(then.some, now.some), share(then.full, now.full));
+        Some((*resource, Self { some, full }))
+    }
+}
+
+impl LinkRate {
+    fn between(before: &Link, after: &Link, window: Duration) -> Option<Self> {
+        let rate = |of: fn(&Link) -> u64| per_second(of(before), of(after), window);
+        Some(Self {
+            sent: rate(|l| l.bytes_sent)?,
+            received: rate(|l| l.bytes_received)?,
+            packets_sent: rate(|l| l.packets_sent)?,
+            packets_received: rate(|l| l.packets_received)?,
+        })
+    }
+}
+
+impl DiskRate {
+    fn between(before: &Traffic, after: &Traffic, window: Duration) -> Option<Self> {
+        let rate = |of: fn(&Traffic) -> u64| per_second(of(before), of(after), window);
+        Some(Self {
+            reads: rate(|t| t.reads)?,
+            read: rate(|t| t.bytes_read)?,
+            writes: rate(|t| t.writes)?,
+            written: rate(|t| t.bytes_written)?,
+        })
+    }
+}
+
+/// A count that went back was begun anew, as when a device is replaced: then nothing is known of the time between.
+fn per_second(before: u64, after: u64, window: Duration) -> Option<f64> {
+    Some(after.checked_sub(before)? as f64 / window.as_secs_f64().max(1e-9))
+}
+
+fn busiest<T, R: Copy>(
+    before: &[(String, T)],
+    after: &[(String, T)],
+    rate: impl Fn(&T, &T) -> Option<R>,
+    weight: impl Fn(&R) -> f64,
+) -> Vec<(String, R)> {
+    let rates = after.iter().filter_map(|(name, now)| {
+        let (_, earlier) = before.iter().find(|(other, _)| other == name)?;
+        Some((name.clone(), rate(earlier, now)?))
+    });
+    let mut rates: Vec<_> = rates.collect();
+    rates.sort_by(|a, b| weight(&b.1).total_cmp(&weight(&a.1)));
+    rates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_of_all_that_the_ticks_saw() {
+        let before = Spent { user: 10, idle: 100, ..Spent::default() };
+        let after = Spent { user: 30, idle: 160, stolen: 10, soft_interrupts: 10, ..Spent::default() };
+        let shares = Shares::between(&before, &after).expect("ticks passed");
+        let expected =
+            Shares { busy: 40.0, user: 20.0, system: 0.0, interrupts: 10.0, stolen: 10.0, waiting: 0.0 };
+        assert_eq!(shares, expected);
+        assert_eq!(Shares::between(&before, &before), None, "no tick, no share");
+    }
+
+    #[test]
+    fn the_busiest_comes_first_and_who_has_just_come_not_at_all() {
+        let traffic = |bytes_read| Traffic { bytes_read, ..Traffic::default() };
+        let before = [("a".to_owned(), traffic(0)), ("b".to_owned(), traffic(0))];
+        let after = [
+            ("a".to_owned(), traffic(512)),
+            ("b".to_owned(), traffic(1024)),
+            ("c".to_owned(), traffic(9999)),
+        ];
+        let second = Duration::from_secs(1);
+        let rates = busiest(&before, &after, |b, a| DiskRate::between(b, a, second), |rate| rate.read);
+        assert_eq!(rates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+        assert_eq!(rates[0].1.read, 1024.0);
+        let back = busiest(&after, &before, |b, a| DiskRate::between(b, a, second), |rate| rate.read);
+        assert!(back.is_empty(), "counts that went back tell nothing");
+    }
+}

@@ -1,0 +1,102 @@
+//! What else the machine did while a case was measured, beside its number.
+
+use super::CaseRecord;
+use serde::{Deserialize, Serialize};
+
+/// What happened between the beginning of a case and its end, set-up and warm-up included; all of it on the whole machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Meanwhile {
+    /// How long the case took.
+    pub seconds: f64,
+    /// CPU time of all CPUs that the case and its children were not charged with, as the timer's ticks saw it.
+    pub others_seconds: f64,
+    /// Time that the hypervisor took from all CPUs.
+    pub stolen_seconds: f64,
+    /// Interrupts.
+    pub interrupts: u64,
+    /// Page faults of everybody else.
+    #[serde(default)]
+    pub others_faults: Option<u64>,
+    /// Free memory before and after, bytes, with what lies in the lists of each CPU where that can be seen.
+    pub free_bytes: (u64, u64),
+    /// Bytes that disks read for others.
+    pub others_disk_read: u64,
+    /// Bytes that disks wrote for others.
+    pub others_disk_written: u64,
+    /// Bytes that all interfaces but the loop sent and received.
+    pub network_bytes: u64,
+}
+
+/// Shorter than this, ticks of 10 ms tell nothing of a share.
+const SHORTEST_SECONDS: f64 = 0.2;
+/// What others may use before it is told of, in CPUs: more than a machine at rest does.
+const OTHERS_CPUS: f64 = 0.1;
+/// What the hypervisor may take, in CPUs.
+const STOLEN_CPUS: f64 = 0.02;
+/// What others may move from and to disks or networks, bytes a second.
+const MOVED: f64 = (1 << 20) as f64;
+
+/// Something that is told of: its words, and how much is much.
+type Kind = (&'static str, fn(&Meanwhile) -> f64, f64);
+
+const KINDS: [Kind; 4] = [
+    ("others used up to {} CPUs", |m| m.others_seconds / m.seconds, OTHERS_CPUS),
+    ("the hypervisor took up to {} CPUs", |m| m.stolen_seconds / m.seconds, STOLEN_CPUS),
+    (
+        "disks moved up to {} MiB/s for others",
+        |m| (m.others_disk_read + m.others_disk_written) as f64 / m.seconds,
+        MOVED,
+    ),
+    ("networks moved up to {} MiB/s", |m| m.network_bytes as f64 / m.seconds, MOVED),
+];
+
+/// One sentence about all of these cases, where something in them is worth a reader's eye.
+pub fn sentence<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Option<String> {
+    let told = cases.filter_map(|case| Some((case.id.as_str(), case.measured()?.meanwhile.as_ref()?)));
+    of(&told.collect::<Vec<_>>())
+}
+
+fn of(told: &[(&str, &Meanwhile)]) -> Option<String> {
+    let long = told.iter().filter(|(_, meanwhile)| meanwhile.seconds >= SHORTEST_SECONDS);
+    let parts = KINDS.iter().filter_map(|(words, of, much)| {
+        let found: Vec<_> =
+            long.clone().map(|(id, m)| (*id, of(m))).filter(|(_, value)| value > much).collect();
+        let (id, most) = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let most = if *much == MOVED { most / MOVED } else { *most };
+        let among =
+            if found.len() > 1 { format!(", and much in {} cases", found.len()) } else { String::new() };
+        Some(format!("{} ({id}{among})", words.replace("{}", &format!("{most:.2}"))))
+    });
+    let parts: Vec<_> = parts.collect();
+    (!parts.is_empty()).then(|| format!("meanwhile on the machine: {}", parts.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_notable_is_told_and_by_its_worst_case() {
+        let quiet = Meanwhile { seconds: 1.0, others_seconds: 0.05, ..Meanwhile::default() };
+        let busy = Meanwhile { seconds: 2.0, others_seconds: 1.5, ..Meanwhile::default() };
+        let moved = Meanwhile {
+            seconds: 1.0,
+            others_disk_read: 5 << 20,
+            others_seconds: 0.3,
+            ..Meanwhile::default()
+        };
+        assert_eq!(of(&[("a", &quiet)]), None);
+        let told = of(&[("a", &quiet), ("b", &busy), ("c", &moved)]).expect("notable");
+        assert_eq!(
+            told,
+            "meanwhile on the machine: others used up to 0.75 CPUs (b, and much in 2 cases); disks moved up to 5.00 \
+             MiB/s for others (c)"
+        );
+    }
+
+    #[test]
+    fn of_a_moment_nothing_is_known() {
+        let short = Meanwhile { seconds: 0.05, others_seconds: 0.05, ..Meanwhile::default() };
+        assert_eq!(of(&[("a", &short)]), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! The monitors: at an address, at a terminal, at a rate, in a fleet.
+
+use crate::place::{Place, SYSCOST, alone};
+use crate::process;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
+
+/// What an address answers to this request.
+fn ask(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn counters_at_an_address_are_the_librarys_until_it_is_ended() {
+    let (_alone, place) = (alone(), Place::new());
+    let mut running = place.begin(place.syscost(&["monitor", "--listen", "127.0.0.1:0"]));
+    running.until_it_says("/metrics\n");
+    let said = std::fs::read_to_string(place.path().join("output")).unwrap();
+    let address =
+        said.trim().strip_prefix("listening\thttp://").unwrap().trim_end_matches("/metrics").to_owned();
+    let before = syscost::counters::snapshot::Snapshot::take().unwrap();
+    let plain = ask(&address, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+    let after = syscost::counters::snapshot::Snapshot::take().unwrap();
+    assert!(plain.contains("Content-Type: text/plain; version=0.0.4"), "{plain}");
+    let total = before.memory.total;
+    assert!(plain.contains(&format!("\nsyscost_memory_size_bytes {total}\n")), "{total}: {plain}");
+    let line = plain.lines().find(|line| line.starts_with("syscost_interrupts_total ")).unwrap();
+    let interrupts: u64 = line.split(' ').next_back().unwrap().parse().unwrap();
+    assert!((before.interrupts..=after.interrupts).contains(&interrupts));
+    let open = ask(&address, "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n");
+    assert!(
+        open.contains("application/openmetrics-text; version=1.0.0") && open.ends_with("# EOF\n"),
+        "{open}"
+    );
+    process::send(running.pid(), Signal::SIGTERM);
+    assert_eq!(running.end().code, Some(0));
+    place.is_tidy();
+}
+
+#[test]
+fn who_may_not_be_reached_is_not_listened_for() {
+    let place = Place::new();
+    place.end(place.syscost(&["monitor", "--listen", "0.0.0.0:0"])).refuses(&["--public"]);
+    place.end(place.syscost(&["probe", "--pid", "2147483647"])).refuses(&["no such process"]);
+}
+
+#[test]
+fn lines_end_when_their_reader_has_gone() {
+    let place = Place::new();
+    let mut command = place.program("sh");
+    command.args(["-c", "\"$0\" monitor --interval 0.1 | head -n 2", SYSCOST]);
+    let ended = place.end(command);
+    let views: Vec<Value> = ended.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((ended.code, views.len()), (Some(0), 2));
+    assert!(views[0]["seconds"].as_f64().unwrap() >= 0.09, "{}", views[0]);
+    assert!(views[0]["memory"]["total_bytes"].as_u64().unwrap() > 0);
+    place.is_tidy();
+}
+
+#[test]
+fn a_probe_reads_as_many_blocks_as_asked_and_keeps_its_descriptors() {
+    let place = Place::new();
+    let ended = place.end(place.syscost(&["probe", "--rate", "500", "--count", "250", "--json"]));
+    let lines: Vec<Value> = ended.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((ended.code, lines.len()), (Some(0), 251), "{}", ended.error);
+    let cost = &lines[250]["cost"];
+    assert_eq!(cost["blocks"], 250);
+    assert_eq!(cost["descriptors"]["first"], cost["descriptors"]["last"]);
+    let counts: Vec<u64> = lines[..250].iter().map(|line| line["cpu_ns"].as_u64().unwrap()).collect();
+    assert!(counts.is_sorted());
+}
+
+#[test]
+fn a_process_that_ends_ends_its_probe_with_a_sentence() {
+    let (_alone, place) = (alone(), Place::new());
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = child.id().to_string();
+    let mut running = place.begin(place.syscost(&["probe", "--rate", "50", "--for", "40", "--pid", &pid]));
+    running.until_it_says("\n");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    running.end().says(1, &[&format!("process {pid} is gone")]);
+}
+
+#[test]
+fn a_terminal_is_given_back_whatever_the_end() {
+    if Command::new("script").arg("--version").output().is_err() {
+        println!("skipped: there is no `script` here (util-linux), which lends a terminal");
+        return;
+    }
+    for signal in [None, Some(Signal::SIGTERM), Some(Signal::SIGINT)] {
+        let (_alone, place) = (alone(), Place::new());
+        let end = if signal.is_none() { "--count 2" } else { "" };
+        let mut command = place.program("script");
+        command.args(["-qec", &format!("{SYSCOST} monitor --interval 0.2 {end}"), "/dev/null"]);
+        let mut running = place.begin(command);
+        if let Some(signal) = signal {
+            running.until_it_says("memory");
+            let monitor = process::of(&place).into_iter().max().unwrap();
+            process::send(monitor, signal);
+        }
+        let ended = running.end();
+        assert_eq!(ended.code, Some(0), "{signal:?}: {}", ended.output);
+        assert!(ended.output.contains("\u{1b}[?1049h"), "{signal:?}");
+        assert!(
+            ended.output.trim_end().ends_with("\u{1b}[?25h\u{1b}[?1049l"),
+            "{signal:?}: {}",
+            ended.output
+        );
+        place.is_tidy();
+    }
+}
+
+fn fleet(place: &Place, words: &[&str]) -> Command {
+    let mut command = place.program(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fleet"));
+    command.args(words).env("SYSCOST", SYSCOST);
+    command
+}
+
+#[test]
+fn a_fleet_is_seen_through_prometheus_and_goes_away() {
+    let place = Place::new();
+    let ended = place.end(fleet(&place, &["2", "3"]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    if ended.error.contains("skipped") {
+        println!("{}", ended.error);
+        return;
+    }
+    let rows: Vec<Vec<&str>> = ended.output.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows.len(), 3, "{}", ended.output);
+    for (at, row) in rows[1..].iter().enumerate() {
+        assert_eq!(row[0], format!("10.78.0.{}:9464", at + 1));
+        let [busy, free, received] = [1, 2, 3].map(|column| row[column].parse::<f64>().unwrap());
+        // A scrape a second is some packets of its own.
+        assert!((0.0..=100.0).contains(&busy) && free > 0.0 && received > 50.0, "{row:?}");
+    }
+    place.is_tidy();
+}
+
+#[test]
+fn a_fleet_that_is_interrupted_leaves_nothing() {
+    let (_alone, place) = (alone(), Place::new());
+    let running = place.begin(fleet(&place, &["2", "30"]));
+    std::thread::sleep(Duration::from_secs(2));
+    // One that skips has ended by now.
+    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(running.pid()), Signal::SIGINT);
+    let ended = running.end();
+    assert!(ended.code == Some(130) || ended.error.contains("skipped"), "{ended:?}");
+    place.is_tidy();
+}
