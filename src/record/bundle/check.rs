@@ -69,6 +69,7 @@ fn of_series(at: usize, series: &Series, head: &Head) -> Option<Fault> {
     name(field("id"), &series.id)
         .or_else(|| given("body", &series.body))
         .or_else(|| given("clock", &series.clock))
+        .or_else(|| name(field("peer"), series.peer.as_ref()?))
         .or_else(|| of_values(&field("values"), series, head))
 }
 
