@@ -171,6 +171,7 @@ mod tests {
         for name in ["", "a\u{1b}[2J", &"x".repeat(201)] {
             assert!(said(|head| head.series[0].id = name.into()).contains("series[0].id"));
             assert!(said(|head| head.runs[0].name = name.into()).contains("runs[0].name"));
+            assert!(said(|head| head.series[0].peer = Some(name.into())).contains("series[0].peer"));
         }
         assert!(said(|head| head.created = u64::MAX).contains("created: expected a moment"));
     }
