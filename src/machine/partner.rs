@@ -176,7 +176,7 @@ impl Drop for Partner {
                 if self.reaped.is_none() {
                     // It may have died meanwhile; until it is waited for its number is nobody else's.
                     let _ = kill(self.task.process, Signal::SIGKILL);
-                    let _ = waitpid(self.task.process, None);
+                    while waitpid(self.task.process, None) == Err(nix::errno::Errno::EINTR) {}
                 }
             }
             Kind::Thread => self.join(),

@@ -8,6 +8,7 @@
 //!   touches them.
 #![allow(unsafe_code)]
 
+use super::process::page_size;
 use super::volume;
 use crate::{Error, Result};
 use memmap2::MmapMut;
@@ -150,7 +151,7 @@ impl Stamped {
 
     /// How many pages of a range of it are in the page cache, by mincore(2).
     pub fn resident(&self, range: std::ops::Range<u64>) -> Result<usize> {
-        let page = PAGE as u64;
+        let page = page_size();
         let (from, to) = (range.start / page * page, range.end.min(self.bytes).div_ceil(page) * page);
         let length = to.saturating_sub(from) as usize;
         if length == 0 {
@@ -163,7 +164,7 @@ impl Stamped {
         if at == libc::MAP_FAILED {
             return refused("mapping");
         }
-        let mut pages = vec![0u8; length / PAGE];
+        let mut pages = vec![0u8; length / page as usize];
         // SAFETY: MAPPED, OWN-STRUCTURE: a byte for each page.
         let answer = unsafe { libc::mincore(at, length, pages.as_mut_ptr()) };
         // SAFETY: MAPPED: what was mapped above.
@@ -174,9 +175,6 @@ impl Stamped {
         Ok(pages.iter().filter(|page| **page & 1 != 0).count())
     }
 }
-
-/// The pages that mincore(2) counts here. On kernels with larger ones a range is the larger, never the smaller.
-const PAGE: usize = 4096;
 
 fn fill(path: &Path, bytes: u64) -> Result<()> {
     allowed(path, bytes)?;

@@ -36,8 +36,9 @@ impl Ring {
     /// [`Error::Missing`] where the kernel has no io_uring or forbids it.
     pub fn new(file: &File, block: usize, depth: usize) -> Result<Self> {
         let entries = u32::try_from(depth).unwrap_or(u32::MAX);
-        // Completions are only looked for when this thread asks for them; kernels before 6.0 do not know it.
-        let quiet = IoUring::builder().setup_coop_taskrun().setup_single_issuer().build(entries);
+        // Completions are only looked for when this thread asks for them, and then all at once; kernels before 6.1 do
+        // not know it.
+        let quiet = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
         let ring = quiet.or_else(|_| IoUring::new(entries)).map_err(|cause| absent(&cause))?;
         let file = file.try_clone().map_err(|e| Error::Kernel { call: "dup of a file".into(), cause: e })?;
         let memory = stamped::buffer(block * depth)?;

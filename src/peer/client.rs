@@ -3,9 +3,10 @@
 use super::limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
 use super::line::{Silence, Talk};
 use super::proof::{End, Nonces, bytes, nonce};
-use super::protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, PORT, SECRET_BYTES, VERSION, Welcome};
+use super::protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, PORT, SECRET_BYTES, VERSION};
+use super::station::believed;
 use super::token::Token;
-use crate::environment::{Interface, Wire};
+use crate::environment::{Interface, Station, Wire};
 use crate::{Error, Result};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -73,9 +74,9 @@ impl Client {
         let broken = |cause| Error::peer(&name, Silence::Refused(cause).to_string());
         let (address, own) = (stream.peer_addr().map_err(broken)?, stream.local_addr().map_err(broken)?);
         let mut talk = Talk::over(stream, LONGEST, READ_PATIENCE).map_err(broken)?;
-        let welcome = introduce(&name, &mut talk, &token)?;
+        let far = introduce(&name, &mut talk, &token)?;
         let near = Interface::between(own.ip().to_canonical(), address.ip().to_canonical());
-        Ok(Self { name, talk, address, wire: Wire { near, far: welcome.station } })
+        Ok(Self { name, talk, address, wire: Wire { near, far } })
     }
 
     /// Its address, as it was given.
@@ -216,8 +217,8 @@ fn hear(name: &str, talk: &mut Talk) -> Result<Answer> {
     }
 }
 
-/// Hello, proof, welcome.
-fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<Welcome> {
+/// Hello, proof, welcome: what is at the other end.
+fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<Station> {
     let said = |said: std::result::Result<(), Silence>| said.map_err(|e| Error::peer(name, e.to_string()));
     let own = nonce()?;
     said(talk.say(&Ask::Hello(Hello { version: VERSION, nonce: own.clone() })))?;
@@ -239,7 +240,10 @@ fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<Welcome> {
     let nonces = nonces.ok_or_else(|| Error::peer(name, Silence::Garbled.to_string()))?;
     said(talk.say(&Ask::Proof(nonces.proof(End::Client, token))))?;
     match hear(name, talk)? {
-        Answer::Welcome(welcome) if nonces.proves(End::Server, token, &welcome.proof) => Ok(*welcome),
+        Answer::Welcome(welcome) if nonces.proves(End::Server, token, &welcome.proof) => {
+            believed(&welcome.station)
+                .ok_or_else(|| Error::peer(name, "what it says of its machine is nothing that syscost says"))
+        }
         Answer::Welcome(_) => Err(Error::peer(
             name,
             "it did not prove that it has the token: it is another peer than was meant",

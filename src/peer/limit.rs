@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const MOST_WAITING: usize = 256;
 /// How long one may take to prove itself, however it drips.
 pub const PROOF_PATIENCE: Duration = Duration::from_secs(5);
+/// How many streams may wait at a data door until their secret has come. One more, and the oldest must go.
+pub const MOST_AT_DOOR: usize = 64;
 /// How long a data socket may take to come and to show its secret.
 pub const DATA_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a client may leave what is sent to it unread.

@@ -8,8 +8,9 @@ mod data;
 mod lobby;
 mod service;
 mod session;
+mod threshold;
 
-use super::limit::{GLANCE, Limits, PROOF_PATIENCE, READ_PATIENCE, STACK};
+use super::limit::{GLANCE, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, STACK};
 use super::line::Talk;
 use super::protocol::{Answer, LONGEST};
 use super::token::Token;
@@ -20,7 +21,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use session::Session;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -89,13 +90,7 @@ impl Server {
 
     /// Waits for a moment, and does what is to be done.
     fn turn(&self, lobby: &mut Lobby) -> Result<Vec<Proved>> {
-        let sockets = std::iter::once(self.listener.as_fd()).chain(lobby.descriptors());
-        let mut asked: Vec<_> = sockets.map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
-        let timeout = PollTimeout::try_from(GLANCE).unwrap_or(PollTimeout::ZERO);
-        // A signal is looked for by who called.
-        let _ = poll(&mut asked, timeout);
-        let spoke: Vec<bool> = asked.iter().map(|one| one.any().unwrap_or(false)).collect();
-        drop(asked);
+        let spoke = came(std::iter::once(self.listener.as_fd()).chain(lobby.descriptors()), GLANCE);
         let proved = lobby.hear(|place| spoke[place + 1], &self.token);
         if spoke[0] {
             self.accept(lobby)?;
@@ -105,21 +100,11 @@ impl Server {
 
     fn accept(&self, lobby: &mut Lobby) -> Result<()> {
         // No more than these before who waits is heard again.
-        for _ in 0..super::limit::MOST_WAITING / 4 {
-            match self.listener.accept() {
-                Ok((stream, from)) => lobby.enter(stream, from),
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
-                        lobby.make_room();
-                        std::thread::sleep(Duration::from_millis(10));
-                        return Ok(());
-                    }
-                    Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => {
-                        return Err(Error::peer(self.address.to_string(), format!("accept: {error}")));
-                    }
-                    _ => return Ok(()),
-                },
-            }
+        let ran_out = accept_all(&self.listener, MOST_WAITING / 4, |stream, from| lobby.enter(stream, from));
+        let over = |cause| Error::peer(self.address.to_string(), format!("accept: {cause}"));
+        if ran_out.map_err(over)? {
+            lobby.make_room();
+            std::thread::sleep(A_WHILE);
         }
         Ok(())
     }
@@ -157,11 +142,41 @@ impl Server {
     }
 }
 
-/// Whether a connection has come, or comes in this time.
-fn ready(listener: &TcpListener, patience: Duration) -> bool {
-    let mut asked = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+/// On which of these sockets something has come, or comes in this time.
+fn came<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>, patience: Duration) -> Vec<bool> {
+    let mut asked: Vec<_> = sockets.map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
     let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::ZERO);
-    poll(&mut asked, timeout).is_ok_and(|ready| ready > 0)
+    // A signal is looked for by who called.
+    let _ = poll(&mut asked, timeout);
+    asked.iter().map(|one| one.any().unwrap_or(false)).collect()
+}
+
+/// Until who has run out of descriptors or memory tries again: what has come stays, and would be told of at once.
+const A_WHILE: Duration = Duration::from_millis(10);
+
+/// Takes who has come to this listener, but no more than so many; whether descriptors or memory ran out.
+///
+/// # Errors
+/// It listens no more.
+fn accept_all(
+    listener: &TcpListener,
+    most: usize,
+    mut take: impl FnMut(TcpStream, SocketAddr),
+) -> std::io::Result<bool> {
+    for _ in 0..most {
+        match listener.accept() {
+            Ok((stream, from)) => take(stream, from),
+            Err(error) => {
+                return match error.raw_os_error() {
+                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => Ok(true),
+                    Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => Err(error),
+                    // Nobody is left, or who came has gone already.
+                    _ => Ok(false),
+                };
+            }
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]

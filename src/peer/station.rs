@@ -1,8 +1,15 @@
-//! What this machine is to the other end.
+//! What this machine is to the other end, and what the other end says that it is.
 
-use super::proof::pseudonym;
+use super::proof::{bytes, pseudonym};
 use crate::environment::{Fingerprint, Interface, KernelFiles, Station};
+use serde_json::Value;
 use std::net::SocketAddr;
+
+/// The longest text that is kept of what another machine says of itself, characters: as long as a command line of a
+/// kernel may be.
+const LONGEST_TEXT: usize = 4096;
+/// The longest name of a driver, bytes (`ETHTOOL_BUSINFO_LEN`, with its end).
+const LONGEST_DRIVER: usize = 32;
 
 /// This machine, as the way between these addresses leaves it.
 pub(super) fn here(own: SocketAddr, other: SocketAddr) -> Station {
@@ -13,5 +20,73 @@ pub(super) fn here(own: SocketAddr, other: SocketAddr) -> Station {
         identity: pseudonym(&number.unwrap_or_default()),
         fingerprint: Fingerprint::take(&files, &std::env::temp_dir()),
         interface: Interface::between(own.ip().to_canonical(), other.ip().to_canonical()),
+    }
+}
+
+/// What another machine says of itself, as it may stand in a record and on a terminal: no text is longer than any that is
+/// true, and none holds what a terminal obeys. Nothing where what names its numbers is no identity or no driver.
+pub(super) fn believed(station: &Station) -> Option<Station> {
+    bytes::<8>(&station.identity)?;
+    let driver = station.interface.as_ref().and_then(|interface| interface.driver.as_ref());
+    if driver.is_some_and(|driver| driver.len() >= LONGEST_DRIVER) {
+        return None;
+    }
+    let mut told = serde_json::to_value(station).ok()?;
+    tame(&mut told);
+    serde_json::from_value(told).ok()
+}
+
+fn tame(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = tamed(text),
+        Value::Array(values) => values.iter_mut().for_each(tame),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(tame);
+            *fields = std::mem::take(fields).into_iter().map(|(name, value)| (tamed(&name), value)).collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn tamed(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(shown).take(LONGEST_TEXT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_this_machine_says_of_itself_is_believed_word_for_word() {
+        let local = "127.0.0.1:1".parse().unwrap();
+        let told = here(local, local);
+        assert_eq!(believed(&told), Some(told));
+    }
+
+    #[test]
+    fn what_another_says_moves_no_terminal_and_is_not_long() {
+        let mut told = Station { identity: "0123456789abcdef".into(), ..Station::default() };
+        told.fingerprint.cpu_model = Some("\u{1b}[2J fast".into());
+        told.fingerprint.kernel_command_line = Some("x".repeat(60_000));
+        told.fingerprint.mitigations.insert("a\nb".into(), "\u{7}".into());
+        let kept = believed(&told).unwrap().fingerprint;
+        assert_eq!(kept.cpu_model.as_deref(), Some("\u{fffd}[2J fast"));
+        assert_eq!(kept.kernel_command_line.map(|text| text.len()), Some(LONGEST_TEXT));
+        assert_eq!(kept.mitigations.into_iter().next(), Some(("a\u{fffd}b".into(), "\u{fffd}".into())));
+    }
+
+    #[test]
+    fn what_names_numbers_must_be_what_it_should() {
+        let named = |identity: &str, driver: usize| Station {
+            identity: identity.into(),
+            interface: Some(Interface { driver: Some("d".repeat(driver)), ..Interface::default() }),
+            ..Station::default()
+        };
+        assert!(believed(&named("0123456789abcdef", 31)).is_some());
+        assert_eq!(believed(&named("0123456789abcdef", 32)), None);
+        for identity in ["", "0123456789abcde", "0123456789abcdeg", "\u{1b}[2Jabcdefghijkl"] {
+            assert_eq!(believed(&named(identity, 4)), None, "{identity:?}");
+        }
     }
 }

@@ -37,6 +37,7 @@ use crate::instrument::{Clock, Ticks};
 use crate::machine::account::{self, Source};
 use crate::machine::confined;
 use crate::machine::mapped::Mapped;
+use crate::machine::process::page_size;
 use crate::machine::stamped::{self, Stamped, Way};
 use crate::{Error, Result};
 use memmap2::MmapMut;
@@ -207,7 +208,7 @@ impl Reader {
 
     fn is_cached(&self) -> Result<()> {
         let bytes = self.stamped.bytes();
-        let (pages, cached) = (bytes.div_ceil(4096) as usize, self.stamped.resident(0..bytes)?);
+        let (pages, cached) = (bytes.div_ceil(page_size()) as usize, self.stamped.resident(0..bytes)?);
         if cached == pages {
             return Ok(());
         }

@@ -11,7 +11,8 @@
 //!
 //! # How we know
 //! After every set-up the client's own address must be whom the server says it is connected to, and the kernel must
-//! account both ends as established. Before the case, thirty connections that are closed as the case does it must
+//! account both ends as established; of a Unix stream, whose clients have no address, both ends must be this process's
+//! (`SO_PEERCRED`). Before a case of TCP, thirty connections that are closed as the case does it must
 //! leave as many in the kernel's count of TIME_WAIT, or with `reset` none. After each batch no connection is left that
 //! was not accepted. A peer greets every connection that shows its secret, and is asked for their number.
 //!
@@ -148,10 +149,15 @@ fn single(name: &str, row: Row) -> Case {
     let set_up: SetUp = Box::new(move |_: &Place| Ok(Box::new(Parts::begin(row)?) as Box<dyn Subject>));
     let case = Case::new(name, title(&row), set_up).one_by_one();
     let (hardware, software, why) = expected(&row);
-    needing(case, row.family)
-        .claim(Claim::Checked("who was accepted is who had connected, and both ends were established"))
-        .claim(Claim::Checked("thirty that were closed so before left as many in TIME_WAIT as they must"))
-        .predict(hardware, software, why)
+    let case = needing(case, row.family).predict(hardware, software, why);
+    match row.family {
+        Family::Tcp => case
+            .claim(Claim::Checked("who was accepted is who had connected, and both ends were established"))
+            .claim(Claim::Checked(
+                "thirty that were closed so before left as many in TIME_WAIT as they must",
+            )),
+        Family::Unix => case.claim(Claim::Checked("both ends of each connection were this process's")),
+    }
 }
 
 fn title(row: &Row) -> String {

@@ -7,6 +7,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
+use syscost::environment::Station;
 use syscost::peer::line::Talk;
 use syscost::peer::proof::{End, Nonces, hex, nonce};
 use syscost::peer::protocol::{
@@ -26,11 +27,12 @@ enum Vice {
     KnowsNoToken,
     SaysNothing,
     IsSomethingElse,
+    NamesItselfAtWill,
 }
 use Vice::*;
 
 /// Each of them, a case, and what must be said of it.
-const VICES: [(Vice, &str, &str); 9] = [
+const VICES: [(Vice, &str, &str); 10] = [
     (Dies, "socket_round_trip/tcp-peer/56B", "it has died, or was stopped"),
     (Stalls, "socket_round_trip/tcp-peer/56B", "it has not answered for"),
     (Miscounts, "socket_round_trip/tcp-peer/56B", "it miscounts"),
@@ -40,6 +42,7 @@ const VICES: [(Vice, &str, &str); 9] = [
     (KnowsNoToken, "socket_round_trip/tcp-peer/56B", "it did not prove that it has the token"),
     (SaysNothing, "socket_connect/connect/tcp-peer", "it has not answered for 10 s"),
     (IsSomethingElse, "socket_round_trip/tcp-peer/56B", "it does not speak the protocol of `syscost peer`"),
+    (NamesItselfAtWill, "socket_round_trip/tcp-peer/56B", "nothing that syscost says"),
 ];
 
 /// How many messages one behaves for, before it does not.
@@ -76,7 +79,9 @@ impl Vice {
         let Ask::Proof(_) = talk.hear(patience).ok()? else { return None };
         let token = if self == KnowsNoToken { Token::none() } else { Token::of(crate::serves::TOKEN) };
         let proof = Nonces::read(&hello.nonce, &drawn).unwrap().proof(End::Server, &token);
-        talk.say(&Answer::Welcome(Box::new(Welcome { proof, station: Default::default() }))).ok()?;
+        let identity = if self == NamesItselfAtWill { "\u{1b}[2J".into() } else { "0".repeat(16) };
+        let station = Station { identity, ..Station::default() };
+        talk.say(&Answer::Welcome(Box::new(Welcome { proof, station }))).ok()?;
         let Ask::Open(open) = talk.hear(patience).ok()? else { return None };
         let door = TcpListener::bind((own.ip(), 0)).unwrap();
         let port = door.local_addr().unwrap().port();

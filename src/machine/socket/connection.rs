@@ -159,6 +159,19 @@ impl End {
         address(self.0, side)
     }
 
+    /// The process at the other end of a Unix connection, by the kernel's own account (`SO_PEERCRED`, unix(7)): of an
+    /// accepted end who connected, of a connected one who listens.
+    pub fn other_process(&self) -> Option<u32> {
+        // SAFETY: plain numbers, for which zero is a value.
+        let mut who: libc::ucred = unsafe { std::mem::zeroed() };
+        let mut length = size_of::<libc::ucred>() as u32;
+        let at = (&raw mut who).cast();
+        // SAFETY: OWN-BUFFER.
+        let answer =
+            unsafe { libc::getsockopt(self.0, libc::SOL_SOCKET, libc::SO_PEERCRED, at, &raw mut length) };
+        if answer == 0 { u32::try_from(who.pid).ok() } else { None }
+    }
+
     /// Whether it is connected by TCP, by the kernel's own account.
     pub fn is_established(&self) -> bool {
         const ESTABLISHED: u8 = 1;
@@ -324,9 +337,11 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_listener_has_a_name_in_no_directory() {
+    fn a_unix_listener_has_a_name_in_no_directory_and_knows_who_comes() {
         let listeners = Listeners::one(Family::Unix, 8).expect("listening");
         let [client, server] = connected(&listeners);
+        let own = Some(std::process::id());
+        assert_eq!((client.other_process(), server.other_process()), (own, own));
         assert_eq!((client.close(), server.close()), (0, 0));
         assert_eq!(listeners.address().port(), None);
     }

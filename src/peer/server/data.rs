@@ -4,9 +4,9 @@
 use super::super::limit::{DATA_PATIENCE, GLANCE};
 use super::super::proof::same;
 use super::super::protocol::SECRET_BYTES;
-use super::ready;
+use super::threshold::Threshold;
 use std::io::{ErrorKind, Read, Result, Write};
-use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -110,66 +110,33 @@ pub(super) fn datagrams(
     Ok(())
 }
 
-fn is_pause(error: &std::io::Error) -> bool {
+pub(super) fn is_pause(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Takes connections of `client` one after another.
-pub(super) fn greet(
-    listener: &TcpListener,
-    (client, secret): (IpAddr, Secret),
-    tally: &Tally,
-    ended: &AtomicBool,
-) -> Result<()> {
+/// Takes connections one after another.
+pub(super) fn greet(mut threshold: Threshold, tally: &Tally, ended: &AtomicBool) -> Result<()> {
     while !ended.load(Ordering::SeqCst) {
-        if !ready(listener, GLANCE) {
-            continue;
-        }
-        match listener.accept() {
-            // Who breaks off, or does not know the secret, is no reason not to greet the next.
-            Ok((stream, from)) if from.ip() == client => {
-                let _ = greeting(&stream, secret, tally, ended);
-            }
-            Err(error) if !is_pause(&error) && error.kind() != ErrorKind::ConnectionAborted => {
-                return Err(error);
-            }
-            _ => {}
+        for stream in threshold.admitted()? {
+            // Who breaks off is no reason not to greet the next.
+            let _ = greeting(&stream, tally, ended);
         }
     }
     Ok(())
 }
 
-/// The secret, a byte back, and then the end, which is the client's to make.
-fn greeting(mut stream: &TcpStream, secret: Secret, tally: &Tally, ended: &AtomicBool) -> Result<()> {
-    admit(stream, secret, || ended.load(Ordering::SeqCst))?;
+/// A byte back for the secret, and then the end, which is the client's to make: it is waited for, but not for long.
+fn greeting(mut stream: &TcpStream, tally: &Tally, ended: &AtomicBool) -> Result<()> {
     tally.add(1, SECRET_BYTES);
     stream.write_all(&[1])?;
-    read_within(stream, &mut [0], || ended.load(Ordering::SeqCst)).map(drop)
-}
-
-/// Whether a stream begins with the secret, which it must show at once.
-pub(super) fn admit(stream: &TcpStream, secret: Secret, has_ended: impl Fn() -> bool) -> Result<()> {
-    let mut shown = [0; SECRET_BYTES];
-    stream.set_nonblocking(false)?;
-    let came = read_within(stream, &mut shown, has_ended)?;
-    match came == shown.len() && same(shown, secret) {
-        true => stream.set_read_timeout(None),
-        false => Err(ErrorKind::PermissionDenied.into()),
-    }
-}
-
-/// Reads until there is no room, no more, or no patience. It may drip, but not for longer than all of it may take.
-fn read_within(mut stream: &TcpStream, room: &mut [u8], has_ended: impl Fn() -> bool) -> Result<usize> {
     let deadline = Instant::now() + DATA_PATIENCE;
-    let mut came = 0;
     stream.set_read_timeout(Some(GLANCE))?;
-    while came < room.len() && Instant::now() < deadline && !has_ended() {
-        match stream.read(&mut room[came..]) {
-            Ok(0) => break,
-            Ok(more) => came += more,
+    while Instant::now() < deadline && !ended.load(Ordering::SeqCst) {
+        match stream.read(&mut [0]) {
             Err(error) if is_pause(&error) => {}
-            Err(error) => return Err(error),
+            // The end, or something that is none: it is over either way.
+            _ => break,
         }
     }
-    Ok(came)
+    Ok(())
 }

@@ -8,7 +8,7 @@ use super::super::protocol::{Answer, Ask, Hello, LONGEST_BEFORE, VERSION};
 use super::super::token::Token;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
@@ -45,7 +45,7 @@ enum Fate {
 }
 
 impl Lobby {
-    /// Takes one in. Where there is no room, the oldest of the address that has most makes some.
+    /// Takes one in. Where there is no room, the oldest of who has most makes some.
     pub(super) fn enter(&mut self, stream: TcpStream, from: SocketAddr) {
         if stream.set_nonblocking(true).is_err() {
             return;
@@ -57,12 +57,13 @@ impl Lobby {
         self.waiting.push(Waiting { stream, from, since: Instant::now(), lines, greeted: None });
     }
 
-    /// Turns the oldest out of the address that has most.
+    /// Turns the oldest out of those who have most. Among equals age decides alone: an address that did would put the
+    /// same client out each time.
     pub(super) fn make_room(&mut self) {
         let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
-        self.waiting.iter().for_each(|waiting| *counts.entry(waiting.from.ip()).or_default() += 1);
-        let Some((crowd, _)) = counts.into_iter().max_by_key(|(_, count)| *count) else { return };
-        if let Some(oldest) = self.waiting.iter().position(|waiting| waiting.from.ip() == crowd) {
+        self.waiting.iter().for_each(|waiting| *counts.entry(waiting.whose()).or_default() += 1);
+        let most = counts.values().max().copied().unwrap_or_default();
+        if let Some(oldest) = self.waiting.iter().position(|waiting| counts[&waiting.whose()] == most) {
             self.waiting.remove(oldest);
         }
     }
@@ -98,6 +99,14 @@ impl Lobby {
 }
 
 impl Waiting {
+    /// Whose it is: an address of IPv4, or a network of IPv6, all of whose addresses one machine may have.
+    fn whose(&self) -> IpAddr {
+        match self.from.ip().to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)).into(),
+            address => address,
+        }
+    }
+
     /// Reads once, and answers what has come whole. Whatever is wrong is answered by the same word.
     fn speak(&mut self, token: &Token) -> Fate {
         match self.lines.fill(&self.stream) {

@@ -1,10 +1,10 @@
 //! What is being served to one client: its data sockets, and a thread for each.
 
-use super::super::limit::{DATA_PATIENCE, GLANCE, READ_PATIENCE, STACK};
+use super::super::limit::{DATA_PATIENCE, READ_PATIENCE, STACK};
 use super::super::proof::{drawn, hex};
 use super::super::protocol::{Counted, Open, Opened, Service};
 use super::data::{self, Secret, Tally};
-use super::ready;
+use super::threshold::Threshold;
 use crate::machine::hang_up::hang_up;
 use crate::{Error, Result};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -62,14 +62,15 @@ impl Opening {
         match (self.asked.service, self.door) {
             (Service::Greeter, Door::Streams(listener)) => {
                 serving.ends.push(Box::new(ending(listener.try_clone())?));
-                serving.start(move |tally, ended| data::greet(&listener, way, tally, ended))?;
+                let threshold = Threshold::of(listener, way);
+                serving.start(move |tally, ended| data::greet(threshold, tally, ended))?;
             }
             (_, Door::Datagrams(socket)) => {
                 serving.ends.push(Box::new(ending(socket.try_clone())?));
                 serving.start(move |tally, ended| data::datagrams(&socket, way, tally, ended))?;
             }
             (service, Door::Streams(listener)) => {
-                for stream in streams(&listener, way, self.asked.streams, &has_ended)? {
+                for stream in streams(Threshold::of(listener, way), self.asked.streams, has_ended)? {
                     serving.ends.push(Box::new(ending(stream.try_clone())?));
                     let size = self.asked.bytes as usize;
                     serving.start(move |tally, _| match service {
@@ -88,30 +89,21 @@ fn ending<S>(copy: std::io::Result<S>) -> Result<S> {
     copy.map_err(|cause| Error::Kernel { call: "dup of a data socket".into(), cause })
 }
 
-fn streams(
-    listener: &TcpListener,
-    (client, secret): (IpAddr, Secret),
-    wanted: u32,
-    has_ended: &dyn Fn() -> bool,
-) -> Result<Vec<TcpStream>> {
-    let mut streams = Vec::new();
+fn streams(mut threshold: Threshold, wanted: u32, has_ended: impl Fn() -> bool) -> Result<Vec<TcpStream>> {
+    let (mut streams, wanted) = (Vec::new(), wanted as usize);
+    let over = |cause| Error::Kernel { call: "accept of a data stream".into(), cause };
+    let set = |stream: &TcpStream| {
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(READ_PATIENCE))
+    };
     let deadline = Instant::now() + DATA_PATIENCE;
-    while streams.len() < wanted as usize {
+    while streams.len() < wanted {
         if Instant::now() > deadline || has_ended() {
             return Err(Error::Usage(format!("{} of {wanted} data streams came in time", streams.len())));
         }
-        if !ready(listener, GLANCE) {
-            continue;
-        }
-        let Ok((stream, from)) = listener.accept() else { continue };
-        let admitted = from.ip() == client && data::admit(&stream, secret, has_ended).is_ok();
-        let set = || {
-            stream.set_nodelay(true)?;
-            stream.set_write_timeout(Some(READ_PATIENCE))
-        };
-        if admitted && set().is_ok() {
-            streams.push(stream);
-        }
+        let left = wanted - streams.len();
+        let known = threshold.admitted().map_err(over)?.into_iter();
+        streams.extend(known.filter(|stream| set(stream).is_ok()).take(left));
     }
     Ok(streams)
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::peer::client::{Client, Given};
+use crate::peer::limit::DATA_PATIENCE;
 use crate::peer::line::line;
 use crate::peer::protocol::{Ask, Hello, Open, Service, VERSION};
 use std::io::{Read, Write};
@@ -334,6 +335,28 @@ fn data_sockets_are_for_who_knows_the_secret() {
     assert!(TcpStream::connect(way.address).is_err(), "the door is closed behind who came");
 }
 
+/// Ten of this machine, whom the address cannot tell from the client, come to a data door and say nothing.
+#[test]
+fn who_comes_to_a_data_door_and_says_nothing_keeps_the_client_out_of_neither_service() {
+    let serves = Serves::new();
+    let mut client = serves.call();
+    let silent = |way: &crate::peer::client::Way| -> Vec<_> {
+        (0..10).map(|_| TcpStream::connect(way.address).unwrap()).collect()
+    };
+    let begun = Instant::now();
+    let way = client.open(echo(4)).unwrap();
+    let _silent = silent(&way);
+    let mut stream = way.stream().unwrap();
+    client.ready().unwrap();
+    round_trip(&mut stream, 4);
+    let way = client.open(Open { service: Service::Greeter, bytes: 0, streams: 1 }).unwrap();
+    client.ready().unwrap();
+    let _silent = silent(&way);
+    let mut stream = way.stream().unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    assert!(begun.elapsed() < DATA_PATIENCE, "it waited until the silent were turned out by time");
+}
+
 #[test]
 fn a_server_that_ends_tells_those_it_serves() {
     let serves = Serves::new();
@@ -348,15 +371,22 @@ fn a_server_that_ends_tells_those_it_serves() {
 
 #[test]
 fn who_waits_longest_of_the_fullest_address_makes_room() {
-    let mut lobby = Lobby::default();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut enter = |from: &str| {
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        lobby.enter(stream, from.parse().unwrap());
+    let left = |of: &[&str]| {
+        let mut lobby = Lobby::default();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        for from in of {
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            lobby.enter(stream, from.parse().unwrap());
+        }
+        lobby.make_room();
+        lobby.addresses().map(|address: IpAddr| address.to_string()).collect::<Vec<_>>()
     };
-    ["10.0.0.1:1", "10.0.0.2:1", "10.0.0.2:2"].into_iter().for_each(&mut enter);
-    lobby.make_room();
-    let left: Vec<_> = lobby.addresses().collect();
-    let address = |text: &str| text.parse::<IpAddr>().unwrap();
-    assert_eq!(left, [address("10.0.0.1"), address("10.0.0.2")]);
+    assert_eq!(left(&["10.0.0.1:1", "10.0.0.2:1", "10.0.0.2:2"]), ["10.0.0.1", "10.0.0.2"]);
+    // Among equals it is the oldest, whatever its address: else who comes from many would put out a newer client.
+    assert_eq!(left(&["10.0.0.1:1", "10.0.0.9:1"]), ["10.0.0.9"]);
+    // Of IPv6 somebody has all addresses of a network.
+    assert_eq!(
+        left(&["[fd00::9]:1", "[fd00:0:0:1::1]:1", "[fd00:0:0:1::2]:1"]),
+        ["fd00::9", "fd00:0:0:1::2"]
+    );
 }

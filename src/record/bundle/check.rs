@@ -69,6 +69,7 @@ fn of_series(at: usize, series: &Series, head: &Head) -> Option<Fault> {
     name(field("id"), &series.id)
         .or_else(|| given("body", &series.body))
         .or_else(|| given("clock", &series.clock))
+        .or_else(|| name(field("peer"), series.peer.as_ref()?))
         .or_else(|| of_values(&field("values"), series, head))
 }
 
@@ -170,6 +171,7 @@ mod tests {
         for name in ["", "a\u{1b}[2J", &"x".repeat(201)] {
             assert!(said(|head| head.series[0].id = name.into()).contains("series[0].id"));
             assert!(said(|head| head.runs[0].name = name.into()).contains("runs[0].name"));
+            assert!(said(|head| head.series[0].peer = Some(name.into())).contains("series[0].peer"));
         }
         assert!(said(|head| head.created = u64::MAX).contains("created: expected a moment"));
     }

@@ -180,6 +180,7 @@ fn allowed(cached: u64, limit: u64) -> std::result::Result<(), String> {
 mod tests {
     use super::*;
     use crate::machine::arch::Unfit;
+    use crate::machine::process::page_size;
 
     #[test]
     fn a_group_that_limits_nothing_or_caches_nothing_is_an_error() {
@@ -194,7 +195,7 @@ mod tests {
             let stamped = Stamped::make(directory.path(), bytes, Way::Cached).expect("a file");
             let Ok(mut round) = Round::new(stamped, 32 * MIB) else { return };
             round.run(1, &Clock::fallback(Unfit::Declined)).expect("read");
-            let kept = round.stamped.resident(0..bytes).expect("told") as u64 * 4096;
+            let kept = round.stamped.resident(0..bytes).expect("told") as u64 * page_size();
             assert_eq!(kept == bytes, fits, "{kept} of {bytes}");
         }
     }

@@ -224,7 +224,7 @@ impl Lives {
 /// Who was accepted is who connected, and the kernel says that both are.
 pub(super) fn proved(family: Family, client: &End, server: &End) -> Result<()> {
     if family == Family::Unix {
-        return Ok(()); // a client has no name; the queue holds nobody but ours
+        return ours(client, server); // a client has no name
     }
     let port = |end: &End, side| end.address(side).map(|address: Address| address.port());
     let (ours, theirs) = (port(client, Side::Own)?, port(server, Side::Other)?);
@@ -234,6 +234,17 @@ pub(super) fn proved(family: Family, client: &End, server: &End) -> Result<()> {
     match client.is_established() && server.is_established() {
         true => Ok(()),
         false => Err(Error::Usage(format!("the connection of {ours:?} is not established on both ends"))),
+    }
+}
+
+/// Both ends of a Unix connection are this process's.
+fn ours(client: &End, server: &End) -> Result<()> {
+    let own = Some(std::process::id());
+    match (client.other_process(), server.other_process()) {
+        (listens, connected) if listens == own && connected == own => Ok(()),
+        (listens, connected) => Err(Error::Usage(format!(
+            "{connected:?} was accepted, and {listens:?} listens, where both are process {own:?}: run again"
+        ))),
     }
 }
 
