@@ -18,7 +18,9 @@
 //! The ring is walked once when it has been linked and must come back to its first slot after exactly as many steps
 //! as it has slots, none of them twice; each slot is given its place meanwhile. Every batch must end at the place
 //! that it was to end at. The next goes on there: a slot is come to again only after all the others, so that a batch
-//! that is shorter than the ring sees nothing that the one before has warmed. There is no page fault between the two
+//! that is shorter than the ring sees nothing that the one before has warmed. Of a large ring a sample sees a part
+//! only, and all of them together not always the whole: in random order that is a fair draw of its slots, and a ring
+//! of 256 MiB has four million, which would take half a second a round. There is no page fault between the two
 //! readings of the clock. Pages are what the id says, by `/proc/self/smaps`, or the case is skipped.
 //! Time grows in proportion to the number of steps.
 //!
@@ -34,9 +36,11 @@
 //! Divide by the core's cycle, the addition of `known_work`: 4 or 5 is the first level, 12 to 17 the second. The true
 //! latency of memory is `random-huge/256MiB`; `random/256MiB` is what a program with ordinary pages sees. `walk` of
 //! `tlb-4KiB` is what a step costs beyond as many lines in few pages: nothing within the reach of the first
-//! translation cache, some cycles within that of the second, then a page walk; from 64 MiB on its lines fill a second
-//! level of 1 MiB. `load` of `parallel-256MiB` falls until all places for lines under way are taken; their number is
-//! about one step of a single chain over `load`.
+//! translation cache, some cycles within that of the second, then a page walk. At 64 MiB it is dearer once more: its
+//! 16384 lines are 1 MiB and 16384 entries of page tables are 128 KiB, an entry of which comes from no better level
+//! than its line does; where that is the end of the second level, lines and entries push each other out of it, while
+//! the control's lines still fit. `load` of `parallel-256MiB` falls until all places for lines under way are taken; their
+//! number is about one step of a single chain over the least `load`.
 //! Sizes are powers of two, at full scale with three between each two, up to 256 MiB or four times the last level.
 //!
 //! # Source

@@ -102,8 +102,8 @@ struct Load {
 
 impl Load {
     fn start(cpu: usize) -> Result<Self> {
-        // Huge pages, so that it waits for the bus and not for page walks; without them it loads a little less.
-        let mut memory = Touched::new(EACH, Pages::Huge).or_else(|_| Touched::new(EACH, Pages::Base))?;
+        // Huge pages, so that it waits for the bus and not for page walks.
+        let mut memory = Touched::new(EACH, Pages::Huge)?;
         let chunks: Arc<Word> = Arc::default();
         let theirs = Arc::clone(&chunks);
         let mut at = 0;
@@ -188,7 +188,10 @@ mod tests {
     #[test]
     fn one_who_loads_the_bus_goes_on_until_it_is_told_to_end() {
         let cpu = crate::machine::cpu::current();
-        let mut load = Load::start(cpu).expect("a thread");
+        let mut load = match Load::start(cpu) {
+            Err(error) if error.is_of_the_machine() => return, // here are no huge pages
+            load => load.expect("a thread"),
+        };
         let begun = std::time::Instant::now();
         while !load.moved() && begun.elapsed().as_secs() < 10 {
             std::thread::yield_now();
