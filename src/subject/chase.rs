@@ -36,10 +36,10 @@
 //! Divide by the core's cycle, the addition of `known_work`: 4 or 5 is the first level, 12 to 17 the second. The true
 //! latency of memory is `random-huge/256MiB`; `random/256MiB` is what a program with ordinary pages sees. `walk` of
 //! `tlb-4KiB` is what a step costs beyond as many lines in few pages: nothing within the reach of the first
-//! translation cache, some cycles within that of the second, then a page walk. At 64 MiB it is dearer once more: its
-//! 16384 lines are 1 MiB and 16384 entries of page tables are 128 KiB, an entry of which comes from no better level
-//! than its line does; where that is the end of the second level, lines and entries push each other out of it, while
-//! the control's lines still fit. `load` of `parallel-256MiB` falls until all places for lines under way are taken; their
+//! translation cache, some cycles within that of the second, then a page walk. At 64 MiB there is more in it: 16384
+//! lines are 1 MiB, and their entries in the page tables 128 KiB, in a guest as much again. A second level of 1 MiB
+//! holds the lines of the control and not all of these, so that the difference has misses of data in it beside walks.
+//! `load` of `parallel-256MiB` falls until all places for lines under way are taken; their
 //! number is about one step of a single chain over the least `load`.
 //! Sizes are powers of two, at full scale with three between each two, up to 256 MiB or four times the last level.
 //!
@@ -49,7 +49,7 @@
 //! CSE 221 project report (the four quarters: 30 cycles for memory at a stride of 64, 275 at 256).
 
 use super::Group;
-use crate::machine::{arch, ring, touched};
+use crate::machine::{arch, ring, stream, touched};
 
 mod load;
 mod node;
@@ -69,6 +69,7 @@ pub const GROUP: Group = Group {
         include_str!("chase/load.rs"),
         ring::SOURCE,
         touched::SOURCE,
+        stream::SOURCE,
         arch::SOURCE,
     ],
     cases: series::cases,

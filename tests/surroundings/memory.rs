@@ -6,7 +6,7 @@ use crate::place::{Ended, Place};
 use std::process::Command;
 
 /// What takes most, and something of each group that always fits.
-const HUNGRY: &str = "^(chase/random/(16KiB|256MiB)$|bandwidth/(read|triad)/(16KiB|256MiB)$|bandwidth/copy-all/256MiB$\
+const HUNGRY: &str = "^(chase/random/(16KiB|256MiB)$|bandwidth/(read/(16KiB|256MiB)|triad/256MiB|copy-all/256MiB)$\
      |mapping/(map/1GiB|.*/(4KiB|16MiB|64MiB))|page_fault/(anonymous|copy-on|cached-seq|major-random/first))";
 
 /// What default scale says of them, as smoke scale would take less whatever the limit.

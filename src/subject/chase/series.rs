@@ -9,6 +9,7 @@ use super::walk::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, alone, many};
 use crate::Error;
 use crate::machine::ring::{LINE, Spread};
 use crate::machine::touched::Pages;
+use crate::subject::need::FOUR_KIB;
 
 /// The smallest page that any of our kernels has.
 const PAGE: usize = 4 << 10;
@@ -156,7 +157,9 @@ impl Series {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {
                 let dense = Plan::random(size.bytes / page * LINE, Pages::Base);
-                case.control_set_up(when(sizes, size, alone(dense))).derive("walk", Rule::OfNet(1.0))
+                case.control_set_up(when(sizes, size, alone(dense)))
+                    .derive("walk", Rule::OfNet(1.0))
+                    .need(FOUR_KIB)
             }
             (_, Spread::Every(bytes)) => case.derive("bandwidth", Rule::Bandwidth(bytes.min(LINE) as u64)),
         }
