@@ -19,7 +19,7 @@ fn measured(place: &Place, starter: &[&str]) -> Option<Ended> {
     let ended = place.succeeds(run)?;
     ended.says(0, &[" 0 failed"]);
     for case in
-        ["chase/random/16KiB", "bandwidth/read/16KiB", "mapping/brk/4KiB", "page_fault/anonymous/4KiB"]
+        ["chase/random_16KiB", "bandwidth/read_16KiB", "mapping/brk_4KiB", "page_fault/anonymous_4KiB"]
     {
         let saved = place.home().join(case).join("base/estimates.json");
         assert!(saved.exists(), "{case} was not measured: {ended:?}");

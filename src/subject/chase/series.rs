@@ -13,7 +13,7 @@ use crate::subject::need::FOUR_KIB;
 
 /// The smallest page that any of our kernels has.
 const PAGE: usize = 4 << 10;
-/// Rings from here on are larger than what a core has for itself, or their page tables are.
+/// Rings from here on are in what all CPUs share, wholly or in part: few cores have more for themselves.
 const SHARED: usize = 2 << 20;
 /// Main memory, on most machines.
 const LARGE: usize = 256 << 20;
