@@ -1,6 +1,7 @@
 //! What reads: the [`Clock`] and its calibration, the [`Counters`] that witness every claim, and the
 //! [`witness`] that watches an operation from outside.
 
+mod beside;
 mod calibration;
 mod clock;
 mod company;
@@ -10,6 +11,7 @@ pub mod kernel_text;
 mod unit;
 pub mod witness;
 
+pub use beside::Beside;
 pub use calibration::{Calibration, Pairing};
 pub use clock::{Clock, ClockScale};
 pub use company::{Attendance, Company};

@@ -243,6 +243,9 @@ pub struct Contamination {
     pub faults: Vec<u64>,
     /// Whether the sample ended on another CPU.
     pub migrated: Vec<bool>,
+    /// Of a case that waits for memory: how many CPUs on which no task of it was were busy meanwhile, on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_beside: Option<f64>,
 }
 
 impl Contamination {

@@ -28,7 +28,7 @@ pub(crate) mod scratch;
 mod sweep;
 mod turn;
 
-use crate::instrument::{Clock, Company, Counters, Delta, Ticks};
+use crate::instrument::{Beside, Clock, Company, Counters, Delta, Ticks};
 use crate::machine::perf_event::Counter;
 use crate::machine::{cpu, signal, time};
 use crate::record::{Contamination, Interval, Measured, Predicted};
@@ -46,6 +46,7 @@ pub struct Trial<'a> {
     clock: &'a Clock,
     counters: Counters,
     company: Company,
+    beside: Option<Beside>,
     pinned: Option<usize>,
     event: Option<Counter>,
     subject: Box<dyn Subject>,
@@ -107,12 +108,15 @@ impl<'a> Trial<'a> {
         clock.take_singles(); // what an attempt that was given up has left
         let subject = (case.set_up)(place).map_err(Halt::of_set_up)?;
         let here = pinned.unwrap_or_else(cpu::current);
+        let partners = subject.partners();
+        let own = || partners.iter().map(|task| task.cpu).chain([here]).collect();
         Ok(Self {
             case,
             place,
             clock,
             counters: Counters::open(here),
-            company: Company::open(&subject.partners(), here).map_err(Halt::of_set_up)?,
+            company: Company::open(&partners, here).map_err(Halt::of_set_up)?,
+            beside: case.shares_memory.then(|| Beside::open(own())),
             pinned,
             event,
             subject,
@@ -245,6 +249,8 @@ impl<'a> Trial<'a> {
         }
         self.clock.verify().map_err(|reason| Halt::Disturbed(format!("the clock changed: {reason}")))?;
         self.evidence.push(judge::surroundings(self.case, &kept)?);
+        let busy_beside = self.beside.as_mut().and_then(Beside::busy);
+        self.evidence.extend(busy_beside.map(judge::beside));
         let counted = std::mem::take(&mut self.counted);
         self.evidence.extend(counted);
         self.evidence.extend(self.subject.evidence());
@@ -259,7 +265,9 @@ impl<'a> Trial<'a> {
             judge::grows(sweep).map_err(Halt::Disturbed)?;
             self.evidence.extend(judge::large_batches(self.case, sweep, median, &kept)?);
         }
-        Ok(self.outcome(&kept, &values, median, sweep, singles))
+        let mut measured = self.outcome(&kept, &values, median, sweep, singles);
+        measured.contamination.busy_beside = busy_beside;
+        Ok(measured)
     }
 
     /// The single operations of the samples, ns, and the proof that each of them was timed.
@@ -280,6 +288,9 @@ impl<'a> Trial<'a> {
     pub fn begin(&mut self) {
         if self.case.one_by_one && !self.began {
             self.clock.keep_singles();
+        }
+        if let Some(beside) = self.beside.as_mut().filter(|_| !self.began) {
+            beside.begin();
         }
         self.began = true;
     }
@@ -373,5 +384,6 @@ fn contamination(family: Family, samples: &[Sample]) -> Contamination {
         }),
         faults: each(&|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
         migrated: samples.iter().map(|s| s.delta.migrated).collect(),
+        busy_beside: None,
     }
 }

@@ -1,5 +1,6 @@
 //! The measuring process: one group, one thread, one CPU, and silence.
 
+mod busy;
 mod displaced;
 mod meanwhile;
 mod panic;
@@ -209,7 +210,7 @@ impl Process<'_> {
         // Criterion gives an id that it has met before another directory, so every attempt gets its own.
         let criterion = || configured(&sampling, Shared(Rc::clone(&measurement)), &home);
         let mut accounting_told = self.unit == DISPLACED;
-        let mut unquiet = displaced::Unquiet::default();
+        let (mut unquiet, mut busy) = (displaced::Unquiet::default(), busy::Busy::default());
         for case in (self.group.cases)() {
             let id = self.group.id(&case);
             if !matches(&id) {
@@ -227,12 +228,17 @@ impl Process<'_> {
                 Err(Halt::Failed(sentence) | Halt::Disturbed(sentence)) => Outcome::Failed(sentence),
                 Err(Halt::Interrupted) => return Ok(()),
             };
+            busy.look(&id, &outcome);
             for note in unquiet.flags(&id, &outcome) {
                 self.sender.send(&Message::Note(note))?;
             }
             self.sender.send(&Message::Done(Box::new(CaseRecord { id, title: case.title, outcome })))?;
         }
-        unquiet.note().map_or(Ok(()), |note| self.sender.send(&Message::Note(note)))
+        unquiet
+            .note()
+            .into_iter()
+            .chain(busy.note())
+            .try_for_each(|note| self.sender.send(&Message::Note(note)))
     }
 
     /// Measures a case, again if the machine was not ours. A case that panics ends itself and no other.

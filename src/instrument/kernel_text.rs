@@ -26,6 +26,26 @@ pub fn stolen_ticks(text: &str, cpu: usize) -> Option<u64> {
     line.split_ascii_whitespace().nth(8)?.parse().ok()
 }
 
+/// What all CPUs but these were busy by `/proc/stat`, in units of `USER_HZ`: all columns but those of idleness and of what
+/// a hypervisor took. Guests' time stands among that of users (proc_stat(5)).
+pub fn busy_ticks(text: &str, but: &[usize]) -> Option<u64> {
+    let mut sum = None;
+    for line in text.lines().filter_map(|line| line.strip_prefix("cpu")) {
+        let mut fields = line.split_ascii_whitespace();
+        // The line of all CPUs together has no number, and begins with a blank.
+        let Some(cpu) = fields.next().filter(|_| !line.starts_with(' ')).and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let busy = |(at, field): (usize, &str)| {
+            if matches!(at, 0..=2 | 5 | 6) { field.parse().unwrap_or(0) } else { 0u64 }
+        };
+        let ticks = if but.contains(&cpu) { 0 } else { fields.enumerate().map(busy).sum() };
+        *sum.get_or_insert(0) += ticks;
+    }
+    sum
+}
+
 /// Tasks created since the machine was started, threads among them: `processes` of `/proc/stat`
 /// (proc_stat(5) says forks; the kernel counts `total_forks` for every `clone`).
 pub fn created(text: &str) -> Option<u64> {
@@ -74,6 +94,14 @@ mod tests {
         assert_eq!(read, Schedstat { ran_ns: 40210, waited_ns: 87390, turns: 17 });
         assert_eq!(schedstat("1 2"), None);
         assert_eq!(schedstat("a b c"), None);
+    }
+
+    #[test]
+    fn a_cpu_is_busy_with_all_but_idling_and_what_was_stolen() {
+        assert_eq!(busy_ticks(STAT, &[0, 10]), Some(917 + 1518 + 52));
+        assert_eq!(busy_ticks(STAT, &[0, 1]), Some(1 + 2 + 3 + 6 + 7));
+        assert_eq!(busy_ticks(STAT, &[0, 1, 10]), Some(0));
+        assert_eq!(busy_ticks("intr 5\n", &[]), None);
     }
 
     #[test]

@@ -172,6 +172,7 @@ pub struct Stream {
     operation: Operation,
     means: Means,
     turns: Loop,
+    asks_ahead: bool,
 }
 
 impl Stream {
@@ -184,7 +185,19 @@ impl Stream {
             Means::Library => library::turns(operation),
             _ => here::turns(operation, means),
         };
-        turns.map(|turns| Self { operation, means, turns })
+        turns.map(|turns| Self { operation, means, turns, asks_ahead: false })
+    }
+
+    /// The same for arrays that lie in memory: where there is such a loop, it asks ahead for the lines that it will
+    /// write.
+    pub fn of_memory(self) -> Self {
+        let ahead = here::ahead(self.operation, self.means);
+        Self { turns: ahead.unwrap_or(self.turns), asks_ahead: ahead.is_some(), ..self }
+    }
+
+    /// Whether it asks ahead for what it writes.
+    pub fn asks_ahead(&self) -> bool {
+        self.asks_ahead
     }
 
     /// Goes over the arrays so many times, as far as the shortest of them reaches, and answers the sum of what was

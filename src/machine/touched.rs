@@ -25,18 +25,16 @@ pub enum Pages {
     Reserved,
 }
 
-impl Pages {
-    /// The largest that this kernel gives without a reservation: by its setting, and not by what is free at the
-    /// moment, so that a case has the same pages on every run.
-    pub fn largest() -> Self {
-        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-        if setting.is_ok_and(|text| is_given(&text)) { Self::Huge } else { Self::Base }
-    }
-}
+/// Where the kernel says to whom it gives huge pages.
+const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Whether the choice in brackets gives huge pages to who asks for them.
-fn is_given(setting: &str) -> bool {
-    setting.contains("[always]") || setting.contains("[madvise]")
+/// Why there are no huge pages by this text of the setting, if there are none. A kernel that knows of none has no text.
+fn given(setting: &str) -> std::result::Result<(), String> {
+    if setting.contains("[always]") || setting.contains("[madvise]") {
+        return Ok(());
+    }
+    let is = if setting.is_empty() { "missing" } else { setting.trim() };
+    Err(format!("huge pages are needed and given to nobody: {SETTING} is {is}; let it be madvise or always"))
 }
 
 /// Anonymous memory of which each page was written.
@@ -47,16 +45,20 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// `bytes` of it. The kernel is told not to give huge pages, or to give them, and asked afterwards.
+    /// `bytes` of it. The kernel is told not to give huge pages, or to give them, and asked afterwards which came.
     ///
     /// # Errors
     /// [`Error::Missing`] where there is too little memory, or it does not come in such pages.
     pub fn new(bytes: usize, pages: Pages) -> Result<Self> {
         room::for_memory((bytes + bytes.min(MARGIN)) as u64).map_err(Error::Missing)?;
+        if pages == Pages::Huge {
+            given(&std::fs::read_to_string(SETTING).unwrap_or_default()).map_err(Error::Missing)?;
+        }
         // A huge page that is only begun is none.
         let whole = if pages == Pages::Base { bytes } else { bytes.next_multiple_of(HUGE_PAGE) };
         let mut memory = mapped(whole, pages)?;
         let begins = memory.as_ptr().align_offset(HUGE_PAGE);
+        advise(&memory, begins, whole, pages);
         memory[begins..begins + whole].iter_mut().step_by(SMALLEST_PAGE).for_each(|byte| *byte = 1);
         let touched = Self { memory, begins, bytes };
         touched.is_in(pages, whole)?;
@@ -66,15 +68,14 @@ impl Touched {
     fn is_in(&self, pages: Pages, bytes: usize) -> Result<()> {
         let path = "/proc/self/smaps";
         let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, "reading", e))?;
-        let from = self.memory.as_ptr() as usize;
+        let from = self.memory.as_ptr() as usize + self.begins;
         let kind = if pages == Pages::Reserved { "Private_Hugetlb:" } else { "AnonHugePages:" };
-        let huge = huge_kib(&text, kind, from..from + self.memory.len()) << 10;
+        let huge = huge_kib(&text, kind, from..from + bytes) << 10;
         let (all, came) = (bytes >> 20, huge >> 20);
         match pages {
-            Pages::Huge if huge < bytes => Err(Error::Missing(format!(
-                "of {all} MiB only {came} came in huge pages: let /sys/kernel/mm/transparent_hugepage/enabled be \
-                 madvise or always, or free some memory"
-            ))),
+            Pages::Huge if huge < bytes => {
+                Err(Error::Missing(format!("of {all} MiB only {came} came in huge pages: free some memory")))
+            }
             Pages::Reserved if huge < bytes => Err(Error::Missing(format!(
                 "of {all} MiB only {came} came in reserved huge pages, of which this kernel has none of 2 MiB"
             ))),
@@ -103,10 +104,20 @@ fn mapped(bytes: usize, pages: Pages) -> Result<MmapMut> {
         });
     }
     let refused = |cause| Error::Kernel { call: format!("mmap of {bytes} bytes"), cause };
-    let memory = MmapMut::map_anon(bytes + HUGE_PAGE).map_err(refused)?;
-    // Where the kernel knows no huge pages it refuses either advice, and the check that follows tells.
-    let _ = memory.advise(if pages == Pages::Huge { Advice::HugePage } else { Advice::NoHugePage });
-    Ok(memory)
+    MmapMut::map_anon(bytes + HUGE_PAGE).map_err(refused)
+}
+
+/// Says which pages are wanted of the part that is used, and of no other: behind it there is always some that is not.
+/// Memory that was advised otherwise is a mapping of its own in `smaps`, so that the huge pages of a neighbour, which
+/// the kernel would else join to it, are not taken for its own.
+fn advise(memory: &MmapMut, begins: usize, bytes: usize, pages: Pages) {
+    let advice = match pages {
+        Pages::Base => Advice::NoHugePage,
+        Pages::Huge => Advice::HugePage,
+        Pages::Reserved => return,
+    };
+    // Where the kernel knows no huge pages it refuses the advice, and the check that follows tells.
+    let _ = memory.advise_range(advice, begins, bytes);
 }
 
 /// KiB in huge pages of this kind in all mappings that touch this range, by the text of `smaps` (proc_pid_smaps(5)).
@@ -202,8 +213,23 @@ mod tests {
 
     #[test]
     fn a_kernel_that_never_gives_huge_pages_is_not_asked_for_them() {
-        assert!(is_given("always [madvise] never") && is_given("[always] madvise never"));
-        assert!(!is_given("always madvise [never]") && !is_given(""));
+        assert!(given("always [madvise] never").is_ok() && given("[always] madvise never").is_ok());
+        for (setting, is) in
+            [("always madvise [never]\n", "is always madvise [never]; let"), ("", "is missing; let")]
+        {
+            assert!(given(setting).expect_err("never").contains(is), "{setting}");
+        }
+    }
+
+    #[test]
+    fn a_neighbour_s_huge_pages_are_its_own() {
+        let huge = || Touched::new(4 << 20, Pages::Huge);
+        let base = || Touched::new(4 << 20, Pages::Base);
+        let (Ok(_before), Ok(between), Ok(_behind)) = (huge(), base(), huge()) else {
+            return; // here are no huge pages
+        };
+        assert!(between.is_in(Pages::Base, 4 << 20).is_ok());
+        assert!(between.is_in(Pages::Huge, 4 << 20).is_err());
     }
 
     #[test]

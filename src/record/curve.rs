@@ -242,7 +242,7 @@ fn find_levels(
         level.ticks = (run.clock.hz > 0.0).then_some(per_ns * run.clock.hz);
         level.cycles = core_hz.map(|hz| per_ns * hz);
     }
-    drawn.remarks = cache::remarks(&drawn.levels, fingerprint.hypervisor.is_some());
+    drawn.remarks = cache::remarks(&drawn.levels, &caches, fingerprint.hypervisor.is_some());
 }
 
 fn find_fall(points: &[Point]) -> Option<FallRecord> {

@@ -5,6 +5,7 @@
 //! large size the next part each time, round and round. It is done by the widest vectors of the machine; `scalar`,
 //! `sse2`, `avx2`, `avx512` and `neon` name others. `nt` stores past the caches. `memcpy` and `memset` are the C
 //! library's, `rep-movsb` and `rep-stosb` the processor's own loops: there an iteration is one call for the whole.
+//! Of more than 16 MiB STREAM's three ask ahead for the lines that they will write, where the processor can.
 //! `all` is a thread on every CPU and `two` on two of them, each on memory of its own of that size, from a common
 //! signal until the last has finished. Stores are over when everybody can see them: a fence is timed, too.
 //!
@@ -14,15 +15,17 @@
 //! # How we know
 //! What is read are numbers in order: each batch's sum must be that of the closed form. What is written is looked at
 //! whole at set-up; then, before each batch, words ahead are spoilt, and afterwards must hold what the operation
-//! leaves. A loop that is not run, or skips a word, ends the case. Page faults inside are none, and the evidence says
-//! by what vectors it was, and in what pages.
+//! leaves. A loop that is not run, or skips a word, ends the case. Page faults inside are none. Up to 32 KiB it lies in
+//! base pages, as `base-pages` does, everything else in transparent huge pages of 2 MiB, on each thread: asked of
+//! `/proc/self/smaps`, and where they are not given the case is skipped. The evidence says by what vectors it was.
 //!
 //! # What fools it
 //! Zeroes: Zen 4 takes non-temporal stores of zeroes more than three times as fast as those of anything else, and
 //! `memset` to zero of much memory uses them. Hence the pattern, and `zeroes` beside it. Large caches: a size is no
 //! level; read off the curve where one ends. Dirty lines: what a batch leaves in the caches the next one's writes
 //! push out, so that it is paid for, but only if nobody reads all of it between: hence few words are looked at.
-//! Neighbours: on a shared host the memory is theirs, too, and no counter of this machine tells. Chiplets: those of
+//! Neighbours: who keeps another CPU busy meanwhile is told in a note below the table; but on a shared host the memory
+//! is that of other guests, too, and no counter of this machine tells. Chiplets: those of
 //! EPYC write to memory by a link of some 28 GB/s that all cores of one share; where a hypervisor moves the virtual
 //! CPUs, two of them on one chiplet write together as much as one alone, and twice as much on two.
 //!
@@ -33,7 +36,9 @@
 //! that sees that whole lines are written may save it by itself. `cycle` is bytes by the core cycle, to be held
 //! against the width of the ports: of Zen 4 two loads of 32 bytes or one of 64, and one store of 32. `share` is that
 //! of what the machine's memory modules could hand over, where it tells; the evidence says why where it does not. One
-//! core alone is bounded by the lines that it can wait for at once: their number times 64 bytes over the latency.
+//! core alone has so many lines under way as its bandwidth times the latency, over 64 bytes (Little's law). Loads have
+//! as many as the chains of `chase` show that do not wait for one another; what a read in order has beyond that,
+//! prefetchers fetch, whose places no program can count: it is no bound, and there is none to be had here.
 //!
 //! # Source
 //! McCalpin's STREAM (the four operations and the way of counting); lmbench's `bw_mem` (McVoy and Staelin 1996); CSE
@@ -104,6 +109,9 @@ fn case(row: Row) -> Case {
             case.claim(Claim::Counted(all_stayed)).derive("bandwidth", Rule::BandwidthOfAll(bytes))
         }
     };
+    if level.is_shared() {
+        case = case.shares_memory();
+    }
     if alone {
         case = case.derive("cycle", Rule::BytesPerCycle(bytes));
     }

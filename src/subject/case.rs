@@ -29,6 +29,8 @@ pub struct Case {
     pub one_by_one: bool,
     /// Where tasks of its own run.
     pub family: Family,
+    /// What it waits for, other CPUs use too: memory, or the last level of cache. Who is busy there is told.
+    pub shares_memory: bool,
     /// It is measured by what it displaces, whatever is asked for, and so often.
     pub displaced: Option<Repetition>,
 }
@@ -72,6 +74,7 @@ impl Case {
             derived: Vec::new(),
             one_by_one: false,
             family: Family::None,
+            shares_memory: false,
             displaced: None,
         }
     }
@@ -135,6 +138,12 @@ impl Case {
     /// Says where tasks of its own run.
     pub fn family(mut self, family: Family) -> Self {
         self.family = family;
+        self
+    }
+
+    /// Says that it waits for what all CPUs share.
+    pub fn shares_memory(mut self) -> Self {
+        self.shares_memory = true;
         self
     }
 

@@ -18,7 +18,9 @@
 //! The ring is walked once when it has been linked and must come back to its first slot after exactly as many steps
 //! as it has slots, none of them twice; each slot is given its place meanwhile. Every batch must end at the place
 //! that it was to end at. The next goes on there: a slot is come to again only after all the others, so that a batch
-//! that is shorter than the ring sees nothing that the one before has warmed. There is no page fault between the two
+//! that is shorter than the ring sees nothing that the one before has warmed. Of a large ring a sample sees a part
+//! only, and all of them together not always the whole: in random order that is a fair draw of its slots, and a ring
+//! of 256 MiB has four million, which would take half a second a round. There is no page fault between the two
 //! readings of the clock. Pages are what the id says, by `/proc/self/smaps`, or the case is skipped.
 //! Time grows in proportion to the number of steps.
 //!
@@ -34,9 +36,11 @@
 //! Divide by the core's cycle, the addition of `known_work`: 4 or 5 is the first level, 12 to 17 the second. The true
 //! latency of memory is `random-huge/256MiB`; `random/256MiB` is what a program with ordinary pages sees. `walk` of
 //! `tlb-4KiB` is what a step costs beyond as many lines in few pages: nothing within the reach of the first
-//! translation cache, some cycles within that of the second, then a page walk; from 64 MiB on its lines fill a second
-//! level of 1 MiB. `load` of `parallel-256MiB` falls until all places for lines under way are taken; their number is
-//! about one step of a single chain over `load`.
+//! translation cache, some cycles within that of the second, then a page walk. At 64 MiB there is more in it: 16384
+//! lines are 1 MiB, and their entries in the page tables 128 KiB, in a guest as much again. A second level of 1 MiB
+//! holds the lines of the control and not all of these, so that the difference has misses of data in it beside walks.
+//! `load` of `parallel-256MiB` falls until all places for lines under way are taken; their
+//! number is about one step of a single chain over the least `load`.
 //! Sizes are powers of two, at full scale with three between each two, up to 256 MiB or four times the last level.
 //!
 //! # Source
@@ -45,7 +49,7 @@
 //! CSE 221 project report (the four quarters: 30 cycles for memory at a stride of 64, 275 at 256).
 
 use super::Group;
-use crate::machine::{arch, ring, touched};
+use crate::machine::{arch, ring, stream, touched};
 
 mod load;
 mod node;
@@ -65,6 +69,7 @@ pub const GROUP: Group = Group {
         include_str!("chase/load.rs"),
         ring::SOURCE,
         touched::SOURCE,
+        stream::SOURCE,
         arch::SOURCE,
     ],
     cases: series::cases,

@@ -14,7 +14,7 @@ pub const CURVES: &[Curve] = &[
     Curve::new("chase/random/", "random order, 4 KiB pages", Bytes("size of the ring")).study(Levels).chart("latency"),
     Curve::new("chase/within-pages/", "random order within pages", Bytes("size of the ring")).chart("latency"),
     Curve::new("chase/stride-64/", "stride 64", Bytes("size of the ring")).chart("latency"),
-    Curve::new("chase/tlb-4KiB/", "a line of each page", Bytes("size of the ring")).chart("latency"),
+    Curve::new("chase/tlb-4KiB/", "a line of each page", Bytes("size of the ring")).figure("walk").chart("page walk"),
     Curve::new("chase/parallel-256MiB/", "each of the chains", Count("chains at once")).figure("load"),
     Curve::new("chase/loaded-256MiB/", "a load", Others("CPUs that load the bus")).chart("loaded latency"),
     Curve::new("bandwidth/read/", "read", Bytes("size")).figure("bandwidth"),

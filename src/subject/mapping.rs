@@ -30,10 +30,11 @@
 //! lmbench's `lat_pagefault` and `lat_mmap` (McVoy and Staelin 1996); mmap(2), mprotect(2), madvise(2), brk(2); the
 //! kernel's `Documentation/admin-guide/mm/transhuge.rst`.
 
+use super::need::FOUR_KIB;
 use super::{Case, Claim, Group, Place, Rule, SetUp, Subject};
 use crate::instrument::{Clock, Delta, Ticks};
 use crate::machine::fault::Faults;
-use crate::machine::region::{self, PAGE, Region};
+use crate::machine::region::{self, HUGE_PAGE, PAGE, Region};
 use crate::machine::touched::Pages;
 use crate::machine::{heap, room};
 use crate::{Error, Result};
@@ -50,15 +51,12 @@ pub const GROUP: Group = Group {
     fits: &[],
 };
 
-/// The largest page that the kernel may give unasked.
-const HUGE_PAGE: u64 = 2 << 20;
 /// What is left for everybody else, bytes.
 const MARGIN: u64 = 64 << 20;
 /// From this size on an iteration takes milliseconds. Each is timed by itself, since the batches of several sizes
 /// that show time to be proportional would take seconds.
 const SINGLE: usize = 16 << 20;
 
-const KIB_4: usize = 4 << 10;
 const MIB: usize = 1 << 20;
 
 #[rustfmt::skip]
@@ -66,12 +64,15 @@ fn cases() -> Vec<Case> {
     vec![
         first_touch::<MIB>("first-touch/1MiB", "mapping, first touch and unmapping of 1 MiB"),
         first_touch::<{ 64 * MIB }>("first-touch/64MiB", "mapping, first touch and unmapping of 64 MiB"),
-        map("4KiB", KIB_4), map("1GiB", 1024 * MIB),
-        populate::<KIB_4>("4KiB"), populate::<MIB>("1MiB"), populate::<{ 16 * MIB }>("16MiB"),
-        mprotect("4KiB", KIB_4), mprotect("1MiB", MIB),
-        dontneed("4KiB", KIB_4), dontneed("1MiB", MIB), dontneed("16MiB", 16 * MIB),
-        brk("4KiB", KIB_4),
+        map("4KiB", PAGE), map("1GiB", 1024 * MIB),
+        populate::<PAGE>("4KiB"), populate::<MIB>("1MiB"), populate::<{ 16 * MIB }>("16MiB"),
+        mprotect("4KiB", PAGE), mprotect("1MiB", MIB),
+        dontneed("4KiB", PAGE), dontneed("1MiB", MIB), dontneed("16MiB", 16 * MIB),
+        brk("4KiB", PAGE),
     ]
+    .into_iter()
+    .map(|case| case.need(FOUR_KIB))
+    .collect()
 }
 
 /// Where an iteration is long it is timed by itself.
@@ -163,7 +164,7 @@ fn map(size: &str, bytes: usize) -> Case {
     answered(
         name,
         title,
-        KIB_4,
+        PAGE,
         move || Region::anonymous(bytes, Pages::Base).map(drop),
         move || region::map_and_unmap(bytes, false),
     )
@@ -290,7 +291,8 @@ fn brk(size: &str, bytes: usize) -> Case {
 /// Fresh memory cannot be touched without faults.
 fn faulted<const BYTES: usize>(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let (minor, major) = (delta.counted.minor_faults, delta.counted.major_faults);
-    let least = iterations * (BYTES as u64).div_ceil(HUGE_PAGE);
+    // The largest page that the kernel may give unasked.
+    let least = iterations * BYTES.div_ceil(HUGE_PAGE) as u64;
     if minor < least {
         return Err(format!(
             "the memory was not fresh: {minor} minor faults in {iterations} iterations, and huge pages alone need {least}"

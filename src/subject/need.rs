@@ -1,5 +1,7 @@
 //! What the machine must offer before a case makes sense.
 
+use crate::machine::process;
+use crate::machine::region::PAGE;
 use std::path::PathBuf;
 
 /// Where and how thoroughly a case is set up.
@@ -87,6 +89,14 @@ impl Need {
 pub(crate) const FULL_SCALE: Need = Need::new(|place| match place.scale {
     Scale::Full => Ok(()),
     _ => Err("measured at full scale only (`SYSCOST_SCALE=full`)".into()),
+});
+
+/// Ids, and what is claimed of faults, say what a page is.
+pub(crate) const FOUR_KIB: Need = Need::new(|_| match process::page_size() as usize {
+    PAGE => Ok(()),
+    bytes => {
+        Err(format!("the pages of this kernel have {} KiB, and the case is made for 4 KiB", bytes >> 10))
+    }
 });
 
 /// The measuring thread stays on a CPU, so that a partner can be told to be on the same or on another.

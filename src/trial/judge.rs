@@ -11,7 +11,7 @@ use crate::instrument::{Clock, Delta};
 use crate::machine::trace::PANICKED;
 use crate::record::Interval;
 use crate::subject::{Case, Claim, Scale, Subject};
-pub(super) use surroundings::{by_strangers, surroundings};
+pub(super) use surroundings::{beside, by_strangers, surroundings};
 
 /// Twice the iterations may take 1.8 to 2.2 times as long: three times the worst seen over hundreds of
 /// honest sweeps beside a loaded CPU, and far from the 1.0 of something that was remembered.

@@ -1,76 +1,67 @@
-//! Too little memory: rings that are too large are skipped with a sentence, smaller ones are measured, and nobody is
-//! killed.
+//! Too little memory, or too few addresses: what does not fit is skipped with a sentence, what is smaller is measured,
+//! nothing fails and nobody is killed.
 
+use crate::group::Group;
 use crate::place::{Ended, Place};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A ring that always fits, and one of main memory.
-const RINGS: &str = "^chase/random/(16KiB|256MiB)$";
+/// What takes most, and something of each group that always fits.
+const HUNGRY: &str = "^(chase/random/(16KiB|256MiB)$|bandwidth/(read/(16KiB|256MiB)|triad/256MiB|copy-all/256MiB)$\
+     |mapping/(map/1GiB|.*/(4KiB|16MiB|64MiB))|page_fault/(anonymous|copy-on|cached-seq|major-random/first))";
 
-/// What default scale says of them, as smoke scale would decline the large one whatever the limit.
+/// What default scale says of them, as smoke scale would take less whatever the limit.
 fn measured(place: &Place, starter: &[&str]) -> Option<Ended> {
     let run = || -> Command {
-        let mut command = place.run_by(starter, &[RINGS]);
+        let mut command = place.run_by(starter, &[HUNGRY]);
         command.env("SYSCOST_SCALE", "default");
         command
     };
-    place.succeeds(run)
+    let ended = place.succeeds(run)?;
+    ended.says(0, &[" 0 failed"]);
+    for case in
+        ["chase/random_16KiB", "bandwidth/read_16KiB", "mapping/brk_4KiB", "page_fault/anonymous_4KiB"]
+    {
+        let saved = place.home().join(case).join("base/estimates.json");
+        assert!(saved.exists(), "{case} was not measured: {ended:?}");
+    }
+    Some(ended)
 }
 
 #[test]
-fn a_limit_of_the_address_space_shrinks_the_rings() {
-    let place = Place::new();
-    let limited = "ulimit -v 450000 && exec \"$@\"";
-    let Some(ended) = measured(&place, &["sh", "-c", limited, "sh"]) else { return };
-    ended.says(0, &["1 measured, 1 skipped", "RLIMIT_AS leaves", "half of them for everybody else"]);
-    place.is_tidy();
+fn a_limit_of_addresses_skips_what_does_not_fit() {
+    for (kib, skipped) in [
+        (1_000_000, &["skipped mapping/map/1GiB: mmap of 1024 MiB"][..]),
+        (
+            450_000,
+            &[
+                "chase/random/256MiB: ",
+                "of bandwidth: ",
+                "RLIMIT_AS leaves",
+                "half of them for everybody else",
+            ],
+        ),
+    ] {
+        let place = Place::new();
+        let limited = format!("ulimit -v {kib} && exec \"$@\"");
+        let Some(ended) = measured(&place, &["sh", "-c", &limited, "sh"]) else { return };
+        ended.says(0, skipped);
+        ended.says(0, &["RLIMIT_AS, `ulimit -v`"]);
+        place.is_tidy();
+    }
 }
 
 #[test]
-fn a_limit_of_the_control_group_shrinks_the_rings_and_nobody_is_killed() {
-    let Some(group) = Group::of(256 << 20) else {
-        println!("skipped: no control group with a limit of memory may be made here");
-        return;
-    };
-    let place = Place::new();
-    let enter = format!("echo $$ >{}/cgroup.procs && exec \"$@\"", group.0.display());
-    let Some(ended) = measured(&place, &["sh", "-c", &enter, "sh"]) else { return };
-    ended.says(0, &["1 measured, 1 skipped", "the control group", "left of its 256"]);
-    assert_eq!(group.killed(), 0, "{ended:?}");
-    place.is_tidy();
-}
-
-/// A control group that limits memory. It is gone with this value.
-struct Group(PathBuf);
-
-impl Group {
-    fn of(bytes: u64) -> Option<Self> {
-        let name = format!("syscost-memory-{}", std::process::id());
-        let kinds = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
-        kinds.into_iter().find_map(|(mount, limit)| {
-            let group = Path::new(mount).join(&name);
-            std::fs::create_dir(&group).ok()?;
-            let group = Self(group);
-            // Asked before it is written: a plain directory would take a file of any name.
-            let is_limited = group.0.join(limit).exists()
-                && std::fs::write(group.0.join(limit), bytes.to_string()).is_ok();
-            is_limited.then_some(group)
-        })
-    }
-
-    /// How many of its processes were killed for want of memory, by either version's file.
-    fn killed(&self) -> u64 {
-        let text =
-            ["memory.events", "memory.oom_control"].map(|name| std::fs::read_to_string(self.0.join(name)));
-        let text = text.into_iter().find_map(Result::ok).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
-        line.map_or(0, |count| count.parse().unwrap())
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.0);
+fn a_small_control_group_skips_what_does_not_fit_and_kills_nobody() {
+    for (mib, skipped) in [
+        (256, &["chase/random/256MiB: ", "of bandwidth: ", "the control group", "left of its 256"][..]),
+        (96, &["skipped mapping/first-touch/64MiB", "raise its limit"]),
+    ] {
+        let Some(group) = Group::of_memory(mib << 20) else { return };
+        let place = Place::new();
+        let enter = group.enter();
+        let Some(ended) = measured(&place, &enter.each_ref().map(String::as_str)) else { return };
+        ended.says(0, skipped);
+        assert_eq!(group.killed(), 0, "{ended:?}");
+        place.is_tidy();
     }
 }

@@ -70,3 +70,8 @@ pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
         _ => None,
     }
 }
+
+/// None asks ahead for what it writes.
+pub(super) fn ahead(_: Operation, _: Means) -> Option<Loop> {
+    None
+}

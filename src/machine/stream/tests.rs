@@ -58,7 +58,11 @@ fn calculates(operation: Operation) -> bool {
 
 fn every_stream() -> impl Iterator<Item = (Operation, Means, Stream)> {
     let all = Operation::ALL.into_iter().flat_map(|o| Means::ALL.map(|m| (o, m)));
-    all.filter_map(|(operation, means)| Some((operation, means, Stream::new(operation, means)?)))
+    let made = all.filter_map(|(operation, means)| Some((operation, means, Stream::new(operation, means)?)));
+    made.flat_map(|(operation, means, stream)| {
+        let ahead = Some(stream.of_memory()).filter(Stream::asks_ahead);
+        [stream].into_iter().chain(ahead).map(move |stream| (operation, means, stream))
+    })
 }
 
 /// Runs one over fresh fields and answers the sum; panics where it left anything but what it should.

@@ -10,8 +10,9 @@
 //!
 //! A block is 512 bytes: eight vectors of 64 bytes, sixteen of 32. Eight sums run beside one another, since an
 //! addition takes a cycle and two loads may come in one. Addresses have no index register, which would split the
-//! instruction in two on Intel's cores. Software prefetch was tried at 1, 2 and 4 KiB ahead, into all levels and
-//! past them: it gained nothing from memory and lost a third in the last level, on Zen 4.
+//! instruction in two on Intel's cores. Software prefetch of what is read was tried at 1, 2 and 4 KiB ahead,
+//! into all levels and past them: it gained nothing from memory and lost a third in the last level, on Zen 4. For what
+//! is written see `wide`.
 //!
 //! # Invariants
 //!
@@ -97,5 +98,14 @@ pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
         Means::Avx512 => Some(wide::avx512::turns(operation)),
         Means::Strings => strings::turns(operation),
         Means::Neon | Means::Library => None,
+    }
+}
+
+/// That which asks ahead for what it writes, where there is one. A processor without the instruction does nothing for it.
+pub(super) fn ahead(operation: Operation, means: Means) -> Option<Loop> {
+    match means {
+        Means::Avx2 => wide::avx2::ahead(operation),
+        Means::Avx512 => wide::avx512::ahead(operation),
+        _ => None,
     }
 }

@@ -81,11 +81,19 @@ fn name(at: usize, matched: &[Option<usize>], caches: &[(u8, u64)], first: u64, 
     }
     let next = matched.iter().rev().find_map(|own| *own).map_or(0, |own| own + 1);
     match caches.get(next) {
-        None => (!caches.is_empty()).then(|| "memory".into()),
+        None => (!caches.is_empty()).then(|| MEMORY.into()),
         Some((_, bytes)) if last <= *bytes => Some(cache(next)),
-        Some(_) => caches.iter().all(|(_, bytes)| first > *bytes).then(|| "memory".into()),
+        // What goes on beyond all caches is memory, even where it begins within the last: of that, nothing is seen.
+        Some(_) => caches.iter().all(|(_, bytes)| last as f64 > SLACK * *bytes as f64).then(|| MEMORY.into()),
     }
 }
+
+const MEMORY: &str = "memory";
+
+/// Why a cache ends elsewhere than the kernel says.
+const SHARED_BY_GUESTS: &str =
+    "the hypervisor shows the host's cache, and this is what the guest gets beside its neighbours";
+const SHARED_BY_OTHERS: &str = "others use it, or the order of the pages in it leaves a part unused";
 
 /// Between the names of the first and the last cache of a level that is several.
 const TO: &str = " to ";
@@ -102,7 +110,7 @@ impl LevelRecord {
 }
 
 /// What must be said of levels that are not as reported, and of steps that no cache makes.
-pub(super) fn remarks(levels: &[LevelRecord], is_guest: bool) -> Vec<String> {
+pub(super) fn remarks(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Vec<String> {
     let other = |level: &LevelRecord| match (level.reported, level.step, &level.name) {
         (None, Some((held, beyond)), Some(name)) => {
             Some(format!("between {} and {} ({name})", size(held), size(beyond)))
@@ -121,18 +129,26 @@ pub(super) fn remarks(levels: &[LevelRecord], is_guest: bool) -> Vec<String> {
     let several = several.map(|name| {
         format!("{name} end in one step: the sizes lie too far apart to tell them, or neighbours use the last of them")
     });
-    levels.iter().filter_map(|level| otherwise(level, is_guest)).chain(several).chain(others).collect()
+    let otherwise = levels.iter().filter_map(|level| otherwise(level, is_guest));
+    otherwise.chain(unseen(levels, caches, is_guest)).chain(several).chain(others).collect()
+}
+
+/// A last cache that nothing of the curve shows: what would fit into it is as slow as memory.
+fn unseen(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Option<String> {
+    let (cache, bytes) = caches.last()?;
+    let memory =
+        levels.last().filter(|level| level.name.as_deref() == Some(MEMORY) && level.first <= *bytes)?;
+    let why = if is_guest { SHARED_BY_GUESTS } else { SHARED_BY_OTHERS };
+    let (reported, from) = (size(*bytes), size(memory.first));
+    Some(format!(
+        "the kernel reports {reported} of L{cache}, and from {from} on it is as slow as memory: {why}"
+    ))
 }
 
 fn otherwise(level: &LevelRecord, is_guest: bool) -> Option<String> {
     let ((held, beyond), name) = (level.step?, level.name.as_deref()?);
     let name = name.rsplit(TO).next().unwrap_or(name);
-    let why = match is_guest {
-        true => {
-            "the hypervisor shows the host's cache, and this is what the guest gets beside its neighbours"
-        }
-        false => "others use it, or the order of the pages in it leaves a part unused",
-    };
+    let why = if is_guest { SHARED_BY_GUESTS } else { SHARED_BY_OTHERS };
     let (found, reported) = (format!("{} and {}", size(held), size(beyond)), size(level.reported?));
     (level.agrees() == Some(false))
         .then(|| format!("the kernel reports {reported} of {name}, and it ends between {found}: {why}"))
@@ -187,11 +203,23 @@ mod tests {
             reported: Some(32 << 20),
             ..LevelRecord::default()
         }];
-        let said = remarks(&levels, true);
+        let said = remarks(&levels, &CACHES, true);
         assert!(
             said[0].contains("32 MiB of L3,") && said[1].contains("L2 to L3 end in one step"),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn a_last_cache_that_is_as_slow_as_memory_is_told() {
+        let found = matched(&steps(&[(32 << 10, 3.5), (2 << 20, 22.0)]), &CACHES[..2]);
+        let memory = |caches: &[(u8, u64)]| name(2, &found, caches, 4 << 20, 256 << 20);
+        assert_eq!(memory(&CACHES).as_deref(), Some("memory"));
+        let level = LevelRecord { name: memory(&CACHES), first: 4 << 20, ..LevelRecord::default() };
+        let said = remarks(std::slice::from_ref(&level), &CACHES, true);
+        assert!(said[0].contains("32 MiB of L3, and from 4 MiB on it is as slow as memory"), "{said:?}");
+        let beyond = LevelRecord { first: 40 << 20, ..level };
+        assert!(remarks(&[beyond], &CACHES, true).is_empty());
     }
 
     #[test]

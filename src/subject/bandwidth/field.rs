@@ -1,5 +1,6 @@
 //! The arrays of one thread, the stream over them, and the proof that it did what it should.
 
+use super::row::level;
 use super::walk::Walk;
 use crate::machine::stream::{Arrays, Means, Operation, Stream, fence};
 use crate::machine::touched::{Pages, Touched};
@@ -119,7 +120,8 @@ impl Field {
             _ => "huge pages of 2 MiB",
         };
         let kib = (self.plan.chunk() * self.plan.chunks() * self.plan.operation.arrays()) >> 10;
-        format!("by {}, on {kib} KiB in {pages}", self.plan.means.words())
+        let ahead = if self.stream.asks_ahead() { " that ask ahead for the lines they write" } else { "" };
+        format!("by {}{ahead}, on {kib} KiB in {pages}", self.plan.means.words())
     }
 
     /// Fills the arrays, goes over all of them once, and looks at every word.
@@ -131,6 +133,7 @@ impl Field {
             let means = plan.means.words();
             Error::Missing(format!("this processor does not have {means}, or the kernel keeps them from it"))
         })?;
+        let stream = if level(plan.bytes).is_memory() { stream.of_memory() } else { stream };
         let stride = (plan.chunk() * plan.chunks() + plan.skew).next_multiple_of(PAGE);
         let memory = Touched::new(stride * plan.operation.arrays(), plan.pages)?;
         let walk = Walk::new(plan.chunks() as u64);

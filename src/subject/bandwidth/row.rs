@@ -9,6 +9,9 @@ use crate::subject::need::{FULL_SCALE, PINNED, THREE_CPUS, TWO_CPUS};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
+/// Up to here a row lies in base pages, which the first translation cache holds on every machine; so there is a number
+/// of the first level where no huge pages are given.
+const FEW_PAGES: usize = 32 * KIB;
 
 /// Sizes measured at default scale, one of each level of a common machine, and those between them and beyond, which
 /// only full scale has.
@@ -39,7 +42,8 @@ pub(super) struct Row {
     bytes: usize,
     skew: usize,
     zeroes: bool,
-    pages: Pages,
+    /// Base pages whatever the size.
+    is_in_base_pages: bool,
     pub(super) crowd: Option<Crowd>,
     is_long: bool,
 }
@@ -54,7 +58,7 @@ impl Row {
             bytes,
             skew: 0,
             zeroes: false,
-            pages: Pages::Huge,
+            is_in_base_pages: false,
             crowd: None,
             is_long: false,
         }
@@ -73,13 +77,14 @@ impl Row {
     }
 
     pub(super) fn plan(&self) -> Plan {
+        let is_in_base_pages = self.is_in_base_pages || self.bytes <= FEW_PAGES;
         Plan {
             operation: self.operation,
             means: self.means.unwrap_or_else(Means::widest),
             bytes: self.bytes,
             skew: self.skew,
             zeroes: self.zeroes,
-            pages: if self.pages == Pages::Base { Pages::Base } else { Pages::largest() },
+            pages: if is_in_base_pages { Pages::Base } else { Pages::Huge },
         }
     }
 
@@ -237,8 +242,13 @@ fn narrow() -> Vec<Row> {
     ] {
         rows.push(Row { skew: 1, ..Row::new(variant, words, operation, 16 * KIB) });
     }
-    let small = Row::new("read-base-pages", "sum of all words in base pages", Operation::Read, 256 * MIB);
-    rows.push(Row { pages: Pages::Base, ..small });
+    for (variant, words, operation) in [
+        ("read-base-pages", "sum of all words in base pages", Operation::Read),
+        ("write-base-pages", "a constant stored in base pages", Operation::Write),
+        ("copy-base-pages", "one half moved to the other in base pages", Operation::Copy),
+    ] {
+        rows.push(Row { is_in_base_pages: true, ..Row::new(variant, words, operation, 256 * MIB) });
+    }
     rows
 }
 
@@ -299,6 +309,11 @@ pub(super) fn level(bytes: usize) -> Level {
 impl Level {
     pub(super) fn is_memory(self) -> bool {
         self == Self::Memory
+    }
+
+    /// Whether other CPUs use it, too.
+    pub(super) fn is_shared(self) -> bool {
+        matches!(self, Self::Last | Self::Memory)
     }
 
     /// Core cycles of one iteration, and why.

@@ -9,9 +9,12 @@ use super::walk::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, alone, many};
 use crate::Error;
 use crate::machine::ring::{LINE, Spread};
 use crate::machine::touched::Pages;
+use crate::subject::need::FOUR_KIB;
 
 /// The smallest page that any of our kernels has.
 const PAGE: usize = 4 << 10;
+/// Rings from here on are in what all CPUs share, wholly or in part: few cores have more for themselves.
+const SHARED: usize = 2 << 20;
 /// Main memory, on most machines.
 const LARGE: usize = 256 << 20;
 
@@ -30,7 +33,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut all: Vec<_> = series().iter().flat_map(Series::cases).collect();
     all.extend(PARALLEL.map(|(walkers, set_up)| parallel(walkers, set_up)));
     all.extend(LOADERS.map(loaded));
-    all.push(node::case(Plan::random(LARGE, Pages::Base)));
+    all.push(node::case(Plan::random(LARGE, Pages::Base)).shares_memory());
     all.into_iter().map(proven).collect()
 }
 
@@ -149,11 +152,14 @@ impl Series {
         let (plan, sizes) = (self.plan(size.bytes), self.sizes);
         let (hardware, why) = self.expected(size.bytes);
         let case = Case::new(name, title, when(sizes, size.clone(), alone(plan))).predict(hardware, 0.0, why);
+        let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         match (self.order, self.spread) {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {
                 let dense = Plan::random(size.bytes / page * LINE, Pages::Base);
-                case.control_set_up(when(sizes, size, alone(dense))).derive("walk", Rule::OfNet(1.0))
+                case.control_set_up(when(sizes, size, alone(dense)))
+                    .derive("walk", Rule::OfNet(1.0))
+                    .need(FOUR_KIB)
             }
             (_, Spread::Every(bytes)) => case.derive("bandwidth", Rule::Bandwidth(bytes.min(LINE) as u64)),
         }
@@ -203,9 +209,9 @@ fn large(set_up: SetUp, is_default: bool) -> SetUp {
 /// Makes the set-up of so many walkers.
 type Many = fn(Plan) -> SetUp;
 
-/// Walkers in one ring. The registers of x86-64 hold twelve; beyond, some are kept on the stack, which a load from
-/// memory hides.
-const PARALLEL: [(u64, Many); 9] = [
+/// Walkers in one ring, up to twice the lines that cores of today wait for at once: what one of them reaches tells how
+/// many they are. The registers of x86-64 hold twelve; beyond, some are kept on the stack, which a load from memory hides.
+const PARALLEL: [(u64, Many); 11] = [
     (1, many::<1>),
     (2, many::<2>),
     (3, many::<3>),
@@ -215,13 +221,16 @@ const PARALLEL: [(u64, Many); 9] = [
     (10, many::<10>),
     (12, many::<12>),
     (16, many::<16>),
+    (24, many::<24>),
+    (32, many::<32>),
 ];
 
 fn parallel(walkers: u64, set_up: Many) -> Case {
-    let is_default = [4, 8, 16].contains(&walkers);
+    let is_default = [4, 8, 16, 32].contains(&walkers);
     let set_up = large(set_up(Plan::random(LARGE, Pages::Huge)), is_default);
     let title = format!("a step of each of {walkers} chains that do not wait for each other");
     Case::new(format!("parallel-256MiB/{walkers}"), title, set_up)
+        .shares_memory()
         .derive("load", Rule::OfCost(1.0 / walkers as f64))
         .derive("bandwidth", Rule::Bandwidth(walkers * LINE as u64))
         .predict(450.0, 0.0, "as one alone: a core waits for ten lines and more at a time")
@@ -242,5 +251,5 @@ fn loaded(loaders: Loaders) -> Case {
     let name = format!("loaded-256MiB/{}", loaders.name());
     let mut case = load::case(name, Plan::random(LARGE, Pages::Huge), loaders);
     case.set_up = large(case.set_up, true);
-    case.predict(500.0, 0.0, "a line from memory, behind those of the others in its queues")
+    case.shares_memory().predict(500.0, 0.0, "a line from memory, behind those of the others in its queues")
 }

@@ -49,13 +49,22 @@ impl Sizes {
 
     /// Why this one is not for now, if it is not.
     pub(super) fn declined(self, size: &Size, place: &Place) -> Result<(), String> {
-        let is_default = size.power.is_some_and(|power| self.default.contains(&power));
-        declined(size.bytes, is_default, place, last_level(place.cpus.here.unwrap_or(0)))
+        let most = self.largest(last_level(place.cpus.here.unwrap_or(0)));
+        let is_chosen = size.power.is_some_and(|power| self.default.contains(&power));
+        // The curve of many sizes ends where it must at default scale, too.
+        let is_last = matches!(self.range, Range::Quarters(..)) && size.bytes == most;
+        declined(size.bytes, is_chosen || is_last, most, place)
+    }
+
+    /// The first size that holds the last level of cache four times.
+    fn largest(self, last_level: usize) -> usize {
+        let all = self.all();
+        let enough = all.iter().find(|size| size.bytes >= MEMORY.max(4 * last_level));
+        enough.or(all.last()).map_or(MEMORY, |size| size.bytes)
     }
 }
 
-fn declined(bytes: usize, is_default: bool, place: &Place, last_level: usize) -> Result<(), String> {
-    let most = MEMORY.max(4 * last_level);
+fn declined(bytes: usize, is_default: bool, most: usize, place: &Place) -> Result<(), String> {
     if bytes > most {
         return Err(format!(
             "beyond {} MiB, four times the last level of cache and more, it is all memory and nothing new is seen",
@@ -67,7 +76,7 @@ fn declined(bytes: usize, is_default: bool, place: &Place, last_level: usize) ->
             "smoke scale: rings of more than {} MiB are linked at default and full scale",
             SMOKE >> 20
         )),
-        Scale::Smoke | Scale::Default if !is_default && bytes <= MEMORY => {
+        Scale::Smoke | Scale::Default if !is_default => {
             Err("default scale leaves it out between others: measured at full scale (`SYSCOST_SCALE=full`)"
                 .into())
         }
@@ -139,14 +148,22 @@ mod tests {
 
     #[test]
     fn a_size_is_declined_with_its_reason() {
-        let said = |bytes, default, scale, last| declined(bytes, default, &at(scale), last).err();
+        let said = |bytes, default, scale, most| declined(bytes, default, most, &at(scale)).err();
         let has = |sentence: Option<String>, words| sentence.is_some_and(|sentence| sentence.contains(words));
-        assert_eq!(said(16 << 10, true, Scale::Smoke, 0), None);
-        assert!(has(said(64 << 20, true, Scale::Smoke, 0), "smoke scale"));
-        assert!(has(said(19 << 10, false, Scale::Default, 0), "full scale"));
-        assert_eq!(said(19 << 10, false, Scale::Full, 0), None);
-        assert!(has(said(512 << 20, false, Scale::Full, 32 << 20), "beyond 256 MiB"));
-        assert_eq!(said(512 << 20, false, Scale::Default, 260 << 20), None, "such a cache needs such a ring");
-        assert!(has(said(2 << 30, false, Scale::Full, 260 << 20), "beyond 1040 MiB"));
+        assert_eq!(said(16 << 10, true, Scale::Smoke, MEMORY), None);
+        assert!(has(said(64 << 20, true, Scale::Smoke, MEMORY), "smoke scale"));
+        assert!(has(said(19 << 10, false, Scale::Default, MEMORY), "full scale"));
+        assert!(has(said(512 << 20, false, Scale::Default, 1 << 30), "full scale"));
+        assert_eq!(said(512 << 20, false, Scale::Full, 1 << 30), None);
+        assert!(has(said(512 << 20, false, Scale::Full, MEMORY), "beyond 256 MiB"));
+    }
+
+    #[test]
+    fn the_largest_ring_holds_the_last_level_four_times() {
+        for (mib, largest) in [(0, 256), (32, 256), (105, 431), (260, 1218)] {
+            let found = SIZES.largest(mib << 20) >> 20;
+            assert!(found >= 4 * mib && found == largest, "{mib} MiB: {found}");
+        }
+        assert_eq!(Sizes { range: Range::Few, default: &[18] }.largest(32 << 20), 256 << 10);
     }
 }

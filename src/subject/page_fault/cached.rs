@@ -1,11 +1,12 @@
 //! Faults of a file of which every page is in the page cache, or just those that are touched.
 
+use super::judged;
 use super::touch::{Expected, Touches};
-use super::{FOUR_KIB, judged};
 use crate::instrument::{Clock, Ticks};
 use crate::machine::evictable::Evictable;
 use crate::machine::region::{Order, PAGE};
 use crate::statistic::Random;
+use crate::subject::need::FOUR_KIB;
 use crate::subject::{Case, Claim, Place, Rule, SetUp, Subject};
 use crate::{Error, Result};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};

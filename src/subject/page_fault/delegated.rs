@@ -1,12 +1,12 @@
 //! Faults that another thread of the process resolves (`userfaultfd`).
 
+use super::judged;
 use super::touch::{Expected, Touches};
-use super::{FOUR_KIB, judged};
 use crate::instrument::{Clock, Ticks};
 use crate::machine::partner::{Class, Kind, Partner, Task};
 use crate::machine::region::PAGE;
 use crate::machine::userfault::{Filling, Userfault};
-use crate::subject::need::PINNED;
+use crate::subject::need::{FOUR_KIB, PINNED};
 use crate::subject::placement::Placement;
 use crate::subject::{Case, Claim, Place, Rule, SetUp, Subject};
 use crate::{Error, Result};

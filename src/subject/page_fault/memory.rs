@@ -1,11 +1,12 @@
 //! Faults of anonymous memory: its first touch, and touches of what may not be written just now.
 
+use super::judged;
 use super::touch::{Expected, Touches};
-use super::{FOUR_KIB, judged};
 use crate::machine::child::Child;
 use crate::machine::entry;
 use crate::machine::region::{HUGE_PAGE, PAGE, Region};
 use crate::machine::touched::Pages;
+use crate::subject::need::FOUR_KIB;
 use crate::subject::{Case, Claim, Family, Place, Rule, SetUp, Subject};
 use crate::{Error, Result};
 use std::fs::File;

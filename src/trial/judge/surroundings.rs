@@ -33,6 +33,11 @@ pub(in crate::trial) fn surroundings(case: &Case, samples: &[Sample]) -> Result<
     Ok(known(others, samples))
 }
 
+/// How many CPUs others kept busy on which no task of the case was.
+pub(in crate::trial) fn beside(busy: f64) -> String {
+    format!("on CPUs without a task of it others kept {busy:.2} busy")
+}
+
 fn most_of_others(case: &Case) -> f64 {
     if case.family == Family::SameCpu { BESIDE_COMPANY } else { OTHERS }
 }

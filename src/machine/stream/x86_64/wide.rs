@@ -61,10 +61,61 @@ macro_rules! spread {
     };
 }
 
+/// Asks for the lines that a pair of registers will be stored to, 1 KiB before they are: to have them read for
+/// ownership is what a stream of stores waits for, and prefetchers begin with loads. On Sapphire Rapids STREAM's three
+/// gain 7 % from memory when it is idle and 20 % beside a busy neighbour, with two CPUs as with one; from 512 bytes on the
+/// distance matters no more. In the first level the requests would take the place of loads.
+macro_rules! ask {
+    ($lines:literal) => {
+        concat!(".irp l,", $lines, "\nprefetchw [rdi + \\at + \\l + 1024]\n.endr")
+    };
+}
+
+/// STREAM's three, each pair of registers with this beside it.
+macro_rules! arithmetic {
+    ($scale:ident, $add:ident, $triad:ident, $v:literal, $size:literal, $pairs:literal, $beside:expr) => {
+        turns!(
+            $scale,
+            [spread!($v, "15")],
+            [at!(
+                $pairs,
+                $beside,
+                constant!(pair!(), $v, $size, "vmulpd", "rsi"),
+                into!(pair!(), $v, $size, "vmovupd")
+            )],
+            ["vzeroupper"]
+        );
+        turns!(
+            $add,
+            [""],
+            [at!(
+                $pairs,
+                $beside,
+                load!(pair!(), $v, $size, "rsi"),
+                own!(pair!(), $v, $size, "vaddpd", "rdx"),
+                into!(pair!(), $v, $size, "vmovupd")
+            )],
+            ["vzeroupper"]
+        );
+        turns!(
+            $triad,
+            [spread!($v, "15")],
+            [at!(
+                $pairs,
+                $beside,
+                constant!(pair!(), $v, $size, "vmulpd", "rdx"),
+                own!(pair!(), $v, $size, "vaddpd", "rsi"),
+                into!(pair!(), $v, $size, "vmovupd")
+            )],
+            ["vzeroupper"]
+        );
+    };
+}
+
 /// The loops by registers of this name and size; a block is eight of them from each of the first
-/// offsets on, and a pair of them from each of the others.
+/// offsets on, and a pair of them, which are these lines, from each of the others.
 macro_rules! wide {
-    ($v:literal, $size:literal, $rows:literal, $pairs:literal) => {
+    ($v:literal, $size:literal, $rows:literal, $pairs:literal, $lines:literal) => {
         use super::*;
 
         pub(in super::super) fn turns(operation: Operation) -> Loop {
@@ -78,6 +129,16 @@ macro_rules! wide {
                 Operation::Scale => scale,
                 Operation::Add => add,
                 Operation::Triad => triad,
+            }
+        }
+
+        /// That of STREAM's arithmetic that asks ahead for what it will write.
+        pub(in super::super) fn ahead(operation: Operation) -> Option<Loop> {
+            match operation {
+                Operation::Scale => Some(scale_ahead),
+                Operation::Add => Some(add_ahead),
+                Operation::Triad => Some(triad_ahead),
+                _ => None,
             }
         }
 
@@ -125,45 +186,15 @@ macro_rules! wide {
             )],
             ["vzeroupper"]
         );
-        turns!(
-            scale,
-            [spread!($v, "15")],
-            [at!(
-                $pairs,
-                constant!(pair!(), $v, $size, "vmulpd", "rsi"),
-                into!(pair!(), $v, $size, "vmovupd")
-            )],
-            ["vzeroupper"]
-        );
-        turns!(
-            add,
-            [""],
-            [at!(
-                $pairs,
-                load!(pair!(), $v, $size, "rsi"),
-                own!(pair!(), $v, $size, "vaddpd", "rdx"),
-                into!(pair!(), $v, $size, "vmovupd")
-            )],
-            ["vzeroupper"]
-        );
-        turns!(
-            triad,
-            [spread!($v, "15")],
-            [at!(
-                $pairs,
-                constant!(pair!(), $v, $size, "vmulpd", "rdx"),
-                own!(pair!(), $v, $size, "vaddpd", "rsi"),
-                into!(pair!(), $v, $size, "vmovupd")
-            )],
-            ["vzeroupper"]
-        );
+        arithmetic!(scale, add, triad, $v, $size, $pairs, "");
+        arithmetic!(scale_ahead, add_ahead, triad_ahead, $v, $size, $pairs, ask!($lines));
     };
 }
 
 pub(super) mod avx2 {
-    wide!("ymm", "32", "0,256", "0,64,128,192,256,320,384,448");
+    wide!("ymm", "32", "0,256", "0,64,128,192,256,320,384,448", "0");
 }
 
 pub(super) mod avx512 {
-    wide!("zmm", "64", "0", "0,128,256,384");
+    wide!("zmm", "64", "0", "0,128,256,384", "0,64");
 }
