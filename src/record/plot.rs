@@ -9,6 +9,7 @@ mod chart;
 mod heat_map;
 mod scale;
 
+use super::paper::Figure;
 use super::{CurveRecord, Matrix, Record};
 use crate::{Error, Result};
 use canvas::{Canvas, Drawn, Letters};
@@ -63,6 +64,13 @@ pub fn pictures(record: &Record) -> Vec<Picture<'_>> {
     });
     pictures.extend(maps);
     pictures
+}
+
+/// The picture of a figure that was drawn from a record.
+pub fn picture<'a>(figure: &'a Figure, record: &Record) -> Picture<'a> {
+    let content = Content::Curves(figure.curves.iter().collect());
+    let (name, title) = (figure.name.to_owned(), figure.title.to_owned());
+    Picture { name, title, subtitle: subtitle(record), content }
 }
 
 /// The machine and its kernel, as far as they are known.

@@ -99,7 +99,7 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, Halt> {
         clock,
         pinned,
         effort: Effort::of(place.scale, case.displaced),
-        meter: FluidMeter::start(pinned, clock, accounting.hides_interrupts()).map_err(Halt::of_set_up)?,
+        meter: FluidMeter::start(pinned, clock, accounting.hides_interrupts(), 0).map_err(Halt::of_set_up)?,
         account: Account::open(&partners, pinned),
         counters: Counters::open(pinned),
         company: Company::open(&partners, pinned).map_err(Halt::of_set_up)?,

@@ -19,6 +19,7 @@ mod file_system;
 mod interruption;
 mod liar;
 mod limit;
+mod load;
 mod mapped;
 mod memory;
 mod pair;
