@@ -41,7 +41,7 @@ impl Effort {
         let (wanted, run, windows, each) = match scale {
             Scale::Smoke => (10, 4, 3, 1),
             Scale::Default => (10, 30, 4, 3),
-            Scale::Full => (20, 100, 8, 4),
+            Scale::Full => (20, 60, 8, 4),
         };
         let [run, each] = [run, each].map(Duration::from_millis);
         let asked = repetition.filter(|_| scale != Scale::Smoke).and_then(|repetition| repetition.runs);
