@@ -41,7 +41,7 @@ pub enum Spoilt {
     Drift,
     /// The hypervisor took time.
     Stolen,
-    /// Others met most of the interrupts, and the fluid few.
+    /// Others met most of the interrupts, and the fluid few; or it had not a turn to itself.
     Uncovered,
 }
 
@@ -53,6 +53,7 @@ impl Replicate {
         let told = !covered.interrupts_apart;
         match () {
             () if self.stolen_ticks > 0 => Some(Spoilt::Stolen),
+            () if covered.window.plain_turn().is_none() => Some(Spoilt::Uncovered),
             () if told && covered.unmet() > UNMET && covered.others_share() > QUIET => {
                 Some(Spoilt::Uncovered)
             }
@@ -224,7 +225,7 @@ impl Summary {
             (others, "other tasks had the CPU"),
             (drift, "the processor changed its pace"),
             (stolen, "the hypervisor took time"),
-            (uncovered, "they met most of its interrupts"),
+            (uncovered, "they met most of its interrupts or left the fluid nothing"),
         ];
         let causes: Vec<_> =
             counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("in {n} {why}")).collect();
