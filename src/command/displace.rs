@@ -82,7 +82,7 @@ fn command(asked: &Asked, clock: &Clock, accounting: &Accounting, interval: Dura
         )));
     }
     let _aside = cpu::Aside::from(chosen)?;
-    let mut fluids = Fluids::pour(&[chosen], clock, accounting.hides_interrupts())?;
+    let mut fluids = Fluids::pour(&[chosen], clock, accounting.hides_interrupts(), 0)?;
     let mut covers = Vec::new();
     for _ in 0..asked.runs {
         let Some(cover) = measure::command(&asked.command, &mut fluids, interval)? else { break };
@@ -97,7 +97,7 @@ fn command(asked: &Asked, clock: &Clock, accounting: &Accounting, interval: Dura
 
 fn service(asked: &Asked, pid: u32, clock: &Clock, accounting: &Accounting) -> Result<Cover> {
     let cpus = measure::cpus_of(pid)?;
-    let mut fluids = Fluids::pour(&cpus, clock, accounting.hides_interrupts())?;
+    let mut fluids = Fluids::pour(&cpus, clock, accounting.hides_interrupts(), pid)?;
     let [whole, interval] = [asked.seconds, asked.interval].map(Duration::from_secs_f64);
     measure::service(pid, &mut fluids, whole, interval)
 }

@@ -8,7 +8,7 @@ use super::flag::{Beside, Column, Home};
 use super::page::{self, Tone};
 use crate::environment::Weight;
 use crate::harness::{add_curves, layout, nearest};
-use crate::record::plot::pictures;
+use crate::record::plot::{Picture, pictures};
 use crate::record::prediction::apply;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::table::{Against, Layout, sentences, table};
@@ -49,7 +49,7 @@ pub(super) struct Asked {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Draw its curves into this directory as well, as SVG and PNG: latency, bandwidth or efficiency against size
-    /// or number
+    /// or number; after the word `displacement`, the figures of that paper
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
     #[command(flatten)]
@@ -103,13 +103,12 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         Some(file) => save(file, text(Layout::default())?.as_bytes())?,
         None => page::write(&text(layout())?)?,
     }
-    asked.plot.as_deref().map_or(Ok(()), |directory| draw(&record, directory))?;
+    asked.plot.as_deref().map_or(Ok(()), |directory| draw(&record, pictures(&record), directory))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the pictures of a record, each whole or not at all.
-fn draw(record: &Record, directory: &Path) -> Result<()> {
-    let pictures = pictures(record);
+fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result<()> {
     if pictures.is_empty() {
         page::warn(&format!(
             "{} has no curve to draw: measure a group that has one, such as chase or scale",

@@ -12,13 +12,15 @@ use crate::statistic::displacement::{Calibration, Covered, Window};
 use std::fs::File;
 use std::time::Duration;
 
-/// What a process under test was charged so far, ns.
+/// What is known of a process under test so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Charge {
-    /// By the process clock.
+    /// Charged by the process clock, ns.
     pub clock: f64,
-    /// By `getrusage`.
+    /// Charged by `getrusage`, ns.
     pub rusage: f64,
+    /// How often it has given up the CPU to wait.
+    pub waits: f64,
 }
 
 /// How a calibration is made.
@@ -46,12 +48,12 @@ pub struct FluidMeter {
 const MARGIN: Duration = Duration::from_micros(200);
 
 impl FluidMeter {
-    /// Pours a fluid onto this CPU.
+    /// Pours a fluid onto this CPU, where it gives way to this process, 0 being our own.
     ///
     /// # Errors
     /// The kernel refuses it a process, its place or its priority.
-    pub fn start(cpu: usize, clock: &Clock, interrupts_apart: bool) -> Result<Self> {
-        let fluid = Fluid::start(cpu, clock.unfit().is_none())?;
+    pub fn start(cpu: usize, clock: &Clock, interrupts_apart: bool, beside: u32) -> Result<Self> {
+        let fluid = Fluid::start(cpu, clock.unfit().is_none(), beside)?;
         let deferred =
             deferring_thread(cpu).and_then(|pid| File::open(format!("/proc/{pid}/schedstat")).ok());
         Ok(Self {
@@ -107,7 +109,10 @@ impl FluidMeter {
     ) -> Result<(T, Covered)> {
         let (before, deferred) = (charge()?, self.deferred_ns());
         self.fluid.turn(u64::MAX)?;
+        // We wait for the fluid's answers as well: those waits are not the run's.
+        let waits = charge()?.waits;
         let value = run()?;
+        let waits = charge()?.waits - waits;
         let flow = self.fluid.turn(u64::MAX)?;
         let (after, deferred_after) = (charge()?, self.deferred_ns());
         let covered = Covered {
@@ -116,6 +121,7 @@ impl FluidMeter {
             rusage: after.rusage - before.rusage,
             deferred: deferred_after.zip(deferred).map_or(0.0, |(after, before)| after - before),
             operations: 1.0,
+            waits,
             interrupts_apart: self.interrupts_apart,
         };
         Ok((value, covered))
@@ -156,6 +162,7 @@ impl FluidMeter {
             gaps: flow.gaps as f64,
             gapped: ns(flow.gapped),
             after: ns(flow.after),
+            preempted: flow.preempted as f64,
         }
     }
 }
@@ -179,7 +186,7 @@ mod tests {
 
     fn charge() -> Result<Charge> {
         let clock = time::thread_cpu_ns() as f64;
-        Ok(Charge { clock, rusage: clock })
+        Ok(Charge { clock, rusage: clock, waits: 0.0 })
     }
 
     #[test]
@@ -187,7 +194,7 @@ mod tests {
         let clock = Clock::start_up();
         let cpu = cpu::allowed().into_iter().max().expect("a CPU");
         let found = cpu::while_on(cpu, || {
-            let mut meter = FluidMeter::start(cpu, &clock, false)?;
+            let mut meter = FluidMeter::start(cpu, &clock, false, 0)?;
             let how = Calibrating { windows: 3, each: Duration::from_millis(2) };
             let before = meter.calibrate(how)?;
             let work = || Ok(arch::multiply_chain(20_000_000));

@@ -25,10 +25,12 @@ const CHAIN: u64 = 96;
 const INTERRUPTED: u64 = 2;
 /// Turns of which the quickest says how long one is.
 const TRIED: u64 = 5_000;
-/// A low priority among ordinary tasks: one that never waits leaves it a thirtieth, enough to see interrupts by. Not
-/// the idle class: a CPU that runs nothing else counts as idle, and the kernel sends it work from elsewhere
+/// So much nicer than the process under test: one that never waits leaves it a thirtieth, enough to see interrupts
+/// by. Not the idle class: a CPU that runs nothing else counts as idle, and the kernel sends it work from elsewhere
 /// (`sched_idle_cpu()`).
-const NICE: i32 = 15;
+const NICER: i32 = 15;
+/// As nice as can be.
+const NICEST: i32 = 19;
 /// A fluid that does not answer for so long is given no CPU.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at the fluid's answer. On one CPU it runs only while we sleep.
@@ -46,6 +48,7 @@ const GAPS: usize = 11;
 const GAPPED: usize = 13;
 const LONGEST: usize = 15;
 const AFTER: usize = 17;
+const PREEMPTED: usize = 19;
 
 /// What the fluid counted in one window. Times are ticks of the counter, except one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +68,8 @@ pub struct Flow {
     /// Time of the turns that came next after an interrupted one and were not interrupted themselves: what they
     /// take more than others the caches cost. There are at most as many as gaps.
     pub after: u64,
+    /// How often another task took the CPU from the fluid.
+    pub preempted: u64,
 }
 
 /// The fluid process. It is killed when this value goes, and by the kernel when its parent dies.
@@ -77,19 +82,22 @@ pub struct Fluid {
 type Read = fn() -> u64;
 
 impl Fluid {
-    /// Pours it onto a CPU. With `counter` it reads the processor's counter, else `CLOCK_MONOTONIC_RAW`.
+    /// Pours it onto a CPU, where it gives way to this process, 0 being our own. With `counter` it reads the processor's
+    /// counter, else `CLOCK_MONOTONIC_RAW`.
     ///
     /// # Errors
     /// The kernel refuses the process, its place or its priority.
-    pub fn start(cpu: usize, counter: bool) -> Result<Self> {
+    pub fn start(cpu: usize, counter: bool, beside: u32) -> Result<Self> {
         let page = Arc::new(Words::new()?);
         set(&page, LIMIT, u64::MAX);
         let theirs = Arc::clone(&page);
         let read: Read = if counter { arch::read } else { time::monotonic_raw_ns };
+        // Who may not be less nice than it is stays as it is.
+        let nice = (process::niceness(beside) + NICER).max(process::niceness(0)).min(NICEST);
         let mut quickest = 0;
         let step = move || {
             if quickest == 0 {
-                if let Err(errno) = process::be_nice(NICE) {
+                if let Err(errno) = process::be_nice(nice) {
                     return -i64::from(errno);
                 }
                 quickest = quickest_turn(read);
@@ -170,6 +178,7 @@ impl Fluid {
             gapped: get(GAPPED),
             longest: get(LONGEST),
             after: get(AFTER),
+            preempted: get(PREEMPTED),
         }
     }
 }
@@ -206,6 +215,7 @@ fn quickest_turn(read: Read) -> u64 {
 fn window(page: &Words, read: Read, threshold: u64) {
     let asked = word(page, ASK).load(Acquire);
     let limit = get(page, LIMIT);
+    let preempted = process::preemptions();
     let before = time::thread_cpu_ns();
     let start = read();
     // The window is open before anybody is told: from here on we may lose the CPU at any moment. What was counted
@@ -213,6 +223,7 @@ fn window(page: &Words, read: Read, threshold: u64) {
     word(page, OPENED).store(asked, Release);
     let mut flow = flow(start, (word(page, ASK), asked), read, threshold, limit);
     flow.own_ns = time::thread_cpu_ns().saturating_sub(before);
+    flow.preempted = process::preemptions().saturating_sub(preempted);
     write(page, &flow);
     word(page, CLOSED).store(asked, Release);
     while word(page, ASK).load(Relaxed) == asked {
@@ -228,6 +239,7 @@ fn write(page: &Words, flow: &Flow) {
     set(page, GAPPED, flow.gapped);
     set(page, LONGEST, flow.longest);
     set(page, AFTER, flow.after);
+    set(page, PREEMPTED, flow.preempted);
 }
 
 /// The loop itself, until the word is another or so many ticks have passed, and one turn more: the turn before may
@@ -266,7 +278,7 @@ mod tests {
 
     fn poured() -> Fluid {
         let cpu = cpu::allowed().into_iter().max().expect("a CPU");
-        Fluid::start(cpu, arch::unfit().is_none()).expect("a fluid")
+        Fluid::start(cpu, arch::unfit().is_none(), 0).expect("a fluid")
     }
 
     #[test]

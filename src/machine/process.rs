@@ -123,6 +123,13 @@ pub fn cpu_ns_of(pid: u32) -> u64 {
     i32::try_from(pid).map_or(0, |pid| super::time::clock_gettime_ns((!pid << 3) | SCHED))
 }
 
+/// How willingly a process gives way to others, from -20 to 19; 0 is the calling task. One that is gone is said to be
+/// at -1.
+pub fn niceness(pid: u32) -> i32 {
+    // SAFETY: `getpriority` takes two numbers and reads nothing of ours.
+    unsafe { libc::getpriority(libc::PRIO_PROCESS, pid) }
+}
+
 /// Sets how willingly the calling task gives way to others, 19 being the most willing. Answers an error number, so
 /// that a forked child, which must not allocate, can use it.
 pub fn be_nice(nice: i32) -> std::result::Result<(), i32> {
@@ -136,6 +143,12 @@ pub fn usage() -> Result<Usage> {
     getrusage(UsageWho::RUSAGE_THREAD).map_err(|e| Error::refused("getrusage RUSAGE_THREAD", e))
 }
 
+/// How often another task took the CPU from the calling task so far. It allocates nothing, so that a forked child can
+/// ask; 0 where the kernel does not tell.
+pub fn preemptions() -> u64 {
+    usage().map_or(0, |usage| usage.involuntary_context_switches() as u64)
+}
+
 /// What the kernel has charged to all threads of this process, and to the children that it has waited for.
 pub fn family_usage() -> Result<[Usage; 2]> {
     let of = |who, name: &str| getrusage(who).map_err(|e| Error::refused(format!("getrusage {name}"), e));
@@ -146,6 +159,16 @@ pub fn family_usage() -> Result<[Usage; 2]> {
 mod tests {
     use super::*;
     use nix::sys::wait::{WaitStatus, waitpid};
+
+    #[test]
+    fn who_is_nice_is_known_to_be() {
+        let nicer = std::thread::spawn(|| {
+            let nice = (niceness(0) + 1).min(19);
+            (be_nice(nice), nice, niceness(0))
+        });
+        let (answer, asked, found) = nicer.join().expect("it ends");
+        assert_eq!((answer, found), (Ok(()), asked));
+    }
 
     #[test]
     fn who_is_dead_and_not_yet_buried_is_dead() {

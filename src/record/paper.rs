@@ -1,9 +1,12 @@
-//! The tables of the paper that the group `displacement` redoes, with a run's columns beside the published ones.
+//! The tables and figures of the paper that the group `displacement` redoes, with a run's columns beside the published
+//! ones.
 
+mod figure;
 mod form;
 mod published;
 mod table;
 
+pub use figure::{Figure, figures};
 pub use form::Sheet;
 pub use published::Paper;
 pub use table::{columns_of, sheets};

@@ -10,6 +10,7 @@ mod heat_map;
 mod panel;
 mod scale;
 
+use super::paper::Figure;
 use super::{CurveRecord, Matrix, Record};
 use crate::{Error, Result};
 use canvas::{Canvas, Drawn, Letters};
@@ -66,6 +67,13 @@ pub fn pictures(record: &Record) -> Vec<Picture<'_>> {
     });
     pictures.extend(maps);
     pictures
+}
+
+/// The picture of a figure that was drawn from a record.
+pub fn picture<'a>(figure: &'a Figure, record: &Record) -> Picture<'a> {
+    let content = Content::Curves(figure.curves.iter().collect());
+    let (name, title) = (figure.name.to_owned(), figure.title.to_owned());
+    Picture { name, title, subtitle: subtitle(record), content }
 }
 
 /// The machine and its kernel, as far as they are known.

@@ -16,7 +16,9 @@
 //! charged to the process under test (and to the thread that runs deferred interrupt work on that CPU). What was
 //! charged to the fluid beyond its own turns were interrupts in its time, and with a minus sign what was charged to
 //! others while it still ran. What is left, `O = T − X − P`, others had. While they had the CPU the interrupts of the
-//! operation were charged to them: `c = 1 + O/X` counts those as often as the fluid met its own.
+//! operation were charged to them: `c` counts those as often as the fluid met its own. An interrupt that works for the
+//! operation ends one of its `w` waits, and takes the CPU from the fluid if the fluid had it, which happened `k` times:
+//! `c = w/k`, and no more than `1 + O/X`. On a quiet CPU it is 1.
 
 pub mod replicate;
 
@@ -38,6 +40,8 @@ pub struct Window {
     pub gapped: f64,
     /// Time of the turns that came next after an interrupted one.
     pub after: f64,
+    /// How often another task took the CPU from the fluid.
+    pub preempted: f64,
 }
 
 impl Window {
@@ -63,6 +67,7 @@ impl Window {
             gaps: self.gaps + other.gaps,
             gapped: self.gapped + other.gapped,
             after: self.after + other.after,
+            preempted: self.preempted + other.preempted,
         }
     }
 
@@ -79,6 +84,8 @@ pub struct Calibration {
     pub wall: f64,
     /// Time charged to the fluid a turn, x.
     pub own: f64,
+    /// A turn that was not interrupted.
+    pub plain: f64,
     /// What interrupts cost a turn, g.
     pub interrupts: f64,
     /// What others had, a turn: the paper's α.
@@ -100,6 +107,7 @@ impl Calibration {
         (!usable.is_empty()).then(|| Self {
             wall: each(|w| w.elapsed / w.loops),
             own: each(|w| w.own / w.loops),
+            plain: each(|w| w.plain_turn().unwrap_or_default()),
             // Interrupts come too seldom for a median: most windows see the one or the other.
             interrupts: sums(|w| w.own - w.loops * w.plain_turn().unwrap_or_default()) / loops,
             daemons: sums(|w| w.elapsed - w.own) / loops,
@@ -113,10 +121,17 @@ impl Calibration {
         Self {
             wall: mean(|c| c.wall),
             own: mean(|c| c.own),
+            plain: mean(|c| c.plain),
             interrupts: mean(|c| c.interrupts),
             daemons: mean(|c| c.daemons),
             quiet: (before.quiet.0 + after.quiet.0, before.quiet.1 + after.quiet.1),
         }
+    }
+
+    /// Of a fluid that was never alone: what it is to cover was there already, and so were its interrupts. Only its
+    /// turns without any are its own; what the CPU's own interrupts take is counted with the rest.
+    pub fn bare(&self) -> Self {
+        Self { wall: self.plain, own: self.plain, interrupts: 0.0, daemons: 0.0, ..*self }
     }
 
     /// By how much a turn became longer or shorter from one to the other, as a share.
@@ -138,6 +153,8 @@ pub struct Covered {
     pub deferred: f64,
     /// Operations.
     pub operations: f64,
+    /// How often the process under test gave up the CPU to wait.
+    pub waits: f64,
     /// The kernel charges interrupts to nobody: then `X` and `P` are without them, and only the wall clock tells.
     pub interrupts_apart: bool,
 }
@@ -151,6 +168,16 @@ impl Covered {
     /// The same as a share of the window. Never negative: a clock that is read a moment later is no guest.
     pub fn others_share(&self) -> f64 {
         (self.others() / self.window.elapsed).max(0.0)
+    }
+
+    /// What others met of the interrupts that work for the operation, as a multiple of what the fluid met. Who computes
+    /// has none; who waits is woken by one, and another task than the fluid had the CPU then if the fluid did not lose
+    /// it. While the waits are long, others may have had much time and met little; never more than their time allows.
+    pub fn unmet(&self) -> f64 {
+        let by_time = self.others().max(0.0) / self.window.own.max(1.0);
+        let met = self.window.preempted;
+        let by_waits = (self.waits - met).max(0.0) / met.max(1.0);
+        by_time.min(by_waits)
     }
 
     /// The share that the fluid had.
@@ -249,19 +276,18 @@ impl Totals {
     pub fn of(covered: &Covered, calibration: &Calibration) -> Self {
         let window = &covered.window;
         let known = covered.charged + covered.deferred;
-        // Where nobody else ran this is 1. It would be anything where the fluid had nothing.
-        let unseen = 1.0 + covered.others().max(0.0) / window.own.max(1.0);
+        let all = 1.0 + covered.unmet();
         let gap = window.plain_turn().map(|turn| {
             let usual = calibration.interrupts * window.loops;
             if covered.interrupts_apart {
                 return window.elapsed - window.loops * (turn + calibration.daemons) - usual;
             }
-            known + (window.own - window.loops * turn - usual) * unseen
+            known + (window.own - window.loops * turn - usual) * all
         });
         Self {
             paper: window.elapsed - window.loops * calibration.wall,
             gap,
-            daemon_free: known + (window.own - window.loops * calibration.own) * unseen,
+            daemon_free: known + (window.own - window.loops * calibration.own) * all,
             charged: covered.charged,
             rusage: covered.rusage,
             others: covered.others(),

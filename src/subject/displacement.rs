@@ -3,10 +3,10 @@
 //! it. Nobody's accounts are asked for the number, so that work done in interrupts is in it, whomever the kernel
 //! charges. `compute` is arithmetic of so many microseconds; `loopback` a TCP message of so many bytes to a server on
 //! another CPU and its reply of one byte, `steered` the same where receiving is steered to the CPU of the measuring
-//! process, `nodes` between two network namespaces with Ethernet frames of 1500 bytes between, each with a CPU of its
-//! own; `throughput` the last once more, with the messages a second of a CPU that never idles beside it; `loops` a
-//! message of 2000 bytes in runs of so many; `direct-read` 4 KiB from a device past the page cache; `pipe` a token to
-//! a process on another CPU and back; `nanosleep` a sleep of 100 µs.
+//! process, `nodes` between two network namespaces with Ethernet frames of 1500 bytes on a wire of 300 Mbit/s between
+//! (`scripts/two-nodes`), each with a CPU of its own; `throughput` the last once more, with the messages a second of a
+//! CPU that never idles beside it; `loops` a message of 2000 bytes in runs of so many; `direct-read` 4 KiB from a device
+//! past the page cache; `pipe` a token to a process on another CPU and back; `nanosleep` a sleep of 100 µs.
 //!
 //! # What is not
 //! What the fluid loses when a run begins and ends is measured on empty runs and taken off. What another CPU does for
@@ -23,14 +23,19 @@
 //! # What fools it
 //! A CPU that changes its pace between calibration and run: the gap estimator takes its pace from the run itself and
 //! is the number shown. Another process on the CPU: it is taken out by the accounts, and interrupts that came in its
-//! time are counted as often as in the fluid's. The fluid keeps the CPU awake, so that what it costs to leave sleep is
+//! time are counted as often as in the fluid's, by the waits that ended there and not in the fluid; where most did, and
+//! where two estimators contradict each other and there is no third, there is no number. The fluid keeps the CPU awake, so that what it costs to leave sleep is
 //! not in the number; and its caches must be filled again after each interruption, which is (the error terms say how
 //! much). A kernel that charges interrupts to nobody leaves the wall clock alone.
 //!
 //! # Reading the number
 //! `accounting` below the table is what the process clock says, `missed` the share of the cost that it does not say.
 //! Negative is an over-charge: the kernel charges a task that is woken from another CPU from the moment at which the
-//! interrupt was sent, while the fluid still runs. `syscost report displacement` prints the tables of the paper with
+//! interrupt was sent, while the fluid still runs. How much a send misses hangs on when it is acknowledged: over a wire
+//! that takes no time (`--wire none`) the first of several frames is acknowledged while the next are being sent, and the
+//! interrupt is charged to the sender, as it should be. `throughput` does not sleep: the message comes back while it
+//! computes, so that it is spared two switches and a wake-up, and what displacement predicts is one or two per cent too
+//! low. `syscost report displacement` prints the tables of the paper with
 //! these numbers beside.
 //!
 //! # Source

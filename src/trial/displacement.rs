@@ -41,7 +41,7 @@ impl Effort {
         let (wanted, run, windows, each) = match scale {
             Scale::Smoke => (10, 4, 3, 1),
             Scale::Default => (10, 30, 4, 3),
-            Scale::Full => (20, 100, 8, 4),
+            Scale::Full => (20, 60, 8, 4),
         };
         let [run, each] = [run, each].map(Duration::from_millis);
         let asked = repetition.filter(|_| scale != Scale::Smoke).and_then(|repetition| repetition.runs);
@@ -99,7 +99,7 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, Halt> {
         clock,
         pinned,
         effort: Effort::of(place.scale, case.displaced),
-        meter: FluidMeter::start(pinned, clock, accounting.hides_interrupts()).map_err(Halt::of_set_up)?,
+        meter: FluidMeter::start(pinned, clock, accounting.hides_interrupts(), 0).map_err(Halt::of_set_up)?,
         account: Account::open(&partners, pinned),
         counters: Counters::open(pinned),
         company: Company::open(&partners, pinned).map_err(Halt::of_set_up)?,

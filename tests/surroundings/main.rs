@@ -20,6 +20,8 @@ mod group;
 mod interruption;
 mod liar;
 mod limit;
+mod load;
+mod mapped;
 mod memory;
 mod monitor;
 mod pair;

@@ -2,7 +2,7 @@
 
 use super::CALIBRATING;
 use crate::environment::cpu_list;
-use crate::instrument::{Clock, FluidMeter};
+use crate::instrument::{Charge, Clock, FluidMeter, kernel_text};
 use crate::machine::{process, signal};
 use crate::statistic::displacement::replicate::Replicate;
 use crate::statistic::displacement::{Calibration, Covered, Window};
@@ -21,6 +21,9 @@ pub(super) struct Cover {
     pub(super) replicate: Replicate,
     /// CPUs that were covered.
     pub(super) cpus: Vec<usize>,
+    /// The same by calibrations in which it was there, of what ran before it was covered: whatever came as often then
+    /// is not in its cost. By those of `replicate` everything is that came at all.
+    pub(super) least: Option<Replicate>,
     /// A window an interval.
     pub(super) series: Vec<Window>,
     /// Exit code of a command that failed.
@@ -32,12 +35,16 @@ pub(super) struct Fluids {
     meters: Vec<FluidMeter>,
     cpus: Vec<usize>,
     interrupts_apart: bool,
+    /// What they cover does not run before: else it is in their calibrations.
+    alone: bool,
 }
 
 impl Fluids {
-    pub(super) fn pour(cpus: &[usize], clock: &Clock, interrupts_apart: bool) -> Result<Self> {
-        let meters = cpus.iter().map(|&cpu| FluidMeter::start(cpu, clock, interrupts_apart));
-        Ok(Self { meters: meters.collect::<Result<_>>()?, cpus: cpus.to_vec(), interrupts_apart })
+    /// Onto these CPUs, where they give way to this process, 0 being our own.
+    pub(super) fn pour(cpus: &[usize], clock: &Clock, interrupts_apart: bool, beside: u32) -> Result<Self> {
+        let meters = cpus.iter().map(|&cpu| FluidMeter::start(cpu, clock, interrupts_apart, beside));
+        let meters = meters.collect::<Result<_>>()?;
+        Ok(Self { meters, cpus: cpus.to_vec(), interrupts_apart, alone: beside == 0 })
     }
 
     fn calibrate(&mut self) -> Result<Vec<Calibration>> {
@@ -62,11 +69,11 @@ impl Fluids {
     }
 
     /// Covers what happens until `wait` says that it is over, with a window an interval. `charged` is asked at both
-    /// ends and answers nanoseconds.
+    /// ends.
     fn cover(
         &mut self,
         interval: Duration,
-        mut charged: impl FnMut() -> Result<f64>,
+        mut charged: impl FnMut() -> Result<Charge>,
         mut begin: impl FnMut() -> Result<()>,
         mut wait: impl FnMut(Duration) -> Result<bool>,
     ) -> Result<Cover> {
@@ -81,19 +88,26 @@ impl Fluids {
             series.push(self.turn(&before)?);
             !over && signal::pending().is_none()
         } {}
-        let charged = charged()? - charge;
+        let charged = charged()?;
         let covered = Covered {
             window: series.iter().fold(Window::default(), |sum, window| sum.and(window)),
-            charged,
-            rusage: charged,
+            charged: charged.clock - charge.clock,
+            rusage: charged.rusage - charge.rusage,
             deferred: self.deferred_ns() - deferred,
             operations: 1.0,
+            waits: (charged.waits - charge.waits).max(0.0), // a thread that ended takes its own along
             interrupts_apart: self.interrupts_apart,
         };
         let stolen_ticks = self.stolen_ticks().saturating_sub(stolen);
         let after = self.calibrate()?;
-        let replicate = Replicate { before: before[0], covered, after: after[0], stolen_ticks };
-        Ok(Cover { replicate, cpus: self.cpus.clone(), series, code: None })
+        let found = Replicate { before: before[0], covered, after: after[0], stolen_ticks };
+        let (replicate, least) = match self.alone {
+            true => (found, None),
+            false => {
+                (Replicate { before: found.before.bare(), after: found.after.bare(), ..found }, Some(found))
+            }
+        };
+        Ok(Cover { replicate, least, cpus: self.cpus.clone(), series, code: None })
     }
 }
 
@@ -141,10 +155,11 @@ fn failure(status: ExitStatus) -> Option<u8> {
 }
 
 /// What wait4 has said of all children so far. The fluid has not been waited for.
-fn waited_for() -> Result<f64> {
+fn waited_for() -> Result<Charge> {
     let [_, children] = process::family_usage()?;
     let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 * 1e6 + t.tv_usec() as f64;
-    Ok(1e3 * (micros(children.user_time()) + micros(children.system_time())))
+    let ns = 1e3 * (micros(children.user_time()) + micros(children.system_time()));
+    Ok(Charge { clock: ns, rusage: ns, waits: children.voluntary_context_switches() as f64 })
 }
 
 /// Watches a process for a while. If it ends meanwhile, so do we.
@@ -152,7 +167,7 @@ pub(super) fn service(pid: u32, fluids: &mut Fluids, whole: Duration, interval: 
     let began = process::began(pid);
     let charged = || match process::cpu_ns_of(pid) {
         0 => Err(Error::Usage(format!("process {pid} has ended: there is nothing to tell of"))),
-        ns => Ok(ns as f64),
+        ns => Ok(Charge { clock: ns as f64, rusage: ns as f64, waits: waits_of(pid) }),
     };
     let begun = std::cell::Cell::new(Instant::now());
     let begin = || {
@@ -170,15 +185,27 @@ pub(super) fn service(pid: u32, fluids: &mut Fluids, whole: Duration, interval: 
     fluids.cover(interval, charged, begin, wait)
 }
 
-/// The CPUs on which any thread of a process may run.
-pub(super) fn cpus_of(pid: u32) -> Result<Vec<usize>> {
+/// How often the threads of a process that live have waited.
+fn waits_of(pid: u32) -> f64 {
+    let each = |status: &String| kernel_text::switches(status).map_or(0, |(waits, _)| waits);
+    statuses(pid).map_or(0.0, |all| all.iter().map(each).sum::<u64>() as f64)
+}
+
+/// What `/proc` says of each thread of a process.
+fn statuses(pid: u32) -> Result<Vec<String>> {
     let directory = format!("/proc/{pid}/task");
     let threads = std::fs::read_dir(&directory).map_err(|e| Error::file(&directory, "reading", e))?;
-    let lists = threads.flatten().filter_map(|thread| {
-        let status = std::fs::read_to_string(thread.path().join("status")).ok()?;
-        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-        Some(cpu_list::parse(list))
-    });
+    let read = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("status")));
+    Ok(read.filter_map(std::result::Result::ok).collect())
+}
+
+/// The CPUs on which any thread of a process may run.
+pub(super) fn cpus_of(pid: u32) -> Result<Vec<usize>> {
+    let statuses = statuses(pid)?;
+    let list = |status: &String| {
+        Some(cpu_list::parse(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?))
+    };
+    let lists = statuses.iter().filter_map(list);
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let online = cpu_list::parse(&online);
     let mut cpus: Vec<_> = lists.flatten().filter(|cpu| online.contains(cpu)).collect();

@@ -6,12 +6,20 @@ use crate::environment::Accounting;
 use crate::record::quantity::{change, duration, ends};
 use crate::record::table::Layout;
 use crate::statistic::displacement::replicate::{FEWEST, Replicate, Spoilt, Summary};
-use crate::statistic::displacement::{Cost, Nonsense, Totals, Window};
+use crate::statistic::displacement::{Cost, Nonsense, QUIET, Totals, Window};
 use crate::statistic::{Interval, median};
 use serde_json::{Value, json};
 
 /// A column's value, or why there is none.
 type Found = Result<Interval, String>;
+
+/// What must be said of a service.
+const NEVER_ALONE: &str = "the process ran before it was watched: the interrupts that work for it cannot be told from those \
+                           that come anyway, such as the tick. The lower ends leave out whatever came as often before, \
+                           the estimates nothing";
+/// Why a service beside others has no number but that of accounting.
+const AMONG_OTHERS: &str = "beside other tasks what interrupts do for a process that ran before cannot be told from what they \
+                            do for those";
 
 /// What all runs say together. One run has no interval, and its ends are its value.
 struct Columns {
@@ -25,9 +33,28 @@ struct Columns {
 impl Columns {
     fn of(covers: &[Cover]) -> Self {
         let runs: Vec<_> = covers.iter().map(|cover| cover.replicate).collect();
-        match &runs[..] {
-            [one] => Self::of_one(one),
-            runs => Self::of_several(runs),
+        match covers {
+            [Cover { replicate, least: Some(least), .. }] => Self::of_one(replicate).down_to(least),
+            [one] => Self::of_one(&one.replicate),
+            _ => Self::of_several(&runs),
+        }
+    }
+
+    /// Of a service, with what there is at least.
+    fn down_to(self, least: &Replicate) -> Self {
+        let found = least.estimate(&Totals::default());
+        let quiet = least.covered.others_share() <= QUIET && least.stolen_ticks == 0;
+        let bounded = |column: Found, least: Option<Result<Cost, Nonsense>>| match least {
+            _ if !quiet => Err(AMONG_OTHERS.into()),
+            Some(Ok(least)) => column.map(|found| Interval { low: least.ns().min(found.estimate), ..found }),
+            _ => column.and(Err("it cannot be told from none".into())),
+        };
+        Self {
+            paper: bounded(self.paper, Some(found.paper)),
+            gap: bounded(self.gap, Some(found.gap)),
+            daemon_free: bounded(self.daemon_free, found.daemon_free),
+            flags: self.flags.into_iter().chain([NEVER_ALONE.into()]).collect(),
+            ..self
         }
     }
 
@@ -51,7 +78,7 @@ impl Columns {
             paper,
             gap,
             daemon_free: daemon_free.unwrap_or_else(|| Err(apart.into())),
-            charged: found(estimate.charged),
+            charged: found(estimate.charged).map_err(|_| "nothing was charged to it".into()),
             flags,
         }
     }

@@ -1,9 +1,10 @@
-//! `syscost report displacement`: the tables of the paper, our columns beside the published ones.
+//! `syscost report displacement`: the tables and figures of the paper, our columns beside the published ones.
 
 use super::super::archive::Archive;
 use super::super::page;
-use super::{Asked, Format, save, title};
-use crate::record::paper::{GROUP, Paper, Sheet, sheets};
+use super::{Asked, Format, draw, save, title};
+use crate::record::paper::{GROUP, Paper, Sheet, figures, sheets};
+use crate::record::plot::picture;
 use crate::record::store::Store;
 use crate::record::{Record, table::Layout};
 use crate::{Error, Result};
@@ -27,11 +28,16 @@ pub(super) fn report(asked: &Asked) -> Result<ExitCode> {
             how()
         )));
     }
-    let sheets = sheets(&Paper::read()?, &record);
+    let paper = Paper::read()?;
+    let sheets = sheets(&paper, &record);
     let text = text(asked.format, &record, &sheets)?;
     match &asked.output {
         Some(file) => save(file, text.as_bytes())?,
         None => page::write(&text)?,
+    }
+    if let Some(directory) = &asked.plot {
+        let figures = figures(&paper, &record);
+        draw(&record, figures.iter().map(|figure| picture(figure, &record)).collect(), directory)?;
     }
     Ok(ExitCode::SUCCESS)
 }

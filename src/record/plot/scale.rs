@@ -48,7 +48,7 @@ impl Scale {
         Self { low, high, is_logarithmic: true, marks }
     }
 
-    /// The vertical axis: linear from zero where the values are of one kind.
+    /// The vertical axis: linear from zero, or from the lowest below it, where the values are of one kind.
     pub(super) fn of_values(curves: &[&CurveRecord]) -> Self {
         let all: Vec<f64> =
             curves.iter().flat_map(|curve| &curve.points).map(|point| point.value.estimate).collect();
@@ -56,10 +56,19 @@ impl Scale {
         let most = all.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let is_time = curves.iter().any(|curve| curve.unit == "ns");
         let named = |value: f64| if is_time { time(value) } else { short(value) };
-        // A ratio is of one kind, however small it becomes.
-        let is_ratio = curves.iter().all(|curve| curve.unit.is_empty());
+        // A ratio is of one kind, however small it becomes; and what may be less than nothing has no logarithm.
+        let is_ratio = curves.iter().all(|curve| matches!(curve.unit.as_str(), "" | "%"));
+        let lowest = all.iter().copied().fold(0.0, f64::min);
+        if lowest < 0.0 {
+            // Around nothing the ends of the intervals are what a reader looks for.
+            let values = curves.iter().flat_map(|curve| &curve.points).map(|point| point.value);
+            let (low, high) = values.fold((0.0, 0.0), |(low, high): (f64, f64), value| {
+                (low.min(value.low), high.max(value.high))
+            });
+            return Self::linear(1.1 * low, 1.1 * high, named);
+        }
         if is_ratio || most / least.min(most) <= WIDE {
-            return Self::linear(1.1 * most, named);
+            return Self::linear(0.0, 1.1 * most, named);
         }
         let (low, high) = ends(&[least.log2(), most.log2()], 0.06);
         // Below the lowest level stands its name.
@@ -74,11 +83,14 @@ impl Scale {
 
     fn linear(high: f64, named: impl Fn(f64) -> String) -> Self {
         let rough = high / 6.0;
+    fn linear(low: f64, high: f64, named: impl Fn(f64) -> String) -> Self {
+        let rough = (high - low) / 6.0;
         let decade = 10f64.powf(rough.log10().floor());
         let step =
             [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|s| *s >= rough).unwrap_or(rough);
-        let marks = (0..=(high / step) as usize).map(|i| step * i as f64).map(|v| (v, named(v))).collect();
-        Self { low: 0.0, high, is_logarithmic: false, marks }
+        let steps = (low / step).ceil() as i64..=(high / step).floor() as i64;
+        let marks = steps.map(|i| step * i as f64).map(|v| (v, named(v))).collect();
+        Self { low, high, is_logarithmic: false, marks }
     }
 }
 
@@ -151,6 +163,14 @@ mod tests {
         for scale in [flat, steep] {
             assert!(scale.marks.iter().all(|(v, _)| (0.0..=1.0).contains(&scale.share(*v))));
         }
+    }
+
+    #[test]
+    fn what_is_below_nothing_has_its_place() {
+        let scale = Scale::of_values(&[&curve("%", &[(1, -12.0), (2, 80.0), (3, 0.1)])]);
+        assert!((0.0..0.1).contains(&scale.share(-12.0)) && scale.share(0.0) > scale.share(-12.0));
+        assert!(says(&scale).contains(&"0") && says(&scale).contains(&"80"), "{:?}", says(&scale));
+        assert!(scale.marks.iter().all(|(v, _)| (0.0..=1.0).contains(&scale.share(*v))));
     }
 
     #[test]

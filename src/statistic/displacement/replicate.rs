@@ -7,15 +7,17 @@ use crate::statistic::{Interval, standard_deviation, student_quantile_above};
 /// the one after it. What is x % of a turn is x % of the fluid's time in the run: a cost that took most of the run
 /// bears more of it.
 const STEADY: f64 = 0.01;
-/// Where others ran, the fluid must have so much of a run, or what it says of interrupts in their time is a guess from
-/// a few. Alone with an operation that never waits it may have as little as its low priority gives it.
-const COVERS: f64 = 0.01;
+/// Others may have met so many times the interrupts that the fluid met: beyond, what it says of theirs is a guess from
+/// a few. Beside an operation that never waits there are none to meet, and the fluid may have next to nothing.
+const UNMET: f64 = 1.0;
 /// How the sentence begins that tells of a machine that was not quiet.
 pub const NOT_QUIET: &str = "the machine was not quiet";
 /// Runs of which an interval can be made.
 pub const FEWEST: usize = 3;
 /// Estimates that differ by no more than this agree whatever their intervals.
 const SAME: f64 = 0.01;
+/// Where the machine was not quiet nothing but their agreement vouches for two estimates: beyond this they are none.
+const VOUCHED: f64 = 0.05;
 
 /// One run between two calibrations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,7 +41,7 @@ pub enum Spoilt {
     Drift,
     /// The hypervisor took time.
     Stolen,
-    /// The fluid hardly ran.
+    /// Others met most of the interrupts, and the fluid few; or it had not a turn to itself.
     Uncovered,
 }
 
@@ -51,7 +53,8 @@ impl Replicate {
         let told = !covered.interrupts_apart;
         match () {
             () if self.stolen_ticks > 0 => Some(Spoilt::Stolen),
-            () if told && covered.fluid_share() < COVERS && covered.others_share() > QUIET => {
+            () if covered.window.plain_turn().is_none() => Some(Spoilt::Uncovered),
+            () if told && covered.unmet() > UNMET && covered.others_share() > QUIET => {
                 Some(Spoilt::Uncovered)
             }
             () if told && covered.others_share() > QUIET => Some(Spoilt::Others),
@@ -182,6 +185,9 @@ impl Summary {
         if !self.quiet {
             self.flags.push(self.unquiet());
         }
+        if !self.quiet {
+            self.doubt();
+        }
         let columns = [("gap", self.gap), ("daemon-free", self.daemon_free), ("the paper's", self.paper)];
         let present: Vec<_> =
             columns.into_iter().filter_map(|(name, column)| Some((name, column?))).collect();
@@ -197,6 +203,20 @@ impl Summary {
         }
     }
 
+    /// Leaves out two estimates that contradict each other where there is no third.
+    fn doubt(&mut self) {
+        let Some((gap, free)) = self.gap.zip(self.daemon_free) else { return };
+        let off = free.estimate / gap.estimate - 1.0;
+        if off.abs() > VOUCHED && !agree(&gap, &free) {
+            self.flags.push(format!(
+                "the estimators contradict each other: daemon-free is {:+.1} % off gap, beyond both intervals, and on a \
+                 machine that was not quiet there is no third",
+                100.0 * off
+            ));
+            (self.gap, self.daemon_free, self.missed, self.difference) = (None, None, None, None);
+        }
+    }
+
     /// Why the machine was not quiet, in words.
     fn unquiet(&self) -> String {
         let [others, drift, stolen, uncovered] = self.spoilt;
@@ -205,7 +225,7 @@ impl Summary {
             (others, "other tasks had the CPU"),
             (drift, "the processor changed its pace"),
             (stolen, "the hypervisor took time"),
-            (uncovered, "the fluid hardly ran"),
+            (uncovered, "they met most of its interrupts or left the fluid nothing"),
         ];
         let causes: Vec<_> =
             counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("in {n} {why}")).collect();
@@ -255,7 +275,8 @@ mod tests {
 
     fn calibration(turn: f64) -> Calibration {
         let loops = 5e6 / turn;
-        let window = Window { elapsed: 5e6, loops, own: 5e6, gaps: 1.0, gapped: turn, after: turn };
+        let window =
+            Window { elapsed: 5e6, loops, own: 5e6, gaps: 1.0, gapped: turn, after: turn, preempted: 0.0 };
         Calibration::of(&[window]).expect("turns")
     }
 
@@ -269,6 +290,7 @@ mod tests {
             gaps: 1e3,
             gapped: 1e3 * (cost + TURN) + others,
             after: 1e3 * TURN,
+            preempted: 1e3,
         };
         let charged = 500.0 * cost;
         let covered = Covered {
@@ -277,6 +299,7 @@ mod tests {
             rusage: charged,
             deferred: 0.0,
             operations: 1e3,
+            waits: 1e3,
             interrupts_apart: false,
         };
         Replicate { before: calibration(TURN), covered, after: calibration(TURN), stolen_ticks: 0 }
@@ -342,6 +365,17 @@ mod tests {
             .collect();
         let found = summary(&runs);
         assert!(found.flags.iter().any(|flag| flag.contains("do not agree")), "{:?}", found.flags);
+    }
+
+    #[test]
+    fn on_a_machine_that_is_not_quiet_estimators_that_contradict_each_other_are_none() {
+        let off = calibration(0.8 * TURN);
+        let runs: Vec<_> = (0..8)
+            .map(|i| Replicate { before: off, after: off, ..run(20_000.0 + f64::from(i), 2e6) })
+            .collect();
+        let found = summary(&runs);
+        assert_eq!((found.quiet, found.gap, found.daemon_free, found.missed), (false, None, None, None));
+        assert!(found.flags.iter().any(|flag| flag.contains("contradict")), "{:?}", found.flags);
     }
 
     #[test]

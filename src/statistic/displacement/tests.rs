@@ -37,7 +37,8 @@ impl World {
         let own = mine + ticks * self.tick.1 * (1.0 - self.intruder);
         let loops = mine / self.turn;
         let gapped = (elapsed - mine) + ticks * self.turn;
-        Window { elapsed, loops, own, gaps: ticks, gapped, after: ticks * self.turn }
+        let after = ticks * self.turn;
+        Window { elapsed, loops, own, gaps: ticks, gapped, after, preempted: 0.0 }
     }
 
     /// So many operations, each followed by a wait of so long.
@@ -58,10 +59,19 @@ impl World {
             gaps,
             gapped: elapsed - (loops - gaps) * self.turn,
             after: gaps * self.turn,
+            preempted: operations * (1.0 - self.intruder),
         };
         assert!(theirs >= 0.0);
         let charged = operations * (self.own + self.overcharge);
-        Covered { window, charged, rusage: charged, deferred: 0.0, operations, interrupts_apart: false }
+        Covered {
+            window,
+            charged,
+            rusage: charged,
+            deferred: 0.0,
+            operations,
+            waits: operations,
+            interrupts_apart: false,
+        }
     }
 
     fn estimate_with(&self, calibration: &Calibration) -> Estimate {
@@ -113,6 +123,20 @@ fn a_half_time_intruder_is_taken_out_of_two_and_stays_in_the_papers() {
 }
 
 #[test]
+fn an_intruder_that_met_none_of_the_interrupts_adds_none() {
+    let covered = QUIET_WORLD.beside(2_000.0, 24_000.0);
+    // While it had the CPU, as long as all else together, the operation waited for it and not for an interrupt.
+    let window = Window { elapsed: 2.0 * covered.window.elapsed, ..covered.window };
+    let window = Window { gapped: window.gapped + covered.window.elapsed, ..window };
+    let long = Covered { window, ..covered };
+    assert!(long.others_share() > 0.45 && long.unmet() == 0.0, "{long:?}");
+    let found = estimate(&long, &calibrated(&QUIET_WORLD), &Totals::default());
+    for cost in [found.gap, found.daemon_free.unwrap()] {
+        assert!(off(cost, QUIET_WORLD.truth()) < 0.001, "{cost:?}");
+    }
+}
+
+#[test]
 fn a_contaminated_calibration_gives_no_cost_and_never_a_negative_one() {
     // The processor was slow while the fluid was alone: 40 % longer turns.
     let slow = World { turn: 168.0, ..QUIET_WORLD };
@@ -140,6 +164,20 @@ fn nothing_is_made_of_windows_without_a_turn() {
         Calibration::of(&[Window::default(), Window { gaps: 3.0, loops: 3.0, ..QUIET_WORLD.alone(1e6) }]),
         None
     );
+}
+
+#[test]
+fn what_was_there_while_the_fluid_was_calibrated_is_not_taken_off() {
+    let world = World { tick: (4e6, 0.0), ..QUIET_WORLD };
+    // A service that cannot be stopped: the calibration sees it as the run does.
+    let seen = Calibration::of(&[world.beside(100.0, 24_000.0).window]).unwrap();
+    let of = |calibration: &Calibration| {
+        let found = estimate(&world.beside(2_000.0, 24_000.0), calibration, &Totals::default());
+        [found.gap, found.daemon_free.unwrap()]
+    };
+    for (wrong, right) in of(&seen).into_iter().zip(of(&seen.bare())) {
+        assert!(off(wrong, world.own) < 0.01 && off(right, world.truth()) < 0.001, "{wrong:?} {right:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is recorded of a displaced case.
 
-use super::saturation::throughput;
+use super::saturation::{no_rate, throughput};
 use super::{Displacement, Halt, Run};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Contamination, Derived, Displaced, Interval, Measured};
@@ -36,7 +36,7 @@ pub(super) fn measured(
         ticks: gap.estimate * clock.hz() / 1e9,
         slope: gap,
         derived: figures(summary),
-        displaced: Some(displaced(displacement, runs, summary, empty)),
+        displaced: Some(displaced(displacement, (runs, &used), summary, empty)),
         contamination: contamination(&used),
         ..Measured::default()
     };
@@ -88,7 +88,12 @@ fn figures(summary: &Summary) -> Vec<Derived> {
     figures.into_iter().flatten().collect()
 }
 
-fn displaced(displacement: &Displacement<'_>, runs: &[Run], summary: &Summary, empty: &Totals) -> Displaced {
+fn displaced(
+    displacement: &Displacement<'_>,
+    (runs, used): (&[Run], &[&Run]),
+    summary: &Summary,
+    empty: &Totals,
+) -> Displaced {
     let per_operation = |run: &Run| run.elapsed_ns / run.replicate.covered.operations.max(1.0);
     Displaced {
         kept: summary.kept,
@@ -108,8 +113,8 @@ fn displaced(displacement: &Displacement<'_>, runs: &[Run], summary: &Summary, e
         error_start: summary.terms.start,
         error_resolution: summary.terms.resolution,
         error_cache: summary.terms.cache,
-        flags: summary.flags.clone(),
-        throughput: throughput(runs, empty),
+        flags: summary.flags.iter().cloned().chain(no_rate(used)).collect(),
+        throughput: throughput(used, empty),
     }
 }
 
