@@ -35,7 +35,6 @@ fn main() -> Done<()> {
     Ok(())
 }
 
-<<<<<<< HEAD
 /// A loop: its name, itself, and how many instructions of a turn are written there.
 type Known = (&'static str, fn(u64), f64);
 
@@ -43,12 +42,6 @@ type Known = (&'static str, fn(u64), f64);
 fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
     const TURNS: u64 = 640;
     let known: [Known; 3] = [
-=======
-/// Loops of known instructions, under a trap after each; how many times slower they are.
-fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
-    const TURNS: u64 = 640;
-    let known: [(&str, fn(u64), f64); 3] = [
->>>>>>> 3e314381d8c85061572a42ba3e17708f95c54a2f
         ("a loop of a decrement and a jump", arch::register_loop, 2.0),
         ("64 additions, a decrement, a jump", |n| _ = arch::add_chain(n), 66.0 / 64.0),
         ("64 multiplications likewise", |n| _ = arch::multiply_chain(n), 66.0 / 64.0),

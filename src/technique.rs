@@ -15,20 +15,18 @@
 //! [`visit`] tells what sampling misses and counts twice, [`seek`] what it makes of a measure of type A. [`profile`] finds
 //! the tenth of a program that takes nine tenths of its time.
 //!
-//! Source: E. Kraemer, *Measurement Techniques* (slides, 2002); each module names its own.
-
 //! What was measured can steer what it was measured of. [`index`] damps it, [`control`] closes the loop over it, and
 //! [`multiprogramming`] does so for jobs that take each other's memory. [`virtual_clock`] has the time of one process, and a
 //! timer on it; [`io_overlap`] tells how much of the time the CPU and its channels are busy at once.
 //!
 //! Source: E. Kraemer, *Measurement Techniques* (slides, 2002); each module names its own.
 
+
 pub mod control;
 pub mod estimate;
 pub mod extent;
 pub mod frequency;
 pub mod hybrid;
-pub mod measure;
 pub mod index;
 pub mod io_overlap;
 pub mod measure;
@@ -38,8 +36,5 @@ pub mod pulse;
 pub mod sample;
 pub mod seek;
 pub mod trace;
-pub mod visit;
-
-// Time of a process, and control by what was measured: their modules stand below this line.
 pub mod virtual_clock;
 pub mod visit;

@@ -78,11 +78,9 @@ impl Scale {
 
     /// From zero to the greatest of plain numbers.
     pub(super) fn from_zero(values: impl Iterator<Item = f64>, room: f64) -> Self {
-        Self::linear(room * values.fold(f64::MIN_POSITIVE, f64::max), short)
+        Self::linear(0.0, room * values.fold(f64::MIN_POSITIVE, f64::max), short)
     }
 
-    fn linear(high: f64, named: impl Fn(f64) -> String) -> Self {
-        let rough = high / 6.0;
     fn linear(low: f64, high: f64, named: impl Fn(f64) -> String) -> Self {
         let rough = (high - low) / 6.0;
         let decade = 10f64.powf(rough.log10().floor());
