@@ -21,7 +21,6 @@
 //!
 //! Source: E. Kraemer, *Measurement Techniques* (slides, 2002); each module names its own.
 
-
 pub mod control;
 pub mod estimate;
 pub mod extent;

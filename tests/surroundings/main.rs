@@ -21,7 +21,6 @@ mod interruption;
 mod liar;
 mod limit;
 mod load;
-mod mapped;
 mod memory;
 mod monitor;
 mod pair;

@@ -69,7 +69,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Floors that other floors are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 13] = [
+const FLOORS: [&str; 14] = [
     "error",
     "machine",
     "counters",
