@@ -188,7 +188,7 @@ pub struct Measured {
     /// What it displaced, where it was measured so.
     #[serde(default)]
     pub displaced: Option<Displaced>,
-    /// Which peer it was measured against, and by what: the [`Station::key`](crate::environment::Station::key) of
+    /// Which peer it was measured against, and by what: the [`Wire::key`] of
     /// its group's wire. Numbers against another say nothing of each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,

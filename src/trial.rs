@@ -354,7 +354,7 @@ impl<'a> Trial<'a> {
             matrix: self.subject.matrix().map(derived::matrix),
             derived,
             displaced: None,
-            peer: self.subject.wire().map(|wire| wire.far.key()),
+            peer: self.subject.wire().map(|wire| wire.key()),
             wire: self.subject.wire().map(Box::new),
         }
     }

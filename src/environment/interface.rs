@@ -73,6 +73,18 @@ pub struct Wire {
     pub near: Option<Interface>,
     /// The machine at its other end.
     pub far: Station,
+    /// What both ends may send, as `tc` writes it, where a queue before the interface is known to hold them back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+}
+
+impl Wire {
+    /// What must be the same of two wires, so that numbers over the one say something about numbers over the other:
+    /// the far end, and how fast it can be reached.
+    pub fn key(&self) -> String {
+        let held_back = self.rate.as_ref().map(|rate| format!(" at {rate}"));
+        self.far.key() + &held_back.unwrap_or_default()
+    }
 }
 
 impl Station {
@@ -114,5 +126,12 @@ mod tests {
         };
         assert_ne!(by("veth").key(), by("loopback").key());
         assert_eq!(by("veth").key(), by("veth").key());
+    }
+
+    #[test]
+    fn another_rate_is_another_wire() {
+        let at = |rate: Option<&str>| Wire { rate: rate.map(String::from), ..Wire::default() }.key();
+        let [fast, slow, free] = [Some("300mbit"), Some("8mbit"), None].map(at);
+        assert!(fast != slow && slow != free && free == Station::default().key(), "{fast}, {slow}, {free}");
     }
 }

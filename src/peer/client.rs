@@ -76,7 +76,7 @@ impl Client {
         let mut talk = Talk::over(stream, LONGEST, READ_PATIENCE).map_err(broken)?;
         let far = introduce(&name, &mut talk, &token)?;
         let near = Interface::between(own.ip().to_canonical(), address.ip().to_canonical());
-        Ok(Self { name, talk, address, wire: Wire { near, far } })
+        Ok(Self { name, talk, address, wire: Wire { near, far, rate: None } })
     }
 
     /// Its address, as it was given.

@@ -77,7 +77,7 @@ fn send(paper: &Paper, record: &Record) -> Sheet {
     let way = |name: &str| [format!("{name} acc."), "displ.".into(), "%".into(), "95 %".into()];
     let ways = ["loopback", "steered", "2 nodes"].into_iter().flat_map(way);
     Sheet {
-        title: "Table 2: TCP send of so many bytes, and a reply of one, µs an operation".into(),
+        title: format!("Table 2: TCP send of so many bytes, and a reply of one, µs an operation{}", wire(record)),
         head: head(&["message", "1997 ioctl", "displ.", "%"]).into_iter().chain(ways).collect(),
         rows: rows.collect(),
         notes: vec![
@@ -115,8 +115,10 @@ fn throughput(paper: &Paper, record: &Record) -> Sheet {
         ]
     });
     Sheet {
-        title: "Table 3: messages a second of a sender that computes between them, measured and predicted"
-            .into(),
+        title: format!(
+            "Table 3: messages a second of a sender that computes between them, measured and predicted{}",
+            wire(record)
+        ),
         head: head(&[
             "message",
             "1997 real",
@@ -176,6 +178,16 @@ fn loops(paper: &Paper, record: &Record) -> Sheet {
     }
 }
 
+/// What lay between the two nodes, for a title.
+fn wire(record: &Record) -> String {
+    let wire = record.groups.iter().find(|run| run.name == GROUP).and_then(|run| run.wire.as_ref());
+    match wire.map(|wire| wire.rate.as_deref()) {
+        Some(Some(rate)) => format!("; 2 nodes on a wire of {rate}"),
+        Some(None) => "; 2 nodes on a wire that takes no time".into(),
+        None => String::new(),
+    }
+}
+
 /// How many of these cases were measured on a quiet machine.
 fn quietness(record: &Record, prefix: &str) -> String {
     let prefix = format!("{GROUP}/{prefix}");
@@ -224,6 +236,7 @@ fn within(share: Option<Interval>) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::environment::Wire;
     use crate::record::{CaseRecord, GroupRun, Measured, Outcome, specimen};
 
     pub(in super::super) fn measured(name: &str, displaced: Displaced) -> CaseRecord {
@@ -269,5 +282,21 @@ pub(super) mod tests {
         assert_eq!(row[..4], ["3000B", "777", "1280", "+64.74"]);
         assert_eq!(row[12..], ["10.00", "20.00", "+100.0", "[90.0, 110.0]"]);
         assert!(sheets[1].notes[2].contains("quiet in 1 of 1 cases"), "{:?}", sheets[1].notes);
+    }
+
+    #[test]
+    fn the_wire_is_told_where_there_was_one() {
+        let over = |wire: Option<Wire>| {
+            let mut record = record(Vec::new());
+            record.groups[0].wire = wire.map(Box::new);
+            let paper = Paper::read().expect("four tables");
+            send(&paper, &record).title
+        };
+        assert!(over(None).ends_with("µs an operation"));
+        assert!(
+            over(Some(Wire { rate: Some("300mbit".into()), ..Wire::default() }))
+                .ends_with("a wire of 300mbit")
+        );
+        assert!(over(Some(Wire::default())).ends_with("takes no time"));
     }
 }

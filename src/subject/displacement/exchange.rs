@@ -1,6 +1,7 @@
 //! A message of so many bytes to a server, which replies with one byte when it has read all of it.
 
 use super::node::{self, Nodes};
+use crate::environment::Wire;
 use crate::instrument::{Clock, Ticks};
 use crate::machine::partner::{Class, Kind, Partner, Task};
 use crate::machine::{arch, namespace, time};
@@ -87,6 +88,12 @@ impl Way {
             }
         }
     }
+
+    /// What a connection of ours goes over, where that is more than a loopback.
+    fn wire(self, ours: &TcpStream) -> Option<Wire> {
+        let nodes = Nodes::found().ok().filter(|_| self == Self::Nodes)?;
+        Some(nodes.wire(ours.local_addr().ok()?.ip(), ours.peer_addr().ok()?.ip()))
+    }
 }
 
 /// Something that makes a socket.
@@ -120,6 +127,8 @@ pub(super) struct Exchange {
     count: u8,
     /// Multiplications between two messages of a CPU that never idles.
     chain: Option<u64>,
+    /// The way to another node.
+    wire: Option<Wire>,
 }
 
 impl Exchange {
@@ -148,11 +157,12 @@ impl Exchange {
         let cpu = place.cpus.others.first().copied();
         let cpu = cpu.ok_or_else(|| Error::Usage("there is no CPU for a server".into()))?;
         let [ours, theirs] = way.connected()?;
+        let wire = way.wire(&ours);
         let mut served = vec![0; bytes];
         let mut count = 0u8;
         let serve = move || serve(&theirs, &mut served, &mut count);
         let server = Partner::start(Kind::Process, (cpu, Class::Ordinary), serve, || ())?;
-        Ok(Self { stream: ours, server, message: vec![0x55; bytes], count: 0, chain: None })
+        Ok(Self { stream: ours, server, message: vec![0x55; bytes], count: 0, chain: None, wire })
     }
 
     /// One message, computation, and its reply.
@@ -202,6 +212,10 @@ impl Subject for Exchange {
 
     fn partners(&self) -> Vec<Task> {
         vec![self.server.task()]
+    }
+
+    fn wire(&self) -> Option<Wire> {
+        self.wire.clone()
     }
 
     fn saturated(&mut self, iterations: u64, clock: &Clock) -> Option<Result<[Ticks; 2]>> {

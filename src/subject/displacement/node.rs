@@ -1,9 +1,11 @@
 //! The network set-ups that `scripts/two-nodes` makes and tells of by a variable.
 
+use crate::environment::{Interface, Station, Wire};
 use crate::subject::Place;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// What the script says: `cpu=1 address=10.77.0.2 peer=/proc/12/ns/net steered=/proc/13/ns/net`.
+/// What the script says: `cpu=1 address=10.77.0.2 wire=300mbit peer=/proc/12/ns/net steered=/proc/13/ns/net`.
 pub(super) const VARIABLE: &str = "SYSCOST_NODES";
 
 /// Two nodes, and a loopback whose receive work is steered.
@@ -13,6 +15,8 @@ pub(super) struct Nodes {
     pub(super) cpu: usize,
     /// The other node's address.
     pub(super) address: String,
+    /// What both nodes may send, as `tc` writes it; `none` where nothing holds them back.
+    rate: String,
     /// The other node's network namespace.
     pub(super) peer: PathBuf,
     /// A namespace of which the loopback is steered to `cpu`.
@@ -38,9 +42,23 @@ impl Nodes {
         Some(Self {
             cpu: value("cpu")?.parse().ok()?,
             address: value("address")?.into(),
+            rate: value("wire")?.into(),
             peer: value("peer")?.into(),
             steered: value("steered")?.into(),
         })
+    }
+}
+
+impl Nodes {
+    /// The way from this end of a connection to the node at its other end.
+    pub(super) fn wire(&self, here: IpAddr, there: IpAddr) -> Wire {
+        let near = Interface::between(here, there);
+        let far = Station {
+            identity: "a second node of this machine".into(),
+            interface: near.clone(), // both ends of a virtual Ethernet are alike
+            ..Station::default()
+        };
+        Wire { near, far, rate: Some(self.rate.clone()).filter(|rate| rate != "none") }
     }
 }
 
@@ -76,12 +94,27 @@ mod tests {
 
     #[test]
     fn what_the_script_says_is_read_and_what_it_does_not_say_is_missed() {
-        let text = "cpu=3 address=10.77.0.2 peer=/proc/12/ns/net steered=/proc/13/ns/net";
-        let nodes = Nodes::read(text).expect("all of it");
+        let words =
+            ["cpu=3", "address=10.77.0.2", "wire=8mbit", "peer=/proc/12/ns/net", "steered=/proc/13/ns/net"];
+        let text = words.join(" ");
+        let nodes = Nodes::read(&text).expect("all of it");
         assert_eq!((nodes.cpu, nodes.address.as_str()), (3, "10.77.0.2"));
-        for word in ["cpu=3", "address=10.77.0.2", "peer=/proc/12/ns/net", "steered=/proc/13/ns/net"] {
+        for word in words {
             assert_eq!(Nodes::read(&text.replace(word, "")), None, "{word}");
         }
         assert_eq!(Nodes::read(""), None);
+    }
+
+    #[test]
+    fn the_rate_of_the_wire_goes_into_the_record() {
+        let at = |rate: &str| {
+            let text =
+                format!("cpu=3 address=10.77.0.2 wire={rate} peer=/proc/12/ns/net steered=/proc/13/ns/net");
+            let nodes = Nodes::read(&text).expect("all of it");
+            nodes.wire([10, 77, 0, 1].into(), [10, 77, 0, 2].into())
+        };
+        assert_eq!(at("300mbit").rate.as_deref(), Some("300mbit"));
+        assert_eq!(at("none").rate, None);
+        assert_ne!(at("300mbit").key(), at("none").key());
     }
 }

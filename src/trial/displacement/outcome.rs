@@ -38,6 +38,8 @@ pub(super) fn measured(
         derived: figures(summary),
         displaced: Some(displaced(displacement, (runs, &used), summary, empty)),
         contamination: contamination(&used),
+        peer: displacement.subject.wire().map(|wire| wire.key()),
+        wire: displacement.subject.wire().map(Box::new),
         ..Measured::default()
     };
     for word in words {
