@@ -21,6 +21,10 @@ const NEVER_ALONE: &str = "the process ran before it was watched: the interrupts
 const AMONG_OTHERS: &str = "beside other tasks what interrupts do for a process that ran before cannot be told from what they \
                             do for those";
 
+/// Why a service on a processor that changed its pace has none either.
+const UNEVEN: &str =
+    "the processor changed its pace meanwhile: what slowed the fluid cannot be told from what interrupted it";
+
 /// What all runs say together. One run has no interval, and its ends are its value.
 struct Columns {
     paper: Found,
@@ -43,11 +47,18 @@ impl Columns {
     /// Of a service, with what there is at least.
     fn down_to(self, least: &Replicate) -> Self {
         let found = least.estimate(&Totals::default());
-        let quiet = least.covered.others_share() <= QUIET && least.stolen_ticks == 0;
-        let bounded = |column: Found, least: Option<Result<Cost, Nonsense>>| match least {
+        let window = &least.covered.window;
+        let quiet = least.covered.others_share() <= QUIET && least.stolen() <= QUIET * window.elapsed;
+        // What the hypervisor took the fluid cannot tell from what interrupts did.
+        let least_of = |cost: Cost| Some(cost.ns() - least.stolen()).filter(|low| *low > 0.0);
+        let bounded = |column: Found, least: Option<Result<Cost, Nonsense>>| match least
+            .and_then(Result::ok)
+            .and_then(least_of)
+        {
+            _ if window.is_uneven() => Err(UNEVEN.into()),
             _ if !quiet => Err(AMONG_OTHERS.into()),
-            Some(Ok(least)) => column.map(|found| Interval { low: least.ns().min(found.estimate), ..found }),
-            _ => column.and(Err("it cannot be told from none".into())),
+            Some(low) => column.map(|found| Interval { low: low.min(found.estimate), ..found }),
+            None => column.and(Err("it cannot be told from none".into())),
         };
         Self {
             paper: bounded(self.paper, Some(found.paper)),

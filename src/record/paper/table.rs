@@ -2,7 +2,7 @@
 
 use super::form::Sheet;
 use super::{GROUP, Paper};
-use crate::record::{Displaced, Interval, Record};
+use crate::record::{Displaced, Interval, Record, Throughput};
 
 /// What a cell holds that nobody measured.
 const NOTHING: &str = "–";
@@ -94,10 +94,10 @@ fn send(paper: &Paper, record: &Record) -> Sheet {
 fn throughput(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
         let ours = columns_of(record, &row.id).and_then(|ours| ours.throughput.as_ref());
-        let rate = |of: fn(&crate::record::Throughput) -> Interval| {
+        let rate = |of: fn(&Throughput) -> Interval| {
             ours.map_or(NOTHING.into(), |ours| number(of(ours).estimate, 0))
         };
-        let off = |of: fn(&crate::record::Throughput) -> Interval| ours.map(of);
+        let off = |of: fn(&Throughput) -> Interval| ours.map(of);
         vec![
             row.id.trim_start_matches("throughput/").to_owned(),
             number(row.real, 1),
@@ -109,6 +109,7 @@ fn throughput(paper: &Paper, record: &Record) -> Sheet {
             rate(|t| t.displaced),
             percent(off(|t| t.displaced_off)),
             within(off(|t| t.displaced_off)),
+            ours.map_or(NOTHING.into(), |ours| number(longer(ours), 1)),
             rate(|t| t.charged),
             percent(off(|t| t.charged_off)),
             within(off(|t| t.charged_off)),
@@ -130,6 +131,7 @@ fn throughput(paper: &Paper, record: &Record) -> Sheet {
             "displ.",
             "%",
             "95 %",
+            "µs longer",
             "accounting",
             "%",
             "95 %",
@@ -138,7 +140,7 @@ fn throughput(paper: &Paper, record: &Record) -> Sheet {
         notes: vec![
             "prediction: 1 / (CPU time of a message + computation); % is how far it is off the real rate. The real \
              sender computes until the reply is there and never sleeps: displacement, which counts a sleep and a \
-             wake-up, is so much too low"
+             wake-up, predicts a message that is so many µs longer, whatever its size"
                 .into(),
         ],
     }
@@ -186,6 +188,11 @@ fn wire(record: &Record) -> String {
         Some(None) => "; 2 nodes on a wire that takes no time".into(),
         None => String::new(),
     }
+}
+
+/// How much longer a message and its computation were predicted than they took, µs.
+fn longer(rates: &Throughput) -> f64 {
+    1e6 / rates.displaced.estimate - 1e6 / rates.real.estimate
 }
 
 /// How many of these cases were measured on a quiet machine.
@@ -282,6 +289,21 @@ pub(super) mod tests {
         assert_eq!(row[..4], ["3000B", "777", "1280", "+64.74"]);
         assert_eq!(row[12..], ["10.00", "20.00", "+100.0", "[90.0, 110.0]"]);
         assert!(sheets[1].notes[2].contains("quiet in 1 of 1 cases"), "{:?}", sheets[1].notes);
+    }
+
+    #[test]
+    fn what_a_sender_is_spared_that_never_sleeps_is_told_in_time() {
+        let rates = Throughput {
+            real: interval(10_000.0).expect("a rate"),
+            displaced: interval(8_000.0).expect("a rate"),
+            ..Throughput::default()
+        };
+        let displaced = Displaced { throughput: Some(rates), ..Displaced::default() };
+        let paper = Paper::read().expect("four tables");
+        let sheet = throughput(&paper, &record(vec![measured("throughput/2000B", displaced)]));
+        let column = sheet.head.iter().position(|head| head == "µs longer").expect("the column");
+        assert_eq!(sheet.rows[1][column], "25.0");
+        assert_eq!(sheet.rows[0][column], NOTHING);
     }
 
     #[test]

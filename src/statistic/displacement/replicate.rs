@@ -10,6 +10,8 @@ const STEADY: f64 = 0.01;
 /// Others may have met so many times the interrupts that the fluid met: beyond, what it says of theirs is a guess from
 /// a few. Beside an operation that never waits there are none to meet, and the fluid may have next to nothing.
 const UNMET: f64 = 1.0;
+/// What the hypervisor took is counted in such steps, ns: `USER_HZ` is 100 wherever Linux runs.
+const STOLEN_TICK: f64 = 1e7;
 /// How the sentence begins that tells of a machine that was not quiet.
 pub const NOT_QUIET: &str = "the machine was not quiet";
 /// Runs of which an interval can be made.
@@ -37,7 +39,7 @@ pub struct Replicate {
 pub enum Spoilt {
     /// Other tasks had the CPU.
     Others,
-    /// A turn of the fluid was longer or shorter after it than before.
+    /// A turn of the fluid was longer or shorter after it than before, or within it.
     Drift,
     /// The hypervisor took time.
     Stolen,
@@ -52,15 +54,20 @@ impl Replicate {
         // Where interrupts are charged to nobody they cannot be told from others.
         let told = !covered.interrupts_apart;
         match () {
-            () if self.stolen_ticks > 0 => Some(Spoilt::Stolen),
+            () if self.stolen() > QUIET * covered.window.elapsed => Some(Spoilt::Stolen),
             () if covered.window.plain_turn().is_none() => Some(Spoilt::Uncovered),
             () if told && covered.unmet() > UNMET && covered.others_share() > QUIET => {
                 Some(Spoilt::Uncovered)
             }
             () if told && covered.others_share() > QUIET => Some(Spoilt::Others),
-            () if self.shift() > STEADY => Some(Spoilt::Drift),
+            () if covered.window.is_uneven() || self.shift() > STEADY => Some(Spoilt::Drift),
             () => None,
         }
+    }
+
+    /// What the hypervisor took, ns. Less than a step is not seen, and one step of a short run is much of it.
+    pub fn stolen(&self) -> f64 {
+        self.stolen_ticks as f64 * STOLEN_TICK
     }
 
     /// Its estimates.
@@ -331,6 +338,38 @@ mod tests {
         let found = summary(&runs);
         assert_eq!((found.kept, found.spoilt), ((8, 11), [1, 1, 1, 0]));
         assert!(found.quiet && found.paper.is_some(), "{found:?}");
+    }
+
+    #[test]
+    fn what_the_hypervisor_took_spoils_a_run_by_its_share() {
+        let short = Replicate { stolen_ticks: 1, ..run(20_000.0, 0.0) };
+        assert_eq!(short.spoilt(), Some(Spoilt::Stolen));
+        let window = &short.covered.window;
+        let long = Window {
+            elapsed: 100.0 * window.elapsed,
+            loops: 100.0 * window.loops,
+            own: 100.0 * window.own,
+            gaps: 100.0 * window.gaps,
+            gapped: 100.0 * window.gapped,
+            ..*window
+        };
+        let covered = Covered { window: long, charged: 100.0 * short.covered.charged, ..short.covered };
+        assert_eq!(Replicate { covered, ..short }.spoilt(), None, "10 ms of 4 s");
+    }
+
+    #[test]
+    fn turns_that_are_a_little_longer_are_no_interrupts() {
+        let even = run(20_000.0, 0.0);
+        let slow = 0.3 * even.covered.window.loops;
+        let window = Window {
+            gaps: even.covered.window.gaps + slow,
+            gapped: even.covered.window.gapped + 1.5 * TURN * slow,
+            elapsed: even.covered.window.elapsed + 0.5 * TURN * slow,
+            own: even.covered.window.own + 0.5 * TURN * slow,
+            ..even.covered.window
+        };
+        let uneven = Replicate { covered: Covered { window, ..even.covered }, ..even };
+        assert_eq!((even.spoilt(), uneven.spoilt()), (None, Some(Spoilt::Drift)));
     }
 
     #[test]
