@@ -25,10 +25,10 @@ pub mod replicate;
 /// Others may have so much of a window before a calibration by the wall clock is doubted.
 pub const QUIET: f64 = 0.005;
 
-/// More turns than this are not interrupted: with turns of 100 ns it would be half a million times a second.
-const SELDOM: f64 = 0.05;
-/// An interrupted turn takes more than so many plain ones: an interrupt alone is a microsecond.
-const BRIEF: f64 = 3.0;
+/// A larger share of the turns is not interrupted: with turns of 100 ns it would be a million times a second.
+const SELDOM: f64 = 0.1;
+/// Interrupted turns that say nothing of a window in which the fluid hardly came to run.
+const FEW: f64 = 1e3;
 
 /// What the fluid counted in one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,8 +60,7 @@ impl Window {
     /// Whether the processor changed its pace within the window: many turns took a little longer than the others, which
     /// counts as interrupted and is not. Beside a busy thread of the same core it is so.
     pub fn is_uneven(&self) -> bool {
-        let brief = |turn: f64| self.gapped < BRIEF * turn * self.gaps;
-        self.gaps > SELDOM * self.loops && self.plain_turn().is_some_and(brief)
+        self.gaps > SELDOM * self.loops + FEW
     }
 
     /// The same window beside others of other CPUs, where a turn takes `by` times as long as here: counted in turns of
