@@ -79,6 +79,14 @@ pub struct Wire {
 }
 
 impl Wire {
+    /// Between two network namespaces of this machine that stand for nodes, each with an end of a virtual Ethernet.
+    pub fn between_nodes(here: IpAddr, there: IpAddr, rate: Option<String>) -> Self {
+        let near = Interface::between(here, there);
+        let identity = "a second node of this machine".to_owned();
+        let far = Station { identity, interface: near.clone(), ..Station::default() };
+        Self { near, far, rate }
+    }
+
     /// What must be the same of two wires, so that numbers over the one say something about numbers over the other:
     /// the far end, and how fast it can be reached.
     pub fn key(&self) -> String {

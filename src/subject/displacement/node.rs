@@ -1,6 +1,6 @@
 //! The network set-ups that `scripts/two-nodes` makes and tells of by a variable.
 
-use crate::environment::{Interface, Station, Wire};
+use crate::environment::Wire;
 use crate::subject::Place;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -52,13 +52,7 @@ impl Nodes {
 impl Nodes {
     /// The way from this end of a connection to the node at its other end.
     pub(super) fn wire(&self, here: IpAddr, there: IpAddr) -> Wire {
-        let near = Interface::between(here, there);
-        let far = Station {
-            identity: "a second node of this machine".into(),
-            interface: near.clone(), // both ends of a virtual Ethernet are alike
-            ..Station::default()
-        };
-        Wire { near, far, rate: Some(self.rate.clone()).filter(|rate| rate != "none") }
+        Wire::between_nodes(here, there, Some(self.rate.clone()).filter(|rate| rate != "none"))
     }
 }
 
