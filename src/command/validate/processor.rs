@@ -88,10 +88,12 @@ impl Watched {
     }
 }
 
-/// Whether a mean lies below what it should be by no more than others had, and is known as well as that allows.
+/// Whether a mean lies below what it should be by no more than others had, as far as it is known, and is known as well as
+/// that allows.
 fn is_short_by(others: f64, expected: f64, samples: &[f64]) -> bool {
     let (mean, half) = mean_and_half(samples);
-    (expected - others - TOLERANCE..=expected + TOLERANCE).contains(&mean) && half <= others + TOLERANCE
+    let slack = TOLERANCE + half;
+    (expected - others - slack..=expected + slack).contains(&mean) && half <= others + TOLERANCE
 }
 
 /// Watches loads of these shares; nothing where it was interrupted.
