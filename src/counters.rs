@@ -18,7 +18,7 @@
 //! |---|---|---|---|
 //! | `percent_processor_time` | [`Processors`] | `/proc/uptime`, `/proc/stat` | 10 ms |
 //! | `free_physical_memory` | [`memory::free`] | sysinfo(2) | a page |
-//! | [`memory::truly_free`], [`memory::available`] | [`memory::Memory`] | `/proc/zoneinfo`, `/proc/meminfo` | a page |
+//! | [`memory::truly_free`], [`memory::available`] | [`memory::Memory`] | sysinfo(2) and `/proc/zoneinfo`, `/proc/meminfo` | a page |
 //! | `net_…` | [`Interface`] | `/sys/class/net/IF/statistics` | 1 |
 //! | `num_reads_…`, `num_writes_…` | [`Disk`] | `/sys/class/block/NAME/stat` | 1 |
 //! | `num_page_faults` | [`Process::page_faults`] | `/proc/PID/stat` | 1 |

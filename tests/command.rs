@@ -469,3 +469,35 @@ fn a_full_disk_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("standard output"), "{}", text(&output.stderr));
 }
+
+#[test]
+fn validate_holds_counters_against_what_happened_and_says_of_each_how_it_went() {
+    let home = Home::new();
+    let answer: Value = serde_json::from_str(&home.answer(&["validate", "--json", "c7", "C5"])).unwrap();
+    let rows = answer.as_array().unwrap();
+    let of = |name: &str| rows.iter().filter(|row| row["experiment"] == name).collect::<Vec<_>>();
+    assert_eq!(of("C5").len(), 3, "{answer}");
+    assert!(of("C5").iter().all(|row| row["verdict"] == "passed"), "{answer}");
+    assert_eq!((&of("C5")[1]["expected"], &of("C5")[1]["found"]), (&"10".into(), &"10".into()));
+    let faults = of("C7");
+    assert!(faults.iter().any(|row| row["found"] == "1000" && row["verdict"] == "passed"), "{answer}");
+    // Without a disk, or without `ps`, a row says so: it does not count as passed.
+    for row in faults.iter().filter(|row| row["verdict"] != "passed") {
+        assert!(row["verdict"] == "not judged" && row["why"].is_string(), "{row}");
+    }
+    let table = home.answer(&["validate", "C5"]);
+    assert!(table.lines().count() == 3 && table.lines().all(|line| line.split('\t').count() == 7), "{table}");
+}
+
+#[test]
+fn validate_says_what_it_can_be_asked_for() {
+    let home = Home::new();
+    for (arguments, expected) in [
+        (["validate", "C9"], "C1 to C8"),
+        (["validate", "--samples=9"], "10..=10000"),
+        (["validate", "--sample"], "--samples"),
+    ] {
+        let sentence = home.refusal(&arguments);
+        assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+    }
+}

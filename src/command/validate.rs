@@ -30,7 +30,8 @@ use std::process::ExitCode;
 /// minute and a half, most of it the four loads of the first two experiments.
 #[derive(Args)]
 #[command(
-    after_help = "Exit code 0: everything that could be judged here was as it should be; 1: something was not. \
+    after_help = "Exit code 0: everything that could be judged here was as it should be; 1: something was not; 4: \
+    something was not, and others on this machine may be why, or an experiment broke off: try again when it is at rest. \
     What needs root (a pair of virtual interfaces, a loop device) and finds none is said in a sentence and judges \
     nothing."
 )]
@@ -107,10 +108,9 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
             bar.tick();
             signal::pending().is_none()
         };
-        // What an experiment cannot be made of here is missing, and nothing is wrong with the counters.
+        // What it takes and is not here it says by itself.
         let found = (experiment.run)(&Setting { samples: asked.samples, tick: &tick });
-        let findings =
-            found.unwrap_or_else(|error| vec![Finding::not_judged("all of it", error.to_string())]);
+        let findings = found.unwrap_or_else(|error| vec![Finding::broken_off(error.to_string())]);
         if signal::pending().is_some() {
             break;
         }
@@ -134,12 +134,18 @@ fn bar(experiments: usize) -> ProgressBar {
     bar
 }
 
+/// Of what is inconclusive; `gate` answers the same.
+const INCONCLUSIVE: u8 = 4;
+
 fn code(done: &[Done]) -> ExitCode {
-    let failed =
-        done.iter().flat_map(|done| &done.findings).any(|finding| finding.verdict == Verdict::Failed);
+    let any = |is: fn(&Verdict) -> bool| {
+        done.iter().flat_map(|done| &done.findings).any(|finding| is(&finding.verdict))
+    };
     match signal::pending() {
         Some(signal) => ExitCode::from(128 + signal as u8),
-        None => ExitCode::from(u8::from(failed)),
+        None if any(|verdict| *verdict == Verdict::Failed) => ExitCode::FAILURE,
+        None if any(|verdict| matches!(verdict, Verdict::Inconclusive(_))) => ExitCode::from(INCONCLUSIVE),
+        None => ExitCode::SUCCESS,
     }
 }
 
@@ -179,7 +185,7 @@ fn text(done: &[Done], layout: Layout) -> String {
         for (finding, line) in done.findings.iter().zip(lines.by_ref()) {
             let tone = match finding.verdict {
                 Verdict::Passed => None,
-                Verdict::NotJudged(_) => Some(Tone::Yellow),
+                Verdict::NotJudged(_) | Verdict::Inconclusive(_) => Some(Tone::Yellow),
                 Verdict::Failed => Some(Tone::Red),
             };
             text += &(tone.map_or(line.clone(), |tone| page::paint(tone, &line, layout)) + "\n");
@@ -206,6 +212,9 @@ mod tests {
         let (success, failure) = (format!("{:?}", ExitCode::SUCCESS), format!("{:?}", ExitCode::FAILURE));
         assert_eq!(code_of(vec![Verdict::Passed, Verdict::NotJudged("no root".into())]), success);
         assert_eq!(code_of(vec![Verdict::Passed, Verdict::Failed]), failure);
+        let unclear = || Verdict::Inconclusive("others had the CPU".into());
+        assert_eq!(code_of(vec![Verdict::Passed, unclear()]), format!("{:?}", ExitCode::from(INCONCLUSIVE)));
+        assert_eq!(code_of(vec![unclear(), Verdict::Failed]), failure);
     }
 
     #[test]

@@ -164,7 +164,7 @@ fn part(pid: i32, interval: Duration, part: Part) -> Result<Percent, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetWorkingSetKb")]
 pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
-    statm(pid, 1)
+    statm(pid, process::RESIDENT)
 }
 
 /// Address space of a process, KiB.
@@ -173,7 +173,7 @@ pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetVMSizeKb")]
 pub fn vm_size_kb(pid: i32) -> Result<Reading<u64>, Fault> {
-    statm(pid, 0)
+    statm(pid, process::VIRTUAL)
 }
 
 /// Threads of a process.

@@ -54,6 +54,12 @@ impl Disk {
         read(&self.file, &self.name)
     }
 
+    /// All of them without their time: for whoever reads several things at a moment.
+    #[inline]
+    pub(super) fn look(&self) -> Result<Traffic, Fault> {
+        look(&self.file, &self.name)
+    }
+
     /// Reads that were completed.
     ///
     /// # Errors
@@ -87,11 +93,16 @@ fn open(name: &str) -> Result<File, Fault> {
 }
 
 fn read(file: &File, name: &str) -> Result<Reading<Traffic>, Fault> {
-    let mut buffer = [0; SHORT];
-    let text = file::read(file, &mut buffer, || format!("disk {name}"))?;
-    let traffic = parse(text).ok_or_else(|| Fault::parse(format!("disk {name}"), "eleven numbers", text))?;
+    let traffic = look(file, name)?;
     let step = Traffic { reads: 1, bytes_read: SECTOR, writes: 1, bytes_written: SECTOR, in_flight: 1 };
     Ok(Reading::now(traffic, step, Method::BlockStat))
+}
+
+#[inline]
+fn look(file: &File, name: &str) -> Result<Traffic, Fault> {
+    let mut buffer = [0; SHORT];
+    let text = file::read(file, &mut buffer, || format!("disk {name}"))?;
+    parse(text).ok_or_else(|| Fault::parse(format!("disk {name}"), "eleven numbers", text))
 }
 
 fn parse(text: &[u8]) -> Option<Traffic> {

@@ -50,8 +50,14 @@ impl Memory {
 /// [`Fault::Denied`] in a sandbox that forbids sysinfo(2).
 #[inline]
 pub fn free() -> Result<Reading<u64>, Fault> {
+    Ok(Reading::now(free_bytes()?, page_size(), Method::Sysinfo))
+}
+
+/// The same without its time.
+#[inline]
+pub(super) fn free_bytes() -> Result<u64, Fault> {
     let info = nix::sys::sysinfo::sysinfo().map_err(|e| Fault::of("free memory", &e.into()))?;
-    Ok(Reading::now(info.ram_unused(), page_size(), Method::Sysinfo))
+    Ok(info.ram_unused())
 }
 
 /// Physical memory that the kernel manages, bytes: what it was given, less what it took for itself at boot.
@@ -64,6 +70,9 @@ pub fn total() -> Result<Reading<u64>, Fault> {
 }
 
 /// Free memory with what lies in the lists of each CPU, bytes: it falls by what is touched.
+///
+/// The zones' own free pages (`pages free`) are not added up instead of [`free`]: a kernel that makes its descriptors of
+/// pages late (deferred initialisation) has memory that is free and in no zone yet, gigabytes of it after a boot.
 ///
 /// # Errors
 /// [`Fault::Parse`] where `/proc/zoneinfo` does not name them.
@@ -88,38 +97,21 @@ fn of_meminfo(file: &File) -> Result<Reading<u64>, Fault> {
 }
 
 fn of_zones(file: &File) -> Result<Reading<u64>, Fault> {
-    let mut free = Free::default();
+    let mut lists = None;
     // A machine of hundreds of CPUs fills hundreds of KiB.
-    file::each_line(file, ZONEINFO, |line| free.add(line))?;
-    let pages = free.pages().ok_or_else(|| {
-        Fault::parse(ZONEINFO, "`pages free` of each zone and `count:` of each CPU", b"another text")
-    })?;
-    Ok(Reading::now(pages * page_size(), page_size(), Method::Zoneinfo))
-}
-
-/// Free pages of all zones, and of the lists of all CPUs in them.
-#[derive(Default)]
-struct Free {
-    zones: Option<u64>,
-    lists: Option<u64>,
-}
-
-impl Free {
-    fn add(&mut self, line: &[u8]) {
-        let line = line.trim_ascii_start();
-        let (sum, rest) = match line {
-            [b'p', ..] => (&mut self.zones, line.strip_prefix(b"pages free")),
-            [b'c', ..] => (&mut self.lists, line.strip_prefix(b"count:")),
-            _ => return,
-        };
-        if let Some((count, _)) = rest.and_then(number) {
-            *sum.get_or_insert(0) += count;
+    file::each_line(file, ZONEINFO, |line| {
+        if let Some(pages) = in_list(line) {
+            *lists.get_or_insert(0) += pages;
         }
-    }
+    })?;
+    let pages: u64 =
+        lists.ok_or_else(|| Fault::parse(ZONEINFO, "`count:` of each CPU in each zone", b"another text"))?;
+    Ok(Reading::now(free_bytes()? + pages * page_size(), page_size(), Method::Zoneinfo))
+}
 
-    fn pages(&self) -> Option<u64> {
-        Some(self.zones? + self.lists?)
-    }
+/// Free pages in the list of one CPU in one zone, where that is what a line of `/proc/zoneinfo` tells.
+fn in_list(line: &[u8]) -> Option<u64> {
+    Some(number(line.trim_ascii_start().strip_prefix(b"count:")?)?.0)
 }
 
 #[cfg(test)]
@@ -127,13 +119,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lists_of_all_cpus_are_added_to_the_zones() {
+    fn the_lists_of_all_cpus_are_found_and_nothing_else() {
         let text = "Node 0, zone DMA\n  pages free     3\n        low 9\n  pagesets\n    cpu: 0\n              \
             count:    5\n vm stats threshold: 4\n    cpu: 1\n              count: 7\nNode 0, zone x\n  pages free 2\n";
-        let mut free = Free::default();
-        text.lines().for_each(|line| free.add(line.as_bytes()));
-        assert_eq!(free.pages(), Some(17));
-        assert_eq!(Free { zones: Some(3), lists: None }.pages(), None, "a kernel that does not name them");
+        let lists: Vec<_> = text.lines().filter_map(|line| in_list(line.as_bytes())).collect();
+        assert_eq!(lists, [5, 7]);
     }
 
     #[test]

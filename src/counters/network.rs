@@ -63,7 +63,7 @@ impl Interface {
     /// [`Fault::Gone`].
     #[inline]
     pub fn bytes_sent(&self) -> Result<Reading<u64>, Fault> {
-        read(&self.files[0], &self.name)
+        self.reading(Counter::BytesSent)
     }
 
     /// Packets sent.
@@ -72,7 +72,7 @@ impl Interface {
     /// [`Fault::Gone`].
     #[inline]
     pub fn packets_sent(&self) -> Result<Reading<u64>, Fault> {
-        read(&self.files[1], &self.name)
+        self.reading(Counter::PacketsSent)
     }
 
     /// Bytes received, headers included.
@@ -81,7 +81,7 @@ impl Interface {
     /// [`Fault::Gone`].
     #[inline]
     pub fn bytes_received(&self) -> Result<Reading<u64>, Fault> {
-        read(&self.files[2], &self.name)
+        self.reading(Counter::BytesReceived)
     }
 
     /// Packets received.
@@ -90,7 +90,7 @@ impl Interface {
     /// [`Fault::Gone`].
     #[inline]
     pub fn packets_received(&self) -> Result<Reading<u64>, Fault> {
-        read(&self.files[3], &self.name)
+        self.reading(Counter::PacketsReceived)
     }
 
     /// All of its counters, one after another.
@@ -99,13 +99,24 @@ impl Interface {
     /// [`Fault::Gone`].
     pub fn link(&self) -> Result<Reading<Link>, Fault> {
         let link = Link {
-            bytes_sent: self.bytes_sent()?.value,
-            packets_sent: self.packets_sent()?.value,
-            bytes_received: self.bytes_received()?.value,
-            packets_received: self.packets_received()?.value,
+            bytes_sent: self.count(Counter::BytesSent)?,
+            packets_sent: self.count(Counter::PacketsSent)?,
+            bytes_received: self.count(Counter::BytesReceived)?,
+            packets_received: self.count(Counter::PacketsReceived)?,
         };
         let step = Link { bytes_sent: 1, packets_sent: 1, bytes_received: 1, packets_received: 1 };
         Ok(Reading::now(link, step, Method::InterfaceStatistics))
+    }
+
+    #[inline]
+    fn reading(&self, counter: Counter) -> Result<Reading<u64>, Fault> {
+        Ok(Reading::now(self.count(counter)?, 1, Method::InterfaceStatistics))
+    }
+
+    /// One of them without its time: for whoever reads several things at a moment.
+    #[inline]
+    pub(super) fn count(&self, counter: Counter) -> Result<u64, Fault> {
+        read(&self.files[counter as usize], &self.name)
     }
 }
 
@@ -116,7 +127,8 @@ fn open(name: &str, counter: &str) -> Result<File, Fault> {
 
 /// One counter of an interface, by opening its file for this reading.
 pub(super) fn once(name: &str, counter: Counter) -> Result<Reading<u64>, Fault> {
-    read(&open(name, COUNTED[counter as usize])?, name)
+    let value = read(&open(name, COUNTED[counter as usize])?, name)?;
+    Ok(Reading::now(value, 1, Method::InterfaceStatistics))
 }
 
 /// Which counter.
@@ -129,11 +141,11 @@ pub(super) enum Counter {
 }
 
 #[inline]
-fn read(file: &File, name: &str) -> Result<Reading<u64>, Fault> {
+fn read(file: &File, name: &str) -> Result<u64, Fault> {
     let mut buffer = [0; DIGITS];
     let text = file::read(file, &mut buffer, || named(name))?;
     let (value, _) = number(text).ok_or_else(|| Fault::parse(named(name), "a number", text))?;
-    Ok(Reading::now(value, 1, Method::InterfaceStatistics))
+    Ok(value)
 }
 
 fn named(name: &str) -> String {

@@ -1,10 +1,13 @@
 //! The block of nine readings that CAMP's monitor `probe` makes at a chosen rate, at the least cost that is known for it.
 //!
-//! One look at `/proc/PID/stat` tells the page faults and the threads, and proves that the process whose CPU clock was
-//! read just before is still there: nine readings take eight calls of the kernel.
+//! The block has one time for all of its readings. One look at `/proc/PID/stat` tells the page faults and the threads, and
+//! proves that the process whose CPU clock was read just before is still there: nine readings take eight calls of the
+//! kernel.
 //!
 //! Source: CAMP (LISA 2007), "Operational Impact"; proc(5).
 
+use super::network::Counter;
+use super::process::{cpu_clock, faults_and_threads};
 use super::{Disk, Fault, Interface, Process, Processors, enumeration, memory};
 use std::time::{Duration, Instant};
 
@@ -79,25 +82,25 @@ impl Probe {
     /// [`Fault::Gone`] once the process has ended, or the interface or the disk was removed.
     pub fn block(&self) -> Result<Block, Fault> {
         let at = Instant::now();
-        let idle = self.processors.idle()?.value;
-        let free = memory::free()?.value;
-        let bytes_sent = self.interface.as_ref().map(Interface::bytes_sent).transpose()?;
-        let bytes_received = self.interface.as_ref().map(Interface::bytes_received).transpose()?;
-        let disk = self.disk.as_ref().map(Disk::traffic).transpose()?;
-        let cpu_time = super::process::cpu_time(self.process.pid())?.value;
+        let idle = self.processors.idle_time()?;
+        let free = memory::free_bytes()?;
+        let moved = |counter| self.interface.as_ref().map(|interface| interface.count(counter)).transpose();
+        let (bytes_sent, bytes_received) = (moved(Counter::BytesSent)?, moved(Counter::BytesReceived)?);
+        let disk = self.disk.as_ref().map(Disk::look).transpose()?;
+        let cpu_time = cpu_clock(self.process.pid())?;
         // Read after the clock: while this file answers, the number of the clock is nobody else's.
-        let stat = self.process.stat()?;
+        let (page_faults, threads) = self.process.of_stat(faults_and_threads)?;
         Ok(Block {
             at,
             idle,
             free,
-            bytes_sent: bytes_sent.map(|reading| reading.value),
-            bytes_received: bytes_received.map(|reading| reading.value),
-            disk_operations: disk.map(|reading| reading.value.reads + reading.value.writes),
+            bytes_sent,
+            bytes_received,
+            disk_operations: disk.map(|traffic| traffic.reads + traffic.writes),
             cpu_time,
-            page_faults: stat.minor_faults + stat.major_faults,
-            threads: stat.threads,
-            resident: self.process.resident()?.value,
+            page_faults,
+            threads,
+            resident: self.process.resident_bytes()?,
         })
     }
 }

@@ -11,6 +11,9 @@ use std::time::Duration;
 
 /// Room for the seven numbers of `/proc/PID/statm`, whatever they are.
 const STATM: usize = 160;
+/// Which of them is which.
+pub(super) const VIRTUAL: usize = 0;
+pub(super) const RESIDENT: usize = 1;
 
 /// A process, held by four descriptors. Once it has ended every reading is [`Fault::Gone`], for ever: a later process
 /// of the same number is another one. Dropping it closes them.
@@ -98,7 +101,7 @@ impl Process {
     }
 
     #[inline]
-    fn of_stat<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
+    pub(super) fn of_stat<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
         let mut buffer = [0; SHORT];
         let text = file::read(&self.stat, &mut buffer, || named(self.pid))?;
         parse(text).ok_or_else(|| Fault::parse(format!("/proc/{}/stat", self.pid), "52 fields", text))
@@ -133,7 +136,7 @@ impl Process {
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Parse`].
     pub fn resident(&self) -> Result<Reading<u64>, Fault> {
-        self.pages(1)
+        self.words(RESIDENT)
     }
 
     /// Address space, bytes.
@@ -141,17 +144,28 @@ impl Process {
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Parse`].
     pub fn virtual_memory(&self) -> Result<Reading<u64>, Fault> {
-        self.pages(0)
+        self.words(VIRTUAL)
     }
 
     #[inline]
-    fn pages(&self, word: usize) -> Result<Reading<u64>, Fault> {
+    fn words(&self, word: usize) -> Result<Reading<u64>, Fault> {
+        Ok(Reading::now(self.bytes(word)?, page_size(), Method::ProcessStatm))
+    }
+
+    /// The resident set without its time: for whoever reads several things at a moment.
+    #[inline]
+    pub(super) fn resident_bytes(&self) -> Result<u64, Fault> {
+        self.bytes(RESIDENT)
+    }
+
+    #[inline]
+    fn bytes(&self, word: usize) -> Result<u64, Fault> {
         let mut buffer = [0; STATM];
         let text = file::read(&self.statm, &mut buffer, || named(self.pid))?;
         let pages = nth(text, word);
         let pages =
             pages.ok_or_else(|| Fault::parse(format!("/proc/{}/statm", self.pid), "seven numbers", text))?;
-        Ok(Reading::now(pages * page_size(), page_size(), Method::ProcessStatm))
+        Ok(pages * page_size())
     }
 
     /// Threads. The directory of them is not read: it has a link for each.
@@ -167,11 +181,17 @@ impl Process {
 /// The CPU time of whoever has this number.
 #[inline]
 pub(super) fn cpu_time(pid: i32) -> Result<Reading<Duration>, Fault> {
+    Ok(Reading::now(cpu_clock(pid)?, Duration::from_nanos(1), Method::CpuClock))
+}
+
+/// The same without its time.
+#[inline]
+pub(super) fn cpu_clock(pid: i32) -> Result<Duration, Fault> {
     // The kernel's own encoding: the complement of the number, three bits for which of its clocks; 2 is the
     // scheduler's (include/linux/posix-timers.h, `make_process_cpuclock`).
     let clock = ClockId::from_raw((!pid << 3) | 2);
     match nix::time::clock_gettime(clock) {
-        Ok(time) => Ok(Reading::now(time.into(), Duration::from_nanos(1), Method::CpuClock)),
+        Ok(time) => Ok(time.into()),
         // Of a clock that belongs to nobody it says that it is none.
         Err(_) => Err(Fault::Gone(named(pid))),
     }
@@ -238,9 +258,22 @@ fn after_name(text: &[u8]) -> Option<&[u8]> {
 /// Page faults in a line of `/proc/PID/stat`: its fields 10 and 12, and nothing behind them.
 #[inline]
 pub(super) fn page_faults(text: &[u8]) -> Option<u64> {
+    Some(faults(text)?.0)
+}
+
+/// The same, and what follows them.
+#[inline]
+fn faults(text: &[u8]) -> Option<(u64, &[u8])> {
     let (minor, rest) = number(after_words(after_name(text)?, 10 - 3)?)?;
-    let (major, _) = number(after_words(rest, 1)?)?;
-    Some(minor + major)
+    let (major, rest) = number(after_words(rest, 1)?)?;
+    Some((minor + major, rest))
+}
+
+/// Page faults, and threads, which are field 20.
+#[inline]
+pub(super) fn faults_and_threads(text: &[u8]) -> Option<(u64, u64)> {
+    let (faults, rest) = faults(text)?;
+    Some((faults, number(after_words(rest, 20 - 13)?)?.0))
 }
 
 /// Reads a line of `/proc/PID/stat`, whose fields are numbered from one.
@@ -301,6 +334,7 @@ mod tests {
         assert_eq!(super::stat(b"17 (a) S -1 2"), None);
         assert_eq!(super::stat(b""), None);
         assert_eq!(page_faults(line.as_bytes()), Some(22));
+        assert_eq!(faults_and_threads(line.as_bytes()), Some((22, stat.threads)));
         assert_eq!(page_faults(b"17 (a) S 1 2 3"), None);
     }
 

@@ -87,6 +87,12 @@ impl Processors {
         idle(&self.uptime)
     }
 
+    /// The same without its time: for whoever reads several things at a moment.
+    #[inline]
+    pub(super) fn idle_time(&self) -> Result<Duration, Fault> {
+        idle_time(&self.uptime)
+    }
+
     /// What the CPUs did: all of them, or this one.
     ///
     /// # Errors
@@ -105,14 +111,19 @@ impl Processors {
     }
 }
 
-/// Idle time by the second number of `/proc/uptime`.
 #[inline]
 pub(super) fn idle(uptime: &File) -> Result<Reading<Duration>, Fault> {
+    Ok(Reading::now(idle_time(uptime)?, TICK, Method::Uptime))
+}
+
+/// Idle time by the second number of `/proc/uptime`.
+#[inline]
+fn idle_time(uptime: &File) -> Result<Duration, Fault> {
     let mut buffer = [0; 64];
     let text = file::read(uptime, &mut buffer, || UPTIME.into())?;
     let idle = hundredths(text).and_then(|(_, rest)| hundredths(rest));
     let (idle, _) = idle.ok_or_else(|| Fault::parse(UPTIME, "two numbers of seconds", text))?;
-    Ok(Reading::now(of_ticks(idle), TICK, Method::Uptime))
+    Ok(of_ticks(idle))
 }
 
 /// How many CPUs are online: ranges of the kernel's, `0-3,6`.

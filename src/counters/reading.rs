@@ -50,7 +50,7 @@ pub enum Method {
     Stat,
     /// `/proc/meminfo`.
     Meminfo,
-    /// `/proc/zoneinfo`: what the lists of each CPU hold.
+    /// sysinfo(2), and `/proc/zoneinfo` for what the lists of each CPU hold.
     Zoneinfo,
     /// `/proc/net/dev`.
     NetDev,
@@ -79,7 +79,7 @@ impl Display for Method {
             Self::Uptime => "/proc/uptime",
             Self::Stat => "/proc/stat",
             Self::Meminfo => "/proc/meminfo",
-            Self::Zoneinfo => "/proc/zoneinfo",
+            Self::Zoneinfo => "sysinfo and /proc/zoneinfo",
             Self::NetDev => "/proc/net/dev",
             Self::Tree => "clocks and /proc/PID/stat of a tree",
             Self::InterfaceStatistics => "/sys/class/net/IF/statistics",

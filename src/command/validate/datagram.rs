@@ -100,7 +100,7 @@ fn loopback(setting: &Setting) -> Result<Vec<Finding>> {
     let rows = rows("lo", &counted, ON_LO, [("", ""), ("", "600000 on Windows: no Ethernet header")]);
     let why = "other processes sent over `lo` meanwhile, in each of five tries";
     let disturbed = !alone && counted.packets_sent > COUNT;
-    Ok(rows.into_iter().map(|row| if disturbed { row.but(why) } else { row }).collect())
+    Ok(rows.into_iter().map(|row| if disturbed { row.excused(why) } else { row }).collect())
 }
 
 fn on_everybodys(setting: &Setting) -> Result<Counted> {

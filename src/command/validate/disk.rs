@@ -95,7 +95,7 @@ fn below(directory: &Path, why: &str) -> Result<Vec<Finding>> {
     let row = |(what, found): (&str, u64)| {
         let row = Finding::exact(&format!("{name}, {what}"), "integral, grows", COUNT, found);
         match found > COUNT {
-            true => row.but(format!("others use this disk, too; {why}")),
+            true => row.excused(format!("others use this disk, too; {why}")),
             false => row,
         }
     };

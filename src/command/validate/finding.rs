@@ -21,8 +21,10 @@ pub(super) struct Finding {
 pub(super) enum Verdict {
     Passed,
     Failed,
-    /// Why not.
+    /// It takes what is not here, or is shown to warn: why.
     NotJudged(String),
+    /// It was measured and is not as it should be, and something else may be why: what. Not known to be right.
+    Inconclusive(String),
 }
 
 impl Verdict {
@@ -35,12 +37,13 @@ impl Verdict {
             Self::Passed => "passed",
             Self::Failed => "failed",
             Self::NotJudged(_) => "not judged",
+            Self::Inconclusive(_) => "inconclusive",
         }
     }
 
     pub(super) fn why(&self) -> Option<&str> {
         match self {
-            Self::NotJudged(why) => Some(why),
+            Self::NotJudged(why) | Self::Inconclusive(why) => Some(why),
             _ => None,
         }
     }
@@ -133,6 +136,19 @@ impl Finding {
     pub(super) fn but(self, why: impl Into<String>) -> Self {
         Self { verdict: Verdict::NotJudged(why.into()), ..self }
     }
+
+    /// An experiment that broke off. It may be that a counter gave no value where it should.
+    pub(super) fn broken_off(why: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Inconclusive(why.into()), ..Self::not_judged("all of it", "") }
+    }
+
+    /// The same finding, for whose failure there may be this other reason. One that is right needs none.
+    pub(super) fn excused(self, why: impl Into<String>) -> Self {
+        match self.verdict {
+            Verdict::Failed => Self { verdict: Verdict::Inconclusive(why.into()), ..self },
+            _ => self,
+        }
+    }
 }
 
 /// Mean and half the width of its interval of 95 %, by Student's distribution, as in the paper.
@@ -162,6 +178,13 @@ mod tests {
         assert_eq!(verdict(&[51.1, 50.9, 51.2, 50.8]), Verdict::Failed, "too far");
         assert_eq!(verdict(&[40.0, 60.0]), Verdict::Failed, "not known");
         assert_eq!(verdict(&[50.0]), Verdict::Failed, "one sample has no interval");
+    }
+
+    #[test]
+    fn only_a_failure_is_excused_and_never_into_a_success() {
+        let excused = |found| Finding::exact("it", "9", 9, found).excused("others").verdict;
+        assert_eq!(excused(9), Verdict::Passed);
+        assert_eq!(excused(8), Verdict::Inconclusive("others".into()));
     }
 
     #[test]
