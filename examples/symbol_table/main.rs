@@ -29,8 +29,8 @@ use watch::{Now, Watch};
 /// Programs of the sample, and in a hurry; statements of each.
 const PROGRAMS: [u64; 2] = [15, 3];
 const STATEMENTS: usize = 500;
-/// Each is compiled so often in each way; the medians are taken.
-const TIMES: usize = 9;
+/// Each is compiled so often in each way; the medians are taken. What a probe costs is a difference of two of them.
+const TIMES: usize = 31;
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -164,16 +164,18 @@ fn tell(name: &str, now: Now, results: &[Fractions]) -> String {
     }
     let row = |name: &str, figure: &dyn Fn(&Fractions) -> f64| {
         let Interval { estimate, low, high } = of(figure);
-        let error = of(&|f| figure(f) / f.truth - 1.0).estimate;
+        let error = of(&|f| figure(f) / f.truth - 1.0);
         println!(
-            "  {name:<34} {:5.1} %  [{:.1}, {:.1}]  {:+6.1} %",
+            "  {name:<34} {:5.1} %  [{:.1}, {:.1}]  {:+6.1} %  [{:+.1}, {:+.1}]",
             100.0 * estimate,
             100.0 * low,
             100.0 * high,
-            100.0 * error
+            100.0 * error.estimate,
+            100.0 * error.low,
+            100.0 * error.high
         );
     };
-    println!("  {:<34} {:>7}  95 % interval   error", "fraction in the symbol table", "median");
+    println!("  {:<34} {:>7}  95 % interval  error  95 % interval", "fraction in the symbol table", "median");
     row("truth: the table's work alone", &|f| f.truth);
     row("naive", &|f| f.estimates.naive);
     row("corrected, probes around nothing", &|f| f.estimates.corrected);
