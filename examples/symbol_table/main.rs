@@ -22,7 +22,7 @@ use std::hint::black_box;
 use symbol::{SymbolTable, dispatch};
 use syscost::machine::{arch, call, time};
 use syscost::statistic::{Interval, median, median_interval};
-use syscost::technique::estimate::{Estimates, Perturbation, ProbeCost, Traced};
+use syscost::technique::estimate::{Estimates, ProbeCost, Traced};
 use syscost::technique::profile;
 use watch::{Now, Watch};
 
@@ -183,16 +183,14 @@ fn tell(name: &str, now: Now, results: &[Fractions]) -> String {
     row("corrected, probes in their place", &|f| f.in_place.corrected);
     row("… over the uninstrumented whole", &|f| f.in_place.of_uninstrumented);
     println!();
-    let truth = of(&|f| f.truth).estimate;
-    let pull = match Perturbation::pull(truth, probe) {
-        Perturbation::Up => "up",
-        Perturbation::Down => "down",
-    };
+    let percent = |figure: &dyn Fn(&Fractions) -> f64| 100.0 * of(figure).estimate;
     format!(
-        "by the {name} {:.1} % for a true {:.1} %, since its probes see {:.0} % of their own cost and pull {pull}",
-        100.0 * of(&|f| f.estimates.naive).estimate,
-        100.0 * truth,
-        100.0 * probe.inside / (probe.inside + probe.outside)
+        "by the {name} {:.1} % for a true {:.1} %, pulled towards the {:.0} % that its probes see of their own cost; \
+         corrected {:.1} %",
+        percent(&|f| f.estimates.naive),
+        percent(&|f| f.truth),
+        100.0 * probe.inside / (probe.inside + probe.outside),
+        percent(&|f| f.in_place.of_uninstrumented)
     )
 }
 

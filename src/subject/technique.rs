@@ -82,7 +82,11 @@ fn cases() -> Vec<Case> {
         sample(),
         handed::<OneWay>("one-way", "a slot with one flag", 0.0)
             .claim(Claim::Checked("no event came that was not sent, and the last one did"))
-            .predict(10.0, 2.0, "two stores, and now and then a line that the other has fetched"),
+            .predict(
+                1.0,
+                1.0,
+                "two stores to a line of its own, which the other fetches once in hundreds of events",
+            ),
         handed::<TwoWay>("two-way", "a slot with two flags", 1.0).claim(Claim::Checked(WHOLE)).predict(
             330.0,
             10.0,
