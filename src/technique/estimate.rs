@@ -4,8 +4,8 @@
 //! is therefore of two wrong numbers. What each probe costs can be measured, and how many there were is counted:
 //! then both can be corrected. Or the whole is taken from a run without probes.
 //!
-//! A probe around nothing costs less than one in a program, whose processor it keeps from looking ahead: there more of
-//! it tells what it costs ([`ProbeCost::in_place`]).
+//! A probe around nothing need not cost what it costs in a program: there it may overlap with the work around it, or be in
+//! its way. More of it in the program tells ([`ProbeCost::in_place`]).
 //!
 //! The naive fraction is not always too small. A probe that is seen by itself for the share `i` of its cost pulls the
 //! fraction towards `i`: up, where the part takes less of the time than that. See [`Perturbation::pull`].
