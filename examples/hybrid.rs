@@ -1,6 +1,7 @@
 //! A hybrid monitor on two CPUs: slides 57 to 71 of *Measurement Techniques*.
 //!
 //!     cargo run --release --example hybrid
+//!     cargo run --release --example hybrid -- --quick    # a twentieth of it
 //!
 //! A program on one CPU says each event to another, through a slot with one flag, a slot with two, and a ring. What is
 //! captured, and what does it cost the program?
@@ -29,16 +30,18 @@ fn main() -> syscost::Result<()> {
         return Ok(());
     };
     cpu::pin(here)?;
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let events = if quick { EVENTS / 20 } else { EVENTS };
     let clock = Clock::start_up();
-    let bare = each(&clock, |_| true);
+    let bare = each(&clock, events, |_| true);
     println!("the program alone: {bare:.1} ns an event\n");
     println!(
         "{:<22} {:<14} {:>12} {:>12} {:>10}",
         "interface", "monitor", "ns an event", "artifact", "captured"
     );
-    let fast = row::<OneWay>(&clock, other, bare, "one flag")?;
-    let slow = row::<TwoWay>(&clock, other, bare, "two flags")?;
-    let ring = row::<Ring>(&clock, other, bare, "ring of 4096")?;
+    let fast = row::<OneWay>(&clock, (other, events), bare, "one flag")?;
+    let slow = row::<TwoWay>(&clock, (other, events), bare, "two flags")?;
+    let ring = row::<Ring>(&clock, (other, events), bare, "ring of 4096")?;
     println!(
         "\nslide 69: two-way synchronisation causes monitor artifact, so avoid it; ours: it adds {:.0} ns to an event and \
          captures {:.0} %, one flag adds {:.1} ns and captures {:.1} %, a ring {:.1} ns and {:.0} %",
@@ -53,29 +56,34 @@ fn main() -> syscost::Result<()> {
 }
 
 /// Nanoseconds an event, of a program that says them by `say`.
-fn each(clock: &Clock, mut say: impl FnMut(u64) -> bool) -> f64 {
+fn each(clock: &Clock, events: u64, mut say: impl FnMut(u64) -> bool) -> f64 {
     let runs: Vec<_> = (0..RUNS as u64)
         .map(|run| {
             let ticks = clock.time(|| {
-                for number in run * EVENTS..(run + 1) * EVENTS {
+                for number in run * events..(run + 1) * events {
                     arch::register_loop(black_box(WORK));
                     black_box(say(number));
                 }
             });
-            clock.nanoseconds(ticks).0 / EVENTS as f64
+            clock.nanoseconds(ticks).0 / events as f64
         })
         .collect();
     median(&runs)
 }
 
 /// Both monitors by this interface; of the fast one, nanoseconds an event and the share that was captured.
-fn row<I: Interface>(clock: &Clock, other: usize, bare: f64, name: &str) -> syscost::Result<(f64, f64)> {
+fn row<I: Interface>(
+    clock: &Clock,
+    (other, events): (usize, u64),
+    bare: f64,
+    name: &str,
+) -> syscost::Result<(f64, f64)> {
     let mut answers = Vec::new();
     for (monitor, turns) in [("fast", 0), ("slow", SLOW)] {
         let mut observer = Observer::<I>::start(other, turns)?;
         let kind = |number: u64| event(number, (number % 7) as u8);
-        let ns = each(clock, |number| observer.interface().send(kind(number)));
-        let sent = EVENTS * RUNS as u64;
+        let ns = each(clock, events, |number| observer.interface().send(kind(number)));
+        let sent = events * RUNS as u64;
         let captured = observer.after(kind(sent - 1))?.captured() as f64 / sent as f64;
         println!("{name:<22} {monitor:<14} {ns:>12.1} {:>11.1}× {:>8.1} %", ns / bare, 100.0 * captured);
         answers.push((ns, captured));

@@ -1,6 +1,7 @@
 //! A sampled monitor that lies, and one that does not: slides 7, 26, 27 to 31 and 51 to 53 of *Measurement Techniques*.
 //!
-//!     cargo run --release --example sampling
+//!     cargo run --release --example sampling                # about 10 s
+//!     cargo run --release --example sampling -- --quick     # a second of it
 //!
 //! A load is on for 48 % of the time. A monitor that looks in step with it finds it on in two looks of three; one whose
 //! period is drawn by chance finds the truth. The same is done to the kernel's own monitor, the tick behind `/proc/stat`.
@@ -23,13 +24,16 @@ const STEP_NS: u64 = 2_000_000;
 /// … and is on for 48 % of it, which begins this long before a look.
 const ON_NS: u64 = 3 * STEP_NS * 48 / 100;
 const LEAD_NS: u64 = STEP_NS / 5;
-/// Periods of the load.
-const PERIODS: u64 = 150;
+/// Periods of the load, and in a hurry.
+const PERIODS: [u64; 2] = [150, 15];
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Done<()> {
     let step = Duration::from_nanos(STEP_NS);
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let periods = PERIODS[usize::from(quick)];
+    let look = |name, period| look(name, period, periods);
     println!(
         "{:<28} {:>6} {:>7} {:>16}   visits missed, found once, more often",
         "looks", "truth", "found", "95 % interval"
@@ -40,7 +44,7 @@ fn main() -> Done<()> {
     let (_, drawn) = look("at random, a step in the mean", Period::random(step, now()))?;
     look("at random, a tenth of a step", Period::random(step / 10, now()))?;
     look("at random, six steps", Period::random(6 * step, now()))?;
-    the_kernel_s_own()?;
+    the_kernel_s_own(if quick { 6 } else { 60 })?;
     time_in_a_loop()?;
     println!(
         "\nslide 26: avoid synchrony between sampling and sampled signal (66 % were found for a true 48 %); ours: in step \
@@ -59,13 +63,13 @@ fn now() -> u64 {
 }
 
 /// Runs the load under a monitor and prints what was found; the truth, and the estimate.
-fn look(name: &str, period: Period) -> Done<(f64, Interval)> {
+fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
     let monitor = SampledMonitor::new(period, 0..0)?;
     // The first look of a fixed period is one period after the start; a step before a step is a step, too.
     let zero = now() + STEP_NS - LEAD_NS;
     monitor.start();
-    let mut visits: Vec<Visit> = Vec::with_capacity(PERIODS as usize);
-    for begins in (0..PERIODS).map(|at| zero + 3 * STEP_NS * at) {
+    let mut visits: Vec<Visit> = Vec::with_capacity(periods as usize);
+    for begins in (0..periods).map(|at| zero + 3 * STEP_NS * at) {
         while now() < begins {}
         monitor.enter(1);
         let entered = now();
@@ -73,7 +77,7 @@ fn look(name: &str, period: Period) -> Done<(f64, Interval)> {
         monitor.enter(0);
         visits.push((entered, now()));
     }
-    let end = zero + 3 * STEP_NS * PERIODS;
+    let end = zero + 3 * STEP_NS * periods;
     while now() < end {}
     monitor.stop();
     let moments = monitor.found().moments;
@@ -83,7 +87,7 @@ fn look(name: &str, period: Period) -> Done<(f64, Interval)> {
     let coverage = Coverage::of(&visits, &within);
     let found = monitor.fraction(1);
     println!(
-        "{name:<28} {:>5.1}% {:>6.1}%   [{:>5.1}, {:>5.1}]   {:>5} {:>5} {:>5} of {PERIODS}",
+        "{name:<28} {:>5.1}% {:>6.1}%   [{:>5.1}, {:>5.1}]   {:>5} {:>5} {:>5} of {periods}",
         100.0 * truth,
         100.0 * found.estimate,
         100.0 * found.low,
@@ -97,7 +101,7 @@ fn look(name: &str, period: Period) -> Done<(f64, Interval)> {
 
 /// The same load in step with the kernel's tick, which accounts a whole tick to whom it finds. When in its period the tick
 /// of this CPU comes nobody tells: so the load begins at several moments.
-fn the_kernel_s_own() -> Done<()> {
+fn the_kernel_s_own(periods: u64) -> Done<()> {
     const PHASES: u64 = 4;
     let first = tick_after(coarse());
     let tick = tick_after(first) - first;
@@ -112,7 +116,7 @@ fn the_kernel_s_own() -> Done<()> {
     );
     for phase in 0..PHASES {
         let zero = tick_after(coarse()) + 5 * tick + tick * phase / PHASES;
-        let (truth, found) = cpu::while_on(here, || accounted(zero, tick))??;
+        let (truth, found) = cpu::while_on(here, || accounted(zero, tick, periods))??;
         let (begins, truth, found) = (100 * phase / PHASES, 100.0 * truth, 100.0 * found);
         println!(
             "  begun {begins:>2} % of a tick later: the process clock {truth:.1} %, /proc/stat {found:.1} %"
@@ -136,20 +140,19 @@ fn tick_after(before: u64) -> u64 {
 }
 
 /// The load from this moment on; its fraction by the process's clock and by the CPU's ticks.
-fn accounted(zero: u64, tick: u64) -> Done<(f64, f64)> {
-    const PERIODS: u64 = 60;
+fn accounted(zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)> {
     let here = cpu::current();
     let mut processors = Processors::open()?;
     let mut sleep = Nanosleep;
     sleep.until(Duration::from_nanos(zero));
     let before = processors.spent(Some(here))?.value;
     let ran = time::thread_cpu_ns();
-    for begins in (0..PERIODS).map(|at| zero + 3 * tick * at) {
+    for begins in (0..periods).map(|at| zero + 3 * tick * at) {
         sleep.until(Duration::from_nanos(begins));
         while now() < begins + 3 * tick * 48 / 100 {}
     }
-    sleep.until(Duration::from_nanos(zero + 3 * tick * PERIODS));
-    let all = (3 * tick * PERIODS) as f64;
+    sleep.until(Duration::from_nanos(zero + 3 * tick * periods));
+    let all = (3 * tick * periods) as f64;
     let truth = (time::thread_cpu_ns() - ran) as f64 / all;
     let busy = |spent: &Spent| spent.user + spent.nice + spent.system;
     let ticks = busy(&processors.spent(Some(here))?.value) - busy(&before);

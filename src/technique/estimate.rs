@@ -4,6 +4,9 @@
 //! is therefore of two wrong numbers. What each probe costs can be measured, and how many there were is counted:
 //! then both can be corrected. Or the whole is taken from a run without probes.
 //!
+//! A probe around nothing need not cost what it costs in a program: there it may overlap with the work around it, or be in
+//! its way. More of it in the program tells ([`ProbeCost::in_place`]).
+//!
 //! The naive fraction is not always too small. A probe that is seen by itself for the share `i` of its cost pulls the
 //! fraction towards `i`: up, where the part takes less of the time than that. See [`Perturbation::pull`].
 //!
@@ -16,6 +19,18 @@ pub struct ProbeCost {
     pub inside: f64,
     /// What besides is lost to the whole.
     pub outside: f64,
+}
+
+impl ProbeCost {
+    /// What a probe costs in the program that it stands in, from three runs of it: `once` with a probe a call, `twice`
+    /// with a second one in each, and `read_again` with one reading of the clock more in each. Between the two readings
+    /// of a probe stands one reading, and nothing else of it.
+    pub fn in_place(once: &Traced, read_again: &Traced, twice: &Traced) -> Self {
+        let calls = once.calls.max(1) as f64;
+        let inside = ((read_again.part - once.part) / calls).max(0.0);
+        let all = (twice.whole - once.whole) / calls;
+        Self { inside, outside: (all - inside).max(0.0) }
+    }
 }
 
 /// What a trace has measured of one run.
@@ -90,6 +105,15 @@ mod tests {
         let Estimates { naive, corrected, of_uninstrumented } = TRACED.estimates(PROBE, 100_000.0);
         assert_eq!((corrected, of_uninstrumented), (0.4, 0.4));
         assert_eq!(naive, 0.45);
+    }
+
+    #[test]
+    fn more_of_a_probe_tells_what_it_costs_in_its_place() {
+        let read_again = Traced { part: TRACED.part + 25_000.0, ..TRACED };
+        let twice = Traced { whole: TRACED.whole + 40_000.0, ..TRACED };
+        assert_eq!(ProbeCost::in_place(&TRACED, &read_again, &twice), PROBE);
+        let never = Traced::default();
+        assert_eq!(ProbeCost::in_place(&never, &never, &never), ProbeCost::default());
     }
 
     #[test]

@@ -287,6 +287,15 @@ impl<I: Interface> Observer<I> {
     /// # Errors
     /// It has ended, or does not come to it within seconds.
     pub fn after(&mut self, event: u32) -> Result<Tally> {
+        self.wait_for(event)?;
+        Ok(self.tally())
+    }
+
+    /// Waits until it has taken this event, after which nothing was sent.
+    ///
+    /// # Errors
+    /// It has ended, or does not come to it within seconds.
+    pub fn wait_for(&mut self, event: u32) -> Result<()> {
         const LONGEST: Duration = Duration::from_secs(5);
         let begun = Instant::now();
         while self.board.last.load(Acquire) != u64::from(event) {
@@ -301,7 +310,7 @@ impl<I: Interface> Observer<I> {
             }
             std::hint::spin_loop();
         }
-        Ok(self.tally())
+        Ok(())
     }
 
     /// What it has received so far.

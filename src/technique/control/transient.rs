@@ -2,6 +2,9 @@
 
 use crate::statistic::standard_deviation;
 
+/// Blocks in the band, up to the end, that count as staying there.
+const STAYS: usize = 3;
+
 /// Of an index that is led to a goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transient {
@@ -20,7 +23,8 @@ impl Transient {
         let way = series.first().map_or(0.0, |first| first - goal);
         let beyond = series.iter().map(|index| -(index - goal) / way).fold(0.0, f64::max);
         let inside = series.iter().rev().take_while(|index| (*index - goal).abs() <= band).count();
-        let settled = (inside > 0).then(|| series.len() - inside);
+        // A swing that ends here by chance has not stayed.
+        let settled = (inside >= STAYS.min(series.len()).max(1)).then(|| series.len() - inside);
         let rest = &series[settled.unwrap_or(series.len() / 2)..];
         let jitter = if rest.len() > 1 { standard_deviation(rest) } else { 0.0 };
         Self { settled, overshoot: if way == 0.0 { 0.0 } else { beyond }, jitter }
@@ -44,6 +48,8 @@ mod tests {
         let transient = Transient::of(&[20.0, 10.0, 20.0, 10.0, 20.0], 10.0, 1.0);
         assert_eq!((transient.settled, transient.overshoot), (None, 0.0));
         assert!(transient.jitter > 4.0);
+        let by_chance = Transient::of(&[20.0, 10.0, 20.0, 10.0], 10.0, 1.0);
+        assert_eq!(by_chance.settled, None);
     }
 
     #[test]
