@@ -156,7 +156,11 @@ pub fn sweep_up() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::child::Child;
     use crate::machine::invented::machine;
+    use std::time::Duration;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
     fn the_first_version_limits_below_our_own_group() {
@@ -186,15 +190,19 @@ mod tests {
         assert!(hierarchies(machine(&files("cpu\n")).path()).is_empty());
     }
 
+    /// In a process of its own: what the other tests of this one fork meanwhile would stay in the group.
     #[test]
     fn who_goes_in_comes_back_and_nothing_is_left() {
-        let Ok(confined) = Confined::to(256 << 20) else { return };
-        let membership = || std::fs::read_to_string("/proc/self/cgroup").expect("a membership");
-        if let Some(made) = confined.made.clone() {
-            assert!(membership().contains(PREFIX));
-            confined.cached().expect("told");
-            drop(confined);
-            assert!(!membership().contains(PREFIX) && !made.exists());
-        }
+        let child = Child::start(|| {
+            let Ok(confined) = Confined::to(256 << 20) else { return };
+            let membership = || std::fs::read_to_string("/proc/self/cgroup").expect("a membership");
+            if let Some(made) = confined.made.clone() {
+                assert!(membership().contains(PREFIX));
+                confined.cached().expect("told");
+                drop(confined);
+                assert!(!membership().contains(PREFIX) && !made.exists());
+            }
+        });
+        child.expect("forked").end_within(PATIENCE).expect("all of it holds");
     }
 }

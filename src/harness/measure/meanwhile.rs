@@ -97,10 +97,11 @@ mod tests {
         while own() - worked < 0.3 {
             std::hint::black_box(begun);
         }
+        let least = begun.elapsed().as_secs_f64();
         let meanwhile = beginning.end().expect("/proc");
         let all = meanwhile.seconds * crate::machine::process::cpus_online() as f64;
         // Had it been taken for others' it would be more than everybody else can have had.
         assert!(meanwhile.others_seconds <= all - 0.3 + 0.1, "{meanwhile:?}");
-        assert!(meanwhile.seconds >= 0.25 && meanwhile.free_bytes.0 > 0);
+        assert!(meanwhile.seconds >= least && meanwhile.free_bytes.0 > 0, "{least} {meanwhile:?}");
     }
 }
