@@ -68,6 +68,9 @@ pub struct Overlap {
     pub fraction: Interval,
     /// The moments of the first sample and of the last, in nanoseconds of the monotonic clock.
     pub window: (u64, u64),
+    /// The share of samples that came more than a period late: those that wait together for a CPU see one moment, and
+    /// the interval counts them as many.
+    pub late: f64,
 }
 
 impl Monitor {
@@ -89,14 +92,16 @@ impl Monitor {
         let (mut gap, mut counter) = (gaps(self.period, self.seed), PulseCounter::<N>::default());
         let now = || clock_gettime_ns(libc::CLOCK_MONOTONIC);
         let begun = now();
-        let mut due = begun;
+        let (mut due, mut late) = (begun, 0u64);
         loop {
             due += gap();
             // Late or not, the next is reckoned from when this one was due: what delays it is no part of the clock.
             Nanosleep.until(Duration::from_nanos(due));
+            late += u64::from(now() > due + self.period.as_nanos() as u64);
             if let Some(fraction) = counter.pulse(signals.overlap(k)) {
                 let fraction = proportion(fraction.counter(), PulseCounter::<N>::INTERVAL);
-                return Overlap { fraction, window: (begun, now()) };
+                let late = late as f64 / PulseCounter::<N>::INTERVAL as f64;
+                return Overlap { fraction, window: (begun, now()), late };
             }
         }
     }
