@@ -9,6 +9,7 @@
 //!   worse.
 #![allow(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
 use super::arch::syscall4;
 use crate::{Error, Result};
 use nix::errno::Errno;
@@ -67,13 +68,14 @@ impl Polled {
         let (at, count) = (self.0.as_mut_ptr(), self.0.len());
         #[cfg(target_arch = "x86_64")]
         // SAFETY: OWN-BUFFER, OPEN.
-        return unsafe { syscall4(POLL.1, at as usize, count, 0, 0) };
+        let ready = unsafe { syscall4(POLL.1, at as usize, count, 0, 0) };
         #[cfg(not(target_arch = "x86_64"))]
-        {
+        let ready = {
             let mut time = no_time();
             // SAFETY: OWN-BUFFER, OPEN; the time is a local.
-            return answer(unsafe { libc::syscall(POLL.1, at, count, &raw mut time, null_mut::<u8>(), 0) });
-        }
+            answer(unsafe { libc::syscall(POLL.1, at, count, &raw mut time, null_mut::<u8>(), 0) })
+        };
+        ready
     }
 }
 
