@@ -156,22 +156,23 @@ impl Displacement<'_> {
         let most = self.effort.most;
         let mut runs: Vec<Run> = Vec::with_capacity(most);
         let mut before = self.meter.calibrate(self.effort.calibrating)?;
+        let mut saturated_before = saturate(self)?;
         let mut kept = 0;
         while kept < self.effort.wanted && runs.len() < most {
             if signal::pending().is_some() {
                 return Err(Halt::Interrupted);
             }
-            let saturated_before = saturate(self)?;
             let stolen = self.meter.stolen_ticks();
             let ((delta, timed_ns, elapsed_ns), covered) = self.covered(self.iterations)?;
             let stolen_ticks = self.meter.stolen_ticks().saturating_sub(stolen);
             self.counted = judge::sample(self.case, &delta, self.iterations, Some(self.pinned))?;
             let after = self.meter.calibrate(self.effort.calibrating)?;
-            let saturated = Saturated::between(saturated_before, saturate(self)?);
+            let saturated_after = saturate(self)?;
+            let saturated = Saturated::between(saturated_before, saturated_after);
             let replicate = Replicate { before, covered, after, stolen_ticks };
             kept += usize::from(replicate.spoilt().is_none());
             runs.push(Run { replicate, delta, timed_ns, elapsed_ns, saturated });
-            before = after;
+            (before, saturated_before) = (after, saturated_after);
         }
         Ok(runs)
     }
