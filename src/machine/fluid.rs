@@ -81,7 +81,8 @@ pub struct Fluid {
     page: Arc<Words>,
 }
 
-/// Reads the counter, or the kernel's clock where the counter is unfit.
+/// Reads the counter when the turn is over, or the kernel's clock where the counter is unfit. A read that waits for
+/// nothing runs ahead of the chain, and further ahead the longer it was not interrupted.
 type Read = fn() -> u64;
 
 impl Fluid {
@@ -94,7 +95,7 @@ impl Fluid {
         let page = Arc::new(Words::new()?);
         set(&page, LIMIT, u64::MAX);
         let theirs = Arc::clone(&page);
-        let read: Read = if counter { arch::read } else { time::monotonic_raw_ns };
+        let read: Read = if counter { arch::start } else { time::monotonic_raw_ns };
         // Who may not be less nice than it is stays as it is.
         let nice = (process::niceness(beside) + NICER).max(process::niceness(0)).min(NICEST);
         let mut quickest = 0;

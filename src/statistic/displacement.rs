@@ -52,10 +52,10 @@ pub struct Window {
 }
 
 impl Window {
-    /// The mean turn that was not interrupted. Nothing where there was none.
+    /// The mean turn that was neither interrupted nor the next after one that was. Nothing where there was none.
     pub fn plain_turn(&self) -> Option<f64> {
-        let plain = self.loops - self.gaps;
-        let turn = (self.elapsed - self.gapped) / plain;
+        let plain = self.loops - self.gaps - self.afters;
+        let turn = (self.elapsed - self.gapped - self.after) / plain;
         (plain >= 1.0 && turn.is_finite() && turn > 0.0).then_some(turn)
     }
 

@@ -145,7 +145,7 @@ fn throughput(paper: &Paper, record: &Record) -> Sheet {
         rows: rows.collect(),
         notes: vec![
             "prediction: 1 / (CPU time of a message + computation), measured of one sender beside the fluid; % is how far it \
-             is off the real rate of three senders on that CPU, each nicer than the one before"
+             is off the real rate of four senders on that CPU"
                 .into(),
         ],
     }
