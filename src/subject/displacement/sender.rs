@@ -1,9 +1,9 @@
-//! Other senders on the CPU of the measuring process, which leave it no idle moment.
+//! Other senders on the CPU of the measuring process, which together leave it no idle moment.
 //!
-//! Beside the fluid a sender takes the CPU from it the moment its reply is there. It does so from the next sender too:
-//! each is as much nicer than the one before as the fluid is, the measuring process in the middle. So a message costs
-//! the same waits, wake-ups and switches here as where its cost was measured, but for those of who finds a less nice
-//! one at work. Senders of one nice value let each other finish, and spare themselves a switch a message.
+//! Beside the fluid a sender takes the CPU from it the moment its reply is there. It does so from other senders too: one is
+//! as much less nice than the measuring process as the fluid is nicer, and two are as nice as the fluid. So a message
+//! costs the same wait, wake-up and switches as where its cost was measured, but for those whose reply comes while one that
+//! is less nice computes. Senders of one nice value let each other finish, which spares a switch a message.
 
 use super::exchange::{End, Way, connection};
 use crate::instrument::{Clock, Ticks};
