@@ -62,6 +62,7 @@ use crate::Result;
 use crate::environment::Wire;
 use crate::instrument::{Clock, Ticks};
 use crate::machine::partner::Task;
+use std::time::Duration;
 
 /// The groups of this crate, in the order in which they run.
 pub const GROUPS: &[Group] = &[
@@ -112,9 +113,9 @@ pub trait Subject {
         Vec::new()
     }
 
-    /// The same so many times with computation between, so that the CPU never idles: how long all of it takes, and
-    /// how long the computation takes alone. For who predicts a throughput from a cost.
-    fn saturated(&mut self, _iterations: u64, _clock: &Clock) -> Option<Result<[Ticks; 2]>> {
+    /// As one of several that do the same on one CPU for so long and leave it no idle moment: how many iterations all
+    /// of them did together, and how long it took. For who predicts a throughput from a cost.
+    fn saturated(&mut self, _lasting: Duration, _clock: &Clock) -> Option<Result<(u64, Ticks)>> {
         None
     }
 

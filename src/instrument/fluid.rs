@@ -162,6 +162,7 @@ impl FluidMeter {
             gaps: flow.gaps as f64,
             gapped: ns(flow.gapped),
             after: ns(flow.after),
+            afters: flow.afters as f64,
             preempted: flow.preempted as f64,
         }
     }

@@ -48,11 +48,10 @@ pub struct Displaced {
     pub throughput: Option<Throughput>,
 }
 
-/// Messages a second of a CPU that never idles, as measured and as predicted from each estimate.
+/// Iterations a second of a CPU that several share and that never idles, as measured and as predicted from each
+/// estimate of the cost of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
-    /// Computation between two messages, ns.
-    pub compute: f64,
     /// As measured.
     pub real: Interval,
     /// Predicted from the gap estimate.

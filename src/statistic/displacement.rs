@@ -43,17 +43,19 @@ pub struct Window {
     pub gaps: f64,
     /// Time of those turns.
     pub gapped: f64,
-    /// Time of the turns that came next after an interrupted one.
+    /// Time of the turns that came next after an interrupted one and were not interrupted.
     pub after: f64,
+    /// How many those were.
+    pub afters: f64,
     /// How often another task took the CPU from the fluid.
     pub preempted: f64,
 }
 
 impl Window {
-    /// The mean turn that was not interrupted. Nothing where there was none.
+    /// The mean turn that was neither interrupted nor the next after one that was. Nothing where there was none.
     pub fn plain_turn(&self) -> Option<f64> {
-        let plain = self.loops - self.gaps;
-        let turn = (self.elapsed - self.gapped) / plain;
+        let plain = self.loops - self.gaps - self.afters;
+        let turn = (self.elapsed - self.gapped - self.after) / plain;
         (plain >= 1.0 && turn.is_finite() && turn > 0.0).then_some(turn)
     }
 
@@ -66,7 +68,7 @@ impl Window {
     /// The same window beside others of other CPUs, where a turn takes `by` times as long as here: counted in turns of
     /// theirs.
     pub fn in_turns_of(&self, by: f64) -> Self {
-        Self { loops: self.loops * by, gaps: self.gaps * by, ..*self }
+        Self { loops: self.loops * by, gaps: self.gaps * by, afters: self.afters * by, ..*self }
     }
 
     /// Both together, one after the other or on two CPUs of one pace.
@@ -78,6 +80,7 @@ impl Window {
             gaps: self.gaps + other.gaps,
             gapped: self.gapped + other.gapped,
             after: self.after + other.after,
+            afters: self.afters + other.afters,
             preempted: self.preempted + other.preempted,
         }
     }
@@ -344,7 +347,8 @@ pub struct ErrorTerms {
     pub start: f64,
     /// `±Δ·(1 + L(2)/L(1))/2n`: a turn more or less at the edges of the windows.
     pub resolution: f64,
-    /// What the fluid's turns after an interruption took more than others, the caches' part of the cost.
+    /// What the fluid's turns after an interruption took more than others, a part of the cost that its caches made. What
+    /// they made the interrupted turn take itself cannot be told from the interruption.
     pub cache: f64,
 }
 
@@ -357,7 +361,7 @@ impl ErrorTerms {
             daemons: (covered.others() - empty.others - calibration.daemons * window.loops) / n,
             start: empty.paper / n,
             resolution: turn * (1.0 + window.loops / calibrated.max(1.0)) / (2.0 * n),
-            cache: (window.after - window.gaps * turn).max(0.0) / n,
+            cache: (window.after - window.afters * turn) / n,
         }
     }
 }

@@ -24,6 +24,10 @@ use std::time::Duration;
 const EMPTY: usize = 5;
 /// A run of so many iterations that takes less than it should has nothing in it.
 const MOST: u64 = 1 << 27;
+/// So often once more, to find a time in which nobody else had the CPU: by one in which somebody had, the runs would be so
+/// short that most of them missed him.
+const AGAIN: usize = 3;
+
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
@@ -127,10 +131,11 @@ impl Displacement<'_> {
         let wanted = self.effort.run.as_nanos() as f64;
         let mut n = 1;
         loop {
-            let start = self.clock.start();
-            self.subject.run(n, self.clock)?;
-            let elapsed = self.clock.nanoseconds(self.clock.stop() - start).0;
+            let mut elapsed = self.takes(n)?;
             if elapsed >= 0.25 * wanted {
+                for _ in 0..AGAIN {
+                    elapsed = elapsed.min(self.takes(n)?);
+                }
                 return Ok(((n as f64 * wanted / elapsed) as u64).max(1));
             }
             if n >= MOST {
@@ -138,6 +143,13 @@ impl Displacement<'_> {
             }
             n *= 2;
         }
+    }
+
+    /// How long so many iterations take, ns.
+    fn takes(&mut self, iterations: u64) -> Result<f64, Halt> {
+        let start = self.clock.start();
+        self.subject.run(iterations, self.clock)?;
+        Ok(self.clock.nanoseconds(self.clock.stop() - start).0)
     }
 
     /// What a run without operations shows.
@@ -156,22 +168,23 @@ impl Displacement<'_> {
         let most = self.effort.most;
         let mut runs: Vec<Run> = Vec::with_capacity(most);
         let mut before = self.meter.calibrate(self.effort.calibrating)?;
+        let mut saturated_before = saturate(self)?;
         let mut kept = 0;
         while kept < self.effort.wanted && runs.len() < most {
             if signal::pending().is_some() {
                 return Err(Halt::Interrupted);
             }
-            let saturated_before = saturate(self)?;
             let stolen = self.meter.stolen_ticks();
             let ((delta, timed_ns, elapsed_ns), covered) = self.covered(self.iterations)?;
             let stolen_ticks = self.meter.stolen_ticks().saturating_sub(stolen);
             self.counted = judge::sample(self.case, &delta, self.iterations, Some(self.pinned))?;
             let after = self.meter.calibrate(self.effort.calibrating)?;
-            let saturated = Saturated::between(saturated_before, saturate(self)?);
+            let saturated_after = saturate(self)?;
+            let saturated = Saturated::between(saturated_before, saturated_after);
             let replicate = Replicate { before, covered, after, stolen_ticks };
             kept += usize::from(replicate.spoilt().is_none());
             runs.push(Run { replicate, delta, timed_ns, elapsed_ns, saturated });
-            before = after;
+            (before, saturated_before) = (after, saturated_after);
         }
         Ok(runs)
     }

@@ -48,7 +48,8 @@ impl Scale {
         Self { low, high, is_logarithmic: true, marks }
     }
 
-    /// The vertical axis: linear from zero, or from the lowest below it, where the values are of one kind.
+    /// The vertical axis: linear from zero, or from the lowest end of an interval below it, where the values are of one
+    /// kind.
     pub(super) fn of_values(curves: &[&CurveRecord]) -> Self {
         let all: Vec<f64> =
             curves.iter().flat_map(|curve| &curve.points).map(|point| point.value.estimate).collect();
@@ -58,17 +59,16 @@ impl Scale {
         let named = |value: f64| if is_time { time(value) } else { short(value) };
         // A ratio is of one kind, however small it becomes; and what may be less than nothing has no logarithm.
         let is_ratio = curves.iter().all(|curve| matches!(curve.unit.as_str(), "" | "%"));
-        let lowest = all.iter().copied().fold(0.0, f64::min);
-        if lowest < 0.0 {
-            // Around nothing the ends of the intervals are what a reader looks for.
-            let values = curves.iter().flat_map(|curve| &curve.points).map(|point| point.value);
-            let (low, high) = values.fold((0.0, 0.0), |(low, high): (f64, f64), value| {
-                (low.min(value.low), high.max(value.high))
-            });
-            return Self::linear(1.1 * low, 1.1 * high, named);
+        // The ends of the intervals are drawn as well.
+        let values = curves.iter().flat_map(|curve| &curve.points).map(|point| point.value);
+        let (lowest, highest) = values
+            .fold((0.0, 0.0), |(low, high): (f64, f64), value| (low.min(value.low), high.max(value.high)));
+        let below_nothing = |value: &f64| *value < 0.0;
+        if all.iter().any(below_nothing) || (lowest < 0.0 && curves.iter().any(|curve| curve.unit == "%")) {
+            return Self::linear(1.1 * lowest, 1.1 * highest, named);
         }
         if is_ratio || most / least.min(most) <= WIDE {
-            return Self::linear(0.0, 1.1 * most, named);
+            return Self::linear(0.0, 1.1 * most.max(highest), named);
         }
         let (low, high) = ends(&[least.log2(), most.log2()], 0.06);
         // Below the lowest level stands its name.

@@ -38,7 +38,7 @@ impl World {
         let loops = mine / self.turn;
         let gapped = (elapsed - mine) + ticks * self.turn;
         let after = ticks * self.turn;
-        Window { elapsed, loops, own, gaps: ticks, gapped, after, preempted: 0.0 }
+        Window { elapsed, loops, own, gaps: ticks, gapped, after, afters: ticks, preempted: 0.0 }
     }
 
     /// So many operations, each followed by a wait of so long.
@@ -59,6 +59,7 @@ impl World {
             gaps,
             gapped: elapsed - (loops - gaps) * self.turn,
             after: gaps * self.turn,
+            afters: gaps,
             preempted: operations * (1.0 - self.intruder),
         };
         assert!(theirs >= 0.0);

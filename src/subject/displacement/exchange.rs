@@ -1,6 +1,7 @@
 //! A message of so many bytes to a server, which replies with one byte when it has read all of it.
 
 use super::node::{self, Nodes};
+use super::sender::Senders;
 use crate::environment::Wire;
 use crate::instrument::{Clock, Ticks};
 use crate::machine::partner::{Class, Kind, Partner, Task};
@@ -14,10 +15,12 @@ use std::time::{Duration, Instant};
 /// What is looked at in every reply.
 pub(super) const ANSWERED: &str =
     "every reply carried the number of the message, which the server had read whole";
+/// What is said of a reply with another number.
+const OTHER_REPLY: &str = "the reply was to another message: the server had not read the whole of this one";
 /// A server that does not reply for so long has gone.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How much longer than a message and its reply the computation between two messages takes, so that the CPU waits for
-/// nothing: in the paper, slightly longer than the transmission.
+/// How much longer than a message and its reply the computation after it takes: in the paper, slightly longer than the
+/// transmission. What one sender computes then outlasts what another waits.
 const OUTLASTS: f64 = 1.5;
 /// Messages of which the median says how long one takes.
 const TRIED: usize = 200;
@@ -118,15 +121,52 @@ fn connect(
     Ok([ours, theirs])
 }
 
-/// The live thing.
-pub(super) struct Exchange {
+/// Our end of a connection.
+pub(super) struct End {
     stream: TcpStream,
-    server: Partner,
     message: Vec<u8>,
     /// Messages so far; its low byte is in the reply.
     count: u8,
-    /// Multiplications between two messages of a CPU that never idles.
-    chain: Option<u64>,
+    /// Multiplications after each reply.
+    chain: u64,
+}
+
+impl End {
+    /// The same with so many multiplications after each reply.
+    pub(super) fn computing(self, chain: u64) -> Self {
+        Self { chain, ..self }
+    }
+
+    /// One message, its reply, and computation. Answers whether the reply was to this message; it allocates nothing.
+    #[inline(always)]
+    pub(super) fn exchange(&mut self) -> std::io::Result<bool> {
+        let mut reply = [0];
+        self.count = self.count.wrapping_add(1);
+        self.stream.write_all(&self.message)?;
+        self.stream.read_exact(&mut reply)?;
+        std::hint::black_box(arch::multiply_chain(self.chain));
+        Ok(reply[0] == self.count)
+    }
+}
+
+/// A connection to a server of its own on another CPU, and messages of so many bytes for it.
+pub(super) fn connection(way: Way, bytes: usize, place: &Place) -> Result<(End, Partner)> {
+    let cpu = place.cpus.others.first().copied();
+    let cpu = cpu.ok_or_else(|| Error::Usage("there is no CPU for a server".into()))?;
+    let [ours, theirs] = way.connected()?;
+    let mut served = vec![0; bytes];
+    let mut count = 0u8;
+    let serve = move || serve(&theirs, &mut served, &mut count);
+    let server = Partner::start(Kind::Process, (cpu, Class::Ordinary), serve, || ())?;
+    Ok((End { stream: ours, message: vec![0x55; bytes], count: 0, chain: 0 }, server))
+}
+
+/// The live thing.
+pub(super) struct Exchange {
+    end: End,
+    server: Partner,
+    /// Who has the CPU while this one waits, where it is to be never idle.
+    others: Option<Senders>,
     /// The way to another node.
     wire: Option<Wire>,
 }
@@ -137,48 +177,34 @@ impl Exchange {
         Box::new(move |place: &Place| Ok(Box::new(Self::new(way, bytes, place)?) as Box<dyn Subject>))
     }
 
-    /// Between two nodes, with the rate of a CPU that never idles.
+    /// Between two nodes, with computation after each reply, and with others that do the same on this CPU.
     pub(super) fn set_up_saturated(bytes: usize) -> SetUp {
         Box::new(move |place: &Place| {
             let mut exchange = Self::new(Way::Nodes, bytes, place)?;
             let mut took = Vec::with_capacity(TRIED);
             for _ in 0..TRIED {
                 let begun = Instant::now();
-                exchange.exchange(0)?;
+                exchange.exchange()?;
                 took.push(begun.elapsed().as_nanos() as f64);
             }
             took.sort_by(f64::total_cmp);
-            exchange.chain = Some(chain_of(OUTLASTS * took[TRIED / 2]));
+            exchange.end.chain = chain_of(OUTLASTS * took[TRIED / 2]);
+            exchange.others = Some(Senders::start(bytes, exchange.end.chain, place)?);
             Ok(Box::new(exchange) as Box<dyn Subject>)
         })
     }
 
     fn new(way: Way, bytes: usize, place: &Place) -> Result<Self> {
-        let cpu = place.cpus.others.first().copied();
-        let cpu = cpu.ok_or_else(|| Error::Usage("there is no CPU for a server".into()))?;
-        let [ours, theirs] = way.connected()?;
-        let wire = way.wire(&ours);
-        let mut served = vec![0; bytes];
-        let mut count = 0u8;
-        let serve = move || serve(&theirs, &mut served, &mut count);
-        let server = Partner::start(Kind::Process, (cpu, Class::Ordinary), serve, || ())?;
-        Ok(Self { stream: ours, server, message: vec![0x55; bytes], count: 0, chain: None, wire })
+        let (end, server) = connection(way, bytes, place)?;
+        let wire = way.wire(&end.stream);
+        Ok(Self { end, server, others: None, wire })
     }
 
-    /// One message, computation, and its reply.
     #[inline(always)]
-    fn exchange(&mut self, chain: u64) -> Result<()> {
-        let mut reply = [0];
-        self.count = self.count.wrapping_add(1);
-        let sent = self.stream.write_all(&self.message);
-        std::hint::black_box(arch::multiply_chain(chain));
-        let answered = sent.and_then(|()| self.stream.read_exact(&mut reply));
-        match answered {
-            Ok(()) if reply[0] == self.count => Ok(()),
-            Ok(()) => Err(Error::Usage(format!(
-                "the reply was to message {} and not to {}: the server had not read the whole message",
-                reply[0], self.count
-            ))),
+    fn exchange(&mut self) -> Result<()> {
+        match self.end.exchange() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::Usage(OTHER_REPLY.into())),
             Err(cause) => Err(self.broken(cause)),
         }
     }
@@ -201,7 +227,7 @@ impl Subject for Exchange {
         let mut answered = Ok(());
         let ticks = clock.time(|| {
             for _ in 0..iterations {
-                answered = self.exchange(0);
+                answered = self.exchange();
                 if answered.is_err() {
                     break;
                 }
@@ -211,30 +237,19 @@ impl Subject for Exchange {
     }
 
     fn partners(&self) -> Vec<Task> {
-        vec![self.server.task()]
+        let others = self.others.iter().flat_map(Senders::tasks);
+        others.chain([self.server.task()]).collect()
     }
 
     fn wire(&self) -> Option<Wire> {
         self.wire.clone()
     }
 
-    fn saturated(&mut self, iterations: u64, clock: &Clock) -> Option<Result<[Ticks; 2]>> {
-        let chain = self.chain?;
-        let mut answered = Ok(());
-        let both = clock.time(|| {
-            for _ in 0..iterations {
-                answered = self.exchange(chain);
-                if answered.is_err() {
-                    break;
-                }
-            }
-        });
-        let compute = clock.time(|| {
-            for _ in 0..iterations {
-                std::hint::black_box(arch::multiply_chain(chain));
-            }
-        });
-        Some(answered.map(|()| [both, compute]))
+    fn saturated(&mut self, lasting: Duration, clock: &Clock) -> Option<Result<(u64, Ticks)>> {
+        let mut others = self.others.take()?;
+        let found = others.beside(|| self.exchange(), lasting, clock);
+        self.others = Some(others);
+        Some(found)
     }
 }
 
@@ -280,15 +295,15 @@ mod tests {
         let Some(mut exchange) = exchange() else { return };
         let clock = Clock::start_up();
         assert!(exchange.run(300, &clock).expect("answered").0 > 0);
-        assert!(exchange.saturated(1, &clock).is_none(), "it has no computation");
+        assert!(exchange.saturated(Duration::ZERO, &clock).is_none(), "it is alone");
     }
 
     #[test]
     fn a_reply_to_another_message_ends_it() {
         let Some(mut exchange) = exchange() else { return };
-        exchange.count = 7;
-        let error = exchange.exchange(0).expect_err("not this one").to_string();
-        assert!(error.contains("reply was to message 1 and not to 8"), "{error}");
+        exchange.end.count = 7;
+        let error = exchange.exchange().expect_err("not this one").to_string();
+        assert_eq!(error, OTHER_REPLY);
     }
 
     #[test]
@@ -297,7 +312,7 @@ mod tests {
         let server = exchange.server.task().process;
         nix::sys::signal::kill(server, nix::sys::signal::Signal::SIGKILL).expect("sent");
         // The first message may still go into the socket's buffer.
-        let ended = (0..100).find_map(|_| exchange.exchange(0).err());
+        let ended = (0..100).find_map(|_| exchange.exchange().err());
         let error = ended.expect("nobody answers").to_string();
         assert!(error.contains("SIGKILL") || error.contains("a message and its reply"), "{error}");
     }

@@ -5,18 +5,15 @@ use crate::record::{Interval, Throughput};
 use crate::statistic::displacement::Totals;
 use crate::statistic::student::{FEWEST, mean_interval};
 
-/// A CPU that never idles charges the process for all of the time but this share, unless others had it or the message
-/// took longer than the computation.
+/// A CPU that never idles charges the process and its partners for all of the time but this share, unless others had it.
 const IDLE: f64 = 0.02;
-/// Share of a run's iterations that are enough: each takes several times as long.
-const SHARE: f64 = 0.1;
 
-/// What one iteration takes with computation between, and what the computation takes alone, ns.
+/// A CPU that several shared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Saturated {
-    both: f64,
-    compute: f64,
-    /// The share of the time that the process was charged for.
+    /// Time of an iteration of any of them, ns.
+    iteration: f64,
+    /// The share of the time that they were charged for.
     busy: f64,
 }
 
@@ -28,10 +25,8 @@ impl Saturated {
     /// The mean of before and after a run: a machine that changes its pace on the way does so for both.
     pub(super) fn between(before: Option<Self>, after: Option<Self>) -> Option<Self> {
         let (before, after) = before.zip(after)?;
-        let mean = |a: f64, b: f64| 0.5 * (a + b);
         Some(Self {
-            both: mean(before.both, after.both),
-            compute: mean(before.compute, after.compute),
+            iteration: 0.5 * (before.iteration + after.iteration),
             busy: before.busy.min(after.busy),
         })
     }
@@ -39,17 +34,16 @@ impl Saturated {
 
 /// Measures it beside a run, while the fluid stands still; nothing for a case that has no such thing.
 pub(super) fn saturate(displacement: &mut Displacement<'_>) -> Result<Option<Saturated>, Halt> {
-    let iterations = ((displacement.iterations as f64 * SHARE) as u64).max(1);
-    let Displacement { subject, clock, meter, account, .. } = displacement;
+    let Displacement { subject, clock, meter, account, effort, .. } = displacement;
     let found = meter.aside(|| {
         let (charged, start) = (account.charge()?.clock, clock.start());
-        let ticks = subject.saturated(iterations, clock).transpose()?;
+        let done = subject.saturated(effort.run, clock).transpose()?;
         let elapsed = clock.nanoseconds(clock.stop() - start).0;
-        Ok(ticks.zip(Some((account.charge()?.clock - charged) / elapsed)))
+        Ok(done.zip(Some((account.charge()?.clock - charged) / elapsed)))
     })?;
-    Ok(found.map(|(ticks, busy)| {
-        let [both, compute] = ticks.map(|ticks| clock.nanoseconds(ticks).0 / iterations as f64);
-        Saturated { both, compute, busy }
+    Ok(found.map(|((iterations, ticks), busy)| Saturated {
+        iteration: clock.nanoseconds(ticks).0 / iterations as f64,
+        busy,
     }))
 }
 
@@ -59,8 +53,8 @@ pub(super) fn no_rate(runs: &[&Run]) -> Option<String> {
     let idle = all.iter().filter(|saturated| saturated.is_idle()).count();
     (all.len() - idle < FEWEST && !all.is_empty()).then(|| {
         format!(
-            "there is no rate of a CPU that never idles: beside {idle} of {} runs others had it, or a message and its reply \
-             took longer than the computation between two of them",
+            "there is no rate of a CPU that never idles: beside {idle} of {} runs others had it, or all who shared it \
+             waited at once",
             all.len()
         )
     })
@@ -73,20 +67,18 @@ pub(super) fn throughput(runs: &[&Run], empty: &Totals) -> Option<Throughput> {
         let estimate = run.replicate.estimate(empty);
         let (gap, charged) = (estimate.gap.ok()?.ns(), estimate.charged.ok()?.ns());
         let rate = |ns: f64| 1e9 / ns;
-        let real = rate(saturated.both);
-        let [displaced, charged] = [gap, charged].map(|cost| rate(cost + saturated.compute));
-        Some([saturated.compute, real, displaced, displaced / real - 1.0, charged, charged / real - 1.0])
+        let [real, displaced, charged] = [saturated.iteration, gap, charged].map(rate);
+        Some([real, displaced, displaced / real - 1.0, charged, charged / real - 1.0])
     };
     let rows: Vec<_> = runs.iter().filter_map(each).collect();
     let column = |at: usize| -> Option<Interval> {
         mean_interval(&rows.iter().map(|row| row[at]).collect::<Vec<_>>())
     };
     Some(Throughput {
-        compute: column(0)?.estimate,
-        real: column(1)?,
-        displaced: column(2)?,
-        displaced_off: column(3)?,
-        charged: column(4)?,
-        charged_off: column(5)?,
+        real: column(0)?,
+        displaced: column(1)?,
+        displaced_off: column(2)?,
+        charged: column(3)?,
+        charged_off: column(4)?,
     })
 }

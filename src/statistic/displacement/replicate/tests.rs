@@ -5,8 +5,7 @@ const TURN: f64 = 120.0;
 
 fn calibration(turn: f64) -> Calibration {
     let loops = 5e6 / turn;
-    let window =
-        Window { elapsed: 5e6, loops, own: 5e6, gaps: 1.0, gapped: turn, after: turn, preempted: 0.0 };
+    let window = Window { elapsed: 5e6, loops, own: 5e6, gaps: 1.0, gapped: turn, ..Window::default() };
     Calibration::of(&[window]).expect("turns")
 }
 
@@ -20,6 +19,7 @@ fn run(cost: f64, others: f64) -> Replicate {
         gaps: 1e3,
         gapped: 1e3 * (cost + TURN) + others,
         after: 1e3 * TURN,
+        afters: 1e3,
         preempted: 1e3,
     };
     let charged = 500.0 * cost;
