@@ -76,9 +76,12 @@ impl Pressure {
     /// # Errors
     /// [`Fault::Unsupported`] where the kernel was built without it, or was started with `psi=0`.
     pub fn open(resource: Resource) -> Result<Self, Fault> {
-        let file =
-            file::open(format_args!("/proc/pressure/{resource}")).map_err(|fault| absent(resource, fault))?;
-        Self { resource, file }.checked()
+        Self::unchecked(resource)?.checked()
+    }
+
+    fn unchecked(resource: Resource) -> Result<Self, Fault> {
+        let file = file::open(format_args!("/proc/pressure/{resource}"));
+        Ok(Self { resource, file: file.map_err(|fault| absent(resource, fault))? })
     }
 
     /// Of a control group, by its directory.
@@ -128,7 +131,7 @@ impl Pressure {
 /// # Errors
 /// As of [`Pressure::open`] and [`Pressure::read`].
 pub fn once(resource: Resource) -> Result<Reading<Pressed>, Fault> {
-    Pressure::open(resource)?.read()
+    Pressure::unchecked(resource)?.read().map_err(|fault| absent(resource, fault))
 }
 
 const STALLED: Stalled =
