@@ -36,7 +36,7 @@ pub(super) fn after_words(text: &[u8], words: usize) -> Option<&[u8]> {
     // Before the text stands, as it were, a blank: none that it begins with ends a word.
     let (mut left, mut before) = (words as u32, 0x80);
     for at in (0..text.len()).step_by(8) {
-        let blanks = blanks(eight(text, at));
+        let blanks = equal(eight(text, at), b' ');
         let mut ends = blanks & !(blanks << 8 | before);
         before = blanks >> 56;
         if ends.count_ones() < left {
@@ -62,10 +62,10 @@ fn eight(text: &[u8], at: usize) -> u64 {
     }
 }
 
-/// The highest bit of each byte that is a blank.
+/// The highest bit of each of eight bytes that is this one.
 #[inline]
-fn blanks(eight: u64) -> u64 {
-    let differs = eight ^ 0x2020_2020_2020_2020;
+fn equal(eight: u64, byte: u8) -> u64 {
+    let differs = eight ^ u64::from_ne_bytes([byte; 8]);
     !((differs & !HIGHEST) + !HIGHEST | differs) & HIGHEST
 }
 
@@ -75,8 +75,27 @@ pub(super) fn nth(text: &[u8], words: usize) -> Option<u64> {
 }
 
 /// The rest of the line that begins with this.
-pub(super) fn line<'a>(text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
-    text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(start))
+#[inline]
+pub(super) fn line<'a>(mut text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
+    loop {
+        if let Some(rest) = text.strip_prefix(start) {
+            return Some(find(rest, b'\n').map_or(rest, |end| &rest[..end]));
+        }
+        text = next_line(text)?;
+    }
+}
+
+/// What follows the end of this line.
+#[inline]
+pub(super) fn next_line(text: &[u8]) -> Option<&[u8]> {
+    Some(&text[find(text, b'\n')? + 1..])
+}
+
+/// Where this byte stands first.
+#[inline]
+fn find(text: &[u8], byte: u8) -> Option<usize> {
+    let at = (0..text.len()).step_by(8).find(|at| equal(eight(text, *at), byte) != 0)?;
+    Some(at + equal(eight(text, at), byte).trailing_zeros() as usize / 8)
 }
 
 /// A number of seconds with two decimals, as in `/proc/uptime`: hundredths of a second.
@@ -140,6 +159,8 @@ mod tests {
     fn a_line_is_that_which_begins_so() {
         assert_eq!(line(b"cpu 1\ncpu0 2\n", b"cpu0 "), Some(&b"2"[..]));
         assert_eq!(line(b"cpu 1\n", b"cpu1 "), None);
+        assert_eq!(line(b"a much longer line\nand the last", b"and "), Some(&b"the last"[..]));
+        assert_eq!(line(b"", b"x"), None);
     }
 
     #[test]
