@@ -1,7 +1,7 @@
 //! The counters of one process, by descriptors that stay its own.
 
 use super::file::{self, SHORT};
-use super::text::{after_words, nth, number};
+use super::text::{after_words, last, nth, number};
 use super::{Fault, Method, Reading, TICK, of_ticks};
 use crate::machine::pidfd::Pidfd;
 use crate::machine::process::page_size;
@@ -11,7 +11,9 @@ use std::time::Duration;
 
 /// Room for the seven numbers of `/proc/PID/statm`, whatever they are.
 const STATM: usize = 160;
-/// Which of them is which.
+/// Room for the first 23 of the fields of `/proc/PID/stat`, whatever they are: those behind them are not looked at.
+const STAT: usize = HEAD + 22 * 21;
+/// Which of the seven is which.
 pub(super) const VIRTUAL: usize = 0;
 pub(super) const RESIDENT: usize = 1;
 
@@ -102,7 +104,7 @@ impl Process {
 
     #[inline]
     pub(super) fn of_stat<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
-        let mut buffer = [0; SHORT];
+        let mut buffer = [0; STAT];
         let text = file::read(&self.stat, &mut buffer, || named(self.pid))?;
         parse(text).ok_or_else(|| Fault::parse(format!("/proc/{}/stat", self.pid), "52 fields", text))
     }
@@ -246,19 +248,13 @@ pub(super) fn named(pid: i32) -> String {
 /// The longest that stands before the state in `/proc/PID/stat`: the number, and the name, of which the kernel doubles
 /// some characters (`proc_task_name` in fs/proc/array.c).
 const HEAD: usize = 160;
-const _: () = assert!(HEAD <= u8::MAX as usize, "a place in it is one byte");
 
 /// What follows the name, from the state on, which is field 3. The name may hold anything, brackets and line ends too,
 /// and what follows it holds no bracket.
 #[inline]
 fn after_name(text: &[u8]) -> Option<&[u8]> {
-    // All of them are looked at, without a branch, which the compiler does sixteen at a time: from the end on, the way
-    // back to a short name is a hundred turns of a loop.
-    let head = text[..text.len().min(HEAD)].iter().zip(1u8..);
-    match head.fold(0, |last, (byte, next)| last.max(if *byte == b')' { next } else { 0 })) {
-        0 => None,
-        next => Some(&text[usize::from(next)..]),
-    }
+    let end = last(&text[..text.len().min(HEAD)], b')')?;
+    Some(&text[end + 1..])
 }
 
 /// Page faults in a line of `/proc/PID/stat`: its fields 10 and 12, and nothing behind them.

@@ -51,6 +51,15 @@ pub(super) fn after_words(text: &[u8], words: usize) -> Option<&[u8]> {
     None
 }
 
+/// Where this byte, which is not zero, stands last.
+#[inline]
+pub(super) fn last(text: &[u8], byte: u8) -> Option<usize> {
+    (0..text.len()).step_by(8).fold(None, |last, at| match equal(eight(text, at), byte) {
+        0 => last,
+        equal => Some(at + 7 - equal.leading_zeros() as usize / 8),
+    })
+}
+
 /// Eight bytes from here on, the first one lowest; zeroes beyond the end.
 #[inline]
 fn eight(text: &[u8], at: usize) -> u64 {
@@ -91,7 +100,7 @@ pub(super) fn next_line(text: &[u8]) -> Option<&[u8]> {
     Some(&text[find(text, b'\n')? + 1..])
 }
 
-/// Where this byte stands first.
+/// Where this byte, which is not zero, stands first.
 #[inline]
 fn find(text: &[u8], byte: u8) -> Option<usize> {
     let at = (0..text.len()).step_by(8).find(|at| equal(eight(text, *at), byte) != 0)?;
@@ -119,6 +128,18 @@ mod tests {
         assert_eq!(number(b"000000000000000000000000001"), Some((1, &b""[..])));
         assert_eq!(nth(b"a bc 3 4", 2), Some(3));
         assert_eq!(nth(b"a bc", 2), None);
+    }
+
+    #[test]
+    fn a_byte_is_found_where_it_stands_first_and_last() {
+        let text = b"17 (a) S 9\n(b) R 1 2 \xa9 3";
+        for end in 0..text.len() {
+            for byte in *b")( \xa9" {
+                let text = &text[..end];
+                assert_eq!(find(text, byte), text.iter().position(|its| *its == byte), "{text:?} {byte}");
+                assert_eq!(last(text, byte), text.iter().rposition(|its| *its == byte), "{text:?} {byte}");
+            }
+        }
     }
 
     #[test]
