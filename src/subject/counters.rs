@@ -29,27 +29,27 @@
 //! CAMP (LISA 2007), Figure 3 and Figures 6 to 8; proc(5).
 
 mod populous;
+mod route;
 
 use super::need::FULL_SCALE;
 use super::{Case, Claim, Group, Place, SetUp, Subject};
 use crate::counters::probe::Probe;
-use crate::counters::{
-    ControlGroup, Disk, Fault, Interface, Pressure, Process, Processors, camp, enumeration, memory, pressure,
-};
+use crate::counters::{Fault, Process, camp, memory};
 use crate::instrument::Clock;
 use crate::{Error, Result};
 use nix::sys::stat::fstat;
 use nix::time::{ClockId, clock_gettime};
+use route::{ROUTES, Route};
 use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
 
 /// The group.
 pub const GROUP: Group = Group {
     name: "counters",
     manual: include_str!("counters.rs"),
     sources: &[
+        include_str!("counters/route.rs"),
         include_str!("counters/populous.rs"),
         include_str!("../counters/process.rs"),
         include_str!("../counters/file.rs"),
@@ -89,130 +89,6 @@ const BLOCK: Calls = &[
 ];
 const CLOCK_AND_PIDFD: Calls =
     &[("clock_gettime", libc::SYS_clock_gettime), ("pidfd_send_signal", libc::SYS_pidfd_send_signal)];
-
-/// A counter that is a file: its name, words, and path, and its two ways.
-struct Route {
-    name: &'static str,
-    words: &'static str,
-    path: fn() -> Result<String>,
-    kept: Open,
-    /// Nothing where there is none that opens a file and reads it.
-    stateless: Option<Open>,
-    /// Core cycles of a read by the kernel, as expected.
-    cycles: f64,
-}
-
-const ROUTES: [Route; 8] = [
-    Route {
-        name: "idle",
-        words: "idle time of all CPUs",
-        path: || Ok("/proc/uptime".into()),
-        kept: || {
-            let processors = Processors::open()?;
-            call(move || processors.idle().map(|reading| reading.value.as_millis() as u64))
-        },
-        stateless: Some(|| call(|| stateless_rate(camp::percent_processor_time(None, Duration::ZERO)))),
-        cycles: 1_500.0,
-    },
-    Route {
-        name: "spent",
-        words: "what a CPU was busy with",
-        path: || Ok("/proc/stat".into()),
-        kept: || {
-            let mut processors = Processors::open()?;
-            call(move || processors.spent(Some(0)).map(|reading| reading.value.user))
-        },
-        stateless: Some(|| call(|| stateless_rate(camp::percent_processor_time(Some(0), Duration::ZERO)))),
-        cycles: 9_000.0,
-    },
-    Route {
-        name: "page-faults",
-        words: "page faults of a process",
-        path: || Ok(format!("/proc/{}/stat", starter())),
-        kept: || {
-            let process = Process::open(starter())?;
-            call(move || process.page_faults().map(|reading| reading.value))
-        },
-        stateless: Some(|| {
-            let pid = starter();
-            call(move || camp::num_page_faults(pid).map(|reading| reading.value))
-        }),
-        cycles: 4_500.0,
-    },
-    Route {
-        name: "resident",
-        words: "resident set of a process",
-        path: || Ok(format!("/proc/{}/statm", starter())),
-        kept: || {
-            let process = Process::open(starter())?;
-            call(move || process.resident().map(|reading| reading.value))
-        },
-        stateless: Some(|| {
-            let pid = starter();
-            call(move || camp::working_set_kb(pid).map(|reading| reading.value))
-        }),
-        cycles: 1_200.0,
-    },
-    Route {
-        name: "net-bytes",
-        words: "bytes sent by an interface",
-        path: || Ok("/sys/class/net/lo/statistics/tx_bytes".into()),
-        kept: || {
-            let interface = Interface::open("lo")?;
-            call(move || interface.bytes_sent().map(|reading| reading.value))
-        },
-        stateless: Some(|| call(|| camp::net_bytes_sent("lo").map(|reading| reading.value))),
-        cycles: 1_300.0,
-    },
-    Route {
-        name: "disk-reads",
-        words: "reads of a disk",
-        path: || Ok(format!("/sys/class/block/{}/stat", disk()?)),
-        kept: || {
-            let disk = Disk::open(&disk()?)?;
-            call(move || disk.reads().map(|reading| reading.value))
-        },
-        stateless: Some(|| {
-            let disk = disk()?;
-            call(move || camp::num_reads_disk(&disk).map(|reading| reading.value))
-        }),
-        cycles: 2_700.0,
-    },
-    Route {
-        name: "pressure",
-        words: "time that tasks waited for a CPU",
-        path: || Ok("/proc/pressure/cpu".into()),
-        kept: || {
-            let pressure = Pressure::open(pressure::Resource::Cpu)?;
-            call(move || pressure.stalled().map(|reading| reading.value.as_micros() as u64 | 1))
-        },
-        stateless: Some(|| call(|| pressure::once(pressure::Resource::Cpu).map(|_| 1))),
-        cycles: 3_000.0,
-    },
-    Route {
-        name: "group-time",
-        words: "CPU time of a control group",
-        path: || Ok(root_group()?.to_owned()),
-        kept: || {
-            let group = ControlGroup::open("/")?;
-            call(move || group.cpu_time().map(|reading| reading.value.as_micros() as u64))
-        },
-        stateless: None,
-        cycles: 1_200.0,
-    },
-];
-
-/// Where the CPU time of the root group stands: in the first version it is one number, in the second one of several.
-fn root_group() -> Result<&'static str> {
-    const PLACES: [&str; 4] = [
-        "/sys/fs/cgroup/cpuacct/cpuacct.usage",
-        "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage",
-        "/sys/fs/cgroup/cpu.stat",
-        "/sys/fs/cgroup/unified/cpu.stat",
-    ];
-    let found = PLACES.into_iter().find(|path| std::path::Path::new(path).exists());
-    found.ok_or_else(|| Error::Missing("no control groups are mounted below /sys/fs/cgroup".into()))
-}
 
 fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = ROUTES.iter().flat_map(files).collect();
@@ -419,15 +295,6 @@ fn call(call: impl FnMut() -> Answer<u64> + 'static) -> Result<Call> {
     Ok(Box::new(call))
 }
 
-/// Of a rate over no time there is no answer, and that is what it must say, after both of its readings.
-fn stateless_rate(rate: Answer<crate::counters::Percent>) -> Answer<u64> {
-    match rate {
-        Err(Fault::TooShort { .. }) => Ok(1),
-        Err(other) => Err(other),
-        Ok(percent) => Ok(percent.value as u64),
-    }
-}
-
 /// One look at a file, of which nothing is read.
 fn by_hand(file: &File, buffer: &mut [u8]) -> Answer<u64> {
     match file.read_at(buffer, 0) {
@@ -444,13 +311,4 @@ fn starter() -> i32 {
         0 => std::process::id() as i32,
         parent => parent,
     }
-}
-
-fn disk() -> Result<String> {
-    let mut disks = enumeration::disks()?;
-    disks.extend(enumeration::partitions()?);
-    disks
-        .into_iter()
-        .next()
-        .ok_or_else(|| Error::Missing("there is no disk in /sys/block with a device".into()))
 }
