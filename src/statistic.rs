@@ -14,6 +14,7 @@ pub mod permutation;
 pub mod power;
 pub mod proportion;
 pub mod random;
+pub mod series;
 pub mod signed_rank;
 pub mod student;
 
@@ -29,6 +30,7 @@ pub use permutation::{permutation_p, shift};
 pub use power::{minimum_detectable, minimum_detectable_between};
 pub use proportion::proportion;
 pub use random::Random;
+pub use series::proportion_of_series;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 pub use student::{student_above, student_quantile_above};
 

@@ -188,14 +188,14 @@ impl Stream {
         turns.map(|turns| Self { operation, means, turns, asks_ahead: false })
     }
 
-    /// The same for arrays that lie in memory: where there is such a loop, it asks ahead for the lines that it will
-    /// write.
+    /// The same for arrays that lie in memory: where there is such a loop, it asks ahead for lines that it will write, or
+    /// read.
     pub fn of_memory(self) -> Self {
         let ahead = here::ahead(self.operation, self.means);
         Self { turns: ahead.unwrap_or(self.turns), asks_ahead: ahead.is_some(), ..self }
     }
 
-    /// Whether it asks ahead for what it writes.
+    /// Whether it asks ahead.
     pub fn asks_ahead(&self) -> bool {
         self.asks_ahead
     }

@@ -5,7 +5,8 @@
 //! large size the next part each time, round and round. It is done by the widest vectors of the machine; `scalar`,
 //! `sse2`, `avx2`, `avx512` and `neon` name others. `nt` stores past the caches. `memcpy` and `memset` are the C
 //! library's, `rep-movsb` and `rep-stosb` the processor's own loops: there an iteration is one call for the whole.
-//! Of more than 16 MiB STREAM's three ask ahead for the lines that they will write, where the processor can.
+//! Of more than 16 MiB STREAM's three ask ahead for the lines that they will write, and `copy-nt` takes four pages in
+//! turns and asks ahead for what it will read, where the processor can.
 //! `all` is a thread on every CPU and `two` on two of them, each on memory of its own of that size, from a common
 //! signal until the last has finished. Stores are over when everybody can see them: a fence is timed, too.
 //!

@@ -21,8 +21,8 @@ pub use load::{Finished, Load};
 pub use trace::{Busy, Trace, exact};
 
 use crate::machine::time::clock_gettime_ns;
-use crate::machine::timer::{Nanosleep, Sleep};
-use crate::statistic::{Interval, Random, proportion};
+use crate::machine::timer::{Nanosleep, RealTime, Sleep};
+use crate::statistic::{Interval, Random, proportion_of_series};
 use crate::technique::pulse::PulseCounter;
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,19 +62,32 @@ pub struct Monitor {
 }
 
 /// What it answers.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Overlap {
-    /// The fraction of time, and the exact binomial interval of 95 % of samples that stand for themselves.
+    /// The fraction of time, and its interval of 95 %, which knows that neighbouring samples may be alike.
     pub fraction: Interval,
     /// The moments of the first sample and of the last, in nanoseconds of the monotonic clock.
     pub window: (u64, u64),
-    /// The share of samples that came more than a period late: those that wait together for a CPU see one moment, and
-    /// the interval counts them as many.
-    pub late: f64,
+    /// Whether the monitor ran in the real-time class. One that waits for its turn like everybody finds the CPU idle too
+    /// often: idle is when it gets one.
+    pub real_time: bool,
+    /// All samples, in their order.
+    pub samples: Vec<Sample>,
+}
+
+/// One look at the wires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// It was taken between these moments of the monotonic clock, in nanoseconds.
+    pub between: (u64, u64),
+    /// Whether the CPU and k channels were busy.
+    pub on: bool,
 }
 
 impl Monitor {
     /// IO_OVERLAP(k, X): blocks until 2ᴺ samples were taken, and answers X.
+    ///
+    /// A monitor in hardware waits for nobody; this one takes the real-time class where the kernel lets it.
     ///
     /// # Errors
     /// [`Error::Kernel`] where there is no thread for the monitor.
@@ -89,19 +102,24 @@ impl Monitor {
     }
 
     fn run<const N: u32>(&self, k: u32, signals: &Signals) -> Overlap {
+        let class = RealTime::enter(1);
         let (mut gap, mut counter) = (gaps(self.period, self.seed), PulseCounter::<N>::default());
+        let mut samples = Vec::with_capacity(PulseCounter::<N>::INTERVAL as usize);
         let now = || clock_gettime_ns(libc::CLOCK_MONOTONIC);
         let begun = now();
-        let (mut due, mut late) = (begun, 0u64);
+        let mut last = begun;
         loop {
-            due += gap();
-            // Late or not, the next is reckoned from when this one was due: what delays it is no part of the clock.
-            Nanosleep.until(Duration::from_nanos(due));
-            late += u64::from(now() > due + self.period.as_nanos() as u64);
-            if let Some(fraction) = counter.pulse(signals.overlap(k)) {
-                let fraction = proportion(fraction.counter(), PulseCounter::<N>::INTERVAL);
-                let late = late as f64 / PulseCounter::<N>::INTERVAL as f64;
-                return Overlap { fraction, window: (begun, now()), late };
+            // From when the last one was taken, not from when it was due: those that fell due while the monitor waited
+            // for a CPU would all be taken at one moment, and be one sample that counts as many.
+            Nanosleep.until(Duration::from_nanos(last + gap()));
+            let before = now();
+            let on = signals.overlap(k);
+            last = now();
+            samples.push(Sample { between: (before, last), on });
+            if let Some(fraction) = counter.pulse(on) {
+                let series: Vec<bool> = samples.iter().map(|sample| sample.on).collect();
+                let fraction = Interval { estimate: fraction.value(), ..proportion_of_series(&series) };
+                return Overlap { fraction, window: (begun, last), real_time: class.is_ok(), samples };
             }
         }
     }

@@ -5,8 +5,9 @@ use crate::command::page::{Tone, aligned, paint, prose, wrap};
 use crate::environment::Accounting;
 use crate::record::quantity::{change, duration, ends};
 use crate::record::table::Layout;
-use crate::statistic::displacement::replicate::{FEWEST, Replicate, Spoilt, Summary};
+use crate::statistic::displacement::replicate::{Replicate, Spoilt, Summary};
 use crate::statistic::displacement::{Cost, Nonsense, QUIET, Totals, Window};
+use crate::statistic::student::FEWEST;
 use crate::statistic::{Interval, median};
 use serde_json::{Value, json};
 

@@ -10,9 +10,9 @@
 //!
 //! A block is 512 bytes: eight vectors of 64 bytes, sixteen of 32. Eight sums run beside one another, since an
 //! addition takes a cycle and two loads may come in one. Addresses have no index register, which would split the
-//! instruction in two on Intel's cores. Software prefetch of what is read was tried at 1, 2 and 4 KiB ahead,
+//! instruction in two on Intel's cores. Software prefetch of what is read in order was tried at 1, 2 and 4 KiB ahead,
 //! into all levels and past them: it gained nothing from memory and lost a third in the last level, on Zen 4. For what
-//! is written see `wide`.
+//! is written, and for several pages in turns, see `wide`.
 //!
 //! # Invariants
 //!
@@ -101,7 +101,7 @@ pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
     }
 }
 
-/// That which asks ahead for what it writes, where there is one. A processor without the instruction does nothing for it.
+/// That which asks ahead, where there is one. A processor without the instruction does nothing for it.
 pub(super) fn ahead(operation: Operation, means: Means) -> Option<Loop> {
     match means {
         Means::Avx2 => wide::avx2::ahead(operation),

@@ -1,7 +1,8 @@
 //! Several runs of one operation: which of them count, and what they say together.
 
 use super::{Calibration, Cost, Covered, ErrorTerms, Estimate, Nonsense, QUIET, Totals, estimate};
-use crate::statistic::{Interval, standard_deviation, student_quantile_above};
+use crate::statistic::Interval;
+use crate::statistic::student::{FEWEST, mean_interval};
 
 /// The cost may be off by so much because a turn of the fluid changed its length from the calibration before a run to
 /// the one after it. What is x % of a turn is x % of the fluid's time in the run: a cost that took most of the run
@@ -14,8 +15,6 @@ const UNMET: f64 = 1.0;
 const STOLEN_TICK: f64 = 1e7;
 /// How the sentence begins that tells of a machine that was not quiet.
 pub const NOT_QUIET: &str = "the machine was not quiet";
-/// Runs of which an interval can be made.
-pub const FEWEST: usize = 3;
 /// Estimates that differ by no more than this agree whatever their intervals.
 const SAME: f64 = 0.01;
 /// Where the machine was not quiet nothing but their agreement vouches for two estimates: beyond this they are none.
@@ -119,17 +118,6 @@ pub struct Summary {
     pub terms: ErrorTerms,
     /// Why a column is missing, or why the columns should not be believed.
     pub flags: Vec<String>,
-}
-
-/// An interval of 95 % for the mean, by Student's t. Nothing below [`FEWEST`] values.
-pub fn mean_interval(values: &[f64]) -> Option<Interval> {
-    if values.len() < FEWEST || values.iter().any(|v| !v.is_finite()) {
-        return None;
-    }
-    let n = values.len() as f64;
-    let estimate = values.iter().sum::<f64>() / n;
-    let half = student_quantile_above(0.025, values.len() - 1) * standard_deviation(values) / n.sqrt();
-    Some(Interval { estimate, low: estimate - half, high: estimate + half })
 }
 
 impl Summary {

@@ -120,7 +120,13 @@ impl Field {
             _ => "huge pages of 2 MiB",
         };
         let kib = (self.plan.chunk() * self.plan.chunks() * self.plan.operation.arrays()) >> 10;
-        let ahead = if self.stream.asks_ahead() { " that ask ahead for the lines they write" } else { "" };
+        let ahead = match self.stream.asks_ahead() {
+            true if self.plan.operation.is_non_temporal() => {
+                ", four pages in turns, asking ahead for what is read"
+            }
+            true => " that ask ahead for the lines they write",
+            false => "",
+        };
         format!("by {}{ahead}, on {kib} KiB in {pages}", self.plan.means.words())
     }
 

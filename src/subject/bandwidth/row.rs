@@ -198,17 +198,14 @@ fn library() -> Vec<Row> {
     ];
     let mut all = Vec::new();
     for (variant, words, operation, means) in rows {
-        // Those of the seeds are 16 MB.
-        let is_wanted = |bytes: usize, is_long| {
-            is_long || means == Means::Library || bytes == 64 * MIB || bytes == 16 * KIB
-        };
         all.extend(sizes.into_iter().map(|(bytes, is_long)| {
             let row = Row::new(variant, words, operation, bytes).by(means);
-            if is_long || !is_wanted(bytes, is_long) { row.long() } else { row }
+            // A call for much is a sample of its own that takes milliseconds: of two that do alike one is enough.
+            if is_long || means == Means::Strings && bytes > 16 * KIB { row.long() } else { row }
         }));
     }
     let set = Row::new("memset-zeroes", "all of it set to zero by memset", Operation::Write, 64 * MIB);
-    all.push(Row { zeroes: true, ..set }.by(Means::Library));
+    all.push(Row { zeroes: true, ..set }.by(Means::Library).long());
     all
 }
 
@@ -247,7 +244,8 @@ fn narrow() -> Vec<Row> {
         ("write-base-pages", "a constant stored in base pages", Operation::Write),
         ("copy-base-pages", "one half moved to the other in base pages", Operation::Copy),
     ] {
-        rows.push(Row { is_in_base_pages: true, ..Row::new(variant, words, operation, 256 * MIB) });
+        let row = Row { is_in_base_pages: true, ..Row::new(variant, words, operation, 256 * MIB) };
+        rows.push(if matches!(operation, Operation::Read) { row } else { row.long() });
     }
     rows
 }
@@ -277,7 +275,9 @@ fn crowds() -> Vec<Row> {
         ("rep-stosb-all", "memory set by rep stosb on all CPUs", Operation::Write, Some(Means::Strings)),
     ] {
         let bytes = if means.is_some() { 64 * MIB } else { 256 * MIB };
-        all.push(Row { means, ..Row::new(variant, words, operation, bytes).together(Crowd::All) });
+        let row = Row { means, ..Row::new(variant, words, operation, bytes).together(Crowd::All) };
+        let is_short = operation.is_non_temporal() || matches!(operation, Operation::Triad);
+        all.push(if is_short { row } else { row.long() });
     }
     for (variant, words, operation) in [
         ("read-two", "sums on two CPUs", Operation::Read),

@@ -91,7 +91,7 @@ fn series() -> Vec<Series> {
 fn stride(bytes: usize) -> Series {
     let (range, default): (_, &[u32]) = match bytes {
         64 => (Range::Powers(12, 30), &[14, 18, 22, 28]),
-        16 | 256 | 4096 => (Range::Powers(28, 28), &[28]),
+        256 | 4096 => (Range::Powers(28, 28), &[28]),
         _ => (Range::Powers(28, 28), &[]),
     };
     Series {
@@ -110,7 +110,7 @@ fn quarters_of(bytes: usize) -> Series {
         name: format!("quarters-{bytes}"),
         words: format!("slots {bytes} bytes apart, from each quarter in turn"),
         order: Order::Quarters,
-        sizes: Sizes { range: Range::Powers(18, 28), default: &[28] },
+        sizes: Sizes { range: Range::Powers(18, 28), default: if bytes == LINE { &[28] } else { &[] } },
         ..stride(bytes)
     }
 }
@@ -120,7 +120,7 @@ fn list() -> Series {
     Series {
         name: "list".into(),
         words: "nodes of a line each as a C library lays them, one after another".into(),
-        sizes: Sizes { range: Range::Powers(14, 28), default: &[14, 28] },
+        sizes: Sizes { range: Range::Powers(14, 28), default: &[14] },
         ..stride(LINE + 16)
     }
 }
@@ -226,7 +226,7 @@ const PARALLEL: [(u64, Many); 11] = [
 ];
 
 fn parallel(walkers: u64, set_up: Many) -> Case {
-    let is_default = [4, 8, 16, 32].contains(&walkers);
+    let is_default = [4, 8, 16].contains(&walkers);
     let set_up = large(set_up(Plan::random(LARGE, Pages::Huge)), is_default);
     let title = format!("a step of each of {walkers} chains that do not wait for each other");
     Case::new(format!("parallel-256MiB/{walkers}"), title, set_up)

@@ -133,12 +133,12 @@ fn transfer(signals: &Signals, stop: &AtomicBool, channel: usize, file: &Stamped
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::technique::io_overlap::{Monitor, exact};
+    use crate::technique::io_overlap::{Monitor, Overlap, Sample, exact};
 
-    /// The greatest error of a sampled overlap over k = 0 and 1, and the greatest share of late samples; nothing where
-    /// the load cannot be had.
-    fn run(directory: &Path) -> Option<[f64; 2]> {
-        let load = match Load::start(directory, 2, cpu::allowed()[0]) {
+    /// A load of two channels, what was sampled of it for k = 0 and 1, and what it was; nothing where it cannot be had.
+    fn sampled() -> Option<([Overlap; 2], Finished)> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let load = match Load::start(directory.path(), 2, cpu::allowed()[0]) {
             Err(Error::Missing(why)) => {
                 println!("skipped: {why}");
                 return None;
@@ -149,25 +149,45 @@ mod tests {
         let overlaps = [0, 1].map(|k| monitor.io_overlap::<9>(k, load.signals()).expect("sampled"));
         let finished = load.finish().expect("read");
         assert!(finished.channels.iter().all(|trace| trace.len() > 10));
-        let of_each = (0..).zip(overlaps).map(|(k, overlap)| {
-            let truth = exact(&finished.cpu, &finished.channels, k, overlap.window);
-            [(overlap.fraction.estimate - truth).abs(), overlap.late]
-        });
-        Some(of_each.fold([0.0; 2], |most, one| [most[0].max(one[0]), most[1].max(one[1])]))
+        Some((overlaps, finished))
     }
 
-    /// Asked again where the monitor itself had to wait for a CPU behind other tests.
+    /// Whatever else the machine does: the wire has no other value than the trace has at that moment.
+    #[test]
+    fn a_sample_says_what_the_trace_says_of_its_moment() {
+        let Some((overlaps, finished)) = sampled() else { return };
+        for (k, overlap) in (0..).zip(&overlaps) {
+            let traced = |sample: &Sample| exact(&finished.cpu, &finished.channels, k, sample.between);
+            // Neither on nor off of a sample during which it changed.
+            let told: Vec<_> = overlap
+                .samples
+                .iter()
+                .map(|s| (s.on, traced(s)))
+                .filter(|s| s.1 == 0.0 || s.1 == 1.0)
+                .collect();
+            let wrong = told.iter().filter(|(on, traced)| *on != (*traced == 1.0)).count();
+            assert!(told.len() > 500, "{} of {}", told.len(), overlap.samples.len());
+            // A wire that was switched has its mark in the trace a moment later, before which its thread may lose the CPU.
+            assert!(wrong <= 5, "k = {k}: {wrong} of {}", told.len());
+        }
+    }
+
     #[test]
     fn a_sampled_overlap_is_the_traced_one() {
-        let directory = tempfile::tempdir().expect("a directory");
-        for _ in 0..4 {
-            let Some([error, late]) = run(directory.path()) else { return };
-            // Four deviations of 512 samples.
-            if error < 0.1 {
-                return;
+        let Some((overlaps, finished)) = sampled() else { return };
+        for (k, overlap) in (0..).zip(&overlaps) {
+            if !overlap.real_time {
+                return println!(
+                    "skipped: the real-time class is refused here (`ulimit -r`), and the monitor has to wait"
+                );
             }
-            assert!(late > 0.02, "an error of {error}, and {late} of the samples were late");
+            let truth = exact(&finished.cpu, &finished.channels, k, overlap.window);
+            // Four deviations of 512 samples.
+            assert!(
+                (overlap.fraction.estimate - truth).abs() < 0.1,
+                "k = {k}: {truth} {:?}",
+                overlap.fraction
+            );
         }
-        println!("skipped: others use this machine too much for a monitor to come in time");
     }
 }

@@ -3,7 +3,7 @@
 use super::{Displacement, Halt, Run};
 use crate::record::{Interval, Throughput};
 use crate::statistic::displacement::Totals;
-use crate::statistic::displacement::replicate::{FEWEST, mean_interval};
+use crate::statistic::student::{FEWEST, mean_interval};
 
 /// A CPU that never idles charges the process for all of the time but this share, unless others had it or the message
 /// took longer than the computation.

@@ -8,6 +8,9 @@
 use super::super::{BLOCK, Loop, Operation};
 use std::arch::asm;
 
+/// Bytes of four pages.
+const FOUR_PAGES: usize = 4 * 4096;
+
 /// All eight registers, and a pair. Sums need eight to run beside one another. What loads and stores takes turns by
 /// the pair: after rows of eight, memory was slower by a quarter on Zen 4, and the first level no faster.
 macro_rules! eight {
@@ -63,11 +66,59 @@ macro_rules! spread {
 
 /// Asks for the lines that a pair of registers will be stored to, 1 KiB before they are: to have them read for
 /// ownership is what a stream of stores waits for, and prefetchers begin with loads. On Sapphire Rapids STREAM's three
-/// gain 7 % from memory when it is idle and 20 % beside a busy neighbour, with two CPUs as with one; from 512 bytes on the
-/// distance matters no more. In the first level the requests would take the place of loads.
+/// gain 7 % from memory; from 512 bytes on the distance matters no more. In the first level the requests would take the
+/// place of loads.
 macro_rules! ask {
     ($lines:literal) => {
         concat!(".irp l,", $lines, "\nprefetchw [rdi + \\at + \\l + 1024]\n.endr")
+    };
+}
+
+/// A copy past the caches that goes over four pages in turns, 256 bytes of each, and asks for the same place of the four
+/// that come next. A stream of loads has the prefetchers of one page to help it, and four have those of four: on Sapphire
+/// Rapids from memory 18.7 GB/s, where one page after the other is 13.7, four without asking 17.4, eight 18.2, and the C
+/// library's memcpy, which takes four too, 16.2. What is no four pages is left to the plain loop.
+macro_rules! four_pages {
+    ($name:ident, $plain:ident, $v:literal, $size:literal, $registers:literal) => {
+        #[inline(never)]
+        unsafe fn $name(
+            to: *mut u8,
+            x: *const u8,
+            y: *const u8,
+            bytes: usize,
+            passes: u64,
+            constant: u64,
+        ) -> u64 {
+            let groups = bytes / FOUR_PAGES;
+            let done = groups * FOUR_PAGES;
+            for _ in 0..passes {
+                if groups > 0 {
+                    // SAFETY: INSIDE, OFFERED. What is only asked for may lie outside.
+                    unsafe {
+                        asm!(
+                            "2:", "mov rax, 16",
+                            ".p2align 6", "3:",
+                            at!(
+                                "0,4096,8192,12288",
+                                from!($registers, $size, concat!("vmovupd ", $v, "\\i"), "rsi"),
+                                ".irp l,0,64,128,192\nprefetcht0 [rsi + \\at + \\l + 16384]\n.endr",
+                                into!($registers, $v, $size, "vmovntpd")
+                            ),
+                            "add rdi, 256", "add rsi, 256", "dec rax", "jnz 3b",
+                            "add rdi, 12288", "add rsi, 12288", "dec rcx", "jnz 2b",
+                            "sfence", "vzeroupper",
+                            inout("rdi") to => _, inout("rsi") x => _, inout("rcx") groups => _, out("rax") _,
+                            clobber_abi("C"), options(nostack),
+                        );
+                    }
+                }
+                if done < bytes {
+                    // SAFETY: INSIDE, OFFERED: the rest of the same arrays.
+                    unsafe { $plain(to.add(done), x.add(done), y, bytes - done, 1, constant) };
+                }
+            }
+            0
+        }
     };
 }
 
@@ -113,9 +164,9 @@ macro_rules! arithmetic {
 }
 
 /// The loops by registers of this name and size; a block is eight of them from each of the first
-/// offsets on, and a pair of them, which are these lines, from each of the others.
+/// offsets on, and a pair of them, which are these lines, from each of the others; 256 bytes are so many of them.
 macro_rules! wide {
-    ($v:literal, $size:literal, $rows:literal, $pairs:literal, $lines:literal) => {
+    ($v:literal, $size:literal, $rows:literal, $pairs:literal, $lines:literal, $quarter:literal) => {
         use super::*;
 
         pub(in super::super) fn turns(operation: Operation) -> Loop {
@@ -132,9 +183,10 @@ macro_rules! wide {
             }
         }
 
-        /// That of STREAM's arithmetic that asks ahead for what it will write.
+        /// Those that ask ahead.
         pub(in super::super) fn ahead(operation: Operation) -> Option<Loop> {
             match operation {
+                Operation::CopyNonTemporal => Some(copy_four_pages),
                 Operation::Scale => Some(scale_ahead),
                 Operation::Add => Some(add_ahead),
                 Operation::Triad => Some(triad_ahead),
@@ -186,15 +238,16 @@ macro_rules! wide {
             )],
             ["vzeroupper"]
         );
+        four_pages!(copy_four_pages, copy_non_temporal, $v, $size, $quarter);
         arithmetic!(scale, add, triad, $v, $size, $pairs, "");
         arithmetic!(scale_ahead, add_ahead, triad_ahead, $v, $size, $pairs, ask!($lines));
     };
 }
 
 pub(super) mod avx2 {
-    wide!("ymm", "32", "0,256", "0,64,128,192,256,320,384,448", "0");
+    wide!("ymm", "32", "0,256", "0,64,128,192,256,320,384,448", "0", "0,1,2,3,4,5,6,7");
 }
 
 pub(super) mod avx512 {
-    wide!("zmm", "64", "0", "0,128,256,384", "0,64");
+    wide!("zmm", "64", "0", "0,128,256,384", "0,64", "0,1,2,3");
 }
