@@ -37,7 +37,7 @@ pub(super) fn after_words(text: &[u8], words: usize) -> Option<&[u8]> {
     let (mut left, mut before) = (words as u32, 0x80);
     for at in (0..text.len()).step_by(8) {
         let blanks = equal(eight(text, at), b' ');
-        let mut ends = blanks & !(blanks << 8 | before);
+        let mut ends = blanks & !((blanks << 8) | before);
         before = blanks >> 56;
         if ends.count_ones() < left {
             left -= ends.count_ones();
@@ -67,7 +67,7 @@ fn eight(text: &[u8], at: usize) -> u64 {
     match (text[at..].first_chunk(), text.last_chunk()) {
         (Some(eight), _) => u64::from_le_bytes(*eight),
         (None, Some(last)) => u64::from_le_bytes(*last) >> (8 * (8 - left)),
-        (None, None) => text[at..].iter().rfold(0, |eight, byte| eight << 8 | u64::from(*byte)),
+        (None, None) => text[at..].iter().rfold(0, |eight, byte| (eight << 8) | u64::from(*byte)),
     }
 }
 
@@ -75,7 +75,7 @@ fn eight(text: &[u8], at: usize) -> u64 {
 #[inline]
 fn equal(eight: u64, byte: u8) -> u64 {
     let differs = eight ^ u64::from_ne_bytes([byte; 8]);
-    !((differs & !HIGHEST) + !HIGHEST | differs) & HIGHEST
+    !(((differs & !HIGHEST) + !HIGHEST) | differs) & HIGHEST
 }
 
 /// The number after so many words.

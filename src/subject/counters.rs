@@ -67,6 +67,8 @@ type Answer<T> = std::result::Result<T, Fault>;
 type Call = Box<dyn FnMut() -> Answer<u64>>;
 /// Opens what is kept. It is done anew for each case.
 type Open = fn() -> Result<Call>;
+/// The same with what it must know.
+type Way = Box<dyn Fn() -> Result<Call>>;
 /// Calls of the kernel, by name and number.
 type Calls = &'static [(&'static str, i64)];
 
@@ -135,8 +137,7 @@ fn files(route: &'static Route) -> Vec<Case> {
         reading(format!("{name}/kept-floor"), words, opened).claim(enters(PREAD)).predict(cycles, 0.0, READ),
     ];
     if let Some(stateless) = stateless {
-        let ways: [(_, Box<dyn Fn() -> Result<Call>>); 2] =
-            [("stateless", Box::new(stateless)), ("stateless-floor", Box::new(anew))];
+        let ways: [(_, Way); 2] = [("stateless", Box::new(stateless)), ("stateless-floor", Box::new(anew))];
         cases.extend(ways.map(|(way, open)| {
             let case = reading(format!("{name}/{way}"), words, open);
             stateless_too(case.predict(times * cycles, 4_000.0, OPENED))

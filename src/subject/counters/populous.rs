@@ -36,7 +36,7 @@ pub(super) fn cases() -> Vec<Case> {
             .claim(enters(PREAD))
             .predict(1_200.0, 100.0, READ)
             .need(FULL_SCALE),
-        reading("net-bytes/kept/200-interfaces", "bytes sent by one of 200 interfaces", of_interfaces)
+        reading("net-bytes/200-interfaces", "bytes sent by one of 200 interfaces", of_interfaces)
             .claim(enters(PREAD))
             .predict(1_300.0, 100.0, READ),
     ]
@@ -51,11 +51,7 @@ fn of_threads(name: &str, words: &str, read: fn(&Process) -> Answer<u64>) -> Cas
             read(&process)
         })
     };
-    reading(
-        format!("{name}/kept/{THREADS}-threads"),
-        &format!("{words} of a process of {THREADS} threads"),
-        open,
-    )
+    reading(format!("{name}/{THREADS}-threads"), &format!("{words} of a process of {THREADS} threads"), open)
 }
 
 /// A child of so many threads that sleep.
