@@ -1,5 +1,6 @@
 //! What a reading costs by this crate, and by the crates `procfs` and `sysinfo` where they offer the same: medians of
-//! nanoseconds a call, measured in turns.
+//! nanoseconds a call, measured in turns. `floor` is the same call of the kernel made by hand on a descriptor that is kept,
+//! without a look at what it brings, and `reopened` on one that is opened for it.
 //!
 //!     cargo run --profile bench --example against_crates
 //!
@@ -8,12 +9,16 @@
 
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
+use nix::time::{ClockId, clock_gettime};
 use procfs::{Current, CurrentSI};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::hint::black_box;
 use std::io::BufRead;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
+use syscost::counters::probe::Probe;
 use syscost::counters::{
     Disk, Interface, Memory, Percent, Pressure, Process, Processors, camp, enumeration, memory, pressure,
 };
@@ -33,14 +38,16 @@ fn main() {
     if std::env::args().any(|argument| argument == "--answers") {
         return answer(&mut counters);
     }
-    println!("{:<16}{:<12}{:>10}  {:>9}  {:>9}", "counter", "by", "ns", "÷ kept", "÷ best");
+    println!("{:<16}{:<12}{:>10}  {:>9}  {:>9}", "counter", "by", "ns", "÷ floor", "÷ ours");
     for (counter, contenders) in &mut counters {
         let medians = in_turns(contenders);
-        let kept = medians.iter().find(|(name, _)| *name == "kept").map_or(f64::NAN, |(_, ns)| *ns);
+        let of =
+            |wanted: &str| medians.iter().find(|(name, _)| *name == wanted).map_or(f64::NAN, |(_, ns)| *ns);
         let best =
             medians.iter().filter(|(name, _)| is_ours(name)).map(|(_, ns)| *ns).fold(f64::INFINITY, f64::min);
-        for (name, ns) in medians {
-            println!("{counter:<16}{name:<12}{ns:>10.0}  {:>9.2}  {:>9.2}", ns / kept, ns / best);
+        for (name, ns) in &medians {
+            let floor = if *name == "stateless" { of("reopened") } else { of("floor") };
+            println!("{counter:<16}{name:<12}{ns:>10.0}  {:>9.2}  {:>9.2}", ns / floor, ns / best);
         }
     }
 }
@@ -111,6 +118,44 @@ fn call(call: impl FnMut() -> u64 + 'static) -> Call {
     Box::new(call)
 }
 
+/// The look at a file that everybody takes, by hand: where it is kept open, and where it is opened for each look.
+fn by_hand(path: impl Into<String>) -> Contenders {
+    let path: String = path.into();
+    vec![("floor", look_at(&path)), ("reopened", opened(vec![path]))]
+}
+
+fn look_at(path: &str) -> Call {
+    let (file, mut buffer) = (File::open(path).expect("a file of the kernel's"), vec![0; 64 << 10]);
+    call(move || file.read_at(&mut buffer, 0).expect("read") as u64)
+}
+
+/// Opens these files one after another and reads each.
+fn opened(paths: Vec<String>) -> Call {
+    let mut buffer = vec![0; 64 << 10];
+    call(move || {
+        let mut length = 0;
+        for path in &paths {
+            let file = File::open(path).expect("a file of the kernel's");
+            length += file.read_at(&mut buffer, 0).expect("read");
+        }
+        length as u64
+    })
+}
+
+fn of_parent(name: &str) -> String {
+    format!("/proc/{}/{name}", pid())
+}
+
+fn free_by_hand() -> u64 {
+    nix::sys::sysinfo::sysinfo().map_or(0, |info| info.ram_unused())
+}
+
+/// The clock of the parent; its number is asked for once.
+fn clock_by_hand() -> impl Fn() -> u64 {
+    let clock = ClockId::from_raw((!pid() << 3) | 2);
+    move || clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64)
+}
+
 /// The process that is read: this one's parent, which mostly waits. Its own would be dearer. It is asked for once, by a
 /// call of the kernel, which is not to be timed.
 fn pid() -> i32 {
@@ -129,6 +174,7 @@ fn counters() -> BTreeMap<&'static str, Contenders> {
         ("threads", threads()),
         ("net-bytes", net_bytes()),
         ("is-there", is_there()),
+        ("block", block()),
     ]);
     if let Some(disk) = enumeration::disks().ok().and_then(|disks| disks.into_iter().next()) {
         counters.insert("disk-reads", disk_reads(&disk));
@@ -143,32 +189,50 @@ fn counters() -> BTreeMap<&'static str, Contenders> {
             ("stateless", call(stateless)),
             ("procfs", call(|| procfs::CpuPressure::current().expect("read").some.total)),
         ];
-        counters.insert("pressure", contenders);
+        counters.insert("pressure", beside(contenders, by_hand("/proc/pressure/cpu")));
     }
     counters
+}
+
+fn beside(mut contenders: Contenders, more: Contenders) -> Contenders {
+    contenders.extend(more);
+    contenders
+}
+
+/// The nine of `probe`, by their names for an interface and a disk.
+fn block() -> Contenders {
+    let probe = Probe::open(pid()).expect("the parent");
+    let (interface, disk) = (probe.interface().map(str::to_owned), probe.disk().map(str::to_owned));
+    let mut looks = vec![look_at("/proc/uptime"), call(free_by_hand)];
+    for way in
+        interface.iter().flat_map(|name| ["tx", "rx"].map(|way| format!("{name}/statistics/{way}_bytes")))
+    {
+        looks.push(look_at(&format!("/sys/class/net/{way}")));
+    }
+    looks.extend(disk.map(|name| look_at(&format!("/sys/class/block/{name}/stat"))));
+    looks.push(call(clock_by_hand()));
+    looks.extend(["stat", "statm"].map(|name| look_at(&of_parent(name))));
+    vec![
+        ("kept", call(move || probe.block().expect("read").free)),
+        ("floor", call(move || looks.iter_mut().map(|look| look()).fold(0, u64::wrapping_add))),
+    ]
 }
 
 /// What all CPUs did, for which there is no stateless function: CAMP's is a rate. The kernel writes all of `/proc/stat`
 /// for every look, so that nobody can be much faster than another. `sysinfo` refuses to look again within 200 ms; what can be measured is a first look.
 fn cpu_times() -> Contenders {
     let mut kept = Processors::open().expect("/proc");
-    vec![
+    let contenders = vec![
         ("kept", call(move || kept.spent(None).expect("read").value.idle)),
         ("procfs", call(|| procfs::KernelStats::current().expect("read").total.idle)),
-        (
-            "sysinfo",
-            call(|| {
-                let mut system = System::new().expect("a system");
-                system.refresh_cpu_usage();
-                system.cpus().len() as u64
-            }),
-        ),
-    ]
+        ("sysinfo", call(first_look_of_sysinfo)),
+    ];
+    beside(contenders, vec![("floor", look_at("/proc/stat"))])
 }
 
 fn idle_time() -> Contenders {
     let kept = Processors::open().expect("/proc");
-    vec![
+    let contenders = vec![
         ("kept", call(move || kept.idle().expect("read").value.as_millis() as u64)),
         // Two looks, of which one is counted by the others.
         (
@@ -179,12 +243,33 @@ fn idle_time() -> Contenders {
             }),
         ),
         ("procfs", call(|| procfs::Uptime::current().expect("read").idle as u64)),
-    ]
+        // The share that the CPUs are busy, which is what idle time is read for.
+        ("sysinfo", call(first_look_of_sysinfo)),
+    ];
+    beside(contenders, vec![("floor", look_at("/proc/uptime")), ("reopened", twice_of_uptime())])
+}
+
+fn first_look_of_sysinfo() -> u64 {
+    let mut system = System::new().expect("a system");
+    system.refresh_cpu_usage();
+    system.cpus().len() as u64
+}
+
+/// A share takes two looks, and how many CPUs there are.
+fn twice_of_uptime() -> Call {
+    let mut cpus = opened(vec!["/sys/devices/system/cpu/online".into()]);
+    let mut buffer = [0; 64];
+    call(move || {
+        let uptime = File::open("/proc/uptime").expect("/proc");
+        let length =
+            uptime.read_at(&mut buffer, 0).expect("read") + uptime.read_at(&mut buffer, 0).expect("read");
+        length as u64 + cpus()
+    })
 }
 
 fn free_memory() -> Contenders {
     let mut system = System::new().expect("a system");
-    vec![
+    let contenders = vec![
         ("kept", call(|| memory::free().expect("read").value)),
         ("stateless", call(|| camp::free_physical_memory().expect("read").value)),
         ("procfs", call(|| procfs::Meminfo::current().expect("read").mem_free)),
@@ -195,16 +280,18 @@ fn free_memory() -> Contenders {
                 system.free_memory()
             }),
         ),
-    ]
+    ];
+    beside(contenders, vec![("floor", call(free_by_hand)), ("reopened", call(free_by_hand))])
 }
 
 fn available() -> Contenders {
     let kept = Memory::open().expect("/proc");
-    vec![
+    let contenders = vec![
         ("kept", call(move || kept.available().expect("read").value)),
         ("stateless", call(|| memory::available().expect("read").value)),
         ("procfs", call(|| procfs::Meminfo::current().expect("read").mem_available.unwrap_or(0))),
-    ]
+    ];
+    beside(contenders, by_hand("/proc/meminfo"))
 }
 
 fn theirs() -> procfs::process::Process {
@@ -223,7 +310,7 @@ fn refreshed(kind: ProcessRefreshKind, of: fn(&sysinfo::Process) -> u64) -> Call
 fn cpu_time() -> Contenders {
     let (parent, their) = (pid(), theirs());
     let kept = Process::open(parent).expect("the parent");
-    vec![
+    let contenders = vec![
         ("kept", call(move || kept.cpu_time().expect("read").value.as_nanos() as u64)),
         (
             "stateless",
@@ -239,13 +326,31 @@ fn cpu_time() -> Contenders {
                 sysinfo::Process::accumulated_cpu_time,
             ),
         ),
+    ];
+    beside(contenders, cpu_time_by_hand())
+}
+
+/// Its clock, and whether the process is still the same.
+fn cpu_time_by_hand() -> Contenders {
+    let (process, kept, twice) =
+        (Process::open(pid()).expect("the parent"), clock_by_hand(), clock_by_hand());
+    vec![
+        ("floor", call(move || kept() + u64::from(process.is_there()))),
+        // A share is of two looks, and of the time between them.
+        (
+            "reopened",
+            call(move || {
+                let (before, begun) = (twice(), Instant::now());
+                (twice() - before) / (begun.elapsed().as_nanos() as u64).max(1)
+            }),
+        ),
     ]
 }
 
 fn resident() -> Contenders {
     let (parent, their) = (pid(), theirs());
     let kept = Process::open(parent).expect("the parent");
-    vec![
+    let contenders = vec![
         ("kept", call(move || kept.resident().expect("read").value)),
         ("stateless", call(move || camp::working_set_kb(parent).expect("read").value)),
         ("procfs", call(move || their.statm().expect("read").resident)),
@@ -253,26 +358,42 @@ fn resident() -> Contenders {
             "sysinfo",
             refreshed(ProcessRefreshKind::nothing().without_tasks().with_memory(), sysinfo::Process::memory),
         ),
-    ]
+    ];
+    beside(contenders, by_hand(of_parent("statm")))
 }
 
 fn page_faults() -> Contenders {
     let (parent, their) = (pid(), theirs());
     let kept = Process::open(parent).expect("the parent");
-    vec![
+    let contenders = vec![
         ("kept", call(move || kept.page_faults().expect("read").value)),
         ("stateless", call(move || camp::num_page_faults(parent).expect("read").value)),
         ("procfs", call(move || their.stat().map(|stat| stat.minflt + stat.majflt).expect("read"))),
-    ]
+    ];
+    beside(contenders, by_hand(of_parent("stat")))
 }
 
 fn threads() -> Contenders {
     let (parent, their) = (pid(), theirs());
     let kept = Process::open(parent).expect("the parent");
-    vec![
+    let contenders = vec![
         ("kept", call(move || kept.threads().expect("read").value)),
         ("stateless", call(move || camp::thread_count(parent).expect("read").value)),
         ("procfs", call(move || their.stat().expect("read").num_threads as u64)),
+    ];
+    beside(contenders, links_by_hand())
+}
+
+/// The directory of the threads, which has a link for each.
+fn links_by_hand() -> Contenders {
+    let path = of_parent("task");
+    let tasks = File::open(&path).expect("a directory");
+    vec![
+        ("floor", call(move || nix::sys::stat::fstat(&tasks).map_or(0, |status| status.st_size as u64))),
+        (
+            "reopened",
+            call(move || nix::sys::stat::stat(path.as_str()).map_or(0, |status| status.st_size as u64)),
+        ),
     ]
 }
 
@@ -281,7 +402,7 @@ fn net_bytes() -> Contenders {
         Interface::open("lo").expect("every namespace has it"),
         Networks::new_with_refreshed_list().expect("a list"),
     );
-    vec![
+    let contenders = vec![
         ("kept", call(move || kept.bytes_sent().expect("read").value)),
         ("stateless", call(|| camp::net_bytes_sent("lo").expect("read").value)),
         ("procfs", call(|| procfs::net::dev_status().expect("read")["lo"].sent_bytes)),
@@ -292,15 +413,17 @@ fn net_bytes() -> Contenders {
                 networks.get(OsStr::new("lo")).map_or(0, |lo| lo.total_transmitted())
             }),
         ),
-    ]
+    ];
+    beside(contenders, by_hand("/sys/class/net/lo/statistics/tx_bytes"))
 }
 
 /// `sysinfo` knows disks by what is mounted of them.
 fn disk_reads(disk: &str) -> Contenders {
+    let path = format!("/sys/class/block/{disk}/stat");
     let (kept, name, theirs) = (Disk::open(disk).expect("a disk"), disk.to_owned(), disk.to_owned());
     let refresh = DiskRefreshKind::nothing().with_io_usage();
     let mut disks = Disks::new_with_refreshed_list_specifics(refresh).expect("a list");
-    vec![
+    let contenders = vec![
         ("kept", call(move || kept.reads().expect("read").value)),
         ("stateless", call(move || camp::num_reads_disk(&name).expect("read").value)),
         (
@@ -317,7 +440,8 @@ fn disk_reads(disk: &str) -> Contenders {
                 disks.iter().map(|disk| disk.usage().total_read_bytes).sum()
             }),
         ),
-    ]
+    ];
+    beside(contenders, by_hand(path))
 }
 
 fn is_there() -> Contenders {

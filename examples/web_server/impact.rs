@@ -12,7 +12,8 @@ const SECONDS: u32 = 2;
 /// Connections: two for each CPU of a small machine.
 const CONNECTIONS: u32 = 4;
 const SEED: u64 = 9;
-/// The server has a CPU and its clients another: left to the scheduler, where they meet is most of what varies.
+/// The server has a CPU and its clients another: left to the scheduler, where they meet is most of what varies. The probe
+/// is on the server's, where all that it takes is taken from the server.
 const SERVER_CPU: &str = "1";
 const CLIENT_CPU: &str = "0";
 
@@ -70,8 +71,11 @@ fn beside_probe(server: &Apache, rate: u32) -> Answer<Run> {
 
 fn probe(server: &Apache, rate: u32) -> Answer<Child> {
     let syscost = std::env::var("SYSCOST").map_err(|_| "SYSCOST does not name the binary")?;
-    let mut command = Command::new(syscost);
+    let mut command = Command::new("taskset");
     command.args([
+        "-c",
+        SERVER_CPU,
+        &syscost,
         "probe",
         "--summary",
         "--json",

@@ -1,8 +1,12 @@
-//! `syscost explain`: the manual of a group, which is the head of its source file, and what its cases claim.
+//! `syscost explain`: the manual of a group, which is the head of its source file, what its cases claim, and what else
+//! happened when one of them was last measured.
 
+use super::archive::Archive;
+use super::flag::Home;
 use super::list::missing;
 use super::page::{self, Tone};
 use crate::harness::{layout, nearest};
+use crate::record::store::Store;
 use crate::record::table::Layout;
 use crate::subject::{Case, Cpus, GROUPS, Group, Place, Prediction, Scale, find};
 use crate::trial::scratch;
@@ -14,12 +18,14 @@ use std::process::ExitCode;
 ///
 /// Prints the manual of a group (what is timed, what is not, how we know, what fools it, how to read the
 /// number, where it comes from) and its cases with what they should cost. For the id of a case, also what
-/// must be true for its number to be kept.
+/// must be true for its number to be kept, and what else the machine did when it was last measured here.
 #[derive(Args)]
 pub(super) struct Asked {
     /// A group such as `call`, the beginning of ids such as `call/u64`, or a whole id such as `call/u64/3`
     #[arg(value_name = "GROUP|ID")]
     subject: String,
+    #[command(flatten)]
+    home: Home,
 }
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
@@ -32,9 +38,20 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         None => below(group, &cases, &asked.subject)?,
     };
     let mut text = manual(&group.manual_text(), layout) + "\n" + &table(&beside, layout);
-    text += &alone.map(|case| one(&asked.subject, case, layout)).unwrap_or_default();
+    text += &alone.map(|case| one(&asked.subject, case, last(asked), layout)).unwrap_or_default();
     page::write(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What else happened when the case was last measured. A damaged run is `syscost runs`' to name.
+fn last(asked: &Asked) -> Option<String> {
+    let files = Archive::of(&asked.home).files().ok()?;
+    files.iter().rev().find_map(|file| {
+        let record = Store::load(file).ok()?;
+        let (_, case) = record.cases().find(|(_, case)| case.id == asked.subject)?;
+        let words = case.measured()?.meanwhile.as_ref()?.words();
+        Some(format!("{words} (run {}, {})", record.run, page::moment(record.started)))
+    })
 }
 
 /// The cases below the beginning of an id: a group, or its variant.
@@ -110,7 +127,7 @@ fn cycles(prediction: &Prediction) -> String {
 }
 
 /// One case by itself. It stands last, where a reader at a terminal looks first.
-fn one(id: &str, case: &Case, layout: Layout) -> String {
+fn one(id: &str, case: &Case, last: Option<String>, layout: Layout) -> String {
     let heading = page::heading(id, page::prose(layout), layout);
     let rows = [
         ["title".into(), case.title.clone()],
@@ -119,7 +136,8 @@ fn one(id: &str, case: &Case, layout: Layout) -> String {
     ];
     let claims = case.claims.iter().enumerate();
     let claims = claims.map(|(i, claim)| [if i == 0 { "claims" } else { "" }.into(), claim.to_string()]);
-    let rows: Vec<[String; 2]> = rows.into_iter().chain(claims).collect();
+    let last = last.map(|words| ["meanwhile".into(), words]);
+    let rows: Vec<[String; 2]> = rows.into_iter().chain(claims).chain(last).collect();
     format!("\n{heading}\n{}\n", page::aligned(&rows, page::prose(layout)).join("\n"))
 }
 
@@ -148,10 +166,18 @@ mod tests {
     }
 
     #[test]
+    fn a_case_that_was_measured_says_what_else_happened() {
+        let case = &(GROUPS[0].cases)()[0];
+        let text = one("call/it", case, Some("in 2.00 s others used 0.50 CPUs".into()), Layout::default());
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("meanwhile in 2.00 s others used 0.50 CPUs"), "{text}");
+    }
+
+    #[test]
     fn every_case_can_be_explained() {
         for group in GROUPS {
             for case in (group.cases)() {
-                let text = one(&group.id(&case), &case, Layout::default());
+                let text = one(&group.id(&case), &case, None, Layout::default());
                 // A long title is broken into lines.
                 let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 assert!(words.contains(&case.title) && words.contains("core cycles"), "{text}");

@@ -14,6 +14,11 @@ use place::{Place, Version};
 use std::fs::File;
 use std::time::Duration;
 
+/// Room for a number of 64 bits and the line's end.
+const DIGITS: usize = 24;
+/// Room for the times with which `cpu.stat` of the second version begins, whatever they are.
+const TIMES: usize = 128;
+
 /// The counters of one control group, by at most three files that are kept open. Once the group was removed every
 /// reading is [`Fault::Gone`]; what its kernel or its version lacks is [`Fault::Unsupported`].
 #[derive(Debug)]
@@ -92,7 +97,7 @@ impl ControlGroup {
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Unsupported`].
     pub fn cpu_time(&self) -> Result<Reading<Duration>, Fault> {
-        let mut buffer = [0; SHORT];
+        let mut buffer = [0; TIMES];
         let text = self.read(&self.time, "CPU time", &mut buffer)?;
         let (time, step) = match self.version {
             Some(Version::One) => {
@@ -149,7 +154,7 @@ impl ControlGroup {
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Unsupported`].
     pub fn memory(&self) -> Result<Reading<u64>, Fault> {
-        let mut buffer = [0; SHORT];
+        let mut buffer = [0; DIGITS];
         let text = self.read(&self.memory, "memory", &mut buffer)?;
         let (bytes, _) = number(text).ok_or_else(|| self.unparsed("memory", text))?;
         Ok(Reading::now(bytes, crate::machine::process::page_size(), Method::ControlGroup))
@@ -180,6 +185,7 @@ impl ControlGroup {
         Pressure::of_group(directory, resource)
     }
 
+    #[inline]
     fn read<'a>(&self, file: &Option<File>, what: &str, buffer: &'a mut [u8]) -> Result<&'a [u8], Fault> {
         let file = file.as_ref().ok_or_else(|| self.unsupported(what))?;
         file::read(file, buffer, || format!("control group {}", self.name))

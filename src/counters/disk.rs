@@ -1,6 +1,6 @@
 //! Disks and their partitions.
 
-use super::file::{self, SHORT};
+use super::file;
 use super::name;
 use super::text;
 use super::{Fault, Method, Reading};
@@ -8,6 +8,8 @@ use std::fs::File;
 
 /// Bytes of a sector in the kernel's counters, whatever the device's own are (Documentation/block/stat.rst).
 const SECTOR: u64 = 512;
+/// Room for the seventeen numbers of its file, whatever they are.
+const ROOM: usize = 17 * 21 + 1;
 
 /// Counters of one disk or partition, by its file, which is kept open.
 #[derive(Debug)]
@@ -54,19 +56,13 @@ impl Disk {
         read(&self.file, &self.name)
     }
 
-    /// All of them without their time: for whoever reads several things at a moment.
-    #[inline]
-    pub(super) fn look(&self) -> Result<Traffic, Fault> {
-        look(&self.file, &self.name)
-    }
-
     /// Reads that were completed.
     ///
     /// # Errors
     /// As of [`traffic`](Self::traffic).
     #[inline]
     pub fn reads(&self) -> Result<Reading<u64>, Fault> {
-        Ok(self.traffic()?.part(|traffic| traffic.reads))
+        self.one(READS)
     }
 
     /// Writes that were completed.
@@ -75,9 +71,30 @@ impl Disk {
     /// As of [`traffic`](Self::traffic).
     #[inline]
     pub fn writes(&self) -> Result<Reading<u64>, Fault> {
-        Ok(self.traffic()?.part(|traffic| traffic.writes))
+        self.one(WRITES)
+    }
+
+    /// Reads and writes that were completed, without their time: for whoever reads several things at a moment.
+    #[inline]
+    pub(super) fn operations(&self) -> Result<u64, Fault> {
+        let both = |text: &[u8]| {
+            let (reads, rest) = text::number(text)?;
+            Some(reads + text::nth(rest, WRITES - READS - 1)?)
+        };
+        look(&self.file, &self.name, both)
+    }
+
+    /// One number. The others of its line are not made into numbers: half of what a look at all of them costs.
+    #[inline]
+    fn one(&self, word: usize) -> Result<Reading<u64>, Fault> {
+        let value = look(&self.file, &self.name, |text| text::nth(text, word))?;
+        Ok(Reading::now(value, 1, Method::BlockStat))
     }
 }
+
+/// Which number of the line is which.
+const READS: usize = 0;
+const WRITES: usize = 4;
 
 /// All counters, by opening the file for this reading.
 pub(super) fn once(name: &str) -> Result<Reading<Traffic>, Fault> {
@@ -93,14 +110,14 @@ fn open(name: &str) -> Result<File, Fault> {
 }
 
 fn read(file: &File, name: &str) -> Result<Reading<Traffic>, Fault> {
-    let traffic = look(file, name)?;
+    let traffic = look(file, name, parse)?;
     let step = Traffic { reads: 1, bytes_read: SECTOR, writes: 1, bytes_written: SECTOR, in_flight: 1 };
     Ok(Reading::now(traffic, step, Method::BlockStat))
 }
 
 #[inline]
-fn look(file: &File, name: &str) -> Result<Traffic, Fault> {
-    let mut buffer = [0; SHORT];
+fn look<T>(file: &File, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
+    let mut buffer = [0; ROOM];
     let text = file::read(file, &mut buffer, || format!("disk {name}"))?;
     parse(text).ok_or_else(|| Fault::parse(format!("disk {name}"), "eleven numbers", text))
 }
@@ -127,7 +144,24 @@ mod tests {
         let expected =
             Traffic { reads: 1, bytes_read: 3 * 512, writes: 5, bytes_written: 7 * 512, in_flight: 9 };
         assert_eq!(parse(text), Some(expected));
+        assert_eq!((text::nth(text, READS), text::nth(text, WRITES)), (Some(1), Some(5)));
         assert_eq!(parse(b"1 2 3"), None);
+    }
+
+    #[test]
+    fn one_number_is_that_of_all() {
+        let Ok(disks) = crate::counters::enumeration::disks() else { return };
+        for disk in disks {
+            // Others use it meanwhile.
+            let disk = Disk::open(&disk).expect("it is on the list");
+            let before = disk.traffic().expect("read").value;
+            let (reads, writes) = (disk.reads().expect("read").value, disk.writes().expect("read").value);
+            let (operations, after) = (disk.operations().expect("read"), disk.traffic().expect("read").value);
+            assert!((before.reads..=after.reads).contains(&reads), "{before:?} {reads} {after:?}");
+            assert!((before.writes..=after.writes).contains(&writes), "{before:?} {writes} {after:?}");
+            let sum = |traffic: Traffic| traffic.reads + traffic.writes;
+            assert!((sum(before)..=sum(after)).contains(&operations), "{before:?} {operations} {after:?}");
+        }
     }
 
     #[test]

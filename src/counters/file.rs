@@ -19,11 +19,17 @@ pub(super) fn open(path: Arguments<'_>) -> Result<File, Fault> {
     File::open(text.as_str()).map_err(|e| Fault::of(path.to_string(), &e))
 }
 
-/// What stat(2) says of a path, put together in the same way.
-pub(super) fn status(path: Arguments<'_>) -> Result<FileStat, Errno> {
-    let mut text = Path::default();
-    text.write_fmt(path).map_err(|_| Errno::ENAMETOOLONG)?;
-    nix::sys::stat::stat(text.as_str())
+/// The same for a file of a process, whose path is put together without the machinery of formatting: that is a tenth of
+/// what the cheapest of these readings costs.
+pub(super) fn open_of_process(pid: i32, name: &str) -> Result<File, Fault> {
+    let of = |text: &Path| File::open(text.as_str()).map_err(|e| Fault::of(text.as_str(), &e));
+    Path::of_process(pid, name)
+        .map_or_else(|_| Err(Fault::Gone(format!("/proc/{pid}/{name}"))), |text| of(&text))
+}
+
+/// What stat(2) says of such a file.
+pub(super) fn status_of_process(pid: i32, name: &str) -> Result<FileStat, Errno> {
+    nix::sys::stat::stat(Path::of_process(pid, name).map_err(|_| Errno::ENAMETOOLONG)?.as_str())
 }
 
 /// A path on the stack.
@@ -39,6 +45,22 @@ impl Default for Path {
 }
 
 impl Path {
+    fn of_process(pid: i32, name: &str) -> Result<Self, std::fmt::Error> {
+        let mut digits = [0; 10];
+        let (mut left, mut start) = (pid.unsigned_abs(), digits.len());
+        while left > 0 || start == digits.len() {
+            start -= 1;
+            digits[start] = b'0' + (left % 10) as u8;
+            left /= 10;
+        }
+        let mut path = Self::default();
+        path.write_str(if pid < 0 { "/proc/-" } else { "/proc/" })?;
+        path.write_str(std::str::from_utf8(&digits[start..]).unwrap_or_default())?;
+        path.write_str("/")?;
+        path.write_str(name)?;
+        Ok(path)
+    }
+
     fn as_str(&self) -> &str {
         // It was put together from whole texts, so that it is one.
         std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
@@ -100,6 +122,15 @@ pub(super) fn each_line(file: &File, what: &str, mut see: impl FnMut(&[u8])) -> 
 mod tests {
     use super::*;
     use std::io::Write as _;
+
+    #[test]
+    fn the_path_of_a_process_is_what_it_would_be_written() {
+        for pid in [0, 1, 9, 10, 4_194_304, i32::MAX, -5, i32::MIN] {
+            let path = Path::of_process(pid, "stat").expect("it is short");
+            assert_eq!(path.as_str(), format!("/proc/{pid}/stat"));
+        }
+        assert!(Path::of_process(1, &"x".repeat(256)).is_err());
+    }
 
     #[test]
     fn a_file_of_any_length_is_given_line_by_line() {

@@ -1,7 +1,7 @@
 //! Pressure: for how long work stood still because a resource was short (Documentation/accounting/psi.rst).
 
-use super::file::{self, SHORT};
-use super::text::{hundredths, line, number};
+use super::file;
+use super::text::{after_words, hundredths, line, number};
 use super::{Fault, Method, Reading};
 use std::fmt::{Display, Formatter};
 use std::fs::File;
@@ -76,9 +76,12 @@ impl Pressure {
     /// # Errors
     /// [`Fault::Unsupported`] where the kernel was built without it, or was started with `psi=0`.
     pub fn open(resource: Resource) -> Result<Self, Fault> {
-        let file =
-            file::open(format_args!("/proc/pressure/{resource}")).map_err(|fault| absent(resource, fault))?;
-        Self { resource, file }.checked()
+        Self::unchecked(resource)?.checked()
+    }
+
+    fn unchecked(resource: Resource) -> Result<Self, Fault> {
+        let file = file::open(format_args!("/proc/pressure/{resource}"));
+        Ok(Self { resource, file: file.map_err(|fault| absent(resource, fault))? })
     }
 
     /// Of a control group, by its directory.
@@ -105,10 +108,7 @@ impl Pressure {
     /// # Errors
     /// [`Fault::Gone`] once the group was removed, [`Fault::Parse`].
     pub fn read(&self) -> Result<Reading<Pressed>, Fault> {
-        let mut buffer = [0; SHORT];
-        let text = file::read(&self.file, &mut buffer, || named(self.resource))?;
-        let pressed =
-            parse(text).ok_or_else(|| Fault::parse(named(self.resource), "`some` or `full`", text))?;
+        let pressed = self.look(parse)?;
         Ok(Reading::now(pressed, STEP, Method::Pressure))
     }
 
@@ -118,8 +118,14 @@ impl Pressure {
     /// # Errors
     /// As of [`read`](Self::read).
     pub fn stalled(&self) -> Result<Reading<Duration>, Fault> {
-        let total = |pressed: &Pressed| pressed.some.or(pressed.full).unwrap_or_default().total;
-        Ok(self.read()?.part(total))
+        Ok(Reading::now(self.look(total)?, STALLED.total, Method::Pressure))
+    }
+
+    #[inline]
+    fn look<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
+        let mut buffer = [0; ROOM];
+        let text = file::read(&self.file, &mut buffer, || named(self.resource))?;
+        parse(text).ok_or_else(|| Fault::parse(named(self.resource), "`some` or `full`", text))
     }
 }
 
@@ -128,8 +134,11 @@ impl Pressure {
 /// # Errors
 /// As of [`Pressure::open`] and [`Pressure::read`].
 pub fn once(resource: Resource) -> Result<Reading<Pressed>, Fault> {
-    Pressure::open(resource)?.read()
+    Pressure::unchecked(resource)?.read().map_err(|fault| absent(resource, fault))
 }
+
+/// Room for two lines of a word, three averages and a total.
+const ROOM: usize = 192;
 
 const STALLED: Stalled =
     Stalled { total: Duration::from_micros(1), ten_seconds: 0.01, minute: 0.01, five_minutes: 0.01 };
@@ -153,6 +162,13 @@ fn parse(text: &[u8]) -> Option<Pressed> {
     let known = |part: Option<Option<Stalled>>| part.is_none_or(|stalled| stalled.is_some());
     (known(some) && known(full) && some.or(full).is_some())
         .then(|| Pressed { some: some.flatten(), full: full.flatten() })
+}
+
+/// The total alone, of the first line, which tells `some` where there is such a line. The averages are left out: they are
+/// most of what there is to read.
+fn total(text: &[u8]) -> Option<Duration> {
+    let total = after_words(text, 4)?.strip_prefix(b" total=")?;
+    Some(Duration::from_micros(number(total)?.0))
 }
 
 fn stalled(line: &[u8]) -> Option<Stalled> {
@@ -181,10 +197,15 @@ mod tests {
         assert_eq!((some.ten_seconds, some.minute, some.five_minutes), (1.14, 27.89, 0.05));
         assert_eq!(some.total, Duration::from_micros(354_027_098));
         assert_eq!(pressed.full.expect("a line").total, Duration::from_micros(7));
+        assert_eq!(total(text), Some(some.total), "of the first");
         let interrupts = parse(b"full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n").expect("a line");
         assert_eq!(interrupts.some, None);
         assert_eq!(parse(b""), None);
-        assert_eq!(parse(b"some avg10=x\n"), None);
+        assert_eq!(
+            total(b"full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"),
+            Some(Duration::from_micros(7))
+        );
+        assert_eq!((parse(b"some avg10=x\n"), total(b"some avg10=x\n")), (None, None));
     }
 
     #[test]

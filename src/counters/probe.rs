@@ -86,7 +86,7 @@ impl Probe {
         let free = memory::free_bytes()?;
         let moved = |counter| self.interface.as_ref().map(|interface| interface.count(counter)).transpose();
         let (bytes_sent, bytes_received) = (moved(Counter::BytesSent)?, moved(Counter::BytesReceived)?);
-        let disk = self.disk.as_ref().map(Disk::look).transpose()?;
+        let disk_operations = self.disk.as_ref().map(Disk::operations).transpose()?;
         let cpu_time = cpu_clock(self.process.pid())?;
         // Read after the clock: while this file answers, the number of the clock is nobody else's.
         let (page_faults, threads) = self.process.of_stat(faults_and_threads)?;
@@ -96,7 +96,7 @@ impl Probe {
             free,
             bytes_sent,
             bytes_received,
-            disk_operations: disk.map(|traffic| traffic.reads + traffic.writes),
+            disk_operations,
             cpu_time,
             page_faults,
             threads,

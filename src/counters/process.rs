@@ -1,7 +1,7 @@
 //! The counters of one process, by descriptors that stay its own.
 
 use super::file::{self, SHORT};
-use super::text::{after_words, nth, number};
+use super::text::{after_words, last, nth, number};
 use super::{Fault, Method, Reading, TICK, of_ticks};
 use crate::machine::pidfd::Pidfd;
 use crate::machine::process::page_size;
@@ -11,7 +11,9 @@ use std::time::Duration;
 
 /// Room for the seven numbers of `/proc/PID/statm`, whatever they are.
 const STATM: usize = 160;
-/// Which of them is which.
+/// Room for the first 23 of the fields of `/proc/PID/stat`, whatever they are: those behind them are not looked at.
+const STAT: usize = HEAD + 22 * 21;
+/// Which of the seven is which.
 pub(super) const VIRTUAL: usize = 0;
 pub(super) const RESIDENT: usize = 1;
 
@@ -60,7 +62,7 @@ impl Process {
     /// [`Fault::Unsupported`] before Linux 5.3.
     pub fn open(pid: i32) -> Result<Self, Fault> {
         let pidfd = Pidfd::open(pid).map_err(|e| Fault::of(named(pid), &e))?;
-        let open = |name: &str| file::open(format_args!("/proc/{pid}/{name}"));
+        let open = |name: &str| file::open_of_process(pid, name);
         let hidden = |fault: Fault| if pidfd.is_there() { hidden(pid, fault) } else { fault };
         let [stat, statm, tasks] = [open("stat"), open("statm"), open("task")];
         let (stat, statm, tasks) = (stat.map_err(hidden)?, statm.map_err(hidden)?, tasks.map_err(hidden)?);
@@ -102,7 +104,7 @@ impl Process {
 
     #[inline]
     pub(super) fn of_stat<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
-        let mut buffer = [0; SHORT];
+        let mut buffer = [0; STAT];
         let text = file::read(&self.stat, &mut buffer, || named(self.pid))?;
         parse(text).ok_or_else(|| Fault::parse(format!("/proc/{}/stat", self.pid), "52 fields", text))
     }
@@ -199,7 +201,7 @@ pub(super) fn cpu_clock(pid: i32) -> Result<Duration, Fault> {
 
 /// What one file of a process holds, by opening it for this reading.
 pub(super) fn once<T>(pid: i32, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
-    let file = file::open(format_args!("/proc/{pid}/{name}")).map_err(|fault| gone_or_hidden(pid, fault))?;
+    let file = file::open_of_process(pid, name).map_err(|fault| gone_or_hidden(pid, fault))?;
     let mut buffer = [0; SHORT];
     let text = file::read(&file, &mut buffer, || named(pid))?;
     parse(text).ok_or_else(|| Fault::parse(format!("/proc/{pid}/{name}"), "the fields of proc(5)", text))
@@ -228,7 +230,7 @@ fn hidden(pid: i32, fault: Fault) -> Fault {
 
 /// Threads, by the links of a directory that is not opened.
 pub(super) fn threads_of(pid: i32) -> Result<Reading<u64>, Fault> {
-    let status = file::status(format_args!("/proc/{pid}/task"));
+    let status = file::status_of_process(pid, "task");
     counted(pid, &status.map_err(|e| gone_or_hidden(pid, Fault::of(named(pid), &e.into())))?)
 }
 
@@ -251,7 +253,7 @@ const HEAD: usize = 160;
 /// and what follows it holds no bracket.
 #[inline]
 fn after_name(text: &[u8]) -> Option<&[u8]> {
-    let end = text[..text.len().min(HEAD)].iter().rposition(|byte| *byte == b')')?;
+    let end = last(&text[..text.len().min(HEAD)], b')')?;
     Some(&text[end + 1..])
 }
 

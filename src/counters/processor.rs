@@ -1,7 +1,7 @@
 //! The CPUs: how long each was busy, and with what.
 
 use super::file;
-use super::text::{hundredths, line, number};
+use super::text::{hundredths, next_line, number};
 use super::{Fault, Method, Percent, Reading, TICK, of_ticks};
 use crate::machine::process::cpus_configured;
 use std::fs::File;
@@ -164,7 +164,7 @@ pub(super) fn spent(file: &File, buffer: &mut [u8], cpu: Option<usize>) -> Resul
     let text = file::read(file, buffer, || STAT.into())?;
     let mut lines = lines(text);
     let line = match cpu {
-        None => line(text, b"cpu ").map(|line| (line, lines.count() as u64)),
+        None => text.strip_prefix(b"cpu ").map(|line| (line, lines.count() as u64)),
         Some(cpu) => lines.find(|(its, _)| *its == cpu).map(|(_, line)| (line, 1)),
     };
     let Some((line, cpus)) = line else {
@@ -197,10 +197,15 @@ fn step(cpus: u64) -> Spent {
     }
 }
 
-/// The lines of single CPUs, which stand at the beginning, one after another: number, and what follows it.
+/// The lines of single CPUs, which stand at the beginning, one after another: number, and what follows it. The line of
+/// all interrupts, which may fill pages, stands behind them and is not looked through for its end.
 fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let all = text.split(|byte| *byte == b'\n').skip(1);
-    all.map_while(|line| number(line.strip_prefix(b"cpu")?)).map(|(cpu, rest)| (cpu as usize, rest))
+    let mut text = text;
+    std::iter::from_fn(move || {
+        text = next_line(text)?;
+        let (cpu, rest) = number(text.strip_prefix(b"cpu")?)?;
+        Some((cpu as usize, rest))
+    })
 }
 
 fn parsed(line: &[u8], cpus: u64) -> Result<Spent, Fault> {

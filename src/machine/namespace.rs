@@ -5,7 +5,9 @@ use crate::{Error, Result};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Runs `make` with this thread in the network namespace that the file stands for, and comes back.
 ///
@@ -26,8 +28,54 @@ pub fn within<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -> Result<T
     made
 }
 
-/// Takes this process, which must have one thread, into a network namespace of its own, with a `/sys` that shows its
-/// interfaces. For a child that ends there: nobody comes back.
+/// Runs `make` in a network namespace of its own, where [`go_apart`] leads, by a thread that ends there. Handles that it
+/// opens lead there from anywhere. The namespace is there as long as the file that comes with its answer.
+///
+/// # Errors
+/// It may not be made (root may), or as of `make`.
+pub fn apart<T: Send>(make: impl FnOnce() -> Result<T> + Send) -> Result<(T, File)> {
+    let there = || {
+        go_apart()?;
+        let path = "/proc/thread-self/ns/net";
+        let own = File::open(path).map_err(|e| Error::file(path, "opening a network namespace", e))?;
+        Ok((make()?, own))
+    };
+    std::thread::scope(|scope| scope.spawn(there).join())
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Makes so many pairs of virtual interfaces, in the network namespace of this thread.
+///
+/// # Errors
+/// There is no `ip` here, or it may not.
+pub fn pairs(count: usize) -> Result<()> {
+    let missing =
+        |e| Error::Missing(format!("interfaces are made by `ip` (iproute2), which fails here: {e}"));
+    let mut command = Command::new("ip");
+    command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(missing)?;
+    let line =
+        |pair| format!("link add {} type veth peer name {}-there\n", end_of_pair(pair), end_of_pair(pair));
+    let lines: String = (0..count).map(line).collect();
+    // It is told by its end what it did not read.
+    let _ = child.stdin.take().map(|mut input| input.write_all(lines.as_bytes()));
+    let output = child.wait_with_output().map_err(missing)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Err(Error::Missing(format!("`ip link add … type veth` is refused here: {said}")))
+        }
+    }
+}
+
+/// The name of one end of one of the [`pairs`].
+pub fn end_of_pair(pair: usize) -> String {
+    format!("pair-{pair}")
+}
+
+/// Takes this thread, and with it a process that has no other, into a network namespace of its own, with a `/sys` that shows its
+/// interfaces. For a child or a thread that ends there: nobody comes back.
 ///
 /// # Errors
 /// It may not (root may).
@@ -70,6 +118,23 @@ mod tests {
             .expect("forked")
             .end_within(std::time::Duration::from_secs(20))
             .expect("it found what it should");
+    }
+
+    #[test]
+    fn many_interfaces_are_elsewhere_and_their_files_lead_there() {
+        let read = || {
+            pairs(3)?;
+            let path = format!("/sys/class/net/{}/statistics/tx_bytes", end_of_pair(2));
+            File::open(&path).map_err(|e| Error::file(&path, "opening", e))
+        };
+        match apart(read) {
+            Ok((file, living)) => {
+                assert_eq!(std::io::read_to_string(&file).expect("a number").trim(), "0");
+                assert!(!Path::new("/sys/class/net").join(end_of_pair(2)).exists(), "it is not here");
+                drop(living);
+            }
+            Err(error) => println!("skipped: {error}"),
+        }
     }
 
     #[test]

@@ -27,6 +27,29 @@ pub struct Meanwhile {
     pub network_bytes: u64,
 }
 
+impl Meanwhile {
+    /// All of it, for who looks at one case.
+    pub fn words(&self) -> String {
+        let seconds = self.seconds;
+        let each = |value: f64| if seconds > 0.0 { value / seconds } else { 0.0 };
+        let mib = |bytes: u64| bytes as f64 / MOVED;
+        let faults =
+            self.others_faults.map_or(String::new(), |faults| format!(", {faults} page faults of others"));
+        format!(
+            "in {seconds:.2} s others used {:.2} CPUs and the hypervisor took {:.2}; {} interrupts{faults}; for others \
+             disks read {:.2} and wrote {:.2} MiB; networks moved {:.2} MiB; free memory was {:.0} and then {:.0} MiB",
+            each(self.others_seconds),
+            each(self.stolen_seconds),
+            self.interrupts,
+            mib(self.others_disk_read),
+            mib(self.others_disk_written),
+            mib(self.network_bytes),
+            mib(self.free_bytes.0),
+            mib(self.free_bytes.1),
+        )
+    }
+}
+
 /// Shorter than this, ticks of 10 ms tell nothing of a share.
 const SHORTEST_SECONDS: f64 = 0.2;
 /// What others may use before it is told of, in CPUs: more than a machine at rest does.
@@ -91,6 +114,26 @@ mod tests {
             told,
             "meanwhile on the machine: others used up to 0.75 CPUs (b, and much in 2 cases); disks moved up to 5.00 \
              MiB/s for others (c)"
+        );
+    }
+
+    #[test]
+    fn of_one_case_all_is_told() {
+        let told = Meanwhile {
+            seconds: 2.0,
+            others_seconds: 1.5,
+            others_faults: Some(7),
+            free_bytes: (8 << 20, 6 << 20),
+            ..Meanwhile::default()
+        };
+        let words = told.words();
+        for part in ["in 2.00 s", "others used 0.75 CPUs", "7 page faults of others", "was 8 and then 6 MiB"]
+        {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+        assert!(
+            Meanwhile::default().words().contains("others used 0.00 CPUs"),
+            "of no time nothing is divided"
         );
     }
 

@@ -3,7 +3,9 @@
 //! (`kept`) and by opening, reading and closing (`stateless`). Beside each stands its floor: the same calls of the
 //! kernel made by hand, without a look at what they bring (`kept-floor`, `stateless-floor`); a rate reads its file
 //! twice, and the one over all CPUs also how many there are. `probe/block` is nine counters one after another, as
-//! CAMP's monitor of that name reads them, and `syscost probe` does.
+//! CAMP's monitor of that name reads them, and `syscost probe` does; `probe/block-floor` the same eight calls of the kernel.
+//! `…/400-threads` reads a process of so many threads, and `…/200-interfaces` one interface of so many, in a network
+//! namespace of its own.
 //!
 //! # What is not
 //! Opening what is kept. Functions of a rate wait for an interval; here is what they cost besides.
@@ -26,24 +28,29 @@
 //! # Source
 //! CAMP (LISA 2007), Figure 3 and Figures 6 to 8; proc(5).
 
+mod populous;
+mod route;
+
 use super::need::FULL_SCALE;
 use super::{Case, Claim, Group, Place, SetUp, Subject};
 use crate::counters::probe::Probe;
-use crate::counters::{Disk, Fault, Interface, Process, Processors, camp, enumeration, memory};
+use crate::counters::{Fault, Process, camp, memory};
 use crate::instrument::Clock;
 use crate::{Error, Result};
 use nix::sys::stat::fstat;
 use nix::time::{ClockId, clock_gettime};
+use route::{ROUTES, Route};
 use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
 
 /// The group.
 pub const GROUP: Group = Group {
     name: "counters",
     manual: include_str!("counters.rs"),
     sources: &[
+        include_str!("counters/route.rs"),
+        include_str!("counters/populous.rs"),
         include_str!("../counters/process.rs"),
         include_str!("../counters/file.rs"),
         include_str!("../counters/text.rs"),
@@ -60,6 +67,8 @@ type Answer<T> = std::result::Result<T, Fault>;
 type Call = Box<dyn FnMut() -> Answer<u64>>;
 /// Opens what is kept. It is done anew for each case.
 type Open = fn() -> Result<Call>;
+/// The same with what it must know.
+type Way = Box<dyn Fn() -> Result<Call>>;
 /// Calls of the kernel, by name and number.
 type Calls = &'static [(&'static str, i64)];
 
@@ -83,99 +92,11 @@ const BLOCK: Calls = &[
 const CLOCK_AND_PIDFD: Calls =
     &[("clock_gettime", libc::SYS_clock_gettime), ("pidfd_send_signal", libc::SYS_pidfd_send_signal)];
 
-/// A counter that is a file: its name, words, and path, and its two ways.
-struct Route {
-    name: &'static str,
-    words: &'static str,
-    path: fn() -> Result<String>,
-    kept: Open,
-    stateless: Open,
-    /// Core cycles of a read by the kernel, as expected.
-    cycles: f64,
-}
-
-const ROUTES: [Route; 6] = [
-    Route {
-        name: "idle",
-        words: "idle time of all CPUs",
-        path: || Ok("/proc/uptime".into()),
-        kept: || {
-            let processors = Processors::open()?;
-            call(move || processors.idle().map(|reading| reading.value.as_millis() as u64))
-        },
-        stateless: || call(|| stateless_rate(camp::percent_processor_time(None, Duration::ZERO))),
-        cycles: 1_500.0,
-    },
-    Route {
-        name: "spent",
-        words: "what a CPU was busy with",
-        path: || Ok("/proc/stat".into()),
-        kept: || {
-            let mut processors = Processors::open()?;
-            call(move || processors.spent(Some(0)).map(|reading| reading.value.user))
-        },
-        stateless: || call(|| stateless_rate(camp::percent_processor_time(Some(0), Duration::ZERO))),
-        cycles: 9_000.0,
-    },
-    Route {
-        name: "page-faults",
-        words: "page faults of a process",
-        path: || Ok(format!("/proc/{}/stat", starter())),
-        kept: || {
-            let process = Process::open(starter())?;
-            call(move || process.page_faults().map(|reading| reading.value))
-        },
-        stateless: || {
-            let pid = starter();
-            call(move || camp::num_page_faults(pid).map(|reading| reading.value))
-        },
-        cycles: 4_500.0,
-    },
-    Route {
-        name: "resident",
-        words: "resident set of a process",
-        path: || Ok(format!("/proc/{}/statm", starter())),
-        kept: || {
-            let process = Process::open(starter())?;
-            call(move || process.resident().map(|reading| reading.value))
-        },
-        stateless: || {
-            let pid = starter();
-            call(move || camp::working_set_kb(pid).map(|reading| reading.value))
-        },
-        cycles: 1_200.0,
-    },
-    Route {
-        name: "net-bytes",
-        words: "bytes sent by an interface",
-        path: || Ok("/sys/class/net/lo/statistics/tx_bytes".into()),
-        kept: || {
-            let interface = Interface::open("lo")?;
-            call(move || interface.bytes_sent().map(|reading| reading.value))
-        },
-        stateless: || call(|| camp::net_bytes_sent("lo").map(|reading| reading.value)),
-        cycles: 1_300.0,
-    },
-    Route {
-        name: "disk-reads",
-        words: "reads of a disk",
-        path: || Ok(format!("/sys/class/block/{}/stat", disk()?)),
-        kept: || {
-            let disk = Disk::open(&disk()?)?;
-            call(move || disk.reads().map(|reading| reading.value))
-        },
-        stateless: || {
-            let disk = disk()?;
-            call(move || camp::num_reads_disk(&disk).map(|reading| reading.value))
-        },
-        cycles: 2_700.0,
-    },
-];
-
 fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = ROUTES.iter().flat_map(files).collect();
     cases.extend(calls());
     cases.extend(of_several());
+    cases.extend(populous::cases());
     cases
 }
 
@@ -186,8 +107,9 @@ fn files(route: &'static Route) -> Vec<Case> {
     let twice = matches!(name, "idle" | "spent");
     let over_all = name == "idle";
     // What tells little beside its neighbours is left to the scale that has the time.
-    let stateless_too =
-        |case: Case| if matches!(name, "spent" | "disk-reads") { case.need(FULL_SCALE) } else { case };
+    let stateless_too = |case: Case| {
+        if matches!(name, "spent" | "disk-reads" | "pressure") { case.need(FULL_SCALE) } else { case }
+    };
     let opened = move || -> Result<Call> {
         let path = path()?;
         let file = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
@@ -210,20 +132,18 @@ fn files(route: &'static Route) -> Vec<Case> {
         })
     };
     let times = if twice { 2.0 } else { 1.0 };
-    vec![
+    let mut cases = vec![
         reading(format!("{name}/kept"), words, kept).claim(enters(PREAD)).predict(cycles, 100.0, READ),
         reading(format!("{name}/kept-floor"), words, opened).claim(enters(PREAD)).predict(cycles, 0.0, READ),
-        stateless_too(reading(format!("{name}/stateless"), words, stateless).predict(
-            times * cycles,
-            4_000.0,
-            OPENED,
-        )),
-        stateless_too(reading(format!("{name}/stateless-floor"), words, anew).predict(
-            times * cycles,
-            4_000.0,
-            OPENED,
-        )),
-    ]
+    ];
+    if let Some(stateless) = stateless {
+        let ways: [(_, Way); 2] = [("stateless", Box::new(stateless)), ("stateless-floor", Box::new(anew))];
+        cases.extend(ways.map(|(way, open)| {
+            let case = reading(format!("{name}/{way}"), words, open);
+            stateless_too(case.predict(times * cycles, 4_000.0, OPENED))
+        }));
+    }
+    cases
 }
 
 const READ: &str = "the kernel writes the numbers as text";
@@ -296,22 +216,52 @@ fn of_several() -> Vec<Case> {
         })
         .predict(2_000.0, 20_000.0, "four files are opened and closed")
         .need(FULL_SCALE),
-        reading("probe/block", "nine counters in a block", probe).claim(enters(BLOCK)).predict(
-            9_000.0,
-            1_000.0,
-            "the sum of its parts, of which two are one look",
-        ),
+        reading("probe/block", "nine counters in a block", probe)
+            .claim(enters(BLOCK))
+            .predict(9_000.0, 1_000.0, SUM),
+        reading("probe/block-floor", "their eight calls", block_by_hand)
+            .claim(enters(BLOCK))
+            .predict(9_000.0, 0.0, SUM),
     ]
 }
 
-/// Nine counters, as CAMP's `probe` reads them. An interface and a disk there must be: with fewer it is another block.
+const SUM: &str = "the sum of its parts, of which two are one look";
+
+/// Nine counters, as CAMP's `probe` reads them.
 fn probe() -> Result<Call> {
-    let probe = Probe::open(starter())?;
-    if probe.interface().is_none() || probe.disk().is_none() {
-        return Err(Error::Missing("there is no interface or no disk for a block of nine".into()));
-    }
+    let (probe, ..) = of_nine()?;
     call(move || {
         probe.block().map(|block| block.free ^ block.page_faults ^ block.cpu_time.as_nanos() as u64 | 1)
+    })
+}
+
+/// A probe, its interface and its disk. They must be there: with fewer it is another block.
+fn of_nine() -> Result<(Probe, String, String)> {
+    let probe = Probe::open(starter())?;
+    match (probe.interface().map(str::to_owned), probe.disk().map(str::to_owned)) {
+        (Some(interface), Some(disk)) => Ok((probe, interface, disk)),
+        _ => Err(Error::Missing("there is no interface or no disk for a block of nine".into())),
+    }
+}
+
+/// The same files and calls in the same order.
+fn block_by_hand() -> Result<Call> {
+    let (_, interface, disk) = of_nine()?;
+    let pid = starter();
+    let open = |path: String| File::open(&path).map_err(|e| Error::file(&path, "opening", e));
+    let uptime = open("/proc/uptime".into())?;
+    let [sent, received] =
+        ["tx", "rx"].map(|way| open(format!("/sys/class/net/{interface}/statistics/{way}_bytes")));
+    let rest = [sent?, received?, open(format!("/sys/class/block/{disk}/stat"))?];
+    let process = [open(format!("/proc/{pid}/stat"))?, open(format!("/proc/{pid}/statm"))?];
+    let (clock, mut buffer) = (ClockId::from_raw((!pid << 3) | 2), vec![0; 64 << 10]);
+    call(move || {
+        by_hand(&uptime, &mut buffer)?;
+        black_box(nix::sys::sysinfo::sysinfo().is_ok());
+        rest.iter().try_for_each(|file| by_hand(file, &mut buffer).map(drop))?;
+        black_box(clock_gettime(clock).is_ok());
+        process.iter().try_for_each(|file| by_hand(file, &mut buffer).map(drop))?;
+        Ok(1)
     })
 }
 
@@ -346,15 +296,6 @@ fn call(call: impl FnMut() -> Answer<u64> + 'static) -> Result<Call> {
     Ok(Box::new(call))
 }
 
-/// Of a rate over no time there is no answer, and that is what it must say, after both of its readings.
-fn stateless_rate(rate: Answer<crate::counters::Percent>) -> Answer<u64> {
-    match rate {
-        Err(Fault::TooShort { .. }) => Ok(1),
-        Err(other) => Err(other),
-        Ok(percent) => Ok(percent.value as u64),
-    }
-}
-
 /// One look at a file, of which nothing is read.
 fn by_hand(file: &File, buffer: &mut [u8]) -> Answer<u64> {
     match file.read_at(buffer, 0) {
@@ -371,13 +312,4 @@ fn starter() -> i32 {
         0 => std::process::id() as i32,
         parent => parent,
     }
-}
-
-fn disk() -> Result<String> {
-    let mut disks = enumeration::disks()?;
-    disks.extend(enumeration::partitions()?);
-    disks
-        .into_iter()
-        .next()
-        .ok_or_else(|| Error::Missing("there is no disk in /sys/block with a device".into()))
 }

@@ -136,3 +136,48 @@ fn restore_before_a_panic_speaks() {
         speaks(panic);
     }));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::child::Child;
+    use nix::pty::openpty;
+    use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, write};
+    use std::fs::File;
+
+    const WORDS: &str = "something went wrong";
+
+    /// Whoever has this terminal as its own, draws on it and panics.
+    fn panics(terminal: &impl AsFd) {
+        let own =
+            dup2_stdin(terminal).and_then(|()| dup2_stdout(terminal)).and_then(|()| dup2_stderr(terminal));
+        own.expect("three descriptors");
+        // The words of a panic are the test's to collect, unless somebody says them himself.
+        std::panic::set_hook(Box::new(|_| {
+            let _ = write(std::io::stderr(), WORDS.as_bytes());
+        }));
+        let screen = Screen::enter().expect("a terminal");
+        screen.draw(&["half of a picture".into()]).expect("drawn");
+        panic!("in the middle of it");
+    }
+
+    #[test]
+    fn a_panic_speaks_on_a_terminal_that_is_as_it_was() {
+        let terminal = match openpty(None, None) {
+            Ok(terminal) => terminal,
+            Err(errno) => return println!("skipped: this machine lends no terminal: {errno}"),
+        };
+        let settings = || tcgetattr(&terminal.slave).expect("a terminal");
+        let before = settings();
+        let child = Child::start(|| panics(&terminal.slave)).expect("forked");
+        let ended = child.end_within(Duration::from_secs(20));
+        assert!(ended.is_err(), "it panicked");
+        assert_eq!(settings(), before);
+        let mut said = [0; 4096];
+        let length = File::from(terminal.master).read(&mut said).expect("what it drew and said");
+        let said = String::from_utf8_lossy(&said[..length]);
+        let at = |words: &str| said.find(words).unwrap_or_else(|| panic!("no {words:?} in {said:?}"));
+        assert!(at(ENTER) < at("half of a picture") && at("half of a picture") < at(LEAVE), "{said:?}");
+        assert!(at(LEAVE) < at(WORDS), "{said:?}");
+    }
+}

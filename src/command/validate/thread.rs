@@ -4,7 +4,14 @@ use super::Setting;
 use super::finding::Finding;
 use super::worker::{Turn, Worker};
 use crate::Result;
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::{Pid, gettid};
 use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+/// A thread that has ended and is not gone after so long is a finding.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Java's own and one, before the test began.
 const BEFORE: usize = 9;
@@ -36,9 +43,40 @@ fn threads(turn: &mut Turn) {
         })
         .collect();
     turn.done(waiting.len() as u64 + 1);
-    let one_more = std::thread::spawn(move || receiver.recv());
+    let (tell, number) = channel();
+    let one_more = std::thread::spawn(move || {
+        let _ = tell.send(gettid());
+        receiver.recv()
+    });
     turn.done(waiting.len() as u64 + 2);
     drop(sender);
     let _ = one_more.join();
+    if let Ok(number) = number.recv() {
+        until_gone(number);
+    }
     turn.done(waiting.len() as u64 + 1);
+}
+
+/// Who has joined a thread knows that it runs no more. The kernel has it on its books for some microseconds longer, and
+/// says by a signal that is none when it has not.
+fn until_gone(thread: Pid) {
+    let begun = Instant::now();
+    while kill(thread, None) != Err(Errno::ESRCH) && begun.elapsed() < PATIENCE {
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_was_joined_is_waited_for_until_the_kernel_has_it_no_more() {
+        let mut worker = Worker::start(threads).expect("started");
+        let process = worker.process().expect("a child");
+        let started = worker.step().expect("one more");
+        assert_eq!(process.threads().expect("read").value, started);
+        worker.step().expect("and it ended");
+        assert_eq!(process.threads().expect("read").value, BEFORE as u64);
+    }
 }

@@ -1,0 +1,150 @@
+//! Counters that are files of the kernel's: where each stands, and our two ways to read it.
+
+use super::{Answer, Open, call, starter};
+use crate::counters::{
+    ControlGroup, Disk, Fault, Interface, Percent, Pressure, Process, Processors, camp, enumeration, pressure,
+};
+use crate::{Error, Result};
+use std::time::Duration;
+
+/// A counter that is a file: its name, words, and path, and its two ways.
+pub(super) struct Route {
+    pub(super) name: &'static str,
+    pub(super) words: &'static str,
+    pub(super) path: fn() -> Result<String>,
+    pub(super) kept: Open,
+    /// Nothing where there is none that opens a file and reads it.
+    pub(super) stateless: Option<Open>,
+    /// Core cycles of a read by the kernel, as expected.
+    pub(super) cycles: f64,
+}
+
+pub(super) const ROUTES: [Route; 8] = [
+    Route {
+        name: "idle",
+        words: "idle time of all CPUs",
+        path: || Ok("/proc/uptime".into()),
+        kept: || {
+            let processors = Processors::open()?;
+            call(move || processors.idle().map(|reading| reading.value.as_millis() as u64))
+        },
+        stateless: Some(|| call(|| stateless_rate(camp::percent_processor_time(None, Duration::ZERO)))),
+        cycles: 1_500.0,
+    },
+    Route {
+        name: "spent",
+        words: "what a CPU was busy with",
+        path: || Ok("/proc/stat".into()),
+        kept: || {
+            let mut processors = Processors::open()?;
+            call(move || processors.spent(Some(0)).map(|reading| reading.value.user))
+        },
+        stateless: Some(|| call(|| stateless_rate(camp::percent_processor_time(Some(0), Duration::ZERO)))),
+        cycles: 9_000.0,
+    },
+    Route {
+        name: "page-faults",
+        words: "page faults of a process",
+        path: || Ok(format!("/proc/{}/stat", starter())),
+        kept: || {
+            let process = Process::open(starter())?;
+            call(move || process.page_faults().map(|reading| reading.value))
+        },
+        stateless: Some(|| {
+            let pid = starter();
+            call(move || camp::num_page_faults(pid).map(|reading| reading.value))
+        }),
+        cycles: 4_500.0,
+    },
+    Route {
+        name: "resident",
+        words: "resident set of a process",
+        path: || Ok(format!("/proc/{}/statm", starter())),
+        kept: || {
+            let process = Process::open(starter())?;
+            call(move || process.resident().map(|reading| reading.value))
+        },
+        stateless: Some(|| {
+            let pid = starter();
+            call(move || camp::working_set_kb(pid).map(|reading| reading.value))
+        }),
+        cycles: 1_200.0,
+    },
+    Route {
+        name: "net-bytes",
+        words: "bytes sent by an interface",
+        path: || Ok("/sys/class/net/lo/statistics/tx_bytes".into()),
+        kept: || {
+            let interface = Interface::open("lo")?;
+            call(move || interface.bytes_sent().map(|reading| reading.value))
+        },
+        stateless: Some(|| call(|| camp::net_bytes_sent("lo").map(|reading| reading.value))),
+        cycles: 1_300.0,
+    },
+    Route {
+        name: "disk-reads",
+        words: "reads of a disk",
+        path: || Ok(format!("/sys/class/block/{}/stat", disk()?)),
+        kept: || {
+            let disk = Disk::open(&disk()?)?;
+            call(move || disk.reads().map(|reading| reading.value))
+        },
+        stateless: Some(|| {
+            let disk = disk()?;
+            call(move || camp::num_reads_disk(&disk).map(|reading| reading.value))
+        }),
+        cycles: 2_700.0,
+    },
+    Route {
+        name: "pressure",
+        words: "time that tasks waited for a CPU",
+        path: || Ok("/proc/pressure/cpu".into()),
+        kept: || {
+            let pressure = Pressure::open(pressure::Resource::Cpu)?;
+            call(move || pressure.stalled().map(|reading| reading.value.as_micros() as u64 | 1))
+        },
+        stateless: Some(|| call(|| pressure::once(pressure::Resource::Cpu).map(|_| 1))),
+        cycles: 3_000.0,
+    },
+    Route {
+        name: "group-time",
+        words: "CPU time of a control group",
+        path: || Ok(root_group()?.to_owned()),
+        kept: || {
+            let group = ControlGroup::open("/")?;
+            call(move || group.cpu_time().map(|reading| reading.value.as_micros() as u64))
+        },
+        stateless: None,
+        cycles: 1_200.0,
+    },
+];
+
+/// Where the CPU time of the root group stands: in the first version it is one number, in the second one of several.
+fn root_group() -> Result<&'static str> {
+    const PLACES: [&str; 4] = [
+        "/sys/fs/cgroup/cpuacct/cpuacct.usage",
+        "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage",
+        "/sys/fs/cgroup/cpu.stat",
+        "/sys/fs/cgroup/unified/cpu.stat",
+    ];
+    let found = PLACES.into_iter().find(|path| std::path::Path::new(path).exists());
+    found.ok_or_else(|| Error::Missing("no control groups are mounted below /sys/fs/cgroup".into()))
+}
+
+/// Of a rate over no time there is no answer, and that is what it must say, after both of its readings.
+fn stateless_rate(rate: Answer<Percent>) -> Answer<u64> {
+    match rate {
+        Err(Fault::TooShort { .. }) => Ok(1),
+        Err(other) => Err(other),
+        Ok(percent) => Ok(percent.value as u64),
+    }
+}
+
+fn disk() -> Result<String> {
+    let mut disks = enumeration::disks()?;
+    disks.extend(enumeration::partitions()?);
+    disks
+        .into_iter()
+        .next()
+        .ok_or_else(|| Error::Missing("there is no disk in /sys/block with a device".into()))
+}
