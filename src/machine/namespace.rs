@@ -40,8 +40,11 @@ pub fn apart<T: Send>(make: impl FnOnce() -> Result<T> + Send) -> Result<(T, Fil
         let own = File::open(path).map_err(|e| Error::file(path, "opening a network namespace", e))?;
         Ok((make()?, own))
     };
-    std::thread::scope(|scope| scope.spawn(there).join())
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    let refused = |cause| Error::Kernel { call: "pthread_create in a network namespace".into(), cause };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, there).map_err(refused)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// Makes so many pairs of virtual interfaces, in the network namespace of this thread.
@@ -74,8 +77,8 @@ pub fn end_of_pair(pair: usize) -> String {
     format!("pair-{pair}")
 }
 
-/// Takes this thread, and with it a process that has no other, into a network namespace of its own, with a `/sys` that shows its
-/// interfaces. For a child or a thread that ends there: nobody comes back.
+/// Takes this thread, and with it a process that has no other, into a network namespace of its own, with a `/sys` that
+/// shows its interfaces. For a child or a thread that ends there: nobody comes back.
 ///
 /// # Errors
 /// It may not (root may).

@@ -32,7 +32,7 @@ impl Meanwhile {
     pub fn words(&self) -> String {
         let seconds = self.seconds;
         let each = |value: f64| if seconds > 0.0 { value / seconds } else { 0.0 };
-        let mib = |bytes: u64| bytes as f64 / MOVED;
+        let mib = |bytes: u64| bytes as f64 / MIB;
         let faults =
             self.others_faults.map_or(String::new(), |faults| format!(", {faults} page faults of others"));
         format!(
@@ -57,7 +57,9 @@ const OTHERS_CPUS: f64 = 0.1;
 /// What the hypervisor may take, in CPUs.
 const STOLEN_CPUS: f64 = 0.02;
 /// What others may move from and to disks or networks, bytes a second.
-const MOVED: f64 = (1 << 20) as f64;
+const MOVED: f64 = MIB;
+/// Bytes of a MiB.
+const MIB: f64 = (1 << 20) as f64;
 
 /// Something that is told of: its words, and how much is much.
 type Kind = (&'static str, fn(&Meanwhile) -> f64, f64);
@@ -85,7 +87,7 @@ fn of(told: &[(&str, &Meanwhile)]) -> Option<String> {
         let found: Vec<_> =
             long.clone().map(|(id, m)| (*id, of(m))).filter(|(_, value)| value > much).collect();
         let (id, most) = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let most = if *much == MOVED { most / MOVED } else { *most };
+        let most = if *much == MOVED { most / MIB } else { *most };
         let among =
             if found.len() > 1 { format!(", and much in {} cases", found.len()) } else { String::new() };
         Some(format!("{} ({id}{among})", words.replace("{}", &format!("{most:.2}"))))

@@ -1,6 +1,6 @@
 //! # What is timed
 //! Reading one of the system's counters: each function of CAMP's Figure 3 that answers at once, by a handle that is kept
-//! (`kept`) and by opening, reading and closing (`stateless`). Beside each stands its floor: the same calls of the
+//! (`kept`) and by opening, reading and closing (`stateless`). Beside most stands their floor: the same calls of the
 //! kernel made by hand, without a look at what they bring (`kept-floor`, `stateless-floor`); a rate reads its file
 //! twice, and the one over all CPUs also how many there are. `probe/block` is nine counters one after another, as
 //! CAMP's monitor of that name reads them, and `syscost probe` does; `probe/block-floor` the same eight calls of the kernel.
@@ -100,7 +100,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The four cases of a counter that is a file.
+/// The cases of a counter that is a file: kept and anew, and their floors.
 fn files(route: &'static Route) -> Vec<Case> {
     let Route { name, words, path, kept, stateless, cycles } = *route;
     // A rate reads its file twice.

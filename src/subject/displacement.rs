@@ -4,9 +4,10 @@
 //! charges. `compute` is arithmetic of so many microseconds; `loopback` a TCP message of so many bytes to a server on
 //! another CPU and its reply of one byte, `steered` the same where receiving is steered to the CPU of the measuring
 //! process, `nodes` between two network namespaces with Ethernet frames of 1500 bytes on a wire of 300 Mbit/s between
-//! (`scripts/two-nodes`), each with a CPU of its own; `throughput` the last with computation after each reply, and the
-//! messages a second of a CPU beside it that several such senders never leave idle; `loops` a message of 2000 bytes in runs of so many; `direct-read` 4 KiB from a device
-//! past the page cache; `pipe` a token to a process on another CPU and back; `nanosleep` a sleep of 100 µs.
+//! (`scripts/two-nodes`), each with a CPU of its own; `throughput` the last with computation after each reply, 30
+//! multiplications a byte, and the messages a second of a CPU beside it that several such senders never leave idle;
+//! `loops` a message of 2000 bytes in runs of so many; `direct-read` 4 KiB from a device past the page cache; `pipe` a
+//! token to a process on another CPU and back; `nanosleep` a sleep of 100 µs.
 //!
 //! # What is not
 //! What the fluid loses when a run begins and ends is measured on empty runs and taken off. What another CPU does for

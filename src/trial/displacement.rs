@@ -168,12 +168,13 @@ impl Displacement<'_> {
         let most = self.effort.most;
         let mut runs: Vec<Run> = Vec::with_capacity(most);
         let mut before = self.meter.calibrate(self.effort.calibrating)?;
-        let mut saturated_before = saturate(self)?;
         let mut kept = 0;
         while kept < self.effort.wanted && runs.len() < most {
             if signal::pending().is_some() {
                 return Err(Halt::Interrupted);
             }
+            // Each run has a pair of its own: rows that shared one would not stand for themselves.
+            let saturated_before = saturate(self)?;
             let stolen = self.meter.stolen_ticks();
             let ((delta, timed_ns, elapsed_ns), covered) = self.covered(self.iterations)?;
             let stolen_ticks = self.meter.stolen_ticks().saturating_sub(stolen);
@@ -184,7 +185,7 @@ impl Displacement<'_> {
             let replicate = Replicate { before, covered, after, stolen_ticks };
             kept += usize::from(replicate.spoilt().is_none());
             runs.push(Run { replicate, delta, timed_ns, elapsed_ns, saturated });
-            (before, saturated_before) = (after, saturated_after);
+            before = after;
         }
         Ok(runs)
     }

@@ -47,7 +47,10 @@ fn what_others_start() {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).unwrap();
     let mut cpus = CpuSet::new();
     cpus.set(usize::try_from(cpu).unwrap()).unwrap();
-    sched_setaffinity(Pid::from_raw(0), &cpus).unwrap();
+    // This thread, and the first one, which waits for it: its CPUs are the process's too.
+    for thread in [0, std::process::id().cast_signed()] {
+        sched_setaffinity(Pid::from_raw(thread), &cpus).unwrap();
+    }
     let begun = Instant::now();
     while begun.elapsed() < crate::place::PATIENCE {
         let turn = Instant::now();

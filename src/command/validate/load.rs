@@ -10,7 +10,7 @@ use std::fs;
 use std::time::Duration;
 
 /// A turn of work and sleep takes between these. They differ from turn to turn, so that the load is never in step with
-/// the kernel's tick, which would see always or never. Each turn ends with a sleep and a timer's interrupt, some ten
+/// the kernel's tick, which would see always or never. Each turn ends with a sleep and a timer's interrupt, some fifteen
 /// microseconds in which the CPU is not idle and no task has it either: with three hundred turns a second they were half
 /// a hundredth of the CPU, which is all of the tolerance.
 const SHORTEST_NS: u64 = 6_000_000;

@@ -1,7 +1,8 @@
 use super::*;
 use crate::statistic::Random;
 
-/// Sizes around a word, a line, a block, several of these, and four pages once and twice with a rest, and where the arrays begin in their mapping.
+/// Sizes around a word, a line, a block, several of these, and four pages once and twice with a rest; and where the
+/// arrays begin in their mapping.
 const SIZES: [usize; 18] = [
     0,
     1,

@@ -123,7 +123,7 @@ fn throughput(paper: &Paper, record: &Record) -> Sheet {
     });
     Sheet {
         title: format!(
-            "Table 3: messages a second of a sender that computes between them, measured and predicted{}",
+            "Table 3: messages a second of senders that compute between them, measured and predicted{}",
             wire(record)
         ),
         head: head(&[
@@ -318,7 +318,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_a_sender_is_spared_that_never_sleeps_is_told_in_time() {
+    fn what_is_predicted_too_long_is_told_in_time() {
         let rates = Throughput {
             real: interval(10_000.0).expect("a rate"),
             displaced: interval(8_000.0).expect("a rate"),

@@ -1,10 +1,9 @@
 //! What else is displaced: computation, a read from a device, a round trip through pipes, a sleep.
 
-use super::exchange::chain_of;
 use crate::instrument::{Clock, Delta};
-use crate::machine::arch;
 use crate::machine::line::Bytes;
 use crate::machine::partner::Kind;
+use crate::machine::{arch, time};
 use crate::subject::ping_pong::round_trip;
 use crate::subject::placement::Placement;
 use crate::subject::{Case, Claim, Need, Place, Subject};
@@ -132,6 +131,18 @@ fn never_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, St
     let times = delta.counted.voluntary_switches;
     let sentence = format!("the process slept {times} times in {iterations} operations");
     if times > 0 { Err(sentence + ": it should only compute") } else { Ok(sentence) }
+}
+
+/// So many multiplications as take this long, ns of this thread's own time: others may have the CPU meanwhile.
+fn chain_of(ns: f64) -> u64 {
+    const TIMED: u64 = 1_000_000;
+    let once = || {
+        let begun = time::thread_cpu_ns();
+        std::hint::black_box(arch::multiply_chain(TIMED));
+        time::thread_cpu_ns().saturating_sub(begun) as f64
+    };
+    let quickest = (0..5).map(|_| once()).fold(f64::INFINITY, f64::min);
+    ((ns / quickest * TIMED as f64) as u64).max(1)
 }
 
 #[cfg(test)]

@@ -90,8 +90,9 @@ impl Senders {
             Ok((own + u64::from(self.rounds().wrapping_sub(before)), elapsed))
         })();
         self.page[TURN].value.fetch_add(1, SeqCst);
-        self.until_they_rest()?;
-        counted
+        // What went wrong first says why.
+        let rested = self.until_they_rest();
+        counted.and_then(|counted| rested.map(|()| counted))
     }
 
     /// Of all of them so far.

@@ -152,7 +152,7 @@ mod tests {
         Some((overlaps, finished))
     }
 
-    /// Whatever else the machine does: the wire has no other value than the trace has at that moment.
+    /// However late it comes: the wire has no other value than the trace has at that moment.
     #[test]
     fn a_sample_says_what_the_trace_says_of_its_moment() {
         let Some((overlaps, finished)) = sampled() else { return };
