@@ -8,7 +8,7 @@
 //! | estimator | cost of `n` operations | what it trusts |
 //! |---|---|---|
 //! | paper | `T − L·τ`, with `τ = T/L` of the fluid alone | only the wall clock; nobody else runs, and a turn is as long as before |
-//! | gap | `P + (X − L·m − g·L)·c`, with `m` the mean turn of *this* window that was not interrupted, `g` what interrupts cost a turn of the fluid alone | nothing from before but the rate of ticks |
+//! | gap | `P + (X − L·m − g·L)·c`, with `m` the mean turn of *this* window that was neither interrupted nor the next, `g` what interrupts cost a turn of the fluid alone | nothing from before but the rate of ticks |
 //! | daemon-free | `P + (X − L·x)·c`, with `x = X/L` of the fluid alone | a turn is as long as before |
 //! | accounting | `P`, by the process clock, and what `getrusage` says | the kernel charges whom it should |
 //!
@@ -98,7 +98,7 @@ pub struct Calibration {
     pub wall: f64,
     /// Time charged to the fluid a turn, x.
     pub own: f64,
-    /// A turn that was not interrupted.
+    /// A turn that was neither interrupted nor the next after one that was.
     pub plain: f64,
     /// What interrupts cost a turn, g.
     pub interrupts: f64,

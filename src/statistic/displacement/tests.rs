@@ -220,3 +220,21 @@ fn what_it_takes_to_begin_and_to_end_is_taken_off() {
     assert_eq!(terms.start, 2_600.0);
     assert!(terms.resolution > 0.0 && terms.resolution < 5.0 && terms.daemons.abs() < 1.0, "{terms:?}");
 }
+
+#[test]
+fn caches_that_an_interruption_left_cold_make_no_turn_longer_and_are_in_the_cost() {
+    // A thousand turns of 120 ns, ten of 5 µs with an interrupt in them, and the ten after these, each 50 ns longer.
+    let window = Window {
+        elapsed: 1000.0 * 120.0 + 10.0 * 5_000.0 + 10.0 * 170.0,
+        loops: 1020.0,
+        gaps: 10.0,
+        gapped: 10.0 * 5_000.0,
+        after: 10.0 * 170.0,
+        afters: 10.0,
+        ..Window::default()
+    };
+    assert_eq!(window.plain_turn(), Some(120.0));
+    let covered = Covered { window, operations: 5.0, ..Covered::default() };
+    let terms = ErrorTerms::of(&covered, &Calibration::default(), 1.0, &Totals::default());
+    assert_eq!(terms.cache, 100.0);
+}
