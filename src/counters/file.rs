@@ -3,6 +3,7 @@
 use super::Fault;
 use nix::errno::Errno;
 use nix::sys::stat::FileStat;
+use std::ffi::CStr;
 use std::fmt::{Arguments, Write};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -29,7 +30,8 @@ pub(super) fn open_of_process(pid: i32, name: &str) -> Result<File, Fault> {
 
 /// What stat(2) says of such a file.
 pub(super) fn status_of_process(pid: i32, name: &str) -> Result<FileStat, Errno> {
-    nix::sys::stat::stat(Path::of_process(pid, name).map_err(|_| Errno::ENAMETOOLONG)?.as_str())
+    let path = Path::of_process(pid, name).map_err(|_| Errno::ENAMETOOLONG)?;
+    nix::sys::stat::stat(path.as_c()?)
 }
 
 /// A path on the stack.
@@ -59,6 +61,11 @@ impl Path {
         path.write_str("/")?;
         path.write_str(name)?;
         Ok(path)
+    }
+
+    /// As the kernel wants it, so that nobody copies it once more: behind what was written stand zeroes.
+    fn as_c(&self) -> Result<&CStr, Errno> {
+        CStr::from_bytes_until_nul(&self.bytes).map_err(|_| Errno::ENAMETOOLONG)
     }
 
     fn as_str(&self) -> &str {
