@@ -1,4 +1,4 @@
-//! `cargo bench --bench bandwidth`: see `src/subject/bandwidth.rs`.
+//! `cargo bench --bench bandwidth`: see `src/suite/bandwidth.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("bandwidth")
 }

@@ -1,4 +1,4 @@
-//! `cargo bench --bench call`: see `src/subject/call.rs`.
+//! `cargo bench --bench call`: see `src/suite/call.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("call")
 }

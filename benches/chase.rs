@@ -1,4 +1,4 @@
-//! `cargo bench --bench chase`: see `src/subject/chase.rs`.
+//! `cargo bench --bench chase`: see `src/suite/chase.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("chase")
 }

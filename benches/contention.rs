@@ -1,4 +1,4 @@
-//! `cargo bench --bench contention`: see `src/subject/contention.rs`.
+//! `cargo bench --bench contention`: see `src/suite/contention.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("contention")
 }

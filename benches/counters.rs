@@ -1,4 +1,4 @@
-//! `cargo bench --bench counters`: see `src/subject/counters.rs`.
+//! `cargo bench --bench counters`: see `src/suite/counters.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("counters")
 }

@@ -1,4 +1,4 @@
-//! `cargo bench --bench direct_read`: see `src/subject/direct_read.rs`.
+//! `cargo bench --bench direct_read`: see `src/suite/direct_read.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("direct_read")
 }

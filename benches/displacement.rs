@@ -1,4 +1,4 @@
-//! `cargo bench --bench displacement`: see `src/subject/displacement.rs`.
+//! `cargo bench --bench displacement`: see `src/suite/displacement.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("displacement")
 }

@@ -1,4 +1,4 @@
-//! `cargo bench --bench file_ops`: see `src/subject/file_ops.rs`.
+//! `cargo bench --bench file_ops`: see `src/suite/file_ops.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("file_ops")
 }

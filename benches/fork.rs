@@ -1,4 +1,4 @@
-//! `cargo bench --bench fork`: see `src/subject/fork.rs`.
+//! `cargo bench --bench fork`: see `src/suite/fork.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("fork")
 }

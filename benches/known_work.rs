@@ -1,4 +1,4 @@
-//! `cargo bench --bench known_work`: see `src/subject/known_work.rs`.
+//! `cargo bench --bench known_work`: see `src/suite/known_work.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("known_work")
 }

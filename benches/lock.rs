@@ -1,4 +1,4 @@
-//! `cargo bench --bench lock`: see `src/subject/lock.rs`.
+//! `cargo bench --bench lock`: see `src/suite/lock.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("lock")
 }

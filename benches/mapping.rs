@@ -1,4 +1,4 @@
-//! `cargo bench --bench mapping`: see `src/subject/mapping.rs`.
+//! `cargo bench --bench mapping`: see `src/suite/mapping.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("mapping")
 }

@@ -1,4 +1,4 @@
-//! `cargo bench --bench remote_read`: see `src/subject/remote_read.rs`.
+//! `cargo bench --bench remote_read`: see `src/suite/remote_read.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("remote_read")
 }

@@ -1,4 +1,4 @@
-//! `cargo bench --bench scale`: see `src/subject/scale.rs`.
+//! `cargo bench --bench scale`: see `src/suite/scale.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("scale")
 }

@@ -1,4 +1,4 @@
-//! `cargo bench --bench signal`: see `src/subject/signal.rs`.
+//! `cargo bench --bench signal`: see `src/suite/signal.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("signal")
 }

@@ -1,4 +1,4 @@
-//! `cargo bench --bench socket_connect`: see `src/subject/socket_connect.rs`.
+//! `cargo bench --bench socket_connect`: see `src/suite/socket_connect.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("socket_connect")
 }

@@ -1,4 +1,4 @@
-//! `cargo bench --bench syscall`: see `src/subject/syscall.rs`.
+//! `cargo bench --bench syscall`: see `src/suite/syscall.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("syscall")
 }

@@ -1,4 +1,4 @@
-//! `cargo bench --bench technique`: see `src/subject/technique.rs`.
+//! `cargo bench --bench technique`: see `src/suite/technique.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("technique")
 }

@@ -1,4 +1,4 @@
-//! `cargo bench --bench thread`: see `src/subject/thread.rs`.
+//! `cargo bench --bench thread`: see `src/suite/thread.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("thread")
 }

@@ -1,4 +1,4 @@
-//! `cargo bench --bench wait`: see `src/subject/wait.rs`.
+//! `cargo bench --bench wait`: see `src/suite/wait.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("wait")
 }

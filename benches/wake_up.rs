@@ -1,4 +1,4 @@
-//! `cargo bench --bench wake_up`: see `src/subject/wake_up.rs`.
+//! `cargo bench --bench wake_up`: see `src/suite/wake_up.rs`.
 fn main() -> std::process::ExitCode {
     syscost::harness::group("wake_up")
 }

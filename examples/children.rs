@@ -6,10 +6,10 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
-use syscost::machine::child::{Child, how_it_ended};
-use syscost::machine::task;
-use syscost::machine::watchdog::Watchdog;
-use syscost::subject::{Case, Claim, Group, SetUp, Subject};
+use syscost::internals::kit::Watchdog;
+use syscost::internals::kit::task;
+use syscost::internals::platform::child::{Child, how_it_ended};
+use syscost::{Case, Claim, Group, SetUp, Subject};
 use syscost::{Error, Result};
 
 /// Long enough for a child that ends by itself on a busy machine.
@@ -46,8 +46,8 @@ fn out_of_memory() {
 /// A child that is waited for with patience, outside the bracket.
 fn case(name: &str, body: fn()) -> Case {
     let set_up: SetUp = Box::new(move |_| {
-        Ok(Box::new(move |n: u64, clock: &syscost::instrument::Clock| {
-            let mut sum = syscost::instrument::Ticks(0);
+        Ok(Box::new(move |n: u64, clock: &syscost::clock::Clock| {
+            let mut sum = syscost::clock::Ticks(0);
             for _ in 0..n {
                 let mut child = Err(Error::Child("it was not started".into()));
                 sum += clock.time(|| child = Child::start(body));
@@ -63,7 +63,7 @@ fn case(name: &str, body: fn()) -> Case {
 fn timed(name: &str, body: fn()) -> Case {
     let set_up: SetUp = Box::new(move |_| {
         let watchdog = Watchdog::over_this_thread(PATIENCE)?;
-        Ok(Box::new(move |n: u64, clock: &syscost::instrument::Clock| {
+        Ok(Box::new(move |n: u64, clock: &syscost::clock::Clock| {
             let mut ended = Ok(());
             let ticks = clock.time(|| ended = (0..n).try_for_each(|_| one(&watchdog, body)));
             watchdog.rests();

@@ -8,8 +8,8 @@
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost::machine::cpu;
-use syscost::record::plot::{Line, Panel, Picture};
+use syscost::internals::platform::cpu;
+use syscost::internals::render::{Line, Panel, Picture};
 use syscost::technique::control::{
     Background, Controller, Halving, Interactive, Plant, Policy, Proportional, Stepwise, Transient, stability,
 };
@@ -147,7 +147,7 @@ fn print_plant(on: usize, commands: usize) -> Result<()> {
         }
         let all = &all[2..];
         let mean = all.iter().sum::<f64>() / all.len() as f64;
-        let deviation = syscost::statistic::standard_deviation(all);
+        let deviation = syscost::internals::statistic::standard_deviation(all);
         println!("{running:>21} {:>10} {mean:>10.2} {deviation:>6.2}", running + 1);
     }
     Ok(())

@@ -8,9 +8,9 @@
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::hint::black_box;
-use syscost::instrument::Clock;
-use syscost::machine::{arch, cpu};
-use syscost::statistic::median;
+use syscost::clock::Clock;
+use syscost::internals::platform::{arch, cpu};
+use syscost::internals::statistic::median;
 use syscost::technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, event};
 
 /// Events of a run, as many as the runs have.

@@ -13,9 +13,9 @@ mod stack;
 
 use stack::{Instruction, execute};
 use std::hint::black_box;
-use syscost::instrument::Clock;
-use syscost::machine::{arch, cpu};
-use syscost::statistic::{Random, median};
+use syscost::clock::Clock;
+use syscost::internals::platform::{arch, cpu};
+use syscost::internals::statistic::{Random, median};
 use syscost::technique::frequency::frequencies;
 use syscost::technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, event};
 

@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 use syscost::Result;
-use syscost::machine::cpu;
+use syscost::internals::platform::cpu;
 use syscost::technique::io_overlap::{Finished, Load, Monitor, exact};
 
 const CHANNELS: usize = 3;

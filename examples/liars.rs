@@ -5,8 +5,9 @@
 
 use std::hint::black_box;
 use std::process::ExitCode;
-use syscost::machine::{call, entry};
-use syscost::subject::{Case, Claim, Group};
+use syscost::internals::platform::syscall;
+use syscost::internals::suite::call;
+use syscost::{Case, Claim, Group};
 
 fn cases() -> Vec<Case> {
     vec![
@@ -26,7 +27,7 @@ fn cases() -> Vec<Case> {
             .claim(Claim::NeverEnters),
         Case::looped("honest", "getppid, entered each time", |n| {
             for _ in 0..n {
-                black_box(entry::getppid());
+                black_box(syscall::getppid());
             }
         })
         .claim(Claim::Linear),

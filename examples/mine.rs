@@ -1,6 +1,6 @@
 #![doc = "A bench target of one's own: benches/mine.rs, with `name = \"mine\"` and `harness = false` in Cargo.toml."]
 use std::hint::black_box;
-use syscost::subject::{Case, Claim, Group};
+use syscost::{Case, Claim, Group};
 
 fn cases() -> Vec<Case> {
     vec![

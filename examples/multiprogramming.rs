@@ -8,8 +8,8 @@
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost::machine::cpu;
-use syscost::record::plot::{Line, Panel, Picture};
+use syscost::internals::platform::cpu;
+use syscost::internals::render::{Line, Panel, Picture};
 use syscost::technique::multiprogramming::{Computer, Job, Paging, Pilot};
 use syscost::{Error, Result};
 

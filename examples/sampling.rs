@@ -11,10 +11,10 @@
 use std::hint::black_box;
 use std::time::Duration;
 use syscost::counters::{Processors, Spent};
+use syscost::internals::kit::{Nanosleep, Sleep};
+use syscost::internals::platform::{arch, cpu, time};
+use syscost::internals::statistic::Interval;
 use syscost::libc;
-use syscost::machine::timer::{Nanosleep, Sleep};
-use syscost::machine::{arch, cpu, time};
-use syscost::statistic::Interval;
 use syscost::technique::extent::extent;
 use syscost::technique::sample::{Period, SampledMonitor};
 use syscost::technique::visit::{Coverage, Visit, fraction_of};
@@ -157,7 +157,7 @@ fn accounted(zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)> {
     let truth = (time::thread_cpu_ns() - ran) as f64 / all;
     let busy = |spent: &Spent| spent.user + spent.nice + spent.system;
     let ticks = busy(&processors.spent(Some(here))?.value) - busy(&before);
-    Ok((truth, ticks as f64 * 1e9 / syscost::instrument::USER_HZ / all))
+    Ok((truth, ticks as f64 * 1e9 / syscost::clock::USER_HZ / all))
 }
 
 /// A program that is in one loop for a part of its time, by the addresses of its instructions.

@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use syscost::machine::stamped::{self, Stamped, Way};
-use syscost::statistic::Random;
+use syscost::internals::kit::{Stamped, Way, pattern_file};
+use syscost::internals::statistic::Random;
 use syscost::technique::measure::{CountMeasure, FractionOfTime, OnEntry};
 use syscost::technique::seek::{apart, distances, looks};
 
@@ -113,7 +113,7 @@ fn watch(cyl: &AtomicU64, ended: &AtomicBool, period: Duration) -> Vec<u64> {
 
 /// Reads, and is told of every read.
 fn trace(file: &Stamped, cyl: &AtomicU64) -> Done<Seen> {
-    let mut buffer = stamped::buffer(BLOCK as usize)?;
+    let mut buffer = pattern_file::buffer(BLOCK as usize)?;
     let mut random = Random::new(5);
     let begun = Instant::now();
     let mut initiations = CountMeasure::new(Duration::ZERO);
@@ -127,7 +127,7 @@ fn trace(file: &Stamped, cyl: &AtomicU64) -> Done<Seen> {
         reading.enter(begun.elapsed());
         file.file().read_exact_at(&mut buffer, block * BLOCK)?;
         reading.leave(begun.elapsed());
-        if !stamped::is_of(&buffer, block * BLOCK) {
+        if !pattern_file::is_of(&buffer, block * BLOCK) {
             return Err("a block is not the one that was asked for".into());
         }
     }

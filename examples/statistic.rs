@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
-use syscost::statistic::{self, Alternative};
+use syscost::internals::statistic::{self, Alternative};
 
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]

@@ -10,11 +10,13 @@
 #![allow(clippy::unwrap_used, reason = "an example that nothing depends on")]
 
 use std::path::Path;
-use syscost::environment::Fingerprint;
-use syscost::record::bundle::Bundle;
-use syscost::record::store::Store;
-use syscost::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
-use syscost::statistic::Random;
+use syscost::internals::environment::Fingerprint;
+use syscost::internals::record::Store;
+use syscost::internals::record::bundle::Bundle;
+use syscost::internals::record::{
+    CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record,
+};
+use syscost::internals::statistic::Random;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

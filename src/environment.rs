@@ -7,19 +7,16 @@
 
 pub mod accounting;
 pub mod cache;
-pub mod cgroup;
 pub mod cpu_list;
 pub mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
 pub mod interface;
 #[cfg(test)]
-mod invented;
-pub mod kernel_files;
+pub mod invented;
 pub mod process;
 
 pub use accounting::Accounting;
 pub use cache::Cache;
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
 pub use interface::{Interface, Station, Wire};
-pub use kernel_files::KernelFiles;

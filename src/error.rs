@@ -66,6 +66,9 @@ pub enum Error {
         /// What happened, and what to do.
         what: String,
     },
+    /// The operation did not do what it should have done: a wrong answer, a wrong count, a partner that ended.
+    #[error("{0}")]
+    Disproved(String),
     /// What happened was another operation than the one that was asked for, as it may by chance: try again.
     #[error("{0}")]
     Disturbed(String),

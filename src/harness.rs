@@ -19,24 +19,25 @@ mod plan;
 mod progress;
 
 pub use arguments::{Arguments, Mode};
-pub(crate) use curve::add_curves;
+pub use curve::add_curves;
 #[cfg(feature = "cli")]
-pub(crate) use drive::Session;
+pub use drive::Session;
 pub use drive::{Options, run};
 pub use home::criterion_home;
 #[cfg(feature = "cli")]
-pub(crate) use home::homes;
+pub use home::homes;
 pub use measurement::{CycleTime, EventCount};
 #[cfg(feature = "cli")]
-pub(crate) use plan::nearest;
+pub use plan::nearest;
 pub use progress::layout;
 
+use crate::case::Group;
 use crate::pair::{is_side, side};
-use crate::subject::{self, Group};
+use crate::suite;
 use std::process::ExitCode;
 
 /// Names the group that a measuring process is to measure. Set by the driver.
-pub(crate) const GROUP_VARIABLE: &str = "SYSCOST_GROUP";
+pub const GROUP_VARIABLE: &str = "SYSCOST_GROUP";
 
 /// The whole of a bench target: measures these groups as Criterion's command line asks, each in a process
 /// of its own, and ends with the observation table.
@@ -65,7 +66,7 @@ pub fn main(groups: &[Group]) -> ExitCode {
 }
 
 /// The same with a command line read elsewhere, as `syscost run` does.
-pub(crate) fn main_with(groups: &[Group], arguments: &Arguments, options: &Options) -> ExitCode {
+pub fn main_with(groups: &[Group], arguments: &Arguments, options: &Options) -> ExitCode {
     let ended = match std::env::var(GROUP_VARIABLE) {
         Ok(name) => measure::process(groups, &name, arguments),
         Err(_) => run_checked(groups, arguments, options),
@@ -74,11 +75,7 @@ pub(crate) fn main_with(groups: &[Group], arguments: &Arguments, options: &Optio
 }
 
 /// The same as [`run`], once every prediction of the reader's is known to have a case.
-pub(crate) fn run_checked(
-    groups: &[Group],
-    arguments: &Arguments,
-    options: &Options,
-) -> crate::Result<ExitCode> {
+pub fn run_checked(groups: &[Group], arguments: &Arguments, options: &Options) -> crate::Result<ExitCode> {
     #[cfg(feature = "cli")]
     if let Some(file) = options.predictions.as_deref().filter(|_| arguments.mode != Mode::List) {
         plan::check_predictions(groups, file)?;
@@ -88,7 +85,7 @@ pub(crate) fn run_checked(
 
 /// A bench target of one of this crate's groups.
 pub fn group(name: &str) -> ExitCode {
-    match subject::find(name) {
+    match suite::find(name) {
         Some(group) => main(std::slice::from_ref(group)),
         None => complain(&crate::Error::Usage(format!("there is no group {name}"))),
     }
@@ -96,7 +93,7 @@ pub fn group(name: &str) -> ExitCode {
 
 /// The bench target of all of this crate's groups.
 pub fn suite() -> ExitCode {
-    main(subject::GROUPS)
+    main(suite::GROUPS)
 }
 
 /// Whether this process was started by a driver to measure one group.

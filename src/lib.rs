@@ -52,26 +52,33 @@
 //! Criterion has anyway (clap, regex, serde), comfy-table, thiserror.
 #![deny(unsafe_code)]
 
+mod case;
+pub mod clock;
 pub mod counters;
-pub mod environment;
+mod environment;
 mod error;
 pub mod harness;
-pub mod instrument;
-pub mod machine;
+#[doc(hidden)]
+pub mod internals;
+mod kit;
 #[cfg(feature = "cli")]
-pub mod monitor;
-pub mod pair;
+mod monitor;
+mod pair;
 #[cfg(feature = "cli")]
-pub mod peer;
-pub mod record;
-pub mod statistic;
-pub mod subject;
+mod peer;
+mod platform;
+mod record;
+mod render;
+mod statistic;
+mod study;
+mod suite;
 pub mod technique;
-pub mod trial;
+mod trial;
 
 #[cfg(feature = "cli")]
-pub mod command;
+mod command;
 
+pub use case::{Case, Claim, Group, Need, Place, Report, Rule, Scale, SetUp, Subject, set_up};
 pub use error::{Error, Result};
 /// The C library's names, for claims: the number of a system call is another on each architecture.
 pub use libc;

@@ -5,5 +5,5 @@ fn main() -> ExitCode {
     if syscost::harness::is_measuring_process() {
         return syscost::harness::suite();
     }
-    syscost::command::run()
+    syscost::internals::run()
 }

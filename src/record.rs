@@ -7,29 +7,14 @@
 
 pub mod baseline;
 pub mod bundle;
-pub mod comparison;
-pub mod cost;
-pub mod curve;
+mod curve;
 pub mod displaced;
-pub mod fit;
-pub mod format;
-pub mod gate;
-mod heat_map;
+#[cfg(test)]
+pub mod fixture;
 pub mod meanwhile;
 pub mod paired;
-#[cfg(feature = "cli")]
-pub mod paper;
-#[cfg(feature = "cli")]
-pub mod plot;
-pub mod prediction;
-#[cfg(feature = "cli")]
-pub mod published;
 pub mod quantity;
-mod sketch;
-#[cfg(test)]
-mod specimen;
 pub mod store;
-pub mod table;
 pub mod verdict;
 
 use crate::environment::{Fingerprint, Wire};

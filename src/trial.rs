@@ -24,16 +24,16 @@ mod displacement;
 mod distribution;
 mod halt;
 mod judge;
-pub(crate) mod scratch;
+pub mod scratch;
 mod sweep;
 mod turn;
 
-use crate::instrument::{Beside, Clock, Company, Counters, Delta, Ticks};
-use crate::machine::perf_event::Counter;
-use crate::machine::{cpu, signal, time};
+use crate::case::{Case, Family, Place, Rule, Scale, Subject};
+use crate::clock::{Beside, Clock, Company, Counters, Delta, Ticks};
+use crate::platform::perf_event::Counter;
+use crate::platform::{cpu, signal, time};
 use crate::record::{Contamination, Interval, Measured, Predicted};
 use crate::statistic;
-use crate::subject::{Case, Family, Place, Scale, Subject};
 pub use displacement::displaced;
 pub use halt::Halt;
 use sweep::{Sweep, Sweeper};
@@ -62,6 +62,8 @@ pub struct Trial<'a> {
     instructions: Option<f64>,
     sweeper: Option<Sweeper>,
     core_hz: f64,
+    /// Whether a figure is asked for by the event, and not by the iteration.
+    counts_events: bool,
 }
 
 /// One batch, and what else happened meanwhile.
@@ -108,7 +110,7 @@ impl<'a> Trial<'a> {
         clock.take_singles(); // what an attempt that was given up has left
         let subject = (case.set_up)(place).map_err(Halt::of_set_up)?;
         let here = pinned.unwrap_or_else(cpu::current);
-        let partners = subject.partners();
+        let partners = subject.report().partners;
         let own = || partners.iter().map(|task| task.cpu).chain([here]).collect();
         Ok(Self {
             case,
@@ -135,6 +137,7 @@ impl<'a> Trial<'a> {
             instructions: None,
             sweeper: None,
             core_hz: clock.core_hz(),
+            counts_events: case.derived.iter().any(|figure| figure.rule == Rule::PerEvent),
         })
     }
 
@@ -162,7 +165,7 @@ impl<'a> Trial<'a> {
     }
 
     fn hear_witness(&mut self) -> Result<(), Halt> {
-        if !self.case.claims.iter().any(crate::subject::Claim::wants_witness) {
+        if !self.case.claims.iter().any(crate::case::Claim::wants_witness) {
             return Ok(());
         }
         let (testimony, words) = judge::witness(self.case, &mut *self.subject, self.clock)?;
@@ -202,7 +205,7 @@ impl<'a> Trial<'a> {
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
         let mut delta = Delta::between(&before, &self.counters.read()?);
         delta.company = self.company.read();
-        let events = self.subject.events();
+        let events = self.counts_events.then(|| self.subject.report().events).flatten();
         self.keep(Sample { iterations, counted, elapsed_ns, ran_ns, delta, events, rounds: 0 })?;
         Ok(counted)
     }
@@ -253,7 +256,7 @@ impl<'a> Trial<'a> {
         self.evidence.extend(busy_beside.map(judge::beside));
         let counted = std::mem::take(&mut self.counted);
         self.evidence.extend(counted);
-        self.evidence.extend(self.subject.evidence());
+        self.evidence.extend(self.subject.report().evidence);
         if !self.witnessed {
             judge::by_accounting(self.case, &kept)?.into_iter().for_each(|word| self.hear(word));
         }
@@ -332,7 +335,8 @@ impl<'a> Trial<'a> {
             cpus: self.place.cpus.others.len() + 1,
         };
         let mut derived = if self.event.is_some() { Vec::new() } else { derived::figures(self.case, &costs) };
-        derived.extend(self.subject.found().into_iter().filter_map(derived::found));
+        let report = self.subject.report();
+        derived.extend(report.found.into_iter().filter_map(derived::found));
         Measured {
             iterations: kept.iter().map(|s| s.iterations).collect(),
             counted: kept.iter().map(|s| s.counted).collect(),
@@ -351,11 +355,11 @@ impl<'a> Trial<'a> {
             contamination: contamination(self.case.family, kept),
             meanwhile: None, // whoever drives the case looks at the machine, before its set-up and after its end
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
-            matrix: self.subject.matrix().map(derived::matrix),
+            matrix: report.matrix.map(derived::matrix),
             derived,
             displaced: None,
-            peer: self.subject.wire().map(|wire| wire.key()),
-            wire: self.subject.wire().map(Box::new),
+            peer: report.wire.as_ref().map(crate::environment::Wire::key),
+            wire: report.wire.map(Box::new),
         }
     }
 }

@@ -75,10 +75,9 @@ fn every_id_is_listed_in_order() {
     let listed = Home::new().answer(&["list"]);
     let ids: String = listed.lines().map(|line| line.split('\t').next().unwrap().to_owned() + "\n").collect();
     // That these are the ids written down, on each architecture its own, the library's own test asks.
-    let of_group = |group: &syscost::subject::Group| {
-        (group.cases)().iter().map(|c| group.id(c) + "\n").collect::<String>()
-    };
-    assert_eq!(ids, syscost::subject::GROUPS.iter().map(of_group).collect::<String>());
+    let of_group =
+        |group: &syscost::Group| (group.cases)().iter().map(|c| group.id(c) + "\n").collect::<String>();
+    assert_eq!(ids, syscost::internals::suite::GROUPS.iter().map(of_group).collect::<String>());
 }
 
 #[test]

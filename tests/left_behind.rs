@@ -5,9 +5,11 @@
 #![allow(clippy::print_stdout, reason = "a case that is skipped is named")]
 
 use std::path::Path;
-use syscost::instrument::Clock;
-use syscost::machine::cpu;
-use syscost::subject::{Case, Cpus, GROUPS, Place, Scale};
+use syscost::clock::Clock;
+use syscost::internals::Cpus;
+use syscost::internals::platform::cpu;
+use syscost::internals::suite::GROUPS;
+use syscost::{Case, Place, Scale};
 
 /// What this process has: descriptors, threads, children.
 fn possessions() -> [usize; 3] {

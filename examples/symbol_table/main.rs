@@ -25,8 +25,9 @@ mod watch;
 use parser::compile;
 use std::hint::black_box;
 use symbol::{SymbolTable, dispatch};
-use syscost::machine::{arch, call, time};
-use syscost::statistic::{Interval, median, median_interval};
+use syscost::internals::platform::{arch, time};
+use syscost::internals::statistic::{Interval, median, median_interval};
+use syscost::internals::suite::call;
 use syscost::technique::estimate::{Estimates, ProbeCost, Traced};
 use syscost::technique::profile;
 use watch::{Now, Watch};
@@ -200,7 +201,7 @@ fn tell(name: &str, now: Now, results: &[Fractions]) -> String {
 }
 
 fn counter_hz() -> f64 {
-    syscost::instrument::Clock::start_up().hz()
+    syscost::clock::Clock::start_up().hz()
 }
 
 /// The profile of all programs.

@@ -1,7 +1,7 @@
 //! Programs drawn by chance, with what they print: whoever wrote them knows.
 
 use std::fmt::Write;
-use syscost::statistic::Random;
+use syscost::internals::statistic::Random;
 
 pub struct Program {
     pub text: String,

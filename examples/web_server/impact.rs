@@ -3,7 +3,7 @@
 use crate::Answer;
 use crate::apache::{Apache, Model};
 use std::process::{Child, Command, Stdio};
-use syscost::statistic::{Random, hodges_lehmann, median};
+use syscost::internals::statistic::{Random, hodges_lehmann, median};
 
 /// Blocks a second; 0 is no probe.
 const RATES: [u32; 3] = [0, 10, 1000];

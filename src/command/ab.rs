@@ -11,15 +11,15 @@ pub(super) use side::{Sides, this};
 
 use super::flag::{Filter, Home, scale};
 use super::page;
+use crate::case::Scale;
 use crate::harness::layout;
-use crate::machine::signal;
 use crate::pair::block::ByBlocks;
 use crate::pair::contest::{Contest, Ring, chosen};
 use crate::pair::sequence::{ByTurns, Meeting};
 use crate::pair::setting::Setting;
+use crate::platform::signal;
 use crate::record::paired::{CasePairs, Paired, Rule, Why};
 use crate::record::store::{self, Store};
-use crate::subject::Scale;
 use crate::{Error, Result};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! `syscost burden`: a command whose every system call costs more, by an amount that is chosen. It is how the
 //! method is put on trial, and how anybody can see whether a regression of that size would be found.
 
-use crate::machine::burden::take_on;
+use crate::platform::slowdown::take_on;
 use crate::{Error, Result};
 use clap::Args;
 use std::ffi::OsString;

@@ -10,11 +10,10 @@ use super::report::{Format, save};
 use crate::environment::Weight;
 use crate::harness::layout;
 use crate::record::bundle::{Head, read_any_head};
-use crate::record::comparison::{
-    Comparison, LEAST_THRESHOLD, Options, Row, compare, csv, markdown, wants_history,
-};
-use crate::record::table::Layout;
 use crate::record::verdict::Verdict;
+use crate::render::comparison::{csv, markdown};
+use crate::render::table::Layout;
+use crate::study::comparison::{Comparison, LEAST_THRESHOLD, Options, Row, compare, wants_history};
 use crate::{Error, Result};
 use clap::{Args, ValueEnum};
 use regex::Regex;

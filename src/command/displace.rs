@@ -4,9 +4,10 @@ mod measure;
 mod show;
 
 use super::{flag, page};
-use crate::environment::{Accounting, KernelFiles};
-use crate::instrument::{Calibrating, Clock};
-use crate::machine::{cpu, signal};
+use crate::clock::{Calibrating, Clock};
+use crate::environment::Accounting;
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::{cpu, signal};
 use crate::{Error, Result};
 use clap::Args;
 use measure::{Cover, Fluids};

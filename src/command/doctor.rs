@@ -3,10 +3,11 @@
 use super::flag::Form;
 use super::page::{self, Tone};
 use crate::Result;
+use crate::environment::Fingerprint;
 use crate::environment::doctor::{Finding, examine};
-use crate::environment::{Fingerprint, KernelFiles};
 use crate::harness::layout;
-use crate::record::table::Layout;
+use crate::platform::kernel_files::KernelFiles;
+use crate::render::table::Layout;
 use crate::trial::scratch;
 use clap::Args;
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! Flags that several commands share, each declared once.
 
+use crate::case::Scale;
 use crate::harness::{Arguments, Options, criterion_home};
-use crate::record::prediction::Overrides;
-use crate::record::published::{self, Published};
-use crate::subject::Scale;
+use crate::study::prediction::Overrides;
+use crate::study::published::{self, Published};
 use crate::{Error, Result};
 use clap::Args;
 use std::collections::BTreeMap;

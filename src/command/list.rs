@@ -3,9 +3,10 @@
 use super::flag::{Filter, Form};
 use super::page::{self, Tone};
 use crate::Result;
+use crate::case::{Case, Cpus, Place, Scale};
 use crate::harness::layout;
-use crate::record::table::Layout;
-use crate::subject::{Case, Cpus, GROUPS, Place, Scale};
+use crate::render::table::Layout;
+use crate::suite::GROUPS;
 use crate::trial::scratch;
 use clap::Args;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::record::quantity;
-use crate::record::table::Layout;
+use crate::render::table::Layout;
 use crate::{Error, Result};
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};

@@ -1,11 +1,11 @@
 //! `syscost peer`: serves the other end to a syscost elsewhere, until it is interrupted.
 
 use super::page;
-use crate::machine::signal;
 use crate::peer::limit::Limits;
 use crate::peer::protocol::PORT;
 use crate::peer::server::Server;
 use crate::peer::token::Token;
+use crate::platform::signal;
 use crate::{Error, Result};
 use clap::Args;
 use std::net::{SocketAddr, ToSocketAddrs};

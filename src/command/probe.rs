@@ -7,7 +7,7 @@ use super::page;
 use crate::counters::Fault;
 use crate::counters::pace::Pace;
 use crate::counters::probe::{Block, Probe};
-use crate::machine::signal;
+use crate::platform::signal;
 use crate::{Error, Result};
 use clap::Args;
 use cost::Cost;

@@ -6,7 +6,7 @@ use super::restore::tell_outstanding;
 use crate::Result;
 use crate::harness::{self, Arguments, Options};
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
-use crate::subject::GROUPS;
+use crate::suite::GROUPS;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::process::ExitCode;

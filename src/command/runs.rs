@@ -7,7 +7,7 @@ use crate::Result;
 use crate::harness::layout;
 use crate::record::Record;
 use crate::record::store::Store;
-use crate::record::table::Layout;
+use crate::render::table::Layout;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;

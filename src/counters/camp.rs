@@ -7,7 +7,7 @@
 use super::process::{self, Process};
 use super::processor;
 use super::{Fault, Method, Percent, Reading, disk, enumeration, file, memory, network};
-use crate::machine::process::page_size;
+use crate::platform::process::page_size;
 use std::time::Duration;
 
 /// What CAMP's rates waited if nothing else was asked.

@@ -157,7 +157,7 @@ impl ControlGroup {
         let mut buffer = [0; DIGITS];
         let text = self.read(&self.memory, "memory", &mut buffer)?;
         let (bytes, _) = number(text).ok_or_else(|| self.unparsed("memory", text))?;
-        Ok(Reading::now(bytes, crate::machine::process::page_size(), Method::ControlGroup))
+        Ok(Reading::now(bytes, crate::platform::process::page_size(), Method::ControlGroup))
     }
 
     /// The memory that it may have, bytes; nothing where it has no limit of its own. Groups above it may have one.

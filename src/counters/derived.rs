@@ -132,7 +132,7 @@ pub fn family(root: i32) -> Result<Reading<Family>, Fault> {
         cpu_time: super::TICK,
         of_ended: super::TICK,
         page_faults: 1,
-        resident: crate::machine::process::page_size(),
+        resident: crate::platform::process::page_size(),
     };
     Ok(Reading::now(sum, step, Method::Tree))
 }

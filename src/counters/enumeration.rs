@@ -48,7 +48,7 @@ pub fn interfaces() -> Result<Vec<String>, Fault> {
 /// # Errors
 /// [`Fault::Denied`] in a sandbox that forbids sched_getaffinity(2).
 pub fn cpus() -> Result<usize, Fault> {
-    crate::machine::process::cpus_allowed().map_err(|e| Fault::of("the set of CPUs", &e))
+    crate::platform::process::cpus_allowed().map_err(|e| Fault::of("the set of CPUs", &e))
 }
 
 /// Numbers of the CPUs that are online. They need not be without a gap.

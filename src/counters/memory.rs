@@ -3,7 +3,7 @@
 use super::file;
 use super::text::{line, number};
 use super::{Fault, Method, Reading};
-use crate::machine::process::page_size;
+use crate::platform::process::page_size;
 use std::fs::File;
 
 const MEMINFO: &str = "/proc/meminfo";

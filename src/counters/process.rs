@@ -3,8 +3,8 @@
 use super::file::{self, SHORT};
 use super::text::{after_words, last, nth, number};
 use super::{Fault, Method, Reading, TICK, of_ticks};
-use crate::machine::pidfd::Pidfd;
-use crate::machine::process::page_size;
+use crate::platform::pidfd::Pidfd;
+use crate::platform::process::page_size;
 use nix::time::ClockId;
 use std::fs::File;
 use std::time::Duration;

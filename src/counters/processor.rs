@@ -3,7 +3,7 @@
 use super::file;
 use super::text::{hundredths, next_line, number};
 use super::{Fault, Method, Percent, Reading, TICK, of_ticks};
-use crate::machine::process::cpus_configured;
+use crate::platform::process::cpus_configured;
 use std::fs::File;
 use std::time::Duration;
 
@@ -282,7 +282,7 @@ mod tests {
             (count(b"0-3,6\n"), count(b"0\n"), count(b"x"), count(b"")),
             (Some(5), Some(1), None, None)
         );
-        assert_eq!(online().expect("/sys"), crate::machine::process::cpus_online());
+        assert_eq!(online().expect("/sys"), crate::platform::process::cpus_online());
     }
 
     #[test]

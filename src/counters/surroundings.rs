@@ -4,8 +4,9 @@
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
 
 use super::{Fault, Interface, Process, Processes, Rate, camp, enumeration, memory};
-use crate::machine::child::Child;
-use crate::machine::{namespace, task};
+use crate::kit::task;
+use crate::platform::child::Child;
+use crate::platform::namespace;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};

@@ -1,6 +1,6 @@
 //! How this kernel accounts for CPU time: what decides which column of a displacement is right.
 
-use super::KernelFiles;
+use crate::platform::kernel_files::KernelFiles;
 
 /// How it charges tasks and interrupts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! The caches that the kernel reports, from `/sys/devices/system/cpu/cpu*/cache`. A guest is told what its
 //! hypervisor likes to tell, which may be the host's cache or nobody's.
 
-use super::{KernelFiles, cpu_list};
+use super::cpu_list;
+use crate::platform::kernel_files::KernelFiles;
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
 

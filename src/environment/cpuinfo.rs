@@ -1,6 +1,6 @@
 //! What `/proc/cpuinfo` says, whose keys differ with the architecture.
 
-use super::kernel_files::{field, fields, join_distinct};
+use crate::platform::kernel_files::{field, fields, join_distinct};
 
 /// One kind of CPU as the kernel names it. When the CPUs of a machine differ, each part shows all values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,7 +12,8 @@ mod neighbour;
 mod processor;
 mod scratch;
 
-use super::{Fingerprint, KernelFiles};
+use super::Fingerprint;
+use crate::platform::kernel_files::KernelFiles;
 use std::path::Path;
 
 /// Something that would disturb a measurement.

@@ -8,9 +8,11 @@ mod difference;
 
 pub use difference::{Difference, Weight};
 
-use super::kernel_files::{chosen, field, meminfo_bytes};
-use super::{Cache, KernelFiles, cache, cgroup, cpu_list, cpuinfo, process};
-use crate::machine::mount;
+use super::{Cache, cache, cpu_list, cpuinfo, process};
+use crate::platform::control_group;
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::kernel_files::{chosen, field, meminfo_bytes};
+use crate::platform::mount;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -195,7 +197,7 @@ impl Fingerprint {
     }
 
     fn read_surroundings(&mut self, files: &KernelFiles, scratch: &Path) {
-        self.cpu_quota = cgroup::cpu_quota(files);
+        self.cpu_quota = control_group::cpu_quota(files);
         let mounts = files.text("proc/self/mountinfo").unwrap_or_default();
         self.scratch_filesystem = mount::filesystem_of(&mounts, &mount::resolve(scratch)).map(String::from);
     }

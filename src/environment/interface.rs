@@ -1,7 +1,7 @@
 //! The network interface between two machines, and the machine at its other end.
 
 use super::Fingerprint;
-use crate::machine::interface::{Asker, addresses};
+use crate::platform::interface::{Asker, addresses};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,6 +1,6 @@
 //! What the kernel says of this process: its limits, its capabilities, its page size.
 
-use super::kernel_files::field;
+use crate::platform::kernel_files::field;
 
 /// Lock memory beyond the limit.
 pub const CAP_IPC_LOCK: u32 = 14;

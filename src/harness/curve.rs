@@ -1,12 +1,13 @@
 //! The joint between the table of curves and what was measured.
 
 use crate::environment::Fingerprint;
-use crate::record::{GroupRun, curve};
-use crate::subject;
+use crate::record::GroupRun;
+use crate::study::curve;
+use crate::suite;
 
 /// Draws the curves of a group that this crate knows. Those of an older record, which has none, can be drawn from
 /// its cases as well.
-pub(crate) fn add_curves(run: &mut GroupRun, fingerprint: &Fingerprint) {
-    let Some(group) = subject::find(&run.name) else { return };
+pub fn add_curves(run: &mut GroupRun, fingerprint: &Fingerprint) {
+    let Some(group) = suite::find(&run.name) else { return };
     run.curves = group.curves().filter_map(|curve| curve::draw(curve, run, fingerprint)).collect();
 }

@@ -9,18 +9,19 @@ mod saved;
 mod session;
 
 #[cfg(feature = "cli")]
-pub(crate) use session::Session;
+pub use session::Session;
 
 use super::arguments::{Arguments, Mode};
 use super::home::{criterion_home, home_for};
 use super::plan::{Planned, plan};
 use super::progress::{Progress, say};
-use crate::environment::{Fingerprint, KernelFiles};
-use crate::machine::{process, signal};
+use crate::case::{Group, Scale};
+use crate::environment::Fingerprint;
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::{process, signal};
 use crate::record::baseline::{self, Complaint, Kind};
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{FORMAT, GroupRun, Record};
-use crate::subject::{Group, Scale};
 use crate::trial::scratch;
 use crate::{Error, Result};
 use std::ffi::OsString;
@@ -251,7 +252,7 @@ impl<'a> Drive<'a> {
 
 fn add_fits(run: &mut GroupRun, group: &Group) {
     run.fits =
-        group.fits.iter().filter_map(|f| crate::record::fit::fit(f.step, f.prefix, &run.cases)).collect();
+        group.fits.iter().filter_map(|f| crate::study::fit::fit(f.step, f.prefix, &run.cases)).collect();
 }
 
 fn new_record(options: &Options) -> Record {

@@ -30,8 +30,8 @@ pub(super) fn home_for(unit: &str, home: &Path) -> PathBuf {
 
 /// This home, and those beside it in which something was measured in another unit.
 #[cfg(feature = "cli")]
-pub(crate) fn homes(home: &Path) -> Vec<PathBuf> {
-    let events = crate::machine::perf_event::EVENTS.iter().map(|event| event.name);
+pub fn homes(home: &Path) -> Vec<PathBuf> {
+    let events = crate::platform::perf_event::EVENTS.iter().map(|event| event.name);
     let others = events.chain([crate::record::quantity::DISPLACED]).map(|unit| home_for(unit, home));
     std::iter::once(home.to_path_buf()).chain(others.filter(|other| other.is_dir())).collect()
 }

@@ -1,7 +1,7 @@
 //! Criterion measurements: ticks of the calibrated clock, and counts of a perf event.
 
-use crate::instrument::{Clock, Nanoseconds, Ticks};
-use crate::machine::perf_event::{Counter, EVENTS};
+use crate::clock::{Clock, Nanoseconds, Ticks};
+use crate::platform::perf_event::{Counter, EVENTS};
 use crate::record::quantity;
 use crate::{Error, Result};
 use criterion::Throughput;

@@ -1,7 +1,8 @@
 //! Which cases of which groups a filter asks for.
 
 use super::Arguments;
-use crate::subject::{self, Group};
+use crate::case::Group;
+use crate::suite;
 use crate::{Error, Result};
 
 /// A group with the ids of its matching cases.
@@ -39,13 +40,13 @@ pub(super) fn plan<'a>(groups: &'a [Group], arguments: &Arguments) -> Result<Vec
 
 /// Whether all of these are groups of this crate, so that its other groups are this target's neighbours.
 fn are_ours(groups: &[Group]) -> bool {
-    groups.iter().all(|group| subject::find(group.name).is_some())
+    groups.iter().all(|group| suite::find(group.name).is_some())
 }
 
 /// Names of the groups of other bench targets of this crate that have a matching case.
 fn elsewhere(groups: &[Group], matches: impl Fn(&str) -> bool) -> Vec<&'static str> {
     let other = |group: &&Group| are_ours(groups) && groups.iter().all(|g| g.name != group.name);
-    let others = subject::GROUPS.iter().filter(other);
+    let others = suite::GROUPS.iter().filter(other);
     others.filter(|group| ids(group).iter().any(|id| matches(id))).map(|group| group.name).collect()
 }
 
@@ -62,8 +63,8 @@ fn found_elsewhere(filter: &str, names: &[&str]) -> String {
 /// Refuses a prediction for an id that no case has, before minutes of measuring.
 #[cfg(feature = "cli")]
 pub(super) fn check_predictions(groups: &[Group], file: &std::path::Path) -> Result<()> {
-    let overrides = crate::record::prediction::Overrides::read(file)?;
-    let known: Vec<_> = groups.iter().chain(subject::GROUPS).flat_map(ids).collect();
+    let overrides = crate::study::prediction::Overrides::read(file)?;
+    let known: Vec<_> = groups.iter().chain(suite::GROUPS).flat_map(ids).collect();
     // A bench target of another crate cannot know the groups of its neighbours, whose predictions may stand in
     // the same file.
     let judged = |id: &&String| {
@@ -78,7 +79,7 @@ pub(super) fn check_predictions(groups: &[Group], file: &std::path::Path) -> Res
 }
 
 /// The ids most like this one, for a sentence.
-pub(crate) fn nearest(told: &str, ids: &[String]) -> String {
+pub fn nearest(told: &str, ids: &[String]) -> String {
     let mut near: Vec<_> = ids.iter().map(|id| (likeness(told, id), id)).collect();
     near.sort_by_key(|&(likeness, _)| std::cmp::Reverse(likeness));
     let mut few: Vec<&str> = Vec::new();
@@ -110,7 +111,7 @@ fn likeness(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subject::GROUPS;
+    use crate::suite::GROUPS;
 
     fn arguments(line: &str) -> Arguments {
         Arguments::parse(line.split(' ').map(Into::into).collect()).expect("a good line")
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_case_of_another_target_is_found_there() {
-        let only = |name| std::slice::from_ref(subject::find(name).expect("a group"));
+        let only = |name| std::slice::from_ref(suite::find(name).expect("a group"));
         let error = plan(only("call"), &arguments("--bench getpid")).err().expect("no match").to_string();
         assert!(error.contains("cargo bench --bench syscall -- 'getpid'"), "{error}");
         let mine = [Group::new("mine", "", Vec::new)];
@@ -147,7 +148,7 @@ mod tests {
             std::fs::write(file.path(), format!("[\"{id}\"]\nwhy = \"\"")).expect("written");
             check_predictions(groups, file.path()).map_err(|error| error.to_string())
         };
-        let call = std::slice::from_ref(subject::find("call").expect("a group"));
+        let call = std::slice::from_ref(suite::find("call").expect("a group"));
         assert_eq!(check(call, "syscall/getpid"), Ok(()));
         let error = check(call, "syscall/getpdi").expect_err("misspelt");
         assert!(error.contains("no case syscall/getpdi") && error.contains("syscall/getpid"), "{error}");

@@ -2,7 +2,7 @@
 //! All output of the harness leaves through here.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use crate::record::table::Layout;
+use crate::render::table::Layout;
 use std::io::{IsTerminal, Write};
 
 /// Prints to the standard output. A reader who has closed the pipe has seen enough.

@@ -1,7 +1,7 @@
 //! The processes that took most of the CPU since one last looked.
 
 use crate::counters::{Fault, Process, enumeration};
-use crate::machine::process::cpu_ns_of;
+use crate::platform::process::cpu_ns_of;
 use std::collections::HashMap;
 use std::time::Instant;
 

@@ -5,7 +5,7 @@ use super::process::Launch;
 use super::sequence::Meeting;
 use super::turns::{Broken, Pair, Question, alone, both};
 use crate::Result;
-use crate::machine::cpu::Aside;
+use crate::platform::cpu::Aside;
 use crate::statistic::{Random, percentile};
 
 /// What puts the machine into a side's state.

@@ -1,8 +1,8 @@
 //! The driver's end of one side: a process started, asked, listened to with patience, and ended.
 
 use super::protocol::{Answer, Ask, VARIABLE, VERSION};
-use crate::machine::cpu::Aside;
-use crate::machine::signal;
+use crate::platform::cpu::Aside;
+use crate::platform::signal;
 use crate::{Error, Result};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -244,7 +244,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::cpu;
+    use crate::platform::cpu;
 
     fn side(wrap: &str) -> Side {
         let directory = tempfile::tempdir().expect("a directory");

@@ -2,8 +2,8 @@
 //! side's standard input, the side on its standard output. Whatever hands these two through can stand between
 //! as a wrapper: `taskset`, `setarch`, a sandbox, a container.
 
-use crate::instrument::ClockScale;
-use crate::subject::Scale;
+use crate::case::Scale;
+use crate::clock::ClockScale;
 use crate::trial::Turn;
 use serde::{Deserialize, Serialize};
 
@@ -109,7 +109,7 @@ pub struct Ready {
 
 /// A scale by its name.
 mod scale {
-    use crate::subject::Scale;
+    use crate::case::Scale;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub(super) fn serialize<S: Serializer>(scale: &Scale, serializer: S) -> Result<S::Ok, S::Error> {

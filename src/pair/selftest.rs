@@ -8,12 +8,15 @@ use super::contest::{Contest, Ring};
 use super::process::Launch;
 use super::turns::Pair;
 use crate::Result;
-use crate::machine::burden::LONGEST;
-use crate::machine::signal;
+use crate::case::Group;
+use crate::case::{Case, Claim, Scale};
+use crate::platform::signal;
+use crate::platform::slowdown::LONGEST;
 use crate::record::Verdict;
-use crate::record::paired::{CasePairs, Rule, Stand, stand};
+use crate::record::paired::{CasePairs, Rule};
 use crate::statistic::{Change, Random, change_between, median};
-use crate::subject::{self, Case, Claim, Scale};
+use crate::study::paired::{Stand, stand};
+use crate::suite;
 use std::time::{Duration, Instant};
 
 /// Corrections of a first guess.
@@ -266,8 +269,8 @@ impl Examiner<'_> {
 
 /// Whether a filter at the entry of the kernel slows it.
 fn enters_the_kernel(id: &str) -> bool {
-    let is_it = |group: &&subject::Group| id.starts_with(&format!("{}/", group.name));
-    let case = subject::GROUPS
+    let is_it = |group: &&Group| id.starts_with(&format!("{}/", group.name));
+    let case = suite::GROUPS
         .iter()
         .find(is_it)
         .and_then(|group| (group.cases)().into_iter().find(|case| group.id(case) == id));

@@ -3,12 +3,13 @@
 use super::process::Launch;
 use super::turns::{self, Broken, Pair, Question, Shape};
 use crate::Result;
-use crate::instrument::{Clock, USER_HZ};
-use crate::machine::cpu::Aside;
-use crate::machine::signal;
-use crate::record::paired::{CasePairs, PairRecord, Rule, Stand, Why, stand};
+use crate::case::Scale;
+use crate::clock::{Clock, USER_HZ};
+use crate::platform::cpu::Aside;
+use crate::platform::signal;
+use crate::record::paired::{CasePairs, PairRecord, Rule, Why};
 use crate::statistic::{Random, median, percentile};
-use crate::subject::Scale;
+use crate::study::paired::{Stand, stand};
 use crate::trial::Turn;
 
 /// Pairs of a case that may be lost, by a side that died, hung or talked nonsense, before the case is given up.

@@ -13,7 +13,7 @@ mod shell;
 pub use guard::stand as guard;
 pub use journal::Journal;
 
-use crate::machine::{name, signal};
+use crate::platform::{name, signal};
 use crate::{Error, Result};
 use guard::Guard;
 use shell::Shell;

@@ -1,10 +1,10 @@
 //! The measuring end of a pair: one process, one case, one CPU, silent between its turns.
 
 use super::protocol::{Answer, Ask, How, Prepare, Ready, VERSION};
-use crate::instrument::{Clock, Ticks};
-use crate::machine::partner::Task;
-use crate::machine::{arch, cpu, output, process};
-use crate::subject::{Case, Cpus, Group, Place, SetUp, Subject};
+use crate::case::{Case, Cpus, Group, Place, Report, SetUp, Subject};
+use crate::clock::{Clock, Ticks};
+use crate::platform::partner::Task;
+use crate::platform::{arch, cpu, output, process};
 use crate::trial::{Bench, Halt, Trial, scratch};
 use crate::{Error, Result};
 use std::fs::File;
@@ -178,11 +178,7 @@ impl Subject for Slowed {
         Ok(Ticks(ticks.0 + (clock.stop() - start).0))
     }
 
-    fn partners(&self) -> Vec<Task> {
-        self.subject.partners()
-    }
-
-    fn matrix(&self) -> Option<crate::subject::Matrix> {
-        self.subject.matrix()
+    fn report(&self) -> Report {
+        self.subject.report()
     }
 }

@@ -2,10 +2,10 @@
 
 use super::process::{Launch, Side};
 use super::protocol::{Answer, Ask, How, Prepare, Ready};
-use crate::instrument::ClockScale;
-use crate::machine::cpu::Aside;
+use crate::case::Scale;
+use crate::clock::ClockScale;
+use crate::platform::cpu::Aside;
 use crate::statistic::{Random, median, percentile};
-use crate::subject::Scale;
 use crate::trial::Turn;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};

@@ -14,7 +14,7 @@ use super::limit::{GLANCE, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, 
 use super::line::Talk;
 use super::protocol::{Answer, LONGEST};
 use super::token::Token;
-use crate::machine::hang_up::hang_up;
+use crate::platform::shutdown::hang_up;
 use crate::{Error, Result};
 use lobby::{Lobby, Proved};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -1,7 +1,8 @@
 //! What this machine is to the other end, and what the other end says that it is.
 
 use super::proof::{bytes, pseudonym};
-use crate::environment::{Fingerprint, Interface, KernelFiles, Station};
+use crate::environment::{Fingerprint, Interface, Station};
+use crate::platform::kernel_files::KernelFiles;
 use serde_json::Value;
 use std::net::SocketAddr;
 

@@ -6,18 +6,18 @@
 //! sessions of one boot its kernel.
 
 #[cfg(feature = "cli")]
+mod bundle_store;
+#[cfg(feature = "cli")]
 mod check;
 #[cfg(feature = "cli")]
 mod file;
 #[cfg(feature = "cli")]
 mod member;
-#[cfg(feature = "cli")]
-mod shelf;
 
 #[cfg(feature = "cli")]
-pub use file::{Bundle, read, read_any, read_any_head, read_head, write_new};
+pub use bundle_store::name_of;
 #[cfg(feature = "cli")]
-pub use shelf::name_of;
+pub use file::{Bundle, read, read_any, read_any_head, read_head, write_new};
 
 use super::{GroupRun, Interval, Measured, Outcome, Record};
 use crate::environment::Fingerprint;
@@ -223,11 +223,11 @@ fn scales(records: &[Record]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::specimen;
+    use crate::record::fixture;
 
     #[test]
     fn a_process_has_one_value_of_a_case_and_its_machine_stands_once() {
-        let run = |name: &str| Record { run: name.into(), ..specimen::record() };
+        let run = |name: &str| Record { run: name.into(), ..fixture::record() };
         let other = crate::environment::Fingerprint { governor: Some("x".into()), ..Default::default() };
         let records = [run("a"), run("b"), Record { fingerprint: other, ..run("c") }];
         let head = Head::of("main", 1, &records);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_percentiles_of_single_operations_are_series_of_processes_too() {
-        let records = [specimen::record(), Record { run: "b".into(), ..specimen::record() }];
+        let records = [fixture::record(), Record { run: "b".into(), ..fixture::record() }];
         let head = Head::of("x", 1, &records);
         let of = |id: &str| head.series.iter().find(|series| series.id == id).unwrap();
         let values: Vec<_> = of("syscall/getpid/cold p99").values.iter().map(|v| v.median.estimate).collect();
@@ -250,18 +250,18 @@ mod tests {
 
     #[test]
     fn another_body_or_clock_is_another_series() {
-        let mut other = specimen::record();
+        let mut other = fixture::record();
         other.groups[0].body = "another".into();
         other.groups[1].clock.source = "monotonic-raw".into();
-        let one = Head::of("x", 1, &[specimen::record()]).series.len();
+        let one = Head::of("x", 1, &[fixture::record()]).series.len();
         let cases: usize = other.groups[..2].iter().map(|group| group.cases.len()).sum();
-        assert_eq!(Head::of("x", 1, &[specimen::record(), other]).series.len(), one + cases);
+        assert_eq!(Head::of("x", 1, &[fixture::record(), other]).series.len(), one + cases);
     }
 
     #[test]
     fn another_peer_is_another_series() {
         let against = |peer: &str| {
-            let mut record = specimen::record();
+            let mut record = fixture::record();
             let case = record.groups.iter_mut().flat_map(|group| &mut group.cases);
             let measured = case.filter_map(|case| match &mut case.outcome {
                 Outcome::Measured(measured) => Some(measured),
@@ -271,7 +271,7 @@ mod tests {
             Head::of("x", 1, &[record])
         };
         let (one, other) = (against("a by veth"), against("b by veth"));
-        assert_eq!(one.series.len(), Head::of("x", 1, &[specimen::record()]).series.len());
+        assert_eq!(one.series.len(), Head::of("x", 1, &[fixture::record()]).series.len());
         assert_eq!(
             one.series.iter().filter(|series| series.peer.is_some()).count(),
             one.series.iter().filter(|series| !series.values.is_empty()).count()
@@ -281,13 +281,13 @@ mod tests {
 
     #[test]
     fn a_process_that_died_before_it_had_a_clock_is_no_series_of_its_own() {
-        let mut dead = specimen::record();
+        let mut dead = fixture::record();
         dead.groups.retain(|group| group.name == "call");
         dead.groups[0].clock = Default::default();
         dead.groups[0].cases.truncate(1);
         dead.groups[0].cases[0].outcome = Outcome::Failed("It died.".into());
-        let whole = Head::of("x", 1, &[specimen::record()]);
-        for records in [[dead.clone(), specimen::record()], [specimen::record(), dead.clone()]] {
+        let whole = Head::of("x", 1, &[fixture::record()]);
+        for records in [[dead.clone(), fixture::record()], [fixture::record(), dead.clone()]] {
             let head = Head::of("x", 1, &records);
             assert_eq!(head.series.len(), whole.series.len());
             let series = head.series.iter().find(|series| series.id == "call/u64/0").unwrap();
@@ -298,10 +298,7 @@ mod tests {
 
     #[test]
     fn scales_that_differ_are_all_named() {
-        let smoke = Record { scale: "smoke".into(), ..specimen::record() };
-        assert_eq!(
-            Head::of("x", 1, &[specimen::record(), smoke, specimen::record()]).scale,
-            "default, smoke"
-        );
+        let smoke = Record { scale: "smoke".into(), ..fixture::record() };
+        assert_eq!(Head::of("x", 1, &[fixture::record(), smoke, fixture::record()]).scale, "default, smoke");
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Source: Kraemer, slides 27 to 30 and 51.
 
-use crate::machine::trace::step_each;
+use crate::platform::ptrace::step_each;
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub fn extent(function: usize, run: impl FnOnce()) -> Result<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::arch;
+    use crate::platform::arch;
 
     #[test]
     fn a_loop_of_two_instructions_is_short() {

@@ -10,7 +10,7 @@
 //! Source: Kraemer, slides 59 to 62; Intel SDM vol. 2A, appendix A; Arm ARM, *A64 instruction set encoding*.
 
 use crate::Result;
-use crate::machine::trace::step_each;
+use crate::platform::ptrace::step_each;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 
@@ -98,7 +98,7 @@ const LIMIT: u64 = 100_000;
 pub fn frequencies(mut run: impl FnMut(u64), turns: u64) -> Result<Option<Frequencies>> {
     let mut step = |turns| {
         let mut counts = BTreeMap::<Opcode, u64>::new();
-        let look = |step: &crate::machine::trace::Step| *counts.entry(opcode(step.code)).or_default() += 1;
+        let look = |step: &crate::platform::ptrace::Step| *counts.entry(opcode(step.code)).or_default() += 1;
         let ended = step_each(|| run(turns), LIMIT, look)?;
         Ok::<_, crate::Error>(ended.then_some(counts))
     };
@@ -112,7 +112,7 @@ pub fn frequencies(mut run: impl FnMut(u64), turns: u64) -> Result<Option<Freque
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::arch;
+    use crate::platform::arch;
 
     #[test]
     #[cfg(target_arch = "x86_64")]

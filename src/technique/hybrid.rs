@@ -11,16 +11,13 @@
 //!
 //! Source: Kraemer, slides 10, 57, 58 and 62 to 71.
 
-use crate::machine::arch::register_loop;
-use crate::machine::partner::{Class, Kind, Partner, Task};
+use crate::platform::arch::register_loop;
+use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
-
-/// This file, for the version of a body.
-pub const SOURCE: &str = include_str!("hybrid.rs");
 
 /// An event: its number among those sent, of which 24 bits count, and its kind.
 #[inline(always)]
@@ -328,7 +325,7 @@ impl<I: Interface> Observer<I> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::cpu;
+    use crate::platform::cpu;
 
     /// Sends so many events of four kinds to another CPU; skips with a sentence where there is none.
     fn send<I: Interface>(events: u64, turns: u64) -> Option<Tally> {

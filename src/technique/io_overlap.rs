@@ -20,8 +20,8 @@ mod trace;
 pub use load::{Finished, Load};
 pub use trace::{Busy, Trace, exact};
 
-use crate::machine::time::clock_gettime_ns;
-use crate::machine::timer::{Nanosleep, RealTime, Sleep};
+use crate::kit::sleep::{Nanosleep, RealTime, Sleep};
+use crate::platform::time::clock_gettime_ns;
 use crate::statistic::{Interval, Random, proportion_of_series};
 use crate::technique::pulse::PulseCounter;
 use crate::{Error, Result};

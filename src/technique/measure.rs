@@ -24,7 +24,7 @@
 //!
 //! Source: Kraemer, slides 3, 4 and 17.
 //!
-//! [`Clock`]: crate::instrument::Clock
+//! [`Clock`]: crate::clock::Clock
 
 use std::time::Duration;
 

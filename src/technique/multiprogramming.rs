@@ -13,7 +13,7 @@
 //! holds only some of them. It needs no swap: a mapped file is paged like anything else. Each job times its own page-ins,
 //! as the slides have the page fault handler do it. To swap a job out is to suspend it (SIGSTOP): the kernel then takes its
 //! pages, which nobody uses, before all others. The jobs end with the thread that made the computer, the group by an
-//! [heir](crate::machine::heir), also when the process is killed.
+//! [heir](crate::platform::cleanup), also when the process is killed.
 //!
 //! Source: slides 86 to 91 of the [module's](super) own; P. J. Denning, *Thrashing: Its Causes and Prevention* (1968) and the
 //! L = S criterion (Denning and others, 1976).

@@ -28,7 +28,7 @@
 //! Utilization Estimation and Code Profiling* (USENIX 1993).
 
 use crate::Result;
-use crate::machine::sampler::{Gaps, Looks, STATES, Sampler};
+use crate::kit::sampler::{Gaps, Looks, STATES, Sampler};
 use crate::statistic::{Interval, Random, proportion};
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -150,7 +150,7 @@ mod tests {
             } else {
                 truth.leave(begun.elapsed())
             }
-            crate::machine::arch::register_loop(std::hint::black_box(2_000));
+            crate::platform::arch::register_loop(std::hint::black_box(2_000));
             if monitor.found().count >= 1_000 || begun.elapsed() > Duration::from_secs(20) {
                 break;
             }

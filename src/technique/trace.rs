@@ -186,7 +186,7 @@ impl<N: Fn() -> u64 + Copy> Drop for Span<'_, N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{arch, time};
+    use crate::platform::{arch, time};
 
     /// A clock that the test moves.
     fn clock() -> (&'static Cell<u64>, impl Fn() -> u64 + Copy) {

@@ -15,8 +15,8 @@
 //! Source: slides 33 to 36 of the [module's](super) own; timer_create(2), clock_getcpuclockid(3).
 
 use crate::counters::Process;
-use crate::machine::arch;
-use crate::machine::time::{clock_gettime_entry_ns, clock_gettime_ns};
+use crate::platform::arch;
+use crate::platform::time::{clock_gettime_entry_ns, clock_gettime_ns};
 use crate::{Error, Result};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -229,7 +229,7 @@ fn wait(ready: &Sender<nix::Result<i32>>, stop: &OwnedFd, mut routine: impl FnMu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::child::Child;
+    use crate::platform::child::Child;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 

@@ -1,10 +1,10 @@
 //! Figures that follow from those of a case: half of what a round trip costs beyond its transfers is a switch.
 
 use super::sweep::Sweep;
+use crate::case::{Case, Found, Rule};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Derived, Interval, Matrix};
 use crate::statistic::median;
-use crate::subject::{Case, Found, Rule};
 
 /// What a case costs, as far as it is known.
 pub(super) struct Costs<'a> {
@@ -22,7 +22,7 @@ pub(super) struct Costs<'a> {
 
 /// The figures that the case asks for and its costs can give.
 pub(super) fn figures(case: &Case, costs: &Costs<'_>) -> Vec<Derived> {
-    let figure = |derived: &crate::subject::Derived| {
+    let figure = |derived: &crate::case::Derived| {
         let (value, unit) = figure(derived.rule, costs)?;
         Some(Derived { name: derived.name.into(), unit: unit.into(), value })
     };
@@ -55,7 +55,7 @@ pub(super) fn found(found: Found) -> Option<Derived> {
 }
 
 /// The median of what the batches found between every two CPUs.
-pub(super) fn matrix(found: crate::subject::Matrix) -> Matrix {
+pub(super) fn matrix(found: crate::case::Matrix) -> Matrix {
     let mut rows: Vec<_> = (0..found.cpus.len()).map(|i| vec![0.0; i]).collect();
     for ((a, b), figures) in &found.figures {
         rows[*a.max(b)][*a.min(b)] = median(figures);

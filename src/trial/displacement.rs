@@ -9,13 +9,14 @@ mod outcome;
 mod saturation;
 
 use super::{Bench, Halt, judge};
-use crate::environment::{Accounting, KernelFiles};
-use crate::instrument::{Calibrating, Clock, Company, Counters, Delta, FluidMeter, Ticks};
-use crate::machine::signal;
+use crate::case::{Case, Repetition, Scale, Subject};
+use crate::clock::{Calibrating, Clock, Company, Counters, Delta, FluidMeter, Ticks};
+use crate::environment::Accounting;
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::signal;
 use crate::record::Measured;
 use crate::statistic::displacement::replicate::{Replicate, Summary};
 use crate::statistic::displacement::{Covered, Totals};
-use crate::subject::{Case, Repetition, Scale, Subject};
 use account::Account;
 use saturation::{Saturated, saturate};
 use std::time::Duration;
@@ -93,11 +94,11 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, Halt> {
     clock.take_singles(); // what an attempt that was given up has left
     let mut subject = (case.set_up)(place).map_err(Halt::of_set_up)?;
     let mut words = Vec::new();
-    if case.claims.iter().any(crate::subject::Claim::wants_witness) {
+    if case.claims.iter().any(crate::case::Claim::wants_witness) {
         words = judge::witness(case, &mut *subject, clock)?.1;
     }
     let accounting = Accounting::of(&KernelFiles::live());
-    let partners = subject.partners();
+    let partners = subject.report().partners;
     let mut displacement = Displacement {
         case,
         clock,

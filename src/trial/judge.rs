@@ -6,11 +6,11 @@ mod surroundings;
 use super::sweep::{self, NoTime, Sweep, Sweeper};
 use super::{Halt, Sample};
 use crate::Error;
-use crate::instrument::witness::{self, Testimony};
-use crate::instrument::{Clock, Delta};
-use crate::machine::trace::PANICKED;
+use crate::case::{Case, Claim, Scale, Subject};
+use crate::clock::witness::{self, Testimony};
+use crate::clock::{Clock, Delta};
+use crate::platform::ptrace::PANICKED;
 use crate::record::Interval;
-use crate::subject::{Case, Claim, Scale, Subject};
 pub(super) use surroundings::{beside, by_strangers, surroundings};
 
 /// Twice the iterations may take 1.8 to 2.2 times as long: three times the worst seen over hundreds of

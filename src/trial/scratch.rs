@@ -1,7 +1,7 @@
 //! Scratch directories: made for a measuring process, gone with it, and if it was killed, found and removed by
 //! the next run.
 
-use crate::machine::{confined, process};
+use crate::platform::{memory_cgroup, process};
 use crate::{Error, Result};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::File;
@@ -11,31 +11,31 @@ use tempfile::TempDir;
 const PREFIX: &str = "syscost-scratch-";
 
 /// A directory of this process alone.
-pub(crate) struct Scratch {
+pub struct Scratch {
     directory: TempDir,
     _lock: Option<Flock<File>>,
 }
 
 impl Scratch {
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.directory.path()
     }
 }
 
 /// Where they are made: in `SYSCOST_DIR`, else in the temporary directory.
-pub(crate) fn place() -> PathBuf {
+pub fn place() -> PathBuf {
     let given = std::env::var_os("SYSCOST_DIR").filter(|directory| !directory.is_empty());
     given.map_or_else(std::env::temp_dir, PathBuf::from)
 }
 
 /// A fresh directory where they are made.
-pub(crate) fn make() -> Result<Scratch> {
+pub fn make() -> Result<Scratch> {
     make_in(&place())
 }
 
 /// A fresh directory in this one. Its name carries our pid, so that a later run can tell whether its owner is
 /// alive; it is locked too, because a container that shares the directory does not see our pid.
-pub(crate) fn make_in(place: &Path) -> Result<Scratch> {
+pub fn make_in(place: &Path) -> Result<Scratch> {
     let prefix = format!("{PREFIX}{}-", std::process::id());
     let directory = tempfile::Builder::new().prefix(&prefix).tempdir_in(place);
     let directory = directory.map_err(|e| Error::file(place, "making a scratch directory", e))?;
@@ -48,8 +48,8 @@ fn lock(directory: &Path) -> Option<Flock<File>> {
 }
 
 /// Removes the directories, and the control groups, of processes that are no more.
-pub(crate) fn sweep_up(temporary: &Path) {
-    confined::sweep_up();
+pub fn sweep_up(temporary: &Path) {
+    memory_cgroup::sweep_up();
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries {
         if is_orphan(&entry.file_name().to_string_lossy()) && lock(&entry.path()).is_some() {

@@ -6,10 +6,10 @@
 //! over the rounds do not see it. The net cost is the difference of the two slopes of one round.
 
 use crate::Result;
-use crate::instrument::{Clock, Ticks};
+use crate::case::{Scale, Subject};
+use crate::clock::{Clock, Ticks};
 use crate::record::Interval;
 use crate::statistic::{Random, fit_line, median, median_interval};
-use crate::subject::{Scale, Subject};
 
 /// Length of the smallest batch, ns: a hundred times the clock's own cost, and short enough that most
 /// batches see no interrupt (250 to 1000 of them a second).

@@ -1,8 +1,8 @@
 //! A turn: about a millisecond of one case, while the other side of a pair waits.
 
 use super::{Halt, Trial, judge};
-use crate::instrument::{Delta, Ticks};
-use crate::machine::time;
+use crate::clock::{Delta, Ticks};
+use crate::platform::time;
 use serde::{Deserialize, Serialize};
 
 /// Iterations that run untimed at the start of a turn, as a share of one batch: the other side has had the

@@ -6,9 +6,9 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use syscost::peer::client::Client;
-use syscost::peer::line::line;
-use syscost::peer::protocol::{Answer, Ask, Hello, Open, Service, VERSION};
+use syscost::internals::peer::client::Client;
+use syscost::internals::peer::line::line;
+use syscost::internals::peer::protocol::{Answer, Ask, Hello, Open, Service, VERSION};
 
 /// Who makes noise at the same time.
 const FUZZERS: u64 = 4;

@@ -7,13 +7,13 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
-use syscost::environment::Station;
-use syscost::peer::line::Talk;
-use syscost::peer::proof::{End, Nonces, hex, nonce};
-use syscost::peer::protocol::{
+use syscost::internals::environment::Station;
+use syscost::internals::peer::line::Talk;
+use syscost::internals::peer::proof::{End, Nonces, hex, nonce};
+use syscost::internals::peer::protocol::{
     Answer, Ask, Counted, Hello, LONGEST, Open, Opened, SECRET_BYTES, Service, VERSION, Welcome,
 };
-use syscost::peer::token::Token;
+use syscost::internals::peer::token::Token;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq)]

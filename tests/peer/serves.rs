@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use syscost::peer::client::{Client, Given};
+use syscost::internals::peer::client::{Client, Given};
 
 /// The binary, serving; it ends with this value.
 pub struct Serves {

@@ -5,11 +5,12 @@ use nix::sys::wait::waitpid;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use syscost::instrument::Clock;
-use syscost::machine::child::{Child, unreaped};
-use syscost::machine::cpu;
-use syscost::subject::{self, Group, Place as Where, Scale};
-use syscost::trial::{Bench, Halt, Trial};
+use syscost::clock::Clock;
+use syscost::internals::platform::child::{Child, unreaped};
+use syscost::internals::platform::cpu;
+use syscost::internals::suite;
+use syscost::internals::trial::{Bench, Halt, Trial};
+use syscost::{Group, Place as Where, Scale};
 
 /// Beside the directory of this test: `target/PROFILE/examples/children`.
 fn children() -> Option<PathBuf> {
@@ -98,7 +99,7 @@ fn leftovers(scratch: &Path) -> String {
     cpu::pin(cpu::allowed()[0]).unwrap();
     let mut said = String::new();
     for name in ["fork", "thread", "signal", "wait"] {
-        let group = subject::find(name).unwrap();
+        let group = suite::find(name).unwrap();
         live(group, &place, &clock);
         let before = Held::now();
         let failed = live(group, &place, &clock);

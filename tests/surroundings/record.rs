@@ -6,8 +6,8 @@ use nix::sys::signal::Signal;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use syscost::record::bundle::{Bundle, read};
-use syscost::statistic::Random;
+use syscost::internals::record::bundle::{Bundle, read};
+use syscost::internals::statistic::Random;
 
 const ONE_CASE: [&str; 5] = ["record", "known_work/add", "--exact", "--scale", "smoke"];
 

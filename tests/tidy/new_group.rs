@@ -23,7 +23,7 @@ fn a_stamped_group_keeps_the_rules() {
     for name in ["coffee_break", "a", "zebra2"] {
         let (output, house) = stamp(&[name]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert!(house.has(&format!("src/subject/{name}.rs")) && house.has(&format!("benches/{name}.rs")));
+        assert!(house.has(&format!("src/suite/{name}.rs")) && house.has(&format!("benches/{name}.rs")));
         assert_eq!(complaints(&house), complaints(&crate::this_crate()));
     }
 }
@@ -38,13 +38,13 @@ fn the_example_is_the_last_id() {
 #[test]
 fn a_list_of_one_line_and_a_list_of_many_lines_both_grow() {
     let short = "pub mod call;\n\npub const GROUPS: &[Group] = &[call::GROUP];\n";
-    let mut grown = crate::this_crate().with("src/subject.rs", short);
+    let mut grown = crate::this_crate().with("src/suite.rs", short);
     let names =
         ["first_of_a_long_list", "second_of_a_long_list", "third_of_a_long_list", "fourth_of_a_long_list"];
     for (at, name) in names.iter().enumerate() {
         let (output, stamped) = stamp_on(&grown, &[name]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let text = stamped.text("src/subject.rs");
+        let text = stamped.text("src/suite.rs");
         assert_eq!(listed(text), [&["call"], &names[..=at]].concat(), "{text}");
         assert!(!text.contains(",,") && !text.contains("\n,"), "{text}");
         grown = stamped;
@@ -54,7 +54,7 @@ fn a_list_of_one_line_and_a_list_of_many_lines_both_grow() {
 #[test]
 fn modules_stay_in_their_order() {
     let (_, house) = stamp(&["empty_page"]);
-    let modules = house.text("src/subject.rs").lines().filter(|line| line.starts_with("pub mod "));
+    let modules = house.text("src/suite.rs").lines().filter(|line| line.starts_with("pub mod "));
     let modules: Vec<_> = modules.collect();
     assert!(modules.is_sorted() && modules.contains(&"pub mod empty_page;"), "{modules:?}");
 }
@@ -64,7 +64,7 @@ fn what_cannot_be_a_group_is_refused_and_nothing_changes() {
     let before: Vec<_> = crate::this_crate().files().map(|(p, t)| (p.to_owned(), t.to_owned())).collect();
     for arguments in [
         &["call"][..],
-        &["need"],
+        &["call"],
         &["Fault"],
         &["page-fault"],
         &["_a"],

@@ -2,17 +2,17 @@
 
 mod changelog;
 mod danger;
-mod floor;
+mod group;
 mod id;
 mod name;
+mod room;
 mod seam;
 mod size;
-mod subject;
 mod surprise;
 mod voice;
 mod word;
 
-pub use subject::listed;
+pub use group::listed;
 
 use crate::house::House;
 
@@ -20,11 +20,11 @@ use crate::house::House;
 type Rule = fn(&House) -> Vec<String>;
 
 const RULES: &[Rule] = &[
-    floor::complaints,
+    room::complaints,
     seam::complaints,
     danger::complaints,
     voice::complaints,
-    subject::complaints,
+    group::complaints,
     id::complaints,
     size::complaints,
     name::complaints,

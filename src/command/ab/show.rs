@@ -2,9 +2,10 @@
 
 use crate::command::page::{self, Tone};
 use crate::record::Verdict;
-use crate::record::paired::{Paired, Row};
+use crate::record::paired::Paired;
 use crate::record::quantity;
-use crate::record::table::Layout;
+use crate::render::table::Layout;
+use crate::study::paired::Row;
 use crate::{Error, Result};
 use clap::{Args, ValueEnum};
 use serde_json::json;

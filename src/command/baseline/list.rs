@@ -6,7 +6,7 @@ use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};
 use crate::harness::layout;
 use crate::record::bundle::{Head, name_of, read_any_head};
-use crate::record::table::Layout;
+use crate::render::table::Layout;
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

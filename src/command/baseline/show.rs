@@ -7,7 +7,7 @@ use crate::command::page::{self, Tone};
 use crate::harness::layout;
 use crate::record::bundle::{Head, Series};
 use crate::record::quantity::{amount, count};
-use crate::record::table::Layout;
+use crate::render::table::Layout;
 use crate::statistic::{median, percentile};
 use crate::{Error, Result};
 use clap::Args;

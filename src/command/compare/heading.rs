@@ -1,8 +1,8 @@
 //! What stands above the table, and below it.
 
 use crate::command::page::{Tone, inert, length, paint, wrap};
-use crate::record::comparison::{Baseline, Comparison, LEGEND};
-use crate::record::table::Layout;
+use crate::render::table::Layout;
+use crate::study::comparison::{Baseline, Comparison, LEGEND};
 
 /// Longer names have a line of their own.
 const LONGEST: usize = 24;

@@ -2,10 +2,10 @@
 //! operations repeated; no number is ever broken.
 
 use crate::command::page::{Tone, heading, inert, length, paint};
-use crate::record::comparison::{Cell, Comparison, Row};
 use crate::record::quantity::amount;
-use crate::record::table::Layout;
 use crate::record::verdict::Verdict;
+use crate::render::table::Layout;
+use crate::study::comparison::{Cell, Comparison, Row};
 use std::ops::Range;
 
 /// What stands between two columns.

@@ -1,9 +1,10 @@
 //! A command or a service, covered by fluids on every CPU on which it may run.
 
 use super::CALIBRATING;
+use crate::clock::{Charge, Clock, FluidMeter};
 use crate::environment::cpu_list;
-use crate::instrument::{Charge, Clock, FluidMeter, kernel_text};
-use crate::machine::{process, signal};
+use crate::platform::proc;
+use crate::platform::{process, signal};
 use crate::statistic::displacement::replicate::Replicate;
 use crate::statistic::displacement::{Calibration, Covered, Window};
 use crate::{Error, Result};
@@ -187,7 +188,7 @@ pub(super) fn service(pid: u32, fluids: &mut Fluids, whole: Duration, interval: 
 
 /// How often the threads of a process that live have waited.
 fn waits_of(pid: u32) -> f64 {
-    let each = |status: &String| kernel_text::switches(status).map_or(0, |(waits, _)| waits);
+    let each = |status: &String| proc::switches(status).map_or(0, |(waits, _)| waits);
     statuses(pid).map_or(0.0, |all| all.iter().map(each).sum::<u64>() as f64)
 }
 

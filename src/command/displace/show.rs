@@ -4,7 +4,7 @@ use super::measure::Cover;
 use crate::command::page::{Tone, aligned, paint, prose, wrap};
 use crate::environment::Accounting;
 use crate::record::quantity::{change, duration, ends};
-use crate::record::table::Layout;
+use crate::render::table::Layout;
 use crate::statistic::displacement::replicate::{Replicate, Spoilt, Summary};
 use crate::statistic::displacement::{Cost, Nonsense, QUIET, Totals, Window};
 use crate::statistic::student::FEWEST;

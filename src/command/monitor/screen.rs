@@ -1,7 +1,7 @@
 //! The terminal while something is shown on all of it: taken over, and given back as it was, however that ends.
 
 use super::page;
-use crate::machine::signal;
+use crate::platform::signal;
 use crate::{Error, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr};
@@ -140,7 +140,7 @@ fn restore_before_a_panic_speaks() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::child::Child;
+    use crate::platform::child::Child;
     use nix::pty::openpty;
     use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, write};
     use std::fs::File;

@@ -3,9 +3,9 @@
 use super::page;
 use crate::Result;
 use crate::counters::Process;
-use crate::machine::signal;
 use crate::monitor::exposition::{self, Format, Scene};
 use crate::monitor::server::{Page, Server};
+use crate::platform::signal;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 

@@ -4,10 +4,10 @@ use super::Seen;
 use super::page::{self, inert};
 use super::screen::Size;
 use crate::counters::pressure::Resource;
-use crate::environment::KernelFiles;
 use crate::harness::layout;
 use crate::monitor::process::Busy;
 use crate::monitor::view::{Shares, Stall, View};
+use crate::platform::kernel_files::KernelFiles;
 use crate::record::quantity::{count, size};
 use std::time::{SystemTime, UNIX_EPOCH};
 

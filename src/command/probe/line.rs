@@ -2,7 +2,7 @@
 
 use super::page;
 use crate::counters::probe::{Block, Probe};
-use crate::machine::process::cpus_online;
+use crate::platform::process::cpus_online;
 use crate::record::quantity::size;
 use serde_json::json;
 use std::fmt::Write;

@@ -3,10 +3,11 @@
 use super::super::archive::Archive;
 use super::super::page;
 use super::{Asked, Format, draw, save, title};
-use crate::record::paper::{GROUP, Paper, Sheet, figures, sheets};
-use crate::record::plot::picture;
+use crate::record::Record;
 use crate::record::store::Store;
-use crate::record::{Record, table::Layout};
+use crate::render::paper::{GROUP, Paper, Sheet, figures, sheets};
+use crate::render::plot::picture;
+use crate::render::table::Layout;
 use crate::{Error, Result};
 use std::process::ExitCode;
 

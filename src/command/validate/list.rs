@@ -5,7 +5,7 @@ use super::datagram::ip;
 use super::finding::Finding;
 use super::worker::{Turn, Worker};
 use crate::counters::{Fault, Interface, camp, enumeration};
-use crate::machine::namespace;
+use crate::platform::namespace;
 use crate::{Error, Result};
 use std::fs;
 use std::path::Path;

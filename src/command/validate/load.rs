@@ -1,8 +1,8 @@
 //! A process that uses a known share of one CPU (the paper's Figure 4).
 
-use crate::machine::child::Child;
-use crate::machine::process::be_nice;
-use crate::machine::{cpu, time};
+use crate::platform::child::Child;
+use crate::platform::process::be_nice;
+use crate::platform::{cpu, time};
 use crate::statistic::Random;
 use crate::{Error, Result};
 use nix::unistd::Pid;
@@ -95,7 +95,7 @@ pub(super) fn own_ns(load: &Load) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::process::cpu_ns_of;
+    use crate::platform::process::cpu_ns_of;
     use std::time::Instant;
 
     #[test]

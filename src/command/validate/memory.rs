@@ -5,8 +5,8 @@ use super::finding::{Finding, median_kb};
 use super::worker::{Turn, Worker};
 use crate::Result;
 use crate::counters::{Process, memory};
-use crate::machine::region::Region;
-use crate::machine::touched::Pages;
+use crate::platform::region::Region;
+use crate::platform::resident::Pages;
 
 const KB: usize = 976;
 /// Free memory is everybody's: the median of so many is that of ours.

@@ -5,7 +5,7 @@ use super::finding::{Finding, mean_and_half};
 use super::load::{Load, own_ns, run_ns};
 use crate::Result;
 use crate::counters::{Percent, Process, Processors, busy};
-use crate::machine::cpu;
+use crate::platform::cpu;
 use std::time::{Duration, Instant};
 
 /// What CAMP's functions wait by default.

@@ -1,7 +1,7 @@
 //! A child that uses a resource step by step, when it is told to.
 
 use crate::counters::Process;
-use crate::machine::child::Child;
+use crate::platform::child::Child;
 use crate::{Error, Result};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

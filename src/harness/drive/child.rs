@@ -6,7 +6,7 @@ use super::super::plan::Planned;
 use super::super::progress::Progress;
 use super::super::{GROUP_VARIABLE, bencher};
 use super::{Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE};
-use crate::machine::{room, signal};
+use crate::platform::{limit, signal};
 use crate::record::{CaseRecord, GroupRun, Outcome};
 use crate::{Error, Result};
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
@@ -72,7 +72,7 @@ fn start(
         .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
         .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
     command.spawn().map_err(|cause| match cause.kind() {
-        ErrorKind::WouldBlock => Error::Missing(room::no_task("starting a process to measure in", cause)),
+        ErrorKind::WouldBlock => Error::Missing(limit::no_task("starting a process to measure in", cause)),
         _ => Error::file(exe, "starting a process to measure in", cause),
     })
 }
@@ -87,7 +87,7 @@ fn lines(read: OwnedFd) -> Result<Receiver<String>> {
             }
         }
     });
-    let refused = |cause| Error::Missing(room::no_task("starting a thread that listens", cause));
+    let refused = |cause| Error::Missing(limit::no_task("starting a thread that listens", cause));
     listener.map(|_| receiver).map_err(refused)
 }
 

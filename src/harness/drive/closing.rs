@@ -4,12 +4,13 @@ use super::super::arguments::{Arguments, Mode};
 use super::super::plan::Planned;
 use super::super::progress::{Progress, layout, print};
 use super::{Options, report};
-use crate::machine::signal;
+use crate::platform::signal;
+use crate::record::Record;
 use crate::record::baseline::Complaint;
+use crate::render::table::{Against, Layout, sentences, table};
+use crate::study::prediction::Overrides;
 #[cfg(feature = "cli")]
-use crate::record::published::Published;
-use crate::record::table::{Against, Layout, sentences, table};
-use crate::record::{Record, prediction::Overrides};
+use crate::study::published::Published;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -52,7 +53,7 @@ impl Closing {
         if let (Some(run), true) = (record.groups.last(), shown(arguments)) {
             let mut record = record.clone();
             let name = run.name.clone();
-            crate::record::prediction::apply(&self.overrides, &mut record);
+            crate::study::prediction::apply(&self.overrides, &mut record);
             let layout = Layout { brief: self.more, ..layout() };
             let below = if self.more { String::new() } else { self.below(&record, layout) };
             progress.print(&(table(&record, Some(&name), &self.columns(), layout) + &below));
@@ -63,7 +64,7 @@ impl Closing {
     pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments) -> ExitCode {
         let Outcome { mut record, complaints, unsaved, saved } = outcome;
         // Each has a case, as was checked beforehand; a filter may have left it out.
-        crate::record::prediction::apply(&self.overrides, &mut record);
+        crate::study::prediction::apply(&self.overrides, &mut record);
         if self.more && shown(arguments) {
             let layout = layout();
             print(&(table(&record, None, &self.columns(), layout) + &self.below(&record, layout)));
@@ -134,7 +135,7 @@ fn overrides(options: &Options) -> Result<Overrides> {
 #[cfg(feature = "cli")]
 fn against(options: &Options) -> Result<Vec<Machine>> {
     let Some(names) = &options.against else { return Ok(Vec::new()) };
-    let found = crate::record::published::find(names)?;
+    let found = crate::study::published::find(names)?;
     let machine = |published: Published| Machine {
         name: published.name.clone(),
         values: published.ns(),

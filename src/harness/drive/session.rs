@@ -5,15 +5,15 @@ use super::super::arguments::Arguments;
 use super::super::plan::{Planned, plan};
 use super::super::progress::Progress;
 use super::{Drive, Options, prepare};
-use crate::machine::signal;
+use crate::case::Group;
+use crate::platform::signal;
 use crate::record::Record;
-use crate::subject::Group;
 use crate::trial::scratch;
 use crate::{Error, Result};
 use std::path::PathBuf;
 
 /// The goes that are still to be made: an iterator over their records. It ends early once a signal has arrived.
-pub(crate) struct Session<'a> {
+pub struct Session<'a> {
     planned: Vec<Planned<'a>>,
     arguments: Arguments,
     options: Options,
@@ -25,12 +25,7 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Refuses what cannot be measured. From here on a signal no longer ends the process.
-    pub(crate) fn begin(
-        groups: &'a [Group],
-        arguments: &Arguments,
-        options: &Options,
-        goes: usize,
-    ) -> Result<Self> {
+    pub fn begin(groups: &'a [Group], arguments: &Arguments, options: &Options, goes: usize) -> Result<Self> {
         let planned = plan(groups, arguments)?;
         if planned.is_empty() {
             return Err(Error::Usage("there is no case to measure".into()));

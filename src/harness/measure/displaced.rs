@@ -2,7 +2,7 @@
 //! between two calibrations; it is handed the outcome of each as a sample.
 
 use super::{Counted, Halt, Mode, Process, Shared};
-use crate::machine::output::Silence;
+use crate::platform::output::Silence;
 use crate::record::{Measured, Outcome};
 use crate::statistic::displacement::replicate::NOT_QUIET;
 use crate::trial::displaced;
@@ -16,7 +16,7 @@ impl Process<'_> {
     /// Measures it and, where Criterion measures too, lets it write its files.
     pub(super) fn displaced<M: Counted>(
         &self,
-        case: &crate::subject::Case,
+        case: &crate::case::Case,
         criterion: &mut Criterion<Shared<M>>,
         measurement: &M,
     ) -> std::result::Result<Box<Measured>, Halt> {

@@ -1,9 +1,9 @@
 //! Looks at the whole machine before a case and after it, outside of everything that is timed.
 
+use crate::clock::USER_HZ;
 use crate::counters::Spent;
 use crate::counters::snapshot::Snapshot;
-use crate::instrument::USER_HZ;
-use crate::machine::process::family_usage;
+use crate::platform::process::family_usage;
 use crate::record::Meanwhile;
 use nix::sys::resource::Usage;
 
@@ -99,7 +99,7 @@ mod tests {
         }
         let least = begun.elapsed().as_secs_f64();
         let meanwhile = beginning.end().expect("/proc");
-        let all = meanwhile.seconds * crate::machine::process::cpus_online() as f64;
+        let all = meanwhile.seconds * crate::platform::process::cpus_online() as f64;
         // Had it been taken for others' it would be more than everybody else can have had.
         assert!(meanwhile.others_seconds <= all - 0.3 + 0.1, "{meanwhile:?}");
         assert!(meanwhile.seconds >= least && meanwhile.free_bytes.0 > 0, "{least} {meanwhile:?}");

@@ -2,8 +2,8 @@
 
 use super::file;
 use super::shell::Shell;
-use crate::environment::KernelFiles;
-use crate::machine::process;
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::process;
 use crate::record::store;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use super::super::line::{Silence, Talk};
 use super::super::protocol::{Answer, Ask, Counted, Open, Welcome};
 use super::super::station;
 use super::service::{Opening, Serving};
-use crate::machine::hang_up::hang_up;
+use crate::platform::shutdown::hang_up;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;

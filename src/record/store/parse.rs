@@ -140,7 +140,7 @@ fn cause(error: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::specimen;
+    use crate::record::fixture;
 
     fn message(text: &str) -> String {
         record(Path::new("runs/x.json"), text.as_bytes()).unwrap_err().to_string()
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_wrong_field_is_named() {
-        let text = serde_json::to_string(&specimen::record()).unwrap();
+        let text = serde_json::to_string(&fixture::record()).unwrap();
         let text = message(&text.replace(r#""seed":42"#, r#""seed":"lucky""#));
         assert!(text.contains("`seed`") && text.contains("expected u64"), "{text}");
     }
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn records_may_follow_one_another_on_lines_or_not() {
-        let plain = serde_json::to_string(&specimen::record()).unwrap();
-        let pretty = serde_json::to_string_pretty(&specimen::record()).unwrap();
+        let plain = serde_json::to_string(&fixture::record()).unwrap();
+        let pretty = serde_json::to_string_pretty(&fixture::record()).unwrap();
         let read = |text: &str| records(Path::new("x.json"), text.as_bytes());
         assert_eq!(read(&plain).unwrap().len(), 1);
         assert_eq!(read(&format!("{plain}\n{pretty}\n\n{plain}\n")).unwrap().len(), 3);
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_record_cut_anywhere_is_an_error_that_names_the_file() {
-        let whole = serde_json::to_vec(&specimen::record()).unwrap();
+        let whole = serde_json::to_vec(&fixture::record()).unwrap();
         for length in (0..whole.len()).step_by(97) {
             let text = record(Path::new("runs/cut.json"), &whole[..length]).unwrap_err().to_string();
             assert!(text.starts_with("runs/cut.json: "), "{length}: {text}");

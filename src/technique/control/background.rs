@@ -1,7 +1,7 @@
 //! Background work that a controller may suspend: processes that compute on one CPU, or anything else.
 
-use crate::machine::child::Child;
-use crate::machine::{arch, cpu};
+use crate::platform::child::Child;
+use crate::platform::{arch, cpu};
 use crate::{Error, Result};
 use nix::sys::signal::{Signal, kill};
 
@@ -75,7 +75,7 @@ impl Background {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::process::cpu_ns_of;
+    use crate::platform::process::cpu_ns_of;
     use std::time::{Duration, Instant};
 
     fn spent(background: &Background) -> Vec<u64> {

@@ -1,7 +1,7 @@
 //! A server whose commands ask for a known amount of CPU time, so that what others take of its CPU is seen in them.
 
-use crate::machine::child::Child;
-use crate::machine::{cpu, time};
+use crate::platform::child::Child;
+use crate::platform::{cpu, time};
 use crate::{Error, Result};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,8 +1,8 @@
 //! A real load whose wires are known: one CPU that computes in bursts, and channels that read a disk past the page cache.
 
 use super::{Busy, Signals, Trace};
-use crate::machine::stamped::{self, Stamped, Way};
-use crate::machine::{arch, cpu, time};
+use crate::kit::pattern_file::{self, Stamped, Way};
+use crate::platform::{arch, cpu, time};
 use crate::statistic::Random;
 use crate::{Error, Result};
 use std::os::unix::fs::FileExt;
@@ -117,12 +117,12 @@ fn compute(signals: &Signals, stop: &AtomicBool, on: usize) -> Result<Trace> {
 
 fn transfer(signals: &Signals, stop: &AtomicBool, channel: usize, file: &Stamped) -> Result<Trace> {
     let (mut busy, mut random) = (Busy::on(signals, channel + 1), Random::new(2 + channel as u64));
-    let mut block = stamped::buffer(BLOCK)?;
+    let mut block = pattern_file::buffer(BLOCK)?;
     while !stop.load(Ordering::Relaxed) {
         let offset = random.below((FILE / BLOCK as u64) as usize) as u64 * BLOCK as u64;
         busy.during(|| file.file().read_exact_at(&mut block, offset))
             .map_err(|cause| file.refused("reading past the page cache", cause))?;
-        if !stamped::is_of(&block, offset) {
+        if !pattern_file::is_of(&block, offset) {
             return Err(Error::Disturbed("a block that was read is another than the one asked for".into()));
         }
         std::thread::sleep(about(PAUSE, &mut random));

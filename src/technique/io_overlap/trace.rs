@@ -1,7 +1,7 @@
 //! The exact trace of a wire, and the overlap that follows from all of them.
 
 use super::Signals;
-use crate::machine::time::clock_gettime_ns;
+use crate::platform::time::clock_gettime_ns;
 
 /// A wire, and when it was on.
 pub struct Busy<'a> {

@@ -2,9 +2,9 @@
 
 use super::MemoryGroup;
 use super::job::{self, Account, Job};
-use crate::machine::child::Child;
-use crate::machine::cpu;
-use crate::machine::shared::Words;
+use crate::platform::child::Child;
+use crate::platform::cpu;
+use crate::platform::shared::Words;
 use crate::technique::control::Background;
 use crate::{Error, Result};
 use std::path::Path;

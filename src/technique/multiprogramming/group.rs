@@ -1,6 +1,6 @@
 //! A memory control group of our own: version 1 or 2, whichever this machine has.
 
-use crate::machine::heir::Heir;
+use crate::platform::cleanup::Heir;
 use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! A job that pages: it reads at random in a file of its own, computes, waits, and keeps account of its page-ins.
 
 use crate::Result;
-use crate::machine::evictable::Evictable;
-use crate::machine::region::Order;
-use crate::machine::shared::Words;
-use crate::machine::{arch, cpu, process, time};
+use crate::kit::evictable::Evictable;
+use crate::platform::region::Order;
+use crate::platform::shared::Words;
+use crate::platform::{arch, cpu, process, time};
 use crate::statistic::Random;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -42,7 +42,7 @@ pub(super) struct Account<'a> {
 
 impl<'a> Account<'a> {
     /// Jobs that a page has room for.
-    pub(super) const MOST: usize = crate::machine::shared::COUNT / 4;
+    pub(super) const MOST: usize = crate::platform::shared::COUNT / 4;
 
     pub(super) fn of(words: &'a Words, job: usize) -> Self {
         let word = |at: usize| &words[4 * job + at].value;

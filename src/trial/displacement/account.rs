@@ -2,9 +2,10 @@
 //! same CPU. A partner elsewhere is paid for elsewhere.
 
 use crate::Result;
-use crate::instrument::{Charge, kernel_text};
-use crate::machine::partner::{Role, Task};
-use crate::machine::{process, time};
+use crate::clock::Charge;
+use crate::platform::partner::{Role, Task};
+use crate::platform::proc;
+use crate::platform::{process, time};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -49,8 +50,7 @@ impl Account {
         let files = if beside { &self.beside } else { &self.elsewhere };
         let read = |file: &File| {
             let length = file.read_at(buffer, 0).ok()?;
-            kernel_text::schedstat(std::str::from_utf8(&buffer[..length]).ok()?)
-                .map(|read| read.ran_ns as f64)
+            proc::schedstat(std::str::from_utf8(&buffer[..length]).ok()?).map(|read| read.ran_ns as f64)
         };
         files.iter().filter_map(read).sum()
     }
@@ -59,8 +59,8 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::cpu;
-    use crate::machine::partner::{Class, spinner};
+    use crate::platform::cpu;
+    use crate::platform::partner::{Class, spinner};
 
     #[test]
     fn computation_and_children_are_charged_and_who_only_burns_is_not() {
@@ -69,7 +69,7 @@ mod tests {
         let mut account = Account::open(&[burner.task()], here);
         assert!(account.beside.is_empty() && account.elsewhere.is_empty());
         let before = account.charge().expect("an account");
-        crate::machine::arch::multiply_chain(10_000_000);
+        crate::platform::arch::multiply_chain(10_000_000);
         std::process::Command::new("true").status().expect("a child");
         let after = account.charge().expect("an account");
         assert!(after.clock > before.clock + 1e6 && after.rusage >= before.rusage, "{before:?} {after:?}");

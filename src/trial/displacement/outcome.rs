@@ -2,12 +2,12 @@
 
 use super::saturation::{no_rate, throughput};
 use super::{Displacement, Halt, Run};
+use crate::case::{Case, Claim};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Contamination, Derived, Displaced, Interval, Measured};
 use crate::statistic::displacement::Totals;
 use crate::statistic::displacement::replicate::{Replicate, Spoilt, Summary};
 use crate::statistic::{median, standard_deviation};
-use crate::subject::{Case, Claim};
 use crate::trial::judge::Word;
 
 /// Below this share of a run's time in the timed part a reader must know that the rest is in the cost as well.
@@ -28,6 +28,7 @@ pub(super) fn measured(
     };
     let Displacement { case, clock, counted, .. } = displacement;
     let used: Vec<_> = runs.iter().filter(|run| is_used(summary, &run.replicate)).collect();
+    let wire = displacement.subject.report().wire;
     let mut outcome = Measured {
         iterations: used.iter().map(|run| run.replicate.covered.operations as u64).collect(),
         counted: counts(displacement, summary),
@@ -38,8 +39,8 @@ pub(super) fn measured(
         derived: figures(summary),
         displaced: Some(displaced(displacement, (runs, &used), summary, empty)),
         contamination: contamination(&used),
-        peer: displacement.subject.wire().map(|wire| wire.key()),
-        wire: displacement.subject.wire().map(Box::new),
+        peer: wire.as_ref().map(crate::environment::Wire::key),
+        wire: wire.map(Box::new),
         ..Measured::default()
     };
     for word in words {

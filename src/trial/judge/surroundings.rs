@@ -1,9 +1,9 @@
 //! Who else used the CPU: strangers, the hypervisor, and tasks of the case's own, which are no strangers.
 
 use super::super::{Halt, Sample};
-use crate::instrument::{Delta, Reading, USER_HZ};
+use crate::case::{Case, Family};
+use crate::clock::{Delta, Reading, USER_HZ};
 use crate::statistic;
-use crate::subject::{Case, Family};
 
 /// Share of the time that the hypervisor may take before the numbers say more about it than about us.
 const STEAL: f64 = 0.25;
@@ -119,7 +119,7 @@ fn stolen(samples: &[Sample]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instrument::Attendance;
+    use crate::clock::Attendance;
 
     /// Partners are no family: they live as long as the case.
     fn of_partners(samples: &[Sample]) -> Result<String, Halt> {

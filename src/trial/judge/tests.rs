@@ -1,9 +1,10 @@
 //! Subjects that lie, each caught by the claim that is there for it.
 
 use super::*;
-use crate::instrument::Reading;
-use crate::machine::{call, entry};
-use crate::subject::Case;
+use crate::case::Case;
+use crate::clock::Reading;
+use crate::platform::syscall;
+use crate::suite::call::operation;
 
 type Sentences = Vec<String>;
 
@@ -18,11 +19,8 @@ fn heard(case: &Case) -> Result<Sentences, Halt> {
 }
 
 fn live(case: &Case) -> Box<dyn Subject> {
-    let place = crate::subject::Place {
-        scratch: std::env::temp_dir(),
-        scale: Scale::Smoke,
-        cpus: Default::default(),
-    };
+    let place =
+        crate::case::Place { scratch: std::env::temp_dir(), scale: Scale::Smoke, cpus: Default::default() };
     (case.set_up)(&place).expect("set up")
 }
 
@@ -45,14 +43,16 @@ fn sentence(halt: Result<Sentences, Halt>) -> String {
 
 #[test]
 fn an_inlined_call_is_caught_by_the_witness() {
-    let liar = Case::looped("inlined", "", call::control).claim(Claim::Calls(call::callee));
+    let liar = Case::looped("inlined", "", operation::control).claim(Claim::Calls(operation::callee));
     assert!(sentence(heard(&liar)).contains("inlined"));
 }
 
 #[test]
 fn an_inlined_call_costs_no_more_than_its_control() {
-    let liar = Case::looped("inlined", "", call::control).claim(Claim::AboveControl);
-    assert!(sentence(drawn(&liar, Some(call::control))).contains("no more than the same loop without it"));
+    let liar = Case::looped("inlined", "", operation::control).claim(Claim::AboveControl);
+    assert!(
+        sentence(drawn(&liar, Some(operation::control))).contains("no more than the same loop without it")
+    );
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_system_call_that_never_enters_the_kernel_is_caught() {
 
 #[test]
 fn another_call_than_the_named_one_is_caught() {
-    let other = |n: u64| (0..n).for_each(|_| _ = std::hint::black_box(entry::getppid()));
+    let other = |n: u64| (0..n).for_each(|_| _ = std::hint::black_box(syscall::getppid()));
     let liar = Case::looped("getpid", "", other).claim(Claim::Enters(vec![("getpid", libc::SYS_getpid)]));
     assert!(sentence(heard(&liar)).contains("not entered as claimed"));
     let liar = Case::looped("vdso", "", other).claim(Claim::NeverEnters);
@@ -83,15 +83,16 @@ fn another_call_than_the_named_one_is_caught() {
 
 #[test]
 fn work_that_grows_faster_than_its_iterations_is_caught() {
-    let square = |n: u64| crate::machine::arch::register_loop(n * n);
+    let square = |n: u64| crate::platform::arch::register_loop(n * n);
     let liar = Case::looped("square", "", square).claim(Claim::Linear);
     assert!(sentence(drawn(&liar, None)).contains("not proportional"));
 }
 
 #[test]
 fn an_honest_case_gives_evidence() {
-    let honest =
-        Case::looped("call", "", call::U64[3]).claim(Claim::Calls(call::callee)).claim(Claim::Linear);
+    let honest = Case::looped("call", "", operation::U64[3])
+        .claim(Claim::Calls(operation::callee))
+        .claim(Claim::Linear);
     assert!(heard(&honest).expect("honest")[0].contains("64 times in 64 iterations"));
     assert!(drawn(&honest, None).expect("honest")[0].contains("times as long"));
 }
@@ -105,7 +106,7 @@ fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
 
 #[test]
 fn a_thread_that_was_moved_is_caught() {
-    let case = Case::looped("any", "", call::control);
+    let case = Case::looped("any", "", operation::control);
     let moved = delta(|d| d.counted.cpu = 1);
     let Err(Halt::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
     assert!(sentence.contains("from CPU 3 to CPU 1"), "{sentence}");
@@ -114,7 +115,7 @@ fn a_thread_that_was_moved_is_caught() {
 
 #[test]
 fn a_throttled_sample_is_caught() {
-    let case = Case::looped("any", "", call::control);
+    let case = Case::looped("any", "", operation::control);
     let throttled = delta(|d| d.counted.throttled = Some(2));
     let Err(Halt::Disturbed(sentence)) = sample(&case, &throttled, 1, None) else { panic!("believed") };
     assert!(sentence.contains("cpu.max"), "{sentence}");
@@ -139,7 +140,7 @@ fn a_host_that_takes_the_time_is_caught() {
 }
 
 fn any() -> Case {
-    Case::looped("any", "", call::control)
+    Case::looped("any", "", operation::control)
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn without_a_witness_the_kernels_accounting_catches_the_lie() {
         let delta = delta(|d| (d.counted.user_us, d.counted.system_us) = (user_us, system_us));
         [Sample { iterations: 1, counted: 1, elapsed_ns: 1.0, ran_ns: 0, delta, events: None, rounds: 0 }]
     };
-    let enters = Case::looped("getpid", "", call::control).claim(Claim::Enters(vec![("getpid", 39)]));
+    let enters = Case::looped("getpid", "", operation::control).claim(Claim::Enters(vec![("getpid", 39)]));
     assert!(by_accounting(&enters, &charged(100_000, 900_000)).is_ok());
     assert!(by_accounting(&enters, &charged(900_000, 100_000)).is_err());
     let prepared = enters.one_by_one();
@@ -189,10 +190,10 @@ fn without_a_witness_the_kernels_accounting_catches_the_lie() {
         by_accounting(&prepared, &charged(900_000, 100_000)).is_ok(),
         "the preparation is charged as well"
     );
-    let never = Case::looped("vdso", "", call::control).claim(Claim::NeverEnters);
+    let never = Case::looped("vdso", "", operation::control).claim(Claim::NeverEnters);
     assert!(by_accounting(&never, &charged(900_000, 100_000)).is_ok());
     assert!(by_accounting(&never, &charged(100_000, 900_000)).is_err());
-    assert_eq!(by_accounting(&Case::looped("any", "", call::control), &charged(0, 900_000)), Ok(None));
+    assert_eq!(by_accounting(&Case::looped("any", "", operation::control), &charged(0, 900_000)), Ok(None));
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
         faults if faults == n => Ok(format!("{n} faults")),
         faults => Err(format!("{faults} faults in {n} touches")),
     };
-    let case = Case::looped("touch", "", call::control).claim(Claim::Counted(ask));
+    let case = Case::looped("touch", "", operation::control).claim(Claim::Counted(ask));
     assert_eq!(
         sample(&case, &delta(|d| d.counted.minor_faults = 7), 7, None),
         Ok(vec!["7 faults".to_owned()])
@@ -211,8 +212,8 @@ fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
 
 #[test]
 fn a_partner_that_was_moved_is_caught() {
-    let case = Case::looped("any", "", call::control);
-    let company = crate::instrument::Attendance { strayed: Some((2, 5)), ..Default::default() };
+    let case = Case::looped("any", "", operation::control);
+    let company = crate::clock::Attendance { strayed: Some((2, 5)), ..Default::default() };
     let moved = delta(|d| d.company = Some(company));
     let Err(Halt::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
     assert!(sentence.contains("partner was moved from CPU 2 to CPU 5"), "{sentence}");
@@ -220,6 +221,7 @@ fn a_partner_that_was_moved_is_caught() {
 
 #[test]
 fn another_regime_is_tried_again_and_not_condemned() {
-    let case = Case::looped("any", "", call::control).claim(Claim::Regime(|_, _| Err("it polled".into())));
+    let case =
+        Case::looped("any", "", operation::control).claim(Claim::Regime(|_, _| Err("it polled".into())));
     assert_eq!(sample(&case, &delta(|_| ()), 1, None), Err(Halt::Disturbed("it polled".into())));
 }

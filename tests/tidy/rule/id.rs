@@ -1,6 +1,6 @@
 //! Ids are a wire format: `fixtures/ids.txt` lists them, in the order in which the groups run.
 
-use super::subject::listed;
+use super::group::listed;
 use crate::house::House;
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ pub fn complaints(house: &House) -> Vec<String> {
         let twice = (!seen.insert(id)).then_some("stands here for the second time");
         said.extend(form.into_iter().chain(twice).map(|why| format!("{PATH}:{number}: {id} {why}")));
     }
-    said.extend(disorder(&ids, &listed(house.text("src/subject.rs"))));
+    said.extend(disorder(&ids, &listed(house.text("src/suite.rs"))));
     said
 }
 
@@ -46,7 +46,7 @@ mod tests {
 
     fn said(ids: &str) -> Vec<String> {
         let groups = "pub const GROUPS: &[Group] = &[call::GROUP, pipe::GROUP];";
-        complaints(&House::default().with(PATH, ids).with("src/subject.rs", groups))
+        complaints(&House::default().with(PATH, ids).with("src/suite.rs", groups))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::record::comparison::invented::{disturb, head, scale};
-use crate::record::comparison::{Options, compare};
+use crate::study::comparison::invented::{disturb, head, scale};
+use crate::study::comparison::{Options, compare};
 
 /// So many baselines; the second is slower in one case, and the third ran in one boot.
 fn comparison(count: usize) -> Comparison {
@@ -58,7 +58,7 @@ fn a_baseline_that_counts_something_else_is_not_shown_in_nanoseconds() {
 fn marks_stand_below_each_other_whether_they_ask_or_not() {
     let columns = [("(+0.1%) ", 1.001, Verdict::Same), ("(+3.1%)?", 1.031, Verdict::Inconclusive)];
     for (text, ratio, verdict) in columns {
-        let change = crate::record::comparison::Change { verdict, ratio: Some(ratio), ..Default::default() };
+        let change = crate::study::comparison::Change { verdict, ratio: Some(ratio), ..Default::default() };
         let cell = Cell { value: None, change: Some(change) };
         assert_eq!(mark(&cell, true), text);
         assert_eq!(mark(&cell, false), text.trim_end(), "no room is lost where nobody asks");

@@ -4,7 +4,7 @@
 use super::{BATCH, COUNT, Counted, PAYLOAD, in_a_child, received, to_ourselves};
 use crate::command::validate::worker::{Turn, Worker};
 use crate::counters::Interface;
-use crate::machine::namespace;
+use crate::platform::namespace;
 use crate::{Error, Result};
 use std::fs;
 use std::net::UdpSocket;

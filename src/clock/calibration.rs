@@ -1,0 +1,203 @@
+//! How many ticks a second has, and how sure we are.
+//!
+//! A [`Pairing`] reads the kernel's clock between two ordered reads of the counter: the kernel's instant
+//! lies somewhere between the two, so half of their distance is the error. Of many pairings the tightest
+//! is kept. Two of them some milliseconds apart give the frequency, and their errors over the distance
+//! give its uncertainty: about 1 ppm after 40 ms.
+
+use crate::platform::{arch, perf_event, time};
+use std::time::Duration;
+
+/// Pairings tried at each end. One in a few dozen is disturbed; the tightest of these never is.
+const TRIES: usize = 200;
+/// Between the two ends. Uncertainty falls with it: 40 ms give about 1 ppm for 40 ns of width.
+const APART: Duration = Duration::from_millis(40);
+
+/// One instant on both clocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pairing {
+    /// The counter, in the middle of the bracket.
+    pub ticks: u64,
+    /// `CLOCK_MONOTONIC_RAW` inside the bracket, ns.
+    pub ns: u64,
+    /// Length of the bracket, ticks: the instant is known to ± half of it.
+    pub width: u64,
+}
+
+/// The counter's frequency.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// Ticks a second.
+    pub hz: f64,
+    /// Half-width of its interval, parts per million.
+    pub uncertainty_ppm: f64,
+    /// What the kernel, the processor or the hypervisor states, Hz, and which of them.
+    pub published: Option<(f64, String)>,
+    /// The step in which the counter moves, ticks.
+    pub step: u64,
+    /// The first end, kept so that the end of the run can be held against it.
+    pub first: Pairing,
+}
+
+impl Pairing {
+    /// The tightest of many.
+    pub fn take() -> Self {
+        let one = || {
+            let before = arch::start();
+            let ns = time::monotonic_raw_ns();
+            let after = arch::stop();
+            let width = after.saturating_sub(before);
+            Self { ticks: before + width / 2, ns, width }
+        };
+        (1..TRIES).map(|_| one()).fold(one(), |best, next| if next.width < best.width { next } else { best })
+    }
+
+    /// Ticks a second between this instant and a later one, and its uncertainty in parts per million.
+    pub fn frequency_until(&self, later: &Self) -> (f64, f64) {
+        let ticks = later.ticks.wrapping_sub(self.ticks) as f64;
+        let seconds = later.ns.saturating_sub(self.ns) as f64 / 1e9;
+        let error = (self.width + later.width) as f64 / 2.0;
+        (ticks / seconds, error / ticks * 1e6)
+    }
+}
+
+impl Calibration {
+    /// Measures the counter against `CLOCK_MONOTONIC_RAW` for 40 ms.
+    pub fn measure() -> Self {
+        let first = Pairing::take();
+        std::thread::sleep(APART);
+        let last = Pairing::take();
+        let (hz, width_ppm) = first.frequency_until(&last);
+        let step = step();
+        // A bracket of width 0 is shorter than the counter's step (42 ns at AArch64's usual 24 MHz), not exact:
+        // at each end the counter may have stood by half a step elsewhere.
+        let uncertainty_ppm = width_ppm + step as f64 / last.ticks.wrapping_sub(first.ticks) as f64 * 1e6;
+        Self { hz, uncertainty_ppm, published: published(), step, first }
+    }
+
+    /// The trivial calibration of a counter that counts nanoseconds.
+    pub fn of_nanoseconds() -> Self {
+        let ns = time::monotonic_raw_ns();
+        let first = Pairing { ticks: ns, ns, width: 0 };
+        Self { hz: 1e9, uncertainty_ppm: 0.0, published: None, step: 1, first }
+    }
+
+    /// The frequency over the whole time since calibration, Hz.
+    pub fn again(&self) -> f64 {
+        self.first.frequency_until(&Pairing::take()).0
+    }
+
+    /// How far the published frequency is from the measured one, parts per million.
+    pub fn published_error_ppm(&self) -> Option<f64> {
+        self.published.as_ref().map(|(hz, _)| (hz / self.hz - 1.0) * 1e6)
+    }
+}
+
+fn published() -> Option<(f64, String)> {
+    // The perf page belongs to the time-stamp counter on x86-64 and to the virtual counter on AArch64.
+    let kernel = perf_event::published_frequency().map(|hz| (hz, "the kernel's perf page".to_owned()));
+    let processor = || arch::frequency().map(|(hz, who)| (hz, who.to_owned()));
+    kernel.or_else(processor).or_else(delay_loop)
+}
+
+/// The frequency that the kernel's delay loop counts by.
+fn delay_loop() -> Option<(f64, String)> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let hz = crate::platform::proc::bogomips(&text).filter(|_| cfg!(target_arch = "x86_64"))? / 2.0 * 1e6;
+    Some((hz, "half of /proc/cpuinfo's bogomips".into()))
+}
+
+/// The step in which the counter moves, ticks: readings at many small distances, so that every multiple of
+/// the step shows itself.
+fn step() -> u64 {
+    let distances = (0..4_000).map(|i| {
+        let before = arch::read();
+        std::hint::black_box(arch::add_chain(i % 256));
+        arch::read().wrapping_sub(before)
+    });
+    step_between(distances.collect())
+}
+
+/// Some counters are clocked slower than the unit that they count in: AMD's moves at 100 MHz and counts in
+/// nominal core cycles, so by 25 or 26 at 2.6 GHz. Its distances then lie in clusters, and the step is how far
+/// these are apart. A counter that moves by one leaves no gaps.
+fn step_between(mut distances: Vec<u64>) -> u64 {
+    const ROUNDING: u64 = 2;
+    // A step longer than all of the distances is hardly ever seen: then each one that is seen is one step. So
+    // counts an emulator, by the microsecond.
+    let moved: Vec<u64> = distances.iter().copied().filter(|&distance| distance > 0).collect();
+    if moved.len() <= distances.len() / 10 {
+        return moved.into_iter().min().unwrap_or(1);
+    }
+    // A disturbed reading lies far out, where nothing is dense.
+    distances.sort_unstable();
+    distances.truncate(distances.len() * 9 / 10);
+    distances.dedup();
+    let mut starts = distances.clone();
+    starts.dedup_by(|next, start| *next - *start <= ROUNDING);
+    let mut apart: Vec<u64> = starts.windows(2).map(|w| w[1] - w[0]).collect();
+    apart.sort_unstable();
+    // Dense distances are cut into clusters by the rounding itself: those are no steps.
+    match apart.get(apart.len() / 2) {
+        Some(&step) if step > 2 * ROUNDING && distances.len() <= 3 * starts.len() => step,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_is_that_of_both_ends() {
+        let first = Pairing { ticks: 1_000, ns: 0, width: 40 };
+        let later = Pairing { ticks: 101_000, ns: 50_000, width: 60 };
+        let (hz, ppm) = first.frequency_until(&later);
+        assert_eq!(hz, 2e9);
+        assert_eq!(ppm, 500.0);
+    }
+
+    #[test]
+    fn a_coarse_counter_shows_its_step() {
+        let coarse = (0..1_000u64).map(|i| (i % 9 * 2_596 + i % 2 * 50) / 100).collect();
+        assert_eq!(step_between(coarse), 26);
+        let fine = (0..1_000u64).map(|i| 20 + i % 97).collect();
+        assert_eq!(step_between(fine), 1);
+        assert_eq!(step_between((0..1_000).map(|i| i % 3).collect()), 1);
+        assert_eq!(
+            step_between((0..1_000).map(|i| if i % 20 == 0 { 62 + i % 40 / 20 } else { 0 }).collect()),
+            62
+        );
+        assert_eq!(step_between(Vec::new()), 1);
+    }
+
+    #[test]
+    fn the_counter_of_this_machine_has_a_step() {
+        let step = step();
+        assert!((1..1_000).contains(&step), "{step}");
+    }
+
+    #[test]
+    fn the_frequency_repeats_from_start_to_start() {
+        // Ten starts agree within 10 ppm, or within what each says of itself where the counter is coarse. No
+        // absolute frequency is asked for: any machine may run this.
+        let starts: Vec<_> = (0..10).map(|_| Calibration::measure()).collect();
+        let (low, high) = starts.iter().fold((f64::MAX, 0f64), |(l, h), c| (l.min(c.hz), h.max(c.hz)));
+        let spread = (high / low - 1.0) * 1e6;
+        let allowed = starts.iter().map(|c| 2.0 * c.uncertainty_ppm).fold(10.0, f64::max);
+        assert!(
+            spread < allowed,
+            "ten calibrations differ by {spread:.2} ppm, {allowed:.2} allowed: {starts:?}"
+        );
+    }
+
+    #[test]
+    fn it_agrees_with_a_whole_second_of_the_kernels_clock() {
+        let calibration = Calibration::measure();
+        let first = Pairing::take();
+        std::thread::sleep(Duration::from_secs(1));
+        let (hz, _) = first.frequency_until(&Pairing::take());
+        let error = (calibration.hz / hz - 1.0) * 1e6;
+        assert!(error.abs() < calibration.uncertainty_ppm.max(20.0), "off by {error:.2} ppm over one second");
+    }
+}

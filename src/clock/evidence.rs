@@ -1,0 +1,179 @@
+//! The counters that witness a sample: read before and after, subtracted, and asked.
+
+use crate::Result;
+use crate::platform::io_account::{Account, Source};
+use crate::platform::proc;
+use crate::platform::{cpu, process};
+use nix::sys::resource::Usage;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
+pub const USER_HZ: f64 = 100.0;
+
+/// Open files and a buffer, so that a reading allocates nothing and opens nothing.
+pub struct Counters {
+    cpu: usize,
+    schedstat: Option<File>,
+    stat: Option<File>,
+    cgroup: Option<File>,
+    account: Option<Account>,
+    buffer: Vec<u8>,
+}
+
+/// All counters at one moment. `None` where the kernel does not offer one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// Page faults served without a device.
+    pub minor_faults: u64,
+    /// Page faults that waited for a device.
+    pub major_faults: u64,
+    /// Switches away because the thread waited.
+    pub voluntary_switches: u64,
+    /// Switches away because another task was due.
+    pub involuntary_switches: u64,
+    /// Time charged in user space, µs.
+    pub user_us: u64,
+    /// Time charged in the kernel, µs.
+    pub system_us: u64,
+    /// Time ready while another task ran, ns.
+    pub waited_ns: Option<u64>,
+    /// Clock ticks that the hypervisor took from the measuring CPU.
+    pub stolen_ticks: Option<u64>,
+    /// Times that the cgroup's quota stopped us.
+    pub throttled: Option<u64>,
+    /// Tasks created on this machine since it was started: processes and threads, whoever created them.
+    pub created: Option<u64>,
+    /// Time charged to all threads of this process and to the children that it has waited for, µs.
+    pub family_us: u64,
+    /// Bytes read from devices for all threads of this process and the children that it has waited for.
+    pub device_read: Option<u64>,
+    /// Bytes written to devices likewise, or to pages that are yet to be.
+    pub device_written: Option<u64>,
+    /// The CPU that the reading was taken on.
+    pub cpu: usize,
+}
+
+/// The difference of two readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Delta {
+    /// Earlier counters subtracted from later ones; `cpu` is the later one.
+    pub counted: Reading,
+    /// Whether the thread is on another CPU than before.
+    pub migrated: bool,
+    /// What the case's partners did meanwhile, if it has any.
+    pub company: Option<super::Attendance>,
+}
+
+impl Counters {
+    /// Opens what there is for a thread measuring on `cpu`.
+    pub fn open(cpu: usize) -> Self {
+        let open = |path: &str| File::open(path).ok();
+        Self {
+            cpu,
+            schedstat: open("/proc/thread-self/schedstat"),
+            stat: open("/proc/stat"),
+            cgroup: cgroup_cpu_stat().and_then(|path| open(&path)),
+            account: Account::open(Source::Device).ok(),
+            buffer: vec![0; 64 << 10],
+        }
+    }
+
+    /// Reads everything. Some 30 µs; never inside what is timed.
+    pub fn read(&mut self) -> Result<Reading> {
+        let usage = process::usage()?;
+        let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000 + t.tv_usec() as u64;
+        let charged = |usage: &Usage| micros(usage.user_time()) + micros(usage.system_time());
+        let cpu = self.cpu;
+        let buffer = &mut self.buffer;
+        let (stolen_ticks, created) =
+            text(&self.stat, buffer).map_or((None, None), |t| (proc::stolen_ticks(t, cpu), proc::created(t)));
+        let moved = self.account.as_mut().and_then(|account| account.read().ok());
+        Ok(Reading {
+            minor_faults: usage.minor_page_faults() as u64,
+            major_faults: usage.major_page_faults() as u64,
+            voluntary_switches: usage.voluntary_context_switches() as u64,
+            involuntary_switches: usage.involuntary_context_switches() as u64,
+            user_us: micros(usage.user_time()),
+            system_us: micros(usage.system_time()),
+            waited_ns: text(&self.schedstat, buffer).and_then(proc::schedstat).map(|s| s.waited_ns),
+            stolen_ticks,
+            throttled: text(&self.cgroup, buffer).and_then(proc::throttled),
+            created,
+            family_us: process::family_usage()?.iter().map(charged).sum(),
+            device_read: moved.map(|moved| moved.read),
+            device_written: moved.map(|moved| moved.written),
+            cpu: cpu::current(),
+        })
+    }
+}
+
+/// What a file holds now; nothing if it cannot be read.
+pub(super) fn text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a str> {
+    let length = file.as_ref()?.read_at(buffer, 0).ok()?;
+    // A long /proc/stat may be cut inside a character only if it held any: it is ASCII.
+    std::str::from_utf8(&buffer[..length]).ok()
+}
+
+/// The `cpu.stat` of our own cgroup: version 2's if it is there, else version 1's.
+fn cgroup_cpu_stat() -> Option<String> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mut paths = own.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        match (parts.next()?, parts.next()?) {
+            ("", path) => Some(format!("/sys/fs/cgroup{path}/cpu.stat")),
+            (names, path) if names.split(',').any(|n| n == "cpu") => {
+                Some(format!("/sys/fs/cgroup/cpu{path}/cpu.stat"))
+            }
+            _ => None,
+        }
+    });
+    paths.rfind(|path| std::fs::read_to_string(path).is_ok_and(|t| proc::throttled(&t).is_some()))
+}
+
+impl Delta {
+    /// What was counted between two readings.
+    pub fn between(before: &Reading, after: &Reading) -> Self {
+        let grown = |a: Option<u64>, b: Option<u64>| Some(b?.saturating_sub(a?));
+        let counted = Reading {
+            minor_faults: after.minor_faults - before.minor_faults,
+            major_faults: after.major_faults - before.major_faults,
+            voluntary_switches: after.voluntary_switches - before.voluntary_switches,
+            involuntary_switches: after.involuntary_switches - before.involuntary_switches,
+            user_us: after.user_us.saturating_sub(before.user_us),
+            system_us: after.system_us.saturating_sub(before.system_us),
+            waited_ns: grown(before.waited_ns, after.waited_ns),
+            stolen_ticks: grown(before.stolen_ticks, after.stolen_ticks),
+            throttled: grown(before.throttled, after.throttled),
+            created: grown(before.created, after.created),
+            family_us: after.family_us.saturating_sub(before.family_us),
+            device_read: grown(before.device_read, after.device_read),
+            device_written: grown(before.device_written, after.device_written),
+            cpu: after.cpu,
+        };
+        Self { counted, migrated: before.cpu != after.cpu, company: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touching_fresh_memory_is_counted_as_faults() {
+        let mut counters = Counters::open(0);
+        let before = counters.read().expect("a reading");
+        let mut memory = memmap2::MmapMut::map_anon(64 * 4096).expect("mapped");
+        memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+        let delta = Delta::between(&before, &counters.read().expect("a reading"));
+        assert!(delta.counted.minor_faults > 0);
+    }
+
+    #[test]
+    fn a_counter_that_goes_back_is_no_panic() {
+        let before = Reading { waited_ns: Some(10), stolen_ticks: Some(5), ..Default::default() };
+        let after = Reading { waited_ns: Some(7), stolen_ticks: None, ..Default::default() };
+        let delta = Delta::between(&before, &after);
+        assert_eq!((delta.counted.waited_ns, delta.counted.stolen_ticks), (Some(0), None));
+    }
+}

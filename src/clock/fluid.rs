@@ -1,0 +1,211 @@
+//! The fluid as an instrument: it is calibrated alone, covers a run, and is calibrated again.
+//!
+//! What it reads goes into [`crate::statistic::displacement`], which knows what to make of it.
+
+use super::evidence::text;
+use super::{Clock, Ticks};
+use crate::Result;
+use crate::platform::fluid::{Flow, Fluid};
+use crate::platform::partner::Task;
+use crate::platform::proc;
+use crate::statistic::displacement::{Calibration, Covered, Window};
+use std::fs::File;
+use std::time::Duration;
+
+/// What is known of a process under test so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Charge {
+    /// Charged by the process clock, ns.
+    pub clock: f64,
+    /// Charged by `getrusage`, ns.
+    pub rusage: f64,
+    /// How often it has given up the CPU to wait.
+    pub waits: f64,
+}
+
+/// How a calibration is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calibrating {
+    /// Windows of which the median counts.
+    pub windows: usize,
+    /// Length of each.
+    pub each: Duration,
+}
+
+/// A fluid on one CPU, with the scale of its clock and the accounts of that CPU.
+pub struct FluidMeter {
+    fluid: Fluid,
+    cpu: usize,
+    ns_per_tick: f64,
+    interrupts_apart: bool,
+    /// Of the thread that runs interrupt work which was put off (`ksoftirqd`), where it is shown.
+    deferred: Option<File>,
+    stat: Option<File>,
+    buffer: Vec<u8>,
+}
+
+/// Waiting for a window that ends by itself: its own length and what it takes to wake.
+const MARGIN: Duration = Duration::from_micros(200);
+
+impl FluidMeter {
+    /// Pours a fluid onto this CPU, where it gives way to this process, 0 being our own.
+    ///
+    /// # Errors
+    /// The kernel refuses it a process, its place or its priority.
+    pub fn start(cpu: usize, clock: &Clock, interrupts_apart: bool, beside: u32) -> Result<Self> {
+        let fluid = Fluid::start(cpu, clock.unfit().is_none(), beside)?;
+        let deferred =
+            deferring_thread(cpu).and_then(|pid| File::open(format!("/proc/{pid}/schedstat")).ok());
+        Ok(Self {
+            fluid,
+            cpu,
+            ns_per_tick: clock.nanoseconds(Ticks(1 << 20)).0 / f64::from(1 << 20),
+            interrupts_apart,
+            deferred,
+            stat: File::open("/proc/stat").ok(),
+            buffer: vec![0; 64 << 10],
+        })
+    }
+
+    /// The fluid's process.
+    pub fn task(&self) -> Task {
+        self.fluid.task()
+    }
+
+    /// Whether the thread that runs deferred interrupt work is seen: else its time is taken for a stranger's.
+    pub fn sees_deferred(&self) -> bool {
+        self.deferred.is_some()
+    }
+
+    /// Measures the fluid alone, by windows that end without anybody's waking.
+    ///
+    /// # Errors
+    /// The fluid has ended, is not given the CPU, or was interrupted in every turn.
+    pub fn calibrate(&mut self, how: Calibrating) -> Result<Calibration> {
+        let limit = (how.each.as_nanos() as f64 / self.ns_per_tick) as u64;
+        let mut windows = Vec::with_capacity(how.windows);
+        for _ in 0..how.windows {
+            self.fluid.turn(limit)?;
+            std::thread::sleep(how.each + MARGIN);
+            windows.push(self.fluid.ended()?);
+        }
+        let windows: Vec<_> = windows.iter().map(|flow| self.window(flow)).collect();
+        Calibration::of(&windows).ok_or_else(|| {
+            crate::Error::Child(format!(
+                "the fluid on CPU {} was interrupted in every turn: other tasks have that CPU",
+                self.cpu
+            ))
+        })
+    }
+
+    /// Covers a run by one window: it begins before and ends after, and so do the readings of what was charged.
+    ///
+    /// # Errors
+    /// As of the run, and if the fluid has ended or is not given the CPU.
+    pub fn cover<T>(
+        &mut self,
+        mut charge: impl FnMut() -> Result<Charge>,
+        run: impl FnOnce() -> Result<T>,
+    ) -> Result<(T, Covered)> {
+        let (before, deferred) = (charge()?, self.deferred_ns());
+        self.fluid.turn(u64::MAX)?;
+        // We wait for the fluid's answers as well: those waits are not the run's.
+        let waits = charge()?.waits;
+        let value = run()?;
+        let waits = charge()?.waits - waits;
+        let flow = self.fluid.turn(u64::MAX)?;
+        let (after, deferred_after) = (charge()?, self.deferred_ns());
+        let covered = Covered {
+            window: self.window(&flow),
+            charged: after.clock - before.clock,
+            rusage: after.rusage - before.rusage,
+            deferred: deferred_after.zip(deferred).map_or(0.0, |(after, before)| after - before),
+            operations: 1.0,
+            waits,
+            interrupts_apart: self.interrupts_apart,
+        };
+        Ok((value, covered))
+    }
+
+    /// Begins a window, and answers what was counted in the one before.
+    pub fn turn(&mut self) -> Result<Window> {
+        let flow = self.fluid.turn(u64::MAX)?;
+        Ok(self.window(&flow))
+    }
+
+    /// Runs something while the fluid stands still.
+    pub fn aside<T>(&mut self, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.fluid.pause()?;
+        let value = run();
+        self.fluid.resume()?;
+        value
+    }
+
+    /// Clock ticks that the hypervisor has taken from this CPU so far.
+    pub fn stolen_ticks(&mut self) -> u64 {
+        let text = text(&self.stat, &mut self.buffer);
+        text.and_then(|text| proc::stolen_ticks(text, self.cpu)).unwrap_or(0)
+    }
+
+    /// What the thread that runs deferred interrupt work was charged so far, ns.
+    pub fn deferred_ns(&mut self) -> Option<f64> {
+        let text = text(&self.deferred, &mut self.buffer);
+        text.and_then(proc::schedstat).map(|read| read.ran_ns as f64)
+    }
+
+    fn window(&self, flow: &Flow) -> Window {
+        let ns = |ticks: u64| ticks as f64 * self.ns_per_tick;
+        Window {
+            elapsed: ns(flow.ticks),
+            loops: flow.loops as f64,
+            own: flow.own_ns as f64,
+            gaps: flow.gaps as f64,
+            gapped: ns(flow.gapped),
+            after: ns(flow.after),
+            afters: flow.afters as f64,
+            preempted: flow.preempted as f64,
+        }
+    }
+}
+
+/// The kernel's thread that runs deferred interrupt work on a CPU. In a container it is not shown.
+fn deferring_thread(cpu: usize) -> Option<u32> {
+    let name = format!("ksoftirqd/{cpu}");
+    let numbers = std::fs::read_dir("/proc").ok()?.flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    numbers
+        .filter(|number| {
+            std::fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|comm| comm.trim() == name)
+        })
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::{arch, cpu, time};
+
+    fn charge() -> Result<Charge> {
+        let clock = time::thread_cpu_ns() as f64;
+        Ok(Charge { clock, rusage: clock, waits: 0.0 })
+    }
+
+    #[test]
+    fn computation_displaces_about_what_it_is_charged() {
+        let clock = Clock::start_up();
+        let cpu = cpu::allowed().into_iter().max().expect("a CPU");
+        let found = cpu::while_on(cpu, || {
+            let mut meter = FluidMeter::start(cpu, &clock, false, 0)?;
+            let how = Calibrating { windows: 3, each: Duration::from_millis(2) };
+            let before = meter.calibrate(how)?;
+            let work = || Ok(arch::multiply_chain(20_000_000));
+            let (_, covered) = meter.cover(charge, work)?;
+            Ok::<_, crate::Error>((before, covered))
+        });
+        let (before, covered) = found.expect("pinned").expect("measured");
+        assert!(before.wall >= 0.9 * before.own && before.interrupts >= 0.0, "{before:?}");
+        // Beside other tests anything may run: what the process was charged lies in the window all the same.
+        assert!(covered.charged > 1e6 && covered.window.elapsed > 0.9 * covered.charged, "{covered:?}");
+        assert!(covered.window.own < covered.window.elapsed, "{covered:?}");
+    }
+}

@@ -1,0 +1,177 @@
+//! The partners of a case as the kernel accounts for them: how often each gave up its CPU, where it ran, for how
+//! long. Read before and after a sample, like the counters of the measuring thread.
+
+use super::evidence::text;
+use crate::platform::partner::{Role, Task};
+use crate::platform::proc;
+use crate::{Error, Result};
+use std::fs::File;
+
+/// The partners, with their files open, so that a reading allocates nothing and opens nothing.
+pub struct Company {
+    here: usize,
+    members: Vec<Member>,
+    buffer: Vec<u8>,
+}
+
+struct Member {
+    task: Task,
+    status: Option<File>,
+    stat: Option<File>,
+    schedstat: Option<File>,
+    last: Seen,
+}
+
+/// One partner at one moment.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    voluntary: u64,
+    involuntary: u64,
+    ran_ns: Option<u64>,
+    waited_ns: Option<u64>,
+    cpu: usize,
+}
+
+/// What the partners did during one sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Attendance {
+    /// How many of them answer.
+    pub answering: usize,
+    /// The fewest times that one of those gave up its CPU because it waited.
+    pub fewest_voluntary: u64,
+    /// The fewest times that one of those gave it up at all.
+    pub fewest_switches: u64,
+    /// Whether any partner shares the measuring CPU.
+    pub here: bool,
+    /// Time that those had it, ns.
+    pub ran_here_ns: Option<u64>,
+    /// Time that those were ready and somebody else had it, ns.
+    pub waited_here_ns: Option<u64>,
+    /// The longest that an answering partner on another CPU was ready and somebody else had that one, ns.
+    pub waited_elsewhere_ns: Option<u64>,
+    /// A partner that was last seen on another CPU than its own: its own, and the other.
+    pub strayed: Option<(usize, usize)>,
+}
+
+impl Company {
+    /// Opens the files of these partners, of a case that is measured on CPU `here`.
+    ///
+    /// # Errors
+    /// `/proc` does not tell of one of them.
+    pub fn open(tasks: &[Task], here: usize) -> Result<Self> {
+        let member = |task: &Task| {
+            let directory = format!("/proc/{}/task/{}", task.process, task.thread);
+            let open = |name: &str| {
+                let path = format!("{directory}/{name}");
+                File::open(&path).map_err(|e| Error::file(path, "opening", e))
+            };
+            // Without the statistics of the scheduler the other two still prove what must be proved. A partner
+            // that only burns needs no proof.
+            let answers = task.role == Role::Answers;
+            let [status, stat] = ["status", "stat"].map(|name| answers.then(|| open(name)).transpose());
+            let (status, stat, schedstat) = (status?, stat?, open("schedstat").ok());
+            Ok(Member { task: *task, status, stat, schedstat, last: Seen::default() })
+        };
+        let members = tasks.iter().map(member).collect::<Result<_>>()?;
+        Ok(Self { here, members, buffer: vec![0; 8 << 10] })
+    }
+
+    /// Reads all of them; answers what they did since the last reading.
+    pub fn read(&mut self) -> Option<Attendance> {
+        let mut sum =
+            Attendance { fewest_voluntary: u64::MAX, fewest_switches: u64::MAX, ..Default::default() };
+        for member in &mut self.members {
+            let seen = member.look(&mut self.buffer);
+            sum.add(&member.task, self.here, &member.last, &seen);
+            member.last = seen;
+        }
+        (!self.members.is_empty()).then_some(sum)
+    }
+}
+
+impl Member {
+    fn look(&self, buffer: &mut [u8]) -> Seen {
+        let (voluntary, involuntary) =
+            text(&self.status, buffer).and_then(proc::switches).unwrap_or_default();
+        let cpu = text(&self.stat, buffer).and_then(proc::processor);
+        let times = text(&self.schedstat, buffer).and_then(proc::schedstat);
+        Seen {
+            voluntary,
+            involuntary,
+            ran_ns: times.map(|times| times.ran_ns),
+            waited_ns: times.map(|times| times.waited_ns),
+            cpu: cpu.unwrap_or(self.task.cpu),
+        }
+    }
+}
+
+impl Attendance {
+    fn add(&mut self, task: &Task, here: usize, before: &Seen, after: &Seen) {
+        let grown = |f: fn(&Seen) -> Option<u64>| Some(f(after)?.saturating_sub(f(before)?));
+        let (ran, waited) = (grown(|seen| seen.ran_ns), grown(|seen| seen.waited_ns));
+        if task.cpu == here {
+            self.here = true;
+            self.ran_here_ns = ran.map(|ns| ns + self.ran_here_ns.unwrap_or(0));
+        }
+        if task.role == Role::Burns {
+            return;
+        }
+        let voluntary = after.voluntary.saturating_sub(before.voluntary);
+        let involuntary = after.involuntary.saturating_sub(before.involuntary);
+        self.answering += 1;
+        self.fewest_voluntary = self.fewest_voluntary.min(voluntary);
+        self.fewest_switches = self.fewest_switches.min(voluntary + involuntary);
+        if after.cpu != task.cpu {
+            self.strayed = Some((task.cpu, after.cpu));
+        }
+        if task.cpu == here {
+            self.waited_here_ns = waited.map(|ns| ns + self.waited_here_ns.unwrap_or(0));
+        } else {
+            self.waited_elsewhere_ns = self.waited_elsewhere_ns.max(waited);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::cpu;
+    use crate::platform::partner::{Class, Kind, Partner, spinner};
+
+    #[test]
+    fn a_partner_that_yields_its_cpu_is_counted_and_a_spinner_is_not() {
+        let here = cpu::allowed().into_iter().max().expect("a CPU");
+        let sleep = || {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+            0
+        };
+        let sleeper = Partner::start(Kind::Thread, (here, Class::Ordinary), sleep, || ()).expect("started");
+        let burner = spinner(here, Class::Idle).expect("started");
+        let mut company = Company::open(&[sleeper.task(), burner.task()], here).expect("seen");
+        company.read();
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let attendance = company.read().expect("two partners");
+        assert_eq!((attendance.answering, attendance.here, attendance.strayed), (1, true, None));
+        assert!(attendance.fewest_voluntary > 0, "{attendance:?}");
+    }
+
+    #[test]
+    fn a_partner_on_another_cpu_than_its_own_is_named() {
+        let (Some(first), Some(last)) = (cpu::allowed().into_iter().min(), cpu::allowed().into_iter().max())
+        else {
+            return;
+        };
+        let sleep = || {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+            0
+        };
+        let partner = Partner::start(Kind::Process, (last, Class::Ordinary), sleep, || ()).expect("started");
+        let mut company = Company::open(&[partner.task()], last).expect("seen");
+        let mut elsewhere = nix::sched::CpuSet::new();
+        elsewhere.set(first).expect("a CPU");
+        nix::sched::sched_setaffinity(partner.task().thread, &elsewhere).expect("moved");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let strayed = company.read().expect("a partner").strayed;
+        assert_eq!(strayed, (first != last).then_some((last, first)));
+    }
+}

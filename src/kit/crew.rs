@@ -1,0 +1,194 @@
+//! A crew: partners on CPUs of their own that do the same number of operations at the same time as the measuring
+//! thread. Between two batches they sleep.
+
+use crate::platform::futex::{Reach, wait, wake};
+use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::shared::Words;
+use crate::{Error, Result};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+/// The crew's common page.
+mod word {
+    /// Who has nothing to do sleeps on this one; it counts the batches.
+    pub(super) const TURN: usize = 0;
+    pub(super) const OPERATIONS: usize = 1;
+    /// How many are awake and wait for the signal.
+    pub(super) const READY: usize = 2;
+    /// The signal: the number of the batch that may begin.
+    pub(super) const GO: usize = 3;
+    /// How many have finished.
+    pub(super) const DONE: usize = 4;
+    /// The error number of one whose operation was refused.
+    pub(super) const REFUSED: usize = 5;
+}
+
+/// A crew that takes longer to come, or to finish, hangs.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Polls between two looks at the time.
+const POLLS: u32 = 1 << 16;
+
+/// The partners of a measuring thread that works as well.
+pub struct Crew {
+    partners: Vec<Partner>,
+    page: Arc<Words>,
+}
+
+impl Crew {
+    /// Starts one on each of these CPUs, with the work that `make` gives it: so many operations, and a negative
+    /// error number where one was refused.
+    pub fn start<W: FnMut(u64) -> i64 + Send + 'static>(
+        kind: Kind,
+        cpus: &[usize],
+        make: impl Fn(usize) -> Result<W>,
+    ) -> Result<Self> {
+        let page = Arc::new(Words::new()?);
+        let start = |(index, &cpu): (usize, &usize)| {
+            let (theirs, nudged) = (Arc::clone(&page), Arc::clone(&page));
+            let (mut work, mut seen) = (make(index)?, 0);
+            let step = move || {
+                wait(&theirs[word::TURN].value, seen, Reach::Shared);
+                let turn = theirs[word::TURN].value.load(SeqCst);
+                if turn != seen {
+                    seen = turn;
+                    take_part(&theirs, turn, &mut work);
+                }
+                0
+            };
+            let nudge = move || {
+                nudged[word::OPERATIONS].value.store(0, SeqCst);
+                let turn = call_out(&nudged);
+                nudged[word::GO].value.store(turn, SeqCst);
+            };
+            Partner::start(kind, (cpu, Class::Ordinary), step, nudge)
+        };
+        let partners = cpus.iter().enumerate().map(start).collect::<Result<_>>()?;
+        Ok(Self { partners, page })
+    }
+
+    /// What others must know to watch them.
+    pub fn tasks(&self) -> Vec<Task> {
+        self.partners.iter().map(Partner::task).collect()
+    }
+
+    /// Calls them out and waits until each stands ready. [`Crew::go`] lets them begin.
+    pub fn call(&mut self, operations: u64) -> Result<u32> {
+        let operations = u32::try_from(operations).unwrap_or(u32::MAX);
+        for (at, value) in [(word::OPERATIONS, operations), (word::READY, 0), (word::DONE, 0)] {
+            self.page[at].value.store(value, SeqCst);
+        }
+        let turn = call_out(&self.page);
+        self.all(word::READY)?;
+        Ok(turn)
+    }
+
+    /// Gives the signal.
+    #[inline(always)]
+    pub fn go(&self, turn: u32) {
+        self.page[word::GO].value.store(turn, SeqCst);
+    }
+
+    /// Waits until all have finished.
+    pub fn finish(&mut self) -> Result<()> {
+        self.all(word::DONE)?;
+        match self.page[word::REFUSED].value.load(SeqCst) {
+            0 => Ok(()),
+            errno => {
+                let errno = nix::errno::Errno::from_raw(i32::try_from(errno).unwrap_or(0));
+                Err(Error::refused("an operation of a partner", errno))
+            }
+        }
+    }
+
+    /// Polls, so that the measuring thread loses no time to a sleep; looks at the clock now and then.
+    fn all(&mut self, at: usize) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            for _ in 0..POLLS {
+                if self.page[at].value.load(SeqCst) as usize == self.partners.len() {
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+            if let Some(fate) = self.partners.iter_mut().find_map(Partner::fate) {
+                return Err(Error::Usage(fate));
+            }
+            if begun.elapsed() > PATIENCE {
+                let count = self.page[at].value.load(SeqCst);
+                let all = self.partners.len();
+                let seconds = PATIENCE.as_secs();
+                return Err(Error::Usage(format!("only {count} of {all} partners came in {seconds} s")));
+            }
+        }
+    }
+}
+
+fn call_out(page: &Words) -> u32 {
+    let turn = page[word::TURN].value.fetch_add(1, SeqCst) + 1;
+    while wake(&page[word::TURN].value, Reach::Shared) > 0 {}
+    turn
+}
+
+fn take_part(page: &Words, turn: u32, work: &mut impl FnMut(u64) -> i64) {
+    page[word::READY].value.fetch_add(1, SeqCst);
+    while page[word::GO].value.load(SeqCst) != turn {
+        std::hint::spin_loop();
+        // A later call has made this one void.
+        if page[word::TURN].value.load(SeqCst) != turn {
+            return;
+        }
+    }
+    let answer = work(u64::from(page[word::OPERATIONS].value.load(SeqCst)));
+    if answer < 0 {
+        page[word::REFUSED].value.store(u32::try_from(-answer).unwrap_or(1), SeqCst);
+    }
+    page[word::DONE].value.fetch_add(1, SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::cpu;
+
+    fn others() -> Vec<usize> {
+        let mut cpus = cpu::allowed();
+        cpus.pop();
+        cpus
+    }
+
+    #[test]
+    fn everybody_does_as_much() {
+        for kind in [Kind::Process, Kind::Thread] {
+            let sum = Arc::new(Words::new().expect("mapped"));
+            let theirs = Arc::clone(&sum);
+            let make = move |_| {
+                let sum = Arc::clone(&theirs);
+                Ok(move |n: u64| {
+                    (0..n).map(|_| i64::from(sum[0].value.fetch_add(1, SeqCst))).min().unwrap_or(0)
+                })
+            };
+            let mut crew = Crew::start(kind, &others(), make).expect("started");
+            for batch in [1, 1000] {
+                sum[0].value.store(0, SeqCst);
+                let turn = crew.call(batch).expect("ready");
+                assert_eq!(sum[0].value.load(SeqCst), 0, "nobody begins before the signal");
+                crew.go(turn);
+                crew.finish().expect("done");
+                assert_eq!(sum[0].value.load(SeqCst) as usize, batch as usize * others().len());
+            }
+        }
+    }
+
+    #[test]
+    fn an_operation_that_was_refused_is_told() {
+        if others().is_empty() {
+            return;
+        }
+        let make = |_| Ok(|_: u64| -i64::from(libc::EMFILE));
+        let mut crew = Crew::start(Kind::Process, &others(), make).expect("started");
+        let turn = crew.call(1).expect("ready");
+        crew.go(turn);
+        assert!(crew.finish().expect_err("refused").to_string().contains("open files"));
+    }
+}

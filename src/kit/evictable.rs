@@ -1,0 +1,227 @@
+//! A file of which the pages can be put out of the page cache, so that they must be read from the disk again.
+//!
+//! # Invariants
+//!
+//! * **OWN-FILE**: `cachestat` is given an open descriptor and two structures of ours; it writes the second.
+#![allow(unsafe_code)]
+
+use crate::platform::block_device;
+use crate::platform::region::{PAGE, Region};
+use crate::{Error, Result};
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::sys::resource::{Resource, getrlimit};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What is written at a time, and the unit of its size.
+const BLOCK: usize = 1 << 20;
+/// A smaller one would be read by a few read-aheads.
+const LEAST: usize = 4 * BLOCK;
+/// Of what is free on the disk it takes one part in so many.
+const SHARE: u64 = 4;
+/// Looks at the cache, a millisecond between, while a read that is under way keeps pages in it.
+const LOOKS: u32 = 100;
+/// Since Linux 6.5; the number is the same on all our architectures.
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// A file without a name, mapped to be read.
+pub struct Evictable {
+    file: File,
+    directory: PathBuf,
+    region: Region,
+    shrunk: Option<String>,
+    seen: Vec<u8>,
+}
+
+impl Evictable {
+    /// Writes one of `wanted` bytes into this directory, or of fewer where there is little room; it has no name, so
+    /// that it goes with this value, or with a process that is killed.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where there is no disk, or no room.
+    pub fn new(directory: &Path, wanted: usize) -> Result<Self> {
+        if let Some(why) = block_device::no_disk(directory) {
+            return Err(Error::Missing(format!("{why}; {}", block_device::elsewhere(wanted as u64 * SHARE))));
+        }
+        Self::anywhere(directory, wanted)
+    }
+
+    /// The same on whatever there is: for faults that no disk has a part in.
+    pub fn anywhere(directory: &Path, wanted: usize) -> Result<Self> {
+        let (bytes, shrunk) = fitting(directory, wanted)?;
+        let file = tempfile::tempfile_in(directory);
+        let mut file = file.map_err(|e| Error::file(directory, "making a file in", e))?;
+        fill(&mut file, bytes).map_err(|e| unwritten(directory, bytes, e))?;
+        let region = Region::of_file(&file, bytes)?;
+        let seen = vec![0; region.pages()];
+        Ok(Self { file, directory: directory.to_path_buf(), region, shrunk, seen })
+    }
+
+    /// Its bytes, mapped.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Where it is.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Why it is smaller than was asked for, if it is.
+    pub fn shrunk(&self) -> Option<&str> {
+        self.shrunk.as_deref()
+    }
+
+    /// The byte that every page of it begins with.
+    pub fn mark(page: usize) -> u8 {
+        (page % 251) as u8 + 1
+    }
+
+    /// Puts all of it out of the page cache and sees that it is out.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where the file system keeps it.
+    pub fn evict(&mut self) -> Result<()> {
+        let mut left = 0;
+        for _ in 0..LOOKS {
+            // What is mapped stays: the mapping goes first.
+            self.region.discard(0..self.region.pages())?;
+            let advised = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+            advised.map_err(|errno| Error::refused("posix_fadvise POSIX_FADV_DONTNEED", errno))?;
+            left = self.cached()?;
+            if left == 0 {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let (pages, directory) = (self.region.pages(), self.directory.display());
+        let instead = block_device::elsewhere(pages as u64 * PAGE as u64 * SHARE);
+        Err(Error::Missing(format!(
+            "the file system of {directory} keeps its files in memory: {left} of {pages} pages stayed after they were \
+             written and given up (POSIX_FADV_DONTNEED); {instead}"
+        )))
+    }
+
+    /// Pages of it that are in the page cache, by `mincore`; where that says none, by `cachestat`, which also counts
+    /// those that are just being read.
+    pub fn cached(&mut self) -> Result<usize> {
+        let whole = 0..self.region.pages();
+        let seen = self.region.resident(whole, &mut self.seen)?;
+        Ok(if seen > 0 { seen } else { cachestat(&self.file).unwrap_or(0) })
+    }
+
+    /// Whether a page is in the page cache by the last look.
+    pub fn was_cached(&self, page: usize) -> bool {
+        self.seen[page] & 1 == 1
+    }
+}
+
+/// The bytes that a file here may have, and why they are fewer than those wanted.
+fn fitting(directory: &Path, wanted: usize) -> Result<(usize, Option<String>)> {
+    let free = block_device::free(directory).unwrap_or(u64::MAX);
+    let limit = getrlimit(Resource::RLIMIT_FSIZE).map_or(u64::MAX, |(limit, _)| limit);
+    let name = directory.display();
+    let (most, why) = match free / SHARE {
+        part if part <= limit => {
+            (part, format!("{} MiB are free in {name}, of which a quarter is used", free >> 20))
+        }
+        _ => (limit, format!("a file may have {} MiB (RLIMIT_FSIZE, `ulimit -f`)", limit >> 20)),
+    };
+    let bytes = (wanted as u64).min(most) as usize / BLOCK * BLOCK;
+    match bytes {
+        _ if bytes == wanted => Ok((bytes, None)),
+        LEAST.. => Ok((bytes, Some(format!("the file has {} of {} MiB: {why}", bytes >> 20, wanted >> 20)))),
+        _ => Err(Error::Missing(format!(
+            "a file of {} MiB is needed and there is no room for it: {why}; {}",
+            LEAST >> 20,
+            block_device::elsewhere(wanted as u64 * SHARE)
+        ))),
+    }
+}
+
+/// Every page begins with its mark, and all is on the disk.
+fn fill(file: &mut File, bytes: usize) -> std::io::Result<()> {
+    let mut block = vec![0; BLOCK];
+    for at in (0..bytes).step_by(BLOCK) {
+        for (page, first) in block.chunks_mut(PAGE).enumerate() {
+            first[0] = Evictable::mark(at / PAGE + page);
+        }
+        file.write_all(&block)?;
+    }
+    file.sync_all()
+}
+
+fn unwritten(directory: &Path, bytes: usize, cause: std::io::Error) -> Error {
+    match cause.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Error::Missing(format!(
+            "a file of {} MiB cannot be written in {}: {cause}; {}",
+            bytes >> 20,
+            directory.display(),
+            block_device::elsewhere(bytes as u64 * SHARE)
+        )),
+        _ => Error::file(directory, "writing a file in", cause),
+    }
+}
+
+/// Pages of a file that the cache holds; nothing where the kernel is older or forbids the question.
+fn cachestat(file: &File) -> Option<usize> {
+    #[repr(C)]
+    struct Range {
+        offset: u64,
+        length: u64,
+    }
+    // `nr_cache`, `nr_dirty`, `nr_writeback`, `nr_evicted`, `nr_recently_evicted` of linux/mman.h.
+    let mut counts = [0u64; 5];
+    let whole = Range { offset: 0, length: 0 };
+    // SAFETY: OWN-FILE.
+    let answer =
+        unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const whole, counts.as_mut_ptr(), 0) };
+    (answer == 0).then_some(counts[0] as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_evicted_comes_back_as_it_was_written() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut file = match Evictable::new(directory.path(), LEAST) {
+            Err(Error::Missing(_)) => return, // here is no disk
+            made => made.expect("a file"),
+        };
+        assert_eq!(std::fs::read_dir(directory.path()).expect("listed").count(), 0, "it has no name");
+        file.evict().expect("put out");
+        assert_eq!(file.cached().expect("asked"), 0);
+        assert_eq!(file.region().byte(700), Evictable::mark(700));
+        assert!(file.cached().expect("asked") > 0 && file.was_cached(700));
+    }
+
+    #[test]
+    fn memory_that_plays_a_file_system_is_refused() {
+        let directory = Path::new("/dev/shm");
+        if block_device::no_disk(directory).is_none() {
+            return; // it is no tmpfs here
+        }
+        let Err(Error::Missing(why)) = Evictable::new(directory, LEAST) else { panic!("taken for a disk") };
+        assert!(why.contains("/dev/shm is on tmpfs") && why.contains("TMPDIR"), "{why}");
+        let Err(Error::Missing(why)) = Evictable::anywhere(directory, LEAST).expect("made").evict() else {
+            panic!("it said that it had evicted memory")
+        };
+        assert!(why.contains("1024 of 1024 pages stayed") && why.contains("TMPDIR"), "{why}");
+    }
+
+    #[test]
+    fn a_file_without_room_is_missing() {
+        let Err(Error::Missing(why)) = unwritten_of(libc::ENOSPC) else { panic!("another error") };
+        assert!(why.contains("4 MiB cannot be written in /x"), "{why}");
+        assert!(matches!(unwritten_of(libc::EIO), Err(Error::File { .. })));
+    }
+
+    fn unwritten_of(errno: i32) -> Result<()> {
+        Err(unwritten(Path::new("/x"), LEAST, std::io::Error::from_raw_os_error(errno)))
+    }
+}

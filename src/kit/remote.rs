@@ -1,0 +1,144 @@
+//! The cases of the socket groups whose other end is another machine's: that of a `syscost peer`.
+//!
+//! Of the far end nothing is seen but what it answers. So every answer is looked at, and after each batch the peer
+//! is asked by another connection how much it has got: whoever miscounts, or is not who was asked for, has no number.
+
+use super::message_size::{length, messages};
+use crate::case::{Case, Claim, Need, Place, Rule, SetUp};
+
+// A build without the command line's crates has nothing to prove a token with.
+#[cfg_attr(not(feature = "cli"), path = "remote/absent.rs")]
+mod live;
+
+/// A peer is named.
+const PEER: Need = Need::new(|_| live::given());
+
+/// By what messages go to the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transport {
+    Tcp,
+    Udp,
+}
+use Transport::{Tcp, Udp};
+
+impl Transport {
+    fn name(self) -> &'static str {
+        if self == Tcp { "tcp" } else { "udp" }
+    }
+
+    fn words(self) -> &'static str {
+        if self == Tcp { "TCP" } else { "UDP" }
+    }
+}
+
+/// What a round trip is.
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    transport: Transport,
+    bytes: u32,
+    /// Every one is timed by itself.
+    each: bool,
+}
+
+/// `ping` sends so many bytes unless it is told otherwise.
+const PING: u32 = 56;
+/// Lengths by TCP. A datagram begins with a secret of sixteen bytes, and those beyond a packet go in pieces.
+const STREAMED: [u32; 4] = [1, PING, 1 << 10, 64 << 10];
+const DATAGRAMS: [u32; 3] = [PING, 1 << 10, 16 << 10];
+/// Streams, and lengths of a message whose bandwidth is asked: those of `iperf3`, and less and more.
+const SENT: [(u32, usize); 5] = [(1, 1 << 10), (1, 64 << 10), (1, 128 << 10), (1, 1 << 20), (4, 128 << 10)];
+
+/// Round trips to the peer.
+pub fn round_trips() -> Vec<Case> {
+    let row = |transport, each| move |bytes: u32| RoundTrip { transport, bytes, each };
+    let together = STREAMED.map(row(Tcp, false)).into_iter().chain(DATAGRAMS.map(row(Udp, false)));
+    let each = [Tcp, Udp].map(|transport| row(transport, true)(PING));
+    together.chain(each).map(round_trip).chain([echo()]).collect()
+}
+
+/// Streams of bytes to the peer.
+pub fn bandwidths() -> Vec<Case> {
+    SENT.into_iter().map(|(streams, bytes)| bandwidth(streams, bytes)).collect()
+}
+
+/// Connections to the peer.
+pub fn connections() -> Vec<Case> {
+    let parts = [
+        ("connect/tcp-peer", "a connection to the peer, made", false),
+        ("tear-down/tcp-peer-one-end", "a connection to the peer, closed at this end first", true),
+    ];
+    parts.into_iter().map(|(name, title, closes)| connection(name, title, closes)).collect()
+}
+
+/// Core cycles of the wire and of both machines' layers, for one way and back.
+const WIRE: f64 = 60_000.0;
+const LAYERS: f64 = 40_000.0;
+
+fn round_trip(row: RoundTrip) -> Case {
+    const COPIED_A_CYCLE: f64 = 0.4; // ten gigabits a second
+    let RoundTrip { transport, bytes, each } = row;
+    let (name, size) = (transport.name(), length(bytes as usize));
+    let how = if each { "-peer-each" } else { "-peer" };
+    let title = format!("{size} to the peer and back by {}", transport.words());
+    let set_up: SetUp = Box::new(move |_: &Place| live::round_trip(row));
+    let case = Case::new(format!("{name}{how}/{size}"), title, set_up)
+        .need(PEER)
+        .claim(Claim::Checked(
+            "every answer had the length and the number of its message, and the peer counted as many",
+        ))
+        .predict(
+            WIRE + 2.0 * f64::from(bytes) / COPIED_A_CYCLE,
+            LAYERS,
+            "two messages through both machines' layers, two interrupts, and the wire",
+        );
+    if each { case.one_by_one() } else { case }
+}
+
+fn echo() -> Case {
+    let set_up: SetUp = Box::new(|_: &Place| live::echoes(PING as usize));
+    let size = length(PING as usize);
+    Case::new(format!("icmp-peer-each/{size}"), format!("ICMP echo of {size} by the peer's kernel"), set_up)
+        .need(PEER)
+        .one_by_one()
+        .claim(Claim::Checked("every reply had the identifier, the number and the bytes of its question"))
+        .predict(WIRE, LAYERS / 2.0, "a packet there, one back, and no process at the far end")
+}
+
+fn bandwidth(streams: u32, bytes: usize) -> Case {
+    let each = messages(bytes);
+    let all = each * streams as usize;
+    let (size, on) =
+        (length(bytes), if streams == 1 { String::new() } else { format!("-{streams}-streams") });
+    let title = format!("{all} messages of {size} to the peer through TCP, streams: {streams}");
+    let set_up: SetUp = Box::new(move |_: &Place| live::bandwidth(streams, each, bytes));
+    let case = Case::new(format!("tcp-peer{on}/{size}"), title, set_up).need(PEER);
+    let case = if all == 1 { case } else { case.derive("message", Rule::OfCost(1.0 / all as f64)) };
+    let (wire, calls) = (2.5 * (all * bytes) as f64, 2_000.0 * all as f64);
+    case.derive("bandwidth", Rule::Bandwidth((all * bytes) as u64))
+        .claim(Claim::Checked("the peer received every byte that was sent, by its answer and by its count"))
+        .predict(wire, calls, "ten gigabits a second, and a call for every message")
+}
+
+fn connection(name: &str, title: &str, closes: bool) -> Case {
+    let set_up: SetUp = Box::new(move |_: &Place| live::connection(closes));
+    let (wire, layers) = if closes { (2_000.0, 10_000.0) } else { (WIRE, LAYERS) };
+    Case::new(name, title, set_up)
+        .need(PEER)
+        .one_by_one()
+        .claim(Claim::Checked("every connection was greeted by the peer, and the peer counted as many"))
+        .predict(wire, layers, "a packet there and one back; a close waits for nobody")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_says_that_the_other_end_is_a_peer() {
+        let names: Vec<_> = round_trips().into_iter().map(|case| case.name).collect();
+        assert_eq!(names[..2], ["tcp-peer/1B", "tcp-peer/56B"]);
+        assert!(names.contains(&"udp-peer-each/56B".into()));
+        let all = round_trips().into_iter().chain(bandwidths()).chain(connections());
+        assert!(all.into_iter().all(|case| case.name.contains("-peer")));
+    }
+}

@@ -1,0 +1,142 @@
+//! The echo of ICMP, which the kernel of the other machine answers by itself: what `ping` times.
+//!
+//! A ping socket is for everybody whose group is within `net.ipv4.ping_group_range`; where none is, a raw socket
+//! does for who may open one.
+
+use super::connection::Address;
+use super::message::{receive, send};
+use super::{number, set_option};
+use crate::{Error, Result};
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+
+const HEADER_BYTES: usize = 8;
+/// The longest header of IPv4, which a raw socket hands over too.
+const MOST_IP_BYTES: usize = 60;
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+
+/// Who asks one address for echoes.
+pub struct Ping {
+    end: OwnedFd,
+    is_raw: bool,
+    identifier: u16,
+    sequence: u16,
+    request: Vec<u8>,
+    reply: Vec<u8>,
+}
+
+impl Ping {
+    /// Of messages with so many bytes behind the header.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where neither kind of socket is allowed.
+    pub fn new(to: Ipv4Addr, bytes: usize) -> Result<Self> {
+        let (end, is_raw) = open()?;
+        // Port 0: of ICMP only the address counts.
+        super::connection::direct(&end, &Address::ipv4(to, 0))?;
+        // A ping socket is given an identifier by the kernel; a raw one shares its replies with all others.
+        let identifier = std::process::id() as u16 ^ number(&end) as u16;
+        let request = vec![0x5a; HEADER_BYTES + bytes];
+        let reply = vec![0; MOST_IP_BYTES + HEADER_BYTES + bytes];
+        Ok(Self { end, is_raw, identifier, sequence: 0, request, reply })
+    }
+
+    /// The kind of its socket, in words.
+    pub fn kind(&self) -> &'static str {
+        if self.is_raw { "a raw socket" } else { "a ping socket" }
+    }
+
+    /// Asks once and waits for the reply to this question: its bytes without any header, or a negative error number.
+    #[inline(always)]
+    pub fn echo(&mut self) -> i64 {
+        self.sequence = self.sequence.wrapping_add(1);
+        write_request(&mut self.request, self.identifier, self.sequence);
+        let sent = send(number(&self.end), &self.request, 0);
+        if sent < 0 {
+            return sent;
+        }
+        loop {
+            let come = receive(number(&self.end), &mut self.reply, 0);
+            if come < 0 {
+                return come;
+            }
+            let reply = &self.reply[..come as usize];
+            if let Some(bytes) = self.bytes_of(reply) {
+                return bytes;
+            }
+        }
+    }
+
+    /// The bytes behind the header, if this is the reply to our last question.
+    #[inline(always)]
+    fn bytes_of(&self, packet: &[u8]) -> Option<i64> {
+        let header = if self.is_raw { 4 * usize::from(packet.first()? & 15) } else { 0 };
+        let reply = packet.get(header..)?;
+        let word = |at: usize| Some(u16::from_be_bytes([*reply.get(at)?, *reply.get(at + 1)?]));
+        let ours = !self.is_raw || word(4)? == self.identifier;
+        let same = reply.get(HEADER_BYTES..)? == &self.request[HEADER_BYTES..];
+        let answers = *reply.first()? == ECHO_REPLY && ours && word(6)? == self.sequence && same;
+        answers.then_some((reply.len() - HEADER_BYTES) as i64)
+    }
+}
+
+fn open() -> Result<(OwnedFd, bool)> {
+    let ping = super::open(libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_ICMP);
+    if let Ok(end) = ping {
+        return Ok((end, false));
+    }
+    let Ok(end) = super::open(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP) else {
+        return Err(Error::Missing(
+            "neither a ping socket nor a raw one is allowed: put a group of this user into \
+             net.ipv4.ping_group_range, or run as root"
+                .into(),
+        ));
+    };
+    // What a raw socket is not to be told: everything but replies. Loopback shows it its own questions as well.
+    const SOL_RAW: i32 = 255;
+    const ICMP_FILTER: i32 = 1;
+    set_option(number(&end), SOL_RAW, ICMP_FILTER, !(1 << ECHO_REPLY))
+        .map_err(|e| Error::refused("setsockopt ICMP_FILTER", e))?;
+    Ok((end, true))
+}
+
+fn write_request(packet: &mut [u8], identifier: u16, sequence: u16) {
+    packet[..HEADER_BYTES].fill(0);
+    packet[0] = ECHO_REQUEST;
+    packet[4..6].copy_from_slice(&identifier.to_be_bytes());
+    packet[6..8].copy_from_slice(&sequence.to_be_bytes());
+    let sum = checksum(packet);
+    packet[2..4].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// The sum of the Internet's headers (RFC 1071).
+fn checksum(packet: &[u8]) -> u16 {
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
+    let sum: u32 = packet.chunks(2).map(word).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_that_of_the_standard() {
+        // The example of RFC 1071.
+        assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+        let mut packet = [0x5a; 64];
+        write_request(&mut packet, 77, 1);
+        assert_eq!(checksum(&packet), 0, "a packet with its sum adds up to nothing");
+    }
+
+    #[test]
+    fn every_question_gets_its_own_answer() {
+        match Ping::new(Ipv4Addr::LOCALHOST, 56) {
+            Ok(mut ping) => assert!((0..5).all(|_| ping.echo() == 56)),
+            Err(Error::Missing(sentence)) => println!("skipped: {sentence}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

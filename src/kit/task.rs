@@ -1,0 +1,273 @@
+//! Processes created and ended, by as few instructions as each way allows.
+//!
+//! What the child does is at most an `execve` and an exit. Where it shares the parent's memory that is written in
+//! assembly, so that no compiled code runs twice: the child touches registers and nothing else.
+//!
+//! Every creator answers the child's number, or a negative error number.
+//!
+//! # Invariants
+//!
+//! * **ENDS**: what a child executes ends in `_exit` or in another program: it never returns, unwinds, runs an
+//!   exit handler or flushes a buffer. The C library's `fork` leaves its locks usable in a child of one thread.
+//! * **REGISTERS**: a child in the parent's memory reads memory that outlives it and writes none; a signal that
+//!   its parent handles finds a stack of its own, or that of a parent who stands still meanwhile.
+//! * **OWN-ARGUMENTS**: the pointers lead to strings that live as long as the value, and end in a null pointer.
+#![allow(unsafe_code)]
+
+use super::start_order::Order;
+use crate::{Error, Result};
+use memmap2::MmapMut;
+use nix::errno::Errno;
+use std::arch::asm;
+use std::ffi::{CString, c_char};
+use std::ptr::null;
+
+/// The exit code of a child whose program could not be executed, as of a shell.
+pub const NOT_EXECUTED: i32 = 127;
+
+/// fork(2) by the C library; the child ends at once.
+#[inline(always)]
+pub fn fork_exit() -> i64 {
+    // SAFETY: ENDS.
+    match unsafe { libc::fork() } {
+        // SAFETY: ENDS.
+        0 => unsafe { libc::_exit(0) },
+        -1 => refusal(),
+        child => i64::from(child),
+    }
+}
+
+/// The same; first the child says that it has begun.
+#[inline(always)]
+pub fn fork_arrive_exit(order: &Order) -> i64 {
+    // SAFETY: ENDS.
+    match unsafe { libc::fork() } {
+        0 => {
+            order.arrive();
+            // SAFETY: ENDS.
+            unsafe { libc::_exit(0) }
+        }
+        -1 => refusal(),
+        child => i64::from(child),
+    }
+}
+
+/// vfork(2): a child that borrows the parent's memory and stack ends at once; the parent stands still until then.
+#[inline(always)]
+pub fn vfork_exit() -> i64 {
+    // SAFETY: ENDS, REGISTERS.
+    unsafe { clone_exit(libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD, 0, null()) }
+}
+
+/// A stack for a task in the parent's memory. Nothing but a signal handler would ever use it.
+pub struct Stack(MmapMut);
+
+impl Stack {
+    const BYTES: usize = 256 << 10;
+
+    /// Fresh memory.
+    pub fn new() -> Result<Self> {
+        let refused = |cause| Error::Kernel { call: "mmap of a stack".into(), cause };
+        Ok(Self(MmapMut::map_anon(Self::BYTES).map_err(refused)?))
+    }
+
+    /// Its upper end, aligned as both architectures ask.
+    pub fn top(&mut self) -> usize {
+        self.0.as_mut_ptr_range().end as usize
+    }
+}
+
+/// clone(2) of a process that shares the parent's memory and ends at once; the parent goes on beside it.
+#[inline(always)]
+pub fn clone_vm_exit(stack: &mut Stack) -> i64 {
+    // SAFETY: ENDS, REGISTERS.
+    unsafe { clone_exit(libc::CLONE_VM | libc::SIGCHLD, stack.top(), null()) }
+}
+
+/// clone(2); the new task does nothing but end.
+///
+/// # Safety
+/// ENDS and REGISTERS hold whatever the flags: a task that shares the parent's memory and runs beside it is given
+/// a stack. `id` is null, or a word that the kernel may write as long as the task lives.
+#[inline(always)]
+pub unsafe fn clone_exit(flags: i32, stack: usize, id: *const u32) -> i64 {
+    let answer: i64;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: ENDS, REGISTERS, promised by the caller.
+    unsafe {
+        asm!("syscall", "test rax, rax", "jnz 2f", "xor edi, edi", "mov eax, {exit}", "syscall", "ud2", "2:",
+            exit = const libc::SYS_exit, inlateout("rax") libc::SYS_clone => answer, in("rdi") flags as i64,
+            in("rsi") stack, in("rdx") id, in("r10") id, in("r8") 0, out("rcx") _, out("r11") _,
+            options(nostack));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: ENDS, REGISTERS, promised by the caller. Here the thread area comes before the second word.
+    unsafe {
+        asm!("svc #0", "cbnz x0, 2f", "mov x8, #{exit}", "svc #0", "brk #1", "2:",
+            exit = const libc::SYS_exit, in("x8") libc::SYS_clone, inlateout("x0") flags as i64 => answer,
+            in("x1") stack, in("x2") id, in("x3") 0, in("x4") id, options(nostack));
+    }
+    answer
+}
+
+/// A program with its arguments, and nothing in its environment.
+pub struct Program {
+    path: CString,
+    /// Owns what `pointers` lead to.
+    _arguments: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+/// The end of an empty environment.
+const NO_ENVIRONMENT: [*const c_char; 1] = [null()];
+
+impl Program {
+    /// `path` is executed as it stands; it is its own first argument.
+    pub fn new(path: &str, arguments: &[&str]) -> Result<Self> {
+        let text = |text: &str| {
+            CString::new(text).map_err(|_| Error::Usage(format!("{text:?}: an argument holds a zero byte")))
+        };
+        let all: Result<Vec<_>> = std::iter::once(&path).chain(arguments).map(|word| text(word)).collect();
+        let arguments = all?;
+        let pointers = arguments.iter().map(|word| word.as_ptr()).chain([null()]).collect();
+        Ok(Self { path: text(path)?, _arguments: arguments, pointers })
+    }
+
+    /// fork(2) by the C library, then execve(2).
+    #[inline(always)]
+    pub fn fork_exec(&self) -> i64 {
+        // SAFETY: ENDS.
+        match unsafe { libc::fork() } {
+            // SAFETY: ENDS, OWN-ARGUMENTS.
+            0 => unsafe {
+                libc::execve(self.path.as_ptr(), self.pointers.as_ptr(), NO_ENVIRONMENT.as_ptr());
+                libc::_exit(NOT_EXECUTED)
+            },
+            -1 => refusal(),
+            child => i64::from(child),
+        }
+    }
+
+    /// vfork(2), then execve(2): the parent stands still until the new program has begun.
+    #[inline(always)]
+    pub fn vfork_exec(&self) -> i64 {
+        let (path, arguments) = (self.path.as_ptr(), self.pointers.as_ptr());
+        // SAFETY: ENDS, REGISTERS, OWN-ARGUMENTS.
+        unsafe { clone_exec(libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD, path, arguments) }
+    }
+
+    /// posix_spawn(3).
+    #[inline(always)]
+    pub fn spawn(&self) -> i64 {
+        let mut child = 0;
+        // SAFETY: OWN-ARGUMENTS; the library writes the number into a local, and neither keeps the pointers nor
+        // writes through them.
+        let errno = unsafe {
+            libc::posix_spawn(
+                &raw mut child,
+                self.path.as_ptr(),
+                null(),
+                null(),
+                self.pointers.as_ptr().cast(),
+                NO_ENVIRONMENT.as_ptr().cast(),
+            )
+        };
+        if errno == 0 { i64::from(child) } else { -i64::from(errno) }
+    }
+}
+
+/// clone(2); the new task executes a program, or ends with [`NOT_EXECUTED`].
+///
+/// # Safety
+/// As of [`clone_exit`], for flags that let the parent stand still; OWN-ARGUMENTS.
+#[inline(always)]
+unsafe fn clone_exec(flags: i32, path: *const c_char, arguments: *const *const c_char) -> i64 {
+    let answer: i64;
+    let environment = NO_ENVIRONMENT.as_ptr();
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: ENDS, REGISTERS, promised by the caller.
+    unsafe {
+        asm!("syscall", "test rax, rax", "jnz 2f",
+            "mov rdi, r12", "mov rsi, r13", "mov rdx, r14", "mov eax, {execve}", "syscall",
+            "mov edi, {failed}", "mov eax, {exit}", "syscall", "ud2", "2:",
+            execve = const libc::SYS_execve, exit = const libc::SYS_exit, failed = const NOT_EXECUTED,
+            inlateout("rax") libc::SYS_clone => answer, in("rdi") flags as i64, in("rsi") 0, in("rdx") 0, in("r10") 0,
+            in("r8") 0, in("r12") path, in("r13") arguments, in("r14") environment,
+            out("rcx") _, out("r11") _, options(nostack));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: ENDS, REGISTERS, promised by the caller.
+    unsafe {
+        asm!("svc #0", "cbnz x0, 2f",
+            "mov x0, x9", "mov x1, x10", "mov x2, x11", "mov x8, #{execve}", "svc #0",
+            "mov x0, #{failed}", "mov x8, #{exit}", "svc #0", "brk #1", "2:",
+            execve = const libc::SYS_execve, exit = const libc::SYS_exit, failed = const NOT_EXECUTED,
+            in("x8") libc::SYS_clone, inlateout("x0") flags as i64 => answer, in("x1") 0, in("x2") 0, in("x3") 0,
+            in("x4") 0, in("x9") path, in("x10") arguments, in("x11") environment, options(nostack));
+    }
+    answer
+}
+
+/// Waits for a child and reaps it: its status, or a negative error number. An interruption is no answer.
+#[inline(always)]
+pub fn reap(child: i32, status: &mut i32) -> i64 {
+    loop {
+        // SAFETY: the kernel writes one number into the reference.
+        match unsafe { libc::waitpid(child, status, 0) } {
+            -1 if Errno::last() == Errno::EINTR => {}
+            -1 => return refusal(),
+            reaped => return i64::from(reaped),
+        }
+    }
+}
+
+fn refusal() -> i64 {
+    -i64::from(Errno::last_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::child::how_it_ended;
+
+    fn end_of(child: i64) -> Option<String> {
+        let child = i32::try_from(child).expect("a number");
+        assert!(child > 0, "refused: {child}");
+        let mut status = -1;
+        assert_eq!(reap(child, &mut status), i64::from(child));
+        how_it_ended(status)
+    }
+
+    #[test]
+    fn each_way_makes_a_child_that_ends_well() {
+        let here = std::process::id();
+        let mut stack = Stack::new().expect("memory");
+        for _ in 0..10 {
+            for child in [fork_exit(), vfork_exit(), clone_vm_exit(&mut stack)] {
+                assert!(child != i64::from(here));
+                assert_eq!(end_of(child), None);
+            }
+        }
+        assert_eq!(here, std::process::id());
+    }
+
+    #[test]
+    fn each_way_executes_a_program() {
+        let good = Program::new("/bin/sh", &["-c", "exit 0"]).expect("no zero byte");
+        let bad = Program::new("/bin/sh", &["-c", "exit 3"]).expect("no zero byte");
+        let ways: [fn(&Program) -> i64; 3] = [Program::fork_exec, Program::vfork_exec, Program::spawn];
+        for way in ways {
+            assert_eq!(end_of(way(&good)), None);
+            assert!(end_of(way(&bad)).expect("a bad end").contains("code 3"));
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_no_success() {
+        let missing = Program::new("/there/is/no/such/program", &[]).expect("no zero byte");
+        for child in [missing.fork_exec(), missing.vfork_exec()] {
+            assert!(end_of(child).expect("a bad end").contains("code 127"));
+        }
+        assert_eq!(missing.spawn(), -i64::from(libc::ENOENT));
+    }
+}

@@ -1,0 +1,258 @@
+//! AArch64: the virtual counter, hot loops, kernel entry.
+//!
+//! # Invariants
+//!
+//! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
+//! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
+//! * **RING**: each word that is come to holds the address of another such word, and none of them changes meanwhile.
+//! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
+//!   answers for.
+//! * **OWN-CODE**: cache maintenance walks over bytes that are borrowed for as long, and changes none.
+#![allow(unsafe_code)]
+
+use super::Unfit;
+use std::arch::asm;
+
+/// The name of the counter in a record.
+pub const COUNTER: &str = "cntvct";
+
+/// Opens a bracket: `isb` keeps the read from being taken before earlier instructions have finished
+/// (Arm ARM D11.2.1).
+#[inline(always)]
+pub fn start() -> u64 {
+    let ticks;
+    // SAFETY: PURE. Left without `nomem`, so that the compiler moves no memory access across it.
+    unsafe { asm!("isb", "mrs {t}, cntvct_el0", t = out(reg) ticks, options(nostack)) };
+    ticks
+}
+
+/// Closes a bracket: the first `isb` waits for what is timed, the second keeps out what follows. It waits
+/// for instructions, not for memory: who times loads that nobody uses, or stores, ends with a `dsb`.
+#[inline(always)]
+pub fn stop() -> u64 {
+    let ticks;
+    // SAFETY: PURE.
+    unsafe { asm!("isb", "mrs {t}, cntvct_el0", "isb", t = out(reg) ticks, options(nostack)) };
+    ticks
+}
+
+/// Closes a bracket and tells the CPU. The counter does not carry it, so the kernel is asked afterwards.
+#[inline(always)]
+pub fn stop_on() -> (u64, usize) {
+    (stop(), crate::platform::cpu::current())
+}
+
+/// One read that waits for nothing.
+#[inline(always)]
+pub fn read() -> u64 {
+    let ticks;
+    // SAFETY: PURE.
+    unsafe { asm!("mrs {t}, cntvct_el0", t = out(reg) ticks, options(nostack)) };
+    ticks
+}
+
+/// What the firmware wrote into `cntfrq_el0`, Hz. It is a statement, not a measurement.
+pub fn frequency() -> Option<(f64, &'static str)> {
+    let hz: u64;
+    // SAFETY: PURE; Linux lets user space read this register.
+    unsafe { asm!("mrs {f}, cntfrq_el0", f = out(reg) hz, options(nomem, nostack)) };
+    (hz != 0).then_some((hz as f64, "cntfrq_el0"))
+}
+
+/// The architecture promises a counter of constant rate that does not stop (Arm ARM D11.1).
+pub fn unfit() -> Option<Unfit> {
+    None
+}
+
+/// `n` turns of `subs; b.ne`.
+#[inline(never)]
+pub fn register_loop(n: u64) {
+    if n == 0 {
+        return;
+    }
+    // SAFETY: PURE.
+    unsafe {
+        asm!(".p2align 5", "2:", "subs {n}, {n}, #1", "b.ne 2b", n = inout(reg) n => _, options(nomem, nostack));
+    }
+}
+
+/// `n` turns of the loop of an unoptimised build: the counter lives in memory.
+#[inline(never)]
+pub fn memory_loop(n: u64) {
+    let mut counter = 0u64;
+    if n == 0 {
+        return;
+    }
+    // SAFETY: OWN-WORD: `counter` is a local of this function.
+    unsafe {
+        asm!(".p2align 5", "2:", "ldr {t}, [{at}]", "add {t}, {t}, #1", "str {t}, [{at}]", "ldr {t}, [{at}]",
+            "cmp {t}, {n}", "b.lo 2b", at = in(reg) &raw mut counter, n = in(reg) n, t = out(reg) _,
+            options(nostack));
+    }
+    std::hint::black_box(counter);
+}
+
+/// `n` additions, each waiting for the one before: one core cycle each.
+#[inline(never)]
+pub fn add_chain(n: u64) -> u64 {
+    let mut sum = 1u64;
+    let step = std::hint::black_box(3u64);
+    let (blocks, rest) = (n / 64, n % 64);
+    // SAFETY: PURE.
+    unsafe {
+        asm!("cbz {b}, 3f", ".p2align 5", "2:", ".rept 64", "add {sum}, {sum}, {step}", ".endr",
+            "subs {b}, {b}, #1", "b.ne 2b", "3:", "cbz {r}, 5f", "4:", "add {sum}, {sum}, {step}",
+            "subs {r}, {r}, #1", "b.ne 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
+            sum = inout(reg) sum, step = in(reg) step, options(nomem, nostack));
+    }
+    sum
+}
+
+/// `n` multiplications, each waiting for the one before: three or more core cycles each.
+#[inline(never)]
+pub fn multiply_chain(n: u64) -> u64 {
+    let mut product = 1u64;
+    let factor = std::hint::black_box(3u64);
+    let (blocks, rest) = (n / 64, n % 64);
+    // SAFETY: PURE.
+    unsafe {
+        asm!("cbz {b}, 3f", ".p2align 5", "2:", ".rept 64", "mul {p}, {p}, {factor}", ".endr",
+            "subs {b}, {b}, #1", "b.ne 2b", "3:", "cbz {r}, 5f", "4:", "mul {p}, {p}, {factor}",
+            "subs {r}, {r}, #1", "b.ne 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
+            p = inout(reg) product, factor = in(reg) factor, options(nomem, nostack));
+    }
+    product
+}
+
+/// `steps` loads, each from the address that the one before it has loaded, with neither index nor offset. Answers
+/// where they have led.
+///
+/// # Safety
+/// RING: from `from` on, for as many words as there are steps.
+#[inline(never)]
+pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
+    let mut at = from;
+    let (blocks, rest) = (steps / 64, steps % 64);
+    // SAFETY: RING, promised by the caller.
+    unsafe {
+        asm!("cbz {b}, 3f", ".p2align 5", "2:", ".rept 64", "ldr {at}, [{at}]", ".endr",
+            "subs {b}, {b}, #1", "b.ne 2b", "3:", "cbz {r}, 5f", "4:", "ldr {at}, [{at}]",
+            "subs {r}, {r}, #1", "b.ne 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
+            at = inout(reg) at, options(readonly, nostack));
+    }
+    at
+}
+
+/// Enters the kernel with no argument.
+///
+/// # Safety
+/// ENTRY: the call must not write to memory or end the process in a way that the caller does not expect.
+#[inline(always)]
+pub unsafe fn syscall0(number: i64) -> i64 {
+    let answer;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe { asm!("svc #0", in("x8") number, lateout("x0") answer, options(nostack)) };
+    answer
+}
+
+/// Enters the kernel with one argument.
+///
+/// # Safety
+/// ENTRY: see [`syscall0`]; the argument must be what that call expects.
+#[inline(always)]
+pub unsafe fn syscall1(number: i64, a: usize) -> i64 {
+    let answer;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe { asm!("svc #0", in("x8") number, inlateout("x0") a => answer, options(nostack)) };
+    answer
+}
+
+/// Enters the kernel with two arguments.
+///
+/// # Safety
+/// ENTRY: see [`syscall1`].
+#[inline(always)]
+pub unsafe fn syscall2(number: i64, a: usize, b: usize) -> i64 {
+    let answer;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe { asm!("svc #0", in("x8") number, inlateout("x0") a => answer, in("x1") b, options(nostack)) };
+    answer
+}
+
+/// Enters the kernel with four arguments (calls that take three ignore the last).
+///
+/// # Safety
+/// ENTRY: see [`syscall1`].
+#[inline(always)]
+pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> i64 {
+    let answer;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe {
+        asm!("svc #0", in("x8") number, inlateout("x0") a => answer, in("x1") b, in("x2") c, in("x3") d,
+            options(nostack));
+    }
+    answer
+}
+
+/// Enters the kernel with six arguments, the most that it takes.
+///
+/// # Safety
+/// ENTRY: see [`syscall1`].
+#[inline(always)]
+pub unsafe fn syscall6(number: i64, arguments: [usize; 6]) -> i64 {
+    let answer;
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe {
+        asm!("svc #0", in("x8") number, inlateout("x0") a => answer, in("x1") b, in("x2") c, in("x3") d,
+            in("x4") e, in("x5") f, options(nostack));
+    }
+    answer
+}
+
+/// Whether the word at an instruction pointer begins with the instruction that enters the kernel:
+/// `svc #0`, d4000001.
+pub fn is_kernel_entry(word: i64) -> bool {
+    word & 0xffff_ffff == 0xd400_0001
+}
+
+/// `ret`.
+pub const RETURN: &[u8] = &[0xc0, 0x03, 0x5f, 0xd6];
+
+/// Makes written code safe to run. Instructions are fetched past the data cache, so each written line is
+/// cleaned to where both caches meet, then its stale copy dropped (Arm ARM, part B, on caches). Lines are those
+/// that CTR_EL0 states: a guess of 64 bytes would skip lines of a core that has 32.
+pub fn publish(code: &[u8]) {
+    let sizes: u64;
+    // SAFETY: PURE; Linux lets user space read this register, by a trap where cores differ.
+    unsafe { asm!("mrs {s}, ctr_el0", s = out(reg) sizes, options(nomem, nostack)) };
+    let data_line = 4usize << (sizes >> 16 & 15);
+    let code_line = 4usize << (sizes & 15);
+    let lines =
+        |size: usize| (code.as_ptr() as usize & !(size - 1)..code.as_ptr_range().end as usize).step_by(size);
+    for at in lines(data_line) {
+        // SAFETY: OWN-CODE. Left without `nomem`: the stores before it must be done.
+        unsafe { asm!("dc cvau, {at}", at = in(reg) at, options(nostack, preserves_flags)) };
+    }
+    // SAFETY: OWN-CODE: a barrier touches nothing.
+    unsafe { asm!("dsb ish", options(nostack, preserves_flags)) };
+    for at in lines(code_line) {
+        // SAFETY: OWN-CODE.
+        unsafe { asm!("ic ivau, {at}", at = in(reg) at, options(nostack, preserves_flags)) };
+    }
+    // SAFETY: OWN-CODE: barriers touch nothing. The `isb` drops what this core has fetched already; another
+    // core that this thread moves to has taken an exception meanwhile, which does the same.
+    unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
+}
+
+// The callee of group `call`: nothing but the return (see the x86-64 file for why it is written here).
+std::arch::global_asm!(
+    ".pushsection .text.syscost_return,\"ax\",@progbits",
+    ".globl syscost_return",
+    ".type syscost_return,@function",
+    ".p2align 5",
+    "syscost_return:",
+    "ret",
+    ".size syscost_return, . - syscost_return",
+    ".popsection"
+);

@@ -1,0 +1,312 @@
+//! x86-64: the time-stamp counter, hot loops, kernel entry.
+//!
+//! # Invariants
+//!
+//! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
+//! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
+//! * **RING**: each word that is come to holds the address of another such word, and none of them changes meanwhile.
+//! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
+//!   answers for; `rcx` and `r11` are declared lost, as the `syscall` instruction loses them.
+#![allow(unsafe_code)]
+
+use super::Unfit;
+use std::arch::asm;
+use std::arch::x86_64::{__cpuid, __cpuid_count};
+
+/// The name of the counter in a record.
+pub const COUNTER: &str = "tsc";
+
+/// Opens a bracket. `lfence` waits until everything before has finished, so that earlier work is not
+/// counted (Intel SDM vol. 2B, RDTSC; on AMD `lfence` does so since Linux sets DE_CFG bit 1).
+#[inline(always)]
+pub fn start() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: PURE. Left without `nomem`, so that the compiler moves no memory access across it.
+    unsafe { asm!("lfence", "rdtsc", out("eax") low, out("edx") high, options(nostack)) };
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Closes a bracket. `rdtscp` waits for what is timed; the `lfence` keeps what follows from starting
+/// before the counter is read. Stores may still be in flight: who times stores ends with a fence.
+#[inline(always)]
+pub fn stop() -> u64 {
+    stop_on().0
+}
+
+/// Closes a bracket and tells the CPU that it was closed on (Linux keeps node and CPU in TSC_AUX).
+#[inline(always)]
+pub fn stop_on() -> (u64, usize) {
+    let (low, high, aux): (u32, u32, u32);
+    // SAFETY: PURE.
+    unsafe {
+        asm!("rdtscp", "lfence", out("eax") low, out("edx") high, out("ecx") aux, options(nostack));
+    }
+    (u64::from(high) << 32 | u64::from(low), (aux & 0xfff) as usize)
+}
+
+/// One read that waits for nothing and keeps nothing waiting.
+#[inline(always)]
+pub fn read() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: PURE.
+    unsafe { asm!("rdtsc", out("eax") low, out("edx") high, options(nostack)) };
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// The bracket's opening with the barrier of Intel's paper of 2010 (Paoloni) and of the CSC501 report: `cpuid`,
+/// which a hypervisor answers in place of the processor.
+#[inline(always)]
+pub fn start_cpuid() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: PURE. `rbx` is saved by hand because the compiler keeps it for itself.
+    unsafe {
+        asm!("mov {saved}, rbx", "xor eax, eax", "cpuid", "rdtsc", "mov rbx, {saved}",
+            saved = out(reg) _, out("eax") low, out("edx") high, out("ecx") _, options(nostack));
+    }
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// The bracket's closing of the same recipe: `rdtscp`, then `cpuid` to keep later work out.
+#[inline(always)]
+pub fn stop_cpuid() -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: PURE, as in `start_cpuid`.
+    unsafe {
+        asm!("rdtscp", "mov {low}, rax", "mov {high}, rdx", "mov {saved}, rbx", "xor eax, eax", "cpuid",
+            "mov rbx, {saved}", low = out(reg) low, high = out(reg) high, saved = out(reg) _,
+            out("eax") _, out("edx") _, out("ecx") _, options(nostack));
+    }
+    high << 32 | low
+}
+
+/// One read behind `serialize`, which orders more than `lfence` and needs no trap. Only where
+/// [`has_serialize`] says so.
+#[inline(always)]
+pub fn read_serialize() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: PURE; the caller has asked `has_serialize`. Spelt as bytes: assemblers before 2020 lack it.
+    unsafe { asm!(".byte 0x0f, 0x01, 0xe8", "rdtsc", out("eax") low, out("edx") high, options(nostack)) };
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Whether the processor has `serialize` (CPUID leaf 7, EDX bit 14).
+pub fn has_serialize() -> bool {
+    // `__cpuid` is safe from Rust 1.94 on and unsafe before: the block must stay for the older compilers.
+    #[allow(unused_unsafe)]
+    // SAFETY: PURE; every x86-64 processor has CPUID, and leaf 0 tells whether leaf 7 exists.
+    unsafe {
+        __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & (1 << 14) != 0
+    }
+}
+
+/// The counter's frequency as the processor (leaf 0x15) or the hypervisor (leaf 0x4000_0010, kHz) states
+/// it, Hz, and which of them said so.
+pub fn frequency() -> Option<(f64, &'static str)> {
+    #[allow(unused_unsafe)]
+    // SAFETY: PURE; each leaf is read only after the leaf that bounds it.
+    unsafe {
+        if __cpuid(0).eax >= 0x15 {
+            let leaf = __cpuid(0x15);
+            if leaf.eax != 0 && leaf.ebx != 0 && leaf.ecx != 0 {
+                let hz = f64::from(leaf.ecx) * f64::from(leaf.ebx) / f64::from(leaf.eax);
+                return Some((hz, "CPUID leaf 0x15"));
+            }
+        }
+        let guest = __cpuid(1).ecx & (1 << 31) != 0;
+        if guest && __cpuid(0x4000_0000).eax >= 0x4000_0010 {
+            let khz = __cpuid(0x4000_0010).eax;
+            return (khz != 0).then(|| (f64::from(khz) * 1e3, "the hypervisor's CPUID leaf"));
+        }
+    }
+    None
+}
+
+/// Whether the processor promises a counter that neither changes its rate nor stops: CPUID 0x8000_0007,
+/// EDX bit 8, which Linux shows as `constant_tsc nonstop_tsc`.
+pub fn unfit() -> Option<Unfit> {
+    #[allow(unused_unsafe)]
+    // SAFETY: PURE; the extended range's first leaf bounds it.
+    let invariant =
+        unsafe { __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0 };
+    (!invariant).then_some(Unfit::NotConstant)
+}
+
+/// `n` turns of `dec; jnz`. Aligned, so that the loop's place in the binary does not decide its speed.
+#[inline(never)]
+pub fn register_loop(n: u64) {
+    if n == 0 {
+        return;
+    }
+    // SAFETY: PURE.
+    unsafe { asm!(".p2align 5", "2:", "dec {n}", "jnz 2b", n = inout(reg) n => _, options(nomem, nostack)) };
+}
+
+/// `n` turns of the loop that a C compiler writes for `for (i = 0; i < n; i++);` when told not to
+/// optimise: the counter lives in memory, one read-modify-write and one comparison a turn.
+#[inline(never)]
+pub fn memory_loop(n: u64) {
+    let mut counter = 0u64;
+    if n == 0 {
+        return;
+    }
+    // SAFETY: OWN-WORD: `counter` is a local of this function.
+    unsafe {
+        asm!(".p2align 5", "2:", "add qword ptr [{at}], 1", "cmp qword ptr [{at}], {n}", "jb 2b",
+            at = in(reg) &raw mut counter, n = in(reg) n, options(nostack));
+    }
+    std::hint::black_box(counter);
+}
+
+/// `n` additions of two registers, each waiting for the one before: one core cycle each. Not an addition
+/// of a constant, which newer cores fold while renaming registers and which would read as 17 GHz.
+#[inline(never)]
+pub fn add_chain(n: u64) -> u64 {
+    let mut sum = 1u64;
+    let step = std::hint::black_box(3u64);
+    let (blocks, rest) = (n / 64, n % 64);
+    // SAFETY: PURE. The loop's own counter runs beside the chain and is hidden by it.
+    unsafe {
+        asm!("test {b}, {b}", "jz 3f", ".p2align 5", "2:", ".rept 64", "add {sum}, {step}", ".endr",
+            "dec {b}", "jnz 2b", "3:", "test {r}, {r}", "jz 5f", "4:", "add {sum}, {step}", "dec {r}", "jnz 4b",
+            "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _, sum = inout(reg) sum,
+            step = in(reg) step, options(nomem, nostack));
+    }
+    sum
+}
+
+/// `n` multiplications, each waiting for the one before: three core cycles each on every x86-64 core
+/// since 2008 (Fog, *Instruction tables*).
+#[inline(never)]
+pub fn multiply_chain(n: u64) -> u64 {
+    let mut product = 1u64;
+    let factor = std::hint::black_box(3u64);
+    let (blocks, rest) = (n / 64, n % 64);
+    // SAFETY: PURE.
+    unsafe {
+        asm!("test {b}, {b}", "jz 3f", ".p2align 5", "2:", ".rept 64", "imul {p}, {factor}", ".endr",
+            "dec {b}", "jnz 2b", "3:", "test {r}, {r}", "jz 5f", "4:", "imul {p}, {factor}", "dec {r}", "jnz 4b",
+            "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _, p = inout(reg) product,
+            factor = in(reg) factor, options(nomem, nostack));
+    }
+    product
+}
+
+/// `steps` loads, each from the address that the one before it has loaded: `mov r, [r]`, with neither index nor
+/// offset, which cost a cycle more on some cores. Answers where they have led.
+///
+/// # Safety
+/// RING: from `from` on, for as many words as there are steps.
+#[inline(never)]
+pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
+    let mut at = from;
+    let (blocks, rest) = (steps / 64, steps % 64);
+    // SAFETY: RING, promised by the caller. The loop's own counter runs beside the loads and is hidden by them.
+    unsafe {
+        asm!("test {b}, {b}", "jz 3f", ".p2align 5", "2:", ".rept 64", "mov {at}, [{at}]", ".endr",
+            "dec {b}", "jnz 2b", "3:", "test {r}, {r}", "jz 5f", "4:", "mov {at}, [{at}]", "dec {r}", "jnz 4b",
+            "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _, at = inout(reg) at,
+            options(readonly, nostack));
+    }
+    at
+}
+
+/// Enters the kernel with no argument.
+///
+/// # Safety
+/// ENTRY: the call must not write to memory or end the process in a way that the caller does not expect.
+#[inline(always)]
+pub unsafe fn syscall0(number: i64) -> i64 {
+    let answer;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => answer, out("rcx") _, out("r11") _, options(nostack))
+    };
+    answer
+}
+
+/// Enters the kernel with one argument.
+///
+/// # Safety
+/// ENTRY: see [`syscall0`]; the argument must be what that call expects.
+#[inline(always)]
+pub unsafe fn syscall1(number: i64, a: usize) -> i64 {
+    let answer;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => answer, in("rdi") a, out("rcx") _, out("r11") _,
+            options(nostack));
+    }
+    answer
+}
+
+/// Enters the kernel with two arguments.
+///
+/// # Safety
+/// ENTRY: see [`syscall1`].
+#[inline(always)]
+pub unsafe fn syscall2(number: i64, a: usize, b: usize) -> i64 {
+    let answer;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => answer, in("rdi") a, in("rsi") b, out("rcx") _,
+            out("r11") _, options(nostack));
+    }
+    answer
+}
+
+/// Enters the kernel with four arguments (calls that take three ignore the last).
+///
+/// # Safety
+/// ENTRY: see [`syscall1`].
+#[inline(always)]
+pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> i64 {
+    let answer;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => answer, in("rdi") a, in("rsi") b, in("rdx") c,
+            in("r10") d, out("rcx") _, out("r11") _, options(nostack));
+    }
+    answer
+}
+
+/// Enters the kernel with six arguments, the most that it takes.
+///
+/// # Safety
+/// ENTRY: see [`syscall1`].
+#[inline(always)]
+pub unsafe fn syscall6(number: i64, arguments: [usize; 6]) -> i64 {
+    let answer;
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: ENTRY, promised by the caller.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => answer, in("rdi") a, in("rsi") b, in("rdx") c,
+            in("r10") d, in("r8") e, in("r9") f, out("rcx") _, out("r11") _, options(nostack));
+    }
+    answer
+}
+
+/// Whether the word at an instruction pointer begins with the instruction that enters the kernel:
+/// `0f 05`, syscall.
+pub fn is_kernel_entry(word: i64) -> bool {
+    word & 0xffff == 0x050f
+}
+
+/// `ret`.
+pub const RETURN: &[u8] = &[0xc3];
+
+/// Makes written code safe to run: nothing is left to do, since the processor itself drops what it has
+/// fetched when a store changes it (Intel SDM vol. 3A, *Self- and Cross-Modifying Code*).
+pub fn publish(_: &[u8]) {}
+
+// The callee of group `call`: nothing but the return. Written here and not in Rust, because a compiler
+// that sees an empty body drops its arguments, even where it is told not to inline.
+std::arch::global_asm!(
+    ".pushsection .text.syscost_return,\"ax\",@progbits",
+    ".globl syscost_return",
+    ".type syscost_return,@function",
+    ".p2align 5",
+    "syscost_return:",
+    "ret",
+    ".size syscost_return, . - syscost_return",
+    ".popsection"
+);

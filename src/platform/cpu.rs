@@ -1,0 +1,171 @@
+//! Which CPUs there are, and staying on one.
+
+use super::name;
+use super::signal;
+use crate::{Error, Result};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::os::unix::net::UnixListener;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The CPUs that this thread may run on.
+pub fn allowed() -> Vec<usize> {
+    let ids = core_affinity::get_core_ids().unwrap_or_default();
+    ids.into_iter().map(|id| id.id).collect()
+}
+
+/// The CPUs that this process was lent: those that it might run on before it first chose one.
+pub fn lent() -> &'static [usize] {
+    static LENT: OnceLock<Vec<usize>> = OnceLock::new();
+    LENT.get_or_init(allowed)
+}
+
+/// A CPU that was lent to this process and is another than this one.
+pub fn other_than(cpu: usize) -> Option<usize> {
+    lent().iter().copied().rfind(|&other| other != cpu)
+}
+
+/// The CPU that this thread runs on at this moment.
+pub fn current() -> usize {
+    nix::sched::sched_getcpu().unwrap_or(0)
+}
+
+/// A CPU that no other process of this crate measures on while this value lives.
+pub struct Claimed {
+    /// The CPU.
+    pub cpu: usize,
+    /// Given back by the kernel when its owner dies.
+    _name: Option<UnixListener>,
+}
+
+/// The CPU to measure on: the last one that nobody else measures on, because interrupts and daemons gather on
+/// the first. Two runs at the same time would halve each other's CPU and share the blame; where no CPU is left
+/// the later one waits, unless it is interrupted, and not for ever: the name may be held by a process that is
+/// stopped, and the driver takes a longer silence for a case that hangs.
+pub fn claim() -> Option<Claimed> {
+    const LONGEST: Duration = Duration::from_secs(200);
+    let begun = Instant::now();
+    let mut cpus = allowed();
+    cpus.sort_unstable_by(|a, b| b.cmp(a));
+    loop {
+        let free = cpus.iter().map(|&cpu| (cpu, named(cpu))).find(|(_, name)| !name::is_taken(name));
+        match free {
+            Some((cpu, name)) => return Some(Claimed { cpu, _name: name.ok() }),
+            None if cpus.is_empty() || signal::pending().is_some() || begun.elapsed() > LONGEST => {
+                return None;
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+fn named(cpu: usize) -> std::io::Result<UnixListener> {
+    name::take(&format!("syscost-measures-on-cpu-{cpu}"))
+}
+
+/// Keeps this thread on one CPU.
+pub fn pin(cpu: usize) -> Result<()> {
+    lent(); // the kernel forgets what was lent as soon as the thread has chosen
+    pin_bare(cpu).map_err(|e| {
+        Error::refused(format!("sched_setaffinity to CPU {cpu} (allowed here: {:?})", allowed()), e)
+    })
+}
+
+/// The same without a word: for a forked child, which must not allocate.
+pub(super) fn pin_bare(cpu: usize) -> nix::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu)?;
+    sched_setaffinity(Pid::from_raw(0), &set)
+}
+
+/// A thread that keeps off one CPU, so that who measures there is alone. As it was again when this value goes.
+pub struct Aside {
+    before: CpuSet,
+    /// Empty where there is no other CPU.
+    aside: Option<CpuSet>,
+}
+
+impl Aside {
+    /// Keeps this thread off `cpu`, if there is another.
+    pub fn from(cpu: usize) -> Result<Self> {
+        let mask = |e| Error::refused("sched_getaffinity", e);
+        let before = sched_getaffinity(Pid::from_raw(0)).map_err(mask)?;
+        let mut rest = before;
+        rest.unset(cpu).map_err(mask)?;
+        let others = (0..CpuSet::count()).any(|other| rest.is_set(other).unwrap_or(false));
+        let aside = Self { before, aside: others.then_some(rest) };
+        aside.step_aside()?;
+        Ok(aside)
+    }
+
+    /// Whether there is another CPU to be on.
+    pub fn is_aside(&self) -> bool {
+        self.aside.is_some()
+    }
+
+    fn step_aside(&self) -> Result<()> {
+        let Some(rest) = &self.aside else { return Ok(()) };
+        sched_setaffinity(Pid::from_raw(0), rest).map_err(|e| Error::refused("sched_setaffinity", e))
+    }
+
+    /// Runs `f` with the affinity of before, for a process that is started inherits it.
+    pub fn as_before<T>(&self, f: impl FnOnce() -> T) -> Result<T> {
+        let refused = |e| Error::refused("sched_setaffinity", e);
+        sched_setaffinity(Pid::from_raw(0), &self.before).map_err(refused)?;
+        let value = f();
+        self.step_aside()?;
+        Ok(value)
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // It was allowed before, so it is again, unless somebody shrank the set meanwhile: then it is theirs.
+        let _ = sched_setaffinity(Pid::from_raw(0), &self.before);
+    }
+}
+
+/// Runs `f` with this thread on one CPU, and puts the affinity back afterwards, also when `f` fails.
+pub fn while_on<T>(cpu: usize, f: impl FnOnce() -> T) -> Result<T> {
+    let before = sched_getaffinity(Pid::from_raw(0)).map_err(|e| Error::refused("sched_getaffinity", e))?;
+    pin(cpu)?;
+    let value = f();
+    sched_setaffinity(Pid::from_raw(0), &before).map_err(|e| Error::refused("sched_setaffinity back", e))?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn affinity_is_put_back() {
+        let before = allowed();
+        let cpu = allowed().into_iter().max().expect("a CPU");
+        assert_eq!(while_on(cpu, current).expect("pinned"), cpu);
+        assert_eq!(allowed(), before);
+    }
+
+    #[test]
+    fn two_who_measure_get_different_cpus() {
+        let Some(first) = claim() else {
+            println!("skipped: abstract sockets are not allowed here");
+            return;
+        };
+        if allowed().len() > 1 {
+            // A run outside this test may hold a CPU as well, so only the difference is asked for.
+            let again = named(first.cpu);
+            assert!(name::is_taken(&again));
+        }
+        let cpu = first.cpu;
+        drop(first);
+        assert!(named(cpu).is_ok() || claim().is_some(), "given back");
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_named() {
+        let error = pin(1023).expect_err("no such CPU").to_string();
+        assert!(error.contains("CPU 1023"), "{error}");
+    }
+}

@@ -1,0 +1,340 @@
+//! The fluid: a process that uses up whatever time others leave of a CPU, and counts it by the turns of a loop.
+//!
+//! Each turn is a chain of multiplications, a read of the counter and a look at one shared word. What lies between
+//! two reads is a turn, or a turn and whatever had the CPU meanwhile: so the fluid sees from inside when it was
+//! displaced, and for how long, by a task, by an interrupt or by a hypervisor.
+//!
+//! It counts in windows. [`Fluid::turn`] ends the window that is open and begins the next one, and returns when the
+//! fluid itself has done both: what runs between two calls lies wholly inside one window.
+
+use super::partner::{Class, Kind, Partner, Task};
+use super::shared::{Word, Words};
+use super::{arch, process, time};
+use crate::{Error, Result};
+use nix::sys::signal::{Signal, kill};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::{Duration, Instant};
+
+/// Multiplications of one turn, three or four core cycles each: about 0.1 µs. Longer turns would hide short
+/// interrupts, shorter ones would be mostly the read of the counter.
+const CHAIN: u64 = 96;
+/// A turn that takes so many times the quickest was interrupted. Beside a busy thread of the same core turns were seen
+/// to take up to 4 times the quickest, all but one in 10 000 of them; interrupts took 20 times and more.
+const INTERRUPTED: u64 = 4;
+/// Turns of which the quickest says how long one is.
+const TRIED: u64 = 5_000;
+/// So much nicer than the process under test: one that never waits leaves it a thirtieth, enough to see interrupts
+/// by. Not the idle class: a CPU that runs nothing else counts as idle, and the kernel sends it work from elsewhere
+/// (`sched_idle_cpu()`).
+pub const NICER: i32 = 15;
+/// As nice as can be.
+const NICEST: i32 = 19;
+/// A fluid that does not answer for so long is given no CPU.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks at the fluid's answer. On one CPU it runs only while we sleep.
+const LOOK: Duration = Duration::from_micros(20);
+
+// Where things stand in the shared page; a number of 64 bits takes two words.
+const ASK: usize = 0;
+const OPENED: usize = 1;
+const CLOSED: usize = 2;
+const LIMIT: usize = 3;
+const TICKS: usize = 5;
+const LOOPS: usize = 7;
+const OWN_NS: usize = 9;
+const GAPS: usize = 11;
+const GAPPED: usize = 13;
+const LONGEST: usize = 15;
+const AFTER: usize = 17;
+const AFTERS: usize = 19;
+const PREEMPTED: usize = 21;
+
+/// What the fluid counted in one window. Times are ticks of the counter, except one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// From the first read of the counter to the last.
+    pub ticks: u64,
+    /// Turns of the loop.
+    pub loops: u64,
+    /// What the kernel charged to the fluid meanwhile, ns.
+    pub own_ns: u64,
+    /// Turns that were interrupted.
+    pub gaps: u64,
+    /// Time of those turns.
+    pub gapped: u64,
+    /// The longest of them.
+    pub longest: u64,
+    /// Time of the turns that came next after an interrupted one and were not interrupted themselves: what they
+    /// take more than others the caches cost.
+    pub after: u64,
+    /// How many those were: fewer than gaps, where one was followed by another.
+    pub afters: u64,
+    /// How often another task took the CPU from the fluid.
+    pub preempted: u64,
+}
+
+/// The fluid process. It is killed when this value goes, and by the kernel when its parent dies.
+pub struct Fluid {
+    partner: Partner,
+    page: Arc<Words>,
+}
+
+/// Reads the counter when the turn is over, or the kernel's clock where the counter is unfit. A read that waits for
+/// nothing runs ahead of the chain, and further ahead the longer it was not interrupted.
+type Read = fn() -> u64;
+
+impl Fluid {
+    /// Pours it onto a CPU, where it gives way to this process, 0 being our own. With `counter` it reads the processor's
+    /// counter, else `CLOCK_MONOTONIC_RAW`.
+    ///
+    /// # Errors
+    /// The kernel refuses the process, its place or its priority.
+    pub fn start(cpu: usize, counter: bool, beside: u32) -> Result<Self> {
+        let page = Arc::new(Words::new()?);
+        set(&page, LIMIT, u64::MAX);
+        let theirs = Arc::clone(&page);
+        let read: Read = if counter { arch::start } else { time::monotonic_raw_ns };
+        // Who may not be less nice than it is stays as it is.
+        let nice = (process::niceness(beside) + NICER).max(process::niceness(0)).min(NICEST);
+        let mut quickest = 0;
+        let step = move || {
+            if quickest == 0 {
+                if let Err(errno) = process::be_nice(nice) {
+                    return -i64::from(errno);
+                }
+                quickest = quickest_turn(read);
+            }
+            window(&theirs, read, INTERRUPTED * quickest);
+            0
+        };
+        let partner = Partner::start(Kind::Process, (cpu, Class::Ordinary), step, || ())?;
+        let mut fluid = Self { partner, page };
+        fluid.turn(u64::MAX)?;
+        Ok(fluid)
+    }
+
+    /// Its number and its CPU.
+    pub fn task(&self) -> Task {
+        self.partner.task()
+    }
+
+    /// Ends the open window, begins one that ends by itself after `limit` ticks if nobody ends it before, and
+    /// answers what was counted in the one that has ended.
+    ///
+    /// # Errors
+    /// The fluid has ended, or is not given the CPU.
+    pub fn turn(&mut self, limit: u64) -> Result<Flow> {
+        set(&self.page, LIMIT, limit);
+        let asked = word(&self.page, ASK).load(Relaxed) + 1;
+        word(&self.page, ASK).store(asked, Release);
+        self.wait(OPENED, asked)?;
+        Ok(self.flow())
+    }
+
+    /// Waits until a window that ends by itself has ended, and answers what was counted in it.
+    pub fn ended(&mut self) -> Result<Flow> {
+        let asked = word(&self.page, ASK).load(Relaxed);
+        self.wait(CLOSED, asked)?;
+        Ok(self.flow())
+    }
+
+    /// Stands still until [`Fluid::resume`], so that somebody else has the CPU alone.
+    pub fn pause(&self) -> Result<()> {
+        self.send(Signal::SIGSTOP)
+    }
+
+    /// Goes on. What was paused lies in the open window.
+    pub fn resume(&self) -> Result<()> {
+        self.send(Signal::SIGCONT)
+    }
+
+    fn send(&self, signal: Signal) -> Result<()> {
+        kill(self.task().process, signal).map_err(|e| Error::refused(format!("{signal} to the fluid"), e))
+    }
+
+    fn wait(&mut self, which: usize, asked: u32) -> Result<()> {
+        let begun = Instant::now();
+        while word(&self.page, which).load(Acquire) != asked {
+            if let Some(fate) = self.partner.fate() {
+                return Err(Error::Child(format!("the fluid: {fate}")));
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(Error::Child(format!(
+                    "the fluid on CPU {} has not come to run for {} s: other tasks have that CPU",
+                    self.task().cpu,
+                    PATIENCE.as_secs()
+                )));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    fn flow(&self) -> Flow {
+        let get = |at| get(&self.page, at);
+        Flow {
+            ticks: get(TICKS),
+            loops: get(LOOPS),
+            own_ns: get(OWN_NS),
+            gaps: get(GAPS),
+            gapped: get(GAPPED),
+            longest: get(LONGEST),
+            after: get(AFTER),
+            afters: get(AFTERS),
+            preempted: get(PREEMPTED),
+        }
+    }
+}
+
+fn word(page: &Words, at: usize) -> &AtomicU32 {
+    let Word { value } = &page[at];
+    value
+}
+
+/// Both halves of a number. Who writes says so afterwards by a word of its own.
+fn set(page: &Words, at: usize, number: u64) {
+    word(page, at).store(number as u32, Relaxed);
+    word(page, at + 1).store((number >> 32) as u32, Relaxed);
+}
+
+fn get(page: &Words, at: usize) -> u64 {
+    u64::from(word(page, at).load(Relaxed)) | u64::from(word(page, at + 1).load(Relaxed)) << 32
+}
+
+/// The quickest of many turns.
+fn quickest_turn(read: Read) -> u64 {
+    let mut last = read();
+    let mut quickest = u64::MAX;
+    for _ in 0..TRIED {
+        std::hint::black_box(arch::multiply_chain(CHAIN));
+        let now = read();
+        quickest = quickest.min(now.saturating_sub(last));
+        last = now;
+    }
+    quickest.max(1)
+}
+
+/// One window, from the word that asks for it to the next, or to its limit: then the fluid flows on uncounted.
+fn window(page: &Words, read: Read, threshold: u64) {
+    let asked = word(page, ASK).load(Acquire);
+    let limit = get(page, LIMIT);
+    let preempted = process::preemptions();
+    let before = time::thread_cpu_ns();
+    let start = read();
+    // The window is open before anybody is told: from here on we may lose the CPU at any moment. What was counted
+    // before stays in the page until then.
+    word(page, OPENED).store(asked, Release);
+    let mut flow = flow(start, (word(page, ASK), asked), read, threshold, limit);
+    flow.own_ns = time::thread_cpu_ns().saturating_sub(before);
+    flow.preempted = process::preemptions().saturating_sub(preempted);
+    write(page, &flow);
+    word(page, CLOSED).store(asked, Release);
+    while word(page, ASK).load(Relaxed) == asked {
+        std::hint::black_box(arch::multiply_chain(CHAIN));
+    }
+}
+
+fn write(page: &Words, flow: &Flow) {
+    set(page, TICKS, flow.ticks);
+    set(page, LOOPS, flow.loops);
+    set(page, OWN_NS, flow.own_ns);
+    set(page, GAPS, flow.gaps);
+    set(page, GAPPED, flow.gapped);
+    set(page, LONGEST, flow.longest);
+    set(page, AFTER, flow.after);
+    set(page, AFTERS, flow.afters);
+    set(page, PREEMPTED, flow.preempted);
+}
+
+/// The loop itself, until the word is another or so many ticks have passed, and one turn more: the turn before may
+/// have read the counter, and lost the CPU, before the word changed.
+#[inline(never)]
+fn flow(start: u64, (ask, asked): (&AtomicU32, u32), read: Read, threshold: u64, limit: u64) -> Flow {
+    let mut flow = Flow::default();
+    let (mut last, mut interrupted, mut open) = (start, false, true);
+    while open {
+        open = ask.load(Relaxed) == asked && last.wrapping_sub(start) < limit;
+        std::hint::black_box(arch::multiply_chain(CHAIN));
+        let now = read();
+        // Two CPUs that disagree would make a turn of minus nothing: the fluid stays on one, and this is for a
+        // counter that a hypervisor steps back.
+        let took = now.saturating_sub(last);
+        last = now;
+        flow.loops += 1;
+        if took > threshold {
+            flow.gaps += 1;
+            flow.gapped += took;
+            flow.longest = flow.longest.max(took);
+            interrupted = true;
+        } else if interrupted {
+            flow.after += took;
+            flow.afters += 1;
+            interrupted = false;
+        }
+    }
+    flow.ticks = last.wrapping_sub(start);
+    flow
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::cpu;
+
+    fn poured() -> Fluid {
+        let cpu = cpu::allowed().into_iter().max().expect("a CPU");
+        Fluid::start(cpu, arch::unfit().is_none(), 0).expect("a fluid")
+    }
+
+    #[test]
+    fn what_runs_between_two_turns_lies_in_one_window() {
+        let mut fluid = poured();
+        fluid.turn(u64::MAX).expect("a window");
+        let begun = arch::read();
+        std::thread::sleep(Duration::from_millis(20));
+        let least = arch::read() - begun;
+        let flow = fluid.turn(u64::MAX).expect("the window's count");
+        assert!(arch::unfit().is_some() || flow.ticks >= least, "{flow:?}, {least}");
+        assert!(flow.loops > 0 && flow.gapped <= flow.ticks && flow.gaps <= flow.loops, "{flow:?}");
+        assert!(flow.afters <= flow.gaps && flow.after <= flow.ticks - flow.gapped, "{flow:?}");
+    }
+
+    #[test]
+    fn a_window_with_a_limit_ends_by_itself() {
+        let mut fluid = poured();
+        let limit = 5_000_000;
+        fluid.turn(limit).expect("a window");
+        let flow = fluid.ended().expect("the window's count");
+        // One turn more than the limit, and whatever interrupted that turn.
+        assert!(flow.ticks >= limit && flow.ticks - limit <= flow.longest.max(limit), "{flow:?}");
+        assert_eq!(fluid.ended().expect("the same again"), flow);
+    }
+
+    #[test]
+    fn a_fluid_that_is_gone_is_an_error_and_no_endless_wait() {
+        let mut fluid = poured();
+        kill(fluid.task().process, Signal::SIGKILL).expect("sent");
+        let error = fluid.turn(u64::MAX).expect_err("it is dead").to_string();
+        assert!(error.contains("SIGKILL"), "{error}");
+    }
+
+    #[test]
+    fn a_paused_fluid_counts_nothing() {
+        let mut fluid = poured();
+        fluid.pause().expect("stopped");
+        std::thread::sleep(Duration::from_millis(30));
+        fluid.resume().expect("continued");
+        let flow = fluid.turn(u64::MAX).expect("the window's count");
+        assert!(flow.gapped >= flow.longest && flow.longest > 0, "{flow:?}");
+    }
+
+    #[test]
+    fn it_goes_when_its_value_goes() {
+        let fluid = poured();
+        let process = fluid.task().process;
+        drop(fluid);
+        assert_eq!(kill(process, None), Err(nix::errno::Errno::ESRCH));
+    }
+}

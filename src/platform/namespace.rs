@@ -1,0 +1,153 @@
+//! Sockets of another network namespace. A socket belongs to the namespace in which it was made, so that a thread has
+//! to be there only for that moment.
+
+use crate::{Error, Result};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs `make` with this thread in the network namespace that the file stands for, and comes back.
+///
+/// # Errors
+/// The file cannot be opened, or the thread may not go there (CAP_SYS_ADMIN). Not coming back is an error of its
+/// own: what the thread did next would be done elsewhere.
+pub fn within<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    let open =
+        |path: &Path| File::open(path).map_err(|e| Error::file(path, "opening a network namespace", e));
+    let own = open(Path::new("/proc/thread-self/ns/net"))?;
+    let other = open(namespace)?;
+    let enter = |file: &File, call: &str| {
+        setns(file, CloneFlags::CLONE_NEWNET).map_err(|e| Error::refused_to_case(call, e))
+    };
+    enter(&other, "setns to another network namespace (root may)")?;
+    let made = make();
+    enter(&own, "setns back to the own network namespace")?;
+    made
+}
+
+/// Runs `make` in a network namespace of its own, where [`go_apart`] leads, by a thread that ends there. Handles that it
+/// opens lead there from anywhere. The namespace is there as long as the file that comes with its answer.
+///
+/// # Errors
+/// It may not be made (root may), or as of `make`.
+pub fn apart<T: Send>(make: impl FnOnce() -> Result<T> + Send) -> Result<(T, File)> {
+    let there = || {
+        go_apart()?;
+        let path = "/proc/thread-self/ns/net";
+        let own = File::open(path).map_err(|e| Error::file(path, "opening a network namespace", e))?;
+        Ok((make()?, own))
+    };
+    let refused = |cause| Error::Kernel { call: "pthread_create in a network namespace".into(), cause };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, there).map_err(refused)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Makes so many pairs of virtual interfaces, in the network namespace of this thread.
+///
+/// # Errors
+/// There is no `ip` here, or it may not.
+pub fn pairs(count: usize) -> Result<()> {
+    let missing =
+        |e| Error::Missing(format!("interfaces are made by `ip` (iproute2), which fails here: {e}"));
+    let mut command = Command::new("ip");
+    command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(missing)?;
+    let line =
+        |pair| format!("link add {} type veth peer name {}-there\n", end_of_pair(pair), end_of_pair(pair));
+    let lines: String = (0..count).map(line).collect();
+    // It is told by its end what it did not read.
+    let _ = child.stdin.take().map(|mut input| input.write_all(lines.as_bytes()));
+    let output = child.wait_with_output().map_err(missing)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Err(Error::Missing(format!("`ip link add … type veth` is refused here: {said}")))
+        }
+    }
+}
+
+/// The name of one end of one of the [`pairs`].
+pub fn end_of_pair(pair: usize) -> String {
+    format!("pair-{pair}")
+}
+
+/// Takes this thread, and with it a process that has no other, into a network namespace of its own, with a `/sys` that
+/// shows its interfaces. For a child or a thread that ends there: nobody comes back.
+///
+/// # Errors
+/// It may not (root may).
+pub fn go_apart() -> Result<()> {
+    let refused = |call: &str| {
+        let call = call.to_owned();
+        move |e| Error::refused_to_case(call, e)
+    };
+    unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)
+        .map_err(refused("unshare of the network and of mounts (root may)"))?;
+    const NOTHING: Option<&str> = None;
+    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)
+        .map_err(refused("mount of everything as private"))?;
+    mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), NOTHING).map_err(refused("mount of sysfs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_is_not_there_is_named() {
+        let error = within(Path::new("/there/is/no/namespace"), || Ok(())).expect_err("nowhere").to_string();
+        assert!(error.contains("/there/is/no/namespace"), "{error}");
+    }
+
+    #[test]
+    fn whoever_goes_apart_finds_a_loopback_interface_and_nothing_else() {
+        let child = crate::platform::child::Child::start(|| {
+            if go_apart().is_ok() {
+                let names = std::fs::read_dir("/sys/class/net").expect("a list").flatten();
+                let names: Vec<_> =
+                    names.map(|entry| entry.file_name()).filter(|name| name != "bonding_masters").collect();
+                // A kernel may give each namespace ends of its tunnels.
+                assert!(names.iter().any(|name| name == "lo"), "{names:?}");
+                assert!(!names.iter().any(|name| name == "eth0"), "{names:?}");
+            }
+        });
+        child
+            .expect("forked")
+            .end_within(std::time::Duration::from_secs(20))
+            .expect("it found what it should");
+    }
+
+    #[test]
+    fn many_interfaces_are_elsewhere_and_their_files_lead_there() {
+        let read = || {
+            pairs(3)?;
+            let path = format!("/sys/class/net/{}/statistics/tx_bytes", end_of_pair(2));
+            File::open(&path).map_err(|e| Error::file(&path, "opening", e))
+        };
+        match apart(read) {
+            Ok((file, living)) => {
+                assert_eq!(std::io::read_to_string(&file).expect("a number").trim(), "0");
+                assert!(!Path::new("/sys/class/net").join(end_of_pair(2)).exists(), "it is not here");
+                drop(living);
+            }
+            Err(error) => println!("skipped: {error}"),
+        }
+    }
+
+    #[test]
+    fn a_thread_comes_back_to_where_it_was() {
+        let own = || std::fs::read_link("/proc/thread-self/ns/net").expect("a namespace");
+        let before = own();
+        match within(Path::new("/proc/thread-self/ns/net"), || Ok(own())) {
+            Ok(there) => assert_eq!(there, before),
+            Err(error) => println!("skipped: {error}"),
+        }
+        assert_eq!(own(), before);
+    }
+}

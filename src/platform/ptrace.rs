@@ -1,0 +1,220 @@
+//! Watching an operation from outside by `ptrace(2)`: which instructions it executes, how often it enters
+//! a function, how often it enters the kernel and with which call.
+//!
+//! This counts exactly, needs no privilege and no PMU, and costs two context switches a step. It is
+//! therefore done on a few iterations in a forked child, never on what is timed.
+//!
+//! On AArch64 a step loses the reservation of a load-exclusive, so that a loop around a store-exclusive never
+//! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
+
+use super::process::{PANIC_CODE, fork_child};
+use crate::{Error, Result};
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, kill, raise};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+/// How a child died whose operation panicked, in [`Error::Died`].
+pub const PANICKED: &str = "it panicked";
+
+/// What was seen of a child.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sighting {
+    /// Instructions executed in user space.
+    pub instructions: u64,
+    /// Times that execution stood at the address asked about.
+    pub visits: u64,
+    /// Numbers of the system calls entered, in order.
+    pub entries: Vec<i64>,
+}
+
+/// One instruction that is about to be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Where it stands.
+    pub address: usize,
+    /// Its first bytes, and those behind it.
+    pub code: [u8; 8],
+    /// The number of the system call, if it enters the kernel.
+    call: i64,
+}
+
+/// Runs `body` in a forked child, one instruction at a time. `None` if it takes more than `limit`.
+pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> Result<Option<Sighting>> {
+    let mut seen = Sighting::default();
+    let ended = step_each(body, limit, |step| {
+        seen.instructions += 1;
+        seen.visits += u64::from(address == Some(step.address));
+        if super::arch::is_kernel_entry(i64::from_le_bytes(step.code)) {
+            seen.entries.push(step.call);
+        }
+    })?;
+    Ok(ended.then_some(seen))
+}
+
+/// Runs `body` in a forked child and looks at each instruction before it is executed. Answers whether the body ended
+/// within `limit` of them.
+pub fn step_each(body: impl FnOnce(), limit: u64, mut look: impl FnMut(&Step)) -> Result<bool> {
+    let mut stepper = Stepper::start(body)?;
+    for _ in 0..limit {
+        look(&stepper.next()?);
+        if !stepper.execute()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A forked child that is let go one instruction at a time. It is killed with this value.
+pub struct Stepper {
+    child: Traced,
+    deliver: Option<Signal>,
+}
+
+impl Stepper {
+    /// Forks a child, which stands before it runs `body`.
+    pub fn start(body: impl FnOnce()) -> Result<Self> {
+        Ok(Self { child: stopped_child(body)?, deliver: None })
+    }
+
+    /// The instruction that is next.
+    pub fn next(&self) -> Result<Step> {
+        let At { instruction, call, .. } = registers(self.child.pid)?;
+        let word = ptrace::read(self.child.pid, instruction as ptrace::AddressType).unwrap_or(0);
+        Ok(Step { address: instruction, code: word.to_le_bytes(), call })
+    }
+
+    /// Lets it execute that one. Answers whether it goes on.
+    pub fn execute(&mut self) -> Result<bool> {
+        ptrace::step(self.child.pid, self.deliver.take()).map_err(|e| Error::refused("ptrace step", e))?;
+        match self.child.next_stop()? {
+            Stop::Ended => return Ok(false),
+            Stop::Signal(signal) => self.deliver = (signal != Signal::SIGTRAP).then_some(signal),
+            Stop::Entry => {}
+        }
+        Ok(true)
+    }
+}
+
+/// Runs `body` in a forked child and lists the system calls that it enters.
+pub fn list_entries(body: impl FnOnce()) -> Result<Sighting> {
+    let mut child = stopped_child(body)?;
+    ptrace::setoptions(child.pid, ptrace::Options::PTRACE_O_TRACESYSGOOD)
+        .map_err(|e| Error::refused("ptrace setoptions", e))?;
+    let mut seen = Sighting::default();
+    let (mut inside, mut deliver) = (false, None);
+    loop {
+        ptrace::syscall(child.pid, deliver.take()).map_err(|e| Error::refused("ptrace syscall", e))?;
+        match child.next_stop()? {
+            Stop::Ended => return Ok(seen),
+            Stop::Signal(signal) => deliver = Some(signal),
+            Stop::Entry => {
+                inside = !inside;
+                if inside {
+                    seen.entries.push(registers(child.pid)?.entered);
+                }
+            }
+        }
+    }
+}
+
+/// A traced child. It is killed and reaped when the witness has seen enough.
+struct Traced {
+    pid: Pid,
+    /// Its end has been waited for: from then on the number may be another process's.
+    reaped: bool,
+}
+
+impl Traced {
+    fn next_stop(&mut self) -> Result<Stop> {
+        let status = waitpid(self.pid, None).map_err(|e| Error::refused("waitpid of a witness", e))?;
+        self.reaped = matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..));
+        match status {
+            WaitStatus::Stopped(_, signal) => Ok(Stop::Signal(signal)),
+            WaitStatus::PtraceSyscall(_) => Ok(Stop::Entry),
+            WaitStatus::Exited(_, 0) => Ok(Stop::Ended),
+            WaitStatus::Exited(_, PANIC_CODE) => Err(Error::Died(PANICKED.into())),
+            WaitStatus::Exited(_, code) => Err(Error::Died(format!("exit code {code}"))),
+            WaitStatus::Signaled(_, signal, _) => Err(Error::Died(signal.to_string())),
+            other => Err(Error::Died(format!("{other:?}"))),
+        }
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // It may have died meanwhile; until it is waited for its number is nobody else's.
+            let _ = kill(self.pid, Signal::SIGKILL);
+            let _ = waitpid(self.pid, None);
+        }
+    }
+}
+
+fn stopped_child(body: impl FnOnce()) -> Result<Traced> {
+    let child = fork_child(|| {
+        if ptrace::traceme().is_ok() && raise(Signal::SIGSTOP).is_ok() {
+            body();
+        }
+    })?;
+    let mut child = Traced { pid: child, reaped: false };
+    match child.next_stop()? {
+        Stop::Signal(Signal::SIGSTOP) => Ok(child),
+        // Not stopped: it was not allowed to be traced, and has ended.
+        _ => Err(Error::refused("ptrace traceme in a forked child", nix::errno::Errno::EPERM)),
+    }
+}
+
+enum Stop {
+    Ended,
+    Entry,
+    Signal(Signal),
+}
+
+struct At {
+    instruction: usize,
+    /// The register that holds a call number before the kernel is entered …
+    call: i64,
+    /// … and the kernel's copy of it afterwards.
+    entered: i64,
+}
+
+fn registers(child: Pid) -> Result<At> {
+    let r = ptrace::getregs(child).map_err(|e| Error::refused("ptrace getregs", e))?;
+    #[cfg(target_arch = "x86_64")]
+    return Ok(At { instruction: r.rip as usize, call: r.rax as i64, entered: r.orig_rax as i64 });
+    #[cfg(target_arch = "aarch64")]
+    return Ok(At { instruction: r.pc as usize, call: r.regs[8] as i64, entered: r.regs[8] as i64 });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::arch;
+
+    fn per_turn(body: fn(u64), address: Option<usize>) -> (u64, u64) {
+        let seen = [8, 16].map(|n| step_through(|| body(n), address, 100_000));
+        let [few, many] = seen.map(|s| s.expect("traced").expect("short"));
+        ((many.instructions - few.instructions) / 8, (many.visits - few.visits) / 8)
+    }
+
+    #[test]
+    fn an_empty_loop_is_two_instructions() {
+        assert_eq!(per_turn(arch::register_loop, None), (2, 0));
+    }
+
+    #[test]
+    fn both_ways_see_the_same_kernel_entries() {
+        let body = || (0..5).for_each(|_| _ = nix::unistd::getppid());
+        let stepped = step_through(body, None, 100_000).expect("traced").expect("short");
+        let listed = list_entries(body).expect("traced");
+        for seen in [stepped, listed] {
+            assert_eq!(seen.entries.iter().filter(|&&n| n == libc::SYS_getppid).count(), 5);
+        }
+    }
+
+    #[test]
+    fn too_long_is_said_and_leaves_no_child() {
+        assert_eq!(step_through(|| arch::register_loop(1 << 30), None, 1000).expect("traced"), None);
+    }
+}

@@ -1,0 +1,264 @@
+//! A stretch of address space of which the pages come and go: mapped, touched, given back, taken away.
+//!
+//! # Invariants
+//!
+//! * **OWN-MAPPING**: the addresses were mapped by the value that holds them, wherever the kernel liked, and are
+//!   unmapped once, with it. Nobody has a reference to what is there: its bytes are read and written as atomics alone,
+//!   by whichever thread, and zero or whatever a file holds is a value of each.
+//! * **WITHIN**: pages are asked for by number, and the numbers are checked against the region before a loop over
+//!   them begins.
+#![allow(unsafe_code)]
+
+use super::limit;
+use super::resident::Pages;
+use crate::{Error, Result};
+use nix::errno::Errno;
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap};
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// The page that the cases of faults are made for.
+pub const PAGE: usize = 4 << 10;
+/// A transparent huge page over such pages.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// What the kernel is told of the order in which pages will be touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Nothing: it reads around the page that is asked for, and ahead.
+    Untold,
+    /// Random: it reads this page alone.
+    Random,
+}
+
+/// Mapped addresses.
+pub struct Region {
+    mapping: NonNull<u8>,
+    mapped: usize,
+    /// Where the part that is used begins, for an alignment.
+    begins: usize,
+    bytes: usize,
+}
+
+// SAFETY: OWN-MAPPING: the addresses are of the process and not of a thread.
+unsafe impl Send for Region {}
+// SAFETY: OWN-MAPPING: what is there are atomics.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Fresh anonymous memory that is private and may be written, of which the kernel is told to make such pages.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where there is no room for it.
+    pub fn anonymous(bytes: usize, pages: Pages) -> Result<Self> {
+        let mapped = if pages == Pages::Huge { bytes + HUGE_PAGE } else { bytes };
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: OWN-MAPPING.
+        let mapping = unsafe { mmap_anonymous(None, length(mapped)?, protection, MapFlags::MAP_PRIVATE) };
+        let mapping = mapping.map_err(|errno| refused(mapped, errno))?.cast::<u8>();
+        let begins = if pages == Pages::Huge { mapping.as_ptr().align_offset(HUGE_PAGE) } else { 0 };
+        let region = Self { mapping, mapped, begins, bytes };
+        let advice =
+            if pages == Pages::Huge { MmapAdvise::MADV_HUGEPAGE } else { MmapAdvise::MADV_NOHUGEPAGE };
+        // A kernel that knows no huge pages refuses either advice: the case's own claim tells which there are.
+        let _ = region.advise(0..region.pages(), advice);
+        Ok(region)
+    }
+
+    /// The first `bytes` of a file, to be read.
+    ///
+    /// # Errors
+    /// As of [`Region::anonymous`].
+    pub fn of_file(file: &File, bytes: usize) -> Result<Self> {
+        // SAFETY: OWN-MAPPING.
+        let mapping =
+            unsafe { mmap(None, length(bytes)?, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, file, 0) };
+        let mapping = mapping.map_err(|errno| refused(bytes, errno))?.cast();
+        Ok(Self { mapping, mapped: bytes, begins: 0, bytes })
+    }
+
+    /// How many pages it has.
+    pub fn pages(&self) -> usize {
+        self.bytes / PAGE
+    }
+
+    /// Its first address.
+    pub fn address(&self) -> usize {
+        self.at(0).as_ptr() as usize
+    }
+
+    fn at(&self, page: usize) -> NonNull<u8> {
+        assert!(page <= self.pages(), "page {page} of a region of {}", self.pages());
+        // SAFETY: WITHIN: the offset lies in the mapping, or just behind it.
+        unsafe { self.mapping.add(self.begins + page * PAGE) }
+    }
+
+    fn advise(&self, pages: Range<usize>, advice: MmapAdvise) -> Result<()> {
+        let bytes = (pages.end - pages.start) * PAGE;
+        let _within = self.at(pages.end);
+        // SAFETY: OWN-MAPPING: pages that vanish are nobody's.
+        let answer = unsafe { madvise(self.at(pages.start).cast(), bytes, advice) };
+        answer.map_err(|errno| Error::refused(format!("madvise {advice:?} of {bytes} bytes"), errno))
+    }
+
+    /// Says in which order pages will be touched.
+    pub fn expect(&self, order: Order) -> Result<()> {
+        let advice = match order {
+            Order::Untold => MmapAdvise::MADV_NORMAL,
+            Order::Random => MmapAdvise::MADV_RANDOM,
+        };
+        self.advise(0..self.pages(), advice)
+    }
+
+    /// Gives pages back (`MADV_DONTNEED`): the next touch of each is a fault. Of a file only the mapping goes.
+    #[inline(always)]
+    pub fn discard(&self, pages: Range<usize>) -> Result<()> {
+        self.advise(pages, MmapAdvise::MADV_DONTNEED)
+    }
+
+    /// Takes the permission to write these pages, or gives it.
+    #[inline(always)]
+    pub fn protect(&self, pages: Range<usize>, writable: bool) -> Result<()> {
+        let write = if writable { ProtFlags::PROT_WRITE } else { ProtFlags::empty() };
+        let bytes = (pages.end - pages.start) * PAGE;
+        let _within = self.at(pages.end);
+        // SAFETY: OWN-MAPPING.
+        let answer = unsafe { mprotect(self.at(pages.start).cast(), bytes, ProtFlags::PROT_READ | write) };
+        answer.map_err(|errno| Error::refused(format!("mprotect of {bytes} bytes"), errno))
+    }
+
+    /// Writes a byte of each `stride`-th of these pages.
+    #[inline(always)]
+    pub fn write(&self, pages: Range<usize>, stride: usize) {
+        let _within = self.at(pages.end);
+        write_each(self.at(pages.start).as_ptr(), pages.len().div_ceil(stride), stride * PAGE);
+    }
+
+    /// Reads a byte of each `stride`-th of these pages; the sum of them.
+    #[inline(always)]
+    pub fn read(&self, pages: Range<usize>, stride: usize) -> u64 {
+        let _within = self.at(pages.end);
+        read_each(self.at(pages.start).as_ptr(), pages.len().div_ceil(stride), stride * PAGE)
+    }
+
+    /// Reads the first byte of a page.
+    #[inline(always)]
+    pub fn byte(&self, page: usize) -> u8 {
+        let _within = self.at(page + 1);
+        // SAFETY: WITHIN, OWN-MAPPING.
+        unsafe { AtomicU8::from_ptr(self.at(page).as_ptr()) }.load(Relaxed)
+    }
+
+    /// How many of these pages are in memory (`mincore`): of a file in the page cache, of other memory in the page
+    /// table. `seen` has room for a byte a page.
+    pub fn resident(&self, pages: Range<usize>, seen: &mut [u8]) -> Result<usize> {
+        let count = pages.len();
+        let _within = self.at(pages.end);
+        assert!(seen.len() >= count, "room for {} of {count} pages", seen.len());
+        // SAFETY: OWN-MAPPING, and there is room for a byte a page.
+        let answer =
+            unsafe { libc::mincore(self.at(pages.start).as_ptr().cast(), count * PAGE, seen.as_mut_ptr()) };
+        if answer != 0 {
+            return Err(Error::last_os("mincore"));
+        }
+        Ok(seen[..count].iter().filter(|byte| **byte & 1 == 1).count())
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: OWN-MAPPING: nobody else reaches it any more.
+        let _ = unsafe { munmap(self.mapping.cast(), self.mapped) };
+    }
+}
+
+fn length(bytes: usize) -> Result<NonZeroUsize> {
+    NonZeroUsize::new(bytes).ok_or_else(|| Error::Usage("a region of no bytes was asked for".into()))
+}
+
+fn refused(bytes: usize, errno: Errno) -> Error {
+    match errno {
+        Errno::ENOMEM => Error::Missing(limit::no_mapping(bytes as u64, errno.into())),
+        _ => Error::refused(format!("mmap of {bytes} bytes"), errno),
+    }
+}
+
+/// The hot loop of writing touches.
+#[inline(never)]
+fn write_each(first: *mut u8, count: usize, step: usize) {
+    for i in 0..count {
+        // SAFETY: WITHIN, OWN-MAPPING: the only caller has checked the last page.
+        unsafe { AtomicU8::from_ptr(first.add(i * step)) }.store(1, Relaxed);
+    }
+}
+
+/// The hot loop of reading touches.
+#[inline(never)]
+fn read_each(first: *mut u8, count: usize, step: usize) -> u64 {
+    let mut sum = 0;
+    for i in 0..count {
+        // SAFETY: WITHIN, OWN-MAPPING: the only caller has checked the last page.
+        sum += u64::from(unsafe { AtomicU8::from_ptr(first.add(i * step)) }.load(Relaxed));
+    }
+    sum
+}
+
+/// Maps so many bytes of anonymous memory and unmaps them; populated, every page is made meanwhile. Answers 0 or a
+/// negative error number.
+#[inline(never)]
+pub fn map_and_unmap(bytes: usize, populated: bool) -> i64 {
+    let populate = if populated { libc::MAP_POPULATE } else { 0 };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | populate;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: OWN-MAPPING: what is mapped here is reached by nobody, and unmapped here.
+    let answer = unsafe {
+        let mapped = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
+        if mapped == libc::MAP_FAILED { -1 } else { libc::munmap(mapped, bytes) }
+    };
+    if answer == 0 { 0 } else { -i64::from(Errno::last_raw()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_back_is_gone_and_comes_with_a_touch() {
+        let region = Region::anonymous(16 * PAGE, Pages::Base).expect("memory");
+        let mut seen = [0; 16];
+        assert_eq!(region.resident(0..16, &mut seen).expect("asked"), 0);
+        region.write(0..16, 2);
+        assert_eq!(region.resident(0..16, &mut seen).expect("asked"), 8);
+        assert_eq!(region.read(0..16, 2), 8);
+        region.discard(0..16).expect("given back");
+        assert_eq!(region.resident(0..16, &mut seen).expect("asked"), 0);
+        assert_eq!(region.byte(3), 0, "it came fresh");
+    }
+
+    #[test]
+    fn permission_comes_back_with_the_bytes() {
+        let region = Region::anonymous(4 * PAGE, Pages::Base).expect("memory");
+        region.write(0..4, 1);
+        region.protect(0..4, false).expect("taken");
+        region.protect(0..4, true).expect("given");
+        region.write(0..4, 1);
+        assert_eq!(region.read(0..4, 1), 4);
+    }
+
+    #[test]
+    fn more_than_there_are_addresses_is_missing() {
+        let Err(Error::Missing(sentence)) = Region::anonymous(1 << 47, Pages::Base) else { panic!("mapped") };
+        assert!(sentence.contains("mmap of"), "{sentence}");
+        assert_eq!(map_and_unmap(1 << 47, false), -i64::from(libc::ENOMEM));
+        assert_eq!(map_and_unmap(PAGE, true), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "page 5 of a region of 4")]
+    fn a_page_that_is_not_there_is_not_touched() {
+        Region::anonymous(4 * PAGE, Pages::Base).expect("memory").write(0..5, 1);
+    }
+}

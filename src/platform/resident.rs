@@ -1,0 +1,248 @@
+//! Memory that is there: mapped, touched, and in pages of a known size.
+
+use super::limit;
+use crate::{Error, Result};
+use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
+
+/// The smallest page that any of our kernels has.
+const SMALLEST_PAGE: usize = 4 << 10;
+/// A huge page. Of kernels with larger base pages it is no huge page, and none will be found.
+const HUGE_PAGE: usize = 2 << 20;
+/// Beyond what is asked for, as much again must be left for everybody else, and no more than this.
+const MARGIN: usize = 256 << 20;
+
+/// What its pages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// The kernel's base pages, 4 KiB nearly everywhere.
+    Base,
+    /// Transparent huge pages of 2 MiB.
+    Huge,
+    /// Huge pages of 2 MiB from the pool that was reserved for them (`vm.nr_hugepages`).
+    Reserved,
+}
+
+/// Where the kernel says to whom it gives huge pages.
+const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+/// Why there are no huge pages by this text of the setting, if there are none. A kernel that knows of none has no text.
+fn given(setting: &str) -> std::result::Result<(), String> {
+    if setting.contains("[always]") || setting.contains("[madvise]") {
+        return Ok(());
+    }
+    let is = if setting.is_empty() { "missing" } else { setting.trim() };
+    Err(format!("huge pages are needed and given to nobody: {SETTING} is {is}; let it be madvise or always"))
+}
+
+/// Anonymous memory of which each page was written.
+pub struct Touched {
+    memory: MmapMut,
+    begins: usize,
+    bytes: usize,
+}
+
+impl Touched {
+    /// `bytes` of it. The kernel is told not to give huge pages, or to give them, and asked afterwards which came.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where there is too little memory, or it does not come in such pages.
+    pub fn new(bytes: usize, pages: Pages) -> Result<Self> {
+        limit::for_memory((bytes + bytes.min(MARGIN)) as u64).map_err(Error::Missing)?;
+        if pages == Pages::Huge {
+            given(&std::fs::read_to_string(SETTING).unwrap_or_default()).map_err(Error::Missing)?;
+        }
+        // A huge page that is only begun is none.
+        let whole = if pages == Pages::Base { bytes } else { bytes.next_multiple_of(HUGE_PAGE) };
+        let mut memory = mapped(whole, pages)?;
+        let begins = memory.as_ptr().align_offset(HUGE_PAGE);
+        advise(&memory, begins, whole, pages);
+        memory[begins..begins + whole].iter_mut().step_by(SMALLEST_PAGE).for_each(|byte| *byte = 1);
+        let touched = Self { memory, begins, bytes };
+        touched.is_in(pages, whole)?;
+        Ok(touched)
+    }
+
+    fn is_in(&self, pages: Pages, bytes: usize) -> Result<()> {
+        let path = "/proc/self/smaps";
+        let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, "reading", e))?;
+        let from = self.memory.as_ptr() as usize + self.begins;
+        let kind = if pages == Pages::Reserved { "Private_Hugetlb:" } else { "AnonHugePages:" };
+        let huge = huge_kib(&text, kind, from..from + bytes) << 10;
+        let (all, came) = (bytes >> 20, huge >> 20);
+        match pages {
+            Pages::Huge if huge < bytes => {
+                Err(Error::Missing(format!("of {all} MiB only {came} came in huge pages: free some memory")))
+            }
+            Pages::Reserved if huge < bytes => Err(Error::Missing(format!(
+                "of {all} MiB only {came} came in reserved huge pages, of which this kernel has none of 2 MiB"
+            ))),
+            Pages::Base if huge > 0 => {
+                Err(Error::Missing(format!("{came} of {all} MiB came in huge pages, which were declined")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Its bytes.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[self.begins..self.begins + self.bytes]
+    }
+}
+
+/// Anonymous memory in which `bytes` begin at a boundary of huge pages.
+fn mapped(bytes: usize, pages: Pages) -> Result<MmapMut> {
+    if pages == Pages::Reserved {
+        return MmapOptions::new().len(bytes).huge(Some(21)).map_anon().map_err(|cause| {
+            let pages = bytes / HUGE_PAGE;
+            Error::Missing(format!(
+                "{pages} huge pages of 2 MiB are needed and not reserved ({cause}): write at least {pages} to \
+                 /proc/sys/vm/nr_hugepages"
+            ))
+        });
+    }
+    let refused = |cause| Error::Kernel { call: format!("mmap of {bytes} bytes"), cause };
+    MmapMut::map_anon(bytes + HUGE_PAGE).map_err(refused)
+}
+
+/// Says which pages are wanted of the part that is used, and of no other: behind it there is always some that is not.
+/// Memory that was advised otherwise is a mapping of its own in `smaps`, so that the huge pages of a neighbour, which
+/// the kernel would else join to it, are not taken for its own.
+fn advise(memory: &MmapMut, begins: usize, bytes: usize, pages: Pages) {
+    let advice = match pages {
+        Pages::Base => Advice::NoHugePage,
+        Pages::Huge => Advice::HugePage,
+        Pages::Reserved => return,
+    };
+    // Where the kernel knows no huge pages it refuses the advice, and the check that follows tells.
+    let _ = memory.advise_range(advice, begins, bytes);
+}
+
+/// KiB in huge pages of this kind in all mappings that touch this range, by the text of `smaps` (proc_pid_smaps(5)).
+fn huge_kib(text: &str, kind: &str, range: std::ops::Range<usize>) -> usize {
+    let mut inside = false;
+    let mut sum = 0;
+    for line in text.lines() {
+        if let Some((from, to)) = bounds(line) {
+            inside = from < range.end && range.start < to;
+        } else if let Some(kib) = line.strip_prefix(kind).filter(|_| inside) {
+            sum += kib.trim().trim_end_matches(" kB").parse::<usize>().unwrap_or(0);
+        }
+    }
+    sum
+}
+
+/// The bounds of the mapping that a line is the head of.
+fn bounds(line: &str) -> Option<(usize, usize)> {
+    let (from, to) = line.split(' ').next()?.split_once('-')?;
+    Some((usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?))
+}
+
+/// Neighbouring mappings of one touched page each. Every second one may not be written any more, so that the
+/// kernel cannot merge it with its neighbours.
+pub struct Mappings {
+    _writable: Vec<MmapMut>,
+    _read_only: Vec<Mmap>,
+}
+
+impl Mappings {
+    /// So many of them.
+    pub fn new(count: usize) -> Result<Self> {
+        let refused = |cause| Error::Kernel { call: format!("mmap of {count} mappings"), cause };
+        let (mut writable, mut read_only) = (Vec::new(), Vec::new());
+        let before = mappings();
+        for at in 0..count {
+            let mut page = MmapMut::map_anon(SMALLEST_PAGE).map_err(refused)?;
+            page[0] = 1;
+            if at % 2 == 0 {
+                writable.push(page);
+            } else {
+                read_only.push(page.make_read_only().map_err(refused)?);
+            }
+        }
+        let more = mappings().saturating_sub(before);
+        // At the ends of the row some may have been merged with what was there.
+        if more + 2 < count {
+            return Err(Error::Missing(format!("{count} mappings were made and {more} are there")));
+        }
+        Ok(Self { _writable: writable, _read_only: read_only })
+    }
+}
+
+/// How many mappings this process has.
+fn mappings() -> usize {
+    std::fs::read_to_string("/proc/self/maps").map_or(0, |text| text.lines().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "1000-3000 rw-p 00000000 00:00 0\nRss: 8 kB\nAnonHugePages:      2048 kB\n\
+        3000-4000 rw-p 00000000 00:00 0 [heap]\nAnonHugePages:      4096 kB\nPrivate_Hugetlb:  6144 kB\nVmFlags: rd wr\n";
+
+    #[test]
+    fn huge_pages_are_counted_where_they_are() {
+        let transparent = |range| huge_kib(SMAPS, "AnonHugePages:", range);
+        assert_eq!(transparent(0x1000..0x2000), 2048);
+        assert_eq!(transparent(0x2fff..0x3001), 6144);
+        assert_eq!(transparent(0x4000..0x5000), 0);
+        assert_eq!(huge_kib(SMAPS, "Private_Hugetlb:", 0x1000..0x4000), 6144);
+    }
+
+    #[test]
+    fn a_huge_page_that_is_promised_is_there_or_missed_in_words() {
+        for pages in [Pages::Huge, Pages::Reserved] {
+            match Touched::new(16 << 10, pages) {
+                Ok(mut touched) => assert_eq!(touched.bytes().len(), 16 << 10),
+                Err(error) => assert!(error.is_of_the_machine(), "{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn memory_in_other_pages_than_promised_is_missed() {
+        let touched = Touched::new(4 << 20, Pages::Base).expect("memory");
+        for pages in [Pages::Huge, Pages::Reserved] {
+            let Err(Error::Missing(sentence)) = touched.is_in(pages, 4 << 20) else { panic!("{pages:?}") };
+            assert!(sentence.contains("of 4 MiB only 0 came in"), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_never_gives_huge_pages_is_not_asked_for_them() {
+        assert!(given("always [madvise] never").is_ok() && given("[always] madvise never").is_ok());
+        for (setting, is) in
+            [("always madvise [never]\n", "is always madvise [never]; let"), ("", "is missing; let")]
+        {
+            assert!(given(setting).expect_err("never").contains(is), "{setting}");
+        }
+    }
+
+    #[test]
+    fn a_neighbour_s_huge_pages_are_its_own() {
+        let huge = || Touched::new(4 << 20, Pages::Huge);
+        let base = || Touched::new(4 << 20, Pages::Base);
+        let (Ok(_before), Ok(between), Ok(_behind)) = (huge(), base(), huge()) else {
+            return; // here are no huge pages
+        };
+        assert!(between.is_in(Pages::Base, 4 << 20).is_ok());
+        assert!(between.is_in(Pages::Huge, 4 << 20).is_err());
+    }
+
+    #[test]
+    fn touched_memory_is_resident_in_base_pages() {
+        let mut touched = Touched::new(4 << 20, Pages::Base).expect("memory");
+        assert_eq!(touched.bytes().iter().map(|&byte| usize::from(byte)).sum::<usize>(), 1024);
+    }
+
+    #[test]
+    fn too_much_memory_is_missing_and_not_taken() {
+        let Err(Error::Missing(sentence)) = Touched::new(1 << 46, Pages::Base) else { panic!("taken") };
+        assert!(sentence.contains("MiB of memory are needed"), "{sentence}");
+    }
+
+    #[test]
+    fn mappings_stay_apart() {
+        assert!(Mappings::new(100).is_ok());
+    }
+}

@@ -1,0 +1,76 @@
+//! Where bundles are kept: `<criterion home>/syscost/records/NAME.syscost`. Counts lie beside times there: no
+//! tool but ours reads these files, and a head says its unit.
+
+use super::{Bundle, write_new};
+use crate::record::store::{Store, check_name};
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// How the name of a bundle's file ends.
+const ENDING: &str = "syscost";
+
+impl Store {
+    /// The file of the record with this name.
+    pub fn record_path(&self, name: &str) -> Result<PathBuf> {
+        check_name(name, "record")?;
+        Ok(self.home().join("records").join(format!("{name}.{ENDING}")))
+    }
+
+    /// The files of all records, by name.
+    pub fn record_files(&self) -> Result<Vec<PathBuf>> {
+        self.files("records", ENDING)
+    }
+
+    /// Saves a record under the name that its head says, and never in place of another; gives the file, and its
+    /// size in bytes.
+    pub fn save_new(&self, bundle: &Bundle) -> Result<(PathBuf, u64)> {
+        let path = self.record_path(&bundle.head.name)?;
+        let size = write_new(&path, bundle)?;
+        Ok((path, size))
+    }
+
+    /// Removes the record of this name; gives the file that was.
+    pub fn remove_record(&self, name: &str) -> Result<PathBuf> {
+        let path = self.record_path(name)?;
+        let removed = std::fs::remove_file(&path);
+        removed.map_err(|e| Error::file(&path, "removing", e))?;
+        Ok(path)
+    }
+}
+
+/// The name that a file in the store bears.
+pub fn name_of(file: &Path) -> String {
+    file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::bundle::read;
+    use crate::record::fixture;
+
+    #[test]
+    fn a_record_is_kept_under_its_name_until_it_is_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::at(home.path());
+        assert!(store.record_files().unwrap().is_empty());
+        let bundle = Bundle::of("v1.2", 7, vec![fixture::record()]).unwrap();
+        let (path, size) = store.save_new(&bundle).unwrap();
+        assert!(path.ends_with("syscost/records/v1.2.syscost"));
+        assert_eq!(path.metadata().unwrap().len(), size);
+        assert_eq!(store.record_files().unwrap(), std::slice::from_ref(&path));
+        assert_eq!((name_of(&path).as_str(), read(&path).unwrap().head), ("v1.2", bundle.head.clone()));
+        let message = store.save_new(&bundle).unwrap_err().to_string();
+        assert!(message.contains("never replaces another"), "{message}");
+        store.remove_record("v1.2").unwrap();
+        assert!(store.record_files().unwrap().is_empty() && store.remove_record("v1.2").is_err());
+    }
+
+    #[test]
+    fn a_record_cannot_leave_the_store() {
+        let store = Store::at(Path::new("nowhere"));
+        for name in ["", "../up", "a/b", ".hidden"] {
+            assert!(store.record_path(name).is_err(), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! One line a case, as RFC 4180 has it.
+
+use crate::record::quantity::NANOSECONDS;
+use crate::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, Record};
+use crate::render::table::Against;
+use crate::study::cost::ratio;
+
+/// The fixed columns; those of the values from elsewhere follow.
+const HEAD: [&str; 35] = [
+    "id",
+    "title",
+    "group",
+    "outcome",
+    "unit",
+    "hardware",
+    "software",
+    "predicted",
+    "median",
+    "median_low",
+    "median_high",
+    "standard_deviation",
+    "ticks",
+    "slope",
+    "slope_low",
+    "slope_high",
+    "intercept",
+    "intercept_low",
+    "intercept_high",
+    "control",
+    "net",
+    "net_low",
+    "net_high",
+    "measured_over_predicted",
+    "instructions",
+    "samples",
+    "disturbed",
+    "claims",
+    "p50",
+    "p99",
+    "p99.9",
+    "p99.99",
+    "maximum",
+    "derived",
+    "sentence",
+];
+
+/// A head and one line a case, every figure with all its decimals. The sentence of a measured case is its
+/// evidence, that of any other the reason why there is no number.
+pub fn csv(record: &Record, against: &[Against<'_>]) -> String {
+    let head = HEAD.iter().map(|h| (*h).to_owned()).chain(against.iter().map(|a| a.name.to_owned()));
+    let mut text = line(head);
+    for (group, case) in record.cases() {
+        let elsewhere = against
+            .iter()
+            .map(|a| option(a.values.get(&case.id).copied().filter(|_| record.unit == NANOSECONDS)));
+        text.push_str(&line(cells(record, group, case).into_iter().chain(elsewhere)));
+    }
+    text
+}
+
+fn cells(record: &Record, group: &GroupRun, case: &CaseRecord) -> Vec<String> {
+    let (outcome, sentence) = match &case.outcome {
+        Outcome::Measured(m) => ("measured", m.evidence.join(" ")),
+        Outcome::Skipped(sentence) => ("skipped", sentence.clone()),
+        Outcome::Failed(sentence) => ("failed", sentence.clone()),
+    };
+    let mut cells = [&case.id, &case.title, &group.name, outcome, &record.unit].map(str::to_owned).to_vec();
+    cells.extend(case.measured().map(figures).unwrap_or_default());
+    cells.resize(HEAD.len() - 1, String::new());
+    cells.push(sentence);
+    cells
+}
+
+fn figures(m: &Measured) -> Vec<String> {
+    let predicted = m.predicted.as_ref().map(|p| [p.hardware, p.software, p.hardware + p.software]);
+    let mut figures: Vec<Option<f64>> = predicted.map_or([None; 3], |p| p.map(Some)).to_vec();
+    figures.extend(three(Some(m.median)));
+    figures.extend([Some(m.standard_deviation), Some(m.ticks)]);
+    figures.extend(three(Some(m.slope)));
+    figures.extend(three(Some(m.intercept)));
+    figures.push(m.control.map(|c| c.estimate));
+    figures.extend(three(m.net));
+    figures.extend([ratio(m), m.instructions]);
+    let counts = [m.counted.len(), m.contamination.disturbed(), m.evidence.len()];
+    let derived = m.derived.iter().map(|d| {
+        let Interval { estimate, low, high } = d.value;
+        format!("{}={estimate} [{low} {high}] {}", d.name, d.unit).trim_end().to_owned()
+    });
+    let derived = derived.collect::<Vec<_>>().join("; ");
+    let counts = counts.map(|n| n.to_string());
+    let tail =
+        [50.0, 99.0, 99.9, 99.99, 100.0].map(|p| option(m.distribution.as_ref().and_then(|d| d.at(p))));
+    figures.into_iter().map(option).chain(counts).chain(tail).chain([derived]).collect()
+}
+
+fn three(interval: Option<Interval>) -> [Option<f64>; 3] {
+    interval.map_or([None; 3], |i| [Some(i.estimate), Some(i.low), Some(i.high)])
+}
+
+fn option(value: Option<f64>) -> String {
+    value.map(|v| v.to_string()).unwrap_or_default()
+}
+
+/// A line of cells, each quoted where it must be.
+pub(in crate::render) fn line(cells: impl Iterator<Item = String>) -> String {
+    let cells: Vec<String> = cells.map(quoted).collect();
+    cells.join(",") + "\r\n"
+}
+
+fn quoted(cell: String) -> String {
+    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn every_case_has_one_line_with_all_columns() {
+        let mut record = fixture::record();
+        for case in record.groups.iter_mut().flat_map(|g| &mut g.cases) {
+            if let Outcome::Measured(m) = &mut case.outcome {
+                m.evidence = vec!["Held.".into()];
+            }
+        }
+        let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0)]);
+        let text = csv(&record, &[Against { name: "csc501", values: &values }]);
+        let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+        assert_eq!(lines.len(), 1 + record.cases().count());
+        for line in &lines {
+            // Quoted sentences of the specimen have one comma at most; all other cells have none.
+            let commas = line.matches(',').count() - usize::from(line.contains('"'));
+            assert_eq!(commas, HEAD.len(), "{line}");
+        }
+        assert!(lines.iter().any(|l| l.starts_with("syscall/getpid,") && l.ends_with(",Held.,60")), "{text}");
+    }
+
+    #[test]
+    fn figures_stand_under_their_heads() {
+        let text = csv(&fixture::record(), &[]);
+        let row: Vec<&str> =
+            text.lines().find(|l| l.starts_with("call/u64/3,")).unwrap().split(',').collect();
+        let at = |head: &str| row[HEAD.iter().position(|h| *h == head).unwrap()];
+        assert_eq!((at("hardware"), at("net"), at("instructions")), ("1.2", "1.25", "5"));
+        assert_eq!((at("samples"), at("disturbed"), at("claims")), ("50", "0", "5"));
+    }
+
+    #[test]
+    fn a_tail_stands_under_its_heads() {
+        let text = csv(&fixture::record(), &[]);
+        let row = text.lines().find(|line| line.starts_with("syscall/getpid/cold,")).unwrap();
+        let cells: Vec<_> = row.split(',').collect();
+        let at = |head: &str| cells[HEAD.iter().position(|h| *h == head).unwrap()];
+        assert_eq!((at("p50"), at("p99"), at("p99.9"), at("maximum")), ("2314", "7400", "", "48211"));
+    }
+
+    #[test]
+    fn a_cell_with_a_comma_or_a_quote_is_quoted() {
+        assert_eq!(
+            line(["a,b", "say \"x\"", "c"].into_iter().map(str::to_owned)),
+            "\"a,b\",\"say \"\"x\"\"\",c\r\n"
+        );
+        assert_eq!(quoted("two\nlines".into()), "\"two\nlines\"");
+    }
+}

@@ -1,0 +1,163 @@
+//! Curves and maps as pictures: SVG for a page, PNG for everything else.
+//!
+//! The shapes are drawn by `plotters`, whose own axes know neither kibibytes nor gaps between their labels: where
+//! everything lies is reckoned here. Letters come with the crate, so that a machine without a screen, which has no
+//! fonts, draws the same picture.
+
+mod canvas;
+mod chart;
+mod heat_map;
+mod panel;
+mod scale;
+
+use super::paper::Figure;
+use crate::record::{CurveRecord, Matrix, Record};
+use crate::{Error, Result};
+use canvas::{Canvas, Drawn, Letters};
+pub use panel::{Line, Panel};
+use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, IntoDrawingArea};
+
+/// Width and height in the points of an SVG.
+const SIZE: (u32, u32) = (960, 560);
+/// A PNG has so many pixels for each of them, so that it is sharp on a good screen.
+const PIXELS: u32 = 2;
+/// And is drawn so many times as large first: the mean of the pixels has smooth edges, which shapes drawn pixel by
+/// pixel have not.
+const FINER: u32 = 2;
+
+/// Something to be drawn.
+pub struct Picture<'a> {
+    /// Name of a file: `chase-latency`.
+    pub name: String,
+    title: String,
+    subtitle: String,
+    content: Content<'a>,
+}
+
+enum Content<'a> {
+    Curves(Vec<&'a CurveRecord>),
+    Map(&'a Matrix),
+    Panels(Vec<Panel>, String),
+}
+
+/// The pictures of a record: one for the curves of each chart, and one for each map.
+pub fn pictures(record: &Record) -> Vec<Picture<'_>> {
+    let subtitle = subtitle(record);
+    let mut pictures: Vec<Picture<'_>> = Vec::new();
+    for group in &record.groups {
+        for curve in &group.curves {
+            let name = format!("{}-{}", group.name, curve.chart.replace(' ', "-"));
+            if let Some(Content::Curves(curves)) =
+                pictures.iter_mut().find(|p| p.name == name).map(|p| &mut p.content)
+            {
+                curves.push(curve);
+                continue;
+            }
+            let title = format!("{}: {} against {}", group.name, curve.chart, curve.parameter);
+            let content = Content::Curves(vec![curve]);
+            pictures.push(Picture { name, title, subtitle: subtitle.clone(), content });
+        }
+    }
+    let maps = record.cases().filter_map(|(_, case)| {
+        let content = Content::Map(case.measured()?.matrix.as_ref()?);
+        let title = format!("{}: ns between every two CPUs", case.id);
+        Some(Picture { name: case.id.replace('/', "-"), title, subtitle: subtitle.clone(), content })
+    });
+    pictures.extend(maps);
+    pictures
+}
+
+/// The picture of a figure that was drawn from a record.
+pub fn picture<'a>(figure: &'a Figure, record: &Record) -> Picture<'a> {
+    let content = Content::Curves(figure.curves.iter().collect());
+    let (name, title) = (figure.name.to_owned(), figure.title.to_owned());
+    Picture { name, title, subtitle: subtitle(record), content }
+}
+
+/// The machine and its kernel, as far as they are known.
+fn subtitle(record: &Record) -> String {
+    let fingerprint = &record.fingerprint;
+    let kernel = fingerprint.kernel_release.as_ref().map(|release| format!("Linux {release}"));
+    let cpus = fingerprint.cpu_count.map(|count| format!("{count} CPUs"));
+    let guest = fingerprint.hypervisor.as_ref().map(|_| "a guest".to_owned());
+    let parts = [fingerprint.cpu_model.clone(), cpus, guest, kernel, Some(record.run.clone())];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+impl Picture<'_> {
+    /// Lines below each other, along one axis: what was measured over time, and what was done about it. `across` says
+    /// what that axis is.
+    pub fn of_panels(name: &str, title: &str, subtitle: &str, across: &str, panels: Vec<Panel>) -> Self {
+        let content = Content::Panels(panels, across.into());
+        Self { name: name.into(), title: title.into(), subtitle: subtitle.into(), content }
+    }
+
+    /// As SVG.
+    pub fn svg(&self) -> Result<String> {
+        let mut text = String::new();
+        self.draw(SVGBackend::with_string(&mut text, SIZE).into_drawing_area(), 1)?;
+        Ok(text)
+    }
+
+    /// As PNG.
+    pub fn png(&self) -> Result<Vec<u8>> {
+        let (wide, tall) = (SIZE.0 * PIXELS * FINER, SIZE.1 * PIXELS * FINER);
+        let mut pixels = vec![255; (wide * tall * 3) as usize];
+        let area = BitMapBackend::with_buffer(&mut pixels, (wide, tall)).into_drawing_area();
+        self.draw(area, PIXELS * FINER)?;
+        encoded(&smaller(&pixels, wide as usize), SIZE.0 * PIXELS, SIZE.1 * PIXELS)
+            .map_err(|e| self.refused(&e.to_string()))
+    }
+
+    fn draw<B: DrawingBackend>(&self, area: DrawingArea<B, Shift>, times: u32) -> Result<()> {
+        let size = (f64::from(SIZE.0), f64::from(SIZE.1));
+        self.on(&Canvas::new(area, size, f64::from(times))).map_err(|why| self.refused(&why))
+    }
+
+    fn on<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn {
+        canvas.begin()?;
+        canvas.text(&self.title, (24.0, 26.0), &Letters::title())?;
+        canvas.text(&self.subtitle, (24.0, 48.0), &Letters::small())?;
+        match &self.content {
+            Content::Curves(curves) => chart::draw(canvas, curves)?,
+            Content::Map(matrix) => heat_map::draw(canvas, matrix)?,
+            Content::Panels(panels, across) => panel::draw(canvas, panels, across)?,
+        }
+        canvas.finish()
+    }
+
+    fn refused(&self, why: &str) -> Error {
+        Error::Usage(format!("the picture {} could not be drawn: {why}", self.name))
+    }
+}
+
+/// Each pixel the mean of [`FINER`] times as many across and down.
+fn smaller(pixels: &[u8], wide: usize) -> Vec<u8> {
+    let (finer, row) = (FINER as usize, wide * 3);
+    let mut mean = Vec::with_capacity(pixels.len() / (finer * finer));
+    for rows in pixels.chunks_exact(row * finer) {
+        for x in 0..wide / finer {
+            for color in 0..3 {
+                let at = |i: usize| u32::from(rows[(i / finer) * row + (x * finer + i % finer) * 3 + color]);
+                mean.push(((0..finer * finer).map(at).sum::<u32>() / (FINER * FINER)) as u8);
+            }
+        }
+    }
+    mean
+}
+
+fn encoded(pixels: &[u8], width: u32, height: u32) -> std::result::Result<Vec<u8>, png::EncodingError> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(pixels)?;
+    writer.finish()?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

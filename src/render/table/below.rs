@@ -1,0 +1,173 @@
+//! What stands below the table: whatever needs a sentence, and the sum.
+
+use super::column::{Column, Kind, is_bandwidth};
+use super::{Layout, Row, Shape, Sheet, Tone, curve, paragraph};
+use crate::record::meanwhile::sentence;
+use crate::record::quantity::{NANOSECONDS, amount, ends, follows, spread};
+use crate::record::{Derived, FitRecord, GroupRun};
+use crate::render::heat_map::heat_map;
+use std::collections::BTreeMap;
+
+/// A paragraph and its tone.
+type Paragraph = (Tone, String);
+
+/// Everything below the table, each kind of thing set off by an empty line.
+pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
+    let groups = groups(sheet);
+    let sections = [
+        endings(sheet, Kind::Failed),
+        endings(sheet, Kind::Skipped),
+        plain(distributions(sheet)),
+        plain(derived(sheet, shape)),
+        maps(sheet).into_iter().map(|line| (Tone::Drawn, line)).collect(),
+        curve::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
+        plain(curve::told(&groups)),
+        plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
+        plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
+        plain(if layout.brief { Vec::new() } else { notes(&groups) }),
+        plain(if layout.brief { Vec::new() } else { legend(shape, layout) }),
+        vec![(Tone::Heading, tally(sheet))],
+    ];
+    let width = layout.width.map_or(usize::MAX, usize::from);
+    let printed = |section: &Vec<Paragraph>| -> String {
+        section.iter().map(|(tone, text)| painted(*tone, text, width, layout.color)).collect()
+    };
+    let sections = sections.iter().filter(|section| !section.is_empty());
+    sections.map(|section| format!("\n{}", printed(section))).collect()
+}
+
+fn painted(tone: Tone, text: &str, width: usize, color: bool) -> String {
+    match tone {
+        Tone::Drawn => format!("{text}\n"),
+        _ => paragraph::wrapped(text, width).iter().map(|line| tone.paint(line, color) + "\n").collect(),
+    }
+}
+
+fn plain(texts: Vec<String>) -> Vec<Paragraph> {
+    texts.into_iter().map(|text| (Tone::Plain, text)).collect()
+}
+
+fn groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
+    let mut groups: Vec<&GroupRun> = sheet.rows.iter().map(|row| row.group).collect();
+    groups.dedup_by(|a, b| std::ptr::eq(*a, *b));
+    groups
+}
+
+/// Why cases have no number, in full. Those of a group that were skipped for one reason share a paragraph; a failure is
+/// looked for by its id.
+fn endings(sheet: &Sheet<'_>, kind: Kind) -> Vec<Paragraph> {
+    let of_kind = sheet.rows.iter().filter(|row| Kind::of(row.case) == kind);
+    let mut endings: Vec<(&Row<'_>, &str, Vec<&str>)> = Vec::new();
+    for row in of_kind {
+        let Some(sentence) = row.reason() else { continue };
+        let same = |(first, other, _): &&mut (&Row<'_>, &str, _)| {
+            kind == Kind::Skipped && std::ptr::eq(first.group, row.group) && *other == sentence
+        };
+        match endings.iter_mut().find(same) {
+            Some((_, _, operations)) => operations.push(row.operation()),
+            None => endings.push((row, sentence, vec![row.operation()])),
+        }
+    }
+    endings.iter().map(|(row, sentence, of)| (Tone::of(row), ending(row, sentence, of))).collect()
+}
+
+fn ending(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
+    let word = if Kind::of(row.case) == Kind::Failed { "FAILED" } else { "skipped" };
+    match operations {
+        [_] => format!("{word} {}: {sentence}", row.case.id),
+        several => {
+            format!("{word} {} of {}: {sentence}: {}", several.len(), row.group.name, listed(several))
+        }
+    }
+}
+
+/// All of them, or of very many the first and the last.
+fn listed(operations: &[&str]) -> String {
+    const MOST: usize = 40;
+    match operations {
+        [first, .., last] if operations.len() > MOST => format!("{first} … {last}"),
+        _ => operations.join(", "),
+    }
+}
+
+fn distributions(sheet: &Sheet<'_>) -> Vec<String> {
+    let with = |row: &Row<'_>| {
+        let distribution = row.measured()?.distribution.as_ref()?;
+        Some(format!("{}: {}", row.case.id, spread(distribution)))
+    };
+    sheet.rows.iter().filter_map(with).collect()
+}
+
+/// All figures that follow from those of one case stand on its line, but those that have a column.
+fn derived(sheet: &Sheet<'_>, shape: &Shape) -> Vec<String> {
+    let has_column = shape.columns.contains(&Column::Bandwidth);
+    let below = |figure: &&Derived| !(has_column && is_bandwidth(figure));
+    let of_case = |row: &Row<'_>| {
+        let figures: Vec<_> = row.measured()?.derived.iter().filter(below).map(follows).collect();
+        (!figures.is_empty()).then(|| format!("{}: {}", row.case.id, figures.join(", ")))
+    };
+    sheet.rows.iter().filter_map(of_case).collect()
+}
+
+fn maps(sheet: &Sheet<'_>) -> Vec<String> {
+    let of_case = |row: &Row<'_>| {
+        let map = heat_map(row.measured()?.matrix.as_ref()?);
+        Some([vec![format!("{}, ns between CPUs:", row.case.id)], map].concat())
+    };
+    sheet.rows.iter().filter_map(of_case).flatten().collect()
+}
+
+fn line(fit: &FitRecord, unit: &str) -> String {
+    let FitRecord { step, slope, cases, .. } = fit;
+    let (cost, ends) = (amount(slope.estimate, unit), ends(slope, unit));
+    let counted = if unit == NANOSECONDS { String::new() } else { format!(" {unit}") };
+    format!("{step} costs {cost}{counted} {ends}, fitted over {cases} cases")
+}
+
+/// Each note once, with the groups that it is about unless it is about all.
+fn notes(groups: &[&GroupRun]) -> Vec<String> {
+    let mut about: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for group in groups {
+        for note in &group.notes {
+            about.entry(note).or_default().push(&group.name);
+        }
+    }
+    let sentence = |(note, of): (&str, Vec<&str>)| match of.len() {
+        n if n == groups.len() => format!("note: {note}"),
+        _ => format!("note ({}): {note}", of.join(", ")),
+    };
+    about.into_iter().map(sentence).collect()
+}
+
+/// What the short heads mean, and what is not shown.
+fn legend(shape: &Shape, layout: Layout) -> Vec<String> {
+    let explained = [
+        (
+            Column::Net,
+            "net: slope less the same loop without the operation, where such a control was measured",
+        ),
+        (Column::Ratio, "m/p: net over predicted"),
+        (Column::Share, "95 %: half the interval of the median"),
+        (Column::Claims, "claims: how many held, and samples disturbed"),
+    ];
+    let shown = explained.iter().filter(|(column, _)| shape.columns.contains(column));
+    let heads: Vec<&str> = shown.map(|(_, meaning)| *meaning).collect();
+    let mut legend = Vec::new();
+    if !heads.is_empty() {
+        legend.push(heads.join("; ") + ".");
+    }
+    if let (Some(width), false) = (layout.width, shape.hidden.is_empty()) {
+        legend.push(format!(
+            "Not shown at {width} columns: {}; `syscost report` in a wider terminal or with `--format markdown` \
+             shows them.",
+            shape.hidden.join(", ")
+        ));
+    }
+    legend
+}
+
+fn tally(sheet: &Sheet<'_>) -> String {
+    let number = |kind| sheet.rows.iter().filter(|row| Kind::of(row.case) == kind).count();
+    let [measured, skipped, failed] = [Kind::Measured, Kind::Skipped, Kind::Failed].map(number);
+    format!("{measured} measured, {skipped} skipped, {failed} failed")
+}

@@ -1,0 +1,239 @@
+//! The columns: what stands at the head of each, and what in its cells.
+
+use super::{Row, Sheet};
+use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, share, times};
+use crate::record::{CaseRecord, Derived, Measured, Outcome, Predicted};
+use crate::study::cost::{cost, ratio};
+
+/// A column of the table, in the order from left to right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    Operation,
+    Hardware,
+    Software,
+    Predicted,
+    Measured,
+    /// The median's interval, both ends.
+    Interval,
+    /// The same interval as a share, where there is no room for both ends.
+    Share,
+    Deviation,
+    Ticks,
+    Net,
+    Ratio,
+    /// Bytes by time, of a case that says how many it moves.
+    Bandwidth,
+    /// Values from elsewhere, by their place in the list.
+    Against(usize),
+    Evidence,
+    /// The same in figures only, where there is no room for words.
+    Claims,
+}
+
+/// How a case ended, without what it found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Measured,
+    Skipped,
+    Failed,
+}
+
+impl Kind {
+    pub(super) fn of(case: &CaseRecord) -> Self {
+        match case.outcome {
+            Outcome::Measured(_) => Self::Measured,
+            Outcome::Skipped(_) => Self::Skipped,
+            Outcome::Failed(_) => Self::Failed,
+        }
+    }
+
+    /// What stands in the row in place of a number.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Measured => "",
+            Self::Skipped => "skipped",
+            Self::Failed => "FAILED",
+        }
+    }
+}
+
+impl Column {
+    /// Every column that this sheet can fill. Predictions and values from elsewhere are nanoseconds:
+    /// beside counts of something else they, and ticks, would be numbers of another kind.
+    pub(super) fn all(sheet: &Sheet<'_>) -> Vec<Self> {
+        let time = sheet.unit == NANOSECONDS;
+        let predicted = time && sheet.rows.iter().any(|r| prediction(r).is_some());
+        let mut columns = vec![Self::Operation];
+        if predicted {
+            columns.extend([Self::Hardware, Self::Software, Self::Predicted]);
+        }
+        columns.extend([Self::Measured, Self::Interval, Self::Deviation]);
+        columns.extend(time.then_some(Self::Ticks));
+        columns.push(Self::Net);
+        columns.extend(predicted.then_some(Self::Ratio));
+        columns.extend(sheet.rows.iter().any(|row| bandwidth(row).is_some()).then_some(Self::Bandwidth));
+        columns.extend((0..sheet.against.len()).filter(|_| time).map(Self::Against));
+        columns.push(Self::Evidence);
+        columns
+    }
+
+    /// The name of the column, for its head and for the line that says what was left out.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Operation => "operation",
+            Self::Hardware => "hardware",
+            Self::Software => "software",
+            Self::Predicted => "predicted",
+            Self::Measured => "measured",
+            Self::Interval => "95 % interval",
+            Self::Share => "95 %",
+            Self::Deviation => "sd",
+            Self::Ticks => "ticks",
+            Self::Net => "net",
+            Self::Ratio => "m/p",
+            Self::Bandwidth => "bandwidth",
+            Self::Against(_) => "",
+            Self::Evidence => "evidence",
+            Self::Claims => "claims",
+        }
+    }
+
+    pub(super) fn head(self, sheet: &Sheet<'_>) -> String {
+        match self {
+            Self::Against(i) => sheet.against[i].name.into(),
+            Self::Measured if sheet.unit != NANOSECONDS => sheet.unit.into(),
+            _ => self.name().into(),
+        }
+    }
+
+    /// Text begins at the left; numbers end at the right, digit under digit.
+    pub(super) fn is_text(self) -> bool {
+        matches!(self, Self::Operation | Self::Interval | Self::Share | Self::Evidence | Self::Claims)
+    }
+
+    /// Blanks to the right. The interval belongs to the median, so it stands closer.
+    pub(super) fn gap(self) -> u16 {
+        if self == Self::Measured { 1 } else { 2 }
+    }
+
+    pub(super) fn cell(self, sheet: &Sheet<'_>, row: &Row<'_>, longest: usize) -> String {
+        match self {
+            Self::Operation => shortened(row.operation(), longest),
+            Self::Against(i) => {
+                let value = sheet.against[i].values.get(&row.case.id);
+                value.map(|v| duration(*v)).unwrap_or_default()
+            }
+            Self::Measured if row.measured().is_none() => Kind::of(row.case).word().into(),
+            _ => row.measured().and_then(|m| self.figure(m, sheet.unit)).unwrap_or_default(),
+        }
+    }
+
+    fn figure(self, measured: &Measured, unit: &str) -> Option<String> {
+        let predicted = measured.predicted.as_ref();
+        Some(match self {
+            Self::Hardware => duration(predicted?.hardware),
+            Self::Software => duration(predicted?.software),
+            Self::Predicted => predicted.map(|p| duration(p.hardware + p.software))?,
+            Self::Measured => amount(measured.median.estimate, unit),
+            Self::Interval => ends(&measured.median, unit),
+            Self::Share => share(&measured.median),
+            Self::Deviation => amount(measured.standard_deviation, unit),
+            Self::Ticks => count(measured.ticks),
+            Self::Net => amount(cost(measured)?.1.estimate, unit),
+            Self::Ratio => times(ratio(measured)?),
+            Self::Bandwidth => measured.derived.iter().find(|figure| is_bandwidth(figure)).map(rate)?,
+            Self::Evidence => evidence(measured),
+            Self::Claims => claims(measured),
+            Self::Operation | Self::Against(_) => return None,
+        })
+    }
+}
+
+fn prediction<'a>(row: &Row<'a>) -> Option<&'a Predicted> {
+    row.case.measured()?.predicted.as_ref()
+}
+
+fn bandwidth<'a>(row: &Row<'a>) -> Option<&'a Derived> {
+    row.case.measured()?.derived.iter().find(|figure| is_bandwidth(figure))
+}
+
+/// Whether it is the figure that has a column of its own.
+pub(super) fn is_bandwidth(figure: &Derived) -> bool {
+    figure.name == "bandwidth" && figure.unit == "GB/s"
+}
+
+fn rate(figure: &Derived) -> String {
+    format!("{} {}", count(figure.value.estimate), figure.unit)
+}
+
+/// `✓ 5 claims · 3/50 disturbed`. A case without a claim has no tick mark.
+fn evidence(measured: &Measured) -> String {
+    let held = match measured.evidence.len() {
+        0 => "no claims".into(),
+        1 => "✓ 1 claim".into(),
+        n => format!("✓ {n} claims"),
+    };
+    let held = match measured.unasked.len() {
+        0 => held,
+        n => format!("{held}, {n} not asked"),
+    };
+    disturbed(measured).map_or(held.clone(), |share| format!("{held} · {share} disturbed"))
+}
+
+/// `✓5 3/50`, the same in as few characters as can be; `✓4?1` if one could not be asked.
+fn claims(measured: &Measured) -> String {
+    let held = match measured.evidence.len() {
+        0 => "none".into(),
+        n => format!("✓{n}"),
+    };
+    let held = match measured.unasked.len() {
+        0 => held,
+        n => format!("{held}?{n}"),
+    };
+    disturbed(measured).map_or(held.clone(), |share| format!("{held} {share}"))
+}
+
+/// `3/50`, unless nothing disturbed.
+fn disturbed(measured: &Measured) -> Option<String> {
+    let samples = measured.contamination.involuntary_switches.len();
+    let disturbed = measured.contamination.disturbed();
+    (disturbed > 0).then(|| format!("{disturbed}/{samples}"))
+}
+
+/// The end of an id tells cases of a group apart, so the middle goes.
+fn shortened(text: &str, longest: usize) -> String {
+    let length = super::width(text);
+    if length <= longest {
+        return text.into();
+    }
+    let (head, tail) = (longest / 2, longest.saturating_sub(longest / 2 + 1));
+    let kept: String = text.chars().take(head).collect();
+    kept + "…" + &text.chars().skip(length - tail).collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_counts_what_held_and_what_disturbed() {
+        let mut measured = Measured { evidence: vec!["a".into(), "b".into()], ..Measured::default() };
+        assert_eq!(evidence(&measured), "✓ 2 claims");
+        measured.contamination.involuntary_switches = vec![0, 1, 0, 2];
+        assert_eq!(evidence(&measured), "✓ 2 claims · 2/4 disturbed");
+        assert_eq!(claims(&measured), "✓2 2/4");
+        measured.evidence.clear();
+        assert_eq!(claims(&measured), "none 2/4");
+    }
+
+    #[test]
+    fn a_shortened_id_keeps_both_ends() {
+        assert_eq!(shortened("chase/64MiB/random", 11), "chase…andom");
+        assert_eq!(shortened("short", 5), "short");
+        assert_eq!(width_of("chase/64MiB/random", 2), 2);
+    }
+
+    fn width_of(text: &str, longest: usize) -> usize {
+        super::super::width(&shortened(text, longest))
+    }
+}

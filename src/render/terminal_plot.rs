@@ -1,0 +1,239 @@
+//! A curve in a terminal: eight lines of dots with its levels marked, or one line of blocks.
+
+use crate::record::quantity::{amount, size};
+use crate::record::{CurveRecord, Point};
+
+/// Lines of a sketch, without its axis.
+const ROWS: usize = 8;
+/// A sketch wider than this shows no more.
+const WIDEST: usize = 100;
+/// From the foot to the head of a line.
+const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// The same where the terminal knows ASCII only.
+const PLAIN: [char; 8] = ['_', '.', '-', '=', '+', '*', '#', '@'];
+
+/// How dots are put into characters: so many in a cell beside and above each other.
+struct Ink {
+    across: usize,
+    down: usize,
+    is_ascii: bool,
+}
+
+const BRAILLE: Ink = Ink { across: 2, down: 4, is_ascii: false };
+const STARS: Ink = Ink { across: 1, down: 1, is_ascii: true };
+
+/// A text for a value, in the unit of the curve.
+fn value(curve: &CurveRecord, value: f64) -> String {
+    let unit = if curve.unit == "ns" { "" } else { &curve.unit };
+    format!("{} {unit}", amount(value, &curve.unit)).trim_end().to_owned()
+}
+
+/// A text for a parameter.
+pub(super) fn parameter(curve: &CurveRecord, at: u64) -> String {
+    if curve.bytes { size(at) } else { at.to_string() }
+}
+
+/// Both axes are logarithmic; zero is drawn a step left of the smallest size, for it has no logarithm.
+pub(super) fn logarithms(points: &[Point]) -> Vec<(f64, f64)> {
+    let least = points.iter().map(|p| p.at).filter(|&at| at > 0).min().unwrap_or(1) as f64;
+    let x = |at: u64| if at == 0 { least.log2() - 1.0 } else { (at as f64).log2() };
+    points.iter().map(|p| (x(p.at), p.value.estimate.max(f64::MIN_POSITIVE).log2())).collect()
+}
+
+/// The curve on one line: `random order ▁▁▂▂▅█ 1.090 ns at 1 KiB, 272.3 ns at 128 MiB`.
+pub(super) fn line(curve: &CurveRecord, is_ascii: bool) -> String {
+    let marks = if is_ascii { PLAIN } else { BLOCKS };
+    let heights = logarithms(&curve.points);
+    let (low, high) = range(heights.iter().map(|p| p.1));
+    let mark = |(_, y): &(f64, f64)| marks[(((y - low) / (high - low)) * 7.0).round() as usize];
+    let shape: String = heights.iter().map(mark).collect();
+    let told = |p: &Point| format!("{} at {}", value(curve, p.value.estimate), parameter(curve, p.at));
+    let ends: Vec<String> =
+        [curve.points.first(), curve.points.last()].into_iter().flatten().map(told).collect();
+    format!("{} {shape} {}", curve.title, ends.join(", "))
+}
+
+/// Several lines with two axes. What does not fit into the width is not drawn finer.
+pub(super) fn sketch(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> Vec<String> {
+    let ink = if is_ascii { STARS } else { BRAILLE };
+    let points = logarithms(&curve.points);
+    let (low, high) = range(points.iter().map(|p| p.1));
+    let labels: Vec<String> = [high, 0.5 * (low + high), low].map(|y| value(curve, y.exp2())).into();
+    let margin = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let columns = width.map_or(WIDEST, usize::from).min(WIDEST).saturating_sub(margin + 2).max(8);
+    let wall = if is_ascii { "|" } else { "┤" };
+    let rows = dots(&points, columns, &ink);
+    let named = |row: usize| match row {
+        0 => labels[0].as_str(),
+        r if r == ROWS / 2 => &labels[1],
+        r if r == ROWS - 1 => &labels[2],
+        _ => "",
+    };
+    let mut lines = vec![format!("{} ({}):", curve.prefix, curve.title)];
+    lines.extend(rows.iter().enumerate().map(|(row, text)| format!("{:>margin$} {wall}{text}", named(row))));
+    lines.extend(axis(curve, &points, columns, is_ascii).map(|text| format!("{:>margin$} {text}", "")));
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// The least and the greatest, never the same.
+fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+    if high - low > 1e-9 { (low, high) } else { (low - 0.5, low + 0.5) }
+}
+
+/// Rows of characters, from the top.
+fn dots(points: &[(f64, f64)], columns: usize, ink: &Ink) -> Vec<String> {
+    let (wide, tall) = (columns * ink.across, ROWS * ink.down);
+    let (left, right) = range(points.iter().map(|p| p.0));
+    let (low, high) = range(points.iter().map(|p| p.1));
+    let height = |x: usize| {
+        let at = left + (right - left) * x as f64 / (wide - 1) as f64;
+        let share = (between(points, at) - low) / (high - low);
+        ((1.0 - share) * (tall - 1) as f64).round().clamp(0.0, (tall - 1) as f64) as usize
+    };
+    let mut cells = vec![vec![0u8; columns]; ROWS];
+    let mut before = height(0);
+    for x in 0..wide {
+        let y = height(x);
+        // A steep part is a line and no row of dots.
+        let reach = if before < y { before + 1..=y } else { y..=before.max(y + 1) - 1 };
+        for y in reach.chain([y]) {
+            cells[y / ink.down][x / ink.across] |= bit(x % ink.across, y % ink.down);
+        }
+        before = y;
+    }
+    let text = |row: &Vec<u8>| row.iter().map(|&cell| character(cell, ink)).collect();
+    cells.iter().map(text).collect()
+}
+
+/// The line through the points, at `x`.
+fn between(points: &[(f64, f64)], x: f64) -> f64 {
+    let at = points.partition_point(|p| p.0 < x).clamp(1, points.len() - 1);
+    let (a, b) = (points[at - 1], points[at]);
+    a.1 + (b.1 - a.1) * ((x - a.0) / (b.0 - a.0)).clamp(0.0, 1.0)
+}
+
+/// The bit of a dot in a Braille character (Unicode block U+2800).
+fn bit(x: usize, y: usize) -> u8 {
+    [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]][y][x]
+}
+
+fn character(cell: u8, ink: &Ink) -> char {
+    match (cell, ink.is_ascii) {
+        (0, _) => ' ',
+        (_, true) => '*',
+        (dots, false) => char::from_u32(0x2800 + u32::from(dots)).unwrap_or('*'),
+    }
+}
+
+/// The axis with a mark where a level ends, and below it the names that have room.
+fn axis(curve: &CurveRecord, points: &[(f64, f64)], columns: usize, is_ascii: bool) -> [String; 2] {
+    let (corner, rule, mark) = if is_ascii { ('+', '-', '+') } else { ('└', '─', '┴') };
+    let (left, right) = range(points.iter().map(|p| p.0));
+    let place = |at: u64| {
+        let share = ((at.max(1) as f64).log2() - left) / (right - left);
+        (share.clamp(0.0, 1.0) * (columns - 1) as f64).round() as usize
+    };
+    let steps = curve.levels.iter().filter_map(|level| {
+        let (held, _) = level.step?;
+        level.reported?;
+        Some((place(held), format!("{} {}", level.name.as_deref().unwrap_or(""), size(held))))
+    });
+    let fall = curve.fall.iter().map(|fall| (place(fall.step.0), format!("falls at {}", size(fall.step.0))));
+    let marks: Vec<(usize, String)> = steps.chain(fall).collect();
+    let mut line = vec![rule; columns];
+    marks.iter().for_each(|(at, _)| line[*at] = mark);
+    let mut names = vec![' '; columns];
+    let ends = [curve.points.first(), curve.points.last()].into_iter().flatten();
+    let ends = ends.map(|p| (if p.at == 0 { 0 } else { place(p.at) }, parameter(curve, p.at)));
+    marks.iter().cloned().chain(ends).for_each(|(at, name)| write(&mut names, at, &name));
+    [std::iter::once(corner).chain(line).collect(), format!(" {}", names.into_iter().collect::<String>())]
+}
+
+/// Writes a name around its place, unless another one is there.
+fn write(names: &mut [char], at: usize, name: &str) {
+    let length = name.chars().count();
+    let first = at.saturating_sub(length / 2).min(names.len().saturating_sub(length));
+    let beside = first.saturating_sub(1)..(first + length + 1).min(names.len());
+    if length <= names.len() && names[beside].iter().all(|c| *c == ' ') {
+        name.chars().enumerate().for_each(|(i, c)| names[first + i] = c);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Interval, LevelRecord};
+
+    fn curve(values: &[(u64, f64)]) -> CurveRecord {
+        let value = |estimate| Interval { estimate, low: estimate, high: estimate };
+        CurveRecord {
+            prefix: "chase/random/".into(),
+            title: "random".into(),
+            bytes: true,
+            unit: "ns".into(),
+            points: values.iter().map(|&(at, v)| Point { at, value: value(v) }).collect(),
+            levels: vec![LevelRecord {
+                name: Some("L1".into()),
+                step: Some((32 << 10, 38_912)),
+                reported: Some(32 << 10),
+                ..LevelRecord::default()
+            }],
+            ..CurveRecord::default()
+        }
+    }
+
+    fn steps() -> CurveRecord {
+        let values: Vec<_> = (0..15)
+            .map(|i| {
+                (
+                    1024 << i,
+                    if i < 6 {
+                        1.0
+                    } else if i < 11 {
+                        4.0
+                    } else {
+                        64.0
+                    },
+                )
+            })
+            .collect();
+        curve(&values)
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_none_is_lost() {
+        for width in [20, 40, 80, 200] {
+            for is_ascii in [false, true] {
+                let lines = sketch(&steps(), Some(width), is_ascii);
+                assert_eq!(lines.len(), 1 + ROWS + 2);
+                let widest = lines[1..].iter().map(|line| line.chars().count()).max();
+                assert!(widest <= Some(usize::from(width)), "{width}: {lines:#?}");
+                assert_eq!(lines.iter().all(|line| line.is_ascii()), is_ascii);
+            }
+        }
+    }
+
+    #[test]
+    fn a_curve_that_rises_ends_higher_than_it_begins() {
+        let lines = sketch(&steps(), Some(60), true);
+        let star = |line: &str| line.find('*');
+        assert!(star(&lines[1]) > Some(40) && star(&lines[ROWS]) < Some(12), "{lines:#?}");
+        assert!(lines[1].starts_with("64.00 ns |") && lines[ROWS].starts_with("1.000 ns |"), "{lines:#?}");
+        assert!(lines[ROWS + 2].contains("L1 32 KiB") && lines[ROWS + 1].contains('+'), "{lines:#?}");
+    }
+
+    #[test]
+    fn a_curve_on_one_line_has_a_mark_a_point() {
+        let line = line(&curve(&[(0, 1.0), (1 << 10, 1.0), (2 << 10, 64.0)]), false);
+        assert_eq!(line, "random ▁▁█ 1.000 ns at 0 B, 64.00 ns at 2 KiB");
+    }
+
+    #[test]
+    fn two_points_and_a_curve_that_stays_are_drawn_too() {
+        for values in [&[(0, 1.0), (1 << 20, 1.0)][..], &[(1, 5.0), (2, 1.0)]] {
+            assert_eq!(sketch(&curve(values), Some(80), false).len(), 1 + ROWS + 2);
+            assert!(!line(&curve(values), true).is_empty());
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What may be counted as one answer: a boot, or a session of one boot. All processes of a replicate have its
+//! mood in common, so however many they are, they answer once.
+
+use crate::record::bundle::{Head, Run, Series};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a comparison counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replicate {
+    /// The two sides ran in different boots, perhaps of different kernels.
+    Boot,
+    /// They ran in one boot.
+    Session,
+}
+
+impl Replicate {
+    /// What the two sides are compared by. Only a boot that is known can be the same one.
+    pub fn between(a: &Head, b: &Head) -> Self {
+        let mut boots = a.runs.iter().chain(&b.runs).map(|run| run.boot.as_str());
+        let first = boots.next().unwrap_or_default();
+        if !first.is_empty() && boots.all(|boot| boot == first) { Self::Session } else { Self::Boot }
+    }
+
+    /// The word for one, or for several.
+    pub fn word(self, count: usize) -> &'static str {
+        match (self, count) {
+            (Self::Boot, 1) => "boot",
+            (Self::Boot, _) => "boots",
+            (Self::Session, 1) => "session",
+            (Self::Session, _) => "sessions",
+        }
+    }
+
+    /// What makes two runs the same replicate. Boots that were not recorded count as one: to count them as
+    /// several could make replicates of a single one.
+    pub(super) fn key(self, run: &Run) -> (&str, &str) {
+        match self {
+            Self::Boot => (&run.boot, ""),
+            Self::Session => (&run.boot, &run.session),
+        }
+    }
+}
+
+/// One replicate's word on a case: logarithms, so that a difference is a ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Word {
+    /// Mean over its processes of the logarithm of their medians.
+    pub mean: f64,
+    /// How many processes.
+    pub processes: usize,
+    /// Sum of their squared distances from the mean.
+    pub squares: f64,
+}
+
+impl Word {
+    fn of(logs: &[f64]) -> Option<Self> {
+        let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+        let squares = logs.iter().map(|log| (log - mean).powi(2)).sum();
+        (!logs.is_empty()).then_some(Self { mean, processes: logs.len(), squares })
+    }
+}
+
+/// The replicates of a head, numbered in the order in which they first ran.
+pub(super) struct Replicates {
+    of_run: Vec<usize>,
+    pub count: usize,
+}
+
+impl Replicates {
+    pub(super) fn of(head: &Head, replicate: Replicate) -> Self {
+        let mut known = BTreeMap::new();
+        let number = |run| {
+            let next = known.len();
+            *known.entry(replicate.key(run)).or_insert(next)
+        };
+        let of_run = head.runs.iter().map(number).collect();
+        Self { of_run, count: known.len() }
+    }
+
+    /// What each of them says of the case; `None` where it was not measured.
+    pub(super) fn words(&self, series: &Series) -> Vec<Option<Word>> {
+        let mut logs = vec![Vec::new(); self.count];
+        for value in &series.values {
+            if let Some(&replicate) = self.of_run.get(value.run) {
+                logs[replicate].push(value.median.estimate.ln());
+            }
+        }
+        logs.iter().map(|logs| Word::of(logs)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::comparison::invented::head;
+
+    #[test]
+    fn one_known_boot_is_compared_by_sessions_and_all_else_by_boots() {
+        let sides = |a: &[&str], b: &[&str]| {
+            let head = |boots: &[&str]| {
+                let mut head = head("x", boots.len(), 1);
+                head.runs.iter_mut().zip(boots).for_each(|(run, boot)| run.boot = (*boot).into());
+                head
+            };
+            Replicate::between(&head(a), &head(b))
+        };
+        assert_eq!(sides(&["1", "1"], &["1"]), Replicate::Session);
+        assert_eq!(sides(&["1", "2"], &["1"]), Replicate::Boot);
+        assert_eq!(sides(&["1"], &["2"]), Replicate::Boot);
+        assert_eq!(sides(&[""], &[""]), Replicate::Boot, "two unknown boots may be two");
+    }
+
+    #[test]
+    fn processes_of_one_boot_answer_once() {
+        let mut two = head("x", 2, 3);
+        two.series[0].values.pop();
+        let replicates = Replicates::of(&two, Replicate::Boot);
+        let words = replicates.words(&two.series[0]);
+        let processes: Vec<_> = words.iter().flatten().map(|word| word.processes).collect();
+        assert_eq!((replicates.count, processes), (2, vec![3, 2]));
+    }
+
+    #[test]
+    fn unknown_boots_are_one() {
+        let mut unknown = head("x", 4, 1);
+        unknown.runs.iter_mut().for_each(|run| run.boot.clear());
+        assert_eq!(Replicates::of(&unknown, Replicate::Boot).count, 1);
+    }
+}

@@ -1,0 +1,68 @@
+//! Straight lines through the cases of a group: what one argument more costs, what one byte more costs.
+
+use crate::record::{CaseRecord, FitRecord, Measured};
+use crate::statistic::fit_line;
+use crate::study::cost::Basis;
+
+/// Draws a line through the measured cases whose ids begin with `prefix` and end in a number; `step` says what
+/// one step of that number is. All its points stand on the same basis, the best that every
+/// one of them has: a line through some values with the loop and some without it would be no line.
+pub fn fit(step: &str, prefix: &str, cases: &[CaseRecord]) -> Option<FitRecord> {
+    let members: Vec<(f64, &Measured)> = cases.iter().filter_map(|case| member(prefix, case)).collect();
+    let points = Basis::ALL.into_iter().find_map(|basis| points(basis, &members))?;
+    let line = fit_line(&points)?;
+    Some(FitRecord { step: step.into(), slope: line.slope, intercept: line.intercept, cases: points.len() })
+}
+
+fn member<'a>(prefix: &str, case: &'a CaseRecord) -> Option<(f64, &'a Measured)> {
+    // Counts only: "inf" and "nan" parse as floating point and are parameters of nothing.
+    let parameter: u64 = case.id.strip_prefix(prefix)?.parse().ok()?;
+    Some((parameter as f64, case.measured()?))
+}
+
+fn points(basis: Basis, members: &[(f64, &Measured)]) -> Option<Vec<(f64, f64)>> {
+    members.iter().map(|(x, measured)| Some((*x, basis.of(measured)?.estimate))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Interval, Outcome};
+
+    fn fitted(cases: &[CaseRecord]) -> Option<FitRecord> {
+        fit("a further u64 argument", "call/u64/", cases)
+    }
+
+    fn case(id: &str, slope: f64, net: Option<f64>) -> CaseRecord {
+        let at = |estimate| Interval { estimate, low: estimate, high: estimate };
+        let measured = Measured { slope: at(slope), net: net.map(at), ..Measured::default() };
+        CaseRecord { id: id.into(), title: String::new(), outcome: Outcome::Measured(Box::new(measured)) }
+    }
+
+    #[test]
+    fn only_measured_cases_with_a_number_count() {
+        let mut cases: Vec<_> =
+            (0..4).map(|i| case(&format!("call/u64/{i}"), 9.0, Some(1.0 + 0.5 * f64::from(i)))).collect();
+        cases.push(case("call/u64/many", 100.0, Some(100.0)));
+        cases.push(case("call/u32/4", 100.0, Some(100.0)));
+        cases.push(CaseRecord { outcome: Outcome::Skipped("no".into()), ..case("call/u64/9", 0.0, None) });
+        let record = fitted(&cases).unwrap();
+        assert_eq!((record.cases, record.step.as_str()), (4, "a further u64 argument"));
+        assert!((record.slope.estimate - 0.5).abs() < 1e-12);
+        assert!((record.intercept.estimate - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_case_without_a_control_puts_all_on_the_slope() {
+        let cases: Vec<_> = (0..4)
+            .map(|i| case(&format!("call/u64/{i}"), 2.0 * f64::from(i) + 1.0, (i > 0).then_some(7.0)))
+            .collect();
+        assert!((fitted(&cases).unwrap().slope.estimate - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn too_few_cases_give_no_line() {
+        assert!(fitted(&[]).is_none());
+        assert!(fitted(&[case("call/u64/1", 1.0, None), case("call/u64/2", 2.0, None)]).is_none());
+    }
+}

@@ -1,0 +1,217 @@
+//! From verdicts to one answer that a build can hang on, and the cases that it is told to overlook for a while.
+
+#[cfg(feature = "cli")]
+mod mute;
+
+#[cfg(feature = "cli")]
+pub use mute::{Mute, Mutes};
+
+use super::comparison::Comparison;
+use crate::record::Verdict;
+use crate::record::paired::{CasePairs, Ended, Paired, Why};
+use crate::study::paired::Row;
+use serde::Serialize;
+
+/// What a gate looks at, whatever the comparison was made of.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// `group/variant/parameter`.
+    pub id: String,
+    /// What was shown.
+    pub verdict: Verdict,
+    /// New over old, less 1.
+    pub change: Option<f64>,
+    /// Why no more was shown.
+    pub reason: Option<String>,
+    /// Neither side can change it.
+    pub canary: bool,
+    /// How far it got.
+    pub progress: Progress,
+    /// Why it is overlooked, if it is.
+    pub muted: Option<String>,
+}
+
+/// How far a case got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Progress {
+    /// It was measured on both sides.
+    Measured,
+    /// The machine lacks what it needs.
+    Skipped,
+    /// A claim did not hold, or a side died.
+    Failed,
+    /// Too many pairs had to be rejected.
+    Unfit,
+}
+
+/// The answer. A slowdown that was found outweighs all the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Something is slower.
+    Slower,
+    /// The machine was not fit to tell: a canary moved, or too many pairs were rejected.
+    Unfit,
+    /// A case could not be measured at all.
+    Unmeasured,
+    /// Two numbers say nothing about each other.
+    Incomparable,
+    /// Neither a change nor its absence was shown.
+    Inconclusive,
+    /// Unchanged or faster.
+    Pass,
+}
+
+impl Answer {
+    /// The exit code of a gate.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Pass => 0,
+            Self::Slower => 1,
+            Self::Incomparable => 3,
+            Self::Inconclusive => 4,
+            Self::Unfit => 5,
+            Self::Unmeasured => 125,
+        }
+    }
+
+    /// The exit code for `git bisect run`: good, bad, or skip.
+    pub fn code_for_bisect(self) -> u8 {
+        match self {
+            Self::Pass => 0,
+            Self::Slower => 1,
+            _ => 125,
+        }
+    }
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Pass => "passed: nothing is slower",
+            Self::Slower => "slower",
+            Self::Incomparable => "incomparable",
+            Self::Inconclusive => "inconclusive",
+            Self::Unfit => "the machine is unfit",
+            Self::Unmeasured => "not measured",
+        }
+    }
+}
+
+/// What all findings amount to.
+pub fn answer(findings: &[Finding]) -> Answer {
+    let any = |ask: &dyn Fn(&Finding) -> bool| findings.iter().filter(|f| f.muted.is_none()).any(ask);
+    // A canary answers for the machine and not for what was asked.
+    let asked = |f: &Finding| f.progress != Progress::Skipped && !f.canary;
+    match () {
+        () if any(&|f| f.verdict == Verdict::Slower && !f.canary) => Answer::Slower,
+        () if any(&|f| f.canary && f.verdict.is_change()) => Answer::Unfit,
+        () if !findings.iter().any(asked) || any(&|f| f.progress == Progress::Failed) => Answer::Unmeasured,
+        () if any(&|f| f.progress != Progress::Skipped && f.verdict == Verdict::Incomparable) => {
+            Answer::Incomparable
+        }
+        () if any(&|f| f.progress == Progress::Unfit) => Answer::Unfit,
+        () if any(&|f| f.verdict == Verdict::Inconclusive) => Answer::Inconclusive,
+        () => Answer::Pass,
+    }
+}
+
+/// What a comparison by pairs found.
+pub fn of_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
+    let finding = |row: &Row| {
+        let case = paired.cases.iter().find(|case| case.id == row.id);
+        let progress = match case {
+            Some(CasePairs { ended: Some(Ended { why: Why::Skipped, .. }), .. }) => Progress::Skipped,
+            Some(CasePairs { ended: Some(Ended { why: Why::Failed, .. }), .. }) => Progress::Failed,
+            Some(case) if case.unfit().is_some() => Progress::Unfit,
+            _ => Progress::Measured,
+        };
+        Finding {
+            id: row.id.clone(),
+            verdict: row.judgement.verdict,
+            change: (row.pairs > 0).then_some(row.judgement.change.estimate),
+            reason: row.judgement.reason.clone().or_else(|| row.remark.clone()),
+            canary: row.canary,
+            progress,
+            muted: None,
+        }
+    };
+    rows.iter().map(finding).collect()
+}
+
+/// What a comparison of two records found.
+pub fn of_records(comparison: &Comparison) -> Vec<Finding> {
+    let finding = |row: &super::comparison::Row| {
+        let change = row.changes().next().cloned().unwrap_or_default();
+        let values = row.cells.iter().filter(|cell| cell.value.is_some()).count();
+        Finding {
+            id: row.id.clone(),
+            verdict: change.verdict,
+            change: change.ratio.map(|ratio| ratio - 1.0),
+            reason: change.reason,
+            canary: false,
+            // What neither side could measure is no fault of the new one.
+            progress: if values == 0 { Progress::Skipped } else { Progress::Measured },
+            muted: None,
+        }
+    };
+    comparison.rows.iter().map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(verdict: Verdict) -> Finding {
+        let (id, change, reason) = ("a/b".into(), Some(0.0), None);
+        Finding { id, verdict, change, reason, canary: false, progress: Progress::Measured, muted: None }
+    }
+
+    #[test]
+    fn one_slower_case_fails_all_the_others() {
+        let all = [Verdict::Same, Verdict::Faster, Verdict::Inconclusive, Verdict::Slower].map(finding);
+        assert_eq!(answer(&all).code(), 1);
+    }
+
+    #[test]
+    fn what_was_not_shown_is_no_pass() {
+        assert_eq!(answer(&[Verdict::Same, Verdict::Inconclusive].map(finding)).code(), 4);
+        assert_eq!(answer(&[Verdict::Same, Verdict::Incomparable].map(finding)).code(), 3);
+        assert_eq!(answer(&[Verdict::Same, Verdict::Faster].map(finding)).code(), 0);
+    }
+
+    #[test]
+    fn a_canary_that_moved_says_that_nothing_can_be_told_but_excuses_no_slowdown() {
+        let canary = || Finding { canary: true, ..finding(Verdict::Slower) };
+        assert_eq!(answer(&[finding(Verdict::Same), canary()]).code(), 5);
+        assert_eq!(answer(&[finding(Verdict::Slower), canary()]).code(), 1);
+    }
+
+    #[test]
+    fn a_canary_is_not_what_was_asked_for() {
+        let canary = Finding { canary: true, ..finding(Verdict::Same) };
+        let skipped = Finding { progress: Progress::Skipped, ..finding(Verdict::Incomparable) };
+        assert_eq!(answer(&[canary, skipped]).code(), 125);
+    }
+
+    #[test]
+    fn what_the_machine_lacks_on_both_sides_is_nobodys_fault() {
+        let skipped = Finding { progress: Progress::Skipped, ..finding(Verdict::Incomparable) };
+        assert_eq!(answer(&[finding(Verdict::Same), skipped.clone()]).code(), 0);
+        assert_eq!(answer(&[skipped]).code(), 125, "nothing at all was asked");
+    }
+
+    #[test]
+    fn a_bisection_only_hears_good_bad_and_skip() {
+        for verdict in Verdict::ALL {
+            let code = answer(&[finding(verdict)]).code_for_bisect();
+            assert!([0, 1, 125].contains(&code), "{verdict}: {code}");
+        }
+    }
+
+    #[test]
+    fn a_muted_case_is_overlooked() {
+        let muted = Finding { muted: Some("known".into()), ..finding(Verdict::Slower) };
+        assert_eq!(answer(&[finding(Verdict::Same), muted]).code(), 0);
+    }
+}

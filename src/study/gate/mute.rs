@@ -1,0 +1,180 @@
+//! Cases that a gate overlooks, each with a reason and a day on which that ends.
+
+use super::Finding;
+use crate::record::store;
+use crate::{Error, Result};
+use std::path::Path;
+use toml::{Table, Value};
+
+const REMEDY: &str =
+    "write [\"group/variant/parameter\"] and under it reason = \"…\" and until = \"2027-01-31\"";
+const SECONDS_A_DAY: u64 = 86_400;
+
+/// One case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mute {
+    /// The case.
+    pub id: String,
+    /// Why.
+    pub reason: String,
+    /// The last day, as it was written.
+    pub until: String,
+    /// The same in days since 1970.
+    last_day: u64,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mutes(pub Vec<Mute>);
+
+impl Mutes {
+    /// Reads a file of the shape
+    ///
+    /// ```toml
+    /// ["syscall/stat"]
+    /// reason = "two modes since the new path walk; under discussion"
+    /// until = "2027-01-31"
+    /// ```
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = store::read(path)?;
+        Self::parse(path, &String::from_utf8_lossy(&bytes))
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            wrong(path, "the whole file", "TOML", &error.message().replace('\n', ", "))
+        })?;
+        let mutes = table.into_iter().map(|(id, value)| mute(path, id, &value));
+        mutes.collect::<Result<_>>().map(Self)
+    }
+
+    /// Marks what is muted on this day, Unix seconds; tells of mutes that have expired or that no case has.
+    pub fn apply(&self, findings: &mut [Finding], now: u64) -> Vec<String> {
+        let today = now / SECONDS_A_DAY;
+        let mut said = Vec::new();
+        for mute in &self.0 {
+            let Mute { id, reason, until, last_day } = mute;
+            match findings.iter_mut().find(|finding| finding.id == *id) {
+                None => said.push(format!("the mute of {id} has no case here")),
+                Some(_) if today > *last_day => {
+                    said.push(format!("the mute of {id} ended on {until}: {reason}"))
+                }
+                Some(finding) => finding.muted = Some(format!("{reason} (until {until})")),
+            }
+        }
+        said
+    }
+}
+
+fn mute(path: &Path, id: String, value: &Value) -> Result<Mute> {
+    let found = |value: Option<&Value>| value.map_or("nothing".into(), |v| format!("{} {v}", v.type_str()));
+    let table = value.as_table();
+    let table = table.ok_or_else(|| wrong(path, &format!("`{id}`"), "a table", &found(Some(value))))?;
+    if let Some(key) = table.keys().find(|key| !["reason", "until"].contains(&key.as_str())) {
+        return Err(wrong(
+            path,
+            &format!("`{id}`, key `{key}`"),
+            "one of the keys reason, until",
+            &found(table.get(key)),
+        ));
+    }
+    let text = |key: &str, expected: &str| {
+        let text = table.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+        text.ok_or_else(|| wrong(path, &format!("`{id}`, key `{key}`"), expected, &found(table.get(key))))
+    };
+    let reason = text("reason", "why it is overlooked, in quotes")?.to_owned();
+    let until = text("until", "a day in quotes, such as \"2027-01-31\"")?.to_owned();
+    let last_day = day(&until)
+        .ok_or_else(|| wrong(path, &format!("`{id}`, key `until`"), "a day such as 2027-01-31", &until))?;
+    Ok(Mute { id, reason, until, last_day })
+}
+
+fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
+    Error::Content {
+        path: path.into(),
+        field: field.into(),
+        expected: expected.into(),
+        found: found.into(),
+        remedy: REMEDY.into(),
+    }
+}
+
+/// Days since 1970 of `2027-01-31` (Hinnant, *chrono-Compatible Low-Level Date Algorithms*).
+fn day(text: &str) -> Option<u64> {
+    let mut parts = text.split('-').map(|part| part.parse::<u64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let length = match month {
+        2 => 28 + u64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if parts.next().is_some() || !(1970..=9999).contains(&year) || !(1..=length).contains(&day) {
+        return None;
+    }
+    // Years that begin in March, so that the leap day is their last.
+    let year = if month <= 2 { year - 1 } else { year };
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let of_era = year % 400 * 365 + year % 400 / 4 - year % 400 / 100 + of_year;
+    Some(year / 400 * 146_097 + of_era - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Verdict;
+    use crate::study::gate::Progress;
+
+    #[test]
+    fn days_are_counted_from_1970() {
+        assert_eq!(day("1970-01-01"), Some(0));
+        assert_eq!(day("2000-03-01"), Some(11_017));
+        assert_eq!(day("2026-11-20"), Some(1_795_132_800 / SECONDS_A_DAY));
+        for wrong in
+            ["", "2027", "2027-02-29", "2027-13-01", "2027-01-32", "27-1-1", "2027-01-01-01", "x-y-z"]
+        {
+            assert_eq!(day(wrong), None, "{wrong}");
+        }
+    }
+
+    fn parse(text: &str) -> Result<Mutes> {
+        Mutes::parse(Path::new("mute.toml"), text)
+    }
+
+    #[test]
+    fn a_mute_lasts_until_the_end_of_its_day() {
+        let mutes = parse("[\"a/b\"]\nreason = \"known\"\nuntil = \"1970-01-03\"").unwrap();
+        let (id, reason, progress) = ("a/b".into(), None, Progress::Measured);
+        let slower = Finding {
+            id,
+            verdict: Verdict::Slower,
+            change: None,
+            reason,
+            canary: false,
+            progress,
+            muted: None,
+        };
+        let mut on_the_day = [slower.clone()];
+        assert!(mutes.apply(&mut on_the_day, 3 * SECONDS_A_DAY - 1).is_empty());
+        assert!(on_the_day[0].muted.is_some());
+        let mut after = [slower];
+        assert!(mutes.apply(&mut after, 3 * SECONDS_A_DAY)[0].contains("ended on 1970-01-03"));
+        assert!(after[0].muted.is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_named() {
+        for (text, named) in [
+            ("[\"a/b\"]\nreason = \"x\"", "until"),
+            ("[\"a/b\"]\nuntil = \"2027-01-01\"", "reason"),
+            ("[\"a/b\"]\nreason = \"x\"\nuntil = \"soon\"", "soon"),
+            ("[\"a/b\"]\nreasons = \"x\"", "reasons"),
+            ("a = 1", "`a`"),
+            ("[", "TOML"),
+        ] {
+            let message = parse(text).unwrap_err().to_string();
+            assert!(message.contains("mute.toml") && message.contains(named), "{message}");
+        }
+    }
+}

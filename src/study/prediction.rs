@@ -1,0 +1,83 @@
+//! What a reader expects of this machine, in place of what the subjects predict: the columns of the
+//! observation table that a person may fill in.
+
+#[cfg(feature = "cli")]
+mod file;
+
+use crate::record::{Outcome, Predicted, Record};
+use std::collections::BTreeMap;
+
+/// Predictions by case id.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides(pub BTreeMap<String, Override>);
+
+/// One prediction. What is not given stays as the subject predicted it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Override {
+    /// The part that the hardware charges, ns.
+    pub hardware_ns: Option<f64>,
+    /// The part that the software adds, ns.
+    pub software_ns: Option<f64>,
+    /// Why.
+    pub why: Option<String>,
+}
+
+impl Override {
+    fn over(&self, predicted: &mut Predicted) {
+        predicted.hardware = self.hardware_ns.unwrap_or(predicted.hardware);
+        predicted.software = self.software_ns.unwrap_or(predicted.software);
+        predicted.why = self.why.clone().unwrap_or_else(|| std::mem::take(&mut predicted.why));
+    }
+}
+
+/// Puts the predictions into the record. Returns the ids that no case has: most likely misspelt, and a
+/// prediction that goes nowhere must not do so quietly.
+pub fn apply(overrides: &Overrides, record: &mut Record) -> Vec<String> {
+    for case in record.groups.iter_mut().flat_map(|g| &mut g.cases) {
+        if let (Some(given), Outcome::Measured(measured)) = (overrides.0.get(&case.id), &mut case.outcome) {
+            given.over(measured.predicted.get_or_insert_default());
+        }
+    }
+    let known = |id: &&String| !record.cases().any(|(_, case)| case.id == **id);
+    overrides.0.keys().filter(known).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture;
+
+    fn overrides(id: &str, given: Override) -> Overrides {
+        Overrides(BTreeMap::from([(id.to_owned(), given)]))
+    }
+
+    fn predicted(record: &Record, id: &str) -> Predicted {
+        let (_, case) = record.cases().find(|(_, case)| case.id == id).unwrap();
+        case.measured().unwrap().predicted.clone().unwrap()
+    }
+
+    #[test]
+    fn what_is_not_given_stays() {
+        let mut record = fixture::record();
+        let before = predicted(&record, "call/u64/3");
+        let given = Override { hardware_ns: Some(9.5), ..Override::default() };
+        assert!(apply(&overrides("call/u64/3", given), &mut record).is_empty());
+        assert_eq!(predicted(&record, "call/u64/3"), Predicted { hardware: 9.5, ..before });
+    }
+
+    #[test]
+    fn a_case_without_a_prediction_gets_one() {
+        let mut record = fixture::record();
+        let given = Override { software_ns: Some(3.0), why: Some("a guess".into()), ..Override::default() };
+        apply(&overrides("known_work/chain-1000", given), &mut record);
+        let wanted = Predicted { hardware: 0.0, software: 3.0, why: "a guess".into() };
+        assert_eq!(predicted(&record, "known_work/chain-1000"), wanted);
+    }
+
+    #[test]
+    fn an_unknown_id_is_told_and_a_skipped_case_is_not() {
+        let mut record = fixture::record();
+        assert_eq!(apply(&overrides("call/u65/3", Override::default()), &mut record), ["call/u65/3"]);
+        assert!(apply(&overrides("clock_read/cntvct", Override::default()), &mut record).is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! The measurements, one module each: `<group>.rs` is the manual and the cases, `<group>/` its operations.
+//!
+//! Groups do not use each other. To delete one, delete its module, its bench target and its row in [`GROUPS`].
+
+pub mod bandwidth;
+pub mod cached_read;
+pub mod call;
+pub mod chase;
+pub mod clock_read;
+pub mod contention;
+pub mod context_switch;
+pub mod core_to_core;
+pub mod counters;
+pub mod curve;
+pub mod direct_read;
+pub mod displacement;
+pub mod empty_loop;
+pub mod file_ops;
+pub mod fork;
+pub mod known_work;
+pub mod lock;
+pub mod mapping;
+pub mod page_fault;
+pub mod ping_pong;
+pub mod remote_read;
+pub mod scale;
+pub mod signal;
+pub mod socket_bandwidth;
+pub mod socket_connect;
+pub mod socket_round_trip;
+pub mod syscall;
+pub mod technique;
+pub mod thread;
+pub mod wait;
+pub mod wake_up;
+
+use crate::case::Group;
+
+/// The groups of this crate, in the order in which they run.
+pub const GROUPS: &[Group] = &[
+    clock_read::GROUP,
+    empty_loop::GROUP,
+    known_work::GROUP,
+    call::GROUP,
+    syscall::GROUP,
+    chase::GROUP,
+    bandwidth::GROUP,
+    page_fault::GROUP,
+    mapping::GROUP,
+    ping_pong::GROUP,
+    context_switch::GROUP,
+    core_to_core::GROUP,
+    wake_up::GROUP,
+    lock::GROUP,
+    scale::GROUP,
+    fork::GROUP,
+    thread::GROUP,
+    signal::GROUP,
+    wait::GROUP,
+    socket_round_trip::GROUP,
+    socket_bandwidth::GROUP,
+    socket_connect::GROUP,
+    direct_read::GROUP,
+    cached_read::GROUP,
+    file_ops::GROUP,
+    contention::GROUP,
+    remote_read::GROUP,
+    displacement::GROUP,
+    counters::GROUP,
+    technique::GROUP,
+];
+
+/// The group of this name.
+pub fn find(name: &str) -> Option<&'static Group> {
+    GROUPS.iter().find(|group| group.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `fixtures/ids.txt` holds the ids of x86-64. The other list says by what those of AArch64 differ: `-` is
+    /// not there, and the `+` of a group stand at its beginning. It is asked on x86-64 too that every `-` is in
+    /// the first list, so that a rename which forgets the second is noticed on either.
+    fn written_down() -> String {
+        let mut ids: Vec<_> = include_str!("../fixtures/ids.txt").lines().collect();
+        let differences = include_str!("../fixtures/ids-aarch64.txt");
+        let marked = |mark| differences.lines().filter_map(move |line| line.strip_prefix(mark));
+        let absent: Vec<_> = marked('-').collect();
+        for id in &absent {
+            assert!(
+                ids.contains(id),
+                "{id} is taken away in fixtures/ids-aarch64.txt and not in fixtures/ids.txt"
+            );
+        }
+        if cfg!(target_arch = "aarch64") {
+            ids.retain(|id| !absent.contains(id));
+            let group = |id: &str| id.split('/').next().map(str::to_owned);
+            for id in marked('+').collect::<Vec<_>>().into_iter().rev() {
+                let at = ids.iter().position(|other| group(other) == group(id));
+                ids.insert(at.unwrap_or(ids.len()), id);
+            }
+        }
+        ids.into_iter().map(|id| format!("{id}\n")).collect()
+    }
+
+    #[test]
+    fn ids_are_the_ones_written_down() {
+        let ids: String = GROUPS
+            .iter()
+            .flat_map(|g| (g.cases)().iter().map(|c| g.id(c) + "\n").collect::<Vec<_>>())
+            .collect();
+        let written = written_down();
+        assert_eq!(ids, written, "ids are a wire format: a rename orphans old records (fixtures/ids.txt)");
+    }
+
+    #[test]
+    fn every_case_proves_something_and_predicts_something() {
+        for group in GROUPS {
+            for case in (group.cases)() {
+                assert!(!case.claims.is_empty(), "{}/{} has no claim", group.name, case.name);
+                assert!(case.prediction.is_some(), "{}/{} has no prediction", group.name, case.name);
+            }
+        }
+    }
+
+    #[test]
+    fn criterion_would_not_cut_an_id() {
+        for group in GROUPS {
+            for case in (group.cases)() {
+                assert!(case.name.len() <= 64 && group.id(&case).is_ascii(), "{}", case.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+use super::*;
+use crate::case::{Cpus, Scale};
+use crate::kit::stream::{Means, Operation};
+
+fn place() -> Place {
+    Place { scratch: std::env::temp_dir(), scale: Scale::Smoke, cpus: Cpus::expected() }
+}
+
+#[test]
+fn every_case_does_its_work_or_says_what_is_missing() {
+    let (place, clock) = (place(), Clock::start_up());
+    for case in cases() {
+        if case.needs.iter().any(|need| need.ask(&place).is_err()) {
+            continue;
+        }
+        match (case.set_up)(&place) {
+            Err(error) => assert!(error.is_of_the_machine(), "{}: {error}", case.name),
+            Ok(mut subject) => {
+                for n in [1, 3] {
+                    subject.run(n, &clock).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+                }
+                assert!(subject.report().evidence[0].contains("KiB in "), "{}: {:?}", case.name, subject.report().evidence);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fault_inside_is_told() {
+    let mut delta = Delta::default();
+    assert!(no_faults(&delta, 1).is_ok());
+    delta.counted.minor_faults = 1;
+    assert!(no_faults(&delta, 1).expect_err("a fault").contains("1 minor"));
+}
+
+#[test]
+fn an_iteration_moves_as_much_at_every_size() {
+    for row in row::rows() {
+        let plan = row.plan();
+        let expected = match (plan.is_whole(), plan.operation) {
+            (true, _) => plan.bytes as u64,
+            (_, Operation::Add | Operation::Triad) => 15 << 10,
+            _ => 16 << 10,
+        };
+        assert_eq!(plan.moved(), expected, "{}", row.name());
+    }
+}
+
+#[test]
+fn more_than_half_of_the_memory_is_not_taken() {
+    let plan = row::rows()[0].plan();
+    let Err(error) = one(Plan { bytes: 1 << 46, means: Means::Scalar, ..plan }) else { panic!("taken") };
+    assert!(error.is_of_the_machine(), "{error}");
+}

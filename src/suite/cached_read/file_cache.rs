@@ -1,0 +1,216 @@
+//! Files that fit into the file cache and files that do not, read round and round.
+
+use super::MIB;
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Family, Found, Need, Report, Scale, SetUp, Subject};
+use crate::clock::{Clock, Ticks};
+use crate::kit::blocks::{DISK, OWN_NUMBER};
+use crate::kit::pattern_file::{self, Stamped, Way};
+use crate::platform::memory_cgroup::Confined;
+use crate::{Error, Result};
+use memmap2::MmapMut;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Read at once.
+const BLOCK: usize = 1 << 20;
+
+/// Sizes of the files, MiB, for a limit of so many MiB.
+struct Series {
+    name: &'static str,
+    limit: u64,
+    files: &'static [u64],
+}
+
+/// A quick one, and the size that machines had when the report was written.
+const SERIES: [Series; 2] = [
+    Series { name: "64MiB", limit: 64, files: &[16, 32, 48, 56, 60, 64, 72, 96] },
+    Series {
+        name: "1GiB",
+        limit: 1024,
+        files: &[256, 512, 640, 704, 768, 832, 896, 960, 1024, 1152, 1280, 1536],
+    },
+];
+
+pub(super) fn cases() -> Vec<Case> {
+    let of = |series: Series| series.files.iter().map(move |file| case(&series, *file)).collect::<Vec<_>>();
+    SERIES.into_iter().flat_map(of).collect()
+}
+
+fn case(series: &Series, file: u64) -> Case {
+    let (limit, bytes) = (series.limit * MIB, file * MIB);
+    let set_up: SetUp = Box::new(move |place| {
+        has_room(&place.scratch, bytes)?;
+        let stamped = Stamped::make(&place.scratch, bytes, Way::Cached)?;
+        Ok(Box::new(Round::new(stamped, limit)?) as Box<dyn Subject>)
+    });
+    let name = format!("file-cache-in-{}/{file}MiB", series.name);
+    let title = format!("1 MiB of a file of {file} MiB, read round and round in {} of memory", series.name);
+    let case = Case::new(name, title, set_up)
+        .need(if limit > SMALL { FULL_SCALE } else { NOT_SMOKE })
+        .need(DISK)
+        .one_by_one()
+        // The kernel's own threads take pages back.
+        .family(Family::Elsewhere)
+        .claim(Claim::Checked(LIMITED))
+        .claim(Claim::Checked(OWN_NUMBER));
+    match file < series.limit {
+        true => case.predict(130_000.0, 60_000.0, "copied from memory, 8 bytes a cycle"),
+        false => case.predict(3_000_000.0, 400_000.0, "read from a flash disk, a gigabyte a second"),
+    }
+}
+
+/// A limit that is reached in no time.
+const SMALL: u64 = 64 * MIB;
+
+const LIMITED: &str = "a control group limited memory, and by its own account cached no more than that";
+
+const NOT_SMOKE: Need = Need::new(|place| match place.scale {
+    Scale::Smoke => Err("smoke scale: a file cache is filled at default and full scale".into()),
+    _ => Ok(()),
+});
+
+fn has_room(directory: &Path, bytes: u64) -> Result<()> {
+    let disk = nix::sys::statvfs::statvfs(directory).map_err(|e| Error::refused("statvfs", e))?;
+    let free = disk.blocks_available() as u64 * disk.fragment_size() as u64;
+    if free >= bytes + bytes / 4 {
+        return Ok(());
+    }
+    Err(Error::Missing(format!(
+        "a file of {} MiB is needed in {} and {} MiB are free there: make room, or give another directory (`--dir`)",
+        bytes >> 20,
+        directory.display(),
+        free >> 20
+    )))
+}
+
+/// A file that is read in order, again and again, in a group that may cache so much.
+struct Round {
+    confined: Confined,
+    limit: u64,
+    stamped: Stamped,
+    at: u64,
+    buffer: MmapMut,
+    /// Time of the round so far, and bandwidths of those before, GB/s.
+    spent: Ticks,
+    rounds: Vec<f64>,
+    cached: Vec<f64>,
+}
+
+impl Round {
+    fn new(stamped: Stamped, limit: u64) -> Result<Self> {
+        stamped.evict()?;
+        let confined = Confined::to(limit)?;
+        let buffer = pattern_file::buffer(BLOCK)?;
+        let (rounds, cached) = (Vec::new(), Vec::new());
+        let mut round = Self { confined, limit, stamped, at: 0, buffer, spent: Ticks(0), rounds, cached };
+        // The first fills the cache; from the second on the kernel knows what is read again.
+        for _ in 0..round.stamped.bytes() / BLOCK as u64 {
+            let got = round.stamped.file().read_at(&mut round.buffer, round.at);
+            round.arrived(got)?;
+        }
+        Ok(round)
+    }
+
+    /// Whether a block came whole and is the right one; the next one is meant from here on.
+    #[inline(always)]
+    fn arrived(&mut self, got: std::io::Result<usize>) -> Result<()> {
+        match got {
+            Ok(BLOCK) if pattern_file::is_of(&self.buffer, self.at) => {}
+            Ok(length) => {
+                let cause = format!("{length} bytes came at {}, or others than were written there", self.at);
+                return Err(self.stamped.refused("reading a block", std::io::Error::other(cause)));
+            }
+            Err(cause) => return Err(self.stamped.refused("reading a block", cause)),
+        }
+        self.at = (self.at + BLOCK as u64) % self.stamped.bytes();
+        Ok(())
+    }
+
+    fn block(&mut self, clock: &Clock) -> Result<Ticks> {
+        let start = clock.start();
+        let got = self.stamped.file().read_at(&mut self.buffer, self.at);
+        let ticks = clock.stop() - start;
+        self.arrived(got)?;
+        self.spent += ticks;
+        if self.at == 0 {
+            self.rounds.push(self.stamped.bytes() as f64 / clock.nanoseconds(self.spent).0.max(1.0));
+            self.spent = Ticks(0);
+        }
+        Ok(ticks)
+    }
+}
+
+impl Subject for Round {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        // A part of a round says nothing of the whole: which part the kernel has kept is its choice.
+        while self.rounds.is_empty() {
+            self.block(clock)?;
+        }
+        let mut sum = Ticks(0);
+        for _ in 0..iterations {
+            sum += clock.note(self.block(clock)?);
+        }
+        let cached = self.confined.cached()?;
+        allowed(cached, self.limit).map_err(Error::Usage)?;
+        self.cached.push(cached as f64 / MIB as f64);
+        Ok(sum)
+    }
+
+    fn report(&self) -> Report {
+        Report {
+            found: vec![
+                Found::new("bandwidth", "GB/s", self.rounds.clone()),
+                Found::new("cached", "MiB", self.cached.clone()),
+            ],
+            ..Report::default()
+        }
+    }
+}
+
+/// Nothing is cached beyond the limit, and something within it.
+fn allowed(cached: u64, limit: u64) -> std::result::Result<(), String> {
+    match cached {
+        0 => Err("the control group has cached nothing: the reads were charged to another".into()),
+        cached if cached > limit => {
+            Err(format!("the control group has cached {cached} bytes of {limit}: it limits nothing"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::arch::Unfit;
+    use crate::platform::child::Child;
+    use crate::platform::process::page_size;
+    use std::time::Duration;
+
+    #[test]
+    fn a_group_that_limits_nothing_or_caches_nothing_is_an_error() {
+        assert!(allowed(0, 10).is_err() && allowed(11, 10).is_err() && allowed(10, 10).is_ok());
+    }
+
+    /// Of a file that fits every page stays; of one that does not fit some are read again. In a process of its own, for
+    /// the limit is one for the whole process.
+    #[test]
+    fn a_file_above_the_limit_is_not_kept() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let child = Child::start(|| {
+            for (bytes, fits) in [(8 * MIB, true), (96 * MIB, false)] {
+                let stamped = Stamped::make(directory.path(), bytes, Way::Cached).expect("a file");
+                let Ok(mut round) = Round::new(stamped, 32 * MIB) else { return };
+                round.run(1, &Clock::fallback(Unfit::Declined)).expect("read");
+                let kept = round.stamped.resident(0..bytes).expect("told") as u64 * page_size();
+                assert_eq!(kept == bytes, fits, "{kept} of {bytes}");
+            }
+        });
+        child.expect("forked").end_within(Duration::from_secs(60)).expect("all of it holds");
+    }
+
+    #[test]
+    fn a_disk_without_room_is_missing() {
+        assert!(matches!(has_room(Path::new("/"), 1 << 60), Err(Error::Missing(_))));
+    }
+}

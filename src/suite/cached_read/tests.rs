@@ -1,0 +1,51 @@
+use super::*;
+use crate::case::Cpus;
+use crate::kit::pattern_file;
+
+fn subject(way: Pass) -> (tempfile::TempDir, Box<dyn Subject>) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let scratch = directory.path().to_path_buf();
+    let place = Place { scratch, scale: Scale::Smoke, cpus: Cpus::expected() };
+    let subject = set_up(way, |_| Ok(MIB), 4096)(&place).expect("set up");
+    (directory, subject)
+}
+
+fn clock() -> Clock {
+    Clock::fallback(crate::platform::arch::Unfit::Declined)
+}
+
+#[test]
+fn each_way_reads_round_and_round() {
+    for (name, _, way, _) in WAYS {
+        let (_directory, mut subject) = subject(way);
+        for n in [1, 100, 300] {
+            subject.run(n, &clock()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn another_block_and_a_short_one_are_errors_of_the_file() {
+    let stale: Pass = |reader, _| Ok(reader.block);
+    let (_directory, mut stale) = subject(stale);
+    let error = stale.run(2, &clock()).expect_err("nothing came").to_string();
+    assert!(error.contains("not what was written at 4096"), "{error}");
+    let (_directory, mut short) = subject(|_, _| Ok(1));
+    let error = short.run(1, &clock()).expect_err("short").to_string();
+    assert!(error.contains("1 of 4096 bytes"), "{error}");
+}
+
+#[test]
+fn a_file_that_left_the_cache_is_an_error() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let stamped = Stamped::make(directory.path(), MIB, Way::Cached).expect("a file");
+    if stamped.resident(0..MIB).expect("told") > 0 {
+        return; // in memory nothing can be evicted
+    }
+    let other = Stamped::make(directory.path(), 4096, Way::Cached).expect("a file");
+    let mapped = Mapped::of(&other).expect("mapped");
+    let buffer = pattern_file::buffer(4096).expect("memory");
+    let reader = Reader { stamped, mapped, other, buffer, block: 4096, at: 0, passed: false };
+    let error = reader.is_cached().expect_err("evicted").to_string();
+    assert!(error.contains(&format!("0 of the file's {} pages", MIB / page_size())), "{error}");
+}

@@ -1,0 +1,190 @@
+//! A walk beside CPUs that load the bus: each reads memory of its own, more than any cache holds, without a pause.
+
+use super::walk::{Chase, Plan};
+use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
+use crate::case::{Case, Need, Place, Report, SetUp, Subject};
+use crate::case::{Claim, Derived, Rule};
+use crate::clock::{Clock, Ticks};
+use crate::kit::crowd::all_stayed;
+use crate::kit::stream::{Arrays, Means, Operation, Stream};
+use crate::platform::limit;
+use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::resident::{Pages, Touched};
+use crate::platform::shared::Word;
+use crate::{Error, Result};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Memory of each that loads the bus. Together with its neighbours it leaves the caches to nobody.
+const EACH: usize = 64 << 20;
+/// It counts after so many bytes.
+const CHUNK: usize = 256 << 10;
+/// One that has not moved a chunk in so much of what is timed is not there, ns.
+const SILENT_NS: f64 = 50e6;
+
+/// What is proven of those beside.
+pub(super) const LOADED: &str = "every CPU that loads the bus read on while the ring was walked";
+
+/// How many load the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loaders {
+    Exactly(usize),
+    /// All but the measuring CPU.
+    All,
+}
+
+impl Loaders {
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Exactly(count) => count.to_string(),
+            Self::All => "all".into(),
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::Exactly(0) => "while no other CPU loads the bus".into(),
+            Self::Exactly(1) => "while another CPU loads the bus".into(),
+            Self::Exactly(count) => format!("while {count} other CPUs load the bus"),
+            Self::All => "while all other CPUs load the bus".into(),
+        }
+    }
+
+    /// Their CPUs.
+    fn cpus(self, place: &Place) -> Result<&[usize]> {
+        let others = &place.cpus.others;
+        match self {
+            Self::All => Ok(others),
+            Self::Exactly(count) => others.get(..count).ok_or_else(|| {
+                Error::Missing(format!(
+                    "{count} CPUs are to load the bus beside the measuring one, and this process is allowed {}",
+                    others.len()
+                ))
+            }),
+        }
+    }
+
+    fn needed(self, case: Case) -> Case {
+        match self {
+            Self::Exactly(0) => case,
+            Self::Exactly(1) => needing(case, TWO_CPUS),
+            _ => needing(case, THREE_CPUS),
+        }
+    }
+}
+
+fn needing(case: Case, cpus: Need) -> Case {
+    case.need(PINNED).need(cpus).claim(Claim::Counted(all_stayed)).claim(Claim::Checked(LOADED))
+}
+
+/// The case of a ring that is walked beside so many.
+pub(super) fn case(name: String, plan: Plan, loaders: Loaders) -> Case {
+    let set_up: SetUp = Box::new(move |place: &Place| {
+        let cpus = loaders.cpus(place)?;
+        limit::for_half((plan.bytes + cpus.len() * EACH) as u64).map_err(Error::Missing)?;
+        let chase = plan.chase(plan.memory()?)?;
+        let load = cpus.iter().map(|&cpu| Load::start(cpu)).collect::<Result<_>>()?;
+        Ok(Box::new(Loaded { chase, load, silent_ns: 0.0 }) as Box<dyn Subject>)
+    });
+    let title = format!("a load that needs the one before, {}", loaders.words());
+    let mut case = loaders.needed(Case::new(name, title, set_up));
+    case.derived.push(Derived { name: "bandwidth", rule: Rule::Bandwidth(plan.spread.bytes() as u64) });
+    case
+}
+
+/// One that loads the bus.
+struct Load {
+    partner: Partner,
+    chunks: Arc<Word>,
+    /// The count when it was last seen to have moved.
+    seen: u32,
+}
+
+impl Load {
+    fn start(cpu: usize) -> Result<Self> {
+        // Huge pages, so that it waits for the bus and not for page walks.
+        let mut memory = Touched::new(EACH, Pages::Huge)?;
+        let Some(stream) = Stream::new(Operation::Read, Means::widest()) else {
+            return Err(Error::Missing("this processor has nothing that reads memory fast".into()));
+        };
+        let chunks: Arc<Word> = Arc::default();
+        let theirs = Arc::clone(&chunks);
+        let mut at = 0;
+        let step = move || {
+            let x = &memory.bytes()[at..at + CHUNK];
+            black_box(stream.run(&mut Arrays { to: &mut [], x, y: &[] }, 1, 0));
+            at = (at + CHUNK) % EACH;
+            theirs.value.fetch_add(1, Relaxed);
+            0
+        };
+        let partner = Partner::start(Kind::Thread, (cpu, Class::Ordinary), step, || ())?;
+        Ok(Self { partner, chunks, seen: 0 })
+    }
+
+    /// Whether it has moved since it was last asked.
+    fn moved(&mut self) -> bool {
+        let now = self.chunks.value.load(Relaxed);
+        std::mem::replace(&mut self.seen, now) != now
+    }
+}
+
+/// A walk, and those beside it.
+struct Loaded {
+    chase: Chase<1>,
+    load: Vec<Load>,
+    silent_ns: f64,
+}
+
+impl Subject for Loaded {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let ticks = self.chase.run(iterations, clock)?;
+        let still = self.load.iter_mut().filter_map(|load| (!load.moved()).then(|| load.partner.task().cpu));
+        let still: Vec<_> = still.collect();
+        self.silent_ns = silence(self.silent_ns, clock.nanoseconds(ticks).0, &still)?;
+        Ok(ticks)
+    }
+
+    fn report(&self) -> Report {
+        Report { partners: self.load.iter().map(|load| load.partner.task()).collect(), ..Report::default() }
+    }
+}
+
+/// For how long one of those beside has been still, after a batch of `ns` in which these CPUs were.
+fn silence(before: f64, ns: f64, still: &[usize]) -> Result<f64> {
+    let now = if still.is_empty() { 0.0 } else { before + ns };
+    match still.first() {
+        Some(cpu) if now > SILENT_NS => Err(Error::Usage(format!(
+            "CPU {cpu} was to load the bus and read nothing in {:.0} ms: others have it",
+            now / 1e6
+        ))),
+        _ => Ok(now),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bus_that_nobody_loads_is_noticed() {
+        assert_eq!(silence(40e6, 5e6, &[]).expect("moved"), 0.0);
+        let silent = silence(40e6, 5e6, &[3]).expect("not for long");
+        let error = silence(silent, 10e6, &[3]).expect_err("too long").to_string();
+        assert!(error.contains("CPU 3 was to load the bus"), "{error}");
+    }
+
+    #[test]
+    fn one_who_loads_the_bus_goes_on_until_it_is_told_to_end() {
+        let cpu = crate::platform::cpu::current();
+        let mut load = match Load::start(cpu) {
+            Err(error) if error.is_of_the_machine() => return, // here are no huge pages
+            load => load.expect("a thread"),
+        };
+        let begun = std::time::Instant::now();
+        while !load.moved() && begun.elapsed().as_secs() < 10 {
+            std::thread::yield_now();
+        }
+        assert!(load.seen > 0);
+    }
+}

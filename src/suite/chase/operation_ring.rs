@@ -1,0 +1,328 @@
+//! A ring in memory: slots of which each holds the address of another one, in one cycle through all of them.
+//!
+//! # Invariants
+//!
+//! * **RING**: the word of every slot holds the address of the word of a slot of the same memory. It was proven by
+//!   following all of them when the ring was linked; the memory lives as long as the ring, and is written no more.
+#![allow(unsafe_code)]
+
+use crate::platform::arch;
+use crate::platform::resident::Touched;
+use crate::{Error, Result};
+
+/// A slot holds the address of the next one, and behind it its place in the ring.
+pub const SLOT: usize = 2 * size_of::<u64>();
+/// What a processor fetches at once. Where it is more, two lines of ours share one of its.
+pub const LINE: usize = 64;
+
+/// Where the slots lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// One in so many bytes, at their beginning.
+    Every(usize),
+    /// One in so many bytes, at one of their lines as if by chance: at the same line of each they would share few sets
+    /// of a cache, and so they would if the line went up with the page that it is in.
+    Scattered(usize),
+}
+
+impl Spread {
+    /// Bytes from a slot to the next.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Every(bytes) | Self::Scattered(bytes) => bytes,
+        }
+    }
+
+    /// Where a slot begins.
+    fn offset(self, slot: usize) -> usize {
+        match self {
+            Self::Every(bytes) => slot * bytes,
+            Self::Scattered(bytes) => slot * bytes + hashed(slot) % (bytes / LINE) * LINE,
+        }
+    }
+
+    /// The slot that begins there, if one does.
+    fn slot(self, offset: usize) -> Option<usize> {
+        let slot = offset / self.bytes();
+        (self.offset(slot) == offset).then_some(slot)
+    }
+}
+
+/// Multiplicative hashing by the golden ratio (Knuth, volume 3): what comes one after another is evenly spread.
+fn hashed(number: usize) -> usize {
+    ((number as u32).wrapping_mul(0x9e37_79b9) >> 16) as usize
+}
+
+/// The place of a slot that was not come to yet.
+const NOWHERE: u64 = u64::MAX;
+/// Arcs that are proven at the same time: a core waits for so many lines at once, or nearly.
+const ARCS: usize = 16;
+
+/// Slots in memory that holds nothing else.
+struct Slots {
+    memory: Touched,
+    spread: Spread,
+    count: usize,
+    /// The address of the memory.
+    begins: usize,
+}
+
+impl Slots {
+    /// Writes into each slot the address of the one that is visited next.
+    fn link(mut memory: Touched, spread: Spread, visits: &[u32]) -> Result<Self> {
+        let (count, bytes) = (visits.len(), memory.bytes().len());
+        let outside = visits.iter().any(|&slot| slot as usize >= count);
+        if outside || count < 2 || spread.bytes() < SLOT || count * spread.bytes() > bytes {
+            let each = spread.bytes();
+            return Err(Error::Usage(format!("{count} slots of {each} bytes are no ring in {bytes} bytes")));
+        }
+        let begins = memory.bytes().as_mut_ptr().expose_provenance();
+        let mut slots = Self { memory, spread, count, begins };
+        let all = visits.iter().zip(visits.iter().cycle().skip(1));
+        for (&slot, &next) in all {
+            slots.write(spread.offset(slot as usize), [slots.address(next) as u64, NOWHERE]);
+        }
+        Ok(slots)
+    }
+
+    fn address(&self, slot: u32) -> usize {
+        self.begins + self.spread.offset(slot as usize)
+    }
+
+    fn write(&mut self, offset: usize, [next, place]: [u64; 2]) {
+        let slot = &mut self.memory.bytes()[offset..offset + SLOT];
+        slot[..8].copy_from_slice(&next.to_ne_bytes());
+        slot[8..].copy_from_slice(&place.to_ne_bytes());
+    }
+
+    /// What a slot holds: the address of the next one, and its place.
+    fn read(&mut self, offset: usize) -> [u64; 2] {
+        let slot = &self.memory.bytes()[offset..offset + SLOT];
+        [0, 8].map(|at| u64::from_ne_bytes(std::array::from_fn(|i| slot[at + i])))
+    }
+
+    /// Where in the memory the slot is that begins at this address, if one does.
+    fn offset(&self, address: usize) -> Option<usize> {
+        let offset = address.wrapping_sub(self.begins);
+        self.spread.slot(offset).filter(|slot| *slot < self.count).map(|_| offset)
+    }
+
+    /// Walks round once, writes its place into each slot, and so brings the ring into the caches as far as it fits.
+    /// Each arc of the ring is walked at the same time as the others, since one walker in main memory would take
+    /// seconds. That no slot is come to twice and that each arc ends where the next begins proves one cycle.
+    fn prove(&mut self, visits: &[u32]) -> Result<()> {
+        let (count, arcs) = (self.count, self.count.min(ARCS));
+        let begins: Vec<_> = (0..=arcs).map(|arc| arc * count / arcs).collect();
+        let firsts: Vec<_> = begins.iter().map(|place| self.address(visits[place % count])).collect();
+        let mut at = firsts[..arcs].to_vec();
+        for step in 0..count.div_ceil(arcs) {
+            // With so little between them all arcs' slots are on their way at once, and not only the first few.
+            at.iter().for_each(|at| self.fetch(*at));
+            for (arc, at) in
+                at.iter_mut().enumerate().filter(|(arc, _)| begins[*arc] + step < begins[arc + 1])
+            {
+                *at = self.take_place(*at, begins[arc] + step)?;
+            }
+        }
+        match at[..] == firsts[1..] {
+            true => Ok(()),
+            false => Err(Error::Usage(format!(
+                "the ring of {count} slots is not one cycle: an arc ends elsewhere"
+            ))),
+        }
+    }
+
+    /// Loads a slot, if one begins there.
+    fn fetch(&mut self, address: usize) {
+        if let Some(offset) = self.offset(address) {
+            std::hint::black_box(self.memory.bytes()[offset]);
+        }
+    }
+
+    /// Gives a slot its place, and answers the address that it holds.
+    fn take_place(&mut self, address: usize, place: usize) -> Result<usize> {
+        let Some(offset) = self.offset(address) else {
+            return Err(Error::Usage(format!("place {place} of the ring lies outside of its slots")));
+        };
+        let [next, seen] = self.read(offset);
+        if seen != NOWHERE {
+            let count = self.count;
+            return Err(Error::Usage(format!(
+                "the ring of {count} slots is not one cycle: places {seen} and {place} are the same slot"
+            )));
+        }
+        self.write(offset, [next, place as u64]);
+        Ok(next as usize)
+    }
+}
+
+/// `N` walkers in one ring, which begin evenly spread and never meet. Each batch goes on where the last has ended:
+/// a slot is come to again only after all the others, and no part of a large ring is warmer than the rest.
+pub struct Walk<const N: usize> {
+    slots: Slots,
+    at: [*const u8; N],
+    places: [u64; N],
+}
+
+impl<const N: usize> Walk<N> {
+    /// Links the slots of `memory` to a ring in which they are visited in this order, and walks round once, which
+    /// proves that they are one cycle through all of them.
+    ///
+    /// # Errors
+    /// They are not, or there are fewer slots than walkers.
+    pub fn new(memory: Touched, spread: Spread, visits: &[u32]) -> Result<Self> {
+        let count = visits.len();
+        if count < N {
+            return Err(Error::Usage(format!("{N} walkers in a ring of {count} slots")));
+        }
+        let mut slots = Slots::link(memory, spread, visits)?;
+        slots.prove(visits)?;
+        let places: [usize; N] = std::array::from_fn(|walker| walker * count / N);
+        let at = places.map(|place| std::ptr::with_exposed_provenance(slots.address(visits[place])));
+        Ok(Self { slots, at, places: places.map(|place| place as u64) })
+    }
+
+    /// So many steps of each. Answers where they led; [`Walk::arrive`] is to be told.
+    #[inline(always)]
+    pub fn go(&self, steps: u64) -> [*const u8; N] {
+        if N == 1 {
+            // SAFETY: RING.
+            [unsafe { arch::chase(self.at[0], steps) }; N]
+        } else {
+            // SAFETY: RING.
+            unsafe { follow(self.at, steps) }
+        }
+    }
+
+    /// Whether each has arrived at the slot that is so many steps further.
+    ///
+    /// # Errors
+    /// One is elsewhere: the walk was not done as it was asked for.
+    pub fn arrive(&mut self, steps: u64, at: [*const u8; N]) -> Result<()> {
+        for (walker, at) in at.into_iter().enumerate() {
+            let expected = (self.places[walker] + steps) % self.slots.count as u64;
+            let found = self.slots.offset(at.addr()).map(|offset| self.slots.read(offset)[1]);
+            if found != Some(expected) {
+                let found = found.map_or("outside of it".into(), |place| format!("at place {place}"));
+                return Err(Error::Usage(format!(
+                    "the walk did not end where the ring says: after {steps} steps {found}, not at place {expected}"
+                )));
+            }
+            (self.at[walker], self.places[walker]) = (at, expected);
+        }
+        Ok(())
+    }
+}
+
+/// Steps that stand in one turn of the loop.
+const UNROLLED: u64 = 8;
+
+/// `steps` loads of each walker, one of each in turn.
+///
+/// # Safety
+/// RING, from each of the words on.
+#[inline(never)]
+unsafe fn follow<const N: usize>(mut at: [*const u8; N], steps: u64) -> [*const u8; N] {
+    // A plain loop over the walkers is unrolled; `map` of an array stays a call a load, and a core that looks ahead over
+    // so many more instructions sees fewer loads.
+    let turn = |at: &mut [*const u8; N]| {
+        for walker in at {
+            // SAFETY: RING, promised by the caller.
+            *walker = unsafe { std::ptr::with_exposed_provenance(walker.cast::<usize>().read()) };
+        }
+    };
+    for _ in 0..steps / UNROLLED {
+        for _ in 0..UNROLLED {
+            turn(&mut at);
+        }
+    }
+    for _ in 0..steps % UNROLLED {
+        turn(&mut at);
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::resident::Pages;
+
+    fn memory(slots: usize, spread: Spread) -> Touched {
+        Touched::new(slots * spread.bytes(), Pages::Base).expect("memory")
+    }
+
+    fn walk<const N: usize>(visits: &[u32], spread: Spread) -> Result<Walk<N>> {
+        Walk::new(memory(visits.len(), spread), spread, visits)
+    }
+
+    fn around(slots: u32) -> Vec<u32> {
+        (0..slots).collect()
+    }
+
+    #[test]
+    fn what_cannot_be_linked_is_refused() {
+        for (visits, spread) in [(&[0, 1, 4, 2][..], 64), (&[0], 64), (&[0, 1], 8)] {
+            assert!(walk::<1>(visits, Spread::Every(spread)).is_err(), "{visits:?}");
+        }
+        assert!(walk::<5>(&around(4), Spread::Every(64)).is_err(), "more walkers than slots");
+        assert!(walk::<1>(&[0, 1, 1, 3], Spread::Every(64)).is_err(), "a slot that is visited twice");
+    }
+
+    #[test]
+    fn what_is_not_one_cycle_is_noticed() {
+        for slots in [4, 100, 1001] {
+            let visits = around(slots);
+            let linked = || Slots::link(memory(visits.len(), Spread::Every(64)), Spread::Every(64), &visits);
+            linked().expect("linked").prove(&visits).expect("one cycle");
+            for (from, to) in [(1, 0), (slots - 1, 2), (2, 2)] {
+                let mut broken = linked().expect("linked");
+                let next = broken.address(to) as u64;
+                broken.write(broken.spread.offset(from as usize), [next, NOWHERE]);
+                let error = broken.prove(&visits).expect_err("two cycles").to_string();
+                assert!(error.contains("is not one cycle"), "{error}");
+            }
+            let mut astray = linked().expect("linked");
+            astray.write(astray.spread.offset(0), [4096, NOWHERE]);
+            assert!(astray.prove(&visits).is_err());
+        }
+    }
+
+    #[test]
+    fn one_walker_and_many_arrive_where_the_ring_says() {
+        fn walked<const N: usize>(spread: Spread) {
+            let mut walk = walk::<N>(&around(100), spread).expect("a ring");
+            for steps in [0, 1, 63, 64, 65, 99, 100, 1000] {
+                let at = walk.go(steps);
+                walk.arrive(steps, at).expect("there");
+            }
+        }
+        for spread in [Spread::Every(16), Spread::Every(80), Spread::Scattered(4096)] {
+            walked::<1>(spread);
+            walked::<2>(spread);
+            walked::<16>(spread);
+        }
+    }
+
+    #[test]
+    fn a_walk_that_was_cut_short_is_noticed() {
+        let mut walk = walk::<1>(&around(100), Spread::Every(64)).expect("a ring");
+        let at = walk.go(9);
+        let error = walk.arrive(10, at).expect_err("a step too few").to_string();
+        assert!(error.contains("after 10 steps at place 9, not at place 10"), "{error}");
+        let error = walk.arrive(10, [std::ptr::null()]).expect_err("nowhere").to_string();
+        assert!(error.contains("outside of it"), "{error}");
+    }
+
+    #[test]
+    fn scattered_slots_use_every_line_of_a_page_alike_whatever_the_page() {
+        let spread = Spread::Scattered(4096);
+        let mut used = [[0; 64]; 4];
+        for slot in 0..16_384 {
+            let offset = spread.offset(slot);
+            assert_eq!((offset / 4096, spread.slot(offset)), (slot, Some(slot)));
+            used[slot % 4][offset % 4096 / LINE] += 1;
+        }
+        assert!(used.as_flattened().iter().all(|count| (48..80).contains(count)), "{used:?}");
+        assert_eq!(spread.slot(8), None);
+    }
+}

@@ -1,0 +1,255 @@
+//! The cases: a row a series, a series a case for each of its sizes.
+
+use super::load::{self, Loaders};
+use super::node;
+use super::operation_ring::{LINE, Spread};
+use super::order::Order;
+use super::size::{Range, Size, Sizes};
+use super::walk::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, alone, many};
+use crate::Error;
+use crate::case::need::FOUR_KIB;
+use crate::case::{Case, Claim, Place, Rule, SetUp};
+use crate::platform::resident::Pages;
+
+/// The smallest page that any of our kernels has.
+const PAGE: usize = 4 << 10;
+/// Rings from here on are in what all CPUs share, wholly or in part: few cores have more for themselves.
+const SHARED: usize = 2 << 20;
+/// Main memory, on most machines.
+const LARGE: usize = 256 << 20;
+
+/// A ring of many sizes.
+struct Series {
+    name: String,
+    /// What it leads through, in words.
+    words: String,
+    pages: Pages,
+    spread: Spread,
+    order: Order,
+    sizes: Sizes,
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut all: Vec<_> = series().iter().flat_map(Series::cases).collect();
+    all.extend(PARALLEL.map(|(walkers, set_up)| parallel(walkers, set_up)));
+    all.extend(LOADERS.map(loaded));
+    all.push(node::case(Plan::random(LARGE, Pages::Base)).shares_memory());
+    all.into_iter().map(proven).collect()
+}
+
+/// What all of them claim.
+fn proven(case: Case) -> Case {
+    let claims = [ONE_CYCLE, ARRIVED, NO_FAULT].map(Claim::Checked);
+    claims.into_iter().fold(case, Case::claim).claim(Claim::Linear)
+}
+
+fn series() -> Vec<Series> {
+    let random = |name: &str, pages, words: &str, range, default| Series {
+        name: name.into(),
+        words: words.into(),
+        pages,
+        spread: Spread::Every(LINE),
+        order: Order::Random,
+        sizes: Sizes { range, default },
+    };
+    let quarters = Range::Quarters(10, 32);
+    let mut all = vec![
+        random("random", Pages::Base, "lines in random order", quarters, &[14, 18, 22, 24, 26, 28]),
+        random(
+            "random-huge",
+            Pages::Huge,
+            "lines in random order, in transparent huge pages",
+            quarters,
+            &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
+        ),
+        random(
+            "random-reserved",
+            Pages::Reserved,
+            "lines in random order, in reserved huge pages",
+            Range::Few,
+            &[18, 28],
+        ),
+        Series {
+            order: Order::WithinRuns(PAGE / LINE),
+            ..random(
+                "within-pages",
+                Pages::Base,
+                "lines in random order within a page, and pages in random order",
+                Range::Powers(16, 30),
+                &[22, 28],
+            )
+        },
+    ];
+    all.extend([16, 32, 64, 128, 256, 512, 1024, 2048, 4096].map(stride));
+    all.extend([64, 512].map(quarters_of));
+    all.push(list());
+    all.push(tlb());
+    all
+}
+
+/// The prefetchers' own order.
+fn stride(bytes: usize) -> Series {
+    let (range, default): (_, &[u32]) = match bytes {
+        64 => (Range::Powers(12, 30), &[14, 18, 22, 28]),
+        256 | 4096 => (Range::Powers(28, 28), &[28]),
+        _ => (Range::Powers(28, 28), &[]),
+    };
+    Series {
+        name: format!("stride-{bytes}"),
+        words: format!("slots one after another, {bytes} bytes apart"),
+        pages: Pages::Base,
+        spread: Spread::Every(bytes),
+        order: Order::Ascending,
+        sizes: Sizes { range, default },
+    }
+}
+
+/// The order of the CSE 221 report.
+fn quarters_of(bytes: usize) -> Series {
+    Series {
+        name: format!("quarters-{bytes}"),
+        words: format!("slots {bytes} bytes apart, from each quarter in turn"),
+        order: Order::Quarters,
+        sizes: Sizes { range: Range::Powers(18, 28), default: if bytes == LINE { &[28] } else { &[] } },
+        ..stride(bytes)
+    }
+}
+
+/// The list of the CSC501 report. A C library lays nodes of 64 bytes so far apart.
+fn list() -> Series {
+    Series {
+        name: "list".into(),
+        words: "nodes of a line each as a C library lays them, one after another".into(),
+        sizes: Sizes { range: Range::Powers(14, 28), default: &[14] },
+        ..stride(LINE + 16)
+    }
+}
+
+/// One line of each page. Its control has as many lines, and hardly any pages.
+fn tlb() -> Series {
+    Series {
+        name: "tlb-4KiB".into(),
+        words: "a line of each page of 4 KiB in random order".into(),
+        pages: Pages::Base,
+        spread: Spread::Scattered(PAGE),
+        order: Order::Random,
+        sizes: Sizes { range: Range::Powers(16, 26), default: &[16, 18, 20, 22, 24, 25] },
+    }
+}
+
+impl Series {
+    fn plan(&self, bytes: usize) -> Plan {
+        Plan { bytes, pages: self.pages, spread: self.spread, order: self.order }
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        self.sizes.all().into_iter().map(|size| self.case(size)).collect()
+    }
+
+    fn case(&self, size: Size) -> Case {
+        let title = format!("a load that needs the one before: {} of {}", self.words, size.name);
+        let name = format!("{}/{}", self.name, size.name);
+        let (plan, sizes) = (self.plan(size.bytes), self.sizes);
+        let (hardware, why) = self.expected(size.bytes);
+        let case = Case::new(name, title, when(sizes, size.clone(), alone(plan))).predict(hardware, 0.0, why);
+        let case = if size.bytes < SHARED { case } else { case.shares_memory() };
+        match (self.order, self.spread) {
+            (Order::Random, Spread::Every(_)) => case,
+            (_, Spread::Scattered(page)) => {
+                let dense = Plan::random(size.bytes / page * LINE, Pages::Base);
+                case.control_set_up(when(sizes, size, alone(dense)))
+                    .derive("walk", Rule::OfNet(1.0))
+                    .need(FOUR_KIB)
+            }
+            (_, Spread::Every(bytes)) => case.derive("bandwidth", Rule::Bandwidth(bytes.min(LINE) as u64)),
+        }
+    }
+
+    /// Core cycles of a step and why, for caches of 32 KiB, 1 MiB and 32 MiB as many a machine has them.
+    fn expected(&self, bytes: usize) -> (f64, &'static str) {
+        let touched = bytes / self.spread.bytes() * self.spread.bytes().min(LINE);
+        let (cycles, why) = match touched {
+            0..=0x8000 => (4.5, "a hit in the first level"),
+            0x8001..=0x10_0000 => (15.0, "a hit in the second level, here and there the first"),
+            0x10_0001..=0x200_0000 => (50.0, "a hit in the last level"),
+            _ => (400.0, "a line from memory"),
+        };
+        match self.order {
+            Order::Ascending if cycles > 10.0 => {
+                (10.0, "the prefetcher has fetched it: bandwidth, no latency")
+            }
+            Order::WithinRuns(_) | Order::Quarters if cycles > 100.0 => {
+                (cycles / 2.0, "a line from memory, now and then guessed by a prefetcher")
+            }
+            _ if self.pages == Pages::Base && cycles > 100.0 => {
+                (1.3 * cycles, "a line from memory and a page walk")
+            }
+            _ => (cycles, why),
+        }
+    }
+}
+
+/// The set-up, where this size is for now.
+fn when(sizes: Sizes, size: Size, set_up: SetUp) -> SetUp {
+    Box::new(move |place: &Place| {
+        sizes.declined(&size, place).map_err(Error::Missing)?;
+        set_up(place)
+    })
+}
+
+/// The one size of a row that is about something else.
+fn large(set_up: SetUp, is_default: bool) -> SetUp {
+    const POWER: u32 = LARGE.ilog2();
+    let default: &[u32] = if is_default { &[POWER] } else { &[] };
+    let sizes = Sizes { range: Range::Powers(POWER, POWER), default };
+    let size = Size { name: "256MiB".into(), bytes: LARGE, power: Some(POWER) };
+    when(sizes, size, set_up)
+}
+
+/// Makes the set-up of so many walkers.
+type Many = fn(Plan) -> SetUp;
+
+/// Walkers in one ring, up to twice the lines that cores of today wait for at once: what one of them reaches tells how
+/// many they are. The registers of x86-64 hold twelve; beyond, some are kept on the stack, which a load from memory hides.
+const PARALLEL: [(u64, Many); 11] = [
+    (1, many::<1>),
+    (2, many::<2>),
+    (3, many::<3>),
+    (4, many::<4>),
+    (6, many::<6>),
+    (8, many::<8>),
+    (10, many::<10>),
+    (12, many::<12>),
+    (16, many::<16>),
+    (24, many::<24>),
+    (32, many::<32>),
+];
+
+fn parallel(walkers: u64, set_up: Many) -> Case {
+    let is_default = [4, 8, 16].contains(&walkers);
+    let set_up = large(set_up(Plan::random(LARGE, Pages::Huge)), is_default);
+    let title = format!("a step of each of {walkers} chains that do not wait for each other");
+    Case::new(format!("parallel-256MiB/{walkers}"), title, set_up)
+        .shares_memory()
+        .derive("load", Rule::OfCost(1.0 / walkers as f64))
+        .derive("bandwidth", Rule::Bandwidth(walkers * LINE as u64))
+        .predict(450.0, 0.0, "as one alone: a core waits for ten lines and more at a time")
+}
+
+const LOADERS: [Loaders; 8] = [
+    Loaders::Exactly(0),
+    Loaders::Exactly(1),
+    Loaders::Exactly(2),
+    Loaders::Exactly(4),
+    Loaders::Exactly(8),
+    Loaders::Exactly(16),
+    Loaders::Exactly(32),
+    Loaders::All,
+];
+
+fn loaded(loaders: Loaders) -> Case {
+    let name = format!("loaded-256MiB/{}", loaders.name());
+    let mut case = load::case(name, Plan::random(LARGE, Pages::Huge), loaders);
+    case.set_up = large(case.set_up, true);
+    case.shares_memory().predict(500.0, 0.0, "a line from memory, behind those of the others in its queues")
+}

@@ -1,0 +1,169 @@
+//! The sizes of the rings: powers of two, and quarters of a power between them.
+
+use crate::case::{Place, Scale};
+
+/// A size, as an id names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) name: String,
+    pub(super) bytes: usize,
+    /// The power of two, where it is one.
+    pub(super) power: Option<u32>,
+}
+
+/// A set of sizes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// All of them.
+    pub(super) range: Range,
+    /// The powers of two that default scale has time for.
+    pub(super) default: &'static [u32],
+}
+
+/// From where to where, in powers of two.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Range {
+    /// In quarters of a power.
+    Quarters(u32, u32),
+    /// In whole powers.
+    Powers(u32, u32),
+    /// Those of the default.
+    Few,
+}
+
+/// Above four times the last level of cache everything is memory, and so it is from here on where the caches are not
+/// known.
+const MEMORY: usize = 256 << 20;
+/// Rings up to here are linked while one waits.
+const SMOKE: usize = 16 << 20;
+
+impl Sizes {
+    /// They, from the smallest on.
+    pub(super) fn all(self) -> Vec<Size> {
+        match self.range {
+            Range::Quarters(low, high) => (4 * low..=4 * high).map(size).collect(),
+            Range::Powers(low, high) => (low..=high).map(|power| size(4 * power)).collect(),
+            Range::Few => self.default.iter().map(|power| size(4 * power)).collect(),
+        }
+    }
+
+    /// Why this one is not for now, if it is not.
+    pub(super) fn declined(self, size: &Size, place: &Place) -> Result<(), String> {
+        let most = self.largest(last_level(place.cpus.here.unwrap_or(0)));
+        let is_chosen = size.power.is_some_and(|power| self.default.contains(&power));
+        // The curve of many sizes ends where it must at default scale, too.
+        let is_last = matches!(self.range, Range::Quarters(..)) && size.bytes == most;
+        declined(size.bytes, is_chosen || is_last, most, place)
+    }
+
+    /// The first size that holds the last level of cache four times.
+    fn largest(self, last_level: usize) -> usize {
+        let all = self.all();
+        let enough = all.iter().find(|size| size.bytes >= MEMORY.max(4 * last_level));
+        enough.or(all.last()).map_or(MEMORY, |size| size.bytes)
+    }
+}
+
+fn declined(bytes: usize, is_default: bool, most: usize, place: &Place) -> Result<(), String> {
+    if bytes > most {
+        return Err(format!(
+            "beyond {} MiB, four times the last level of cache and more, it is all memory and nothing new is seen",
+            most >> 20
+        ));
+    }
+    match place.scale {
+        Scale::Smoke if bytes > SMOKE => Err(format!(
+            "smoke scale: rings of more than {} MiB are linked at default and full scale",
+            SMOKE >> 20
+        )),
+        Scale::Smoke | Scale::Default if !is_default => {
+            Err("default scale leaves it out between others: measured at full scale (`SYSCOST_SCALE=full`)"
+                .into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The size of so many quarters of a power of two. What is no power is rounded to whole lines and to a name of two
+/// figures and more.
+fn size(quarters: u32) -> Size {
+    let exact = f64::from(quarters) / 4.0;
+    let power = (quarters % 4 == 0).then_some(quarters / 4);
+    let unit = match power {
+        Some(power) => 1 << (power / 10 * 10),
+        None if exact < 14.0 => 64,
+        None if exact < 24.0 => 1 << 10,
+        None => 1 << 20,
+    };
+    let bytes = (exact.exp2() / unit as f64).round() as usize * unit;
+    Size { name: name(bytes), bytes, power }
+}
+
+/// In the largest unit that divides it.
+fn name(bytes: usize) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let fitting = units.iter().find(|(shift, _)| bytes % (1 << shift) == 0);
+    fitting.map_or_else(|| format!("{bytes}B"), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
+/// The size of the largest cache that the kernel reports of this CPU, bytes; 0 where it reports none.
+fn last_level(cpu: usize) -> usize {
+    let sizes = (0..8).filter_map(|index| {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/size");
+        let kib = std::fs::read_to_string(path).ok()?;
+        Some(kib.trim().strip_suffix('K')?.parse::<usize>().ok()? << 10)
+    });
+    sizes.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: Sizes = Sizes { range: Range::Quarters(10, 32), default: &[14, 18] };
+
+    #[test]
+    fn four_sizes_double_and_each_is_named_once() {
+        let all = SIZES.all();
+        let names: std::collections::BTreeSet<_> = all.iter().map(|size| size.name.as_str()).collect();
+        assert_eq!((all.len(), names.len()), (89, 89));
+        let few: Vec<_> = all.iter().take(5).map(|size| size.name.as_str()).collect();
+        assert_eq!(few, ["1KiB", "1216B", "1472B", "1728B", "2KiB"]);
+        for (size, step) in all.iter().zip(40..) {
+            let ratio = size.bytes as f64 / (f64::from(step) / 4.0).exp2();
+            assert!((0.97..1.03).contains(&ratio) && size.bytes % 64 == 0, "{size:?}");
+        }
+    }
+
+    #[test]
+    fn a_power_of_two_has_its_plain_name() {
+        let powers = Sizes { range: Range::Powers(14, 30), default: &[] };
+        let names: Vec<_> = powers.all().into_iter().map(|size| size.name).collect();
+        assert_eq!((names[0].as_str(), names[4].as_str(), names[16].as_str()), ("16KiB", "256KiB", "1GiB"));
+    }
+
+    fn at(scale: Scale) -> Place {
+        Place { scratch: "/".into(), scale, cpus: crate::case::Cpus::default() }
+    }
+
+    #[test]
+    fn a_size_is_declined_with_its_reason() {
+        let said = |bytes, default, scale, most| declined(bytes, default, most, &at(scale)).err();
+        let has = |sentence: Option<String>, words| sentence.is_some_and(|sentence| sentence.contains(words));
+        assert_eq!(said(16 << 10, true, Scale::Smoke, MEMORY), None);
+        assert!(has(said(64 << 20, true, Scale::Smoke, MEMORY), "smoke scale"));
+        assert!(has(said(19 << 10, false, Scale::Default, MEMORY), "full scale"));
+        assert!(has(said(512 << 20, false, Scale::Default, 1 << 30), "full scale"));
+        assert_eq!(said(512 << 20, false, Scale::Full, 1 << 30), None);
+        assert!(has(said(512 << 20, false, Scale::Full, MEMORY), "beyond 256 MiB"));
+    }
+
+    #[test]
+    fn the_largest_ring_holds_the_last_level_four_times() {
+        for (mib, largest) in [(0, 256), (32, 256), (105, 431), (260, 1218)] {
+            let found = SIZES.largest(mib << 20) >> 20;
+            assert!(found >= 4 * mib && found == largest, "{mib} MiB: {found}");
+        }
+        assert_eq!(Sizes { range: Range::Few, default: &[18] }.largest(32 << 20), 256 << 10);
+    }
+}

@@ -1,0 +1,197 @@
+//! # What is timed
+//! Reading the time, back to back, in every way there is: the counter bare and behind each kind of barrier,
+//! the kernel's clocks through the vDSO and by a real entry, and what Rust offers. The cases `bracket/…` time
+//! something else: nothing. They are what two reads with nothing between them say has passed, one bracket at
+//! a time, as a distribution. That is what every measurement of one operation includes.
+//!
+//! # What is not
+//! The loop around the reads (about one cycle, hidden behind the read).
+//!
+//! # How we know
+//! Time grows in proportion to the number of reads. A witness follows 64 reads instruction by instruction:
+//! those by the vDSO enter the kernel never, the others once each, by the call that their name says.
+//!
+//! # What fools it
+//! In a guest, `cpuid` traps to the hypervisor: as a barrier it costs thousands of ticks and leaves cold
+//! caches behind, while the *difference* it shows (`bracket/cpuid`) looks as harmless as on hardware. That is
+//! why the recipe of 2010 is a case here and not the clock. A clock source that the vDSO cannot read turns
+//! `clock_gettime` into a system call: such cases are skipped with the source's name.
+//!
+//! # Reading the number
+//! `lfence-rdtsc-rdtscp-lfence` (on AArch64 `isb-cntvct-isb-cntvct-isb`) is the clock of this crate, both
+//! ends. Everything it times in one batch should be a thousand times longer, and is.
+//!
+//! # Source
+//! CSC501 project report (52 cycles for `cpuid; rdtsc … rdtscp; cpuid`), CSE 221 project report (312 cycles for a bare
+//! `rdtsc` function), Paoloni, *How to Benchmark Code Execution Times on Intel IA-32 and IA-64* (2010).
+//! clock_gettime(2), vdso(7).
+
+use crate::case::need::VDSO_CLOCK;
+use crate::case::{Case, Claim, Group};
+use crate::clock::{Clock, Ticks};
+use crate::platform::{arch, time};
+use std::hint::black_box;
+
+/// The group.
+pub const GROUP: Group =
+    Group { name: "clock_read", manual: include_str!("clock_read.rs"), version: 1, cases, fits: &[] };
+
+/// Clocks that the vDSO answers: name in the id, and the kernel's.
+const VDSO: [(&str, libc::clockid_t); 7] = [
+    ("realtime", libc::CLOCK_REALTIME),
+    ("monotonic", libc::CLOCK_MONOTONIC),
+    ("monotonic-raw", libc::CLOCK_MONOTONIC_RAW),
+    ("boottime", libc::CLOCK_BOOTTIME),
+    ("tai", libc::CLOCK_TAI),
+    ("realtime-coarse", libc::CLOCK_REALTIME_COARSE),
+    ("monotonic-coarse", libc::CLOCK_MONOTONIC_COARSE),
+];
+
+/// Clocks by a real entry; the CPU-time clocks have no other way.
+const ENTRY: [(&str, libc::clockid_t); 3] = [
+    ("monotonic", libc::CLOCK_MONOTONIC),
+    ("thread-cputime", libc::CLOCK_THREAD_CPUTIME_ID),
+    ("process-cputime", libc::CLOCK_PROCESS_CPUTIME_ID),
+];
+
+fn cases() -> Vec<Case> {
+    let vdso = VDSO.iter().map(|&(name, id)| {
+        read(format!("vdso/{name}"), format!("clock_gettime({name}) through the vDSO"), move || {
+            time::clock_gettime_ns(id)
+        })
+        .claim(Claim::NeverEnters)
+        .predict(25.0, 30.0, "a counter read, and the arithmetic of the vDSO")
+    });
+    // The coarse clocks are the last tick's, which needs no counter.
+    let vdso = vdso.map(|case| if case.name.ends_with("coarse") { case } else { case.need(VDSO_CLOCK) });
+    let entry = ENTRY.iter().map(|&(name, id)| {
+        read(format!("syscall/{name}"), format!("clock_gettime({name}) by entering the kernel"), move || {
+            time::clock_gettime_entry_ns(id)
+        })
+        .claim(Claim::Enters(vec![("clock_gettime", libc::SYS_clock_gettime)]))
+        .predict(150.0, 150.0, "entry and exit, and the kernel's own reading")
+    });
+    counter_reads()
+        .into_iter()
+        .chain([own_clock()])
+        .chain(vdso)
+        .chain(entry)
+        .chain(in_rust())
+        .chain(brackets())
+        .collect()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn counter_reads() -> Vec<Case> {
+    let serialize = crate::case::Need::new(|_| match arch::has_serialize() {
+        true => Ok(()),
+        false => Err("this processor has no SERIALIZE instruction (CPUID leaf 7, EDX bit 14)".into()),
+    });
+    let reads = vec![
+        read("rdtsc", "the counter, unordered", arch::read).predict(20.0, 0.0, "microcoded read"),
+        read("lfence-rdtsc", "the counter, after all earlier work", arch::start).predict(
+            25.0,
+            0.0,
+            "the read, once the pipeline has drained",
+        ),
+        read("rdtscp-lfence", "the counter and the CPU, before all later work", arch::stop).predict(
+            35.0,
+            0.0,
+            "the read, which waits by itself, and a drain",
+        ),
+        read("serialize-rdtsc", "the counter behind SERIALIZE", arch::read_serialize)
+            .need(serialize)
+            .predict(60.0, 0.0, "serialisation drains stores too"),
+        read("lfence-rdtsc-rdtscp-lfence", "both ends of this crate's bracket", || {
+            arch::start() ^ arch::stop()
+        })
+        .predict(60.0, 0.0, "the sum of its two ends"),
+        read("cpuid-rdtsc-rdtscp-cpuid", "both ends of the bracket of 2010", || {
+            arch::start_cpuid() ^ arch::stop_cpuid()
+        })
+        .predict(300.0, 0.0, "on hardware; in a guest two traps of thousands of cycles"),
+    ];
+    reads.into_iter().map(|case| case.claim(Claim::NeverEnters)).collect()
+}
+
+#[cfg(target_arch = "aarch64")]
+fn counter_reads() -> Vec<Case> {
+    vec![
+        read("cntvct", "the counter, unordered", arch::read).predict(20.0, 0.0, "a system register read"),
+        read("isb-cntvct", "the counter, after all earlier work", arch::start).predict(
+            40.0,
+            0.0,
+            "the read, once the pipeline has drained",
+        ),
+        read("isb-cntvct-isb-cntvct-isb", "both ends of this crate's bracket", || {
+            arch::start() ^ arch::stop()
+        })
+        .predict(100.0, 0.0, "the sum of its two ends"),
+    ]
+}
+
+/// The clock itself, which chooses its counter at run time: it should cost hardly more than the bracket alone.
+fn own_clock() -> Case {
+    let set_up = |_: &crate::case::Place| -> crate::Result<Box<dyn crate::case::Subject>> {
+        Ok(Box::new(|n: u64, clock: &Clock| {
+            Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(clock.stop() - clock.start()))))
+        }))
+    };
+    Case::new("clock", "both ends through this crate's Clock", Box::new(set_up))
+        .claim(Claim::NeverEnters)
+        .claim(Claim::Linear)
+        .predict(60.0, 2.0, "the bracket, and a branch on which counter it is")
+}
+
+fn in_rust() -> [Case; 2] {
+    [
+        read("instant", "std::time::Instant::now", std::time::Instant::now).predict(
+            25.0,
+            35.0,
+            "clock_gettime(monotonic) through the vDSO, checked",
+        ),
+        read("system-time", "std::time::SystemTime::now", std::time::SystemTime::now).predict(
+            25.0,
+            35.0,
+            "clock_gettime(realtime) through the vDSO, checked",
+        ),
+    ]
+}
+
+/// Brackets around nothing, one at a time.
+fn brackets() -> Vec<Case> {
+    let own = bracket("bracket/own", "what this crate's clock says of nothing", |clock| clock.time(|| ()))
+        .predict(30.0, 0.0, "the distance of the two reads");
+    #[cfg(target_arch = "x86_64")]
+    let cpuid = bracket("bracket/cpuid", "what the bracket of 2010 says of nothing", |clock| {
+        let start = arch::start_cpuid();
+        clock.note(Ticks(arch::stop_cpuid().saturating_sub(start)))
+    })
+    .predict(30.0, 0.0, "the distance of the two reads: the barriers stand outside");
+    #[cfg(target_arch = "x86_64")]
+    return vec![own, cpuid];
+    #[cfg(not(target_arch = "x86_64"))]
+    vec![own]
+}
+
+fn read<T>(name: impl Into<String>, title: impl Into<String>, how: impl Fn() -> T + Copy + 'static) -> Case {
+    Case::looped(name, title, move |n| {
+        for _ in 0..n {
+            black_box(how());
+        }
+    })
+    .claim(Claim::Linear)
+}
+
+fn bracket(name: &'static str, title: &'static str, once: fn(&Clock) -> Ticks) -> Case {
+    let set_up = move |_: &crate::case::Place| -> crate::Result<Box<dyn crate::case::Subject>> {
+        Ok(Box::new(move |n: u64, clock: &Clock| {
+            let mut sum = Ticks(0);
+            for _ in 0..n {
+                sum += once(clock);
+            }
+            Ok(sum)
+        }))
+    };
+    Case::new(name, title, Box::new(set_up)).claim(Claim::NeverEnters).one_by_one()
+}

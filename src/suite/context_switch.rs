@@ -1,0 +1,205 @@
+//! # What is timed
+//! A token round a ring of tasks on one CPU: each waits for it at a pipe of its own, reads a working set of its own
+//! from end to end, and hands the token on. One iteration is one round, which is as many switches as the ring has
+//! tasks. `processes-8/64KiB` is a ring of eight processes with 64 KiB each.
+//!
+//! # What is not
+//! Their start, and the first writing of each working set.
+//!
+//! # How we know
+//! Before and after each sample the kernel's accounts of every task are read: each must have left the CPU at least
+//! once a round, and none may be seen on another CPU. Every working set was written by its own task, so that no
+//! two share a page. A task that dies or does not answer ends the case.
+//!
+//! # What fools it
+//! Working sets that together exceed a cache cost more than the switch: that is what the larger rings are for,
+//! and nobody should read it off as the price of changing registers. The control reads one set which stays in the
+//! cache, so that all refilling counts as the switch's. Which pages a set got matters for the last levels.
+//! Neighbours of a guest share its last level.
+//!
+//! # Reading the number
+//! `switch` below the table is the round without the control, a hop each: the price of a switch with what the
+//! caches lose by it. The control is the same calls and the same reading by one process and one pipe.
+//! `processes-2/0KiB` is near the `switch` of `ping_pong/pipe-processes/same-cpu`.
+//!
+//! # Source
+//! lmbench's `lat_ctx` (McVoy and Staelin 1996), whose sizes these are.
+
+use crate::Result;
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Group, Place, Report, Rule, SetUp, Subject};
+use crate::clock::{Clock, Delta, Ticks};
+use crate::kit::alarm::Alarm;
+use crate::kit::ipc::{Bytes, Line};
+use crate::kit::placement::{Placement, patience, refused};
+use crate::platform::partner::{Class, Kind, Partner, Task};
+use Kind::{Process, Thread};
+use std::hint::black_box;
+use std::sync::Arc;
+
+/// The group.
+pub const GROUP: Group =
+    Group { name: "context_switch", manual: include_str!("context_switch.rs"), version: 1, cases, fits: &[] };
+
+const RINGS: [usize; 6] = [2, 4, 8, 16, 32, 96];
+const SETS_KIB: [usize; 5] = [0, 4, 16, 64, 256];
+/// Rings and sets of threads: enough to hold against processes.
+const OF_THREADS: [(usize, usize); 4] = [(2, 0), (8, 0), (8, 16), (32, 0)];
+/// A round that takes longer than this many microseconds is left to the full scale.
+const LONGEST_US: usize = 100;
+
+fn cases() -> Vec<Case> {
+    let all = RINGS.into_iter().flat_map(|ring| SETS_KIB.map(|kib| (ring, kib)));
+    let processes = all.map(|(ring, kib)| case(Process, ring, kib));
+    processes.chain(OF_THREADS.map(|(ring, kib)| case(Thread, ring, kib))).collect()
+}
+
+fn case(kind: Kind, ring: usize, kib: usize) -> Case {
+    let kinds = if kind == Process { "processes" } else { "threads" };
+    let title = format!("a token round {ring} {kinds} with {kib} KiB each, on one CPU");
+    let control: SetUp = Box::new(move |_: &Place| {
+        let (line, set) = (Bytes::pipe()?, written(kib));
+        Ok(Box::new(move |n: u64, clock: &Clock| alone(&line, &set, n * ring as u64, clock))
+            as Box<dyn Subject>)
+    });
+    let case = Case::new(format!("{kinds}-{ring}/{kib}KiB"), title, round(kind, ring, kib));
+    let case = Placement::Same.needed(case).control_set_up(control);
+    // Of a ring of two, two sets and the switches: some microseconds a hop and a tenth of one for each KiB.
+    let is_long = ring * (10 + kib) / 4 > LONGEST_US || ring > 32;
+    let case = if is_long { case.need(FULL_SCALE) } else { case };
+    case.derive("switch", Rule::OfNet(1.0 / ring as f64))
+        .claim(Claim::AboveControl)
+        .claim(Claim::Counted(all_left))
+        .predict(
+            ring as f64 * 1_000.0,
+            ring as f64 * 1_700.0,
+            "a sleep, a wake-up and a switch for each task; what the caches lose comes on top",
+        )
+}
+
+/// A working set of which every page is this task's own.
+fn written(kib: usize) -> Vec<u64> {
+    vec![1; kib * 1024 / size_of::<u64>()]
+}
+
+#[inline(always)]
+fn sum(set: &[u64]) -> u64 {
+    set.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+}
+
+/// The control: as many hops, by one process.
+fn alone(line: &Bytes, set: &[u64], hops: u64, clock: &Clock) -> Result<Ticks> {
+    let mut lowest = 0;
+    let ticks = clock.time(|| {
+        for _ in 0..hops {
+            lowest = lowest.min(line.send()).min(line.receive());
+            black_box(sum(black_box(set)));
+        }
+    });
+    if lowest < 0 { Err(refused("pipe", lowest, &mut [], 1)) } else { Ok(ticks) }
+}
+
+/// The ring: the measuring thread is its first member.
+struct Ring {
+    partners: Vec<Partner>,
+    pipes: Arc<Vec<Bytes>>,
+    set: Vec<u64>,
+    alarm: Alarm,
+}
+
+fn round(kind: Kind, ring: usize, kib: usize) -> SetUp {
+    Box::new(move |place: &Place| {
+        let at = (Placement::Same.cpu(place)?, Class::Ordinary);
+        let pipes: Arc<Vec<_>> = Arc::new((0..ring).map(|_| Bytes::pipe()).collect::<Result<_>>()?);
+        let partner = |index: usize| {
+            let (theirs, nudged) = (Arc::clone(&pipes), Arc::clone(&pipes));
+            let mut set = written(kib);
+            let mut is_own = false;
+            let step = move || {
+                if !is_own {
+                    // After a fork the pages are the parent's until they are written.
+                    set.fill(index as u64);
+                    is_own = true;
+                }
+                match theirs[index].receive() {
+                    refused if refused < 0 => refused,
+                    _ => {
+                        black_box(sum(black_box(&set)));
+                        theirs[(index + 1) % theirs.len()].send()
+                    }
+                }
+            };
+            Partner::start(kind, at, step, move || _ = nudged[index].send())
+        };
+        let partners = (1..ring).map(partner).collect::<Result<_>>()?;
+        let (set, alarm) = (written(kib), Alarm::new()?);
+        Ok(Box::new(Ring { partners, pipes, set, alarm }) as Box<dyn Subject>)
+    })
+}
+
+impl Subject for Ring {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let (first, own) = (&self.pipes[1], &self.pipes[0]);
+        let mut answer = 0;
+        let ticks = self.alarm.watch(patience(iterations * self.pipes.len() as u64), || {
+            clock.time(|| {
+                for _ in 0..iterations {
+                    answer = first.send().min(own.receive());
+                    if answer < 0 {
+                        break;
+                    }
+                    black_box(sum(black_box(&self.set)));
+                }
+            })
+        });
+        if answer < 0 {
+            return Err(refused("a ring of pipes", answer, &mut self.partners, iterations));
+        }
+        Ok(ticks)
+    }
+
+    fn report(&self) -> Report {
+        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
+    }
+}
+
+/// On one CPU the token cannot reach the next task before this one has left it.
+fn all_left(delta: &Delta, rounds: u64) -> std::result::Result<String, String> {
+    let own = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
+    let company = delta.company.unwrap_or_default();
+    let fewest = own.min(company.fewest_switches);
+    let seen = format!("each of {} tasks left the CPU at least {fewest} times", company.answering + 1);
+    if fewest < rounds {
+        return Err(format!("{seen} in {rounds} rounds: the token did not go round"));
+    }
+    Ok(format!("{seen} in {rounds} rounds, all of them on this CPU"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::{Cpus, Scale};
+    use crate::clock::Attendance;
+    use crate::platform::cpu;
+
+    #[test]
+    fn the_token_comes_back_from_every_ring() {
+        let cpus = Cpus::expected();
+        let here = cpus.here.unwrap();
+        let place = Place { scratch: std::env::temp_dir(), scale: Scale::Smoke, cpus };
+        let clock = Clock::start_up();
+        for (kind, ring, kib) in [(Process, 2, 0), (Process, 8, 4), (Thread, 3, 4)] {
+            let run = || (round(kind, ring, kib))(&place)?.run(5, &clock);
+            assert!(cpu::while_on(here, run).unwrap().unwrap().0 > 0);
+        }
+    }
+
+    #[test]
+    fn a_task_that_was_left_out_is_caught() {
+        let mut delta = Delta::default();
+        delta.counted.voluntary_switches = 10;
+        delta.company = Some(Attendance { answering: 7, fewest_switches: 9, ..Attendance::default() });
+        assert!(all_left(&delta, 10).unwrap_err().contains("did not go round"));
+        assert!(all_left(&delta, 9).unwrap().contains("each of 8 tasks"));
+    }
+}

@@ -1,0 +1,302 @@
+//! # What is timed
+//! Reading one of the system's counters: each function of CAMP's Figure 3 that answers at once, by a handle that is kept
+//! (`kept`) and by opening, reading and closing (`stateless`). Beside most stands their floor: the same calls of the
+//! kernel made by hand, without a look at what they bring (`kept-floor`, `stateless-floor`); a rate reads its file
+//! twice, and the one over all CPUs also how many there are. `probe/block` is nine counters one after another, as
+//! CAMP's monitor of that name reads them, and `syscost probe` does; `probe/block-floor` the same eight calls of the kernel.
+//! `…/400-threads` reads a process of so many threads, and `…/200-interfaces` one interface of so many, in a network
+//! namespace of its own.
+//!
+//! # What is not
+//! Opening what is kept. Functions of a rate wait for an interval; here is what they cost besides.
+//!
+//! # How we know
+//! A witness counts the entries of some iterations and their call numbers by `ptrace(2)`: exactly those that the route
+//! is made of. Every answer is looked at: a reading that is refused ends the case. Time grows in proportion to the
+//! number of readings.
+//!
+//! # What fools it
+//! `/proc/stat` grows with the number of CPUs and interrupts, and is rendered whole even where a part of it is asked for.
+//! `/proc/PID/stat` adds up over the threads: the process read here is the one that started this one, of a few
+//! threads. The clock of a process that runs is dearer than that of one that sleeps. A mount of `/proc` with `hidepid`
+//! adds a check.
+//!
+//! # Reading the number
+//! A monitor that reads a counter so many times a second takes that many times this of one CPU. `kept` above its floor is
+//! what finding the number in the text costs, the time stamp, and for a CPU time that the process is still the same.
+//!
+//! # Source
+//! CAMP (LISA 2007), Figure 3 and Figures 6 to 8; proc(5).
+
+mod populous;
+mod route;
+
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Group, Place, SetUp, Subject};
+use crate::clock::Clock;
+use crate::counters::probe::Probe;
+use crate::counters::{Fault, Process, camp, memory};
+use crate::{Error, Result};
+use nix::sys::stat::fstat;
+use nix::time::{ClockId, clock_gettime};
+use route::{ROUTES, Route};
+use std::fs::File;
+use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+
+/// The group.
+pub const GROUP: Group =
+    Group { name: "counters", manual: include_str!("counters.rs"), version: 1, cases, fits: &[] };
+
+/// A reading, or why there is none.
+type Answer<T> = std::result::Result<T, Fault>;
+/// One reading, as a number.
+type Call = Box<dyn FnMut() -> Answer<u64>>;
+/// Opens what is kept. It is done anew for each case.
+type Open = fn() -> Result<Call>;
+/// The same with what it must know.
+type Way = Box<dyn Fn() -> Result<Call>>;
+/// Calls of the kernel, by name and number.
+type Calls = &'static [(&'static str, i64)];
+
+/// What says how many CPUs are online.
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+const PREAD: Calls = &[("pread64", libc::SYS_pread64)];
+const SYSINFO: Calls = &[("sysinfo", libc::SYS_sysinfo)];
+const CLOCK: Calls = &[("clock_gettime", libc::SYS_clock_gettime)];
+/// `/proc/uptime`, two counters of an interface, a disk's file, `stat` and `statm` of a process; free memory; a clock.
+const BLOCK: Calls = &[
+    ("pread64", libc::SYS_pread64),
+    ("pread64", libc::SYS_pread64),
+    ("pread64", libc::SYS_pread64),
+    ("pread64", libc::SYS_pread64),
+    ("pread64", libc::SYS_pread64),
+    ("pread64", libc::SYS_pread64),
+    ("sysinfo", libc::SYS_sysinfo),
+    ("clock_gettime", libc::SYS_clock_gettime),
+];
+const CLOCK_AND_PIDFD: Calls =
+    &[("clock_gettime", libc::SYS_clock_gettime), ("pidfd_send_signal", libc::SYS_pidfd_send_signal)];
+
+fn cases() -> Vec<Case> {
+    let mut cases: Vec<_> = ROUTES.iter().flat_map(files).collect();
+    cases.extend(calls());
+    cases.extend(of_several());
+    cases.extend(populous::cases());
+    cases
+}
+
+/// The cases of a counter that is a file: kept and anew, and their floors.
+fn files(route: &'static Route) -> Vec<Case> {
+    let Route { name, words, path, kept, stateless, cycles } = *route;
+    // A rate reads its file twice.
+    let twice = matches!(name, "idle" | "spent");
+    let over_all = name == "idle";
+    // What tells little beside its neighbours is left to the scale that has the time.
+    let stateless_too = |case: Case| {
+        if matches!(name, "spent" | "disk-reads" | "pressure") { case.need(FULL_SCALE) } else { case }
+    };
+    let opened = move || -> Result<Call> {
+        let path = path()?;
+        let file = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
+        let mut buffer = vec![0; 64 << 10];
+        call(move || by_hand(&file, &mut buffer))
+    };
+    let anew = move || -> Result<Call> {
+        let path = path()?;
+        let mut buffer = vec![0; 64 << 10];
+        call(move || {
+            let file = File::open(&path).map_err(|_| Fault::Gone(path.clone()))?;
+            if twice {
+                by_hand(&file, &mut buffer)?;
+            }
+            if over_all {
+                let cpus = File::open(ONLINE).map_err(|_| Fault::Gone(ONLINE.into()))?;
+                by_hand(&cpus, &mut buffer)?;
+            }
+            by_hand(&file, &mut buffer)
+        })
+    };
+    let times = if twice { 2.0 } else { 1.0 };
+    let mut cases = vec![
+        reading(format!("{name}/kept"), words, kept).claim(enters(PREAD)).predict(cycles, 100.0, READ),
+        reading(format!("{name}/kept-floor"), words, opened).claim(enters(PREAD)).predict(cycles, 0.0, READ),
+    ];
+    if let Some(stateless) = stateless {
+        let ways: [(_, Way); 2] = [("stateless", Box::new(stateless)), ("stateless-floor", Box::new(anew))];
+        cases.extend(ways.map(|(way, open)| {
+            let case = reading(format!("{name}/{way}"), words, open);
+            stateless_too(case.predict(times * cycles, 4_000.0, OPENED))
+        }));
+    }
+    cases
+}
+
+const READ: &str = "the kernel writes the numbers as text";
+const OPENED: &str = "a path is walked, a file is made and unmade, and the kernel writes the numbers as text";
+const FIELD: &str = "entry and exit, and fields of the kernel's";
+
+/// Counters that are calls of their own.
+fn calls() -> Vec<Case> {
+    vec![
+        reading("cpu-time/kept", "CPU time of a process", || {
+            let process = Process::open(starter())?;
+            call(move || process.cpu_time().map(|reading| reading.value.as_nanos() as u64))
+        })
+        .claim(enters(CLOCK_AND_PIDFD))
+        .predict(600.0, 400.0, FIELD),
+        reading("cpu-time/kept-floor", "its clock, and whether it is there", || {
+            let (process, clock) = (Process::open(starter())?, ClockId::from_raw((!starter() << 3) | 2));
+            call(move || {
+                let time = clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64);
+                if process.is_there() { Ok(time) } else { Err(Fault::Gone("the process".into())) }
+            })
+        })
+        .claim(enters(CLOCK_AND_PIDFD))
+        .predict(600.0, 300.0, FIELD),
+        reading("cpu-time/clock-alone", "its clock, whoever has its number", || {
+            let clock = ClockId::from_raw((!starter() << 3) | 2);
+            call(move || Ok(clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64)))
+        })
+        .claim(enters(CLOCK))
+        .predict(400.0, 200.0, FIELD)
+        .need(FULL_SCALE),
+        reading("free-memory/kept", "free memory", || call(|| memory::free().map(|reading| reading.value)))
+            .claim(enters(SYSINFO))
+            .predict(500.0, 100.0, FIELD),
+        reading("free-memory/kept-floor", "free memory", || {
+            call(|| Ok(nix::sys::sysinfo::sysinfo().map_or(0, |info| info.ram_unused())))
+        })
+        .claim(enters(SYSINFO))
+        .predict(500.0, 0.0, FIELD),
+        reading("threads/kept", "threads of a process", || {
+            let process = Process::open(starter())?;
+            call(move || process.threads().map(|reading| reading.value))
+        })
+        .predict(500.0, 100.0, FIELD),
+        reading("threads/kept-floor", "links of a directory", || {
+            let path = format!("/proc/{}/task", starter());
+            let directory = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
+            call(move || Ok(fstat(&directory).map_or(0, |status| status.st_size.unsigned_abs().max(1))))
+        })
+        .predict(500.0, 0.0, FIELD),
+        reading("threads/stateless", "threads of a process", || {
+            let pid = starter();
+            call(move || camp::thread_count(pid).map(|reading| reading.value))
+        })
+        .predict(1_500.0, 100.0, "a path is walked"),
+    ]
+}
+
+/// What is made of several calls, or of more than a call; and the block of nine.
+fn of_several() -> Vec<Case> {
+    vec![
+        reading("cpus/kept", "CPUs that may be used", || {
+            call(|| camp::cpu_count().map(|count| count as u64))
+        })
+        .predict(400.0, 300.0, "entry and exit, and a set of 1024 bits")
+        .need(FULL_SCALE),
+        reading("identifier/stateless", "opening a process", || {
+            let pid = starter();
+            call(move || camp::process_identifier(pid).map(|process| process.pid() as u64))
+        })
+        .predict(2_000.0, 20_000.0, "four files are opened and closed")
+        .need(FULL_SCALE),
+        reading("probe/block", "nine counters in a block", probe)
+            .claim(enters(BLOCK))
+            .predict(9_000.0, 1_000.0, SUM),
+        reading("probe/block-floor", "their eight calls", block_by_hand)
+            .claim(enters(BLOCK))
+            .predict(9_000.0, 0.0, SUM),
+    ]
+}
+
+const SUM: &str = "the sum of its parts, of which two are one look";
+
+/// Nine counters, as CAMP's `probe` reads them.
+fn probe() -> Result<Call> {
+    let (probe, ..) = of_nine()?;
+    call(move || {
+        probe.block().map(|block| block.free ^ block.page_faults ^ block.cpu_time.as_nanos() as u64 | 1)
+    })
+}
+
+/// A probe, its interface and its disk. They must be there: with fewer it is another block.
+fn of_nine() -> Result<(Probe, String, String)> {
+    let probe = Probe::open(starter())?;
+    match (probe.interface().map(str::to_owned), probe.disk().map(str::to_owned)) {
+        (Some(interface), Some(disk)) => Ok((probe, interface, disk)),
+        _ => Err(Error::Missing("there is no interface or no disk for a block of nine".into())),
+    }
+}
+
+/// The same files and calls in the same order.
+fn block_by_hand() -> Result<Call> {
+    let (_, interface, disk) = of_nine()?;
+    let pid = starter();
+    let open = |path: String| File::open(&path).map_err(|e| Error::file(&path, "opening", e));
+    let uptime = open("/proc/uptime".into())?;
+    let [sent, received] =
+        ["tx", "rx"].map(|way| open(format!("/sys/class/net/{interface}/statistics/{way}_bytes")));
+    let rest = [sent?, received?, open(format!("/sys/class/block/{disk}/stat"))?];
+    let process = [open(format!("/proc/{pid}/stat"))?, open(format!("/proc/{pid}/statm"))?];
+    let (clock, mut buffer) = (ClockId::from_raw((!pid << 3) | 2), vec![0; 64 << 10]);
+    call(move || {
+        by_hand(&uptime, &mut buffer)?;
+        black_box(nix::sys::sysinfo::sysinfo().is_ok());
+        rest.iter().try_for_each(|file| by_hand(file, &mut buffer).map(drop))?;
+        black_box(clock_gettime(clock).is_ok());
+        process.iter().try_for_each(|file| by_hand(file, &mut buffer).map(drop))?;
+        Ok(1)
+    })
+}
+
+/// A case of one reading an iteration. Its control is the same loop around a number.
+fn reading(name: impl Into<String>, title: &str, open: impl Fn() -> Result<Call> + 'static) -> Case {
+    let set_up: SetUp = Box::new(move |_: &Place| Ok(looped(open()?)));
+    let control: SetUp = Box::new(|_: &Place| Ok(looped(Box::new(|| Ok(1)))));
+    Case::new(name, title, set_up)
+        .control_set_up(control)
+        .claim(Claim::Checked("every reading had a value"))
+        .claim(Claim::AboveControl)
+        .claim(Claim::Linear)
+}
+
+fn looped(mut call: Call) -> Box<dyn Subject> {
+    Box::new(move |n: u64, clock: &Clock| {
+        let mut refused = None;
+        let ticks = clock.time(|| {
+            for _ in 0..n {
+                refused = black_box(call()).err().or(refused.take());
+            }
+        });
+        refused.map_or(Ok(ticks), |fault| Err(fault.into()))
+    })
+}
+
+fn enters(calls: Calls) -> Claim {
+    Claim::Enters(calls.to_vec())
+}
+
+fn call(call: impl FnMut() -> Answer<u64> + 'static) -> Result<Call> {
+    Ok(Box::new(call))
+}
+
+/// One look at a file, of which nothing is read.
+fn by_hand(file: &File, buffer: &mut [u8]) -> Answer<u64> {
+    match file.read_at(buffer, 0) {
+        Ok(length) if length > 0 => Ok(length as u64),
+        _ => Err(Fault::Gone("the file".into())),
+    }
+}
+
+/// The process that started this one: it has a few threads, and mostly waits. Asking for its number is a call of the
+/// kernel, which has no place in what is timed.
+fn starter() -> i32 {
+    match nix::unistd::getppid().as_raw() {
+        // Who started it is not of our namespace.
+        0 => std::process::id() as i32,
+        parent => parent,
+    }
+}

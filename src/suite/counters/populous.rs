@@ -1,0 +1,91 @@
+//! Counters where there is much of what the kernel counts: a process of many threads, a machine of many interfaces.
+
+use super::{Answer, CLOCK_AND_PIDFD, Call, FIELD, PREAD, READ, call, enters, reading};
+use crate::case::Case;
+use crate::case::need::FULL_SCALE;
+use crate::counters::{Interface, Process};
+use crate::platform::child::Child;
+use crate::platform::namespace;
+use crate::{Error, Result};
+use std::time::{Duration, Instant};
+
+/// As many as a server of the year 2000 had, and some of today.
+const THREADS: u64 = 400;
+/// Ends of pairs: a host of as many containers.
+const INTERFACES: usize = 200;
+/// For the threads to be there.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// They do nothing but sleep.
+const STACK: usize = 32 << 10;
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        of_threads("page-faults", "page faults", |process| {
+            process.page_faults().map(|reading| reading.value)
+        })
+        .claim(enters(PREAD))
+        .predict(4_500.0 + THREADS as f64 * 40.0, 100.0, "the kernel adds up over the threads"),
+        of_threads("cpu-time", "CPU time", |process| {
+            process.cpu_time().map(|reading| reading.value.as_nanos() as u64 | 1)
+        })
+        .claim(enters(CLOCK_AND_PIDFD))
+        .predict(600.0 + THREADS as f64 * 20.0, 400.0, "the kernel adds up over the threads"),
+        of_threads("threads", "threads", |process| process.threads().map(|reading| reading.value))
+            .predict(500.0, 100.0, FIELD),
+        of_threads("resident", "resident set", |process| process.resident().map(|reading| reading.value))
+            .claim(enters(PREAD))
+            .predict(1_200.0, 100.0, READ)
+            .need(FULL_SCALE),
+        reading("net-bytes/200-interfaces", "bytes sent by one of 200 interfaces", of_interfaces)
+            .claim(enters(PREAD))
+            .predict(1_300.0, 100.0, READ),
+    ]
+}
+
+fn of_threads(name: &str, words: &str, read: fn(&Process) -> Answer<u64>) -> Case {
+    let open = move || {
+        let (child, process) = many_threads()?;
+        call(move || {
+            // It lives as long as it is read.
+            let _living = &child;
+            read(&process)
+        })
+    };
+    reading(format!("{name}/{THREADS}-threads"), &format!("{words} of a process of {THREADS} threads"), open)
+}
+
+/// A child of so many threads that sleep.
+fn many_threads() -> Result<(Child, Process)> {
+    let child = Child::start(|| {
+        let sleep = || loop {
+            std::thread::park();
+        };
+        let more = (1..THREADS).map(|_| std::thread::Builder::new().stack_size(STACK).spawn(sleep));
+        // One that is refused is missed by who waits for them.
+        let _threads: Vec<_> = more.collect();
+        sleep()
+    })?;
+    let (process, begun) = (Process::open(child.pid().as_raw())?, Instant::now());
+    while process.threads()?.value < THREADS {
+        if begun.elapsed() > PATIENCE {
+            return Err(Error::Missing(format!(
+                "a child did not start {THREADS} threads within {PATIENCE:?}: see `ulimit -u` and pids.max of its group"
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok((child, process))
+}
+
+/// One of many, by a handle that was opened where they are.
+fn of_interfaces() -> Result<Call> {
+    let make = || {
+        namespace::pairs(INTERFACES / 2)?;
+        Ok(Interface::open(&namespace::end_of_pair(INTERFACES / 4))?)
+    };
+    let (interface, living) = namespace::apart(make)?;
+    call(move || {
+        let _living = &living;
+        interface.bytes_sent().map(|reading| reading.value)
+    })
+}

@@ -1,0 +1,164 @@
+//! Reads in flight by io_uring(7): a queue of so many, each into a block of its own.
+//!
+//! # Invariants
+//!
+//! * **IN-FLIGHT**: a read that the kernel has been given writes into the block of its slot until it is completed. The
+//!   blocks and the file live as long as the ring, whose drop waits for what is in flight; a slot is given out again
+//!   only after its completion.
+#![allow(unsafe_code)]
+
+use crate::kit::pattern_file;
+use crate::{Error, Result};
+use io_uring::{IoUring, opcode, types};
+use memmap2::MmapMut;
+use nix::errno::Errno;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+/// A ring of reads of one file.
+pub struct Ring {
+    ring: IoUring,
+    file: File,
+    memory: MmapMut,
+    block: usize,
+    /// Slots that nothing is in flight for.
+    free: Vec<usize>,
+    depth: usize,
+}
+
+impl Ring {
+    /// For so many reads at the same time.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where the kernel has no io_uring or forbids it.
+    pub fn new(file: &File, block: usize, depth: usize) -> Result<Self> {
+        let entries = u32::try_from(depth).unwrap_or(u32::MAX);
+        // Completions are only looked for when this thread asks for them, and then all at once; kernels before 6.1 do
+        // not know it.
+        let quiet = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
+        let ring = quiet.or_else(|_| IoUring::new(entries)).map_err(|cause| absent(&cause))?;
+        let file = file.try_clone().map_err(|e| Error::Kernel { call: "dup of a file".into(), cause: e })?;
+        let memory = pattern_file::buffer(block * depth)?;
+        Ok(Self { ring, file, memory, block, free: (0..depth).collect(), depth })
+    }
+
+    /// Puts a read into the queue, where there is room: its slot.
+    #[inline(always)]
+    pub fn read(&mut self, offset: u64) -> Option<usize> {
+        let slot = self.free.pop()?;
+        let block = &mut self.memory[slot * self.block..][..self.block];
+        let read = opcode::Read::new(types::Fd(self.file.as_raw_fd()), block.as_mut_ptr(), self.block as u32);
+        let entry = read.offset(offset).build().user_data(slot as u64);
+        // SAFETY: IN-FLIGHT. The queue has room for as many entries as there are slots.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        debug_assert!(pushed.is_ok(), "a free slot is room in the queue");
+        Some(slot)
+    }
+
+    /// Gives the kernel what is in the queue and waits until at least one is completed.
+    #[inline(always)]
+    pub fn wait(&mut self) -> Result<()> {
+        loop {
+            match self.ring.submit_and_wait(1) {
+                Ok(_) => return Ok(()),
+                Err(cause) if cause.raw_os_error() == Some(libc::EINTR) => {}
+                Err(cause) => return Err(Error::Kernel { call: "io_uring_enter".into(), cause }),
+            }
+        }
+    }
+
+    /// One that is completed: its slot, and the bytes that were read or a negative error number.
+    #[inline(always)]
+    pub fn completed(&mut self) -> Option<(usize, i32)> {
+        let entry = self.ring.completion().next()?;
+        let slot = entry.user_data() as usize;
+        self.free.push(slot);
+        Some((slot, entry.result()))
+    }
+
+    /// What was read into a slot, until that slot is given out again.
+    #[inline(always)]
+    pub fn block(&self, slot: usize) -> &[u8] {
+        &self.memory[slot * self.block..][..self.block]
+    }
+
+    /// How many are in flight.
+    pub fn in_flight(&self) -> usize {
+        self.depth - self.free.len()
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        while self.in_flight() > 0 && self.wait().is_ok() {
+            while self.completed().is_some() {}
+        }
+        if self.in_flight() > 0 {
+            // The kernel may yet write there: the memory stays until the process ends.
+            let fresh = MmapMut::map_anon(1);
+            if let Ok(fresh) = fresh {
+                std::mem::forget(std::mem::replace(&mut self.memory, fresh));
+            }
+        }
+    }
+}
+
+/// Whether there can be a ring here.
+pub fn offered() -> std::result::Result<(), String> {
+    IoUring::new(1).map(drop).map_err(|cause| absent(&cause).to_string())
+}
+
+fn absent(cause: &std::io::Error) -> Error {
+    let hint = match Errno::from_raw(cause.raw_os_error().unwrap_or(0)) {
+        Errno::EPERM => {
+            "it is forbidden: set /proc/sys/kernel/io_uring_disabled to 0, or allow it in the sandbox's filter"
+        }
+        Errno::ENOSYS => {
+            "this kernel was built without it (CONFIG_IO_URING), or a sandbox's filter denies it: allow it"
+        }
+        Errno::ENOMEM => "it may lock too little memory: raise `ulimit -l`",
+        _ => "cases by threads do without it",
+    };
+    Error::Missing(format!("io_uring_setup: {cause}; {hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::pattern_file::{Stamped, Way, is_of};
+
+    #[test]
+    fn as_many_are_in_flight_as_the_ring_is_deep() {
+        if let Err(sentence) = offered() {
+            assert!(sentence.contains("io_uring_setup"));
+            return;
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let stamped = Stamped::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
+        let mut ring = Ring::new(stamped.file(), 4096, 4).expect("a ring");
+        let slots: Vec<_> = (0..5).map(|i| ring.read(4096 * i)).collect();
+        assert!(slots[..4].iter().all(Option::is_some) && slots[4].is_none(), "{slots:?}");
+        let mut seen = 0;
+        while ring.in_flight() > 0 {
+            ring.wait().expect("completed");
+            while let Some((slot, bytes)) = ring.completed() {
+                let offset = slots.iter().position(|s| *s == Some(slot)).expect("ours") as u64 * 4096;
+                assert!(bytes == 4096 && is_of(ring.block(slot), offset));
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 4);
+    }
+
+    #[test]
+    fn a_ring_may_go_while_reads_are_in_flight() {
+        if offered().is_err() {
+            return;
+        }
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(1 << 20).expect("longer");
+        let mut ring = Ring::new(&file, 4096, 8).expect("a ring");
+        while ring.read(0).is_some() {}
+        assert_eq!(ring.in_flight(), 8);
+    }
+}

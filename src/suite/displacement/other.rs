@@ -1,0 +1,168 @@
+//! What else is displaced: computation, a read from a device, a round trip through pipes, a sleep.
+
+use crate::case::{Case, Claim, Need, Place, Subject};
+use crate::clock::{Clock, Delta};
+use crate::kit::ipc::Bytes;
+use crate::kit::placement::Placement;
+use crate::kit::turn::round_trip;
+use crate::platform::partner::Kind;
+use crate::platform::{arch, time};
+use crate::{Error, Result};
+use memmap2::MmapMut;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::time::Duration;
+
+/// Bytes of a read past the page cache.
+const BLOCK: usize = 4096;
+/// Blocks of the file that is read.
+const BLOCKS: u64 = 1024;
+/// How long a sleep is asked to be.
+const SLEEP: Duration = Duration::from_micros(100);
+
+/// Arithmetic of so many microseconds. It never waits: accounting and displacement must agree.
+pub(super) fn compute(us: u32) -> Case {
+    let title = format!("a chain of multiplications of {us} µs");
+    let set_up = move |_: &Place| {
+        let chain = chain_of(1e3 * f64::from(us));
+        let run = move |n: u64, clock: &Clock| {
+            Ok(clock.time(|| {
+                for _ in 0..n {
+                    std::hint::black_box(arch::multiply_chain(chain));
+                }
+            }))
+        };
+        Ok(Box::new(run) as Box<dyn Subject>)
+    };
+    Case::new(format!("compute/{us}us"), title, Box::new(set_up))
+        .claim(Claim::Counted(never_slept))
+        // At 3 GHz, which is what a microsecond is predicted in.
+        .predict(3_000.0 * f64::from(us), 0.0, "as many microseconds as were asked for")
+}
+
+/// A block of a file, past the page cache.
+pub(super) fn direct_read() -> Case {
+    let set_up = |place: &Place| {
+        let (file, mut buffer) = (direct_file(place)?, block()?);
+        let mut next = 0u64;
+        let run = move |n: u64, clock: &Clock| {
+            let mut answer = Ok(());
+            let ticks = clock.time(|| {
+                for _ in 0..n {
+                    next = (next + 17) % BLOCKS;
+                    answer = file.read_exact_at(&mut buffer, next * BLOCK as u64);
+                    if answer.is_err() {
+                        break;
+                    }
+                }
+            });
+            answer
+                .map(|()| ticks)
+                .map_err(|cause| Error::Kernel { call: "a read past the page cache".into(), cause })
+        };
+        Ok(Box::new(run) as Box<dyn Subject>)
+    };
+    let need = Need::new(|place| {
+        let tried = direct_file(place).and_then(|file| {
+            file.read_exact_at(&mut block()?, 0)
+                .map_err(|e| Error::file(&place.scratch, "reading past the page cache", e))
+        });
+        tried.map_err(|error| {
+            format!("the scratch directory's file system has no device to read from ({error}): set TMPDIR to another")
+        })
+    });
+    Case::new("direct-read/4KiB", "a read of 4 KiB from the device (O_DIRECT)", Box::new(set_up))
+        .need(need)
+        .claim(Claim::Checked("every read answered 4096 bytes"))
+        .claim(Claim::Counted(slept))
+        .predict(20_000.0, 40_000.0, "a request, a sleep, the device's interrupt, a wake-up")
+}
+
+/// A buffer as the device wants it: pages of its own.
+fn block() -> Result<MmapMut> {
+    MmapMut::map_anon(BLOCK).map_err(|cause| Error::Kernel { call: "mmap of a block".into(), cause })
+}
+
+/// A file of its own whose reads go to the device. Its name goes at once.
+fn direct_file(place: &Place) -> Result<File> {
+    let path = place.scratch.join("direct-read");
+    let failed = |doing| {
+        let path = path.clone();
+        move |cause| Error::file(path, doing, cause)
+    };
+    std::fs::write(&path, vec![0x5a; BLOCK * BLOCKS as usize]).map_err(failed("writing"))?;
+    let written = File::options().read(true).open(&path).map_err(failed("opening"))?;
+    written.sync_all().map_err(failed("syncing"))?;
+    let opened = File::options().read(true).custom_flags(libc::O_DIRECT).open(&path);
+    std::fs::remove_file(&path).map_err(failed("removing"))?;
+    opened.map_err(failed("opening with O_DIRECT"))
+}
+
+/// A token there and back, with a partner on another CPU. No network, no device: only wake-ups.
+pub(super) fn pipe() -> Case {
+    let placement = Placement::Cross;
+    let set_up = round_trip("pipe", Kind::Process, Bytes::pipes, placement);
+    placement
+        .needed(Case::new("pipe/cross-cpu", "to and fro by pipes, two processes, across two CPUs", set_up))
+        .claim(Claim::Counted(slept))
+        .predict(10_000.0, 40_000.0, "two calls, a sleep, a wake-up by another CPU")
+}
+
+/// A sleep: the timer's interrupt and the wake-up.
+pub(super) fn nanosleep() -> Case {
+    let sleep = |n: u64| (0..n).for_each(|_| std::thread::sleep(SLEEP));
+    Case::looped("nanosleep/100us", "a sleep of 100 µs", sleep).claim(Claim::Counted(slept)).predict(
+        20_000.0,
+        30_000.0,
+        "a timer set, a sleep, its interrupt, a wake-up",
+    )
+}
+
+/// Who waits for another gives up the CPU each time; the other may be so quick that some waits end before they begin.
+pub(super) fn slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+    const MOST: f64 = 0.5;
+    let each = delta.counted.voluntary_switches as f64 / iterations.max(1) as f64;
+    let sentence = format!("the process slept {each:.2} times an operation");
+    if each < MOST { Err(sentence + ": it did not wait for what it asked for") } else { Ok(sentence) }
+}
+
+/// Who computes gives up nothing.
+fn never_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+    let times = delta.counted.voluntary_switches;
+    let sentence = format!("the process slept {times} times in {iterations} operations");
+    if times > 0 { Err(sentence + ": it should only compute") } else { Ok(sentence) }
+}
+
+/// So many multiplications as take this long, ns of this thread's own time: others may have the CPU meanwhile.
+fn chain_of(ns: f64) -> u64 {
+    const TIMED: u64 = 1_000_000;
+    let once = || {
+        let begun = time::thread_cpu_ns();
+        std::hint::black_box(arch::multiply_chain(TIMED));
+        time::thread_cpu_ns().saturating_sub(begun) as f64
+    };
+    let quickest = (0..5).map(|_| once()).fold(f64::INFINITY, f64::min);
+    ((ns / quickest * TIMED as f64) as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Reading;
+
+    fn sleeping(times: u64) -> Delta {
+        Delta { counted: Reading { voluntary_switches: times, ..Reading::default() }, ..Delta::default() }
+    }
+
+    #[test]
+    fn an_operation_that_did_not_wait_is_no_wait() {
+        assert!(slept(&sleeping(100), 100).is_ok());
+        assert!(slept(&sleeping(40), 100).is_err());
+    }
+
+    #[test]
+    fn computation_that_slept_is_no_computation() {
+        assert!(never_slept(&sleeping(0), 100).is_ok());
+        assert!(never_slept(&sleeping(1), 100).is_err());
+    }
+}

@@ -1,0 +1,57 @@
+//! # What is timed
+//! A loop with an empty body, per turn: counted in a register, counted in memory as a compiler writes it
+//! when told not to optimise, and written in Rust with `black_box` around the index.
+//!
+//! # What is not
+//! The set-up of the counter and the mispredicted last branch: they are the same for every number of turns
+//! and end up in the intercept of the line that is drawn through several numbers of turns.
+//!
+//! # How we know
+//! A witness steps through 64 turns and counts the instructions: a loop that the compiler deleted has none.
+//! Time grows in proportion to the number of turns over three decades.
+//!
+//! # What fools it
+//! The alignment of the loop (fixed here at 32 bytes), a core frequency that moves while the counter's does
+//! not (watched: the core's frequency is inferred before and after each case), and memory renaming: recent
+//! cores keep the counter of the memory loop in a register behind the program's back, so that it costs one
+//! or two cycles instead of the five or six of a store that is loaded again.
+//!
+//! # Reading the number
+//! One core cycle a turn for the register loop on nearly everything since 2006. Ticks are those of the
+//! clock's counter, which usually runs slower than a boosted core: less than one tick a turn is possible.
+//!
+//! # Source
+//! CSC501 project report (2.9 ns a turn, unoptimised C on an i5-2520M) and CSE 221 project report (6.5 cycles on an
+//! i7-3770K): both measured the memory loop. Memory renaming: Fog, *The microarchitecture of Intel, AMD and
+//! VIA CPUs*.
+
+use crate::case::{Case, Claim, Group};
+use crate::platform::arch;
+
+/// The group.
+pub const GROUP: Group =
+    Group { name: "empty_loop", manual: include_str!("empty_loop.rs"), version: 1, cases, fits: &[] };
+
+fn cases() -> Vec<Case> {
+    vec![
+        Case::looped("register", "a turn of a loop counted in a register", arch::register_loop)
+            .claim(Claim::Executes(2.0))
+            .claim(Claim::Linear)
+            .predict(1.0, 0.0, "one taken branch a cycle"),
+        Case::looped("memory", "a turn of an unoptimised loop, counted in memory", arch::memory_loop)
+            .claim(Claim::Executes(3.0))
+            .claim(Claim::Linear)
+            .predict(1.0, 5.0, "a store forwarded to the load of the next turn"),
+        Case::looped("rust", "a turn of `for i in 0..n { black_box(i) }`", rust_loop)
+            .claim(Claim::Executes(3.0))
+            .claim(Claim::Linear)
+            .predict(1.0, 0.0, "the store to the stack is independent from turn to turn"),
+    ]
+}
+
+#[inline(never)]
+fn rust_loop(n: u64) {
+    for i in 0..n {
+        std::hint::black_box(i);
+    }
+}

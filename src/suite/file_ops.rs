@@ -1,0 +1,104 @@
+//! # What is timed
+//! One operation on a name in a directory of 1, 1000 or 100 000 entries, each by itself: creating an empty file
+//! (`openat` with `O_CREAT` and `O_EXCL`), opening one that exists, `stat`, `rename` to another name and back,
+//! `unlink`, `mkdir`, and `fsync` of a file of which 4 KiB were just overwritten.
+//!
+//! # What is not
+//! Making the entries; closing what was opened; removing what was made, and making what is removed; overwriting what
+//! `fsync` puts on the device.
+//!
+//! # How we know
+//! A call that is refused ends the case and names the file. After every batch the kernel is asked: what was created
+//! is there, as a file or as a directory; what was removed is not; what was renamed has its new name and not its old
+//! one; what was opened and what `stat` told of is the same inode. With `fsync` the bytes must have been charged to
+//! this process as written. The number of entries is counted before.
+//!
+//! # What fools it
+//! The names that exist are looked up again and again, a thousand different ones at most: the kernel's cache of names
+//! answers, and what a large directory costs on the disk is only seen by those that change it. Journals write later,
+//! by threads of the kernel, on any CPU. A disk that says it has written and has not makes `fsync` cheap; on tmpfs
+//! there is nothing to wait for, and the case is skipped. 100 000 entries take seconds to make: full scale only.
+//!
+//! # Reading the number
+//! Names in a hashed directory (ext4's htree, XFS, Btrfs) should cost the same in all three; a list of names costs in
+//! proportion. `create` and `unlink` together are what lmbench's `lat_fs` counts in files a second.
+//!
+//! # Source
+//! lmbench's `lat_fs` (McVoy and Staelin 1996), which creates and deletes files of 0 to 10 KiB in a directory of their
+//! own. open(2), rename(2), fsync(2).
+
+mod directory;
+
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Family, Group, Rule, SetUp, Subject};
+use crate::clock::Delta;
+use crate::kit::blocks::DISK;
+use directory::{Directory, Operate, once_each};
+
+/// The group.
+pub const GROUP: Group =
+    Group { name: "file_ops", manual: include_str!("file_ops.rs"), version: 1, cases, fits: &[] };
+
+/// How many entries there are.
+const ENTRIES: [usize; 3] = [1, 1_000, 100_000];
+
+/// Name, words, the operation, and the core cycles that software should need.
+const OPERATIONS: [(&str, &str, Operate, f64); 7] = [
+    ("create", "creating an empty file", Directory::create, 20_000.0),
+    ("open", "opening a file", Directory::open, 3_000.0),
+    ("stat", "stat of a file by its name", Directory::stat, 1_500.0),
+    ("rename", "renaming a file", Directory::rename, 20_000.0),
+    ("unlink", "unlinking an empty file", Directory::unlink, 20_000.0),
+    ("fsync", "fsync of a file with 4 KiB overwritten", Directory::fsync, 60_000.0),
+    ("mkdir", "making a directory", Directory::mkdir, 40_000.0),
+];
+
+fn cases() -> Vec<Case> {
+    let of = |operation| ENTRIES.map(|entries| case(operation, entries));
+    OPERATIONS.into_iter().flat_map(of).collect()
+}
+
+fn case((name, words, operate, software): (&'static str, &str, Operate, f64), entries: usize) -> Case {
+    let set_up: SetUp = Box::new(move |place| {
+        let directory = Directory::with(&place.scratch, entries)?;
+        Ok(Box::new(once_each(directory, operate)) as Box<dyn Subject>)
+    });
+    let title = match entries {
+        1 => format!("{words} in a directory of one entry"),
+        _ => format!("{words} in a directory of {entries} entries"),
+    };
+    let case = Case::new(format!("{name}/{entries}"), title, set_up)
+        .one_by_one()
+        // A journal is written by threads of the kernel, on whatever CPU.
+        .family(Family::Elsewhere)
+        .derive("rate", Rule::Rate)
+        .claim(Claim::Checked(directory::LOOKED_AT));
+    let case = match entries {
+        100_000.. => case.need(FULL_SCALE),
+        _ => case,
+    };
+    match name {
+        "fsync" => case.need(DISK).claim(Claim::Counted(written)).predict(
+            300_000.0,
+            software,
+            "two writes that the disk must have kept, one after the other",
+        ),
+        _ => case.predict(1_000.0, software, "a name looked up; where it changes, blocks of a journal"),
+    }
+}
+
+/// What was overwritten has been charged as written.
+fn written(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+    let Some(bytes) = delta.counted.device_written else {
+        return Err("the kernel does not tell what went to devices (CONFIG_TASK_IO_ACCOUNTING)".into());
+    };
+    if bytes < iterations * directory::OVERWRITTEN as u64 {
+        return Err(format!(
+            "{bytes} bytes were written in {iterations} times: there was nothing to wait for"
+        ));
+    }
+    Ok(format!("{bytes} bytes were written in {iterations} times"))
+}
+
+#[cfg(test)]
+mod tests;

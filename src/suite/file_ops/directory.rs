@@ -1,0 +1,235 @@
+//! A directory with so many entries, and the operations on it, each timed by itself.
+
+use crate::case::Subject;
+use crate::clock::{Clock, Ticks};
+use crate::{Error, Result};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, open, renameat};
+use nix::sys::stat::{FileStat, Mode, SFlag, stat};
+use nix::unistd::{mkdir, unlink};
+use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// What is looked at after each batch, in words.
+pub(super) const LOOKED_AT: &str =
+    "the kernel was asked after every batch: what was made is there, what was removed is not";
+
+/// Bytes of a file that are overwritten before it is put on the device.
+pub(super) const OVERWRITTEN: usize = 4096;
+/// So many of the entries are opened and asked about, in turn.
+const ASKED: usize = 1000;
+
+/// One operation: it times what is to be timed, and leaves the directory as it was, or renamed.
+pub(super) type Operate = fn(&mut Directory, &Clock) -> Result<Ticks>;
+
+pub(super) struct Directory {
+    path: PathBuf,
+    /// Some of its entries, and the numbers of their inodes.
+    entries: Vec<(CString, u64)>,
+    next: usize,
+    /// A name that no entry has, and another.
+    fresh: [CString; 2],
+    overwritten: File,
+    count: u8,
+}
+
+/// The subject: the operation so many times, and the question afterwards.
+pub(super) fn once_each(mut directory: Directory, operate: Operate) -> impl Subject {
+    move |n: u64, clock: &Clock| {
+        let mut sum = Ticks(0);
+        for _ in 0..n {
+            sum += operate(&mut directory, clock)?;
+        }
+        directory.is_whole()?;
+        Ok(sum)
+    }
+}
+
+fn named(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))
+}
+
+impl Directory {
+    /// One in this directory with so many empty files. It is made once for all cases of a process.
+    pub(super) fn with(scratch: &Path, count: usize) -> Result<Self> {
+        let path = scratch.join(format!("entries-{count}"));
+        if !path.exists() {
+            std::fs::create_dir(&path).map_err(|e| Error::file(&path, "making a directory", e))?;
+        }
+        let there = entries(&path)?;
+        for index in there..count {
+            let name = path.join(format!("entry-{index}"));
+            File::create(&name).map_err(|e| Error::file(name, "creating", e))?;
+        }
+        let step = count.div_ceil(ASKED);
+        let asked = (0..count).step_by(step).map(|index| {
+            let name = path.join(format!("entry-{index}"));
+            let inode = std::fs::metadata(&name).map_err(|e| Error::file(&name, "asking for", e))?.ino();
+            Ok((named(&name)?, inode))
+        });
+        let asked = asked.collect::<Result<_>>()?;
+        let fresh = [named(&path.join("fresh"))?, named(&path.join("fresher"))?];
+        let beside = path.join("entry-0");
+        let overwritten = File::options().read(true).write(true).open(&beside);
+        let overwritten = overwritten.map_err(|e| Error::file(&beside, "opening", e))?;
+        let directory = Self { path, entries: asked, next: 0, fresh, overwritten, count: 0 };
+        directory.overwrite(0)?;
+        // What is on the device is charged when it is overwritten, what is yet to go there is not.
+        directory.kept(nix::unistd::fsync(&directory.overwritten))?;
+        Ok(directory)
+    }
+
+    fn overwrite(&self, value: u8) -> Result<()> {
+        let bytes = [value; OVERWRITTEN];
+        self.overwritten
+            .write_all_at(&bytes, 0)
+            .map_err(|e| Error::file(&self.path, "overwriting entry-0", e))
+    }
+
+    /// What the kernel answered, with the name that it was about.
+    fn refused(&self, doing: &'static str, name: &CString, errno: Errno) -> Error {
+        let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+        Error::file(path, doing, errno.into())
+    }
+
+    fn next(&mut self) -> usize {
+        self.next = (self.next + 1) % self.entries.len();
+        self.next
+    }
+
+    fn made(&self, clock: &Clock) -> Result<(Ticks, OwnedFd)> {
+        let mut made = Err(Errno::UnknownErrno);
+        let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        let name = &self.fresh[0];
+        let start = clock.start();
+        made = std::hint::black_box(open(name.as_c_str(), flags, Mode::S_IRUSR)).or(made);
+        let ticks = clock.stop() - start;
+        Ok((ticks, made.map_err(|errno| self.refused("creating", name, errno))?))
+    }
+
+    fn remove(&self) -> Result<()> {
+        let name = &self.fresh[0];
+        unlink(name.as_c_str()).map_err(|errno| self.refused("unlinking", name, errno))
+    }
+
+    pub(super) fn create(&mut self, clock: &Clock) -> Result<Ticks> {
+        let (ticks, file) = self.made(clock)?;
+        drop(file);
+        self.is(&self.fresh[0], Some(SFlag::S_IFREG))?;
+        self.remove()?;
+        Ok(clock.note(ticks))
+    }
+
+    pub(super) fn unlink(&mut self, clock: &Clock) -> Result<Ticks> {
+        drop(self.made(clock)?);
+        let name = &self.fresh[0];
+        let mut gone = Ok(());
+        let ticks = clock.time(|| gone = unlink(name.as_c_str()));
+        gone.map_err(|errno| self.refused("unlinking", name, errno))?;
+        Ok(ticks)
+    }
+
+    pub(super) fn open(&mut self, clock: &Clock) -> Result<Ticks> {
+        let next = self.next();
+        let (name, inode) = &self.entries[next];
+        let mut opened = Err(Errno::UnknownErrno);
+        let ticks =
+            clock.time(|| opened = open(name.as_c_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()));
+        let file = File::from(opened.map_err(|errno| self.refused("opening", name, errno))?);
+        let told = file.metadata().map_err(|e| Error::file(&self.path, "asking for an open file", e))?;
+        self.same(name, told.ino(), *inode)?;
+        Ok(ticks)
+    }
+
+    pub(super) fn stat(&mut self, clock: &Clock) -> Result<Ticks> {
+        let next = self.next();
+        let (name, inode) = &self.entries[next];
+        let mut told: nix::Result<FileStat> = Err(Errno::UnknownErrno);
+        let ticks = clock.time(|| told = stat(name.as_c_str()));
+        let told = told.map_err(|errno| self.refused("asking for", name, errno))?;
+        self.same(name, told.st_ino, *inode)?;
+        Ok(ticks)
+    }
+
+    fn same(&self, name: &CString, told: u64, inode: u64) -> Result<()> {
+        if told == inode { Ok(()) } else { Err(self.refused("finding again", name, Errno::ESTALE)) }
+    }
+
+    /// To the other name; the next time back again.
+    pub(super) fn rename(&mut self, clock: &Clock) -> Result<Ticks> {
+        let [from, to] = &self.fresh;
+        if self.is(from, Some(SFlag::S_IFREG)).is_err() {
+            drop(self.made(clock)?);
+        }
+        let mut renamed = Ok(());
+        let ticks = clock.time(|| renamed = renameat(AT_FDCWD, from.as_c_str(), AT_FDCWD, to.as_c_str()));
+        renamed.map_err(|errno| self.refused("renaming", from, errno))?;
+        self.is(from, None)?;
+        self.is(to, Some(SFlag::S_IFREG))?;
+        self.fresh.swap(0, 1);
+        Ok(ticks)
+    }
+
+    pub(super) fn mkdir(&mut self, clock: &Clock) -> Result<Ticks> {
+        let name = &self.fresh[0];
+        let mut made = Ok(());
+        let ticks = clock.time(|| made = mkdir(name.as_c_str(), Mode::S_IRWXU));
+        made.map_err(|errno| self.refused("making a directory", name, errno))?;
+        self.is(name, Some(SFlag::S_IFDIR))?;
+        let path = self.path.join(std::ffi::OsStr::from_bytes(name.as_bytes()));
+        std::fs::remove_dir(&path).map_err(|e| Error::file(path, "removing a directory", e))?;
+        Ok(ticks)
+    }
+
+    pub(super) fn fsync(&mut self, clock: &Clock) -> Result<Ticks> {
+        self.count = self.count.wrapping_add(1);
+        self.overwrite(self.count)?;
+        let mut kept = Ok(());
+        let ticks = clock.time(|| kept = nix::unistd::fsync(&self.overwritten));
+        self.kept(kept)?;
+        Ok(ticks)
+    }
+
+    fn kept(&self, answer: nix::Result<()>) -> Result<()> {
+        answer.map_err(|errno| Error::file(self.path.join("entry-0"), "fsync", errno.into()))
+    }
+
+    /// Whether a name is what it should be: of this kind, or not there.
+    fn is(&self, name: &CString, kind: Option<SFlag>) -> Result<()> {
+        let found = match stat(name.as_c_str()) {
+            Ok(told) => Some(SFlag::from_bits_truncate(told.st_mode) & SFlag::S_IFMT),
+            Err(Errno::ENOENT) => None,
+            Err(errno) => return Err(self.refused("asking for", name, errno)),
+        };
+        if found == kind {
+            return Ok(());
+        }
+        let errno = if found.is_none() { Errno::ENOENT } else { Errno::EEXIST };
+        Err(self.refused("looking whether the operation was done", name, errno))
+    }
+
+    /// After a batch: what one operation made another has removed, and what was renamed has one name.
+    pub(super) fn is_whole(&self) -> Result<()> {
+        self.is(&self.fresh[1], None)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What a renaming leaves; the next case counts its entries.
+        for name in &self.fresh {
+            let _ = unlink(name.as_c_str());
+        }
+    }
+}
+
+/// How many entries a directory has.
+pub(super) fn entries(path: &Path) -> Result<usize> {
+    let entries = std::fs::read_dir(path).map_err(|e| Error::file(path, "reading a directory", e))?;
+    Ok(entries.count())
+}

@@ -1,0 +1,65 @@
+use super::directory::{Directory, entries, once_each};
+use super::*;
+use crate::clock::Clock;
+use crate::platform::arch::Unfit;
+
+fn clock() -> Clock {
+    Clock::fallback(Unfit::Declined)
+}
+
+#[test]
+fn every_operation_leaves_the_directory_as_it_was() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    for (name, _, operate, _) in OPERATIONS {
+        let directory = Directory::with(scratch.path(), 10).expect("made");
+        let mut subject = once_each(directory, operate);
+        for n in [1, 2, 3] {
+            subject.run(n, &clock()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        drop(subject);
+        assert_eq!(entries(&scratch.path().join("entries-10")).expect("read"), 10, "{name}");
+    }
+}
+
+#[test]
+fn what_is_there_already_cannot_be_created_and_is_named() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let directory = Directory::with(scratch.path(), 1).expect("made");
+    std::fs::write(scratch.path().join("entries-1/fresh"), "").expect("written");
+    let error = once_each(directory, Directory::create).run(1, &clock()).expect_err("there").to_string();
+    assert!(error.contains("entries-1/fresh: creating failed"), "{error}");
+}
+
+#[test]
+fn a_directory_that_vanishes_is_named() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    for (name, _, operate, _) in OPERATIONS.into_iter().filter(|(name, ..)| *name != "fsync") {
+        let directory = Directory::with(scratch.path(), 1).expect("made");
+        let mut subject = once_each(directory, operate);
+        std::fs::remove_dir_all(scratch.path().join("entries-1")).expect("removed");
+        let error = subject.run(1, &clock()).expect_err(name).to_string();
+        assert!(error.contains("entries-1/"), "{name}: {error}");
+    }
+}
+
+#[test]
+fn another_file_of_the_same_name_is_noticed() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    for operate in [Directory::stat as directory::Operate, Directory::open] {
+        let directory = Directory::with(scratch.path(), 1).expect("made");
+        let entry = scratch.path().join("entries-1/entry-0");
+        std::fs::write(scratch.path().join("other"), "").expect("written");
+        std::fs::rename(scratch.path().join("other"), &entry).expect("replaced");
+        assert!(once_each(directory, operate).run(1, &clock()).is_err());
+    }
+}
+
+#[test]
+fn what_was_not_written_was_not_waited_for() {
+    let mut delta = Delta::default();
+    assert!(written(&delta, 1).is_err());
+    delta.counted.device_written = Some(4095);
+    assert!(written(&delta, 1).is_err());
+    delta.counted.device_written = Some(4096);
+    assert!(written(&delta, 1).is_ok());
+}

@@ -1,0 +1,260 @@
+//! # What is timed
+//! The life of a child: it is created, ends at once and is waited for, by `fork`, by `vfork`, and by `clone` with
+//! shared memory; `fork/returns-mib/…` is the time until `fork` has returned in the parent. Before, so many MiB
+//! of the parent were touched, in pages of 4 KiB or (`huge-mib`) of 2 MiB, or divided into so many `mappings`.
+//! Cases named `…/tiny` and `…/true` execute a program: one of three instructions in a file of 129 bytes that
+//! this crate writes, which exits, and `/bin/true`, which is loaded with its library; by `fork`, by `vfork`, by
+//! `posix_spawn`, and through `sh -c`.
+//!
+//! # What is not
+//! Mapping and touching the parent's memory. In `returns-mib` the child's own life and the wait, which stand
+//! outside the bracket. The child does nothing: what a program does with its copy of the memory, and the faults
+//! of a parent that goes on writing, come on top.
+//!
+//! # How we know
+//! Each child's end is waited for and looked at: a program that could not be executed ends with 127, and that
+//! ends the case. After every batch the kernel is asked whether a child is left, dead or alive. The kernel's own
+//! count of created tasks (`/proc/stat`) grew by at least one an iteration. Huge pages are proven by
+//! `/proc/self/smaps` when the memory was touched. Where only the return is timed parent and child are of the
+//! policy `SCHED_BATCH`, so that the child does not come first, and it notes in memory that both share if it did
+//! all the same, after a tick: such a fork is done again, and not counted. Time grows in proportion to the number
+//! of children; with 256 MiB and more each life is timed by itself. A child that does not end is killed after
+//! five to ten seconds, and its case with it.
+//!
+//! # What fools it
+//! The measuring process itself: with nothing touched a child still gets the tables of its seven hundred KiB of
+//! private pages and of some forty mappings, a third more than a C program of one page needs. The parent does not
+//! write to its memory between two forks, so that its pages stay shared from the first one on: the first fork
+//! after they were written costs some more. All children run on the measuring CPU, as they inherit its mask: with
+//! another CPU free a child may begin sooner, and costs more. Copying tables is a walk over the kernel's notes on
+//! each page, 64 bytes each: beyond some hundred MiB they no longer fit into a cache, a neighbour that uses the
+//! memory shows several times over, and the line is steeper. 1024 MiB are not touched at smoke scale. The C
+//! library runs what other libraries have registered with `pthread_atfork`; here that is nothing. `sh` is dash on
+//! some systems and bash on others, which costs twice as much; either may execute its last command in its own
+//! place.
+//!
+//! # Reading the number
+//! The slope by MiB is what a fork charges a program for its size; with huge pages nearly nothing is left of it.
+//! `vfork` and `posix_spawn` do not copy, so their price does not grow. What `exec/tiny` costs above a bare life
+//! is the kernel's part of executing; what `exec/true` costs above that is the dynamic linker's.
+//!
+//! # Source
+//! CSC501 project report (a whole life, 115 µs); CSE 221 project report (until fork returns, 20.3 µs); lmbench's
+//! `lat_proc` (McVoy and Staelin 1996), of which the figure for exec is that of a failed one where its program is
+//! missing. fork(2), vfork(2), clone(2), posix_spawn(3), execve(2).
+
+pub(super) mod life;
+mod operation;
+
+use crate::case::{Case, Claim, Family, Fit, Group, Place, Scale};
+use crate::kit::start_order::created;
+use crate::kit::task::{self, Program, Stack};
+use crate::platform::resident::{Mappings, Pages, Touched};
+use crate::{Error, Result};
+
+/// The group.
+pub const GROUP: Group = Group {
+    name: "fork",
+    manual: include_str!("fork.rs"),
+    version: 1,
+    cases,
+    fits: &[
+        Fit { step: "a further MiB touched, in base pages", prefix: "fork/touched-mib/" },
+        Fit { step: "a further MiB touched, until fork returns", prefix: "fork/returns-mib/" },
+        Fit { step: "a further MiB touched, in huge pages", prefix: "fork/huge-mib/" },
+        Fit { step: "a further mapping", prefix: "fork/mappings/" },
+    ],
+};
+
+fn cases() -> Vec<Case> {
+    let mut cases: Vec<_> = [0, 16, 64, 256, 1024].map(touched_mib).into();
+    cases.extend([0, 16, 64, 256, 1024].map(returns_mib));
+    cases.extend([16, 64, 256, 1024].map(huge_mib));
+    cases.extend([1, 100, 1000].map(mappings));
+    cases.extend(borrowed());
+    cases.extend(programs());
+    cases
+}
+
+/// What a life costs besides its memory, core cycles: the hardware's part and the kernel's.
+const LIFE: (f64, f64) = (30_000.0, 150_000.0);
+/// The same of a MiB in base pages: 256 entries of the tables copied and cleared, 256 counts taken and given back.
+const MIB: (f64, f64) = (6_000.0, 34_000.0);
+
+fn touched_mib(mib: u32) -> Case {
+    let title = format!("fork, exit, wait with {mib} MiB of the parent touched");
+    let (hardware, software) = (LIFE.0 + MIB.0 * f64::from(mib), LIFE.1 + MIB.1 * f64::from(mib));
+    let set_up = match mib {
+        SINGLE_MIB.. => life::each("fork", memory(mib, Pages::Base), fork),
+        _ => life::whole("fork", memory(mib, Pages::Base), fork),
+    };
+    let why = "tables copied and torn down, a count for each page, two switches";
+    described(singly(mib, Case::new(format!("touched-mib/{mib}"), title, set_up)), (hardware, software), why)
+}
+
+fn returns_mib(mib: u32) -> Case {
+    let title = format!("fork until it returns with {mib} MiB of the parent touched");
+    let (hardware, software) = (10_000.0 + 3_000.0 * f64::from(mib), 60_000.0 + 17_000.0 * f64::from(mib));
+    let set_up = life::until_return(memory(mib, Pages::Base));
+    let why = "tables copied, a count for each page; the child has yet to run";
+    let case = singly(mib, Case::new(format!("returns-mib/{mib}"), title, set_up));
+    described(case, (hardware, software), why).claim(Claim::Checked(life::LATER))
+}
+
+/// From this size on a life takes milliseconds. Each is timed by itself, since batches of several sizes, by which
+/// time is shown to be proportional, would take minutes where the machine is slow.
+const SINGLE_MIB: u32 = 256;
+
+fn singly(mib: u32, case: Case) -> Case {
+    if mib < SINGLE_MIB { case.claim(Claim::Linear) } else { case.one_by_one() }
+}
+
+fn huge_mib(mib: u32) -> Case {
+    let title = format!("fork, exit, wait with {mib} MiB of the parent touched, in huge pages");
+    let (hardware, software) = (LIFE.0 + 40.0 * f64::from(mib), LIFE.1 + 400.0 * f64::from(mib));
+    described(
+        Case::new(format!("huge-mib/{mib}"), title, life::whole("fork", memory(mib, Pages::Huge), fork)),
+        (hardware, software),
+        "one entry and one spare table for each 2 MiB, two switches",
+    )
+    .claim(Claim::Linear)
+    .claim(Claim::Checked("the memory lay in huge pages when it was touched, by /proc/self/smaps"))
+}
+
+fn mappings(count: u32) -> Case {
+    let title = format!("fork, exit, wait with {count} more mappings of a touched page");
+    let (hardware, software) = (LIFE.0 + 300.0 * f64::from(count), LIFE.1 + 2_500.0 * f64::from(count));
+    let make = move |_: &Place| Mappings::new(count as usize);
+    described(
+        Case::new(format!("mappings/{count}"), title, life::whole("fork", make, |_| task::fork_exit())),
+        (hardware, software),
+        "a structure allocated, linked twice and freed for each mapping",
+    )
+    .claim(Claim::Linear)
+}
+
+/// Children in the parent's own memory.
+fn borrowed() -> [Case; 2] {
+    const WHY: &str = "a task allocated, run and freed; no memory is copied";
+    [
+        described(
+            Case::new(
+                "vfork",
+                "vfork, exit, wait",
+                life::whole("vfork", |_| Ok(()), |()| task::vfork_exit()),
+            ),
+            (5_000.0, 25_000.0),
+            WHY,
+        )
+        .claim(Claim::Linear),
+        described(
+            Case::new(
+                "clone-vm",
+                "clone with shared memory, exit, wait",
+                life::whole("clone with CLONE_VM", |_| Stack::new(), task::clone_vm_exit),
+            ),
+            (5_000.0, 25_000.0),
+            WHY,
+        )
+        .claim(Claim::Linear),
+    ]
+}
+
+type Execute = fn(&mut Program) -> i64;
+type Find = fn(&Place) -> Result<Program>;
+
+/// A way to execute a program, what it costs without the program (core cycles: hardware, software), and what it
+/// is called.
+const WAYS: [(&str, &str, Execute, f64); 3] = [
+    ("exec", "fork and execve", |program| program.fork_exec(), 180_000.0),
+    ("vfork-exec", "vfork and execve", |program| program.vfork_exec(), 30_000.0),
+    ("posix-spawn", "posix_spawn", |program| program.spawn(), 40_000.0),
+];
+
+fn programs() -> Vec<Case> {
+    let found: [(&str, &str, Find, f64); 2] = [
+        ("tiny", "a program of 129 bytes", tiny, 250_000.0),
+        ("true", "/bin/true", |_| Program::new(present("true")?, &[]), 1_500_000.0),
+    ];
+    let mut cases = Vec::new();
+    for (way, how, execute, own) in WAYS {
+        for (name, what, find, program) in found {
+            let case = Case::new(
+                format!("{way}/{name}"),
+                format!("{how} of {what}, exit, wait"),
+                life::whole(how, find, execute),
+            );
+            let why = "a new address space, pages mapped and faulted in, all of it torn down";
+            let cycles = (0.2 * (own + program), 0.8 * (own + program));
+            cases.push(described(case, cycles, why).claim(Claim::Linear));
+        }
+    }
+    cases.push(shell("tiny", "a program of 129 bytes", |place| {
+        let program = write_tiny(place)?;
+        Program::new(present("sh")?, &["-c", &program])
+    }));
+    cases.push(shell("true", "/bin/true", |_| Program::new(present("sh")?, &["-c", present("true")?])));
+    cases
+}
+
+fn shell(name: &str, what: &str, find: Find) -> Case {
+    let execute: Execute = |program| program.spawn();
+    let case = Case::new(
+        format!("shell/{name}"),
+        format!("posix_spawn of sh -c with {what}, exit, wait"),
+        life::whole("posix_spawn of sh", find, execute),
+    );
+    let why = "a shell loaded and linked, then a program more";
+    described(case, (700_000.0, 2_800_000.0), why).claim(Claim::Linear)
+}
+
+/// What all of them claim and predict.
+fn described(case: Case, (hardware, software): (f64, f64), why: &'static str) -> Case {
+    case.family(Family::SameCpu)
+        .claim(Claim::Checked(life::REAPED))
+        .claim(Claim::Counted(created))
+        .predict(hardware, software, why)
+}
+
+fn fork(_: &mut Option<Touched>) -> i64 {
+    task::fork_exit()
+}
+
+/// More than this is touched for a run that takes its time.
+const SMOKE_MIB: u32 = 256;
+
+/// So many MiB of the parent, touched.
+fn memory(mib: u32, pages: Pages) -> impl Fn(&Place) -> Result<Option<Touched>> {
+    move |place| {
+        if mib > SMOKE_MIB && place.scale == Scale::Smoke {
+            return Err(Error::Missing(format!(
+                "smoke scale: {mib} MiB are touched at default and full scale"
+            )));
+        }
+        if mib == 0 { Ok(None) } else { Touched::new((mib as usize) << 20, pages).map(Some) }
+    }
+}
+
+fn tiny(place: &Place) -> Result<Program> {
+    Program::new(&write_tiny(place)?, &[])
+}
+
+/// Writes the smallest program into the scratch directory.
+fn write_tiny(place: &Place) -> Result<String> {
+    use nix::sys::statvfs::{FsFlags, statvfs};
+    let refused = |e| Error::refused("statvfs of the scratch directory", e);
+    if statvfs(&place.scratch).map_err(refused)?.flags().contains(FsFlags::ST_NOEXEC) {
+        return Err(Error::Missing(format!(
+            "no program may be executed in {} (mounted noexec): set TMPDIR to another directory",
+            place.scratch.display()
+        )));
+    }
+    Ok(operation::write_smallest(&place.scratch)?.to_string_lossy().into_owned())
+}
+
+/// Where a program of the system is.
+fn present(name: &str) -> Result<&'static str> {
+    let places: &[&str] = if name == "sh" { &["/bin/sh"] } else { &["/bin/true", "/usr/bin/true"] };
+    let found = places.iter().copied().find(|path| std::path::Path::new(path).exists());
+    found.ok_or_else(|| Error::Missing(format!("there is no {} on this system: install one", places[0])))
+}

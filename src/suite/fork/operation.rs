@@ -1,0 +1,86 @@
+//! The smallest program: an ELF file of one segment whose few instructions exit with code 0.
+//!
+//! Executing it costs what the kernel charges for a new program and nothing else: no interpreter, no library, no
+//! relocation, one page.
+
+use crate::{Error, Result};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Where it is loaded: the usual place of a program that does not move.
+const ADDRESS: u64 = 0x40_0000;
+/// Bytes of the ELF header and of the one program header (elf(5)).
+const HEADERS: u64 = 64 + 56;
+/// The largest page of any kernel that we know: segments are aligned to it.
+const ALIGNMENT: u64 = 64 << 10;
+
+/// `xor edi, edi; mov eax, 60; syscall`.
+#[cfg(target_arch = "x86_64")]
+const EXIT: &[u8] = &[0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05];
+#[cfg(target_arch = "x86_64")]
+const MACHINE: u16 = 62; // EM_X86_64
+/// `mov x0, #0; mov x8, #93; svc #0`.
+#[cfg(target_arch = "aarch64")]
+const EXIT: &[u8] = &[0x00, 0x00, 0x80, 0xd2, 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
+#[cfg(target_arch = "aarch64")]
+const MACHINE: u16 = 183; // EM_AARCH64
+
+/// Its bytes.
+pub fn smallest() -> Vec<u8> {
+    let size = HEADERS + EXIT.len() as u64;
+    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec(); // 64 bits, little-endian, version 1
+    let mut put = |bytes: &[u8]| file.extend_from_slice(bytes);
+    put(&2u16.to_le_bytes()); // an executable that does not move
+    put(&MACHINE.to_le_bytes());
+    put(&1u32.to_le_bytes()); // version
+    put(&(ADDRESS + HEADERS).to_le_bytes()); // entry
+    put(&64u64.to_le_bytes()); // program headers begin
+    put(&0u64.to_le_bytes()); // no section headers
+    put(&0u32.to_le_bytes()); // flags
+    [64u16, 56, 1, 0, 0, 0].iter().for_each(|size| put(&size.to_le_bytes())); // sizes and numbers of headers
+    put(&1u32.to_le_bytes()); // a segment to load
+    put(&5u32.to_le_bytes()); // read, execute
+    [0, ADDRESS, ADDRESS, size, size, ALIGNMENT].iter().for_each(|word: &u64| put(&word.to_le_bytes()));
+    put(EXIT);
+    file
+}
+
+/// Writes it into a directory. It is closed for writing when this returns, or the kernel would not execute it.
+pub fn write_smallest(directory: &Path) -> Result<PathBuf> {
+    let path = directory.join("exit-0");
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(&path);
+    let written = file.and_then(|mut file| file.write_all(&smallest()));
+    written.map_err(|e| Error::file(&path, "writing", e))?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn it_runs_and_exits_with_0() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = write_smallest(directory.path()).expect("written");
+        // Another test may fork while the file is open for writing, which keeps it busy for a moment.
+        for attempt in 0.. {
+            match Command::new(&path).status() {
+                Ok(status) => return assert_eq!(status.code(), Some(0)),
+                Err(error) if attempt < 100 => assert_eq!(error.raw_os_error(), Some(libc::ETXTBSY)),
+                Err(error) => panic!("{error}"),
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    #[test]
+    fn its_headers_say_how_long_it_is() {
+        let file = smallest();
+        assert_eq!(file.len() as u64, HEADERS + EXIT.len() as u64);
+        let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("eight bytes"));
+        assert_eq!((word(24), word(96)), (ADDRESS + HEADERS, file.len() as u64));
+    }
+}

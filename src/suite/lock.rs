@@ -1,0 +1,198 @@
+//! # What is timed
+//! Taking a lock, one addition inside, and giving it back: a mutex of one word and `futex(2)`, the C library's
+//! mutex, a POSIX and a System V semaphore. `free` is one thread alone. `contended-2` and `contended-all` are two
+//! threads, or one on each CPU, of which each takes it as often, from the signal until the last has finished: an
+//! iteration is one taking by each. `atomic-add` is an addition that needs no lock, by one thread, and by several
+//! to the same word.
+//!
+//! # What is not
+//! The start of the threads, and their waiting for the signal.
+//!
+//! # How we know
+//! What is inside the lock is a load, an addition and a store: two that are inside at once lose one, and after each
+//! batch the sum must be what all of them did. A witness counts that a free mutex, a free POSIX semaphore and an
+//! atomic addition never enter the kernel. Every thread must have been seen on its own CPU only.
+//!
+//! # What fools it
+//! A contended mutex is unfair: who has just had it finds it in his cache and takes it again, before who sleeps has
+//! woken. So many takings in a row make the mean small, and nothing is said of the longest wait. How often the
+//! threads meet depends on where they run; the numbers of two machines differ by more than their clocks. System V
+//! semaphores go through a lock of their whole namespace.
+//!
+//! # Reading the number
+//! Free, a mutex is two atomic operations, some 20 cycles each; contended, it is at least a cache line's journey
+//! (`core_to_core/neighbour`), and a sleeper's wake-up is what `ping_pong/futex-threads` says. `atomic-add/shared-2` has
+//! the same threads on lines of their own as its control.
+//!
+//! # Source
+//! U. Drepper, *Futexes Are Tricky* (2011); lmbench's `lat_sem`; will-it-scale's `pthread_mutex1` and
+//! `futex1`; pthread_mutex_lock(3), sem_wait(3), semop(2).
+
+mod operation;
+
+use crate::Result;
+use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
+use crate::case::{Case, Claim, Group, Place, SetUp, Subject};
+use crate::clock::Clock;
+use crate::kit::crowd::{Crowd, all_stayed, together};
+use crate::platform::partner::Kind;
+use crate::platform::shared::Word;
+use Crowd::{All, Count};
+use operation::{FutexMutex, LibraryMutex, LibrarySemaphore, Lock, SetSemaphore};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// The group.
+pub const GROUP: Group =
+    Group { name: "lock", manual: include_str!("lock.rs"), version: 1, cases, fits: &[] };
+
+fn cases() -> Vec<Case> {
+    let (mutex, library) = (|| Ok(FutexMutex::default()), || Ok(LibraryMutex::default()));
+    let mut cases = vec![free("futex-mutex", mutex).claim(Claim::NeverEnters)];
+    cases.extend([Count(2), All].map(|crowd| contended("futex-mutex", mutex, crowd)));
+    cases.push(free("pthread-mutex", library).claim(Claim::NeverEnters));
+    cases.extend([Count(2), All].map(|crowd| contended("pthread-mutex", library, crowd)));
+    cases.push(free("posix-semaphore", LibrarySemaphore::new).claim(Claim::NeverEnters));
+    let set = free("sysv-semaphore", SetSemaphore::new);
+    let set = set.need(crate::case::Need::new(|_| SetSemaphore::new().map(drop).map_err(|e| e.to_string())));
+    cases.push(set.predict(200.0, 700.0, "two entries, the set looked up and locked twice"));
+    cases.push(
+        Case::looped("atomic-add/private", "an atomic addition to a word of the thread's own", |n| {
+            let word = Word::default();
+            add(&word, n);
+        })
+        .claim(Claim::NeverEnters)
+        .claim(Claim::Executes(1.0))
+        .claim(Claim::Linear)
+        .predict(18.0, 0.0, "a locked instruction that waits for the stores before it"),
+    );
+    cases.extend([Count(2), All].map(shared_add));
+    cases
+}
+
+/// What a lock guards: a number that is not added to in one step.
+#[derive(Default)]
+struct Guarded<L> {
+    lock: L,
+    number: Word,
+}
+
+#[inline(always)]
+fn take<L: Lock>(guarded: &Guarded<L>, n: u64) {
+    let number = &guarded.number.value;
+    for _ in 0..n {
+        guarded.lock.acquire();
+        number.store(number.load(Relaxed).wrapping_add(1), Relaxed);
+        guarded.lock.release();
+    }
+}
+
+fn free<L: Lock>(name: &str, make: impl Fn() -> Result<L> + 'static) -> Case {
+    let set_up: SetUp = Box::new(move |_: &Place| {
+        let guarded = Guarded { lock: make()?, number: Word::default() };
+        Ok(Box::new(move |n: u64, clock: &Clock| Ok(clock.time(|| take(black_box(&guarded), n))))
+            as Box<dyn Subject>)
+    });
+    Case::new(format!("{name}/free"), format!("{name}, taken and given back by one thread alone"), set_up)
+        .control(|n| {
+            let number = Word::default();
+            for _ in 0..n {
+                let number = black_box(&number.value);
+                number.store(number.load(Relaxed).wrapping_add(1), Relaxed);
+            }
+        })
+        .claim(Claim::AboveControl)
+        .claim(Claim::Linear)
+        .predict(36.0, 10.0, "an atomic operation to take it and one to give it back")
+}
+
+fn needing(crowd: Crowd, case: Case) -> Case {
+    let case = case.need(PINNED).need(TWO_CPUS).claim(Claim::Counted(all_stayed));
+    if crowd == All { case.need(THREE_CPUS) } else { case }
+}
+
+fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Crowd) -> Case {
+    let set_up: SetUp = Box::new(move |place: &Place| {
+        let guarded = Arc::new(Guarded { lock: make()?, number: Word::default() });
+        let theirs = Arc::clone(&guarded);
+        let work = move |_| {
+            let guarded = Arc::clone(&theirs);
+            Ok(move |n: u64| {
+                take(&guarded, n);
+                0
+            })
+        };
+        together(Kind::Thread, crowd, place, work, move |all| adds_up(&guarded.number, all))
+    });
+    let title = format!("{name}, taken by each of {} threads at once", words(crowd));
+    let why = "a cache line fetched a few times, and now and then a sleep and a wake-up";
+    let name = format!("{name}/contended-{}", crowd.name());
+    needing(crowd, Case::new(name, title, set_up)).predict(400.0, 200.0, why)
+}
+
+fn words(crowd: Crowd) -> &'static str {
+    if crowd == Count(2) { "two" } else { "all CPUs'" }
+}
+
+/// Nobody lost an addition; afterwards it is nothing again.
+fn adds_up(number: &Word, all: u64) -> std::result::Result<(), String> {
+    let found = number.value.swap(0, SeqCst);
+    // A word counts modulo 2^32, and so does the claim.
+    match found == all as u32 {
+        true => Ok(()),
+        false => Err(format!("the lock did not keep others out: {found} of {all} additions were found")),
+    }
+}
+
+#[inline(never)]
+fn add(word: &Word, n: u64) {
+    for _ in 0..n {
+        word.value.fetch_add(1, SeqCst);
+    }
+}
+
+fn shared_add(crowd: Crowd) -> Case {
+    let adding = |word: Arc<Word>| {
+        move |n: u64| {
+            add(&word, n);
+            0
+        }
+    };
+    let set_up: SetUp = Box::new(move |place: &Place| {
+        let word = Arc::new(Word::default());
+        let theirs = Arc::clone(&word);
+        let check = move |all| adds_up(&word, all);
+        together(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::clone(&theirs))), check)
+    });
+    let control: SetUp = Box::new(move |place: &Place| {
+        together(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::default())), |_| Ok(()))
+    });
+    let title = format!("an atomic addition to one word by each of {} threads", words(crowd));
+    let case = Case::new(format!("atomic-add/shared-{}", crowd.name()), title, set_up);
+    needing(crowd, case).control_set_up(control).claim(Claim::AboveControl).predict(
+        150.0,
+        0.0,
+        "the line goes to and fro after every few additions",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_lets_two_in_is_caught() {
+        struct Open;
+        impl Lock for Open {
+            fn acquire(&self) {}
+            fn release(&self) {}
+        }
+        let guarded = Guarded { lock: Open, number: Word::default() };
+        take(&guarded, 5);
+        guarded.number.value.fetch_sub(1, SeqCst); // as if two had stored the same sum
+        assert!(adds_up(&guarded.number, 5).unwrap_err().contains("4 of 5"));
+        take(&guarded, 5);
+        assert_eq!(adds_up(&guarded.number, 5), Ok(()));
+    }
+}

@@ -1,0 +1,125 @@
+//! Faults of a file of which every page is in the page cache, or just those that are touched.
+
+use super::judged;
+use super::touch::{Expected, Touches};
+use crate::case::need::FOUR_KIB;
+use crate::case::{Case, Claim, Place, Report, Rule, SetUp, Subject};
+use crate::clock::{Clock, Ticks};
+use crate::kit::evictable::Evictable;
+use crate::platform::region::{Order, PAGE};
+use crate::statistic::Random;
+use crate::{Error, Result};
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+
+/// What one iteration walks through, pages: 1 MiB.
+const EXTENT: usize = 256;
+/// The files' sizes, bytes.
+const SMALL: usize = 4 << 20;
+const LARGE: usize = 16 << 20;
+/// The window in which a fault may map neighbours as well (`fault_around_bytes`, 64 KiB), in pages.
+const WINDOW: usize = 16;
+
+pub(super) fn cases() -> Vec<Case> {
+    let why = "sixteen exceptions, and 256 pages found in the cache and entered into the table";
+    vec![
+        whole("cached-sequential/1MiB", "1 MiB of a cached file touched, page by page", Order::Untold)
+            .predict(16.0 * 700.0, 256.0 * 60.0, why),
+        whole("cached-random/1MiB", "1 MiB of a cached file touched, in random order", Order::Random)
+            .predict(16.0 * 700.0, 256.0 * 80.0, why),
+        alone(),
+    ]
+}
+
+/// A file lives as long as its case.
+struct Kept<S>(Rc<Evictable>, S);
+
+impl<S: Subject> Subject for Kept<S> {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        self.1.run(iterations, clock)
+    }
+
+    fn report(&self) -> Report {
+        let mut report = self.1.report();
+        report.evidence.extend(self.0.shrunk().map(str::to_owned));
+        report
+    }
+}
+
+/// Every page is in the cache. They are touched in the order that the kernel was told of.
+fn whole(name: &str, title: &str, order: Order) -> Case {
+    let set_up: SetUp = Box::new(move |place: &Place| {
+        let mut file = Evictable::anywhere(&place.scratch, SMALL)?;
+        let (cached, pages) = (file.cached()?, file.region().pages());
+        if cached < pages {
+            return Err(Error::Missing(format!(
+                "{cached} of {pages} pages of a file that was just written are in the page cache: free some memory"
+            )));
+        }
+        let mut numbers: Vec<_> = (0..EXTENT).collect();
+        if order == Order::Random {
+            Random::new(EXTENT as u64).shuffle(&mut numbers);
+        }
+        file.region().expect(order)?;
+        let file = Rc::new(file);
+        let (unmapped, touched) = (Rc::clone(&file), Rc::clone(&file));
+        let ready = move |_: usize| unmapped.region().discard(0..EXTENT);
+        let touch = move |_: usize| {
+            let region = touched.region();
+            black_box(numbers.iter().map(|page| u64::from(region.byte(*page))).sum::<u64>());
+        };
+        let touches = Touches::new(1, Expected::AtMostOneEach, ready, touch).each(EXTENT);
+        Ok(Box::new(Kept(file, touches)) as Box<dyn Subject>)
+    });
+    judged(Case::new(name, title, set_up).need(FOUR_KIB), Expected::AtMostOneEach)
+        .claim(Claim::Linear)
+        .derive("fault", Rule::PerEvent)
+        .derive("touch", Rule::OfCost(1.0 / EXTENT as f64))
+        .derive("byte", Rule::OfCost(1.0 / (EXTENT * PAGE) as f64))
+}
+
+/// One page in the cache of each window: there is no neighbour that a fault could map.
+fn alone() -> Case {
+    let set_up: SetUp = Box::new(|place: &Place| {
+        let mut file = Evictable::new(&place.scratch, LARGE)?;
+        let windows = file.region().pages() / WINDOW;
+        file.evict()?;
+        lonely(&file, windows)?;
+        let cached = file.cached()?;
+        if cached != windows {
+            return Err(Error::Missing(format!(
+                "{windows} single pages were read and {cached} are in the page cache: this file system reads more \
+                 than it is asked for"
+            )));
+        }
+        let file = Rc::new(file);
+        let (unmapped, touched) = (Rc::clone(&file), Rc::clone(&file));
+        let ready = move |windows: usize| unmapped.region().discard(0..windows * WINDOW);
+        let touch = move |windows: usize| _ = black_box(touched.region().read(0..windows * WINDOW, WINDOW));
+        let touches = Touches::new(windows, Expected::OneEach, ready, touch);
+        Ok(Box::new(Kept(file, touches)) as Box<dyn Subject>)
+    });
+    let title = "a page of a file touched that is in the cache without its neighbours";
+    judged(Case::new("cached-alone/4KiB", title, set_up).need(FOUR_KIB), Expected::OneEach)
+        .claim(Claim::Checked("of each 64 KiB of the file one page was in the page cache, by mincore"))
+        .claim(Claim::Linear)
+        .derive("byte", Rule::OfCost(1.0 / PAGE as f64))
+        .predict(
+            700.0,
+            900.0,
+            "an exception, a page found in the cache and entered, fifteen looked for in vain",
+        )
+}
+
+/// Reads the first page of each window.
+fn lonely(file: &Evictable, windows: usize) -> Result<()> {
+    let advised = posix_fadvise(file.file(), 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM);
+    advised.map_err(|errno| Error::refused("posix_fadvise POSIX_FADV_RANDOM", errno))?;
+    for window in 0..windows {
+        let read = file.file().read_exact_at(&mut [0], (window * WINDOW * PAGE) as u64);
+        read.map_err(|cause| Error::Kernel { call: "pread of a page".into(), cause })?;
+    }
+    Ok(())
+}

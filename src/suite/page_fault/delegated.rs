@@ -1,0 +1,92 @@
+//! Faults that another thread of the process resolves (`userfaultfd`).
+
+use super::judged;
+use super::operation::{Filling, Userfault};
+use super::touch::{Expected, Touches};
+use crate::case::need::{FOUR_KIB, PINNED};
+use crate::case::{Case, Claim, Place, Report, Rule, SetUp, Subject};
+use crate::clock::{Clock, Ticks};
+use crate::kit::placement::Placement;
+use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::region::PAGE;
+use crate::{Error, Result};
+use std::hint::black_box;
+use std::sync::Arc;
+
+/// Pages that are ready at once.
+const PAGES: usize = 256;
+
+pub(super) fn cases() -> Vec<Case> {
+    let why = "an exception, two sleeps and wake-ups, three calls of the handler, a page made";
+    [
+        ("userfaultfd/copy", "a page that a thread fills by UFFDIO_COPY when it is touched", Filling::Copy),
+        (
+            "userfaultfd/zero-page",
+            "a page that a thread fills by UFFDIO_ZEROPAGE when it is touched",
+            Filling::Zero,
+        ),
+    ]
+    .map(|(name, title, filling)| case(name, title, filling).predict(6_000.0, 9_000.0, why))
+    .into()
+}
+
+fn case(name: &str, title: &str, filling: Filling) -> Case {
+    let set_up: SetUp = Box::new(move |place: &Place| delegated(place, filling));
+    let case = Case::new(name, title, set_up).need(FOUR_KIB).need(PINNED);
+    judged(case, Expected::OneEachOfAnyKind)
+        .claim(Claim::Checked("the handler filled one page a touch"))
+        .claim(Claim::Linear)
+        .derive("byte", Rule::OfCost(1.0 / PAGE as f64))
+}
+
+/// The touches, who resolves them, and what they share.
+struct Delegated<S> {
+    touches: S,
+    partner: Partner,
+    shared: Arc<Userfault>,
+}
+
+fn delegated(place: &Place, filling: Filling) -> Result<Box<dyn Subject>> {
+    let shared = Arc::new(Userfault::new(PAGES * PAGE)?);
+    let [theirs, nudged, unmapped, touched] = std::array::from_fn(|_| Arc::clone(&shared));
+    let at = (Placement::Same.cpu(place)?, Class::Ordinary);
+    let step = move || theirs.fill_next(filling);
+    let partner = Partner::start(Kind::Thread, at, step, move || nudged.nudge())?;
+    let ready = move |pages: usize| unmapped.region().discard(0..pages);
+    let touch = move |pages: usize| _ = black_box(touched.region().read(0..pages, 1));
+    let touches = Touches::new(PAGES, Expected::OneEachOfAnyKind, ready, touch);
+    Ok(Box::new(Delegated { touches, partner, shared }))
+}
+
+impl<S: Subject> Subject for Delegated<S> {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let before = self.shared.filled();
+        let ticks = self.touches.run(iterations, clock);
+        if let Some(errno) = self.shared.refused() {
+            return Err(Error::refused_to_case("filling a page for who touched it", errno));
+        }
+        filled(self.shared.filled() - before, iterations)?;
+        ticks
+    }
+
+    fn report(&self) -> Report {
+        Report { partners: vec![self.partner.task()], ..self.touches.report() }
+    }
+}
+
+fn filled(pages: u64, touches: u64) -> Result<()> {
+    if pages == touches {
+        return Ok(());
+    }
+    Err(Error::Usage(format!("the handler filled {pages} pages where {touches} were touched")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_touch_that_nobody_filled_is_noticed() {
+        assert!(filled(64, 64).is_ok() && filled(63, 64).is_err() && filled(65, 64).is_err());
+    }
+}

@@ -1,0 +1,191 @@
+//! Faults of anonymous memory: its first touch, and touches of what may not be written just now.
+
+use super::judged;
+use super::touch::{Expected, Touches};
+use crate::case::need::FOUR_KIB;
+use crate::case::{Case, Claim, Family, Place, Rule, SetUp, Subject};
+use crate::platform::child::Child;
+use crate::platform::region::{HUGE_PAGE, PAGE, Region};
+use crate::platform::resident::Pages;
+use crate::platform::syscall;
+use crate::{Error, Result};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::rc::Rc;
+
+/// Pages of 4 KiB that are ready at once: their page tables and their translations stay near.
+const PAGES: usize = 1024;
+/// Huge pages that are ready at once.
+const HUGE_PAGES: usize = 8;
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        first_touch(),
+        first_touch_huge(),
+        read_untouched(),
+        write_over_zeroes(),
+        mprotected(),
+        forked("copy-on-write/child-keeps", "a write to a page that a forked child keeps", true).predict(
+            1_000.0,
+            3_000.0,
+            "a page allocated, 4 KiB copied, a translation replaced and dropped",
+        ),
+        forked("copy-on-write/child-gone", "a write to a page that a child, now gone, had shared", false)
+            .predict(600.0, 1_200.0, "the page is found to be nobody else's, a translation replaced"),
+    ]
+}
+
+/// A case of touches of base pages, each made ready by `ready`.
+fn of_base_pages(
+    name: &str,
+    title: &str,
+    expected: Expected,
+    ready: impl Fn(&Region, usize) -> Result<()> + Copy + 'static,
+    touch: impl Fn(&Region, usize) + Copy + 'static,
+) -> Case {
+    let set_up: SetUp = Box::new(move |_: &Place| {
+        let region = Rc::new(Region::anonymous(PAGES * PAGE, Pages::Base)?);
+        region.write(0..PAGES, 1); // the page tables are there from now on
+        let touched = Rc::clone(&region);
+        let ready = move |pages| ready(&region, pages);
+        Ok(Box::new(Touches::new(PAGES, expected, ready, move |pages| touch(&touched, pages)))
+            as Box<dyn Subject>)
+    });
+    judged(Case::new(name, title, set_up).need(FOUR_KIB), expected).claim(Claim::Linear)
+}
+
+fn first_touch() -> Case {
+    of_base_pages(
+        "anonymous/4KiB",
+        "the first write to an anonymous page of 4 KiB",
+        Expected::OneEach,
+        |region, pages| region.discard(0..pages),
+        |region, pages| region.write(0..pages, 1),
+    )
+    .derive("byte", Rule::OfCost(1.0 / PAGE as f64))
+    .predict(1_300.0, 1_500.0, "an exception, a page allocated, zeroed and entered into the table")
+}
+
+fn read_untouched() -> Case {
+    of_base_pages(
+        "anonymous/read",
+        "a read of an anonymous page that nobody has written",
+        Expected::OneEach,
+        |region, pages| region.discard(0..pages),
+        |region, pages| _ = std::hint::black_box(region.read(0..pages, 1)),
+    )
+    .predict(600.0, 700.0, "an exception, the page of zeroes entered into the table")
+}
+
+fn write_over_zeroes() -> Case {
+    of_base_pages(
+        "write-protect/zero-page",
+        "a write to a page that was only read before",
+        Expected::OneEach,
+        |region, pages| {
+            region.discard(0..pages)?;
+            std::hint::black_box(region.read(0..pages, 1));
+            Ok(())
+        },
+        |region, pages| region.write(0..pages, 1),
+    )
+    .predict(1_500.0, 1_800.0, "a page allocated and zeroed in the place of the page of zeroes")
+}
+
+fn mprotected() -> Case {
+    of_base_pages(
+        "write-protect/mprotect",
+        "a write after mprotect took the permission and gave it back",
+        Expected::AllOrNone,
+        |region, pages| {
+            region.write(0..pages, 1);
+            region.protect(0..pages, false)?;
+            region.protect(0..pages, true)
+        },
+        |region, pages| region.write(0..pages, 1),
+    )
+    .derive("fault", Rule::PerEvent)
+    .predict(
+        30.0,
+        10.0,
+        "mprotect lets what is ours alone be written at once: the translation is fetched again",
+    )
+}
+
+fn first_touch_huge() -> Case {
+    const EACH: usize = HUGE_PAGE / PAGE;
+    let set_up: SetUp = Box::new(|_: &Place| {
+        let region = Rc::new(Region::anonymous(HUGE_PAGES * HUGE_PAGE, Pages::Huge)?);
+        let touched = Rc::clone(&region);
+        let mut seen = vec![0; HUGE_PAGES * EACH];
+        // A touch in a base page is one fault as well: a huge page is there if all of it came with its first byte.
+        let mut before = 0;
+        let ready = move |pages: usize| {
+            whole(before, region.resident(0..before * EACH, &mut seen)? / EACH)?;
+            before = pages;
+            region.discard(0..HUGE_PAGES * EACH)
+        };
+        let touch = move |pages: usize| touched.write(0..pages * EACH, EACH);
+        Ok(Box::new(Touches::new(HUGE_PAGES, Expected::OneEach, ready, touch)) as Box<dyn Subject>)
+    });
+    let case = Case::new("anonymous/2MiB", "the first write to an anonymous huge page of 2 MiB", set_up);
+    judged(case.need(FOUR_KIB), Expected::OneEach)
+        .claim(Claim::Checked("all of each huge page came with its first byte, by mincore"))
+        .claim(Claim::Linear)
+        .derive("byte", Rule::OfCost(1.0 / HUGE_PAGE as f64))
+        .predict(300_000.0, 40_000.0, "2 MiB zeroed at memory's own speed; the fault itself hardly counts")
+}
+
+fn whole(touched: usize, came: usize) -> Result<()> {
+    if came == touched {
+        return Ok(());
+    }
+    Err(Error::Missing(format!(
+        "{came} of {touched} huge pages came as such: let /sys/kernel/mm/transparent_hugepage/enabled be madvise or \
+         always, or free some memory"
+    )))
+}
+
+/// Writes after a fork, while the child has the pages too, or after it has ended.
+fn forked(name: &str, title: &str, child_keeps: bool) -> Case {
+    let set_up: SetUp = Box::new(move |_: &Place| {
+        let region = Rc::new(Region::anonymous(PAGES * PAGE, Pages::Base)?);
+        region.write(0..PAGES, 1);
+        let touched = Rc::clone(&region);
+        let (read, write) = nix::unistd::pipe().map_err(|errno| Error::refused("pipe", errno))?;
+        let pipe = (File::from(read), File::from(write));
+        let mut child = None;
+        let ready = move |pages: usize| {
+            region.write(0..pages, 1);
+            drop(child.take()); // killed and reaped
+            child = Some(sleeper(&pipe)?);
+            if !child_keeps {
+                drop(child.take());
+            }
+            // The fork has protected our own stack and heap as well: what comes now is touched before.
+            settle();
+            Ok(())
+        };
+        let touch = move |pages: usize| touched.write(0..pages, 1);
+        Ok(Box::new(Touches::new(PAGES, Expected::OneEach, ready, touch)) as Box<dyn Subject>)
+    });
+    judged(Case::new(name, title, set_up).need(FOUR_KIB).family(Family::SameCpu), Expected::OneEach)
+}
+
+/// A child that sleeps until it is killed. It is asleep when this returns, or about to be.
+fn sleeper(ready: &(File, File)) -> Result<Child> {
+    let child = Child::start(|| {
+        let _ = (&ready.1).write(&[0]);
+        nix::unistd::pause();
+    })?;
+    let read = (&ready.0).read_exact(&mut [0]);
+    read.map_err(|cause| Error::Kernel { call: "read of a child's byte".into(), cause })?;
+    syscall::sched_yield();
+    Ok(child)
+}
+
+/// Writes to the stack that the timed part will use.
+#[inline(never)]
+fn settle() {
+    std::hint::black_box([1u8; 8 << 10]);
+}

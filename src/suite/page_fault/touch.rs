@@ -1,0 +1,172 @@
+//! The live thing of a case of touches: so many pages are made ready, untimed, and touched in one bracket, around
+//! which the kernel's count of faults is read.
+
+use crate::case::{Report, Subject};
+use crate::clock::{Clock, Ticks};
+use crate::kit::fault_count::Faults;
+use crate::{Error, Result};
+
+/// What so many touches must have cost in faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// A minor fault each, and no other.
+    OneEach,
+    /// One each, minor or major.
+    OneEachOfAnyKind,
+    /// No more than one each, and at least one: a fault may serve its neighbours.
+    AtMostOneEach,
+    /// One each, or none at all.
+    AllOrNone,
+}
+
+impl Expected {
+    /// Of so many touches. A few faults more may be those of our own code and stack.
+    pub(super) fn judge(self, touches: u64, faults: Faults) -> std::result::Result<(), String> {
+        let slack = touches / 20 + 2;
+        let each = touches..=touches + slack;
+        let minor = faults.minor;
+        let held = match self {
+            Self::OneEach => faults.major == 0 && each.contains(&minor),
+            Self::OneEachOfAnyKind => each.contains(&faults.all()),
+            Self::AtMostOneEach => faults.major == 0 && (1..=touches + slack).contains(&minor),
+            Self::AllOrNone => faults.major == 0 && (each.contains(&minor) || minor <= slack),
+        };
+        if held {
+            return Ok(());
+        }
+        Err(format!(
+            "{touches} touches took {minor} minor and {} major faults, where {} claimed",
+            faults.major,
+            self.words()
+        ))
+    }
+
+    /// The same as a claim.
+    pub(super) fn claim(self) -> &'static str {
+        match self {
+            Self::OneEach => "every touch was a minor fault, by the kernel's count around each timed part",
+            Self::OneEachOfAnyKind => "every touch was a fault, by the kernel's count around each timed part",
+            Self::AtMostOneEach => {
+                "touches were faults, at most one each and at least one in each timed part, by the kernel's count"
+            }
+            Self::AllOrNone => {
+                "in each timed part every touch was a minor fault or none was, by the kernel's count"
+            }
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::OneEach => "a minor fault each was",
+            Self::OneEachOfAnyKind => "a fault each was",
+            Self::AtMostOneEach => "at least one and at most one each were",
+            Self::AllOrNone => "one each or none was",
+        }
+    }
+}
+
+/// Touches of pages that were made ready before.
+pub(super) struct Touches<R, T> {
+    /// So many iterations may be ready at once.
+    most: u64,
+    /// Touches of an iteration.
+    each: u64,
+    expected: Expected,
+    /// Makes what so many iterations touch ready.
+    ready: R,
+    /// Touches it.
+    touch: T,
+    /// Faults in the brackets of the last run.
+    last: Faults,
+    /// Touches and faults of all of them.
+    all: (u64, Faults),
+}
+
+impl<R, T> Touches<R, T> {
+    pub(super) fn new(most: usize, expected: Expected, ready: R, touch: T) -> Self {
+        Self {
+            most: most as u64,
+            each: 1,
+            expected,
+            ready,
+            touch,
+            last: Faults::default(),
+            all: Default::default(),
+        }
+    }
+
+    /// The same with iterations of so many touches.
+    pub(super) fn each(self, touches: usize) -> Self {
+        Self { each: touches as u64, ..self }
+    }
+}
+
+impl<R: FnMut(usize) -> Result<()>, T: FnMut(usize)> Subject for Touches<R, T> {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let mut sum = Ticks(0);
+        self.last = Faults::default();
+        let mut left = iterations;
+        while left > 0 {
+            let now = left.min(self.most);
+            (self.ready)(now as usize)?;
+            let before = Faults::so_far()?;
+            sum += clock.time(|| (self.touch)(now as usize));
+            let faults = Faults::so_far()?.since(before);
+            self.expected.judge(now * self.each, faults).map_err(Error::Usage)?;
+            self.last += faults;
+            left -= now;
+        }
+        self.all.0 += iterations * self.each;
+        self.all.1 += self.last;
+        Ok(sum)
+    }
+
+    fn report(&self) -> Report {
+        let (touches, faults) = self.all;
+        Report { events: Some(self.last.all()), evidence: vec![told(touches, faults)], ..Report::default() }
+    }
+}
+
+/// So many touches and what the kernel counted of them.
+pub(super) fn told(touches: u64, faults: Faults) -> String {
+    let each = faults.all() as f64 / touches.max(1) as f64;
+    format!("{touches} touches took {} minor and {} major faults, {each:.4} each", faults.minor, faults.major)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(expected: Expected, minor: u64, major: u64) -> bool {
+        expected.judge(1000, Faults { minor, major }).is_ok()
+    }
+
+    #[test]
+    fn each_expectation_can_be_broken_from_both_sides() {
+        use Expected::{AllOrNone, AtMostOneEach, OneEach, OneEachOfAnyKind};
+        for (expected, held, broken) in [
+            (OneEach, (1000, 0), [(63, 0), (1100, 0), (1000, 1)]),
+            (OneEachOfAnyKind, (400, 600), [(400, 500), (400, 700), (0, 0)]),
+            (AtMostOneEach, (63, 0), [(0, 0), (1100, 0), (63, 1)]),
+            (AllOrNone, (1001, 0), [(500, 0), (1100, 0), (1000, 1)]),
+        ] {
+            assert!(judged(expected, held.0, held.1), "{expected:?}");
+            for (minor, major) in broken {
+                assert!(!judged(expected, minor, major), "{expected:?}: {minor} and {major}");
+            }
+        }
+        assert!(judged(AllOrNone, 0, 0));
+    }
+
+    #[test]
+    fn touches_that_are_no_faults_end_the_run_with_a_sentence() {
+        let clock = Clock::fallback(crate::platform::arch::Unfit::Declined);
+        let mut cached = Touches::new(8, Expected::OneEach, |_| Ok(()), |_| ());
+        let Err(error) = cached.run(64, &clock) else { panic!("believed") };
+        let sentence = error.to_string();
+        assert!(
+            sentence.contains("8 touches took 0 minor") && sentence.contains("a minor fault each"),
+            "{sentence}"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! # What is timed
+//! Reading one block of a file on another machine past the cache of this one (`O_DIRECT`), from the call until it has
+//! returned: `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths, `sequential` reads
+//! larger blocks from 3 MiB. The files lie in the directory that `--dir`, or SYSCOST_DIR, names: on any file system
+//! that the kernel mounts from elsewhere (NFS, SMB, 9P, Ceph, sshfs and others).
+//!
+//! # What is not
+//! Making the file there, and drawing the order. What the server's own cache holds is not evicted: a file that was
+//! just written is in it.
+//!
+//! # How we know
+//! After every batch the interfaces of this machine must have received at least the bytes that were asked for
+//! (`/proc/self/net/dev`). mincore(2) finds none of what was read last in the page cache of this machine. Every
+//! sector of the file begins with its own number, so that a block is known to be the one that was asked for.
+//!
+//! # What fools it
+//! Whoever else uses the network is counted with us. A server on this same machine is no remote one: its bytes go
+//! through the loopback interface, which is counted as well. A file system that compresses sends fewer bytes than it
+//! delivers, and would fail. A file system in user space adds two switches to a process of its own for each request.
+//! Reading ahead is what makes remote files fast; past the cache there is none.
+//!
+//! # Reading the number
+//! A block of 4 KiB costs a round trip and the server's work; divided by it, the bandwidth is far below the line's.
+//! With larger blocks `bandwidth` comes near to the line's. Random and sequential should not differ where the server
+//! has the file in its memory.
+//!
+//! # Source
+//! CSE 221 project report (NFS over a line of 100 Mbit/s, files of 128 KiB to 3 MiB, sequential and at random, 4 KiB
+//! at once).
+
+use crate::case::{Case, Claim, Group, Need, Place, Rule};
+use crate::kit::blocks::{self, NOT_KEPT, OWN_NUMBER, Pattern};
+use crate::kit::pattern_file::{Stamped, Way};
+use crate::platform::io_account::Source;
+use crate::platform::volume::{self, Medium};
+
+/// The group.
+pub const GROUP: Group =
+    Group { name: "remote_read", manual: include_str!("remote_read.rs"), version: 1, cases, fits: &[] };
+
+const KIB: u64 = 1 << 10;
+/// Lengths of a file: the report's first and last, and two between.
+const FILES: [(&str, u64); 4] =
+    [("128KiB", 128 * KIB), ("512KiB", 512 * KIB), ("1536KiB", 1536 * KIB), ("3MiB", 3072 * KIB)];
+const BLOCK: usize = 4 << 10;
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (pattern, name, words) in
+        [(Pattern::Sequential, "sequential", "in order"), (Pattern::Random, "random", "at random")]
+    {
+        cases.extend(FILES.map(|(length, bytes)| {
+            let title = format!("4 KiB from another machine, {words} from {length}");
+            read(format!("{name}-by-file/{length}"), title, pattern, bytes, BLOCK)
+        }));
+    }
+    cases.extend([("64KiB", 64 << 10), ("1MiB", 1 << 20)].map(|(length, block)| {
+        let title = format!("{length} from another machine, in order from 3 MiB");
+        read(format!("sequential/{length}"), title, Pattern::Sequential, 3072 * KIB, block)
+    }));
+    cases
+}
+
+fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize) -> Case {
+    let open = move |place: &Place| Stamped::make(&place.scratch, bytes, Way::Direct);
+    Case::new(name, title, blocks::reads(open, pattern, block, Source::Network))
+        .need(REMOTE)
+        .one_by_one()
+        .derive("bandwidth", Rule::Bandwidth(block as u64))
+        .derive("rate", Rule::Rate)
+        .claim(Claim::Checked("at least as many bytes came from the network as were asked for"))
+        .claim(Claim::Checked(OWN_NUMBER))
+        .claim(Claim::Checked(NOT_KEPT))
+        // 8 ns a byte at a gigabit, half a millisecond to a server and back.
+        .predict(900_000.0 + 24.0 * block as f64, 600_000.0, "a round trip, the line's bytes, two processes")
+}
+
+/// The scratch directory is on another machine.
+const REMOTE: Need = Need::new(|place| match volume::of(&place.scratch) {
+    (_, Medium::Remote) => Ok(()),
+    (filesystem, _) => Err(format!(
+        "the files would lie in {}, which is on {filesystem} and on this machine: mount one from another and name a \
+         directory there, `--dir DIRECTORY` or SYSCOST_DIR (scripts/remote-file-system makes one to try)",
+        place.scratch.parent().unwrap_or(&place.scratch).display()
+    )),
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::{Cpus, Scale};
+
+    #[test]
+    fn a_directory_of_this_machine_is_not_remote() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let scratch = directory.path().to_path_buf();
+        let place = Place { scratch, scale: Scale::Smoke, cpus: Cpus::expected() };
+        if volume::of(directory.path()).1 != Medium::Remote {
+            let sentence = REMOTE.ask(&place).expect_err("local");
+            assert!(sentence.contains("--dir DIRECTORY"), "{sentence}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! # What is timed
+//! Choosing what is done about a signal (`install`), blocking and unblocking one (`mask`), and sending one to
+//! oneself that is ignored, that is caught by a handler, or that is read from a `signalfd`. A write to a page
+//! that may not be written, whose handler allows it (`fault`). And the expiry of a timer that is set to a time
+//! already past: of a POSIX timer until its handler has run, and of a timerfd until it has been read.
+//!
+//! # What is not
+//! In the loop around `fault` the page is protected again each time: its control protects and allows the page by
+//! two calls and writes to it without a fault, so the net figure is the fault and the signal alone. Installing
+//! the handler that catches.
+//!
+//! # How we know
+//! A witness counts the entries of some iterations: `kill` and `rt_sigreturn` of a signal that is caught. The
+//! handler counts, and after each batch it must have run once an iteration. The number that is read from a
+//! `signalfd`, and the count that is read from a timerfd, are looked at each time. Time grows in proportion to
+//! the number of signals.
+//!
+//! # What fools it
+//! The handler's frame holds the processor's extended state: with AVX-512 or AMX it is several KiB, which is
+//! written and read back for each signal, whether the program uses those registers or not. A timer that is set to
+//! a time already past still asks the hardware for an interrupt; in a guest that is an exit to the hypervisor,
+//! most of the figure. Between two ticks the kernel may notice an expiry on its own way out.
+//!
+//! # Reading the number
+//! `caught` less `ignored` is the delivery: the frame, the handler, and the way back by `rt_sigreturn`. `fault`'s
+//! net figure less that delivery is the fault and one `mprotect` from a cold place. `signalfd` is the price of
+//! being told without being interrupted.
+//!
+//! # Source
+//! lmbench's `lat_sig` (install, catch, prot), whose figures for prot were 0.13 to 0.81 µs in seven runs and
+//! nothing in one. signal(7), signalfd(2), timer_create(2), timerfd_create(2).
+
+mod operation;
+
+use crate::case::{Case, Claim, Group, Place, SetUp, Subject};
+use crate::clock::Clock;
+use crate::kit::repeated::{granted, nothing, repeat};
+use crate::{Error, Result};
+use operation::{Action, Descriptor, Page, SIGNAL, Timer, TimerDescriptor};
+use std::hint::black_box;
+
+/// The group.
+pub const GROUP: Group =
+    Group { name: "signal", manual: include_str!("signal.rs"), version: 1, cases, fits: &[] };
+
+fn cases() -> Vec<Case> {
+    let mut cases = vec![
+        each("install", "rt_sigaction: choosing a handler", |_| Action::caught(), |action| action.install())
+            .claim(Claim::Enters(vec![("rt_sigaction", libc::SYS_rt_sigaction)]))
+            .predict(100.0, 250.0, "entry and exit, two structures copied, a lock"),
+        each(
+            "mask",
+            "a signal blocked and unblocked",
+            |_| Ok(()),
+            |()| operation::mask(true).min(operation::mask(false)),
+        )
+        .claim(Claim::Enters(vec![("rt_sigprocmask", libc::SYS_rt_sigprocmask); 2]))
+        .predict(200.0, 250.0, "two entries, a set copied, a lock"),
+        sent("ignored", "kill of oneself, ignored", |_| Action::ignored(), |_, me| operation::send(me))
+            .claim(Claim::Enters(vec![("kill", libc::SYS_kill)]))
+            .predict(100.0, 500.0, "entry and exit, the process found and permitted"),
+        sent(
+            "caught",
+            "kill of oneself, caught by a handler",
+            |_| Action::caught(),
+            |_, me| operation::send(me),
+        )
+        .claim(Claim::Enters(vec![("kill", libc::SYS_kill), ("rt_sigreturn", libc::SYS_rt_sigreturn)]))
+        .claim(Claim::Checked(ONCE))
+        .predict(
+            1_000.0,
+            2_000.0,
+            "two entries, a frame of the whole processor state written and read",
+        ),
+        sent(
+            "signalfd",
+            "kill of oneself, read from a signalfd",
+            |_| Descriptor::new(),
+            |descriptor, me| operation::send(me).min(descriptor.read() - i64::from(SIGNAL)),
+        )
+        .claim(Claim::Enters(vec![("kill", libc::SYS_kill), ("read", libc::SYS_read)]))
+        .claim(Claim::Checked("the signal that was read was the one sent"))
+        .predict(200.0, 1_500.0, "two entries, a queue entry allocated and freed, 128 bytes copied"),
+        fault(),
+    ];
+    cases.extend(timers());
+    cases
+}
+
+const ONCE: &str = "the handler ran once an iteration";
+
+fn timers() -> [Case; 2] {
+    let armed = |_: &Place| Ok((Action::caught()?, Timer::new()?));
+    [
+        sent("timer", "a POSIX timer's expiry, until its handler has run", armed, |(_, timer), _| {
+            let before = operation::caught();
+            let set = timer.expire();
+            if set == 0 { until_caught(before) } else { set }
+        })
+        .claim(Claim::Checked(ONCE))
+        .predict(3_000.0, 4_000.0, "a timer programmed, its interrupt, a signal delivered"),
+        each(
+            "timerfd",
+            "a timerfd's expiry, until it has been read",
+            |_| TimerDescriptor::new(),
+            |timer| timer.expire_and_read() - 1,
+        )
+        .claim(Claim::Enters(vec![("timerfd_settime", libc::SYS_timerfd_settime), ("read", libc::SYS_read)]))
+        .claim(Claim::Checked("the timer had expired once when it was read"))
+        .predict(3_000.0, 3_000.0, "a timer programmed, its interrupt, a sleep and a wake-up"),
+    ]
+}
+
+/// Turns of waiting for a handler, each some nanoseconds: no timer is so late.
+const PATIENCE: u32 = 1 << 30;
+
+#[inline(always)]
+fn until_caught(before: u64) -> i64 {
+    for _ in 0..PATIENCE {
+        if black_box(operation::caught()) != before {
+            return 0;
+        }
+        std::hint::spin_loop();
+    }
+    -i64::from(libc::ETIME)
+}
+
+/// A protection fault, caught and repaired. Its control is the same without the fault.
+fn fault() -> Case {
+    let set_up = |faults: bool| -> SetUp {
+        Box::new(move |_| {
+            let mut page = if faults { Page::repaired()? } else { Page::plain()? };
+            Ok(Box::new(move |n: u64, clock: &Clock| {
+                let before = operation::caught();
+                let ticks = repeat("mprotect", n, clock, || {
+                    let protected = page.protect(false);
+                    let allowed = if faults { 0 } else { page.protect(true) };
+                    page.write();
+                    protected.min(allowed)
+                })?;
+                handled(operation::caught() - before, if faults { n } else { 0 })?;
+                Ok(ticks)
+            }) as Box<dyn Subject>)
+        })
+    };
+    Case::new("fault", "a protection fault, caught and repaired, and the page protected again", set_up(true))
+        .control_set_up(set_up(false))
+        .claim(Claim::Enters(vec![
+            ("mprotect", libc::SYS_mprotect),
+            ("mprotect", libc::SYS_mprotect),
+            ("rt_sigreturn", libc::SYS_rt_sigreturn),
+        ]))
+        .claim(Claim::Checked(ONCE))
+        .claim(Claim::AboveControl)
+        .claim(Claim::Linear)
+        .predict(
+            2_500.0,
+            2_500.0,
+            "an exception, a frame written and read, and one call less than the control",
+        )
+}
+
+/// A case of one operation an iteration, which answers 0. Its control is the same loop around an answer of 0.
+fn each<T: 'static>(
+    name: &'static str,
+    title: &'static str,
+    open: impl Fn(&Place) -> Result<T> + 'static,
+    once: impl Fn(&mut T) -> i64 + Copy + 'static,
+) -> Case {
+    sent(name, title, open, move |on, _| once(on))
+}
+
+/// The same of an operation that is told the number of its process. Signals that a handler of ours caught must be one
+/// an iteration, or none.
+fn sent<T: 'static>(
+    name: &'static str,
+    title: &'static str,
+    open: impl Fn(&Place) -> Result<T> + 'static,
+    once: impl Fn(&mut T, i32) -> i64 + Copy + 'static,
+) -> Case {
+    let set_up = move |place: &Place| -> Result<Box<dyn Subject>> {
+        let mut on = open(place)?;
+        // What is forbidden here says so at once, and whether the handler has a part in it shows.
+        let before = operation::caught();
+        granted(name, once(&mut on, nix::unistd::getpid().as_raw()))?;
+        let each = operation::caught() - before;
+        Ok(Box::new(move |n: u64, clock: &Clock| {
+            // Asked each time: a witness runs this in a child, which has a number of its own.
+            let me = nix::unistd::getpid().as_raw();
+            let before = operation::caught();
+            let ticks = repeat(name, n, clock, || once(&mut on, me))?;
+            handled(operation::caught() - before, each * n)?;
+            Ok(ticks)
+        }))
+    };
+    Case::new(name, title, Box::new(set_up))
+        .control_set_up(Box::new(nothing(name)))
+        .claim(Claim::AboveControl)
+        .claim(Claim::Linear)
+}
+
+fn handled(times: u64, claimed: u64) -> Result<()> {
+    if times == claimed {
+        return Ok(());
+    }
+    Err(Error::Usage(format!("the handler ran {times} times where {claimed} signals were sent")))
+}

@@ -1,0 +1,390 @@
+//! Signals that a process sends to itself, and what comes of them.
+//!
+//! # Invariants
+//!
+//! * **HANDLER**: a handler here adds to an atomic or changes the protection of one page by a bare system call,
+//!   which POSIX allows, and reads no `errno`. The action that it replaced comes back when its guard goes.
+//! * **OWN-PAGE**: the page whose protection changes belongs to one [`Page`], whose address the handler finds in an
+//!   atomic, and nobody else reads or writes it.
+//! * **OWN-BUFFER**: the kernel writes only into the value that it is given, which is as large as its structure.
+#![allow(unsafe_code)]
+
+use crate::platform::arch::syscall4;
+use crate::{Error, Result};
+use memmap2::MmapMut;
+use nix::errno::Errno;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The signal that is sent: nothing else here uses it.
+pub const SIGNAL: i32 = libc::SIGUSR1;
+
+/// How often a handler of this file has run.
+static CAUGHT: AtomicU64 = AtomicU64::new(0);
+/// Where the page begins that a fault repairs, and how long it is; 0 where there is none.
+static PAGE: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+/// How often a handler of this file has run.
+#[inline(always)]
+pub fn caught() -> u64 {
+    CAUGHT.load(Ordering::Relaxed)
+}
+
+extern "C" fn count(_: libc::c_int) {
+    CAUGHT.store(CAUGHT.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+extern "C" fn repair(signal: libc::c_int, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    let [begins, bytes] = [&PAGE[0], &PAGE[1]].map(|word| word.load(Ordering::Relaxed));
+    // SAFETY: HANDLER: of a fault the kernel tells the address.
+    let at = unsafe { (*about).si_addr() } as usize;
+    if !(begins..begins + bytes).contains(&at) {
+        // Somebody else's fault: it comes again, and ends the process as it would have.
+        // SAFETY: HANDLER.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        return;
+    }
+    // SAFETY: OWN-PAGE.
+    unsafe { syscall4(libc::SYS_mprotect, begins, bytes, (libc::PROT_READ | libc::PROT_WRITE) as usize, 0) };
+    count(signal);
+}
+
+/// What is done about a signal while this value lives.
+pub struct Action {
+    signal: i32,
+    chosen: libc::sigaction,
+    before: libc::sigaction,
+}
+
+impl Action {
+    /// It is counted by a handler.
+    pub fn caught() -> Result<Self> {
+        Self::of(SIGNAL, count as *const () as usize, 0)
+    }
+
+    /// It is ignored.
+    pub fn ignored() -> Result<Self> {
+        Self::of(SIGNAL, libc::SIG_IGN, 0)
+    }
+
+    fn of(signal: i32, handler: usize, flags: i32) -> Result<Self> {
+        // SAFETY: OWN-BUFFER: `sigaction` is plain numbers and an empty set, for which zero is a value.
+        let mut chosen: libc::sigaction = unsafe { std::mem::zeroed() };
+        chosen.sa_sigaction = handler;
+        chosen.sa_flags = flags;
+        let mut before = MaybeUninit::zeroed();
+        // SAFETY: HANDLER, OWN-BUFFER.
+        let answer = unsafe { libc::sigaction(signal, &raw const chosen, before.as_mut_ptr()) };
+        if answer != 0 {
+            return Err(Error::refused_to_case("rt_sigaction", Errno::last()));
+        }
+        // SAFETY: OWN-BUFFER: the kernel has told the action of before.
+        Ok(Self { signal, chosen, before: unsafe { before.assume_init() } })
+    }
+
+    /// Chooses the same again; 0, or a negative error number.
+    #[inline(always)]
+    pub fn install(&self) -> i64 {
+        // SAFETY: HANDLER.
+        let answer = unsafe { libc::sigaction(self.signal, &raw const self.chosen, null_mut()) };
+        if answer == 0 { 0 } else { -i64::from(Errno::last_raw()) }
+    }
+}
+
+impl Drop for Action {
+    fn drop(&mut self) {
+        // SAFETY: HANDLER: it was the action before.
+        unsafe { libc::sigaction(self.signal, &raw const self.before, null_mut()) };
+    }
+}
+
+/// Sends [`SIGNAL`] to a process; 0, or a negative error number.
+#[inline(always)]
+pub fn send(process: i32) -> i64 {
+    // SAFETY: OWN-BUFFER: the call reads and writes no memory.
+    unsafe { syscall4(libc::SYS_kill, process as usize, SIGNAL as usize, 0, 0) }
+}
+
+/// The set of [`SIGNAL`] alone, as the kernel writes it.
+static ONLY: u64 = 1 << (SIGNAL - 1);
+
+/// Blocks [`SIGNAL`] in this thread, or lets it through again; 0, or a negative error number.
+#[inline(always)]
+pub fn mask(blocked: bool) -> i64 {
+    let how = if blocked { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    // SAFETY: OWN-BUFFER: the kernel reads eight bytes.
+    unsafe { syscall4(libc::SYS_rt_sigprocmask, how as usize, &raw const ONLY as usize, 0, size_of::<u64>()) }
+}
+
+/// A page that is written to although it may not be, and the handler that allows it.
+pub struct Page {
+    memory: MmapMut,
+    /// Of a page whose faults are repaired.
+    action: Option<Action>,
+}
+
+impl Page {
+    /// A touched page without a handler: who writes to it while it is protected dies.
+    pub fn plain() -> Result<Self> {
+        let refused = |cause| Error::Kernel { call: "mmap of a page".into(), cause };
+        let mut memory =
+            MmapMut::map_anon(crate::platform::process::page_size() as usize).map_err(refused)?;
+        memory[0] = 1;
+        Ok(Self { memory, action: None })
+    }
+
+    /// A touched page whose faults are repaired. There is one at a time.
+    pub fn repaired() -> Result<Self> {
+        let mut page = Self::plain()?;
+        PAGE[0].store(page.memory.as_mut_ptr() as usize, Ordering::SeqCst);
+        PAGE[1].store(page.memory.len(), Ordering::SeqCst);
+        page.action = Some(Action::of(libc::SIGSEGV, repair as *const () as usize, libc::SA_SIGINFO)?);
+        Ok(page)
+    }
+
+    /// Lets the page be read only, or written as well; 0, or a negative error number.
+    #[inline(always)]
+    pub fn protect(&mut self, writable: bool) -> i64 {
+        let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        let (begins, bytes) = (self.memory.as_mut_ptr() as usize, self.memory.len());
+        // SAFETY: OWN-PAGE.
+        unsafe { syscall4(libc::SYS_mprotect, begins, bytes, protection as usize, 0) }
+    }
+
+    /// Writes to it, allowed or not.
+    #[inline(always)]
+    pub fn write(&mut self) {
+        // SAFETY: OWN-PAGE: where it may not be written the handler makes it so, and the store is done again; without
+        // a handler nothing is done.
+        unsafe { self.memory.as_mut_ptr().write_volatile(1) };
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        self.protect(true);
+        if self.action.is_some() {
+            PAGE[1].store(0, Ordering::SeqCst);
+        }
+    }
+}
+
+/// A descriptor from which [`SIGNAL`] is read. It is blocked in this thread meanwhile.
+pub struct Descriptor {
+    file: OwnedFd,
+    about: Box<libc::signalfd_siginfo>,
+}
+
+impl Descriptor {
+    /// Blocks the signal and opens it.
+    pub fn new() -> Result<Self> {
+        let mut set = MaybeUninit::zeroed();
+        // SAFETY: OWN-BUFFER.
+        let set = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            libc::sigaddset(set.as_mut_ptr(), SIGNAL);
+            set.assume_init()
+        };
+        // SAFETY: OWN-BUFFER.
+        let file = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if file < 0 {
+            return Err(Error::refused_to_case("signalfd4", Errno::last()));
+        }
+        mask(true);
+        // SAFETY: OWN-BUFFER: nobody else knows the descriptor; zero is a value of the structure.
+        Ok(unsafe { Self { file: OwnedFd::from_raw_fd(file), about: Box::new(std::mem::zeroed()) } })
+    }
+
+    /// Reads one signal: its number, or a negative error number.
+    #[inline(always)]
+    pub fn read(&mut self) -> i64 {
+        let (at, bytes) = (&raw mut *self.about as usize, size_of::<libc::signalfd_siginfo>());
+        // SAFETY: OWN-BUFFER.
+        let answer = unsafe { syscall4(libc::SYS_read, self.file.as_raw_fd() as usize, at, bytes, 0) };
+        if answer < 0 { answer } else { i64::from(self.about.ssi_signo) }
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        while self.read() > 0 {} // what is pending would end the process when it is let through
+        mask(false);
+    }
+}
+
+/// A time that is past as soon as it is set.
+static AT_ONCE: libc::itimerspec = libc::itimerspec {
+    it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
+    it_value: libc::timespec { tv_sec: 0, tv_nsec: 1 },
+};
+
+/// A POSIX timer that sends [`SIGNAL`] to the thread that made it.
+pub struct Timer(i32);
+
+impl Timer {
+    /// Not yet set.
+    pub fn new() -> Result<Self> {
+        // SAFETY: OWN-BUFFER: `sigevent` is plain numbers.
+        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = SIGNAL;
+        event.sigev_notify_thread_id = nix::unistd::gettid().as_raw();
+        let mut id = 0i32;
+        // SAFETY: OWN-BUFFER.
+        let answer = unsafe {
+            let (event, id) = (&raw mut event as usize, &raw mut id as usize);
+            syscall4(libc::SYS_timer_create, libc::CLOCK_MONOTONIC as usize, event, id, 0)
+        };
+        if answer < 0 {
+            return Err(Error::refused_to_case("timer_create", Errno::from_raw(-answer as i32)));
+        }
+        Ok(Self(id))
+    }
+
+    /// Lets it expire at once; 0, or a negative error number.
+    #[inline(always)]
+    pub fn expire(&self) -> i64 {
+        // SAFETY: OWN-BUFFER: the kernel reads one structure.
+        unsafe { syscall4(libc::SYS_timer_settime, self.0 as usize, 0, &raw const AT_ONCE as usize, 0) }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        // SAFETY: OWN-BUFFER: the call reads and writes no memory.
+        unsafe { syscall4(libc::SYS_timer_delete, self.0 as usize, 0, 0, 0) };
+    }
+}
+
+/// A timer that is read from a descriptor.
+pub struct TimerDescriptor(OwnedFd);
+
+impl TimerDescriptor {
+    /// Not yet set.
+    pub fn new() -> Result<Self> {
+        // SAFETY: OWN-BUFFER: the call reads and writes no memory.
+        let file = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
+        if file < 0 {
+            return Err(Error::refused_to_case("timerfd_create", Errno::last()));
+        }
+        // SAFETY: OWN-BUFFER: nobody else knows the descriptor.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(file) }))
+    }
+
+    /// Lets it expire at once and reads how often it did, or a negative error number.
+    #[inline(always)]
+    pub fn expire_and_read(&self) -> i64 {
+        let file = self.0.as_raw_fd();
+        // SAFETY: OWN-BUFFER: the kernel reads one structure.
+        let set = unsafe { libc::timerfd_settime(file, 0, &raw const AT_ONCE, null_mut()) };
+        if set != 0 {
+            return -i64::from(Errno::last_raw());
+        }
+        let mut times = 0u64;
+        let at = &raw mut times as usize;
+        // SAFETY: OWN-BUFFER: eight bytes.
+        let answer = unsafe { syscall4(libc::SYS_read, file as usize, at, size_of::<u64>(), 0) };
+        if answer < 0 { answer } else { times as i64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::child::Child;
+    use std::time::Duration;
+
+    /// Signals belong to the process: what is tested is tested in one of its own.
+    fn alone(body: impl FnOnce()) {
+        Child::start(body).expect("forked").end_within(Duration::from_secs(30)).expect("all of it held");
+    }
+
+    fn me() -> i32 {
+        nix::unistd::getpid().as_raw()
+    }
+
+    #[test]
+    fn a_signal_is_caught_ignored_and_as_it_was() {
+        alone(|| {
+            let before = caught();
+            let action = Action::caught().expect("installed");
+            assert_eq!((action.install(), send(me()), caught() - before), (0, 0, 1));
+            drop(action);
+            let action = Action::ignored().expect("installed");
+            assert_eq!((send(me()), caught() - before), (0, 1));
+            drop(action);
+            let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+            // SAFETY: OWN-BUFFER.
+            let now = unsafe {
+                libc::sigaction(SIGNAL, std::ptr::null(), now.as_mut_ptr());
+                now.assume_init()
+            };
+            assert_eq!(now.sa_sigaction, libc::SIG_DFL);
+        });
+    }
+
+    #[test]
+    fn a_fault_is_repaired_and_another_is_not() {
+        alone(|| {
+            let before = caught();
+            let mut page = Page::repaired().expect("a page");
+            for _ in 0..3 {
+                assert_eq!(page.protect(false), 0);
+                page.write();
+            }
+            assert_eq!(caught() - before, 3);
+        });
+        let foreign = Child::start(|| {
+            let _page = Page::repaired().expect("a page");
+            let nowhere = std::hint::black_box(64usize) as *mut u8;
+            // SAFETY: OWN-PAGE does not hold, which is the point: the process ends.
+            unsafe { nowhere.write_volatile(1) };
+        });
+        let end = foreign.expect("forked").end_within(Duration::from_secs(30));
+        assert!(end.expect_err("it must die").to_string().contains("SIGSEGV"));
+    }
+
+    #[test]
+    fn a_witness_sees_a_fault_repaired() {
+        use crate::platform::ptrace::{list_entries, step_through};
+        alone(|| {
+            let mut page = Page::repaired().expect("a page");
+            let mut body = || {
+                assert_eq!(page.protect(false), 0);
+                page.write();
+            };
+            let listed = list_entries(&mut body).expect("listed").entries;
+            let stepped = step_through(&mut body, None, 100_000).expect("stepped").expect("short").entries;
+            for seen in [listed, stepped] {
+                let wanted = [libc::SYS_mprotect, libc::SYS_mprotect, libc::SYS_rt_sigreturn];
+                let at = seen.iter().position(|call| *call == libc::SYS_mprotect).expect("protected");
+                assert_eq!(seen[at..at + 3], wanted);
+            }
+        });
+    }
+
+    #[test]
+    fn a_blocked_signal_is_read_from_its_descriptor() {
+        alone(|| {
+            let mut descriptor = Descriptor::new().expect("a descriptor");
+            assert_eq!(descriptor.read(), -i64::from(libc::EAGAIN));
+            assert_eq!((send(me()), descriptor.read()), (0, i64::from(SIGNAL)));
+            send(me());
+            drop(descriptor); // takes what is pending with it
+        });
+    }
+
+    #[test]
+    fn timers_expire_at_once() {
+        alone(|| {
+            let _action = Action::caught().expect("installed");
+            let before = caught();
+            let timer = Timer::new().expect("a timer");
+            assert_eq!(timer.expire(), 0);
+            while caught() == before {}
+            assert_eq!(TimerDescriptor::new().expect("a timer").expire_and_read(), 1);
+        });
+    }
+}

@@ -1,0 +1,255 @@
+//! # What is timed
+//! A stream of messages from the measuring process to another one on another CPU, from the first call that sends until
+//! the receiver has said that all bytes have come. The parameter is the length of a message, 1 byte to 8 MiB: through
+//! TCP and UDP over 127.0.0.1, a Unix stream, a pipe; through TCP from a file in the page cache by `sendfile`, the same
+//! by `splice` through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 1 MiB, but never more than 1024
+//! messages, and at least one. `N-streams` sends one message by each of N connections in turn, each with a receiver of
+//! its own. `tcp-same-cpu` has the receiver on the measuring CPU. With `peer` the receiver is a `syscost peer`, on
+//! another machine; there TCP waits for nothing (`TCP_NODELAY`), so that a batch's last packet goes at once.
+//!
+//! # What is not
+//! Connecting, the start of the receiver, its being told how many bytes will come. Every batch holds one answer of the
+//! receiver, which is in the intercept and not in the slope.
+//!
+//! # How we know
+//! The receiver counts what it receives and says the sum: of a stream it must be what was sent. Of UDP some is lost;
+//! what is lost is sent again until the receiver has as many bytes as the batch has, so that an iteration is always as
+//! many bytes received, and how many were sent for them is in the evidence. No partner may be seen on another CPU than
+//! its own. Without a copy, all calls must have been answered by the kernel. A peer is asked for its count a second time,
+//! by another connection.
+//!
+//! # What fools it
+//! Loopback is memory: a copy into the kernel and one out of it, on two CPUs that share a cache or do not. The receiver
+//! reads up to 128 KiB at once into a buffer that stays in its cache, and looks at nothing; a program that looks at
+//! what it gets is slower. TCP waits a little to fill its packets (RFC 896; no `TCP_NODELAY` until the end of a batch), so that
+//! small messages travel together and their cost is that of the call. On loopback the kernel copies in spite of `MSG_ZEROCOPY` when the
+//! bytes are received by the same machine, and says so in the evidence. The messages are the same bytes each time,
+//! in cache up to its size. UDP has no flow control: the slower the receiver, the more is lost, and sent again. An
+//! idle receiver must be woken: a stream that it drains faster than it is filled pays for that again and again, and so
+//! does a pipe of 64 KiB whose every message fills it.
+//!
+//! # Reading the number
+//! `bandwidth` below the table, bytes that the receiver had in a second; `message` is the cost of one. Over length the
+//! series rises until the copy, and not the call, is what is paid for. `iperf3` has messages of 128 KiB; STREAM's copy on
+//! one CPU is about what a copy into the kernel and one out of it can be at most. N streams of one sender share its
+//! CPU: on loopback they cannot be faster than one, on a network of several queues they are.
+//!
+//! # Source
+//! CSE 221 project report (peak bandwidth against the size of the message, over loopback near its memory's 15 GB/s);
+//! lmbench's `bw_tcp`, `bw_unix` and `bw_pipe`; netperf's `TCP_STREAM` and `UDP_STREAM`; iperf3; sendfile(2), splice(2), and
+//! MSG_ZEROCOPY in the kernel's networking documentation.
+
+use crate::Result;
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Family, Group, Place, Rule, SetUp};
+use crate::kit::crowd::all_stayed;
+use crate::kit::message_size::{LOOPBACK, length, messages};
+use crate::kit::placement::Placement::{self, Cross, Same};
+use crate::kit::remote;
+use crate::kit::socket::flow::{Bounds, Control, Receiver};
+use crate::kit::socket::source::{FromFile, Sent, Source, Spliced, Written, ZeroCopy};
+use crate::kit::socket::{Transport, are_connected, refused};
+use crate::platform::partner::{Class, Kind, Partner};
+use std::os::fd::OwnedFd;
+
+mod stream;
+
+pub(super) use stream::{Lane, Stream};
+
+/// The group.
+pub const GROUP: Group = Group {
+    name: "socket_bandwidth",
+    manual: include_str!("socket_bandwidth.rs"),
+    version: 1,
+    cases,
+    fits: &[],
+};
+
+/// By what the bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Tcp,
+    Udp,
+    UnixStream,
+    Pipe,
+    SendFile,
+    Splice,
+    ZeroCopy,
+}
+use Way::{Pipe, SendFile, Splice, Tcp, Udp, UnixStream};
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Tcp => "tcp",
+            Udp => "udp",
+            UnixStream => "unix-stream",
+            Pipe => "pipe",
+            SendFile => "sendfile",
+            Splice => "splice",
+            Self::ZeroCopy => "zerocopy",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Tcp => "TCP",
+            Udp => "UDP, all received",
+            UnixStream => "a Unix stream",
+            Pipe => "a pipe",
+            SendFile => "TCP by sendfile from a cached file",
+            Splice => "TCP by splice from a cached file",
+            Self::ZeroCopy => "TCP by MSG_ZEROCOPY",
+        }
+    }
+
+    fn bounds(self) -> Bounds {
+        match self {
+            Udp => Bounds::Datagram,
+            Pipe => Bounds::Pipe,
+            _ => Bounds::Stream,
+        }
+    }
+}
+
+/// One row before it is a case.
+#[derive(Clone, Copy)]
+struct Row {
+    way: Way,
+    placement: Placement,
+    streams: usize,
+    bytes: usize,
+}
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+/// What `iperf3` sends at once.
+const USUAL: usize = 128 * KIB;
+const SMALL: [usize; 5] = [1, 16, 64, 256, KIB];
+const MIDDLE: [usize; 2] = [4 * KIB, 16 * KIB];
+const LARGE: [usize; 5] = [64 * KIB, USUAL, 256 * KIB, MIB, 8 * MIB];
+
+fn cases() -> Vec<Case> {
+    let mut rows = Vec::new();
+    let mut add = |way, lengths: &[&[usize]]| {
+        let row = |bytes| Row { way, placement: Cross, streams: 1, bytes };
+        rows.extend(lengths.concat().into_iter().map(row));
+    };
+    add(Tcp, &[&SMALL, &MIDDLE, &LARGE]);
+    add(Udp, &[&SMALL, &MIDDLE, &[32 * KIB]]);
+    add(UnixStream, &[&SMALL, &MIDDLE, &LARGE]);
+    add(Pipe, &[&SMALL, &MIDDLE, &LARGE]);
+    for way in [SendFile, Splice, Way::ZeroCopy] {
+        add(way, &[&MIDDLE, &LARGE]);
+    }
+    rows.push(Row { way: Tcp, placement: Same, streams: 1, bytes: USUAL });
+    rows.extend([2, 4, 8].map(|streams| Row { way: Tcp, placement: Cross, streams, bytes: USUAL }));
+    rows.into_iter().map(case).chain(remote::bandwidths()).collect()
+}
+
+/// What is measured where there are minutes and not an hour.
+fn is_of_every_run(row: &Row) -> bool {
+    match row.way {
+        Tcp if row.streams > 1 => row.streams < 8,
+        Tcp => [1, 64, KIB, 16 * KIB, USUAL, MIB, 8 * MIB].contains(&row.bytes),
+        Udp => [KIB, 16 * KIB].contains(&row.bytes),
+        UnixStream | Pipe => [KIB, 64 * KIB].contains(&row.bytes),
+        _ => row.bytes == 64 * KIB,
+    }
+}
+
+fn case(row: Row) -> Case {
+    let Row { way, placement, streams, bytes } = row;
+    let each = messages(bytes);
+    let (on, also) = match (placement, streams) {
+        (Same, _) => ("-same-cpu".into(), ", receiver on the same CPU".into()),
+        (_, 1) => (String::new(), String::new()),
+        (_, n) => (format!("-{n}-streams"), format!(", {n} streams of one sender")),
+    };
+    let all = each * streams;
+    let title = format!("{all} messages of {} through {}{also}", length(bytes), way.words());
+    let case = Case::new(format!("{}{on}/{}", way.name(), length(bytes)), title, set_up(row));
+    let case = placement.needed(case);
+    let case = if matches!(way, UnixStream | Pipe) { case } else { case.need(LOOPBACK) };
+    let case = if is_of_every_run(&row) { case } else { case.need(FULL_SCALE) };
+    // Receivers that share a CPU wait for one another, and not for a stranger.
+    let case = if streams > 1 { case.family(Family::Elsewhere) } else { case };
+    let case = if all == 1 { case } else { case.derive("message", Rule::OfCost(1.0 / all as f64)) };
+    let (hardware, software, why) = expected(&row);
+    case.derive("bandwidth", Rule::Bandwidth((all * bytes) as u64))
+        .claim(Claim::Checked(
+            "the receiver has counted as many bytes as were sent, or as were asked for by UDP",
+        ))
+        .claim(Claim::Counted(all_stayed))
+        .predict(hardware, software, why)
+}
+
+/// Core cycles of the hardware and of the software for an iteration, and why.
+fn expected(row: &Row) -> (f64, f64, &'static str) {
+    const COPIED_A_CYCLE: f64 = 4.0;
+    let all = (messages(row.bytes) * row.streams) as f64;
+    let call = match row.way {
+        Tcp | SendFile | Splice | Way::ZeroCopy => 900.0,
+        Udp => 4_000.0,
+        UnixStream => 1_800.0,
+        Pipe => 700.0,
+    };
+    // On one CPU nothing is done at the same time.
+    let sides = if row.placement == Same { 2.0 } else { 1.0 };
+    let why = "the slower side's copy of all bytes, and a call and its packet's way for every message";
+    (sides * all * row.bytes as f64 / COPIED_A_CYCLE, sides * all * call, why)
+}
+
+fn set_up(row: Row) -> SetUp {
+    Box::new(move |place: &Place| {
+        let (lanes, partners): (Vec<_>, Vec<_>) =
+            (0..row.streams).map(|at| lane(&row, at, place)).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let stream = Stream::new(row.way.name(), lanes, messages(row.bytes), row.bytes)?;
+        Ok(Box::new(stream.with(partners)) as _)
+    })
+}
+
+/// One connection with its receiver. Receivers take the other CPUs in turn.
+fn lane(row: &Row, at: usize, place: &Place) -> Result<(Lane, Partner)> {
+    let [near, far] = ends(row.way)?;
+    let [ours, theirs] = Transport::UnixSeqpacket.pair()?;
+    let mut receiver = Receiver::new(far, theirs, row.way.bounds());
+    let others = &place.cpus.others;
+    let cpu = match row.placement {
+        Same => Same.cpu(place)?,
+        other if others.is_empty() => other.cpu(place)?,
+        _ => others[at % others.len()],
+    };
+    let partner = Partner::start(Kind::Process, (cpu, Class::Ordinary), move || receiver.step(), || ())?;
+    let source = source(row, near, place)?;
+    Ok((Lane { source, control: Control::new(ours), bounds: row.way.bounds() }, partner))
+}
+
+fn source(row: &Row, near: OwnedFd, place: &Place) -> Result<Box<dyn Source>> {
+    Ok(match row.way {
+        Tcp | Udp | UnixStream => Box::new(Sent::new(near, row.bytes)),
+        Pipe => Box::new(Written::new(near, row.bytes)),
+        SendFile => Box::new(FromFile::new(near, row.bytes, &place.scratch)?),
+        Splice => Box::new(Spliced::new(near, row.bytes, &place.scratch)?),
+        Way::ZeroCopy => Box::new(ZeroCopy::new(near, row.bytes)?),
+    })
+}
+
+/// The near end, which sends, and the far one.
+fn ends(way: Way) -> Result<[OwnedFd; 2]> {
+    let transport = match way {
+        Pipe => {
+            let (read, write) = nix::unistd::pipe().map_err(|e| refused("pipe2", e.into()))?;
+            return Ok([write, read]);
+        }
+        Udp => Transport::Udp,
+        UnixStream => Transport::UnixStream,
+        _ => Transport::Tcp,
+    };
+    let ends = transport.pair()?;
+    are_connected(transport, &ends)?;
+    Ok(ends)
+}
+
+#[cfg(test)]
+mod tests;

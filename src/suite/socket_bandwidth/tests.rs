@@ -1,0 +1,99 @@
+use super::*;
+use crate::case::{Cpus, Scale, Subject};
+use crate::clock::Clock;
+use crate::kit::socket::message;
+use crate::kit::socket::number;
+use crate::platform::cpu;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn place(scratch: &Path) -> Place {
+    Place { scratch: scratch.to_path_buf(), scale: Scale::Full, cpus: Cpus::expected() }
+}
+
+#[test]
+fn what_every_case_sends_arrives() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let clock = Clock::start_up();
+    let here = place.cpus.here.unwrap();
+    for case in cases() {
+        if let Some(sentence) = case.needs.iter().find_map(|need| need.ask(&place).err()) {
+            println!("skipped {}: {sentence}", case.name);
+            continue;
+        }
+        let run = || {
+            let mut subject = (case.set_up)(&place)?;
+            let ticks = subject.run(1, &clock)?;
+            subject.run(2, &clock)?;
+            Ok::<_, crate::Error>((ticks, subject.report().evidence))
+        };
+        let (ticks, evidence) =
+            cpu::while_on(here, run).unwrap().unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        assert!(ticks.0 > 0, "{}", case.name);
+        assert_eq!(
+            !evidence.is_empty(),
+            case.name.contains("udp") || case.name.contains("zerocopy"),
+            "{}",
+            case.name
+        );
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "a file has no name");
+}
+
+/// A stream over TCP whose receiver does `step` with its data and its control.
+fn with_receiver(step: impl FnMut(&OwnedFd, &OwnedFd) -> i64 + Send + 'static) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let [near, far] = ends(Tcp).unwrap();
+    let [ours, theirs] = Transport::UnixSeqpacket.pair().unwrap();
+    let mut step = step;
+    let at = (Same.cpu(&place).unwrap(), Class::Ordinary);
+    let partner = Partner::start(Kind::Process, at, move || step(&far, &theirs), || ()).unwrap();
+    let source = Box::new(Sent::new(near, 100));
+    let lane = Lane { source, control: Control::new(ours), bounds: Bounds::Stream };
+    let mut stream = Stream::new("tcp", vec![lane], 10, 100).unwrap().with(vec![partner]);
+    let begun = Instant::now();
+    let error = stream.run(1, &Clock::start_up()).map(drop).unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    error.to_string()
+}
+
+#[test]
+fn a_receiver_that_counts_less_or_more_is_not_believed() {
+    for said in [999u64, 1001] {
+        let error = with_receiver(move |data, control| {
+            let mut told = [0; 8];
+            message::receive_whole(number(control), &mut told);
+            message::receive_whole(number(data), &mut [0; 1000]);
+            message::send_whole(number(control), &said.to_le_bytes())
+        });
+        assert!(error.contains("counted other than the 1000 bytes"), "{error}");
+    }
+}
+
+#[test]
+fn a_receiver_that_dies_or_hangs_ends_the_case_in_seconds() {
+    let error = with_receiver(|_, _| {
+        let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
+        0
+    });
+    assert_eq!(error, "tcp: the partner was killed by SIGKILL");
+    let error = with_receiver(|_, _| {
+        std::thread::sleep(Duration::from_secs(60));
+        0
+    });
+    assert!(error.starts_with("tcp: the partner has not answered for 2 s"), "{error}");
+}
+
+#[test]
+fn what_is_lost_is_told() {
+    let [near, _far] = ends(Udp).unwrap();
+    let [ours, _theirs] = Transport::UnixSeqpacket.pair().unwrap();
+    let source = Box::new(Sent::new(near, 100));
+    let lane = Lane { source, control: Control::new(ours), bounds: Bounds::Datagram };
+    let mut stream = Stream::new("udp", vec![lane], 10, 100).unwrap();
+    assert!(stream.report().evidence.is_empty());
+    (stream.sent, stream.come) = (200, 150);
+    assert_eq!(stream.report().evidence, ["of 200 datagrams 50 were lost (25.0 %) and sent again"]);
+}

@@ -1,0 +1,202 @@
+//! # What is timed
+//! The calls of a connection over 127.0.0.1 or a Unix stream, each by itself, in one process: `connect` alone, `accept`
+//! alone of one that waits or of the first of a hundred, `set-up` (connect and accept together), `tear-down` (the close of
+//! both ends, in the order that the id says; `one-end`, the server's close alone). `reuseport-16` is 16 listeners that
+//! share the port by `SO_REUSEPORT`, of which the kernel picks one. `whole` is a life from socket(2) to the second close, in
+//! a plain loop. With `peer` the server is a `syscost peer`, on another machine, and the client's own calls are timed.
+//!
+//! # What is not
+//! In all but `whole`: making the socket, and whatever of the life is not named; the questions that prove it. A
+//! connection whose end is not timed is reset (`SO_LINGER` of zero), so that it leaves nothing behind.
+//!
+//! # How we know
+//! After every set-up the client's own address must be whom the server says it is connected to, and the kernel must
+//! account both ends as established; of a Unix stream, whose clients have no address, both ends must be this process's
+//! (`SO_PEERCRED`). Before a case of TCP, thirty connections that are closed as the case does it must
+//! leave as many in the kernel's count of TIME_WAIT, or with `reset` none. After each batch no connection is left that
+//! was not accepted. A peer greets every connection that shows its secret, and is asked for their number.
+//!
+//! # What fools it
+//! On loopback the whole handshake happens inside the client's `connect`: it pays for the server's kernel too, no packet
+//! waits for anything, and nobody sleeps. Who closes first has the connection in TIME_WAIT for 60 s. Where that is the
+//! client its port rests too, for that destination: some 28,000 are all, and the search for a free one takes longer the
+//! fewer there are. `client-first` then goes on from 127.0.0.2 and so forth, which is in the evidence; the kernel may also
+//! use a resting port again after a second (`tcp_tw_reuse`). Above `tcp_max_tw_buckets` it forgets them at once. A
+//! listener's queue that is full drops what comes, and the client tries again after a second: here it is never full.
+//! SYN cookies, a firewall that keeps a table of connections, and a filter of packets add their part.
+//!
+//! # Reading the number
+//! `set-up` and `tear-down` are what the seed calls so. `tear-down/one-end` is a close that sends a packet and waits
+//! for nothing; the second close of a connection sends the other one. A server that sees thousands a second pays for
+//! `whole`, where `rate` is what one CPU can do at most with both ends on it.
+//!
+//! # Source
+//! CSE 221 project report (9.5 µs from connect to accept, 7.7 µs for the server's close, over loopback); lmbench's
+//! `lat_connect`; netperf's `TCP_CC`; RFC 793 and RFC 7323; tcp(7), socket(7), ip(7).
+
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject};
+use crate::kit::message_size::LOOPBACK;
+use crate::kit::remote;
+use crate::kit::socket::connection::{Family, longest_queue};
+use Ending::{ClientFirst, Reset, ServerFirst};
+use Part::{Accept, Connect, OneEnd, SetUpBoth, TearDown};
+
+mod life;
+
+use life::{Parts, Whole};
+
+/// The group.
+pub const GROUP: Group =
+    Group { name: "socket_connect", manual: include_str!("socket_connect.rs"), version: 1, cases, fits: &[] };
+
+/// What of a connection's life is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Connect,
+    /// From a queue of so many that wait.
+    Accept(usize),
+    SetUpBoth,
+    TearDown,
+    OneEnd,
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    ServerFirst,
+    ClientFirst,
+    Reset,
+}
+
+impl Ending {
+    fn name(self) -> &'static str {
+        match self {
+            ServerFirst => "server-first",
+            ClientFirst => "client-first",
+            Reset => "reset",
+        }
+    }
+}
+
+/// One row before it is a case.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    part: Part,
+    family: Family,
+    ending: Ending,
+    /// Listeners that share the port; one that does not share it is none.
+    sharing: usize,
+}
+
+/// Connections that may wait to be accepted.
+const QUEUE: u32 = 128;
+/// Of these, the first.
+const WAITING: usize = 100;
+const LISTENERS: usize = 16;
+
+fn cases() -> Vec<Case> {
+    let row = |part, family, ending| Row { part, family, ending, sharing: 0 };
+    let tcp = |part, ending| row(part, Family::Tcp, ending);
+    let mut cases = vec![
+        single("connect/tcp", tcp(Connect, Reset)),
+        single("connect/tcp-reuseport-1", Row { sharing: 1, ..tcp(Connect, Reset) }).need(FULL_SCALE),
+        single("connect/tcp-reuseport-16", Row { sharing: LISTENERS, ..tcp(Connect, Reset) }),
+        single("connect/unix-stream", row(Connect, Family::Unix, ServerFirst)).need(FULL_SCALE),
+        single("accept/tcp", tcp(Accept(1), Reset)),
+        single("accept/tcp-queue-100", tcp(Accept(WAITING), Reset)),
+        single("set-up/tcp", tcp(SetUpBoth, Reset)),
+        single("set-up/unix-stream", row(SetUpBoth, Family::Unix, ServerFirst)),
+        single("tear-down/tcp-one-end", tcp(OneEnd, ServerFirst)),
+        single("tear-down/tcp-server-first", tcp(TearDown, ServerFirst)),
+        single("tear-down/tcp-client-first", tcp(TearDown, ClientFirst)),
+        single("tear-down/tcp-reset", tcp(TearDown, Reset)),
+        single("tear-down/unix-stream", row(TearDown, Family::Unix, ServerFirst)),
+    ];
+    for ending in [ServerFirst, Reset] {
+        cases.push(whole("tcp", Family::Tcp, ending));
+    }
+    cases.push(whole("unix-stream", Family::Unix, ServerFirst).need(FULL_SCALE));
+    cases.extend(remote::connections());
+    cases
+}
+
+/// A queue of this length may be asked for.
+const LONG_QUEUE: Need = Need::new(|_| match longest_queue() {
+    Some(longest) if longest < QUEUE => Err(format!(
+        "a listener's queue may hold {longest} connections and {QUEUE} are needed: raise net.core.somaxconn"
+    )),
+    _ => Ok(()),
+});
+
+fn needing(case: Case, family: Family) -> Case {
+    let case = case.need(LONG_QUEUE);
+    if family == Family::Tcp { case.need(LOOPBACK) } else { case }
+}
+
+/// A part of a life, timed by itself.
+fn single(name: &str, row: Row) -> Case {
+    let set_up: SetUp = Box::new(move |_: &Place| Ok(Box::new(Parts::begin(row)?) as Box<dyn Subject>));
+    let case = Case::new(name, title(&row), set_up).one_by_one();
+    let (hardware, software, why) = expected(&row);
+    let case = needing(case, row.family).predict(hardware, software, why);
+    match row.family {
+        Family::Tcp => case
+            .claim(Claim::Checked("who was accepted is who had connected, and both ends were established"))
+            .claim(Claim::Checked(
+                "thirty that were closed so before left as many in TIME_WAIT as they must",
+            )),
+        Family::Unix => case.claim(Claim::Checked("both ends of each connection were this process's")),
+    }
+}
+
+fn title(row: &Row) -> String {
+    let family = if row.family == Family::Tcp { "TCP" } else { "Unix stream" };
+    match row.part {
+        Connect if row.sharing > 0 => {
+            format!("connect by {family} to {} listeners of one port, accept not included", row.sharing)
+        }
+        Connect => format!("connect by {family} to a listener, accept not included"),
+        Accept(1) => format!("accept of a {family} connection that waits"),
+        Accept(count) => format!("accept of the first of {count} {family} connections that wait"),
+        SetUpBoth => format!("connect and accept of a {family} connection"),
+        OneEnd => format!("close of the server's end of a {family} connection, the first of the two"),
+        TearDown => format!("close of both ends of a {family} connection, {}", row.ending.name()),
+    }
+}
+
+/// Core cycles of the hardware and of the software for a part, and why.
+fn expected(row: &Row) -> (f64, f64, &'static str) {
+    let tcp = row.family == Family::Tcp;
+    match row.part {
+        Connect if tcp => (2_000.0, 25_000.0, "a port found, three packets, a socket made for the server"),
+        Connect => (500.0, 5_000.0, "a socket and a descriptor made for the server"),
+        Accept(_) => (500.0, 2_500.0, "one taken from the queue, a file and a descriptor made for it"),
+        SetUpBoth if tcp => (2_500.0, 27_500.0, "a port found, three packets, two sockets, a file"),
+        SetUpBoth => (1_000.0, 7_500.0, "a socket, a file and a descriptor made for the server"),
+        OneEnd => (1_000.0, 8_000.0, "a packet sent and answered, a file given back"),
+        TearDown if !tcp => (1_000.0, 4_000.0, "two files and two sockets given back"),
+        TearDown if row.ending == Reset => (1_500.0, 9_000.0, "one packet, two files and sockets given back"),
+        TearDown => (2_000.0, 16_000.0, "four packets, two files given back, a rest in TIME_WAIT"),
+    }
+}
+
+/// A whole life, in a plain loop.
+fn whole(name: &str, family: Family, ending: Ending) -> Case {
+    let set_up: SetUp =
+        Box::new(move |_: &Place| Ok(Box::new(Whole::begin(family, ending)?) as Box<dyn Subject>));
+    let (ended, with) = match (family, ending) {
+        (Family::Tcp, Reset) => ("-reset", "both ends closed, by a reset"),
+        _ => ("", "both ends closed, the server's first"),
+    };
+    let title = format!("a connection by {name} made, accepted, {with}");
+    let cycles = if family == Family::Tcp { 50_000.0 } else { 17_000.0 };
+    needing(Case::new(format!("whole/{name}{ended}"), title, set_up), family)
+        .derive("rate", Rule::Rate)
+        .claim(Claim::Linear)
+        .claim(Claim::Checked("as many were accepted as had connected, and none was left over"))
+        .predict(5_000.0, cycles, "two sockets and two files made and given back, and the packets between")
+}
+
+#[cfg(test)]
+mod tests;

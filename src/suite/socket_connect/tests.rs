@@ -1,0 +1,140 @@
+use super::*;
+use crate::case::{Cpus, Scale};
+use crate::clock::Clock;
+use crate::kit::socket::connection;
+use crate::platform::child::Child;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::resource::{Resource, setrlimit};
+use std::path::PathBuf;
+use std::time::Duration;
+
+fn place() -> Place {
+    Place { scratch: PathBuf::from("/nonexistent"), scale: Scale::Full, cpus: Cpus::expected() }
+}
+
+#[test]
+fn every_case_opens_and_closes() {
+    let clock = Clock::start_up();
+    for case in cases() {
+        if let Some(sentence) = case.needs.iter().find_map(|need| need.ask(&place()).err()) {
+            println!("skipped {}: {sentence}", case.name);
+            continue;
+        }
+        let mut subject = match (case.set_up)(&place()) {
+            Err(error) if error.is_of_the_machine() => {
+                println!("skipped {}: {error}", case.name);
+                continue;
+            }
+            other => other.unwrap(),
+        };
+        let ticks = subject.run(300, &clock).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        assert!(ticks.0 > 0, "{}", case.name);
+        assert!(subject.report().evidence.is_empty(), "{}: no address was used up", case.name);
+    }
+}
+
+/// A limit or a network of one's own belongs to a process, which is left behind with it.
+fn alone(body: impl FnOnce()) {
+    Child::start(body).unwrap().end_within(Duration::from_secs(60)).unwrap();
+}
+
+/// A network of this process's own, with its loopback up or down; no where that is not allowed.
+fn own_network(is_up: bool) -> bool {
+    if unshare(CloneFlags::CLONE_NEWNET).is_err() {
+        return false;
+    }
+    let up = || std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status();
+    !is_up || up().is_ok_and(|status| status.success())
+}
+
+fn offers_own_networks() -> bool {
+    let works =
+        Child::start(|| assert!(own_network(true))).unwrap().end_within(Duration::from_secs(60)).is_ok();
+    if !works {
+        println!("skipped: no network namespace can be made here (it needs root, and `ip`)");
+    }
+    works
+}
+
+fn tcp(part: Part, ending: Ending) -> Row {
+    Row { part, family: Family::Tcp, ending, sharing: 0 }
+}
+
+#[test]
+fn used_up_ports_are_gone_round_and_told() {
+    if !offers_own_networks() {
+        return;
+    }
+    alone(|| {
+        assert!(own_network(true));
+        std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "40000 40099").unwrap();
+        std::fs::write("/proc/sys/net/ipv4/tcp_tw_reuse", "0").unwrap();
+        let clock = Clock::start_up();
+        let mut lives = Parts::begin(tcp(Part::TearDown, ClientFirst)).unwrap();
+        lives.run(300, &clock).unwrap();
+        let told = lives.report().evidence.concat();
+        assert!(told.contains("rested in TIME_WAIT after") && told.contains("127.0.0."), "{told}");
+        // Where no address is left either, it ends with a sentence and does not hang.
+        let error = lives.run(900, &clock).map(drop).unwrap_err().to_string();
+        assert!(error.contains("40000 and 40099") && error.contains("ip_local_port_range"), "{error}");
+        // Who resets leaves no port behind.
+        let mut reset = Parts::begin(tcp(Part::TearDown, Reset)).map_err(|e| e.to_string());
+        if let Ok(lives) = &mut reset {
+            lives.run(300, &clock).unwrap();
+        }
+    });
+}
+
+#[test]
+fn without_loopback_the_cases_of_tcp_are_skipped() {
+    if !offers_own_networks() {
+        return;
+    }
+    alone(|| {
+        assert!(own_network(false));
+        for case in cases().into_iter().filter(|case| !case.name.contains("peer")) {
+            let said = case.needs.iter().find_map(|need| need.ask(&place()).err());
+            assert_eq!(said.is_some(), case.name.contains("tcp"), "{}: {said:?}", case.name);
+            assert!(said.is_none_or(|said| said.contains("ip link set lo up")));
+        }
+    });
+}
+
+#[test]
+fn a_limit_of_descriptors_is_missing_and_no_failure() {
+    alone(|| {
+        let mut lives = Parts::begin(tcp(Part::Accept(WAITING), Reset)).unwrap();
+        setrlimit(Resource::RLIMIT_NOFILE, 50, 50).unwrap();
+        let error = lives.run(1, &Clock::start_up()).map(drop).unwrap_err();
+        assert!(error.is_of_the_machine() && error.to_string().contains("ulimit -n"), "{error}");
+    });
+}
+
+#[test]
+fn connections_that_do_not_rest_as_they_must_are_noticed() {
+    if !offers_own_networks() {
+        return;
+    }
+    alone(|| {
+        assert!(own_network(true));
+        std::fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0").unwrap();
+        let error = Parts::begin(tcp(Part::TearDown, ServerFirst)).map(drop).unwrap_err().to_string();
+        assert!(error.contains("left 0 in TIME_WAIT"), "{error}");
+        Parts::begin(tcp(Part::TearDown, Reset)).map(drop).unwrap();
+    });
+}
+
+#[test]
+fn ends_of_two_connections_are_not_each_others() {
+    let listeners = connection::Listeners::one(Family::Tcp, QUEUE).unwrap();
+    let connected = || {
+        let client = connection::socket(listeners.address()).unwrap();
+        assert_eq!(client.connect(listeners.address()), 0);
+        (client, connection::accept(listeners.first()).unwrap())
+    };
+    let (one, other) = (connected(), connected());
+    assert!(life::proved(Family::Tcp, &one.0, &one.1).is_ok());
+    assert!(
+        life::proved(Family::Tcp, &one.0, &other.1).unwrap_err().to_string().contains("was accepted where")
+    );
+}

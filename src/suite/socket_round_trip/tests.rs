@@ -1,0 +1,132 @@
+use super::*;
+use crate::case::{Cpus, Scale};
+use crate::clock::{Attendance, Clock};
+use crate::platform::cpu;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn place(scratch: &Path) -> Place {
+    Place { scratch: scratch.to_path_buf(), scale: Scale::Full, cpus: Cpus::expected() }
+}
+
+#[test]
+fn every_case_goes_to_and_fro() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let clock = Clock::start_up();
+    let here = place.cpus.here.unwrap();
+    for case in cases() {
+        if let Some(sentence) = case.needs.iter().find_map(|need| need.ask(&place).err()) {
+            println!("skipped {}: {sentence}", case.name);
+            continue;
+        }
+        for set_up in [Some(&case.set_up), case.control.as_ref()].into_iter().flatten() {
+            let ticks = cpu::while_on(here, || set_up(&place)?.run(20, &clock)).unwrap();
+            assert!(ticks.unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0, "{}", case.name);
+        }
+    }
+}
+
+/// A conversation over this transport whose partner does `step` instead of answering.
+fn beside(transport: Transport, step: impl FnMut(OwnedFd) -> i64 + Send + 'static) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let [near, far] = transport.pair().unwrap();
+    let (mut step, mut far) = (step, Some(far));
+    let answer = move || match far.take() {
+        Some(end) => step(end),
+        None => -i64::from(libc::EPIPE),
+    };
+    let at = (Same.cpu(&place).unwrap(), Class::Ordinary);
+    let partner = Partner::start(Kind::Process, at, answer, || ()).unwrap();
+    let mut conversation =
+        Conversation::new(transport.name(), Blocking::new(near).unwrap(), PING, Timed::Together).unwrap();
+    let begun = Instant::now();
+    let greeted = conversation.with(vec![partner]);
+    let ended = greeted.and_then(|()| conversation.run(10, &Clock::start_up()).map(drop));
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    ended.unwrap_err().to_string()
+}
+
+/// Says who it is, as a partner does, and then does something else.
+fn after_greeting(transport: Transport, then: fn(&mut Blocking) -> i64) -> String {
+    beside(transport, move |end| {
+        let mut far = Blocking::new(end).unwrap();
+        far.send(&std::process::id().to_ne_bytes());
+        then(&mut far)
+    })
+}
+
+#[test]
+fn a_partner_that_dies_or_hangs_ends_the_case_in_seconds() {
+    let dies = |_: &mut Blocking| {
+        let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
+        0
+    };
+    let hangs = |_: &mut Blocking| {
+        std::thread::sleep(Duration::from_secs(60));
+        0
+    };
+    for transport in [Tcp, Udp, Transport::UnixSeqpacket] {
+        let said = after_greeting(transport, dies);
+        assert!(said.ends_with("the partner was killed by SIGKILL"), "{transport:?}: {said}");
+    }
+    let said = after_greeting(Tcp, hangs);
+    assert!(said.starts_with("tcp: the partner has not answered for 2 s"), "{said}");
+}
+
+#[test]
+fn an_answer_that_is_not_the_message_is_no_round_trip() {
+    for transport in [Tcp, UnixStream] {
+        let said = after_greeting(transport, |far| {
+            let mut come = [0; PING];
+            far.receive(&mut come);
+            come[0] ^= 1;
+            far.send(&come);
+            far.receive(&mut come)
+        });
+        assert!(said.contains("not the message that was sent"), "{said}");
+    }
+    // The number is right, and what follows is not.
+    let said = after_greeting(Tcp, |far| {
+        let mut come = [0; PING];
+        for _ in 0..10 {
+            far.receive(&mut come);
+            come[PING - 1] ^= 1;
+            far.send(&come);
+        }
+        far.receive(&mut come)
+    });
+    assert!(said.contains("not the message that was sent"), "{said}");
+}
+
+#[test]
+fn a_stranger_is_not_the_partner() {
+    let said = beside(Udp, |end| {
+        let mut far = Blocking::new(end).unwrap();
+        far.send(&1u32.to_ne_bytes());
+        far.receive(&mut [0; PING])
+    });
+    assert_eq!(said, "udp: process 1 answers, which is not the partner that was started");
+}
+
+#[test]
+fn who_slept_did_not_poll() {
+    let company = Some(Attendance { answering: 1, fewest_voluntary: 2, ..Default::default() });
+    let mut delta = Delta { company, ..Default::default() };
+    assert!(neither_slept(&delta, 100).is_ok());
+    delta.counted.voluntary_switches = 100;
+    assert!(neither_slept(&delta, 100).unwrap_err().contains("no polling"));
+}
+
+#[test]
+fn ends_of_two_pairs_are_not_each_others() {
+    let [near, _far] = Tcp.pair().unwrap();
+    let [_near, far] = Tcp.pair().unwrap();
+    assert!(are_connected(Tcp, &[near, far]).unwrap_err().to_string().contains("not each other's"));
+}
+
+#[test]
+fn lengths_are_written_as_in_other_ids() {
+    assert_eq!([1, 56, 1024, 65_536, 8 << 20].map(length), ["1B", "56B", "1KiB", "64KiB", "8MiB"]);
+}

@@ -1,0 +1,61 @@
+//! Pushing an operation's code and data out of the caches, so that the next call is a cold one.
+//!
+//! # Invariants
+//!
+//! * **STUBS**: the executable mapping holds one return instruction at the start of every slot, was
+//!   written and published before it became executable, and lives as long as the value that calls into it.
+#![allow(unsafe_code)]
+
+use crate::platform::arch::{self, RETURN};
+use crate::{Error, Result};
+use memmap2::{Mmap, MmapMut};
+
+/// One cache line, the unit that is touched. Larger lines only make the walk thorough.
+const LINE: usize = 64;
+/// Code walked: four times the largest level-one instruction cache in use (Apple's 192 KiB apart).
+const CODE: usize = 256 << 10;
+
+/// Memory and code to walk through.
+pub struct Displacer {
+    data: MmapMut,
+    code: Mmap,
+}
+
+impl Displacer {
+    /// A walk over `bytes` of data and 256 KiB of code: 4096 calls into 64 pages, which fill the
+    /// instruction cache, its TLB and the branch target buffer.
+    pub fn new(bytes: usize) -> Result<Self> {
+        let failed =
+            |e| Error::Kernel { call: format!("mmap of {bytes} bytes to displace caches"), cause: e };
+        let mut data = MmapMut::map_anon(bytes).map_err(failed)?;
+        data.iter_mut().step_by(LINE).for_each(|byte| *byte = 1); // its own pages, not the zero page
+        let mut stubs = MmapMut::map_anon(CODE).map_err(failed)?;
+        for slot in stubs.chunks_exact_mut(LINE) {
+            slot[..RETURN.len()].copy_from_slice(RETURN);
+        }
+        // Linux happens to do the same when a page becomes executable; the architecture asks it of the writer.
+        arch::publish(&stubs);
+        Ok(Self { data, code: stubs.make_exec().map_err(failed)? })
+    }
+
+    /// Walks once over everything. The sum is returned so that the walk cannot be optimised away.
+    pub fn displace(&mut self) -> u64 {
+        let sum = self.data.iter().step_by(LINE).map(|&byte| u64::from(byte)).sum();
+        for slot in self.code.chunks_exact(LINE) {
+            // SAFETY: STUBS: the slot begins with a return and needs nothing of the caller.
+            unsafe { std::mem::transmute::<*const u8, extern "C" fn()>(slot.as_ptr())() };
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_visited() {
+        let mut displacer = Displacer::new(1 << 20).expect("a mapping");
+        assert_eq!(displacer.displace(), (1 << 20) / LINE as u64);
+    }
+}

@@ -1,0 +1,188 @@
+//! Many open descriptors of one kind, of which none is ready to be read, or the last.
+//!
+//! # Invariants
+//!
+//! * **OWN-DESCRIPTOR**: a number that the kernel has just answered is nobody else's.
+#![allow(unsafe_code)]
+
+use crate::{Error, Result};
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
+use std::fs::File;
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::path::Path;
+
+/// Where the other ends go, so that those that are asked about keep small numbers, as select(2) needs them.
+const OTHER_ENDS: i32 = 1_100;
+/// Descriptors that the measuring process has besides.
+const BESIDES: usize = 64;
+
+/// What they lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file, opened so many times. It is always ready.
+    File,
+    /// A pipe each; the other end is open.
+    Pipe,
+    /// A TCP connection each, over loopback; the other end is open.
+    Tcp,
+}
+
+/// The descriptors. All are closed when this value has gone, and the limit is as it was before.
+pub struct Descriptors {
+    /// Those that are asked about.
+    pub asked: Vec<OwnedFd>,
+    others: Vec<OwnedFd>,
+    _room: Room,
+}
+
+impl Descriptors {
+    /// So many of a kind; files are made in `directory`.
+    pub fn new(kind: Kind, count: usize, directory: &Path) -> Result<Self> {
+        let room = Room::for_descriptors(count + OTHER_ENDS as usize + BESIDES)?;
+        let mut all = Self { asked: Vec::new(), others: Vec::new(), _room: room };
+        match kind {
+            Kind::File => all.open_file(count, &directory.join("waited-for"))?,
+            Kind::Pipe => all.open_pipes(count)?,
+            Kind::Tcp => all.connect(count)?,
+        }
+        Ok(all)
+    }
+
+    fn open_file(&mut self, count: usize, path: &Path) -> Result<()> {
+        File::create(path).map_err(|e| Error::file(path, "creating", e))?;
+        for _ in 0..count {
+            self.asked.push(File::open(path).map_err(|e| Error::file(path, "opening", e))?.into());
+        }
+        Ok(())
+    }
+
+    fn open_pipes(&mut self, count: usize) -> Result<()> {
+        for _ in 0..count {
+            let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused_to_case("pipe2", e))?;
+            self.keep(read, &write)?;
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, count: usize) -> Result<()> {
+        let refused = |call: &'static str| {
+            move |cause: std::io::Error| match cause.raw_os_error() {
+                Some(errno) => Error::refused_to_case(call, nix::errno::Errno::from_raw(errno)),
+                None => Error::Kernel { call: call.into(), cause },
+            }
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(refused("bind to loopback"))?;
+        let address = listener.local_addr().map_err(refused("getsockname"))?;
+        for _ in 0..count {
+            let client = TcpStream::connect(address).map_err(refused("connect over loopback"))?;
+            let (server, peer) = listener.accept().map_err(refused("accept"))?;
+            // The port is open to everybody on this machine.
+            if client.local_addr().map_err(refused("getsockname"))? != peer {
+                return Err(Error::Missing(format!("{peer} connected to our port: run again")));
+            }
+            self.keep(server.into(), &client.into())?;
+        }
+        Ok(())
+    }
+
+    /// Keeps both ends, the other one under a number beyond.
+    fn keep(&mut self, asked: OwnedFd, other: &OwnedFd) -> Result<()> {
+        let moved = fcntl(other, FcntlArg::F_DUPFD_CLOEXEC(OTHER_ENDS))
+            .map_err(|e| Error::refused("fcntl F_DUPFD_CLOEXEC", e))?;
+        // SAFETY: OWN-DESCRIPTOR.
+        self.others.push(unsafe { OwnedFd::from_raw_fd(moved) });
+        self.asked.push(asked);
+        Ok(())
+    }
+
+    /// Makes the last one ready, for good.
+    pub fn let_the_last_be_ready(&self) -> Result<()> {
+        let refused = |cause| Error::Kernel { call: "write of one byte".into(), cause };
+        let Some(last) = self.others.last() else { return Ok(()) };
+        let mut last = File::from(last.try_clone().map_err(refused)?);
+        last.write_all(&[1]).map_err(refused)
+    }
+}
+
+/// A limit of open files that is as high as needed, and as before when this value goes.
+struct Room {
+    before: Option<(rlim_t, rlim_t)>,
+}
+
+impl Room {
+    fn for_descriptors(count: usize) -> Result<Self> {
+        let count = count as rlim_t;
+        let refused = |e| Error::refused("getrlimit RLIMIT_NOFILE", e);
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(refused)?;
+        if soft >= count {
+            return Ok(Self { before: None });
+        }
+        if hard < count {
+            return Err(Error::Missing(format!(
+                "{count} descriptors are needed and a process may have {hard} (RLIMIT_NOFILE): raise `ulimit -Hn`"
+            )));
+        }
+        let refused = |e| Error::refused("setrlimit RLIMIT_NOFILE", e);
+        setrlimit(Resource::RLIMIT_NOFILE, count, hard).map_err(refused)?;
+        Ok(Self { before: Some((soft, hard)) })
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if let Some((soft, hard)) = self.before {
+            // Lowering what was raised is always allowed.
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::operation_poll::{Polled, SELECT_LIMIT};
+    use super::*;
+    use crate::platform::child::Child;
+    use std::os::fd::AsRawFd;
+
+    /// A limit belongs to a process: what is tested is tested in one of its own.
+    fn alone(body: impl FnOnce()) {
+        let patience = std::time::Duration::from_secs(30);
+        Child::start(body).expect("forked").end_within(patience).expect("all of it held");
+    }
+
+    #[test]
+    fn none_is_ready_and_then_the_last() {
+        let directory = tempfile::tempdir().expect("a directory");
+        alone(|| {
+            for kind in [Kind::Pipe, Kind::Tcp] {
+                let all = Descriptors::new(kind, 500, directory.path()).expect("opened");
+                assert_eq!(Polled::new(&all.asked).ask(), 0);
+                all.let_the_last_be_ready().expect("written");
+                while Polled::new(&all.asked).ask() == 0 {}
+                assert_eq!(Polled::new(&all.asked[..499]).ask(), 0);
+                assert!(all.asked.iter().all(|file| file.as_raw_fd() < SELECT_LIMIT));
+            }
+            let files = Descriptors::new(Kind::File, 10, directory.path()).expect("opened");
+            assert_eq!(Polled::new(&files.asked).ask(), 10);
+        });
+    }
+
+    #[test]
+    fn the_limit_is_raised_for_a_while_or_the_case_is_missing_something() {
+        alone(|| {
+            let limit = || getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+            let (_, hard) = limit();
+            setrlimit(Resource::RLIMIT_NOFILE, 100, hard).expect("lowered");
+            drop(Descriptors::new(Kind::Pipe, 200, Path::new("/")).expect("raised for a while"));
+            assert_eq!(limit(), (100, hard));
+            setrlimit(Resource::RLIMIT_NOFILE, 100, 100).expect("lowered");
+            let Err(Error::Missing(sentence)) = Descriptors::new(Kind::Pipe, 200, Path::new("/")) else {
+                panic!("there was no room")
+            };
+            assert!(sentence.contains("RLIMIT_NOFILE"));
+        });
+    }
+}

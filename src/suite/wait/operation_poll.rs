@@ -1,0 +1,193 @@
+//! Asking which of many descriptors are ready, without waiting: poll(2), select(2), epoll(7).
+//!
+//! Each question answers how many are ready, or a negative error number.
+//!
+//! # Invariants
+//!
+//! * **OWN-BUFFER**: the kernel reads and writes a vector that belongs to the value, for as many elements as it has.
+//! * **OPEN**: the descriptors stay open as long as the value; one that was closed is answered for, and nothing
+//!   worse.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+use crate::platform::arch::syscall4;
+use crate::{Error, Result};
+use nix::errno::Errno;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::null_mut;
+
+/// The highest number that select(2) is made for, and one.
+pub const SELECT_LIMIT: RawFd = libc::FD_SETSIZE as RawFd;
+
+/// The calls that ask: AArch64 has only those with a mask of signals.
+#[cfg(target_arch = "x86_64")]
+mod call {
+    /// Name and number of the call of [`super::Polled`].
+    pub const POLL: (&str, i64) = ("poll", libc::SYS_poll);
+    /// Name and number of the call of [`super::Selected`].
+    pub const SELECT: (&str, i64) = ("select", libc::SYS_select);
+    /// Name and number of the call of [`super::Registered`].
+    pub const EPOLL: (&str, i64) = ("epoll_wait", libc::SYS_epoll_wait);
+}
+#[cfg(not(target_arch = "x86_64"))]
+mod call {
+    /// Name and number of the call of [`super::Polled`].
+    pub const POLL: (&str, i64) = ("ppoll", libc::SYS_ppoll);
+    /// Name and number of the call of [`super::Selected`].
+    pub const SELECT: (&str, i64) = ("pselect6", libc::SYS_pselect6);
+    /// Name and number of the call of [`super::Registered`].
+    pub const EPOLL: (&str, i64) = ("epoll_pwait", libc::SYS_epoll_pwait);
+}
+pub use call::{EPOLL, POLL, SELECT};
+
+/// No time at all. The kernel writes back what is left of it.
+fn no_time() -> libc::timespec {
+    libc::timespec { tv_sec: 0, tv_nsec: 0 }
+}
+
+fn answer(of_the_library: i64) -> i64 {
+    if of_the_library < 0 { -i64::from(Errno::last_raw()) } else { of_the_library }
+}
+
+/// Descriptors listed for poll(2).
+pub struct Polled(Vec<libc::pollfd>);
+
+impl Polled {
+    /// Asked whether they can be read.
+    pub fn new(descriptors: &[OwnedFd]) -> Self {
+        let entry = |file: &OwnedFd| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        Self(descriptors.iter().map(entry).collect())
+    }
+
+    /// poll(2).
+    #[inline(always)]
+    pub fn ask(&mut self) -> i64 {
+        let (at, count) = (self.0.as_mut_ptr(), self.0.len());
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: OWN-BUFFER, OPEN.
+        let ready = unsafe { syscall4(POLL.1, at as usize, count, 0, 0) };
+        #[cfg(not(target_arch = "x86_64"))]
+        let ready = {
+            let mut time = no_time();
+            // SAFETY: OWN-BUFFER, OPEN; the time is a local.
+            answer(unsafe { libc::syscall(POLL.1, at, count, &raw mut time, null_mut::<u8>(), 0) })
+        };
+        ready
+    }
+}
+
+/// Descriptors in a set for select(2).
+pub struct Selected {
+    asked: [u64; 16],
+    /// What the kernel overwrites.
+    answered: [u64; 16],
+    words: usize,
+    end: RawFd,
+}
+
+impl Selected {
+    /// Asked whether they can be read.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where one has a number that a set has no room for.
+    pub fn new(descriptors: &[OwnedFd]) -> Result<Self> {
+        let mut set = Self { asked: [0; 16], answered: [0; 16], words: 0, end: 0 };
+        for file in descriptors.iter().map(AsRawFd::as_raw_fd) {
+            if file >= SELECT_LIMIT {
+                return Err(Error::Missing(format!(
+                    "descriptor {file} does not fit into a set of {SELECT_LIMIT}: start with fewer open files"
+                )));
+            }
+            set.asked[file as usize / 64] |= 1 << (file % 64);
+            set.end = set.end.max(file + 1);
+        }
+        set.words = (set.end as usize).div_ceil(64);
+        Ok(set)
+    }
+
+    /// select(2), and before it the copy of the set that it overwrites.
+    #[inline(always)]
+    pub fn ask(&mut self) -> i64 {
+        self.answered[..self.words].copy_from_slice(&self.asked[..self.words]);
+        let mut time = no_time();
+        let set = self.answered.as_mut_ptr();
+        // SAFETY: OWN-BUFFER: a set has room for the highest number; OPEN. A structure of seconds and anything is
+        // zero either way.
+        answer(unsafe {
+            libc::syscall(SELECT.1, self.end, set, null_mut::<u64>(), null_mut::<u64>(), &raw mut time, 0)
+        })
+    }
+}
+
+/// Descriptors registered with epoll(7).
+pub struct Registered {
+    file: OwnedFd,
+    events: Vec<libc::epoll_event>,
+}
+
+impl Registered {
+    /// Asked whether they can be read.
+    pub fn new(descriptors: &[OwnedFd]) -> Result<Self> {
+        // SAFETY: OWN-BUFFER: a question without memory.
+        let file = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if file < 0 {
+            return Err(Error::refused_to_case("epoll_create1", Errno::last()));
+        }
+        // SAFETY: OPEN: nobody else knows the descriptor.
+        let file = unsafe { OwnedFd::from_raw_fd(file) };
+        let events = vec![libc::epoll_event { events: 0, u64: 0 }; 64];
+        for waited in descriptors.iter().map(AsRawFd::as_raw_fd) {
+            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: waited as u64 };
+            // SAFETY: OWN-BUFFER: the kernel reads a local; OPEN.
+            let added =
+                unsafe { libc::epoll_ctl(file.as_raw_fd(), libc::EPOLL_CTL_ADD, waited, &raw mut event) };
+            if added != 0 {
+                return Err(Error::refused_to_case("epoll_ctl", Errno::last()));
+            }
+        }
+        Ok(Self { file, events })
+    }
+
+    /// epoll_wait(2) without waiting, for as many as 64.
+    #[inline(always)]
+    pub fn ask(&mut self) -> i64 {
+        let (file, at) = (self.file.as_raw_fd(), self.events.as_mut_ptr());
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: OWN-BUFFER, OPEN.
+        return unsafe { syscall4(EPOLL.1, file as usize, at as usize, self.events.len(), 0) };
+        #[cfg(not(target_arch = "x86_64"))]
+        // SAFETY: OWN-BUFFER, OPEN.
+        return answer(unsafe {
+            libc::syscall(EPOLL.1, file, at, self.events.len(), 0, null_mut::<u8>(), 0)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pipes(count: usize) -> (Vec<OwnedFd>, Vec<OwnedFd>) {
+        (0..count).map(|_| nix::unistd::pipe().expect("a pipe")).unzip()
+    }
+
+    #[test]
+    fn each_question_finds_the_one_that_is_ready() {
+        let (read, write) = pipes(20);
+        let (mut polled, mut registered) = (Polled::new(&read), Registered::new(&read).expect("registered"));
+        let mut selected = Selected::new(&read).expect("small numbers");
+        for ready in 0..3 {
+            assert_eq!((polled.ask(), selected.ask(), registered.ask()), (ready, ready, ready));
+            nix::unistd::write(&write[19 - ready as usize], b"x").expect("written");
+        }
+    }
+
+    #[test]
+    fn a_regular_file_is_always_ready_and_cannot_be_registered() {
+        let file = OwnedFd::from(tempfile::tempfile().expect("a file"));
+        let files = [file];
+        assert_eq!(Polled::new(&files).ask(), 1);
+        assert_eq!(Selected::new(&files).expect("a small number").ask(), 1);
+        assert!(Registered::new(&files).is_err());
+    }
+}

@@ -1,0 +1,243 @@
+//! The floors of the crate, and the arrows between them: who may use whom.
+
+use crate::house::House;
+use crate::reference::{Reference, references};
+
+/// What of a floor may be used.
+enum Extent {
+    /// All that is public.
+    Whole,
+    /// Its types, but none of its functions or modules.
+    Types,
+    /// These names.
+    Only(&'static [&'static str]),
+}
+
+use Extent::{Only, Types, Whole};
+
+/// Who uses whom, how much of it, and why that must be. An arrow that is not here does not exist.
+#[rustfmt::skip]
+const ARROWS: &[(&str, &str, Extent, &str)] = &[
+    ("clock", "platform", Whole, "what reads is built of what can be read"),
+    ("clock", "statistic", Whole, "a calibration is a fitted line; a fluid's window is a statistic's input"),
+    ("environment", "platform", Whole, "what is true of a machine is asked of the kernel"),
+    ("case", "clock", Whole, "an operation is given the clock, and its claims are asked of what was counted"),
+    ("case", "platform", Whole, "partners are tasks; needs are asked of the kernel"),
+    ("case", "environment", Only(&["Wire"]), "an operation may end on another machine"),
+    ("case", "record", Only(&["Curve"]), "which cases are points of a curve is said where the cases are"),
+    ("kit", "platform", Whole, "parts of operations are built of system calls"),
+    ("kit", "clock", Whole, "they time what they do"),
+    ("kit", "case", Whole, "they are subjects and builders of cases"),
+    ("kit", "statistic", Only(&["Random"]), "blocks are read in an order drawn by chance"),
+    ("kit", "environment", Only(&["Wire"]), "the far end of an operation may be another machine"),
+    ("kit", "peer", Whole, "the far end of an operation may be a peer's"),
+    ("peer", "platform", Whole, "its sockets are shut down"),
+    ("peer", "environment", Whole, "each end tells the other what it is"),
+    ("counters", "platform", Whole, "a process is held by its descriptor"),
+    ("counters", "clock", Only(&["USER_HZ"]), "the kernel's tick is one constant"),
+    ("monitor", "counters", Whole, "it shows what they tell"),
+    ("monitor", "platform", Whole, "a process's clock"),
+    ("monitor", "clock", Only(&["USER_HZ"]), "the kernel's tick is one constant"),
+    ("technique", "platform", Whole, "a monitor is built of timers, signals and what two CPUs share"),
+    ("technique", "kit", Whole, "a monitor samples, sleeps and reads files as operations do"),
+    ("technique", "counters", Whole, "what a controller looks at are the system's counters"),
+    ("technique", "statistic", Whole, "a sampled fraction has an interval; a period is drawn by chance"),
+    ("suite", "case", Whole, "a group is a list of cases"),
+    ("suite", "kit", Whole, "what several groups share"),
+    ("suite", "clock", Whole, "an operation is given the clock"),
+    ("suite", "platform", Whole, "the operation itself"),
+    ("suite", "counters", Whole, "what a reading of them costs is measured, too"),
+    ("suite", "technique", Whole, "what a monitor itself costs is measured, too"),
+    ("suite", "record", Only(&["Axis", "Curve", "Study"]), "which cases are points of a curve is said where the cases are"),
+    ("suite", "environment", Only(&["Wire"]), "an operation may end on another machine"),
+    ("suite", "statistic", Only(&["Random"]), "a ring of memory is drawn by chance"),
+    ("record", "environment", Whole, "a record carries the fingerprint of its machine"),
+    ("record", "statistic", Only(&["Interval"]), "an interval is one type, in the answer and in the record"),
+    ("study", "record", Whole, "it reads plain data"),
+    ("study", "statistic", Whole, "it says what they mean"),
+    ("study", "environment", Whole, "a comparison knows the two machines"),
+    ("render", "record", Whole, "it shows what was recorded"),
+    ("render", "study", Whole, "and what it means"),
+    ("render", "environment", Whole, "tables name the machine"),
+    ("trial", "case", Whole, "it sets a case up and runs it"),
+    ("trial", "clock", Whole, "it reads before and after"),
+    ("trial", "environment", Whole, "it watches what changes meanwhile"),
+    ("trial", "platform", Whole, "it pins, locks and forks"),
+    ("trial", "statistic", Whole, "a claim is judged by an interval"),
+    ("trial", "record", Whole, "its outcome is what is recorded"),
+    ("pair", "trial", Whole, "a side takes its turns in a trial"),
+    ("pair", "case", Whole, "a side sets a case up"),
+    ("pair", "suite", Whole, "a side finds its case"),
+    ("pair", "clock", Whole, "both sides have one clock"),
+    ("pair", "platform", Whole, "it starts, pins and ends the sides"),
+    ("pair", "environment", Whole, "it takes the fingerprint"),
+    ("pair", "record", Whole, "its pairs are recorded"),
+    ("pair", "study", Whole, "its pairs are judged there"),
+    ("pair", "statistic", Whole, "who begins is chance; a pair's figure is a median"),
+    ("harness", "pair", Only(&["is_side", "side"]), "a bench can be started as a side of a pair"),
+    ("harness", "trial", Whole, "it drives trials from Criterion"),
+    ("harness", "counters", Whole, "what else the machine did meanwhile is written beside a number"),
+    ("harness", "record", Whole, "it writes what Criterion cannot hold"),
+    ("harness", "study", Whole, "curves and fits stand in the record"),
+    ("harness", "render", Whole, "it ends with the table"),
+    ("harness", "case", Whole, "it knows groups and cases"),
+    ("harness", "suite", Whole, "it knows the groups of this crate"),
+    ("harness", "environment", Whole, "it takes the fingerprint"),
+    ("harness", "clock", Whole, "its measurement is our clock"),
+    ("harness", "platform", Whole, "it prepares its process"),
+    ("harness", "statistic", Whole, "it orders its own samples"),
+];
+
+/// Rooms that other rooms are built on or are made of; `error` is used by all and uses none.
+const FLOORS: [&str; 18] = [
+    "error",
+    "platform",
+    "clock",
+    "environment",
+    "case",
+    "kit",
+    "counters",
+    "monitor",
+    "technique",
+    "statistic",
+    "suite",
+    "peer",
+    "record",
+    "study",
+    "render",
+    "trial",
+    "pair",
+    "harness",
+];
+
+/// `command` is what a person types and may use anything; the roots wire everything together.
+const FREE: [&str; 4] = ["command", "internals", "lib", "main"];
+
+/// Names at the crate's root that every floor may use.
+const OF_ALL: [&str; 2] = ["Error", "Result"];
+
+pub fn complaints(house: &House) -> Vec<String> {
+    let floors = house.shipped().filter(|(path, _)| !FREE.contains(&floor(path)));
+    floors.flat_map(|(path, code)| floor_complaints(path, &code)).collect()
+}
+
+fn floor(path: &str) -> &str {
+    path.trim_start_matches("src/").split(['/', '.']).next().unwrap_or_default()
+}
+
+fn floor_complaints(path: &str, code: &str) -> Vec<String> {
+    let from = floor(path);
+    if !FLOORS.contains(&from) {
+        return vec![format!(
+            "{path}: {from} is on no floor; give it its arrows in tests/tidy/rule/floor.rs"
+        )];
+    }
+    let mut paths = references(code, "crate");
+    paths.extend(references(code, "super").into_iter().filter_map(|r| beyond_own_floor(path, r)));
+    paths.sort_by_key(|r| r.line);
+    let broken =
+        paths.iter().filter_map(|r| refusal(from, &r.parts).map(|why| format!("{path}:{}: {why}", r.line)));
+    broken.collect()
+}
+
+/// A path by `super` that climbs to the crate's root and down to another floor.
+fn beyond_own_floor(path: &str, mut reference: Reference) -> Option<Reference> {
+    let depth = path.trim_start_matches("src/").split('/').count();
+    let climbs = 1 + reference.parts.iter().take_while(|part| *part == "super").count();
+    let parts = reference.parts.split_off((climbs - 1).min(reference.parts.len()));
+    let to = parts.first()?.as_str();
+    let is_another = (FLOORS.contains(&to) || FREE.contains(&to)) && to != floor(path);
+    (climbs >= depth && is_another).then_some(Reference { line: reference.line, parts })
+}
+
+/// Why `from` may not use the path, if it may not.
+fn refusal(from: &str, parts: &[String]) -> Option<String> {
+    let to = parts.first()?.as_str();
+    if to == from || OF_ALL.contains(&to) {
+        return None;
+    }
+    if !FLOORS.contains(&to) && !FREE.contains(&to) {
+        return Some(format!("{from} takes `{to}` from the crate's root; name the module that it lives in"));
+    }
+    let name = parts.get(1).map_or("", String::as_str);
+    let arrow = ARROWS.iter().find(|arrow| arrow.0 == from && arrow.1 == to);
+    match arrow.map(|arrow| &arrow.2) {
+        None => Some(format!("{from} may not use {to}; {}", allowed(from))),
+        Some(Types) if !name.starts_with(char::is_uppercase) => {
+            Some(format!("{from} may use types of {to} only, and `{name}` is none"))
+        }
+        Some(Only(names)) if !names.contains(&name) => {
+            Some(format!("{from} may use of {to} only {}, not `{name}`", names.join(", ")))
+        }
+        Some(_) => None,
+    }
+}
+
+fn allowed(from: &str) -> String {
+    let to: Vec<_> = ARROWS.iter().filter(|arrow| arrow.0 == from).map(|arrow| arrow.1).collect();
+    match to.is_empty() {
+        true => "it stands on nothing but the error".into(),
+        false => format!("its arrows run to {}", to.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(path: &str, text: &str) -> Vec<String> {
+        complaints(&House::default().with(path, text))
+    }
+
+    #[test]
+    fn every_arrow_runs_between_floors_says_why_and_stands_once() {
+        for (at, (from, to, _, why)) in ARROWS.iter().enumerate() {
+            assert!(FLOORS.contains(from) && FLOORS.contains(to) && !why.is_empty(), "{from} to {to}");
+            assert!(
+                ARROWS[..at].iter().all(|earlier| (earlier.0, earlier.1) != (*from, *to)),
+                "{from} to {to}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_arrow_that_is_not_drawn_is_refused() {
+        let said = said("src/record/x.rs", "\nuse crate::{Error, clock::Clock};");
+        assert_eq!(
+            said,
+            ["src/record/x.rs:2: record may not use clock; its arrows run to environment, statistic"]
+        );
+        assert_eq!(super::tests::said("src/platform.rs", "use crate::{Error, Result};"), [""; 0]);
+        assert_eq!(super::tests::said("src/platform.rs", "use crate::command;").len(), 1);
+    }
+
+    #[test]
+    fn climbing_over_the_root_is_the_same_as_starting_there() {
+        let said =
+            said("src/record/table/x.rs", "use super::super::width;\nuse super::super::super::trial::Trial;");
+        assert_eq!(
+            said,
+            ["src/record/table/x.rs:2: record may not use trial; its arrows run to environment, statistic"]
+        );
+    }
+
+    #[test]
+    fn a_floor_lent_in_part_is_not_used_whole() {
+        assert_eq!(said("src/statistic/x.rs", "use crate::record::{Interval, Record};").len(), 1);
+        assert_eq!(said("src/case/x.rs", "use crate::environment::Wire;").len(), 0);
+        assert_eq!(said("src/case/x.rs", "use crate::environment::Fingerprint;").len(), 1);
+    }
+
+    #[test]
+    fn a_detour_by_the_root_and_a_module_on_no_floor_are_noticed() {
+        assert_eq!(said("src/platform/x.rs", "crate::group()").len(), 1);
+        assert_eq!(said("src/gadget.rs", "").len(), 1);
+    }
+
+    #[test]
+    fn what_is_said_of_a_floor_is_not_a_use_of_it() {
+        let text =
+            "//! [`crate::trial`]\n/// crate::trial\n#[cfg(test)]\nmod tests {\n    use crate::trial;\n}";
+        assert_eq!(said("src/record.rs", text), [""; 0]);
+    }
+}
