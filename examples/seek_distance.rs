@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use syscost::internals::kit::{Stamped, Way, pattern_file};
+use syscost::internals::kit::{PatternFile, Way, pattern_file};
 use syscost::internals::statistic::Random;
 use syscost::technique::measure::{CountMeasure, FractionOfTime, OnEntry};
 use syscost::technique::seek::{apart, distances, looks};
@@ -29,7 +29,7 @@ fn main() -> Done<()> {
     println!("sampled too slowly distances {:?}", distances(&looks(&positions, 1, 2)));
     println!("sampled too fast   distances {:?}\n", distances(&looks(&positions, 3, 1)));
     let directory = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("."), PathBuf::from);
-    match Stamped::make(&directory, BLOCK * BLOCKS, Way::Direct) {
+    match PatternFile::make(&directory, BLOCK * BLOCKS, Way::Direct) {
         Ok(file) => on_a_device(&file)?,
         Err(error) => println!("skipped: {error}"),
     }
@@ -51,7 +51,7 @@ struct Seen {
     in_reads: f64,
 }
 
-fn on_a_device(file: &Stamped) -> Done<()> {
+fn on_a_device(file: &PatternFile) -> Done<()> {
     let alone = read_all(file, None)?;
     let service = alone.took / READS as u32;
     let mean = |d: &[u64]| d.iter().sum::<u64>() as f64 / d.len().max(1) as f64;
@@ -86,7 +86,7 @@ fn on_a_device(file: &Stamped) -> Done<()> {
 }
 
 /// Reads all blocks in an order drawn by chance, while another thread looks every `period`.
-fn read_all(file: &Stamped, period: Option<Duration>) -> Done<Seen> {
+fn read_all(file: &PatternFile, period: Option<Duration>) -> Done<Seen> {
     let (cyl, ended) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let (cyl, ended) = (&cyl, &ended);
@@ -112,7 +112,7 @@ fn watch(cyl: &AtomicU64, ended: &AtomicBool, period: Duration) -> Vec<u64> {
 }
 
 /// Reads, and is told of every read.
-fn trace(file: &Stamped, cyl: &AtomicU64) -> Done<Seen> {
+fn trace(file: &PatternFile, cyl: &AtomicU64) -> Done<Seen> {
     let mut buffer = pattern_file::buffer(BLOCK as usize)?;
     let mut random = Random::new(5);
     let begun = Instant::now();

@@ -16,5 +16,5 @@ pub use claim::Claim;
 pub use figure::{Derived, Found, Matrix, Repetition, Rule};
 pub use group::{Fit, Group};
 pub use need::{Cpus, Need, Place, Scale};
-pub use row::{Case, Family, Prediction, SetUp, set_up};
+pub use row::{Case, OwnTasks, Prediction, SetUp, set_up};
 pub use subject::{Report, Subject};

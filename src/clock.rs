@@ -13,7 +13,7 @@ pub use calibration::{Calibration, Pairing};
 pub use evidence::{Counters, Delta, Reading, USER_HZ};
 pub use fluid::{Calibrating, Charge, FluidMeter};
 pub use other_cpu::Beside;
-pub use partner_monitor::{Attendance, Company};
+pub use partner_monitor::{PartnerMonitor, PartnerReport};
 pub use unit::{Nanoseconds, Ticks};
 
 use crate::platform::arch::{self, Unfit};
@@ -150,10 +150,10 @@ impl Clock {
         &self,
         iterations: u64,
         state: &mut S,
-        mut prepare: impl FnMut(&mut S) -> Result<()>,
+        mut prepare: impl FnMut(&mut S) -> crate::Result<()>,
         mut operation: impl FnMut(&mut S) -> T,
-        mut check: impl FnMut(&mut S, T) -> Result<Counts>,
-    ) -> Result<Ticks> {
+        mut check: impl FnMut(&mut S, T) -> crate::Result<Counts>,
+    ) -> crate::Result<Ticks> {
         let (mut sum, mut done) = (Ticks(0), 0);
         while done < iterations {
             prepare(state)?;

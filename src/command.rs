@@ -122,18 +122,7 @@ fn reply(answer: &clap::Error) -> ExitCode {
 
 fn complain(error: &Error) -> ExitCode {
     page::warn(error);
-    match error {
-        Error::Usage(_) | Error::Content { .. } => ExitCode::from(2),
-        Error::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ExitCode::from(2),
-        Error::File { .. }
-        | Error::Died(_)
-        | Error::Peer { .. }
-        | Error::Kernel { .. }
-        | Error::Child(_)
-        | Error::Missing(_)
-        | Error::Disturbed(_)
-        | Error::Forbidden { .. } => ExitCode::FAILURE,
-    }
+    ExitCode::from(error.kind().exit_code())
 }
 
 #[cfg(test)]

@@ -77,7 +77,45 @@ pub enum Error {
     Usage(String),
 }
 
+/// What kind of thing went wrong. The exit code follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A proof failed: the operation did not do what it should have done.
+    Disproved,
+    /// The machine got in the way: a partner that had no CPU, an operation that turned out as another.
+    Disturbed,
+    /// The machine lacks something, or the kernel refuses it.
+    Missing,
+    /// The command line, an environment variable or an argument asks for what cannot be.
+    Usage,
+    /// A file does not hold what it should.
+    File,
+}
+
+impl Kind {
+    /// What a process exits with that ends for this reason.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Disproved | Self::Disturbed | Self::Missing => 1,
+            Self::Usage | Self::File => 2,
+        }
+    }
+}
+
 impl Error {
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Disproved(_) | Self::Died(_) | Self::Child(_) => Kind::Disproved,
+            Self::Disturbed(_) | Self::Peer { .. } => Kind::Disturbed,
+            Self::Missing(_) | Self::Forbidden { .. } | Self::Kernel { .. } => Kind::Missing,
+            Self::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => Kind::Usage,
+            Self::File { .. } => Kind::Missing,
+            Self::Usage(_) => Kind::Usage,
+            Self::Content { .. } => Kind::File,
+        }
+    }
+
     /// The last error of the C library, for the call just made.
     pub fn last_os(call: impl Into<String>) -> Self {
         Self::Kernel { call: call.into(), cause: std::io::Error::last_os_error() }

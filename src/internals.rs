@@ -1,6 +1,6 @@
 //! What this package's binary, tests and examples look into. No part of the public interface.
 
-pub use crate::case::{Cpus, Derived, Family};
+pub use crate::case::{Cpus, Derived, OwnTasks};
 #[cfg(feature = "cli")]
 pub use crate::command::run;
 
@@ -9,7 +9,7 @@ pub mod environment {
 }
 
 pub mod kit {
-    pub use crate::kit::pattern_file::{self, Stamped, Way};
+    pub use crate::kit::pattern_file::{self, PatternFile, Way};
     pub use crate::kit::sleep::{Nanosleep, Sleep};
     pub use crate::kit::task;
     pub use crate::kit::watchdog::Watchdog;
@@ -47,5 +47,5 @@ pub mod suite {
 }
 
 pub mod trial {
-    pub use crate::trial::{Bench, Halt, Trial};
+    pub use crate::trial::{Bench, CaseEnd, Trial};
 }

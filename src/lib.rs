@@ -79,6 +79,6 @@ mod trial;
 mod command;
 
 pub use case::{Case, Claim, Group, Need, Place, Report, Rule, Scale, SetUp, Subject, set_up};
-pub use error::{Error, Result};
+pub use error::{Error, Kind, Result};
 /// The C library's names, for claims: the number of a system call is another on each architecture.
 pub use libc;

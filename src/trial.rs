@@ -4,7 +4,7 @@
 //! [`Trial::prove`] calls the witness and draws the line of time against iterations;
 //! [`Trial::sample`] measures one batch between two readings of the counters, for whoever drives it;
 //! [`Trial::conclude`] asks what can only be asked of the whole. Each of them may end the case by a
-//! [`Halt`], and then there is no number.
+//! [`CaseEnd`], and then there is no number.
 //!
 //! Who drives it decides how many samples there are: the harness hands the wheel to Criterion.
 
@@ -28,14 +28,14 @@ pub mod scratch;
 mod sweep;
 mod turn;
 
-use crate::case::{Case, Family, Place, Rule, Scale, Subject};
-use crate::clock::{Beside, Clock, Company, Counters, Delta, Ticks};
+use crate::case::{Case, OwnTasks, Place, Rule, Scale, Subject};
+use crate::clock::{Beside, Clock, Counters, Delta, PartnerMonitor, Ticks};
 use crate::platform::perf_event::Counter;
 use crate::platform::{cpu, signal, time};
 use crate::record::{Contamination, Interval, Measured, Predicted};
 use crate::statistic;
 pub use displacement::displaced;
-pub use halt::Halt;
+pub use halt::CaseEnd;
 use sweep::{Sweep, Sweeper};
 pub use turn::Turn;
 
@@ -45,7 +45,7 @@ pub struct Trial<'a> {
     place: &'a Place,
     clock: &'a Clock,
     counters: Counters,
-    company: Company,
+    partners: PartnerMonitor,
     beside: Option<Beside>,
     pinned: Option<usize>,
     event: Option<Counter>,
@@ -94,21 +94,21 @@ pub struct Bench<'a> {
 
 impl<'a> Trial<'a> {
     /// Asks the needs and sets up. With an `event`, samples count it instead of ticks.
-    pub fn prepare(case: &'a Case, bench: Bench<'a>, event: Option<Counter>) -> Result<Self, Halt> {
+    pub fn prepare(case: &'a Case, bench: Bench<'a>, event: Option<Counter>) -> Result<Self, CaseEnd> {
         let Bench { place, clock, pinned } = bench;
         for need in &case.needs {
-            need.ask(place).map_err(Halt::Skipped)?;
+            need.ask(place).map_err(CaseEnd::Skipped)?;
         }
         if case.displaced.is_some() {
             let sentence = "it is measured by what it displaces, which takes a CPU of its own for a while: `syscost run` does";
-            return Err(Halt::Skipped(sentence.into()));
+            return Err(CaseEnd::Skipped(sentence.into()));
         }
         if event.is_some() && case.one_by_one {
             let sentence = "it times single operations: counting would include what prepares each of them";
-            return Err(Halt::Skipped(sentence.into()));
+            return Err(CaseEnd::Skipped(sentence.into()));
         }
         clock.take_singles(); // what an attempt that was given up has left
-        let subject = (case.set_up)(place).map_err(Halt::of_set_up)?;
+        let subject = (case.set_up)(place).map_err(CaseEnd::of_set_up)?;
         let here = pinned.unwrap_or_else(cpu::current);
         let partners = subject.report().partners;
         let own = || partners.iter().map(|task| task.cpu).chain([here]).collect();
@@ -117,7 +117,7 @@ impl<'a> Trial<'a> {
             place,
             clock,
             counters: Counters::open(here),
-            company: Company::open(&partners, here).map_err(Halt::of_set_up)?,
+            partners: PartnerMonitor::open(&partners, here).map_err(CaseEnd::of_set_up)?,
             beside: case.shares_memory.then(|| Beside::open(own())),
             pinned,
             event,
@@ -127,7 +127,7 @@ impl<'a> Trial<'a> {
                 .as_ref()
                 .map(|set_up| set_up(place))
                 .transpose()
-                .map_err(Halt::of_set_up)?,
+                .map_err(CaseEnd::of_set_up)?,
             samples: Vec::with_capacity(256),
             evidence: Vec::new(),
             unasked: Vec::new(),
@@ -142,7 +142,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Calls the witness, sweeps over several numbers of iterations, and judges what they say.
-    pub fn prove(&mut self) -> Result<(), Halt> {
+    pub fn prove(&mut self) -> Result<(), CaseEnd> {
         self.hear_witness()?;
         match (&self.event, self.case.one_by_one) {
             (Some(_), _) => self.unasked.extend(judge::of_time(self.case)),
@@ -154,7 +154,7 @@ impl<'a> Trial<'a> {
 
     /// How many samples there are time for, of so many that are wished for: at default scale a case whose single
     /// iteration takes tens of milliseconds has fewer, and still enough for the interval of a median.
-    pub fn affordable(&mut self, samples: usize) -> Result<usize, Halt> {
+    pub fn affordable(&mut self, samples: usize) -> Result<usize, CaseEnd> {
         if self.place.scale != Scale::Default {
             return Ok(samples);
         }
@@ -164,7 +164,7 @@ impl<'a> Trial<'a> {
         Ok(samples.min(((PATIENCE_NS / iteration_ns) as usize).max(FEWEST_SAMPLES)))
     }
 
-    fn hear_witness(&mut self) -> Result<(), Halt> {
+    fn hear_witness(&mut self) -> Result<(), CaseEnd> {
         if !self.case.claims.iter().any(crate::case::Claim::wants_witness) {
             return Ok(());
         }
@@ -175,14 +175,14 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    fn hear(&mut self, word: judge::Word) {
+    fn hear(&mut self, word: judge::Judgement) {
         match word {
-            judge::Word::Held(sentence) => self.evidence.push(sentence),
-            judge::Word::Unasked(sentence) => self.unasked.push(sentence),
+            judge::Judgement::Held(sentence) => self.evidence.push(sentence),
+            judge::Judgement::Unasked(sentence) => self.unasked.push(sentence),
         }
     }
 
-    fn draw_line(&mut self) -> Result<(), Halt> {
+    fn draw_line(&mut self) -> Result<(), CaseEnd> {
         let control = self.control.as_deref_mut();
         let (sweeper, sentences) =
             judge::line(self.case, &mut *self.subject, control, self.clock, self.place.scale)?;
@@ -192,11 +192,11 @@ impl<'a> Trial<'a> {
     }
 
     /// Measures one batch: counts in the record's unit, between two readings, and judges that batch.
-    pub fn sample(&mut self, iterations: u64) -> Result<u64, Halt> {
+    pub fn sample(&mut self, iterations: u64) -> Result<u64, CaseEnd> {
         if signal::pending().is_some() {
-            return Err(Halt::Interrupted);
+            return Err(CaseEnd::Interrupted);
         }
-        self.company.read();
+        self.partners.read();
         let before = self.counters.read()?;
         let start = self.clock.start();
         let ran = time::thread_cpu_ns();
@@ -204,13 +204,13 @@ impl<'a> Trial<'a> {
         let ran_ns = time::thread_cpu_ns() - ran;
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
         let mut delta = Delta::between(&before, &self.counters.read()?);
-        delta.company = self.company.read();
+        delta.partners = self.partners.read();
         let events = self.counts_events.then(|| self.subject.report().events).flatten();
         self.keep(Sample { iterations, counted, elapsed_ns, ran_ns, delta, events, rounds: 0 })?;
         Ok(counted)
     }
 
-    fn batch(&mut self, iterations: u64) -> Result<u64, Halt> {
+    fn batch(&mut self, iterations: u64) -> Result<u64, CaseEnd> {
         let Some(event) = &self.event else {
             let Ticks(ticks) = self.subject.run(iterations, self.clock)?;
             return Ok(ticks);
@@ -220,7 +220,7 @@ impl<'a> Trial<'a> {
         Ok(event.read()? - before)
     }
 
-    fn keep(&mut self, sample: Sample) -> Result<(), Halt> {
+    fn keep(&mut self, sample: Sample) -> Result<(), CaseEnd> {
         self.counted = judge::sample(self.case, &sample.delta, sample.iterations, self.pinned)?;
         let rounds = self.sweeper.as_ref().map_or(0, Sweeper::len);
         self.samples.push(Sample { rounds, ..sample });
@@ -229,7 +229,7 @@ impl<'a> Trial<'a> {
 
     /// Goes on with the sweep beside the samples, so that slope and median tell of the same stretch of time: a
     /// machine with neighbours changes its speed from one tenth of a second to the next.
-    pub fn sweep_on(&mut self) -> Result<(), Halt> {
+    pub fn sweep_on(&mut self) -> Result<(), CaseEnd> {
         if let Some(sweeper) = self.sweeper.as_mut().filter(|sweeper| sweeper.is_quick()) {
             for _ in 0..ROUNDS_BESIDE {
                 sweeper.round(&mut *self.subject, self.control.as_deref_mut(), self.clock)?;
@@ -240,17 +240,17 @@ impl<'a> Trial<'a> {
 
     /// Asks the remaining claims and hands over what was measured: the last `samples` batches, since those
     /// before were the warm-up.
-    pub fn conclude(mut self, samples: usize) -> Result<Measured, Halt> {
+    pub fn conclude(mut self, samples: usize) -> Result<Measured, CaseEnd> {
         let kept = self.samples.split_off(self.samples.len().saturating_sub(samples));
         if kept.is_empty() {
-            return Err(Halt::Failed("no sample was taken".into()));
+            return Err(CaseEnd::Failed("no sample was taken".into()));
         }
         if kept.iter().any(|sample| sample.counted == 0) && self.event.is_none() {
-            return Err(Halt::Failed(
+            return Err(CaseEnd::Failed(
                 "a sample took no time at all: nothing was done in the timed part".into(),
             ));
         }
-        self.clock.verify().map_err(|reason| Halt::Disturbed(format!("the clock changed: {reason}")))?;
+        self.clock.verify().map_err(|reason| CaseEnd::Disturbed(format!("the clock changed: {reason}")))?;
         self.evidence.push(judge::surroundings(self.case, &kept)?);
         let busy_beside = self.beside.as_mut().and_then(Beside::busy);
         self.evidence.extend(busy_beside.map(judge::beside));
@@ -265,7 +265,7 @@ impl<'a> Trial<'a> {
         let median = statistic::median_interval(&values);
         let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
         if let Some(sweep) = &sweep {
-            judge::grows(sweep).map_err(Halt::Disturbed)?;
+            judge::grows(sweep).map_err(CaseEnd::Disturbed)?;
             self.evidence.extend(judge::large_batches(self.case, sweep, median, &kept)?);
         }
         let mut measured = self.outcome(&kept, &values, median, sweep, singles);
@@ -274,12 +274,12 @@ impl<'a> Trial<'a> {
     }
 
     /// The single operations of the samples, ns, and the proof that each of them was timed.
-    fn singles(&self, kept: &[Sample]) -> Result<Vec<f64>, Halt> {
+    fn singles(&self, kept: &[Sample]) -> Result<Vec<f64>, CaseEnd> {
         let singles = self.clock.take_singles();
         let iterations: u64 = kept.iter().map(|sample| sample.iterations).sum();
         let wanted = iterations.min(Clock::SINGLES as u64);
         if self.case.one_by_one && (singles.len() as u64) < wanted {
-            return Err(Halt::Failed(format!(
+            return Err(CaseEnd::Failed(format!(
                 "only {} of {iterations} operations were timed one by one",
                 singles.len()
             )));
@@ -352,7 +352,7 @@ impl<'a> Trial<'a> {
             core_hz: Some((self.core_hz, core_after)),
             evidence: self.evidence,
             unasked: self.unasked,
-            contamination: contamination(self.case.family, kept),
+            contamination: contamination(self.case.own_tasks, kept),
             meanwhile: None, // whoever drives the case looks at the machine, before its set-up and after its end
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
             matrix: report.matrix.map(derived::matrix),
@@ -375,15 +375,15 @@ fn predicted(case: &Case, core_hz: f64) -> Option<Predicted> {
     })
 }
 
-fn contamination(family: Family, samples: &[Sample]) -> Contamination {
+fn contamination(family: OwnTasks, samples: &[Sample]) -> Contamination {
     let each = |f: &dyn Fn(&Sample) -> Option<u64>| samples.iter().filter_map(f).collect();
     Contamination {
         waited_ns: each(&|s| s.delta.counted.waited_ns),
         stolen_ticks: each(&|s| s.delta.counted.stolen_ticks),
         // A partner or a child on the same CPU takes it as well, which is no disturbance but the case itself.
         involuntary_switches: each(&|s| {
-            let partner = s.delta.company.is_some_and(|company| company.here);
-            let beside = partner || family == Family::SameCpu;
+            let partner = s.delta.partners.is_some_and(|partners| partners.here);
+            let beside = partner || family == OwnTasks::SameCpu;
             Some(if beside { 0 } else { s.delta.counted.involuntary_switches })
         }),
         faults: each(&|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),

@@ -33,7 +33,7 @@ pub struct Case {
     /// Every iteration is timed by itself and the distribution is the answer.
     pub one_by_one: bool,
     /// Where tasks of its own run.
-    pub family: Family,
+    pub own_tasks: OwnTasks,
     /// What it waits for, other CPUs use too: memory, or the last level of cache. Who is busy there is told.
     pub shares_memory: bool,
     /// It is measured by what it displaces, whatever is asked for, and so often.
@@ -42,7 +42,7 @@ pub struct Case {
 
 /// Tasks that a case starts and that run beside the measuring thread: its own, and no disturbance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Family {
+pub enum OwnTasks {
     /// There are none: whoever has the CPU meanwhile is a stranger.
     #[default]
     None,
@@ -78,7 +78,7 @@ impl Case {
             control: None,
             derived: Vec::new(),
             one_by_one: false,
-            family: Family::None,
+            own_tasks: OwnTasks::None,
             shares_memory: false,
             displaced: None,
         }
@@ -141,8 +141,8 @@ impl Case {
     }
 
     /// Says where tasks of its own run.
-    pub fn family(mut self, family: Family) -> Self {
-        self.family = family;
+    pub fn own_tasks(mut self, own_tasks: OwnTasks) -> Self {
+        self.own_tasks = own_tasks;
         self
     }
 

@@ -62,7 +62,7 @@ pub struct Delta {
     /// Whether the thread is on another CPU than before.
     pub migrated: bool,
     /// What the case's partners did meanwhile, if it has any.
-    pub company: Option<super::Attendance>,
+    pub partners: Option<super::PartnerReport>,
 }
 
 impl Counters {
@@ -151,7 +151,7 @@ impl Delta {
             device_written: grown(before.device_written, after.device_written),
             cpu: after.cpu,
         };
-        Self { counted, migrated: before.cpu != after.cpu, company: None }
+        Self { counted, migrated: before.cpu != after.cpu, partners: None }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use std::fs::File;
 
 /// The partners, with their files open, so that a reading allocates nothing and opens nothing.
-pub struct Company {
+pub struct PartnerMonitor {
     here: usize,
     members: Vec<Member>,
     buffer: Vec<u8>,
@@ -34,7 +34,7 @@ struct Seen {
 
 /// What the partners did during one sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Attendance {
+pub struct PartnerReport {
     /// How many of them answer.
     pub answering: usize,
     /// The fewest times that one of those gave up its CPU because it waited.
@@ -53,7 +53,7 @@ pub struct Attendance {
     pub strayed: Option<(usize, usize)>,
 }
 
-impl Company {
+impl PartnerMonitor {
     /// Opens the files of these partners, of a case that is measured on CPU `here`.
     ///
     /// # Errors
@@ -77,9 +77,9 @@ impl Company {
     }
 
     /// Reads all of them; answers what they did since the last reading.
-    pub fn read(&mut self) -> Option<Attendance> {
+    pub fn read(&mut self) -> Option<PartnerReport> {
         let mut sum =
-            Attendance { fewest_voluntary: u64::MAX, fewest_switches: u64::MAX, ..Default::default() };
+            PartnerReport { fewest_voluntary: u64::MAX, fewest_switches: u64::MAX, ..Default::default() };
         for member in &mut self.members {
             let seen = member.look(&mut self.buffer);
             sum.add(&member.task, self.here, &member.last, &seen);
@@ -105,7 +105,7 @@ impl Member {
     }
 }
 
-impl Attendance {
+impl PartnerReport {
     fn add(&mut self, task: &Task, here: usize, before: &Seen, after: &Seen) {
         let grown = |f: fn(&Seen) -> Option<u64>| Some(f(after)?.saturating_sub(f(before)?));
         let (ran, waited) = (grown(|seen| seen.ran_ns), grown(|seen| seen.waited_ns));
@@ -147,10 +147,10 @@ mod tests {
         };
         let sleeper = Partner::start(Kind::Thread, (here, Class::Ordinary), sleep, || ()).expect("started");
         let burner = spinner(here, Class::Idle).expect("started");
-        let mut company = Company::open(&[sleeper.task(), burner.task()], here).expect("seen");
-        company.read();
+        let mut partners = PartnerMonitor::open(&[sleeper.task(), burner.task()], here).expect("seen");
+        partners.read();
         std::thread::sleep(std::time::Duration::from_millis(30));
-        let attendance = company.read().expect("two partners");
+        let attendance = partners.read().expect("two partners");
         assert_eq!((attendance.answering, attendance.here, attendance.strayed), (1, true, None));
         assert!(attendance.fewest_voluntary > 0, "{attendance:?}");
     }
@@ -166,12 +166,12 @@ mod tests {
             0
         };
         let partner = Partner::start(Kind::Process, (last, Class::Ordinary), sleep, || ()).expect("started");
-        let mut company = Company::open(&[partner.task()], last).expect("seen");
+        let mut partners = PartnerMonitor::open(&[partner.task()], last).expect("seen");
         let mut elsewhere = nix::sched::CpuSet::new();
         elsewhere.set(first).expect("a CPU");
         nix::sched::sched_setaffinity(partner.task().thread, &elsewhere).expect("moved");
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let strayed = company.read().expect("a partner").strayed;
+        let strayed = partners.read().expect("a partner").strayed;
         assert_eq!(strayed, (first != last).then_some((last, first)));
     }
 }

@@ -20,7 +20,7 @@ use crate::platform::output::Silence;
 use crate::platform::{cpu, process, signal};
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{CaseRecord, ClockRun, GroupRun, Measured, Outcome};
-use crate::trial::{Bench, Halt, Trial, scratch};
+use crate::trial::{Bench, CaseEnd, Trial, scratch};
 use crate::{Error, Result};
 use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -225,9 +225,9 @@ impl Process<'_> {
             }
             let outcome = match self.attempts(&case, criterion, &measurement, &sampling) {
                 Ok(measured) => Outcome::Measured(measured),
-                Err(Halt::Skipped(sentence)) => Outcome::Skipped(sentence),
-                Err(Halt::Failed(sentence) | Halt::Disturbed(sentence)) => Outcome::Failed(sentence),
-                Err(Halt::Interrupted) => return Ok(()),
+                Err(CaseEnd::Skipped(sentence)) => Outcome::Skipped(sentence),
+                Err(CaseEnd::Failed(sentence) | CaseEnd::Disturbed(sentence)) => Outcome::Failed(sentence),
+                Err(CaseEnd::Interrupted) => return Ok(()),
             };
             busy.look(&id, &outcome);
             for note in unquiet.flags(&id, &outcome) {
@@ -249,7 +249,7 @@ impl Process<'_> {
         criterion: impl Fn() -> Criterion<Shared<M>>,
         measurement: &M,
         sampling: &Sampling,
-    ) -> std::result::Result<Box<Measured>, Halt> {
+    ) -> std::result::Result<Box<Measured>, CaseEnd> {
         let attempt = || {
             let attempted = || self.outcome(case, &mut criterion(), measurement, sampling);
             let beginning = meanwhile::Beginning::look();
@@ -260,7 +260,8 @@ impl Process<'_> {
             }
             outcome
         };
-        let disturbed = |outcome: &std::result::Result<_, Halt>| matches!(outcome, Err(Halt::Disturbed(_)));
+        let disturbed =
+            |outcome: &std::result::Result<_, CaseEnd>| matches!(outcome, Err(CaseEnd::Disturbed(_)));
         let mut outcome = attempt();
         for _ in 1..ATTEMPTS {
             if !disturbed(&outcome) {
@@ -277,7 +278,7 @@ impl Process<'_> {
         criterion: &mut Criterion<Shared<M>>,
         measurement: &M,
         sampling: &Sampling,
-    ) -> std::result::Result<Box<Measured>, Halt> {
+    ) -> std::result::Result<Box<Measured>, CaseEnd> {
         if self.arguments.mode == Mode::Foreign {
             return self.left_to_criterion(case, criterion, measurement);
         }
@@ -315,16 +316,16 @@ impl Process<'_> {
         case: &Case,
         criterion: &mut Criterion<Shared<M>>,
         measurement: &M,
-    ) -> std::result::Result<Box<Measured>, Halt> {
+    ) -> std::result::Result<Box<Measured>, CaseEnd> {
         let mut subject = (case.set_up)(self.bench.place)?;
         let mut group = criterion.benchmark_group(self.group.name);
         group.sampling_mode(SamplingMode::Flat);
         group.bench_function(&case.name, |b| {
             b.iter_custom(|n| match subject.run(n, self.bench.clock) {
                 Ok(ticks) => measurement.value(ticks.0.max(1)),
-                Err(error) => std::panic::resume_unwind(Box::new(Halt::from(error))),
+                Err(error) => std::panic::resume_unwind(Box::new(CaseEnd::from(error))),
             });
         });
-        Err(Halt::Skipped("left to Criterion".into()))
+        Err(CaseEnd::Skipped("left to Criterion".into()))
     }
 }

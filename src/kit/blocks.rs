@@ -3,7 +3,7 @@
 
 use crate::case::{Need, Place, SetUp, Subject};
 use crate::clock::{Clock, Delta, Ticks};
-use crate::kit::pattern_file::{self, Stamped, Way};
+use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::io_account::{Account, Moved, Source};
 use crate::platform::volume::{self, Medium};
 use crate::statistic::Random;
@@ -104,7 +104,7 @@ impl Proof {
 
 /// What all that read or write a block at a time have in common.
 pub struct Blocks {
-    pub stamped: Stamped,
+    pub stamped: PatternFile,
     pub order: Order,
     pub proof: Proof,
     pub block: usize,
@@ -114,7 +114,7 @@ pub struct Blocks {
 const LOOKED_AT: u64 = 1 << 20;
 
 impl Blocks {
-    pub fn of(stamped: Stamped, pattern: Pattern, block: usize, source: Source) -> Result<Self> {
+    pub fn of(stamped: PatternFile, pattern: Pattern, block: usize, source: Source) -> Result<Self> {
         stamped.takes(block)?;
         let order = Order::of(pattern, stamped.bytes(), block);
         Ok(Self { stamped, order, proof: Proof::by(source)?, block })
@@ -199,7 +199,7 @@ const ONCE: crate::clock::ClockScale = crate::clock::ClockScale { counter: false
 
 /// The set-up of a case of its own file.
 pub fn reads(
-    open: impl Fn(&Place) -> Result<Stamped> + 'static,
+    open: impl Fn(&Place) -> Result<PatternFile> + 'static,
     pattern: Pattern,
     block: usize,
     source: Source,
@@ -220,7 +220,7 @@ pub const DISK: Need = Need::new(|place| match volume::of(&place.scratch) {
 /// Reads one block there and looks whether it came from a device.
 fn reaches_a_device(place: &Place) -> Result<()> {
     const LENGTH: u64 = 64 << 10;
-    let file = Stamped::make(&place.scratch, LENGTH, Way::Direct)?;
+    let file = PatternFile::make(&place.scratch, LENGTH, Way::Direct)?;
     let blocks = Blocks::of(file, Pattern::Sequential, 4096, Source::Device)?;
     one_after_another(blocks).map(drop)
 }

@@ -82,7 +82,7 @@ impl<W: FnMut(u64) -> i64> Subject for Together<W> {
 
 /// The trial ends a case whose partner strayed; what is left to say is that they were there.
 pub fn all_stayed(delta: &Delta, _: u64) -> std::result::Result<String, String> {
-    match delta.company.map_or(0, |company| company.answering) {
+    match delta.partners.map_or(0, |partners| partners.answering) {
         0 => Err("there is no partner".into()),
         1 => Ok("the partner stayed on its CPU".into()),
         partners => Ok(format!("{partners} partners stayed on their CPUs")),

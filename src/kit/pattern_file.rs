@@ -68,14 +68,14 @@ pub fn is_of(block: &[u8], offset: u64) -> bool {
 }
 
 /// A stamped file that nobody else can find: its name is gone as soon as it is open.
-pub struct Stamped {
+pub struct PatternFile {
     file: File,
     /// The name that it had, for sentences.
     path: PathBuf,
     bytes: u64,
 }
 
-impl Stamped {
+impl PatternFile {
     /// Makes one of so many bytes, has the device write it, and takes it out of the page cache.
     ///
     /// # Errors

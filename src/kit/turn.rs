@@ -66,14 +66,14 @@ impl<L: Line> Subject for PingPong<L> {
 /// On one CPU nobody can be answered without leaving it.
 pub fn both_left(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let own = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
-    let partner = delta.company.map_or(0, |company| company.fewest_switches);
+    let partner = delta.partners.map_or(0, |partners| partners.fewest_switches);
     enough("left the CPU", own, partner, iterations, 1.0)
 }
 
 /// Across CPUs an end that finds its answer at once does not sleep. Each must for most round trips.
 pub fn both_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.5;
-    let partner = delta.company.map_or(0, |company| company.fewest_voluntary);
+    let partner = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
     enough("slept", delta.counted.voluntary_switches, partner, iterations, MOST)
 }
 
@@ -138,14 +138,14 @@ mod tests {
     fn an_end_that_did_not_leave_the_cpu_is_caught() {
         let mut delta = Delta::default();
         delta.counted.voluntary_switches = 100;
-        let company =
-            crate::clock::Attendance { fewest_switches: 3, fewest_voluntary: 3, ..Default::default() };
-        delta.company = Some(company);
+        let partners =
+            crate::clock::PartnerReport { fewest_switches: 3, fewest_voluntary: 3, ..Default::default() };
+        delta.partners = Some(partners);
         for claim in [both_left, both_slept] {
             assert!(claim(&delta, 100).unwrap_err().contains("partner 0.03 times"));
         }
-        delta.company =
-            Some(crate::clock::Attendance { fewest_switches: 100, fewest_voluntary: 100, ..company });
+        delta.partners =
+            Some(crate::clock::PartnerReport { fewest_switches: 100, fewest_voluntary: 100, ..partners });
         assert!(both_left(&delta, 100).is_ok() && both_slept(&delta, 100).is_ok());
         assert!(both_left(&delta, 101).is_err());
     }

@@ -5,7 +5,7 @@ use crate::case::{Case, Cpus, Group, Place, Report, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::platform::partner::Task;
 use crate::platform::{arch, cpu, output, process};
-use crate::trial::{Bench, Halt, Trial, scratch};
+use crate::trial::{Bench, CaseEnd, Trial, scratch};
 use crate::{Error, Result};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -66,13 +66,13 @@ fn converse(groups: &[Group]) -> Result<()> {
     };
     let ended = match found(groups, &asked.case) {
         Some((group, case)) => case_by_turns(group, case, &asked, &mut driver),
-        None => Err(Halt::Skipped(format!("this build has no case {}", asked.case))),
+        None => Err(CaseEnd::Skipped(format!("this build has no case {}", asked.case))),
     };
     match ended {
-        Ok(()) | Err(Halt::Interrupted) => Ok(()),
-        Err(Halt::Skipped(sentence)) => driver.answer(&Answer::Ended { how: How::Skipped, sentence }),
-        Err(Halt::Failed(sentence)) => driver.answer(&Answer::Ended { how: How::Failed, sentence }),
-        Err(Halt::Disturbed(sentence)) => driver.answer(&Answer::Ended { how: How::Disturbed, sentence }),
+        Ok(()) | Err(CaseEnd::Interrupted) => Ok(()),
+        Err(CaseEnd::Skipped(sentence)) => driver.answer(&Answer::Ended { how: How::Skipped, sentence }),
+        Err(CaseEnd::Failed(sentence)) => driver.answer(&Answer::Ended { how: How::Failed, sentence }),
+        Err(CaseEnd::Disturbed(sentence)) => driver.answer(&Answer::Ended { how: How::Disturbed, sentence }),
     }
 }
 
@@ -93,7 +93,7 @@ fn case_by_turns(
     case: Case,
     asked: &Prepare,
     driver: &mut Driver,
-) -> std::result::Result<(), Halt> {
+) -> std::result::Result<(), CaseEnd> {
     let case = if asked.spin > 0.0 { slowed(case, asked.spin) } else { case };
     let allowed = cpu::allowed();
     let (cpu, mut notes) = settle(asked.cpu);
@@ -120,7 +120,7 @@ fn case_by_turns(
 }
 
 /// Sets up and, if asked, proves; again if the machine was not ours meanwhile.
-fn prepared<'a>(case: &'a Case, bench: Bench<'a>, prove: bool) -> std::result::Result<Trial<'a>, Halt> {
+fn prepared<'a>(case: &'a Case, bench: Bench<'a>, prove: bool) -> std::result::Result<Trial<'a>, CaseEnd> {
     let attempt = || {
         let mut trial = Trial::prepare(case, bench, None)?;
         if prove {
@@ -130,7 +130,7 @@ fn prepared<'a>(case: &'a Case, bench: Bench<'a>, prove: bool) -> std::result::R
     };
     let mut outcome = attempt();
     for _ in 1..ATTEMPTS {
-        if !matches!(outcome, Err(Halt::Disturbed(_))) {
+        if !matches!(outcome, Err(CaseEnd::Disturbed(_))) {
             break;
         }
         outcome = attempt();

@@ -14,7 +14,7 @@ use super::limit::{GLANCE, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, 
 use super::line::Talk;
 use super::protocol::{Answer, LONGEST};
 use super::token::Token;
-use crate::platform::shutdown::hang_up;
+use crate::platform::shutdown::shut_down;
 use crate::{Error, Result};
 use lobby::{Lobby, Proved};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -83,7 +83,7 @@ impl Server {
         ending.store(true, Ordering::SeqCst);
         // A conversation says its last word within this time; who does not read it is hung up on.
         std::thread::sleep(if open.is_empty() { Duration::ZERO } else { 2 * GLANCE });
-        open.iter().for_each(|open| hang_up(&open.stream));
+        open.iter().for_each(|open| shut_down(&open.stream));
         open.into_iter().for_each(|open| _ = open.thread.join());
         ended
     }

@@ -21,12 +21,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The heir of this process. When the value goes, or its process, the heir does its work; the former waits for that.
 #[derive(Debug)]
-pub struct Heir {
+pub struct CleanupProcess {
     pid: Pid,
     word: OwnedFd,
 }
 
-impl Heir {
+impl CleanupProcess {
     /// Names one. `clear_up` should manage with what it finds: it runs once, early or late, and is killed by nobody.
     pub fn named(clear_up: impl FnOnce()) -> Result<Self> {
         let refused = |call| move |errno| Error::refused_to_case(call, errno);
@@ -50,7 +50,7 @@ impl Heir {
     }
 }
 
-impl Drop for Heir {
+impl Drop for CleanupProcess {
     fn drop(&mut self) {
         // A word, and not the end of the pipe alone: a child that somebody else forked meanwhile has a copy of it.
         let _ = write(&self.word, b".");
@@ -65,9 +65,9 @@ mod tests {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
-    fn leaves(path: &Path) -> Heir {
+    fn leaves(path: &Path) -> CleanupProcess {
         let path = path.to_owned();
-        Heir::named(move || drop(std::fs::remove_dir(path))).expect("forked")
+        CleanupProcess::named(move || drop(std::fs::remove_dir(path))).expect("forked")
     }
 
     #[test]

@@ -22,14 +22,14 @@ struct Hierarchy {
 }
 
 /// While it lives, this process may have so much memory.
-pub struct Confined {
+pub struct MemoryCgroup {
     /// The group that was made; none where one of about this size was there.
     made: Option<PathBuf>,
     own: PathBuf,
     cache: &'static str,
 }
 
-impl Confined {
+impl MemoryCgroup {
     /// Makes a group and goes there; where that is forbidden, a limit that holds already will do, if it is not above
     /// this and not below its half.
     ///
@@ -73,7 +73,7 @@ impl Confined {
     }
 }
 
-impl Drop for Confined {
+impl Drop for MemoryCgroup {
     fn drop(&mut self) {
         if let Some(made) = &self.made {
             // Where it cannot go back it stays, and the next run finds a group that is not empty until it has ended.
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn who_goes_in_comes_back_and_nothing_is_left() {
         let child = Child::start(|| {
-            let Ok(confined) = Confined::to(256 << 20) else { return };
+            let Ok(confined) = MemoryCgroup::to(256 << 20) else { return };
             let membership = || std::fs::read_to_string("/proc/self/cgroup").expect("a membership");
             if let Some(made) = confined.made.clone() {
                 assert!(membership().contains(PREFIX));

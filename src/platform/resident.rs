@@ -35,13 +35,13 @@ fn given(setting: &str) -> std::result::Result<(), String> {
 }
 
 /// Anonymous memory of which each page was written.
-pub struct Touched {
+pub struct ResidentMemory {
     memory: MmapMut,
     begins: usize,
     bytes: usize,
 }
 
-impl Touched {
+impl ResidentMemory {
     /// `bytes` of it. The kernel is told not to give huge pages, or to give them, and asked afterwards which came.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_huge_page_that_is_promised_is_there_or_missed_in_words() {
         for pages in [Pages::Huge, Pages::Reserved] {
-            match Touched::new(16 << 10, pages) {
+            match ResidentMemory::new(16 << 10, pages) {
                 Ok(mut touched) => assert_eq!(touched.bytes().len(), 16 << 10),
                 Err(error) => assert!(error.is_of_the_machine(), "{error}"),
             }
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn memory_in_other_pages_than_promised_is_missed() {
-        let touched = Touched::new(4 << 20, Pages::Base).expect("memory");
+        let touched = ResidentMemory::new(4 << 20, Pages::Base).expect("memory");
         for pages in [Pages::Huge, Pages::Reserved] {
             let Err(Error::Missing(sentence)) = touched.is_in(pages, 4 << 20) else { panic!("{pages:?}") };
             assert!(sentence.contains("of 4 MiB only 0 came in"), "{sentence}");
@@ -220,8 +220,8 @@ mod tests {
 
     #[test]
     fn a_neighbour_s_huge_pages_are_its_own() {
-        let huge = || Touched::new(4 << 20, Pages::Huge);
-        let base = || Touched::new(4 << 20, Pages::Base);
+        let huge = || ResidentMemory::new(4 << 20, Pages::Huge);
+        let base = || ResidentMemory::new(4 << 20, Pages::Base);
         let (Ok(_before), Ok(between), Ok(_behind)) = (huge(), base(), huge()) else {
             return; // here are no huge pages
         };
@@ -231,13 +231,15 @@ mod tests {
 
     #[test]
     fn touched_memory_is_resident_in_base_pages() {
-        let mut touched = Touched::new(4 << 20, Pages::Base).expect("memory");
+        let mut touched = ResidentMemory::new(4 << 20, Pages::Base).expect("memory");
         assert_eq!(touched.bytes().iter().map(|&byte| usize::from(byte)).sum::<usize>(), 1024);
     }
 
     #[test]
     fn too_much_memory_is_missing_and_not_taken() {
-        let Err(Error::Missing(sentence)) = Touched::new(1 << 46, Pages::Base) else { panic!("taken") };
+        let Err(Error::Missing(sentence)) = ResidentMemory::new(1 << 46, Pages::Base) else {
+            panic!("taken")
+        };
         assert!(sentence.contains("MiB of memory are needed"), "{sentence}");
     }
 

@@ -8,7 +8,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Who waits on this socket, or comes to it, is told that it has ended. A socket without a far end is left alone.
-pub fn hang_up(socket: &impl AsFd) {
+pub fn shut_down(socket: &impl AsFd) {
     // SAFETY: BORROWED.
     let _ = unsafe { libc::shutdown(socket.as_fd().as_raw_fd(), libc::SHUT_RDWR) };
 }
@@ -25,7 +25,7 @@ mod tests {
         let waiting = socket.try_clone().unwrap();
         let waits = std::thread::spawn(move || waiting.recv(&mut [0; 8]));
         std::thread::sleep(std::time::Duration::from_millis(20));
-        hang_up(&socket);
+        shut_down(&socket);
         assert_eq!(waits.join().unwrap().unwrap(), 0);
     }
 }

@@ -35,7 +35,7 @@ mod operation;
 use crate::case::{Case, Claim, Group, Place, Rule, Scale, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::kit::blocks::{OWN_NUMBER, Proof};
-use crate::kit::pattern_file::{self, Stamped, Way};
+use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::io_account::Source;
 use crate::platform::process::page_size;
 use crate::{Error, Result};
@@ -127,10 +127,10 @@ const ALL_CACHED: &str =
 
 /// A file in the cache, and what its blocks are read into.
 struct Reader {
-    stamped: Stamped,
+    stamped: PatternFile,
     mapped: Mapped,
     /// Where `copy_file_range` copies to.
-    other: Stamped,
+    other: PatternFile,
     buffer: MmapMut,
     block: usize,
     at: u64,
@@ -140,10 +140,10 @@ struct Reader {
 
 fn set_up(way: Pass, bytes: impl Fn(&Place) -> Result<u64> + 'static, block: usize) -> SetUp {
     Box::new(move |place| {
-        let stamped = Stamped::make(&place.scratch, bytes(place)?, Way::Cached)?;
+        let stamped = PatternFile::make(&place.scratch, bytes(place)?, Way::Cached)?;
         // It reads every page into the cache.
         let mapped = Mapped::of(&stamped)?;
-        let other = Stamped::make(&place.scratch, block as u64, Way::Cached)?;
+        let other = PatternFile::make(&place.scratch, block as u64, Way::Cached)?;
         let (buffer, proof) = (pattern_file::buffer(block)?, Proof::by(Source::Device)?);
         let reader = Reader { stamped, mapped, other, buffer, block, at: 0, passed: false };
         Ok(Box::new(Cached { reader, proof, looked: None, way }) as Box<dyn Subject>)

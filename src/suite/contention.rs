@@ -26,10 +26,10 @@
 //! D. Chiu, W. Hawe, *A Quantitative Measure of Fairness* (1984).
 
 use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Family, Found, Group, Place, Report, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Found, Group, OwnTasks, Place, Report, Rule, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::kit::blocks::{Blocks, DISK, FROM_DEVICE, OWN_NUMBER, Pattern, reached};
-use crate::kit::pattern_file::{self, Stamped, Way};
+use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::io_account::Source;
 use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::platform::shared::Words;
@@ -64,7 +64,7 @@ fn beside(others: usize) -> Case {
     let case = Case::new(format!("others/{others}"), title, set_up).need(DISK).need(PINNED);
     let case = if others == 0 { case } else { case.need(TWO_CPUS).claim(Claim::Checked(ALL_READ)) };
     case.one_by_one()
-        .family(Family::Elsewhere)
+        .own_tasks(OwnTasks::Elsewhere)
         .derive("rate", Rule::Rate)
         .claim(Claim::Checked(FROM_DEVICE))
         .claim(Claim::Counted(reached))
@@ -88,7 +88,7 @@ struct Contention {
 
 impl Contention {
     fn new(place: &Place, count: usize) -> Result<Self> {
-        let file = Stamped::make(&place.scratch, FILE, Way::Direct)?;
+        let file = PatternFile::make(&place.scratch, FILE, Way::Direct)?;
         let own = Blocks::of(file, Pattern::Sequential, BLOCK, Source::Device)?;
         let counts = Arc::new(Words::new()?);
         let others = (0..count).map(|index| other(place, index, &counts)).collect::<Result<_>>()?;
@@ -129,7 +129,7 @@ fn jain(shares: &[f64]) -> std::result::Result<f64, String> {
 /// A process that reads a file of its own for as long as it lives.
 fn other(place: &Place, index: usize, counts: &Arc<Words>) -> Result<Partner> {
     let cpu = place.cpus.others[index % place.cpus.others.len().max(1)];
-    let file = Stamped::make(&place.scratch, FILE, Way::Direct)?;
+    let file = PatternFile::make(&place.scratch, FILE, Way::Direct)?;
     let mut buffer = pattern_file::buffer(BLOCK)?;
     let (counts, mut offset) = (Arc::clone(counts), 0);
     let step = move || match file.file().read_at(&mut buffer, offset) {

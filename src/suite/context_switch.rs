@@ -166,9 +166,9 @@ impl Subject for Ring {
 /// On one CPU the token cannot reach the next task before this one has left it.
 fn all_left(delta: &Delta, rounds: u64) -> std::result::Result<String, String> {
     let own = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
-    let company = delta.company.unwrap_or_default();
-    let fewest = own.min(company.fewest_switches);
-    let seen = format!("each of {} tasks left the CPU at least {fewest} times", company.answering + 1);
+    let partners = delta.partners.unwrap_or_default();
+    let fewest = own.min(partners.fewest_switches);
+    let seen = format!("each of {} tasks left the CPU at least {fewest} times", partners.answering + 1);
     if fewest < rounds {
         return Err(format!("{seen} in {rounds} rounds: the token did not go round"));
     }
@@ -179,7 +179,7 @@ fn all_left(delta: &Delta, rounds: u64) -> std::result::Result<String, String> {
 mod tests {
     use super::*;
     use crate::case::{Cpus, Scale};
-    use crate::clock::Attendance;
+    use crate::clock::PartnerReport;
     use crate::platform::cpu;
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
     fn a_task_that_was_left_out_is_caught() {
         let mut delta = Delta::default();
         delta.counted.voluntary_switches = 10;
-        delta.company = Some(Attendance { answering: 7, fewest_switches: 9, ..Attendance::default() });
+        delta.partners = Some(PartnerReport { answering: 7, fewest_switches: 9, ..PartnerReport::default() });
         assert!(all_left(&delta, 10).unwrap_err().contains("did not go round"));
         assert!(all_left(&delta, 9).unwrap().contains("each of 8 tasks"));
     }

@@ -28,7 +28,7 @@ mod operation;
 
 use crate::Result;
 use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Family, Group, Matrix, Place, Report, Rule, Scale, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Matrix, OwnTasks, Place, Report, Rule, Scale, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::kit::crowd::all_stayed;
 use crate::kit::ipc::{Line, Toggle};
@@ -64,7 +64,7 @@ fn cases() -> Vec<Case> {
             .predict(330.0, 10.0, why),
         // The measuring thread only hands out the work, and waits for its CPU while one of the pair has it.
         Case::new("every-pair", "a cache line to and fro between every two CPUs", every_pair)
-            .family(Family::Elsewhere)
+            .own_tasks(OwnTasks::Elsewhere)
             .need(PINNED)
             .need(TWO_CPUS)
             .claim(Claim::Linear)

@@ -38,11 +38,11 @@ mod queue;
 mod threads;
 mod write;
 
-use crate::case::{Case, Claim, Family, Group, Need, Place, Rule, Scale, SetUp};
+use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, Rule, Scale, SetUp};
 use crate::kit::blocks::{
     self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, one_after_another, reached,
 };
-use crate::kit::pattern_file::{Stamped, Way};
+use crate::kit::pattern_file::{PatternFile, Way};
 use crate::platform::io_account::Source;
 use crate::{Error, Result};
 
@@ -79,7 +79,7 @@ fn cases() -> Vec<Case> {
     );
     cases.extend(DEPTHS.map(|depth| {
         let case = in_flight("threads", "by as many threads", depth, threads::set_up(depth));
-        case.family(Family::Elsewhere)
+        case.own_tasks(OwnTasks::Elsewhere)
     }));
     cases.extend(write::cases());
     cases
@@ -96,7 +96,7 @@ fn by_file((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u
                 bytes >> 20
             )));
         }
-        Stamped::make(&place.scratch, bytes, Way::Direct)
+        PatternFile::make(&place.scratch, bytes, Way::Direct)
     };
     let case = Case::new(
         format!("{name}-by-file/{length}"),
@@ -121,9 +121,9 @@ fn in_flight(name: &str, how: &str, depth: usize, set_up: SetUp) -> Case {
 }
 
 /// The large file, or what stands for it at smoke scale.
-fn file(place: &Place, way: Way) -> Result<Stamped> {
+fn file(place: &Place, way: Way) -> Result<PatternFile> {
     let bytes = if place.scale == Scale::Smoke { FILE / 16 } else { FILE };
-    Stamped::make(&place.scratch, bytes, way)
+    PatternFile::make(&place.scratch, bytes, way)
 }
 
 fn large(place: &Place, pattern: Pattern, block: usize) -> Result<Blocks> {

@@ -30,7 +30,7 @@
 mod directory;
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Family, Group, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Group, OwnTasks, Rule, SetUp, Subject};
 use crate::clock::Delta;
 use crate::kit::blocks::DISK;
 use directory::{Directory, Operate, once_each};
@@ -70,7 +70,7 @@ fn case((name, words, operate, software): (&'static str, &str, Operate, f64), en
     let case = Case::new(format!("{name}/{entries}"), title, set_up)
         .one_by_one()
         // A journal is written by threads of the kernel, on whatever CPU.
-        .family(Family::Elsewhere)
+        .own_tasks(OwnTasks::Elsewhere)
         .derive("rate", Rule::Rate)
         .claim(Claim::Checked(directory::LOOKED_AT));
     let case = match entries {

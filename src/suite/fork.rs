@@ -46,10 +46,10 @@
 pub(super) mod life;
 mod operation;
 
-use crate::case::{Case, Claim, Family, Fit, Group, Place, Scale};
+use crate::case::{Case, Claim, Fit, Group, OwnTasks, Place, Scale};
 use crate::kit::start_order::created;
 use crate::kit::task::{self, Program, Stack};
-use crate::platform::resident::{Mappings, Pages, Touched};
+use crate::platform::resident::{Mappings, Pages, ResidentMemory};
 use crate::{Error, Result};
 
 /// The group.
@@ -210,13 +210,13 @@ fn shell(name: &str, what: &str, find: Find) -> Case {
 
 /// What all of them claim and predict.
 fn described(case: Case, (hardware, software): (f64, f64), why: &'static str) -> Case {
-    case.family(Family::SameCpu)
+    case.own_tasks(OwnTasks::SameCpu)
         .claim(Claim::Checked(life::REAPED))
         .claim(Claim::Counted(created))
         .predict(hardware, software, why)
 }
 
-fn fork(_: &mut Option<Touched>) -> i64 {
+fn fork(_: &mut Option<ResidentMemory>) -> i64 {
     task::fork_exit()
 }
 
@@ -224,14 +224,14 @@ fn fork(_: &mut Option<Touched>) -> i64 {
 const SMOKE_MIB: u32 = 256;
 
 /// So many MiB of the parent, touched.
-fn memory(mib: u32, pages: Pages) -> impl Fn(&Place) -> Result<Option<Touched>> {
+fn memory(mib: u32, pages: Pages) -> impl Fn(&Place) -> Result<Option<ResidentMemory>> {
     move |place| {
         if mib > SMOKE_MIB && place.scale == Scale::Smoke {
             return Err(Error::Missing(format!(
                 "smoke scale: {mib} MiB are touched at default and full scale"
             )));
         }
-        if mib == 0 { Ok(None) } else { Touched::new((mib as usize) << 20, pages).map(Some) }
+        if mib == 0 { Ok(None) } else { ResidentMemory::new((mib as usize) << 20, pages).map(Some) }
     }
 }
 

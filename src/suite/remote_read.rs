@@ -30,7 +30,7 @@
 
 use crate::case::{Case, Claim, Group, Need, Place, Rule};
 use crate::kit::blocks::{self, NOT_KEPT, OWN_NUMBER, Pattern};
-use crate::kit::pattern_file::{Stamped, Way};
+use crate::kit::pattern_file::{PatternFile, Way};
 use crate::platform::io_account::Source;
 use crate::platform::volume::{self, Medium};
 
@@ -62,7 +62,7 @@ fn cases() -> Vec<Case> {
 }
 
 fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize) -> Case {
-    let open = move |place: &Place| Stamped::make(&place.scratch, bytes, Way::Direct);
+    let open = move |place: &Place| PatternFile::make(&place.scratch, bytes, Way::Direct);
     Case::new(name, title, blocks::reads(open, pattern, block, Source::Network))
         .need(REMOTE)
         .one_by_one()

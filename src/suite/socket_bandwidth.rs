@@ -41,7 +41,7 @@
 
 use crate::Result;
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Family, Group, Place, Rule, SetUp};
+use crate::case::{Case, Claim, Group, OwnTasks, Place, Rule, SetUp};
 use crate::kit::crowd::all_stayed;
 use crate::kit::message_size::{LOOPBACK, length, messages};
 use crate::kit::placement::Placement::{self, Cross, Same};
@@ -173,7 +173,7 @@ fn case(row: Row) -> Case {
     let case = if matches!(way, UnixStream | Pipe) { case } else { case.need(LOOPBACK) };
     let case = if is_of_every_run(&row) { case } else { case.need(FULL_SCALE) };
     // Receivers that share a CPU wait for one another, and not for a stranger.
-    let case = if streams > 1 { case.family(Family::Elsewhere) } else { case };
+    let case = if streams > 1 { case.own_tasks(OwnTasks::Elsewhere) } else { case };
     let case = if all == 1 { case } else { case.derive("message", Rule::OfCost(1.0 / all as f64)) };
     let (hardware, software, why) = expected(&row);
     case.derive("bandwidth", Rule::Bandwidth((all * bytes) as u64))

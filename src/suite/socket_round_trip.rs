@@ -275,7 +275,7 @@ fn neither_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, 
     const MOST: f64 = 0.05;
     let stayed = all_stayed(delta, iterations)?;
     let own = delta.counted.voluntary_switches;
-    let partner = delta.company.map_or(0, |company| company.fewest_voluntary);
+    let partner = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
     let share = own.max(partner) as f64 / iterations.max(20) as f64;
     let seen = format!("the measuring end slept {own} times and its partner {partner} times in {iterations}");
     if share > MOST { Err(format!("{seen}: that was no polling")) } else { Ok(format!("{seen}; {stayed}")) }

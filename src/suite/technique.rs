@@ -35,7 +35,7 @@
 //! E. Kraemer, *Measurement Techniques* (slides 34 to 71): monitor artifact, programmable timers, interface registers.
 
 use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Family, Found, Group, Place, Report, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Found, Group, OwnTasks, Place, Report, Rule, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::kit::crowd::all_stayed;
 use crate::kit::placement::Placement;
@@ -229,7 +229,7 @@ fn elsewhere<I: Interface>(name: String, title: String, burst: u64, least: f64) 
         Ok(Box::new(Handed { observer, burst, sent: 0, captured: Vec::new(), least }) as Box<dyn Subject>)
     });
     Case::new(name, title, set_up)
-        .family(Family::Elsewhere)
+        .own_tasks(OwnTasks::Elsewhere)
         .need(PINNED)
         .need(TWO_CPUS)
         .claim(Claim::Linear)
@@ -292,7 +292,7 @@ const WAY_THERE: u32 = 100_000;
 fn step() -> Case {
     let set_up: SetUp = Box::new(|_: &Place| Ok(Box::new(stepped) as Box<dyn Subject>));
     Case::new("step", "one instruction of another process, looked at and let go", set_up)
-        .family(Family::SameCpu)
+        .own_tasks(OwnTasks::SameCpu)
         .claim(Claim::Checked("every step was one of the loop's two instructions, in turn"))
         .claim(Claim::Linear)
         .predict(8_000.0, 10_000.0, "two switches of process, an exception, registers and code copied")

@@ -36,7 +36,7 @@ mod operation;
 mod operation_futex;
 mod operation_pool;
 
-use crate::case::{Case, Claim, Family, Group, Need, Place, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::kit::scheduling_policy::Batch;
 use crate::kit::start_order::Order;
@@ -163,7 +163,7 @@ fn life<T: 'static>(
 
 fn claimed(case: Case) -> Case {
     case.need(ONE_CPU)
-        .family(Family::SameCpu)
+        .own_tasks(OwnTasks::SameCpu)
         .claim(Claim::Checked("every thread was created and joined, and none was left behind"))
         .claim(Claim::Counted(created))
 }
@@ -221,7 +221,7 @@ const TWO_CPUS: Need = Need::new(|_| match cpu::other_than(cpu::current()) {
 fn hand_off_here() -> Case {
     hand_off("same-cpu", "on one CPU", || Ok(cpu::current()))
         .need(ONE_CPU)
-        .family(Family::SameCpu)
+        .own_tasks(OwnTasks::SameCpu)
         .claim(Claim::Linear)
         .predict(1.5e3, 6e3, "two wake-ups, two sleeps, two switches")
 }
@@ -234,7 +234,7 @@ fn hand_off_there() -> Case {
     hand_off("cross-cpu", "across two CPUs", other)
         .need(ONE_CPU)
         .need(TWO_CPUS)
-        .family(Family::Elsewhere)
+        .own_tasks(OwnTasks::Elsewhere)
         .predict(100e3, 20e3, "two wake-ups of an idle CPU by interrupt")
 }
 

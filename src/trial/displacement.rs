@@ -8,9 +8,9 @@ mod account;
 mod outcome;
 mod saturation;
 
-use super::{Bench, Halt, judge};
+use super::{Bench, CaseEnd, judge};
 use crate::case::{Case, Repetition, Scale, Subject};
-use crate::clock::{Calibrating, Clock, Company, Counters, Delta, FluidMeter, Ticks};
+use crate::clock::{Calibrating, Clock, Counters, Delta, FluidMeter, PartnerMonitor, Ticks};
 use crate::environment::Accounting;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::signal;
@@ -75,24 +75,24 @@ struct Displacement<'a> {
     meter: FluidMeter,
     account: Account,
     counters: Counters,
-    company: Company,
+    partners: PartnerMonitor,
     iterations: u64,
     counted: Vec<String>,
 }
 
 /// Measures a case so. Its claims are asked as in any other measurement, those about the growth of time apart.
-pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, Halt> {
+pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
     let Bench { place, clock, pinned } = bench;
     for need in &case.needs {
-        need.ask(place).map_err(Halt::Skipped)?;
+        need.ask(place).map_err(CaseEnd::Skipped)?;
     }
     let Some(pinned) = pinned else {
         let sentence = "displacement needs one CPU for the operation and the fluid, and the process could not be pinned: \
                         allow sched_setaffinity";
-        return Err(Halt::Skipped(sentence.into()));
+        return Err(CaseEnd::Skipped(sentence.into()));
     };
     clock.take_singles(); // what an attempt that was given up has left
-    let mut subject = (case.set_up)(place).map_err(Halt::of_set_up)?;
+    let mut subject = (case.set_up)(place).map_err(CaseEnd::of_set_up)?;
     let mut words = Vec::new();
     if case.claims.iter().any(crate::case::Claim::wants_witness) {
         words = judge::witness(case, &mut *subject, clock)?.1;
@@ -104,10 +104,11 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, Halt> {
         clock,
         pinned,
         effort: Effort::of(place.scale, case.displaced),
-        meter: FluidMeter::start(pinned, clock, accounting.hides_interrupts(), 0).map_err(Halt::of_set_up)?,
+        meter: FluidMeter::start(pinned, clock, accounting.hides_interrupts(), 0)
+            .map_err(CaseEnd::of_set_up)?,
         account: Account::open(&partners, pinned),
         counters: Counters::open(pinned),
-        company: Company::open(&partners, pinned).map_err(Halt::of_set_up)?,
+        partners: PartnerMonitor::open(&partners, pinned).map_err(CaseEnd::of_set_up)?,
         subject,
         iterations: 1,
         counted: Vec::new(),
@@ -122,7 +123,7 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, Halt> {
 
 impl Displacement<'_> {
     /// As many iterations as fill a run, unless the case says how many.
-    fn find_iterations(&mut self) -> Result<u64, Halt> {
+    fn find_iterations(&mut self) -> Result<u64, CaseEnd> {
         let asked = self.case.displaced.and_then(|repetition| repetition.iterations);
         // The first run touches pages and fills caches.
         self.subject.run(1, self.clock)?;
@@ -140,21 +141,23 @@ impl Displacement<'_> {
                 return Ok(((n as f64 * wanted / elapsed) as u64).max(1));
             }
             if n >= MOST {
-                return Err(Halt::Failed(format!("{n} iterations took {elapsed:.0} ns: nothing was done")));
+                return Err(CaseEnd::Failed(format!(
+                    "{n} iterations took {elapsed:.0} ns: nothing was done"
+                )));
             }
             n *= 2;
         }
     }
 
     /// How long so many iterations take, ns.
-    fn takes(&mut self, iterations: u64) -> Result<f64, Halt> {
+    fn takes(&mut self, iterations: u64) -> Result<f64, CaseEnd> {
         let start = self.clock.start();
         self.subject.run(iterations, self.clock)?;
         Ok(self.clock.nanoseconds(self.clock.stop() - start).0)
     }
 
     /// What a run without operations shows.
-    fn empty(&mut self) -> Result<Totals, Halt> {
+    fn empty(&mut self) -> Result<Totals, CaseEnd> {
         let before = self.meter.calibrate(self.effort.calibrating)?;
         let mut all = Vec::with_capacity(EMPTY);
         for _ in 0..EMPTY {
@@ -165,14 +168,14 @@ impl Displacement<'_> {
     }
 
     /// Runs until enough of them are unspoilt, or patience ends.
-    fn runs(&mut self) -> Result<Vec<Run>, Halt> {
+    fn runs(&mut self) -> Result<Vec<Run>, CaseEnd> {
         let most = self.effort.most;
         let mut runs: Vec<Run> = Vec::with_capacity(most);
         let mut before = self.meter.calibrate(self.effort.calibrating)?;
         let mut kept = 0;
         while kept < self.effort.wanted && runs.len() < most {
             if signal::pending().is_some() {
-                return Err(Halt::Interrupted);
+                return Err(CaseEnd::Interrupted);
             }
             // Each run has a pair of its own: rows that shared one would not stand for themselves.
             let saturated_before = saturate(self)?;
@@ -193,16 +196,16 @@ impl Displacement<'_> {
 
     /// One run under the fluid; without iterations it is what is around one.
     #[allow(clippy::type_complexity, reason = "three readings of one run, named where they are taken apart")]
-    fn covered(&mut self, iterations: u64) -> Result<((Delta, f64, f64), Covered), Halt> {
-        let Self { subject, clock, meter, account, counters, company, .. } = self;
+    fn covered(&mut self, iterations: u64) -> Result<((Delta, f64, f64), Covered), CaseEnd> {
+        let Self { subject, clock, meter, account, counters, partners, .. } = self;
         let run = || {
-            company.read();
+            partners.read();
             let before = counters.read()?;
             let start = clock.start();
             let Ticks(timed) = if iterations > 0 { subject.run(iterations, clock)? } else { Ticks(0) };
             let elapsed = clock.nanoseconds(clock.stop() - start).0;
             let mut delta = Delta::between(&before, &counters.read()?);
-            delta.company = company.read();
+            delta.partners = partners.read();
             Ok((delta, clock.nanoseconds(Ticks(timed)).0, elapsed))
         };
         let (seen, mut covered) = meter.cover(|| account.charge(), run)?;

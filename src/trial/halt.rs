@@ -2,7 +2,7 @@
 
 /// Why a case ended without a number.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Halt {
+pub enum CaseEnd {
     /// A need is not met.
     Skipped(String),
     /// A claim does not hold, or the operation was refused.
@@ -14,7 +14,7 @@ pub enum Halt {
     Interrupted,
 }
 
-impl From<crate::Error> for Halt {
+impl From<crate::Error> for CaseEnd {
     fn from(error: crate::Error) -> Self {
         match error {
             crate::Error::Disturbed(sentence) => Self::Disturbed(sentence),
@@ -23,7 +23,7 @@ impl From<crate::Error> for Halt {
     }
 }
 
-impl Halt {
+impl CaseEnd {
     /// What a set-up could not be without is a need as well, met too late to be asked before.
     pub(super) fn of_set_up(error: crate::Error) -> Self {
         if error.is_of_the_machine() {

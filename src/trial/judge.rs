@@ -1,10 +1,10 @@
-//! Claims, judged: a sentence of evidence for each that holds, a [`Halt`] with its sentence for the first
+//! Claims, judged: a sentence of evidence for each that holds, a [`CaseEnd`] with its sentence for the first
 //! that does not.
 
 mod surroundings;
 
 use super::sweep::{self, NoTime, Sweep, Sweeper};
-use super::{Halt, Sample};
+use super::{CaseEnd, Sample};
 use crate::Error;
 use crate::case::{Case, Claim, Scale, Subject};
 use crate::clock::witness::{self, Testimony};
@@ -33,23 +33,23 @@ const TESTIMONIES: u32 = 8;
 
 /// What was heard of a claim.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Word {
+pub(super) enum Judgement {
     /// It holds; the sentence is its evidence.
     Held(String),
     /// It could not be asked here; the sentence says why.
     Unasked(String),
 }
 
-type Words = Vec<Word>;
+type Judgements = Vec<Judgement>;
 
 /// Calls the witness and asks what it saw.
 pub(super) fn witness(
     case: &Case,
     subject: &mut dyn Subject,
     clock: &Clock,
-) -> Result<(Option<Testimony>, Words), Halt> {
+) -> Result<(Option<Testimony>, Judgements), CaseEnd> {
     let callee = case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
-    let mut verdict = Err(Halt::Failed(String::new()));
+    let mut verdict = Err(CaseEnd::Failed(String::new()));
     for _ in 0..TESTIMONIES {
         // A refusal in the forked child is met again, and reported, when the subject runs here.
         let run = |n| drop(subject.run(n, clock));
@@ -58,7 +58,7 @@ pub(super) fn witness(
             Err(died @ Error::Died(_)) => return Err(died_watched(subject, clock, &died)),
             // A sandbox may forbid ptrace: that is said, and the other claims carry the case.
             Err(error) => {
-                let word = Word::Unasked(format!("no witness could be called: {error}"));
+                let word = Judgement::Unasked(format!("no witness could be called: {error}"));
                 return Ok((None, vec![word]));
             }
         };
@@ -67,23 +67,23 @@ pub(super) fn witness(
         let sentences = case.claims.iter().filter_map(|claim| by_witness(claim, &testimony).transpose());
         match sentences.collect() {
             Ok(sentences) => return Ok((Some(testimony), sentences)),
-            Err(sentence) => verdict = Err(Halt::Failed(sentence)),
+            Err(sentence) => verdict = Err(CaseEnd::Failed(sentence)),
         }
     }
     verdict
 }
 
 /// An operation that panicked under the witness is run here as well: its panic then has words.
-fn died_watched(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> Halt {
+fn died_watched(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> CaseEnd {
     if matches!(died, Error::Died(how) if how == PANICKED) {
         drop(subject.run(witness::ITERATIONS, clock));
     }
-    Halt::Failed(died.to_string())
+    CaseEnd::Failed(died.to_string())
 }
 
 /// What a claim says of a testimony: nothing, a word, or why it does not hold.
-fn by_witness(claim: &Claim, seen: &Testimony) -> Result<Option<Word>, String> {
-    let held = |sentence: Result<String, String>| sentence.map(|sentence| Some(Word::Held(sentence)));
+fn by_witness(claim: &Claim, seen: &Testimony) -> Result<Option<Judgement>, String> {
+    let held = |sentence: Result<String, String>| sentence.map(|sentence| Some(Judgement::Held(sentence)));
     match claim {
         Claim::Calls(_) => held(called(seen)),
         Claim::Enters(calls) => held(entered(calls, seen)),
@@ -137,15 +137,15 @@ fn never_entered(seen: &Testimony) -> Result<String, String> {
     ))
 }
 
-fn executed(least: f64, seen: &Testimony) -> Result<Word, String> {
+fn executed(least: f64, seen: &Testimony) -> Result<Judgement, String> {
     match seen.instructions {
         Some(count) if count < least => Err(format!(
             "the loop was optimised away: {count:.2} instructions an iteration where at least {least} are claimed"
         )),
-        Some(count) => Ok(Word::Held(format!("{count:.2} instructions an iteration"))),
+        Some(count) => Ok(Judgement::Held(format!("{count:.2} instructions an iteration"))),
         None => {
             let sentence = format!("too many instructions to count in {} iterations", seen.iterations);
-            Ok(Word::Unasked(sentence))
+            Ok(Judgement::Unasked(sentence))
         }
     }
 }
@@ -158,9 +158,9 @@ pub(super) fn line(
     mut control: Option<&mut (dyn Subject + '_)>,
     clock: &Clock,
     scale: Scale,
-) -> Result<(Sweeper, Vec<String>), Halt> {
+) -> Result<(Sweeper, Vec<String>), CaseEnd> {
     let found = sweep::find_unit(subject, clock)?;
-    let first = found.map_err(|nothing| Halt::Failed(took_no_time(&nothing)))?;
+    let first = found.map_err(|nothing| CaseEnd::Failed(took_no_time(&nothing)))?;
     let mut verdict = Err(String::new());
     for attempt in 0..ATTEMPTS {
         // Larger batches once: they even out what comes in bursts, but are themselves hit more often.
@@ -172,7 +172,7 @@ pub(super) fn line(
             Err(sentence) => verdict = Err(sentence),
         }
     }
-    verdict.map_err(Halt::Disturbed)
+    verdict.map_err(CaseEnd::Disturbed)
 }
 
 /// The claims about time, which no count of events can answer.
@@ -245,31 +245,31 @@ pub(super) fn sample(
     delta: &Delta,
     iterations: u64,
     pinned: Option<usize>,
-) -> Result<Vec<String>, Halt> {
+) -> Result<Vec<String>, CaseEnd> {
     if let Some(cpu) = pinned {
         if delta.migrated || delta.counted.cpu != cpu {
             let now = delta.counted.cpu;
-            return Err(Halt::Failed(format!(
+            return Err(CaseEnd::Failed(format!(
                 "the thread was moved from CPU {cpu} to CPU {now} in the middle of the case: \
                  something else sets its affinity"
             )));
         }
     }
-    if let Some((own, now)) = delta.company.and_then(|company| company.strayed) {
-        return Err(Halt::Failed(format!(
+    if let Some((own, now)) = delta.partners.and_then(|partners| partners.strayed) {
+        return Err(CaseEnd::Failed(format!(
             "a partner was moved from CPU {own} to CPU {now} in the middle of the case: something else sets its \
              affinity, and what was measured is not what the id says"
         )));
     }
     if delta.counted.throttled.is_some_and(|times| times > 0) {
-        return Err(Halt::Disturbed(
+        return Err(CaseEnd::Disturbed(
             "the control group's CPU quota stopped the process in the middle of a sample; raise cpu.max"
                 .into(),
         ));
     }
     let own = case.claims.iter().filter_map(|claim| match claim {
-        Claim::Counted(ask) => Some(ask(delta, iterations).map_err(Halt::Failed)),
-        Claim::Regime(ask) => Some(ask(delta, iterations).map_err(Halt::Disturbed)),
+        Claim::Counted(ask) => Some(ask(delta, iterations).map_err(CaseEnd::Failed)),
+        Claim::Regime(ask) => Some(ask(delta, iterations).map_err(CaseEnd::Disturbed)),
         // Where it does not hold the operation has answered an error, and there is no sample.
         Claim::Checked(what) => Some(Ok((*what).to_owned())),
         _ => None,
@@ -279,7 +279,7 @@ pub(super) fn sample(
 
 /// Without a witness the kernel's own accounting must do: who enters the kernel each time is charged mostly
 /// there, who never does is hardly charged at all.
-pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Word>, Halt> {
+pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Judgement>, CaseEnd> {
     let enters = case.claims.iter().any(|claim| matches!(claim, Claim::Enters(_)));
     if !enters && !case.claims.iter().any(|claim| matches!(claim, Claim::NeverEnters)) {
         return Ok(None);
@@ -288,20 +288,22 @@ pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Wo
     let (user, system) = (sum(|s| s.delta.counted.user_us), sum(|s| s.delta.counted.system_us));
     if user + system < LEAST_CHARGED_US {
         let sentence = "too short for the kernel's accounting to tell where the time went";
-        return Ok(Some(Word::Unasked(sentence.into())));
+        return Ok(Some(Judgement::Unasked(sentence.into())));
     }
     let share = system / (user + system);
     let sentence = format!("{:.0} % of the time was charged in the kernel", 100.0 * share);
     match (enters, share) {
         // What prepares each single operation is charged to the process as well, and is most of it.
         (true, _) if case.one_by_one => {
-            Ok(Some(Word::Unasked(sentence + ", with what prepares each operation")))
+            Ok(Some(Judgement::Unasked(sentence + ", with what prepares each operation")))
         }
         (true, share) if share < 0.3 => {
-            Err(Halt::Failed(sentence + ", which is too little for a system call"))
+            Err(CaseEnd::Failed(sentence + ", which is too little for a system call"))
         }
-        (false, share) if share > 0.3 => Err(Halt::Failed(sentence + ", where the case claims never to be")),
-        _ => Ok(Some(Word::Held(sentence))),
+        (false, share) if share > 0.3 => {
+            Err(CaseEnd::Failed(sentence + ", where the case claims never to be"))
+        }
+        _ => Ok(Some(Judgement::Held(sentence))),
     }
 }
 
@@ -311,7 +313,7 @@ pub(super) fn large_batches(
     sweep: &Sweep,
     median: Interval,
     samples: &[Sample],
-) -> Result<Option<String>, Halt> {
+) -> Result<Option<String>, CaseEnd> {
     if !case.claims.iter().any(|claim| matches!(claim, Claim::Linear)) {
         return Ok(None);
     }
@@ -325,7 +327,7 @@ pub(super) fn large_batches(
     if LARGE.contains(&ratio) {
         Ok(Some(sentence))
     } else {
-        Err(Halt::Disturbed(sentence + "; it should be 1"))
+        Err(CaseEnd::Disturbed(sentence + "; it should be 1"))
     }
 }
 

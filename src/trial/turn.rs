@@ -1,6 +1,6 @@
 //! A turn: about a millisecond of one case, while the other side of a pair waits.
 
-use super::{Halt, Trial, judge};
+use super::{CaseEnd, Trial, judge};
 use crate::clock::{Delta, Ticks};
 use crate::platform::time;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct Turn {
 impl Trial<'_> {
     /// What one iteration takes, ns, everything around the timed part included: the fastest of a few batches of
     /// about this length.
-    pub fn iteration_ns(&mut self, batch_ns: f64) -> Result<f64, Halt> {
+    pub fn iteration_ns(&mut self, batch_ns: f64) -> Result<f64, CaseEnd> {
         // The first run touches pages and fills caches: its time is not the operation's.
         self.subject.run(1, self.clock)?;
         let mut n = 1;
@@ -48,25 +48,25 @@ impl Trial<'_> {
         Ok(elapsed / n as f64)
     }
 
-    fn elapsed(&mut self, n: u64) -> Result<f64, Halt> {
+    fn elapsed(&mut self, n: u64) -> Result<f64, CaseEnd> {
         let start = self.clock.start();
         let Ticks(timed) = self.subject.run(n, self.clock)?;
         let elapsed = self.clock.nanoseconds(self.clock.stop() - start).0;
         if timed == 0 && n >= MOST {
-            return Err(Halt::Failed(format!("{n} iterations took no time at all: nothing was done")));
+            return Err(CaseEnd::Failed(format!("{n} iterations took no time at all: nothing was done")));
         }
         Ok(elapsed)
     }
 
     /// Runs batches of so many iterations, each timed, between two readings of the counters.
-    pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, Halt> {
+    pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, CaseEnd> {
         let core_hz = self.clock.core_hz();
         // An operation that fills a batch by itself, or prepares each iteration, is not warmed by one more.
         let warm_up = (iterations as f64 * WARM_UP) as u64;
         if warm_up > 0 && !self.case.one_by_one {
             self.subject.run(warm_up, self.clock)?;
         }
-        self.company.read();
+        self.partners.read();
         let before = self.counters.read()?;
         let mut ticks = Vec::with_capacity(batches);
         let (start, ran) = (self.clock.start(), time::thread_cpu_ns());
@@ -76,10 +76,10 @@ impl Trial<'_> {
         let ran_ns = time::thread_cpu_ns() - ran;
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
         let mut delta = Delta::between(&before, &self.counters.read()?);
-        delta.company = self.company.read();
+        delta.partners = self.partners.read();
         judge::sample(self.case, &delta, iterations * batches as u64, self.pinned)?;
         if ticks.contains(&0) {
-            return Err(Halt::Failed(
+            return Err(CaseEnd::Failed(
                 "a batch took no time at all: nothing was done in the timed part".into(),
             ));
         }
@@ -87,7 +87,7 @@ impl Trial<'_> {
             ticks,
             elapsed_ns,
             core_hz,
-            waited_ns: judge::by_strangers(self.case.family, &delta, elapsed_ns, ran_ns),
+            waited_ns: judge::by_strangers(self.case.own_tasks, &delta, elapsed_ns, ran_ns),
             stolen_ticks: delta.counted.stolen_ticks,
             involuntary_switches: delta.counted.involuntary_switches,
         })

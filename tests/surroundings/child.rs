@@ -9,7 +9,7 @@ use syscost::clock::Clock;
 use syscost::internals::platform::child::{Child, unreaped};
 use syscost::internals::platform::cpu;
 use syscost::internals::suite;
-use syscost::internals::trial::{Bench, Halt, Trial};
+use syscost::internals::trial::{Bench, CaseEnd, Trial};
 use syscost::{Group, Place as Where, Scale};
 
 /// Beside the directory of this test: `target/PROFILE/examples/children`.
@@ -85,7 +85,7 @@ fn live(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
         });
         match lived {
             // A machine that others use too is not on trial here.
-            Ok(_) | Err(Halt::Skipped(_) | Halt::Disturbed(_)) => {}
+            Ok(_) | Err(CaseEnd::Skipped(_) | CaseEnd::Disturbed(_)) => {}
             Err(halt) => failed.push(format!("{}: {halt:?}", group.id(&case))),
         }
     }

@@ -1,7 +1,7 @@
 //! Cases that are measured by what they displace. Their runs are not Criterion's to arrange, since each stands
 //! between two calibrations; it is handed the outcome of each as a sample.
 
-use super::{Counted, Halt, Mode, Process, Shared};
+use super::{CaseEnd, Counted, Mode, Process, Shared};
 use crate::platform::output::Silence;
 use crate::record::{Measured, Outcome};
 use crate::statistic::displacement::replicate::NOT_QUIET;
@@ -19,7 +19,7 @@ impl Process<'_> {
         case: &crate::case::Case,
         criterion: &mut Criterion<Shared<M>>,
         measurement: &M,
-    ) -> std::result::Result<Box<Measured>, Halt> {
+    ) -> std::result::Result<Box<Measured>, CaseEnd> {
         let measured = displaced(case, self.bench)?;
         if self.arguments.mode == Mode::Measure {
             let silence = if self.arguments.loud { Silence::for_now()? } else { Silence::new()? };

@@ -1,6 +1,6 @@
 //! Panics of a case, in words: they go into the record and not onto the terminal.
 
-use crate::trial::Halt;
+use crate::trial::CaseEnd;
 use std::sync::{Mutex, PoisonError};
 
 /// The last panic in words. The hook that writes it prints nothing: the sentence goes into the record.
@@ -14,11 +14,11 @@ pub(super) fn remember() {
     }));
 }
 
-/// What a case left behind when it unwound: our own [`Halt`], or a panic.
-pub(super) fn halt_of(payload: Box<dyn std::any::Any + Send>) -> Halt {
-    match payload.downcast::<Halt>() {
+/// What a case left behind when it unwound: our own [`CaseEnd`], or a panic.
+pub(super) fn halt_of(payload: Box<dyn std::any::Any + Send>) -> CaseEnd {
+    match payload.downcast::<CaseEnd>() {
         Ok(halt) => *halt,
-        Err(_) => Halt::Failed(last()),
+        Err(_) => CaseEnd::Failed(last()),
     }
 }
 

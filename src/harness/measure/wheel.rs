@@ -2,7 +2,7 @@
 
 use super::super::arguments::Mode;
 use crate::record::Measured;
-use crate::trial::{Halt, Trial};
+use crate::trial::{CaseEnd, Trial};
 use std::panic::resume_unwind;
 
 /// Criterion at the wheel: it decides how many iterations a batch has; we decide whether the case goes on.
@@ -37,7 +37,7 @@ impl Wheel<'_> {
         counted.unwrap_or_else(|halt| resume_unwind(Box::new(halt)))
     }
 
-    fn conclude(&mut self, samples: usize) -> std::result::Result<(), Halt> {
+    fn conclude(&mut self, samples: usize) -> std::result::Result<(), CaseEnd> {
         if let Some(trial) = self.trial.take() {
             self.outcome = Some(Box::new(trial.conclude(samples)?));
         }
@@ -45,12 +45,16 @@ impl Wheel<'_> {
     }
 
     /// What came of it. Criterion's other modes run a case without sampling it; their trial is concluded here.
-    pub(super) fn outcome(mut self, mode: Mode, samples: usize) -> std::result::Result<Box<Measured>, Halt> {
+    pub(super) fn outcome(
+        mut self,
+        mode: Mode,
+        samples: usize,
+    ) -> std::result::Result<Box<Measured>, CaseEnd> {
         if mode != Mode::Measure {
             self.conclude(samples)?;
         }
         self.outcome.ok_or_else(|| {
-            Halt::Failed("Criterion ended the case before its last sample: its phases have changed".into())
+            CaseEnd::Failed("Criterion ended the case before its last sample: its phases have changed".into())
         })
     }
 }

@@ -28,7 +28,7 @@ fn memory_is_no_disk_and_the_sentence_says_what_to_do() {
 #[test]
 fn a_read_that_a_cache_has_answered_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
-    let cached = Stamped::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
+    let cached = PatternFile::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
     std::os::unix::fs::FileExt::read_exact_at(cached.file(), &mut vec![0; 1 << 20], 0).expect("read");
     let blocks = Blocks::of(cached, Pattern::Sequential, 4096, Source::Device);
     let error = blocks.and_then(one_after_another).err().expect("refused").to_string();
@@ -38,7 +38,7 @@ fn a_read_that_a_cache_has_answered_is_an_error() {
 #[test]
 fn a_page_cache_that_grew_is_an_error() {
     let Some(directory) = on_a_disk() else { return };
-    let file = Stamped::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
+    let file = PatternFile::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
     let mut blocks = Blocks::of(file, Pattern::Sequential, 4096, Source::Device).expect("blocks");
     let mut block = [0; 4096];
     std::os::unix::fs::FileExt::read_exact_at(blocks.stamped.file(), &mut block, 0).expect("read");
@@ -50,7 +50,7 @@ fn a_page_cache_that_grew_is_an_error() {
 #[test]
 fn another_block_than_the_one_that_was_asked_for_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
-    let file = Stamped::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
+    let file = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
     let blocks = Blocks::of(file, Pattern::Random, 4096, Source::Device).expect("blocks");
     let mut block = vec![0; 4096];
     pattern_file::stamp(&mut block, 8192);

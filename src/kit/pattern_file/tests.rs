@@ -1,8 +1,8 @@
 use super::*;
 
-fn make(bytes: u64, way: Way) -> Option<(tempfile::TempDir, Stamped)> {
+fn make(bytes: u64, way: Way) -> Option<(tempfile::TempDir, PatternFile)> {
     let directory = tempfile::tempdir().expect("a directory");
-    match Stamped::make(directory.path(), bytes, way) {
+    match PatternFile::make(directory.path(), bytes, way) {
         Ok(stamped) => Some((directory, stamped)),
         Err(Error::Missing(_)) => None,
         Err(error) => panic!("{error}"),
@@ -37,7 +37,7 @@ fn what_was_read_through_the_cache_is_in_it_until_it_is_evicted() {
 fn a_directory_that_has_vanished_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let gone = directory.path().join("gone");
-    let error = Stamped::make(&gone, 4096, Way::Cached).err().expect("refused").to_string();
+    let error = PatternFile::make(&gone, 4096, Way::Cached).err().expect("refused").to_string();
     assert!(error.contains("gone/stamped-4096") && error.contains("creating"), "{error}");
 }
 

@@ -5,7 +5,7 @@ use super::super::proof::{drawn, hex};
 use super::super::protocol::{Counted, Open, Opened, Service};
 use super::data::{self, Secret, Tally};
 use super::threshold::Threshold;
-use crate::platform::shutdown::hang_up;
+use crate::platform::shutdown::shut_down;
 use crate::{Error, Result};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
@@ -124,7 +124,7 @@ trait Ends: Send {
 
 impl<S: std::os::fd::AsFd + Send> Ends for S {
     fn end(&self) {
-        hang_up(self);
+        shut_down(self);
     }
 }
 

@@ -5,7 +5,7 @@ use super::super::line::{Silence, Talk};
 use super::super::protocol::{Answer, Ask, Counted, Open, Welcome};
 use super::super::station;
 use super::service::{Opening, Serving};
-use crate::platform::shutdown::hang_up;
+use crate::platform::shutdown::shut_down;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -61,7 +61,7 @@ impl Session<'_> {
             let _ = self.talk.say(&Answer::Ended(sentence));
         }
         // The server has a handle of its own, which would keep the connection open.
-        hang_up(self.talk.stream());
+        shut_down(self.talk.stream());
     }
 
     fn converse(&mut self) -> Result<(), Farewell> {

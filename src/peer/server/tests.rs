@@ -217,7 +217,7 @@ fn an_authentication_that_was_recorded_is_worth_nothing() {
             recorded.extend_from_slice(&chunk[..came]);
             server.write_all(&chunk[..came]).unwrap();
         }
-        hang_up(&server);
+        shut_down(&server);
         let _ = answers.join();
         recorded
     });

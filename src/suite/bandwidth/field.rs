@@ -3,7 +3,7 @@
 use super::row::level;
 use super::walk::Walk;
 use crate::kit::stream::{Arrays, Means, Operation, Stream, fence};
-use crate::platform::resident::{Pages, Touched};
+use crate::platform::resident::{Pages, ResidentMemory};
 use crate::{Error, Result};
 
 /// An iteration goes over so many bytes, those read and those written counted alike: a part of a large array, and
@@ -99,7 +99,7 @@ impl Plan {
 pub(super) struct Field {
     plan: Plan,
     stream: Stream,
-    memory: Touched,
+    memory: ResidentMemory,
     /// Bytes from the beginning of one array to that of the next.
     stride: usize,
     walk: Walk,
@@ -141,7 +141,7 @@ impl Field {
         })?;
         let stream = if level(plan.bytes).is_memory() { stream.of_memory() } else { stream };
         let stride = (plan.chunk() * plan.chunks() + plan.skew).next_multiple_of(PAGE);
-        let memory = Touched::new(stride * plan.operation.arrays(), plan.pages)?;
+        let memory = ResidentMemory::new(stride * plan.operation.arrays(), plan.pages)?;
         let walk = Walk::new(plan.chunks() as u64);
         let (batch, sum, turn, looked_at) = (0, 0, 0, Vec::with_capacity(LOOKED_AT.len()));
         let mut field = Self { plan, stream, memory, stride, walk, begun: walk, batch, sum, looked_at, turn };
@@ -153,7 +153,7 @@ impl Field {
     }
 
     /// The arrays in the order to, x, y; what the operation does not know is empty.
-    fn arrays(memory: &mut Touched, plan: Plan, stride: usize) -> [&mut [u8]; 3] {
+    fn arrays(memory: &mut ResidentMemory, plan: Plan, stride: usize) -> [&mut [u8]; 3] {
         let length = plan.chunk() * plan.chunks();
         let mut rest = memory.bytes();
         let mut next = |is_there: bool| {

@@ -19,7 +19,12 @@ fn every_case_does_its_work_or_says_what_is_missing() {
                 for n in [1, 3] {
                     subject.run(n, &clock).unwrap_or_else(|error| panic!("{}: {error}", case.name));
                 }
-                assert!(subject.report().evidence[0].contains("KiB in "), "{}: {:?}", case.name, subject.report().evidence);
+                assert!(
+                    subject.report().evidence[0].contains("KiB in "),
+                    "{}: {:?}",
+                    case.name,
+                    subject.report().evidence
+                );
             }
         }
     }

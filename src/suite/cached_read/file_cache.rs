@@ -2,11 +2,11 @@
 
 use super::MIB;
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Family, Found, Need, Report, Scale, SetUp, Subject};
+use crate::case::{Case, Claim, Found, Need, OwnTasks, Report, Scale, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::kit::blocks::{DISK, OWN_NUMBER};
-use crate::kit::pattern_file::{self, Stamped, Way};
-use crate::platform::memory_cgroup::Confined;
+use crate::kit::pattern_file::{self, PatternFile, Way};
+use crate::platform::memory_cgroup::MemoryCgroup;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
@@ -41,7 +41,7 @@ fn case(series: &Series, file: u64) -> Case {
     let (limit, bytes) = (series.limit * MIB, file * MIB);
     let set_up: SetUp = Box::new(move |place| {
         has_room(&place.scratch, bytes)?;
-        let stamped = Stamped::make(&place.scratch, bytes, Way::Cached)?;
+        let stamped = PatternFile::make(&place.scratch, bytes, Way::Cached)?;
         Ok(Box::new(Round::new(stamped, limit)?) as Box<dyn Subject>)
     });
     let name = format!("file-cache-in-{}/{file}MiB", series.name);
@@ -51,7 +51,7 @@ fn case(series: &Series, file: u64) -> Case {
         .need(DISK)
         .one_by_one()
         // The kernel's own threads take pages back.
-        .family(Family::Elsewhere)
+        .own_tasks(OwnTasks::Elsewhere)
         .claim(Claim::Checked(LIMITED))
         .claim(Claim::Checked(OWN_NUMBER));
     match file < series.limit {
@@ -86,9 +86,9 @@ fn has_room(directory: &Path, bytes: u64) -> Result<()> {
 
 /// A file that is read in order, again and again, in a group that may cache so much.
 struct Round {
-    confined: Confined,
+    confined: MemoryCgroup,
     limit: u64,
-    stamped: Stamped,
+    stamped: PatternFile,
     at: u64,
     buffer: MmapMut,
     /// Time of the round so far, and bandwidths of those before, GB/s.
@@ -98,9 +98,9 @@ struct Round {
 }
 
 impl Round {
-    fn new(stamped: Stamped, limit: u64) -> Result<Self> {
+    fn new(stamped: PatternFile, limit: u64) -> Result<Self> {
         stamped.evict()?;
-        let confined = Confined::to(limit)?;
+        let confined = MemoryCgroup::to(limit)?;
         let buffer = pattern_file::buffer(BLOCK)?;
         let (rounds, cached) = (Vec::new(), Vec::new());
         let mut round = Self { confined, limit, stamped, at: 0, buffer, spent: Ticks(0), rounds, cached };
@@ -199,7 +199,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let child = Child::start(|| {
             for (bytes, fits) in [(8 * MIB, true), (96 * MIB, false)] {
-                let stamped = Stamped::make(directory.path(), bytes, Way::Cached).expect("a file");
+                let stamped = PatternFile::make(directory.path(), bytes, Way::Cached).expect("a file");
                 let Ok(mut round) = Round::new(stamped, 32 * MIB) else { return };
                 round.run(1, &Clock::fallback(Unfit::Declined)).expect("read");
                 let kept = round.stamped.resident(0..bytes).expect("told") as u64 * page_size();

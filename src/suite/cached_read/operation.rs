@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::Result;
-use crate::kit::pattern_file::Stamped;
+use crate::kit::pattern_file::PatternFile;
 use memmap2::Mmap;
 
 /// The bytes of a stamped file, all of them in memory when it was made.
@@ -15,7 +15,7 @@ pub struct Mapped(Mmap);
 
 impl Mapped {
     /// Maps it whole and touches every page.
-    pub fn of(stamped: &Stamped) -> Result<Self> {
+    pub fn of(stamped: &PatternFile) -> Result<Self> {
         // SAFETY: UNNAMED.
         let mapped = unsafe { memmap2::MmapOptions::new().populate().map(stamped.file()) };
         mapped.map(Self).map_err(|cause| stamped.refused("mapping", cause))
@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn what_is_mapped_is_the_file() {
         let directory = tempfile::tempdir().expect("a directory");
-        let stamped = Stamped::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
+        let stamped = PatternFile::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
         let mapped = Mapped::of(&stamped).expect("mapped");
         assert_eq!(mapped.bytes().len(), 1 << 20);
         assert!(is_of(&mapped.bytes()[8192..], 8192));

@@ -38,11 +38,11 @@ fn another_block_and_a_short_one_are_errors_of_the_file() {
 #[test]
 fn a_file_that_left_the_cache_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
-    let stamped = Stamped::make(directory.path(), MIB, Way::Cached).expect("a file");
+    let stamped = PatternFile::make(directory.path(), MIB, Way::Cached).expect("a file");
     if stamped.resident(0..MIB).expect("told") > 0 {
         return; // in memory nothing can be evicted
     }
-    let other = Stamped::make(directory.path(), 4096, Way::Cached).expect("a file");
+    let other = PatternFile::make(directory.path(), 4096, Way::Cached).expect("a file");
     let mapped = Mapped::of(&other).expect("mapped");
     let buffer = pattern_file::buffer(4096).expect("memory");
     let reader = Reader { stamped, mapped, other, buffer, block: 4096, at: 0, passed: false };

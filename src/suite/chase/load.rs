@@ -9,7 +9,7 @@ use crate::kit::crowd::all_stayed;
 use crate::kit::stream::{Arrays, Means, Operation, Stream};
 use crate::platform::limit;
 use crate::platform::partner::{Class, Kind, Partner, Task};
-use crate::platform::resident::{Pages, Touched};
+use crate::platform::resident::{Pages, ResidentMemory};
 use crate::platform::shared::Word;
 use crate::{Error, Result};
 use std::hint::black_box;
@@ -104,7 +104,7 @@ struct Load {
 impl Load {
     fn start(cpu: usize) -> Result<Self> {
         // Huge pages, so that it waits for the bus and not for page walks.
-        let mut memory = Touched::new(EACH, Pages::Huge)?;
+        let mut memory = ResidentMemory::new(EACH, Pages::Huge)?;
         let Some(stream) = Stream::new(Operation::Read, Means::widest()) else {
             return Err(Error::Missing("this processor has nothing that reads memory fast".into()));
         };

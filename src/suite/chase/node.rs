@@ -4,7 +4,7 @@ use super::operation_node;
 use super::walk::Plan;
 use crate::case::{Case, Need, Place, SetUp, Subject};
 use crate::case::{Claim, Scale};
-use crate::platform::resident::Touched;
+use crate::platform::resident::ResidentMemory;
 use crate::{Error, Result};
 
 const LIES_THERE: &str = "pages all over the ring lay on the other node when it was linked";
@@ -45,7 +45,7 @@ pub(super) fn case(plan: Plan) -> Case {
 }
 
 /// Looks at pages all over it.
-fn lies_on(memory: &mut Touched, node: usize) -> Result<()> {
+fn lies_on(memory: &mut ResidentMemory, node: usize) -> Result<()> {
     const LOOKS: usize = 64;
     let bytes = memory.bytes();
     for at in bytes.iter().step_by(bytes.len().div_ceil(LOOKS).max(1)) {
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn memory_of_the_wrong_node_is_noticed() {
-        let mut memory = Touched::new(1 << 20, Pages::Base).expect("memory");
+        let mut memory = ResidentMemory::new(1 << 20, Pages::Base).expect("memory");
         let Ok(here) = operation_node::of(&memory.bytes()[0]) else {
             println!("skipped: this kernel does not tell of nodes");
             return;

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::platform::arch;
-use crate::platform::resident::Touched;
+use crate::platform::resident::ResidentMemory;
 use crate::{Error, Result};
 
 /// A slot holds the address of the next one, and behind it its place in the ring.
@@ -60,7 +60,7 @@ const ARCS: usize = 16;
 
 /// Slots in memory that holds nothing else.
 struct Slots {
-    memory: Touched,
+    memory: ResidentMemory,
     spread: Spread,
     count: usize,
     /// The address of the memory.
@@ -69,7 +69,7 @@ struct Slots {
 
 impl Slots {
     /// Writes into each slot the address of the one that is visited next.
-    fn link(mut memory: Touched, spread: Spread, visits: &[u32]) -> Result<Self> {
+    fn link(mut memory: ResidentMemory, spread: Spread, visits: &[u32]) -> Result<Self> {
         let (count, bytes) = (visits.len(), memory.bytes().len());
         let outside = visits.iter().any(|&slot| slot as usize >= count);
         if outside || count < 2 || spread.bytes() < SLOT || count * spread.bytes() > bytes {
@@ -170,7 +170,7 @@ impl<const N: usize> Walk<N> {
     ///
     /// # Errors
     /// They are not, or there are fewer slots than walkers.
-    pub fn new(memory: Touched, spread: Spread, visits: &[u32]) -> Result<Self> {
+    pub fn new(memory: ResidentMemory, spread: Spread, visits: &[u32]) -> Result<Self> {
         let count = visits.len();
         if count < N {
             return Err(Error::Usage(format!("{N} walkers in a ring of {count} slots")));
@@ -247,8 +247,8 @@ mod tests {
     use super::*;
     use crate::platform::resident::Pages;
 
-    fn memory(slots: usize, spread: Spread) -> Touched {
-        Touched::new(slots * spread.bytes(), Pages::Base).expect("memory")
+    fn memory(slots: usize, spread: Spread) -> ResidentMemory {
+        ResidentMemory::new(slots * spread.bytes(), Pages::Base).expect("memory")
     }
 
     fn walk<const N: usize>(visits: &[u32], spread: Spread) -> Result<Walk<N>> {

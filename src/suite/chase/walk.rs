@@ -4,7 +4,7 @@ use super::operation_ring::{SLOT, Spread, Walk};
 use super::order::{Order, visits};
 use crate::case::{Place, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
-use crate::platform::resident::{Pages, Touched};
+use crate::platform::resident::{Pages, ResidentMemory};
 use crate::platform::{limit, process};
 use crate::{Error, Result};
 
@@ -34,15 +34,15 @@ impl Plan {
     }
 
     /// The memory, and at most half of what there is.
-    pub(super) fn memory(&self) -> Result<Touched> {
+    pub(super) fn memory(&self) -> Result<ResidentMemory> {
         // The order is drawn beside it.
         let drawn = self.slots() * 2 * size_of::<u32>();
         limit::for_half((self.bytes + drawn) as u64).map_err(Error::Missing)?;
-        Touched::new(self.bytes.max(SLOT), self.pages)
+        ResidentMemory::new(self.bytes.max(SLOT), self.pages)
     }
 
     /// The live thing in this memory.
-    pub(super) fn chase<const N: usize>(&self, memory: Touched) -> Result<Chase<N>> {
+    pub(super) fn chase<const N: usize>(&self, memory: ResidentMemory) -> Result<Chase<N>> {
         let walk = Walk::new(memory, self.spread, &visits(self.order, self.slots()))?;
         let mut chase = Chase { walk, run_up: self.run_up() };
         // The arcs of the proof were walked at the same time; what is timed is walked as a whole.

@@ -125,7 +125,7 @@ fn absent(cause: &std::io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::pattern_file::{Stamped, Way, is_of};
+    use crate::kit::pattern_file::{PatternFile, Way, is_of};
 
     #[test]
     fn as_many_are_in_flight_as_the_ring_is_deep() {
@@ -134,7 +134,7 @@ mod tests {
             return;
         }
         let directory = tempfile::tempdir().expect("a directory");
-        let stamped = Stamped::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
+        let stamped = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
         let mut ring = Ring::new(stamped.file(), 4096, 4).expect("a ring");
         let slots: Vec<_> = (0..5).map(|i| ring.read(4096 * i)).collect();
         assert!(slots[..4].iter().all(Option::is_some) && slots[4].is_none(), "{slots:?}");

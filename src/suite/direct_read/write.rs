@@ -1,7 +1,7 @@
 //! Writing blocks past the page cache, and with `O_DSYNC` past the disk's own.
 
 use super::{BLOCK, file, moved};
-use crate::case::{Case, Claim, Family, SetUp, Subject};
+use crate::case::{Case, Claim, OwnTasks, SetUp, Subject};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::kit::blocks::{Blocks, Pattern};
 use crate::kit::pattern_file::{self, Way};
@@ -36,7 +36,7 @@ fn of(name: String, title: String, way: Way, pattern: Pattern, block: usize) -> 
     });
     let case = moved(Case::new(name, title, set_up), block);
     // Where the device must have kept it, threads of the kernel do a part of the work.
-    let case = if way == Way::DirectSync { case.family(Family::Elsewhere) } else { case };
+    let case = if way == Way::DirectSync { case.own_tasks(OwnTasks::Elsewhere) } else { case };
     case.claim(Claim::Checked(TO_DEVICE)).claim(Claim::Counted(written)).claim(Claim::Checked(READ_AGAIN))
 }
 
@@ -110,14 +110,14 @@ fn written(delta: &Delta, iterations: u64) -> std::result::Result<String, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::pattern_file::Stamped;
+    use crate::kit::pattern_file::PatternFile;
     use crate::platform::arch::Unfit;
 
     /// Not only the last one, and not one more that nobody timed.
     #[test]
     fn every_block_that_was_timed_is_new() {
         let directory = tempfile::tempdir().expect("a directory");
-        let stamped = Stamped::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
+        let stamped = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
         let blocks = Blocks::of(stamped, Pattern::Sequential, BLOCK, Source::Device).expect("blocks");
         let (buffer, again) =
             (pattern_file::buffer(BLOCK).expect("memory"), pattern_file::buffer(BLOCK).expect("memory"));

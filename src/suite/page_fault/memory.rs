@@ -3,7 +3,7 @@
 use super::judged;
 use super::touch::{Expected, Touches};
 use crate::case::need::FOUR_KIB;
-use crate::case::{Case, Claim, Family, Place, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, OwnTasks, Place, Rule, SetUp, Subject};
 use crate::platform::child::Child;
 use crate::platform::region::{HUGE_PAGE, PAGE, Region};
 use crate::platform::resident::Pages;
@@ -169,7 +169,7 @@ fn forked(name: &str, title: &str, child_keeps: bool) -> Case {
         let touch = move |pages: usize| touched.write(0..pages, 1);
         Ok(Box::new(Touches::new(PAGES, Expected::OneEach, ready, touch)) as Box<dyn Subject>)
     });
-    judged(Case::new(name, title, set_up).need(FOUR_KIB).family(Family::SameCpu), Expected::OneEach)
+    judged(Case::new(name, title, set_up).need(FOUR_KIB).own_tasks(OwnTasks::SameCpu), Expected::OneEach)
 }
 
 /// A child that sleeps until it is killed. It is asleep when this returns, or about to be.

@@ -85,6 +85,6 @@ impl Subject for Yielding {
 fn both_ran(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.9;
     let own = delta.counted.involuntary_switches + delta.counted.voluntary_switches;
-    let partner = delta.company.map_or(0, |company| company.fewest_switches);
+    let partner = delta.partners.map_or(0, |partners| partners.fewest_switches);
     crate::kit::turn::enough("left the CPU", own, partner, iterations, MOST)
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::case::{Cpus, Scale};
-use crate::clock::{Attendance, Clock};
+use crate::clock::{Clock, PartnerReport};
 use crate::platform::cpu;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -112,8 +112,8 @@ fn a_stranger_is_not_the_partner() {
 
 #[test]
 fn who_slept_did_not_poll() {
-    let company = Some(Attendance { answering: 1, fewest_voluntary: 2, ..Default::default() });
-    let mut delta = Delta { company, ..Default::default() };
+    let partners = Some(PartnerReport { answering: 1, fewest_voluntary: 2, ..Default::default() });
+    let mut delta = Delta { partners, ..Default::default() };
     assert!(neither_slept(&delta, 100).is_ok());
     delta.counted.voluntary_switches = 100;
     assert!(neither_slept(&delta, 100).unwrap_err().contains("no polling"));

@@ -77,9 +77,9 @@ mod tests {
             median(&all)
         };
         let alone = usual();
-        let company = Background::computing(6, on).expect("started");
+        let partners = Background::computing(6, on).expect("started");
         let crowded = usual();
-        drop(company);
+        drop(partners);
         assert!(crowded > 1.3 * alone, "{alone} s alone, {crowded} s beside six");
     }
 }

@@ -1,7 +1,7 @@
 //! A real load whose wires are known: one CPU that computes in bursts, and channels that read a disk past the page cache.
 
 use super::{Busy, Signals, Trace};
-use crate::kit::pattern_file::{self, Stamped, Way};
+use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::{arch, cpu, time};
 use crate::statistic::Random;
 use crate::{Error, Result};
@@ -46,7 +46,7 @@ impl Load {
             let sentence = format!("{channels} channels: expected at most {}", Signals::CHANNELS);
             return Err(Error::Usage(sentence));
         }
-        let file = Arc::new(Stamped::make(directory, FILE, Way::Direct)?);
+        let file = Arc::new(PatternFile::make(directory, FILE, Way::Direct)?);
         file.takes(BLOCK)?;
         let mut load = Self { signals: Arc::default(), stop: Arc::default(), threads: Vec::new() };
         load.spawn(move |signals, stop| compute(signals, stop, on))?;
@@ -115,7 +115,7 @@ fn compute(signals: &Signals, stop: &AtomicBool, on: usize) -> Result<Trace> {
     Ok(busy.trace())
 }
 
-fn transfer(signals: &Signals, stop: &AtomicBool, channel: usize, file: &Stamped) -> Result<Trace> {
+fn transfer(signals: &Signals, stop: &AtomicBool, channel: usize, file: &PatternFile) -> Result<Trace> {
     let (mut busy, mut random) = (Busy::on(signals, channel + 1), Random::new(2 + channel as u64));
     let mut block = pattern_file::buffer(BLOCK)?;
     while !stop.load(Ordering::Relaxed) {

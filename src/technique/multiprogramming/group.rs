@@ -1,6 +1,6 @@
 //! A memory control group of our own: version 1 or 2, whichever this machine has.
 
-use crate::platform::cleanup::Heir;
+use crate::platform::cleanup::CleanupProcess;
 use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Version {
 #[derive(Debug)]
 pub struct MemoryGroup {
     directory: PathBuf,
-    _heir: Heir,
+    _heir: CleanupProcess,
 }
 
 impl MemoryGroup {
@@ -66,7 +66,7 @@ impl MemoryGroup {
         let directory = parent.join(format!("syscost-{}-{number}", std::process::id()));
         fs::create_dir(&directory).map_err(|e| Error::file(&directory, "making a group", e))?;
         let theirs = directory.clone();
-        let heir = match Heir::named(move || remove(&theirs)) {
+        let heir = match CleanupProcess::named(move || remove(&theirs)) {
             Ok(heir) => heir,
             Err(error) => {
                 remove(&directory);

@@ -1,14 +1,14 @@
 //! What is recorded of a displaced case.
 
 use super::saturation::{no_rate, throughput};
-use super::{Displacement, Halt, Run};
+use super::{CaseEnd, Displacement, Run};
 use crate::case::{Case, Claim};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Contamination, Derived, Displaced, Interval, Measured};
 use crate::statistic::displacement::Totals;
 use crate::statistic::displacement::replicate::{Replicate, Spoilt, Summary};
 use crate::statistic::{median, standard_deviation};
-use crate::trial::judge::Word;
+use crate::trial::judge::Judgement;
 
 /// Below this share of a run's time in the timed part a reader must know that the rest is in the cost as well.
 const MOSTLY_TIMED: f64 = 0.9;
@@ -21,10 +21,10 @@ pub(super) fn measured(
     runs: &[Run],
     summary: &Summary,
     empty: &Totals,
-    words: Vec<Word>,
-) -> Result<Measured, Halt> {
+    words: Vec<Judgement>,
+) -> Result<Measured, CaseEnd> {
     let Some(gap) = summary.gap.filter(|_| summary.each.len() >= FEWEST) else {
-        return Err(Halt::Disturbed(no_number(summary)));
+        return Err(CaseEnd::Disturbed(no_number(summary)));
     };
     let Displacement { case, clock, counted, .. } = displacement;
     let used: Vec<_> = runs.iter().filter(|run| is_used(summary, &run.replicate)).collect();
@@ -45,8 +45,8 @@ pub(super) fn measured(
     };
     for word in words {
         match word {
-            Word::Held(sentence) => outcome.evidence.push(sentence),
-            Word::Unasked(sentence) => outcome.unasked.push(sentence),
+            Judgement::Held(sentence) => outcome.evidence.push(sentence),
+            Judgement::Unasked(sentence) => outcome.unasked.push(sentence),
         }
     }
     outcome.evidence.extend(counted.iter().cloned());

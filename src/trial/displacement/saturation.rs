@@ -1,6 +1,6 @@
 //! Throughput of a CPU that never idles: what an estimate predicts is held against what is seen.
 
-use super::{Displacement, Halt, Run};
+use super::{CaseEnd, Displacement, Run};
 use crate::record::{Interval, Throughput};
 use crate::statistic::displacement::Totals;
 use crate::statistic::student::{FEWEST, mean_interval};
@@ -33,7 +33,7 @@ impl Saturated {
 }
 
 /// Measures it beside a run, while the fluid stands still; nothing for a case that has no such thing.
-pub(super) fn saturate(displacement: &mut Displacement<'_>) -> Result<Option<Saturated>, Halt> {
+pub(super) fn saturate(displacement: &mut Displacement<'_>) -> Result<Option<Saturated>, CaseEnd> {
     let Displacement { subject, clock, meter, account, effort, .. } = displacement;
     let found = meter.aside(|| {
         let (charged, start) = (account.charge()?.clock, clock.start());

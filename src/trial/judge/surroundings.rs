@@ -1,7 +1,7 @@
 //! Who else used the CPU: strangers, the hypervisor, and tasks of the case's own, which are no strangers.
 
-use super::super::{Halt, Sample};
-use crate::case::{Case, Family};
+use super::super::{CaseEnd, Sample};
+use crate::case::{Case, OwnTasks};
 use crate::clock::{Delta, Reading, USER_HZ};
 use crate::statistic;
 
@@ -14,10 +14,10 @@ const OTHERS: f64 = 0.05;
 const BESIDE_COMPANY: f64 = 0.3;
 
 /// What must hold for all samples together: other tasks and the hypervisor left us the CPU.
-pub(in crate::trial) fn surroundings(case: &Case, samples: &[Sample]) -> Result<String, Halt> {
+pub(in crate::trial) fn surroundings(case: &Case, samples: &[Sample]) -> Result<String, CaseEnd> {
     let others = others(case, samples);
     if others.is_some_and(|others| others > most_of_others(case)) {
-        return Err(Halt::Disturbed(format!(
+        return Err(CaseEnd::Disturbed(format!(
             "other tasks had this CPU for {:.0} % of the median sample's time: stop them, or run again when they \
              have ended",
             100.0 * others.unwrap_or_default()
@@ -25,7 +25,7 @@ pub(in crate::trial) fn surroundings(case: &Case, samples: &[Sample]) -> Result<
     }
     let stolen = stolen(samples);
     if stolen > STEAL {
-        return Err(Halt::Disturbed(format!(
+        return Err(CaseEnd::Disturbed(format!(
             "the hypervisor took {:.0} % of this CPU's time: run again when the host is quieter",
             100.0 * stolen
         )));
@@ -39,7 +39,7 @@ pub(in crate::trial) fn beside(busy: f64) -> String {
 }
 
 fn most_of_others(case: &Case) -> f64 {
-    if case.family == Family::SameCpu { BESIDE_COMPANY } else { OTHERS }
+    if case.own_tasks == OwnTasks::SameCpu { BESIDE_COMPANY } else { OTHERS }
 }
 
 /// What the counters say of all samples together, and nothing of what the kernel does not tell.
@@ -66,7 +66,7 @@ fn known(others: Option<f64>, samples: &[Sample]) -> String {
 /// hit a few samples do not touch it, a neighbour that hits every other one does.
 fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
     let share = |s: &Sample| {
-        let had_ns = by_strangers(case.family, &s.delta, s.elapsed_ns, s.ran_ns)?;
+        let had_ns = by_strangers(case.own_tasks, &s.delta, s.elapsed_ns, s.ran_ns)?;
         Some((had_ns as f64 / s.elapsed_ns.max(1.0)).min(1.0))
     };
     let shares: Option<Vec<_>> = samples.iter().map(share).collect();
@@ -75,21 +75,21 @@ fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
 
 /// Nanoseconds that tasks which are not the case's own had the CPU while it could have used it.
 pub(in crate::trial) fn by_strangers(
-    family: Family,
+    family: OwnTasks,
     delta: &Delta,
     elapsed_ns: f64,
     ran_ns: u64,
 ) -> Option<u64> {
     let counted = &delta.counted;
     match family {
-        Family::None => {
+        OwnTasks::None => {
             counted.waited_ns.map(|waited| beside_partners(waited, delta, elapsed_ns, ran_ns) as u64)
         }
-        Family::SameCpu => {
+        OwnTasks::SameCpu => {
             let stolen_ns = counted.stolen_ticks.unwrap_or(0) as f64 * 1e9 / USER_HZ;
             Some((elapsed_ns - 1e3 * counted.family_us as f64 - stolen_ns).max(0.0) as u64)
         }
-        Family::Elsewhere => None,
+        OwnTasks::Elsewhere => None,
     }
 }
 
@@ -97,15 +97,15 @@ pub(in crate::trial) fn by_strangers(
 /// not get. Beside partners it waits for them too: then others had at most what neither it nor they ran, and no
 /// more than all of them waited.
 fn beside_partners(waited: u64, delta: &Delta, elapsed_ns: f64, ran_ns: u64) -> f64 {
-    let Some(company) = delta.company else { return waited as f64 };
-    let here = match company.ran_here_ns.filter(|_| company.here) {
+    let Some(partners) = delta.partners else { return waited as f64 };
+    let here = match partners.ran_here_ns.filter(|_| partners.here) {
         None => waited as f64,
         Some(ran) => {
-            let all = (waited + company.waited_here_ns.unwrap_or(0)) as f64;
+            let all = (waited + partners.waited_here_ns.unwrap_or(0)) as f64;
             all.min(elapsed_ns - (ran_ns + ran) as f64).max(0.0)
         }
     };
-    here.max(company.waited_elsewhere_ns.unwrap_or(0) as f64)
+    here.max(partners.waited_elsewhere_ns.unwrap_or(0) as f64)
 }
 
 /// The share of all samples' time that the hypervisor took. It is told in ticks of 10 ms, more than the whole
@@ -119,24 +119,24 @@ fn stolen(samples: &[Sample]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Attendance;
+    use crate::clock::PartnerReport;
 
     /// Partners are no family: they live as long as the case.
-    fn of_partners(samples: &[Sample]) -> Result<String, Halt> {
+    fn of_partners(samples: &[Sample]) -> Result<String, CaseEnd> {
         let case = Case::looped("case", "a case", |_| {});
         surroundings(&case, samples)
     }
 
     /// A sample of 1 ms: what the thread ran and waited, and the same of its partners on its CPU.
     fn beside(ran: u64, waited: u64, partner_ran: u64, partner_waited: u64) -> Sample {
-        let company = Attendance {
+        let partners = PartnerReport {
             here: true,
             ran_here_ns: Some(partner_ran),
             waited_here_ns: Some(partner_waited),
-            ..Attendance::default()
+            ..PartnerReport::default()
         };
         let counted = Reading { waited_ns: Some(waited), ..Reading::default() };
-        let delta = Delta { counted, company: Some(company), ..Delta::default() };
+        let delta = Delta { counted, partners: Some(partners), ..Delta::default() };
         Sample { iterations: 1, counted: 1, elapsed_ns: 1e6, ran_ns: ran, delta, events: None, rounds: 0 }
     }
 
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn who_is_no_partner_is_one() {
         let disturbed = of_partners(&[beside(300_000, 400_000, 300_000, 400_000)]);
-        let Err(Halt::Disturbed(sentence)) = disturbed else { panic!("believed") };
+        let Err(CaseEnd::Disturbed(sentence)) = disturbed else { panic!("believed") };
         assert!(sentence.contains("40 %"), "{sentence}");
     }
 
@@ -160,28 +160,28 @@ mod tests {
     #[test]
     fn a_partner_that_waits_elsewhere_is_noticed() {
         let mut sample = beside(500_000, 0, 0, 0);
-        let company = Attendance { waited_elsewhere_ns: Some(300_000), ..Attendance::default() };
-        sample.delta.company = Some(company);
+        let partners = PartnerReport { waited_elsewhere_ns: Some(300_000), ..PartnerReport::default() };
+        sample.delta.partners = Some(partners);
         assert!(of_partners(&[sample]).is_err());
     }
 
-    fn had(family: Family, counted: Reading) -> Option<u64> {
+    fn had(family: OwnTasks, counted: Reading) -> Option<u64> {
         by_strangers(family, &Delta { counted, ..Delta::default() }, 1e6, 0)
     }
 
     #[test]
     fn what_a_case_waits_for_its_own_tasks_is_no_disturbance() {
         let counted = Reading { waited_ns: Some(400_000), family_us: 990, ..Reading::default() };
-        assert_eq!(had(Family::None, counted), Some(400_000));
-        assert_eq!(had(Family::SameCpu, counted), Some(10_000));
-        assert_eq!(had(Family::Elsewhere, counted), None);
+        assert_eq!(had(OwnTasks::None, counted), Some(400_000));
+        assert_eq!(had(OwnTasks::SameCpu, counted), Some(10_000));
+        assert_eq!(had(OwnTasks::Elsewhere, counted), None);
     }
 
     #[test]
     fn beside_tasks_of_its_own_a_stranger_is_what_nobody_of_us_was_charged_with() {
         let counted = Reading { family_us: 500, ..Reading::default() };
-        assert_eq!(had(Family::SameCpu, counted), Some(500_000));
+        assert_eq!(had(OwnTasks::SameCpu, counted), Some(500_000));
         let stolen = Reading { stolen_ticks: Some(1), ..counted };
-        assert_eq!(had(Family::SameCpu, stolen), Some(0), "the hypervisor is judged by itself");
+        assert_eq!(had(OwnTasks::SameCpu, stolen), Some(0), "the hypervisor is judged by itself");
     }
 }

@@ -8,12 +8,12 @@ use crate::suite::call::operation;
 
 type Sentences = Vec<String>;
 
-fn heard(case: &Case) -> Result<Sentences, Halt> {
+fn heard(case: &Case) -> Result<Sentences, CaseEnd> {
     let clock = Clock::start_up();
     let mut liar = live(case);
     let held = |word| match word {
-        Word::Held(sentence) => sentence,
-        Word::Unasked(sentence) => panic!("not asked: {sentence}"),
+        Judgement::Held(sentence) => sentence,
+        Judgement::Unasked(sentence) => panic!("not asked: {sentence}"),
     };
     witness(case, &mut *liar, &clock).map(|(_, words)| words.into_iter().map(held).collect())
 }
@@ -24,7 +24,7 @@ fn live(case: &Case) -> Box<dyn Subject> {
     (case.set_up)(&place).expect("set up")
 }
 
-fn drawn(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, Halt> {
+fn drawn(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, CaseEnd> {
     let clock = Clock::start_up();
     let mut control = control.map(|turns| live(&Case::looped("control", "", turns)));
     let control: Option<&mut dyn Subject> = match &mut control {
@@ -34,9 +34,9 @@ fn drawn(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, Halt> {
     line(case, &mut *live(case), control, &clock, Scale::Default).map(|(_, sentences)| sentences)
 }
 
-fn sentence(halt: Result<Sentences, Halt>) -> String {
+fn sentence(halt: Result<Sentences, CaseEnd>) -> String {
     match halt {
-        Err(Halt::Failed(sentence) | Halt::Disturbed(sentence)) => sentence,
+        Err(CaseEnd::Failed(sentence) | CaseEnd::Disturbed(sentence)) => sentence,
         other => panic!("the lie was believed: {other:?}"),
     }
 }
@@ -99,7 +99,7 @@ fn an_honest_case_gives_evidence() {
 
 fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
     let mut delta =
-        Delta { counted: Reading { cpu: 3, ..Default::default() }, migrated: false, company: None };
+        Delta { counted: Reading { cpu: 3, ..Default::default() }, migrated: false, partners: None };
     change(&mut delta);
     delta
 }
@@ -108,7 +108,7 @@ fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
 fn a_thread_that_was_moved_is_caught() {
     let case = Case::looped("any", "", operation::control);
     let moved = delta(|d| d.counted.cpu = 1);
-    let Err(Halt::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
+    let Err(CaseEnd::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
     assert!(sentence.contains("from CPU 3 to CPU 1"), "{sentence}");
     assert_eq!(sample(&case, &moved, 1, None), Ok(Vec::new()), "who is not pinned may move");
 }
@@ -117,7 +117,7 @@ fn a_thread_that_was_moved_is_caught() {
 fn a_throttled_sample_is_caught() {
     let case = Case::looped("any", "", operation::control);
     let throttled = delta(|d| d.counted.throttled = Some(2));
-    let Err(Halt::Disturbed(sentence)) = sample(&case, &throttled, 1, None) else { panic!("believed") };
+    let Err(CaseEnd::Disturbed(sentence)) = sample(&case, &throttled, 1, None) else { panic!("believed") };
     assert!(sentence.contains("cpu.max"), "{sentence}");
 }
 
@@ -133,7 +133,7 @@ fn a_host_that_takes_the_time_is_caught() {
         delta: delta(|d| d.counted.stolen_ticks = Some(ticks)),
     };
     assert!(surroundings(&any(), &[stolen(1), stolen(0)]).is_ok());
-    let Err(Halt::Disturbed(sentence)) = surroundings(&any(), &[stolen(5), stolen(5)]) else {
+    let Err(CaseEnd::Disturbed(sentence)) = surroundings(&any(), &[stolen(5), stolen(5)]) else {
         panic!("believed")
     };
     assert!(sentence.contains("50 %"), "{sentence}");
@@ -158,7 +158,7 @@ fn a_cpu_that_others_use_is_caught() {
         surroundings(&any(), &[waited(1_000_000), waited(0), waited(0)]).is_ok(),
         "a burst does not touch the median"
     );
-    let Err(Halt::Disturbed(sentence)) = surroundings(&any(), &[waited(500_000), waited(500_000)]) else {
+    let Err(CaseEnd::Disturbed(sentence)) = surroundings(&any(), &[waited(500_000), waited(500_000)]) else {
         panic!("believed")
     };
     assert!(sentence.contains("50 %"), "{sentence}");
@@ -213,9 +213,9 @@ fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
 #[test]
 fn a_partner_that_was_moved_is_caught() {
     let case = Case::looped("any", "", operation::control);
-    let company = crate::clock::Attendance { strayed: Some((2, 5)), ..Default::default() };
-    let moved = delta(|d| d.company = Some(company));
-    let Err(Halt::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
+    let partners = crate::clock::PartnerReport { strayed: Some((2, 5)), ..Default::default() };
+    let moved = delta(|d| d.partners = Some(partners));
+    let Err(CaseEnd::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
     assert!(sentence.contains("partner was moved from CPU 2 to CPU 5"), "{sentence}");
 }
 
@@ -223,5 +223,5 @@ fn a_partner_that_was_moved_is_caught() {
 fn another_regime_is_tried_again_and_not_condemned() {
     let case =
         Case::looped("any", "", operation::control).claim(Claim::Regime(|_, _| Err("it polled".into())));
-    assert_eq!(sample(&case, &delta(|_| ()), 1, None), Err(Halt::Disturbed("it polled".into())));
+    assert_eq!(sample(&case, &delta(|_| ()), 1, None), Err(CaseEnd::Disturbed("it polled".into())));
 }
