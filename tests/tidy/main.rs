@@ -10,6 +10,7 @@ mod house;
 mod new_group;
 mod reference;
 mod rule;
+mod syntax;
 
 use house::House;
 use std::path::Path;

@@ -5,6 +5,7 @@ mod danger;
 mod group;
 mod id;
 mod name;
+mod operation;
 mod room;
 mod seam;
 mod size;
@@ -26,6 +27,7 @@ const RULES: &[Rule] = &[
     voice::complaints,
     group::complaints,
     id::complaints,
+    operation::complaints,
     size::complaints,
     name::complaints,
     surprise::complaints,
