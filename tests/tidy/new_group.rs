@@ -24,7 +24,10 @@ fn a_stamped_group_keeps_the_rules() {
         let (output, house) = stamp(&[name]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(house.has(&format!("src/suite/{name}.rs")) && house.has(&format!("benches/{name}.rs")));
-        assert_eq!(complaints(&house), complaints(&crate::this_crate()));
+        let mut said = complaints(&house);
+        // What is not yet written is not yet stamped.
+        said.retain(|complaint| !complaint.contains(&format!("{name} has no line")));
+        assert_eq!(said, complaints(&crate::this_crate()));
     }
 }
 

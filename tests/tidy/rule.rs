@@ -1,6 +1,7 @@
 //! The rules, one a file. A rule is a function from a house to the sentences that it has to say.
 
 mod changelog;
+mod circle;
 mod danger;
 mod group;
 mod id;
@@ -8,7 +9,9 @@ mod name;
 mod operation;
 mod room;
 mod seam;
+mod sibling;
 mod size;
+mod surface;
 mod surprise;
 mod voice;
 mod word;
@@ -22,12 +25,16 @@ type Rule = fn(&House) -> Vec<String>;
 
 const RULES: &[Rule] = &[
     room::complaints,
+    room::unused,
     seam::complaints,
     danger::complaints,
     voice::complaints,
     group::complaints,
     id::complaints,
     operation::complaints,
+    sibling::complaints,
+    circle::complaints,
+    surface::complaints,
     size::complaints,
     name::complaints,
     surprise::complaints,

@@ -14,14 +14,17 @@ pub type Path = Vec<String>;
 
 /// One module: what it defines, and what its `use` declarations bring in.
 #[derive(Default)]
-struct Module {
+pub struct Module {
+    /// Each name that is defined, with its item without documentation.
     items: Vec<(String, TokenStream)>,
     /// The name here, and where it leads. The name of a glob is `*`.
     uses: Vec<(String, Path)>,
+    /// The items themselves.
+    pub syntax: Vec<Item>,
 }
 
 /// The shipped code of a crate by module.
-pub struct Crate(BTreeMap<Path, Module>);
+pub struct Crate(pub BTreeMap<Path, Module>);
 
 /// An item that can be reached: its module, its name, and its place among those of one name.
 type Reached = BTreeSet<(Path, usize)>;
@@ -97,6 +100,7 @@ fn module_of(path: &str) -> Path {
 fn collect(path: Path, items: Vec<Item>, modules: &mut BTreeMap<Path, Module>) {
     let mut module = Module::default();
     for item in items {
+        module.syntax.push(item.clone());
         match item {
             Item::Use(item) => leaves(&item.tree, &[], &mut module.uses),
             Item::Mod(inline) if is_test(&inline.attrs) => {}
@@ -113,6 +117,7 @@ fn collect(path: Path, items: Vec<Item>, modules: &mut BTreeMap<Path, Module>) {
     let known = modules.entry(path).or_default();
     known.items.extend(module.items);
     known.uses.extend(module.uses);
+    known.syntax.extend(module.syntax);
 }
 
 fn is_test(attributes: &[Attribute]) -> bool {
@@ -153,7 +158,7 @@ fn words(tokens: &TokenStream) -> Vec<String> {
 }
 
 /// The names that a `use` brings in, and where each leads.
-fn leaves(tree: &UseTree, above: &[String], found: &mut Vec<(String, Path)>) {
+pub fn leaves(tree: &UseTree, above: &[String], found: &mut Vec<(String, Path)>) {
     let with = |name: &syn::Ident| match name.to_string() {
         name if name == "self" => above.to_vec(),
         name => [above, &[name]].concat(),
@@ -197,7 +202,7 @@ fn named(tokens: &TokenStream, found: &mut Vec<Path>) {
 }
 
 /// Without documentation and without what is compiled for tests only.
-fn bare(tokens: TokenStream) -> TokenStream {
+pub fn bare(tokens: TokenStream) -> TokenStream {
     let mut out: Vec<TokenTree> = Vec::new();
     for token in tokens {
         match token {

@@ -2,11 +2,34 @@
 
 use crate::code::{code, has_word_then};
 use crate::house::House;
+use std::collections::BTreeMap;
 
 const EMPTY: [&str; 7] = ["util", "utils", "common", "helper", "helpers", "manager", "misc"];
 
 pub fn complaints(house: &House) -> Vec<String> {
-    house.rust().flat_map(|(path, text)| file_complaints(path, text)).collect()
+    let files = house.rust().flat_map(|(path, text)| file_complaints(path, text));
+    files.chain(twins(house)).collect()
+}
+
+/// Files of one name, of which a reader never knows which is meant. Twins by design are the tests of a module, the
+/// operations of a group, what each architecture has, and what is named for a group or a subcommand.
+fn twins(house: &House) -> Vec<String> {
+    let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (path, _) in house.rust().filter(|(path, _)| path.starts_with("src/") && !is_by_design(path)) {
+        files.entry(path.rsplit('/').next().unwrap_or(path)).or_default().push(path);
+    }
+    let twins = files.into_values().filter(|paths| paths.len() > 1);
+    twins.map(|paths| format!("{}: one name for several files", paths.join(", "))).collect()
+}
+
+fn is_by_design(path: &str) -> bool {
+    let parts: Vec<_> = path.trim_start_matches("src/").split('/').collect();
+    let named_for_what_it_serves = matches!(parts[..], ["suite" | "command", _]);
+    let file = parts.last().copied().unwrap_or_default();
+    named_for_what_it_serves
+        || file == "tests.rs"
+        || file.starts_with("operation")
+        || parts.iter().any(|part| part.starts_with("x86_64") || part.starts_with("aarch64"))
 }
 
 fn file_complaints(path: &str, text: &str) -> Vec<String> {
@@ -39,6 +62,16 @@ mod tests {
         assert_eq!(said("tests/common/clock.rs", ""), 1);
         assert_eq!(said("src/record.rs", "mod misc {\n}"), 1);
         assert_eq!(said("src/record/utility_bill.rs", "mod tests {\n}"), 0);
+    }
+
+    #[test]
+    fn two_files_of_one_name_are_found_unless_they_are_twins_by_design() {
+        let house = |a, b| complaints(&House::default().with(a, "").with(b, "")).len();
+        assert_eq!(house("src/record/curve.rs", "src/study/curve.rs"), 1);
+        assert_eq!(house("src/record/tests.rs", "src/study/tests.rs"), 0);
+        assert_eq!(house("src/suite/signal.rs", "src/platform/signal.rs"), 0);
+        assert_eq!(house("src/suite/a/operation.rs", "src/suite/b/operation.rs"), 0);
+        assert_eq!(house("src/suite/a/walk.rs", "src/suite/b/walk.rs"), 1);
     }
 
     #[test]

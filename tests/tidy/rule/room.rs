@@ -2,18 +2,17 @@
 
 use crate::house::House;
 use crate::reference::{Reference, references};
+use std::collections::BTreeSet;
 
 /// What of a floor may be used.
 enum Extent {
     /// All that is public.
     Whole,
-    /// Its types, but none of its functions or modules.
-    Types,
     /// These names.
     Only(&'static [&'static str]),
 }
 
-use Extent::{Only, Types, Whole};
+use Extent::{Only, Whole};
 
 /// Who uses whom, how much of it, and why that must be. An arrow that is not here does not exist.
 #[rustfmt::skip]
@@ -121,6 +120,25 @@ pub fn complaints(house: &House) -> Vec<String> {
     floors.flat_map(|(path, code)| floor_complaints(path, &code)).collect()
 }
 
+/// Arrows that nothing needs: each would permit what nobody looks at any more.
+pub fn unused(house: &House) -> Vec<String> {
+    let used: BTreeSet<_> = house
+        .shipped()
+        .flat_map(|(path, code)| {
+            let own = references(&code, "crate");
+            let climbed = references(&code, "super").into_iter().filter_map(|r| beyond_own_floor(path, r));
+            let to: Vec<_> =
+                own.into_iter().chain(climbed).filter_map(|r| r.parts.first().cloned()).collect();
+            to.into_iter().map(|to| (floor(path).to_owned(), to)).collect::<Vec<_>>()
+        })
+        .collect();
+    let idle = ARROWS.iter().filter(|(from, to, ..)| !used.contains(&((*from).to_owned(), (*to).to_owned())));
+    idle.map(|(from, to, ..)| {
+        format!("tests/tidy/rule/room.rs: nothing in {from} uses {to}: take the arrow away")
+    })
+    .collect()
+}
+
 fn floor(path: &str) -> &str {
     path.trim_start_matches("src/").split(['/', '.']).next().unwrap_or_default()
 }
@@ -163,9 +181,6 @@ fn refusal(from: &str, parts: &[String]) -> Option<String> {
     let arrow = ARROWS.iter().find(|arrow| arrow.0 == from && arrow.1 == to);
     match arrow.map(|arrow| &arrow.2) {
         None => Some(format!("{from} may not use {to}; {}", allowed(from))),
-        Some(Types) if !name.starts_with(char::is_uppercase) => {
-            Some(format!("{from} may use types of {to} only, and `{name}` is none"))
-        }
         Some(Only(names)) if !names.contains(&name) => {
             Some(format!("{from} may use of {to} only {}, not `{name}`", names.join(", ")))
         }
@@ -201,6 +216,24 @@ mod tests {
     }
 
     #[test]
+    fn no_arrow_leads_back() {
+        let mut below: Vec<&str> = vec!["error"];
+        while below.len() < FLOORS.len() {
+            let next = FLOORS.iter().find(|floor| {
+                let mut arrows = ARROWS.iter().filter(|(from, ..)| from == *floor);
+                !below.contains(floor) && arrows.all(|(_, to, ..)| below.contains(to))
+            });
+            below.push(next.expect("every room that is left needs another one that is left: a circle"));
+        }
+    }
+
+    #[test]
+    fn an_arrow_that_nothing_needs_is_found() {
+        let said = unused(&House::default().with("src/clock/x.rs", "use crate::platform::cpu;"));
+        assert_eq!(said.len(), ARROWS.len() - 1);
+    }
+
+    #[test]
     fn an_arrow_that_is_not_drawn_is_refused() {
         let said = said("src/record/x.rs", "\nuse crate::{Error, clock::Clock};");
         assert_eq!(
@@ -223,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_floor_lent_in_part_is_not_used_whole() {
-        assert_eq!(said("src/statistic/x.rs", "use crate::record::{Interval, Record};").len(), 1);
+        assert_eq!(said("src/record/x.rs", "use crate::statistic::{Interval, median};").len(), 1);
         assert_eq!(said("src/case/x.rs", "use crate::environment::Wire;").len(), 0);
         assert_eq!(said("src/case/x.rs", "use crate::environment::Fingerprint;").len(), 1);
     }
