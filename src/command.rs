@@ -6,7 +6,6 @@
 mod ab;
 mod archive;
 mod baseline;
-mod burden;
 mod compare;
 mod displace;
 mod doctor;
@@ -25,6 +24,7 @@ mod restore;
 mod run;
 mod runs;
 mod selftest;
+mod slowdown;
 mod validate;
 
 use crate::{Error, Result};
@@ -41,31 +41,32 @@ struct Line {
 }
 
 const EXIT_CODES: &str = "Exit code 0: done; 1: a claim failed, a file could not be read or written, or the \
-    doctor found something; 2: what was asked for is not there or cannot be meant; 128 and the signal: \
+    doctor found something; 2: what was args for is not there or cannot be meant; 128 and the signal: \
     interrupted.";
 
 /// The first sentence of each stands in its own file, above its flags.
 #[derive(Subcommand)]
 enum Command {
-    Run(run::Asked),
-    Ab(ab::Asked),
-    Record(record::Asked),
-    Baseline(baseline::Asked),
-    List(list::Asked),
-    Explain(explain::Asked),
-    Report(report::Asked),
-    Compare(compare::Asked),
-    Displace(displace::Asked),
-    Gate(gate::Asked),
-    Runs(runs::Asked),
-    Doctor(doctor::Asked),
-    Fingerprint(fingerprint::Asked),
-    Burden(burden::Asked),
+    Run(run::Args),
+    Ab(ab::Args),
+    Record(record::Args),
+    Baseline(baseline::Args),
+    List(list::Args),
+    Explain(explain::Args),
+    Report(report::Args),
+    Compare(compare::Args),
+    Displace(displace::Args),
+    Gate(gate::Args),
+    Runs(runs::Args),
+    Doctor(doctor::Args),
+    Fingerprint(fingerprint::Args),
+    #[command(name = "burden")]
+    Slowdown(slowdown::Args),
     Monitor(monitor::Asked),
     Peer(peer::Asked),
     Probe(probe::Asked),
-    Restore(restore::Asked),
-    Selftest(selftest::Asked),
+    Restore(restore::Args),
+    Selftest(selftest::Args),
     Validate(validate::Asked),
 }
 
@@ -81,26 +82,26 @@ pub fn run() -> ExitCode {
 
 fn obey(command: &Command) -> Result<ExitCode> {
     match command {
-        Command::Run(asked) => run::run(asked),
-        Command::Ab(asked) => ab::run(asked),
-        Command::Record(asked) => record::run(asked),
-        Command::Baseline(asked) => baseline::run(asked),
-        Command::List(asked) => list::run(asked),
-        Command::Explain(asked) => explain::run(asked),
-        Command::Report(asked) => report::run(asked),
-        Command::Gate(asked) => gate::run(asked),
-        Command::Compare(asked) => compare::run(asked),
-        Command::Displace(asked) => displace::run(asked),
-        Command::Runs(asked) => runs::run(asked),
-        Command::Doctor(asked) => doctor::run(asked),
-        Command::Fingerprint(asked) => fingerprint::run(asked),
-        Command::Burden(asked) => burden::run(asked),
-        Command::Monitor(asked) => monitor::run(asked),
-        Command::Peer(asked) => peer::run(asked),
-        Command::Probe(asked) => probe::run(asked),
-        Command::Selftest(asked) => selftest::run(asked),
-        Command::Validate(asked) => validate::run(asked),
-        Command::Restore(asked) => restore::run(asked),
+        Command::Run(args) => run::run(args),
+        Command::Ab(args) => ab::run(args),
+        Command::Record(args) => record::run(args),
+        Command::Baseline(args) => baseline::run(args),
+        Command::List(args) => list::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Gate(args) => gate::run(args),
+        Command::Compare(args) => compare::run(args),
+        Command::Displace(args) => displace::run(args),
+        Command::Runs(args) => runs::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Fingerprint(args) => fingerprint::run(args),
+        Command::Slowdown(args) => slowdown::run(args),
+        Command::Monitor(args) => monitor::run(args),
+        Command::Peer(args) => peer::run(args),
+        Command::Probe(args) => probe::run(args),
+        Command::Selftest(args) => selftest::run(args),
+        Command::Validate(args) => validate::run(args),
+        Command::Restore(args) => restore::run(args),
     }
 }
 

@@ -1,13 +1,12 @@
 //! `syscost ab`: two sides compared by pairs of live processes.
 
-mod progress;
-mod revision;
-mod show;
-mod side;
+mod pair_bar;
+mod paired_table;
+mod side_flag;
 
-pub(super) use progress::Bar;
-pub(super) use show::{Form, write};
-pub(super) use side::{Sides, this};
+pub(super) use pair_bar::Bar;
+pub(super) use paired_table::{Form, write};
+pub(super) use side_flag::{Sides, this};
 
 use super::flag::{Filter, Home, scale};
 use super::page;
@@ -21,7 +20,7 @@ use crate::platform::signal;
 use crate::record::paired::{CasePairs, Paired, Rule, Why};
 use crate::record::store::{self, Store};
 use crate::{Error, Result};
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -31,12 +30,12 @@ use std::process::ExitCode;
 /// 16 and 32 pairs a case is looked at; a change must be found again on fresh pairs. The sides differ in their
 /// binary (--a-bin, --b-bin, or --a-rev, --b-rev to have two git revisions built), in what runs them (--a-wrap,
 /// --b-wrap), or in a state of the machine (--a, --b).
-#[derive(Args)]
+#[derive(clap::Args)]
 #[command(after_help = "Examples:\n  syscost ab --a-rev main --b-rev HEAD syscall\n  \
     syscost ab --b-wrap 'setarch -R' call/\n  \
     syscost ab --a 'echo always > /sys/kernel/mm/transparent_hugepage/enabled' \\\n             \
     --b 'echo never > /sys/kernel/mm/transparent_hugepage/enabled' mapping")]
-pub(super) struct Asked {
+pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
@@ -53,7 +52,7 @@ pub(super) struct Asked {
 }
 
 /// How thoroughly.
-#[derive(Args)]
+#[derive(clap::Args)]
 pub(super) struct Manner {
     /// Changes smaller than this are not worth an alarm
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
@@ -109,15 +108,15 @@ impl Manner {
     }
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    if let Some(file) = &asked.judge {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(file) = &args.judge {
         let paired = load(file)?;
-        write(&paired, &paired.judge(), &asked.form, layout())?;
+        write(&paired, &paired.judge(), &args.form, layout())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let home = asked.home.directory();
-    let paired = compared(&asked.filter, &asked.sides, &asked.manner, &home)?;
-    write(&paired, &paired.judge(), &asked.form, layout())?;
+    let home = args.home.directory();
+    let paired = compared(&args.filter, &args.sides, &args.manner, &home)?;
+    write(&paired, &paired.judge(), &args.form, layout())?;
     let failed = |case: &CasePairs| case.ended.as_ref().is_some_and(|ended| ended.why == Why::Failed);
     let code = u8::from(paired.cases.iter().any(failed));
     Ok(ExitCode::from(signal::pending().map_or(code, |signal| 128 + signal as u8)))

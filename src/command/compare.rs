@@ -1,7 +1,7 @@
 //! `syscost compare`: two or more baselines side by side, each against the first. Nothing is measured.
 
+mod comparison_table;
 mod heading;
-mod table;
 
 use super::archive::Archive;
 use super::flag::Home;
@@ -15,7 +15,7 @@ use crate::render::comparison::{csv, markdown};
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, LEAST_THRESHOLD, Options, Row, compare, wants_history};
 use crate::{Error, Result};
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use regex::Regex;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,8 +28,8 @@ use std::process::ExitCode;
 /// a side give a verdict by themselves; for fewer it is learnt from the other records of this machine how much
 /// they deviate. In a pipe, a case a line between tabs: id, first value, and for each further baseline its
 /// value, the ratio to the first, and the verdict.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Names of records, baselines or runs, or files of them; the first is what the others are compared with
     #[arg(value_name = "BASELINE", required = true)]
     baselines: Vec<OsString>,
@@ -81,16 +81,16 @@ fn share(percent: &str) -> std::result::Result<f64, String> {
     }
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let comparison = compared(asked)?;
-    let piped = asked.format.is_none() && asked.output.is_none() && page::is_piped();
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let comparison = compared(args)?;
+    let piped = args.format.is_none() && args.output.is_none() && page::is_piped();
     if piped {
         warn(&comparison);
         page::write(&page::tabbed(&rows(&comparison)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let text = |layout| text(asked.format.unwrap_or(Format::Terminal), &comparison, layout);
-    match &asked.output {
+    let text = |layout| text(args.format.unwrap_or(Format::Terminal), &comparison, layout);
+    match &args.output {
         Some(file) => save(file, text(Layout::default())?.as_bytes())?,
         None => page::write(&text(layout())?)?,
     }
@@ -98,17 +98,17 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
 }
 
 /// The comparison, as far as it is to be shown.
-fn compared(asked: &Asked) -> Result<Comparison> {
-    let filter = asked.filter.as_deref().map(expression).transpose()?;
-    let archive = Archive::of(&asked.home);
-    if asked.baselines.len() < 2 {
+fn compared(args: &Args) -> Result<Comparison> {
+    let filter = args.filter.as_deref().map(expression).transpose()?;
+    let archive = Archive::of(&args.home);
+    if args.baselines.len() < 2 {
         return Err(Error::Usage(
             "one baseline alone cannot be compared; name two or more, the oldest first".into(),
         ));
     }
-    let heads = asked.baselines.iter().map(|name| archive.head(name)).collect::<Result<Vec<_>>>()?;
+    let heads = args.baselines.iter().map(|name| archive.head(name)).collect::<Result<Vec<_>>>()?;
     let history = if wants_history(&heads) { history(&archive)? } else { Vec::new() };
-    let options = Options { threshold: asked.threshold.max(LEAST_THRESHOLD), seed: asked.seed };
+    let options = Options { threshold: args.threshold.max(LEAST_THRESHOLD), seed: args.seed };
     let mut comparison = compare(&heads, &history, options);
     refuse_nothing(&comparison)?;
     if let Some(filter) = filter {
@@ -117,10 +117,10 @@ fn compared(asked: &Asked) -> Result<Comparison> {
             return Err(Error::Usage(format!("no case of these baselines matches {:?}", filter.as_str())));
         }
     }
-    if asked.only == Some(Only::Changed) {
+    if args.only == Some(Only::Changed) {
         comparison.keep_changed();
     }
-    match asked.sort {
+    match args.sort {
         Sort::Weight => comparison.sort_by_weight(),
         Sort::Table => comparison.sort_by_table(),
     }
@@ -193,7 +193,7 @@ fn cells(row: &Row) -> Vec<String> {
 fn text(format: Format, comparison: &Comparison, layout: Layout) -> Result<String> {
     match format {
         Format::Terminal => {
-            let parts = [heading::text(comparison, layout), table::text(comparison, layout)];
+            let parts = [heading::text(comparison, layout), comparison_table::text(comparison, layout)];
             Ok(parts.concat() + &heading::below(comparison, layout))
         }
         Format::Markdown => Ok(markdown(comparison)),

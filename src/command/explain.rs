@@ -12,7 +12,6 @@ use crate::render::table::Layout;
 use crate::suite::{GROUPS, find};
 use crate::trial::scratch;
 use crate::{Error, Result};
-use clap::Args;
 use std::process::ExitCode;
 
 /// Print the manual of a group, or what a case claims and predicts
@@ -20,8 +19,8 @@ use std::process::ExitCode;
 /// Prints the manual of a group (what is timed, what is not, how we know, what fools it, how to read the
 /// number, where it comes from) and its cases with what they should cost. For the id of a case, also what
 /// must be true for its number to be kept, and what else the machine did when it was last measured here.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// A group such as `call`, the beginning of ids such as `call/u64`, or a whole id such as `call/u64/3`
     #[arg(value_name = "GROUP|ID")]
     subject: String,
@@ -29,27 +28,27 @@ pub(super) struct Asked {
     home: Home,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let layout = layout();
-    let group = group(&asked.subject)?;
+    let group = group(&args.subject)?;
     let cases = (group.cases)();
-    let alone = cases.iter().find(|case| group.id(case) == asked.subject);
+    let alone = cases.iter().find(|case| group.id(case) == args.subject);
     let beside = match alone {
         Some(_) => cases.iter().collect(),
-        None => below(group, &cases, &asked.subject)?,
+        None => below(group, &cases, &args.subject)?,
     };
     let mut text = manual(&group.manual_text(), layout) + "\n" + &table(&beside, layout);
-    text += &alone.map(|case| one(&asked.subject, case, last(asked), layout)).unwrap_or_default();
+    text += &alone.map(|case| one(&args.subject, case, last(args), layout)).unwrap_or_default();
     page::write(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What else happened when the case was last measured. A damaged run is `syscost runs`' to name.
-fn last(asked: &Asked) -> Option<String> {
-    let files = Archive::of(&asked.home).files().ok()?;
+fn last(args: &Args) -> Option<String> {
+    let files = Archive::of(&args.home).files().ok()?;
     files.iter().rev().find_map(|file| {
         let record = Store::load(file).ok()?;
-        let (_, case) = record.cases().find(|(_, case)| case.id == asked.subject)?;
+        let (_, case) = record.cases().find(|(_, case)| case.id == args.subject)?;
         let words = case.measured()?.meanwhile.as_ref()?.words();
         Some(format!("{words} (run {}, {})", record.run, page::moment(record.started)))
     })

@@ -5,13 +5,12 @@ use crate::harness::{Arguments, Options, criterion_home};
 use crate::study::prediction::Overrides;
 use crate::study::published::{self, Published};
 use crate::{Error, Result};
-use clap::Args;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Which cases.
-#[derive(Args)]
+#[derive(clap::Args)]
 pub(super) struct Filter {
     /// Regular expression over ids such as `call/u64/3`; without one, all cases
     filter: Option<String>,
@@ -44,7 +43,7 @@ impl Filter {
 }
 
 /// How to measure.
-#[derive(Args)]
+#[derive(clap::Args)]
 pub(super) struct Measuring {
     /// How much time to take: smoke (seconds, numbers not worth keeping), default, full
     #[arg(long, value_parser = scale)]
@@ -90,7 +89,7 @@ impl Measuring {
 }
 
 /// Where runs are kept.
-#[derive(Args)]
+#[derive(clap::Args)]
 pub(super) struct Home {
     /// Directory of Criterion's files, with the runs in `syscost/` below it [default: $CRITERION_HOME, or
     /// `criterion` in Cargo's target directory]
@@ -107,7 +106,7 @@ impl Home {
 }
 
 /// What to show beside the numbers.
-#[derive(Args)]
+#[derive(clap::Args)]
 pub(super) struct Beside {
     #[arg(long, value_name = "LIST", help = published_machines())]
     pub(super) against: Option<String>,
@@ -135,7 +134,7 @@ impl Beside {
 }
 
 /// How to say it.
-#[derive(Args)]
+#[derive(clap::Args)]
 pub(super) struct Form {
     /// Print JSON
     #[arg(long)]

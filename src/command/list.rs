@@ -8,7 +8,6 @@ use crate::harness::layout;
 use crate::render::table::Layout;
 use crate::suite::GROUPS;
 use crate::trial::scratch;
-use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -16,18 +15,18 @@ use std::process::ExitCode;
 ///
 /// Prints every case by group: its id, what it times, and whether this machine offers what it needs. In a
 /// pipe: one case a line, with id, title, and `yes` or what is missing, between tabs.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let rows = rows(&asked.filter)?;
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let rows = rows(&args.filter)?;
     match page::is_piped() {
-        _ if asked.form.json => page::write_json(&rows.iter().map(Row::json).collect())?,
+        _ if args.form.json => page::write_json(&rows.iter().map(Row::json).collect())?,
         true => page::write(&page::tabbed(&rows.iter().map(Row::cells).collect::<Vec<_>>()))?,
         false => page::write(&table(&rows, layout()))?,
     }

@@ -1,6 +1,6 @@
 //! `syscost report`: a run that was kept, for a person or for a program. Nothing is measured.
 
-mod displacement;
+mod displacement_report;
 
 use super::archive::Archive;
 use super::fingerprint::word;
@@ -16,7 +16,7 @@ use crate::render::table::{Against, Layout, sentences, table};
 use crate::study::prediction::apply;
 use crate::suite::GROUPS;
 use crate::{Error, Result};
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ use std::process::ExitCode;
 ///
 /// Prints a stored run: as the observation table, as Markdown for a discussion, as CSV for a spreadsheet,
 /// or as the JSON of the record, which can be carried to another machine and reported there.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Name of a run (see `syscost runs`) or file of a record; without one, the newest run
     #[arg(value_name = "RUN|FILE")]
     run: Option<OsString>,
@@ -66,29 +66,29 @@ pub(super) enum Format {
     Csv,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    if displacement::is_asked(asked) {
-        return displacement::report(asked);
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if displacement_report::is_asked(args) {
+        return displacement_report::report(args);
     }
-    if let Some(of) = &asked.of {
+    if let Some(of) = &args.of {
         let of = of.to_string_lossy();
         return Err(Error::Usage(format!("{of}: a second run goes with `report displacement` only")));
     }
-    let overrides = asked.beside.overrides()?;
-    let machines = asked.beside.machines()?;
+    let overrides = args.beside.overrides()?;
+    let machines = args.beside.machines()?;
     let mut columns: Vec<_> = machines.iter().map(|machine| (machine.name.clone(), machine.ns())).collect();
-    let archive = Archive::of(&asked.home);
-    let mut record = archive.record(asked.run.as_deref())?;
+    let archive = Archive::of(&args.home);
+    let mut record = archive.record(args.run.as_deref())?;
     for id in apply(&overrides, &mut record) {
         tell_unknown(&id, &record);
     }
-    if let Some(group) = &asked.group {
+    if let Some(group) = &args.group {
         keep(&mut record, group)?;
     }
-    if let Some(name) = &asked.baseline {
+    if let Some(name) = &args.baseline {
         columns.push(baseline(name, &archive.baseline(name)?, &record));
     }
-    check(asked.format, &columns, &record)?;
+    check(args.format, &columns, &record)?;
     let below: Vec<_> = machines.iter().flat_map(|machine| machine.below(&record)).collect();
     // Those of a record that is older than a curve are drawn now.
     let fingerprint = record.fingerprint.clone();
@@ -98,13 +98,13 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         .filter(|run| run.curves.is_empty())
         .for_each(|run| add_curves(run, &fingerprint));
     let text = |layout| {
-        Ok::<_, Error>(text(asked.format, &record, &columns, layout)? + &said(asked.format, &below, layout))
+        Ok::<_, Error>(text(args.format, &record, &columns, layout)? + &said(args.format, &below, layout))
     };
-    match &asked.output {
+    match &args.output {
         Some(file) => save(file, text(Layout::default())?.as_bytes())?,
         None => page::write(&text(layout())?)?,
     }
-    asked.plot.as_deref().map_or(Ok(()), |directory| draw(&record, pictures(&record), directory))?;
+    args.plot.as_deref().map_or(Ok(()), |directory| draw(&record, pictures(&record), directory))?;
     Ok(ExitCode::SUCCESS)
 }
 

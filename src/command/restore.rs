@@ -4,7 +4,6 @@ use super::flag::Home;
 use super::page;
 use crate::pair::setting;
 use crate::{Error, Result};
-use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,8 +11,8 @@ use std::process::ExitCode;
 ///
 /// `syscost ab --a … --b …` writes down what its settings were before it changes them, and puts them back at its
 /// end, after any signal, and, by a guard, after its own death. If the guard was killed too, this does it.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Wait for the owner's word on the standard input, and restore if it dies without one
     #[arg(long, value_name = "FILE", hide = true)]
     guard: Option<PathBuf>,
@@ -21,12 +20,12 @@ pub(super) struct Asked {
     home: Home,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    if let Some(file) = &asked.guard {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(file) = &args.guard {
         setting::guard(file)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let home = asked.home.directory();
+    let home = args.home.directory();
     let outstanding = setting::outstanding(&home);
     // Elsewhere a comparison may run, or a guard be at it.
     let _alone = if outstanding.is_empty() { None } else { Some(setting::Exclusion::take()?) };

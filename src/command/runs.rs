@@ -8,7 +8,6 @@ use crate::harness::layout;
 use crate::record::Record;
 use crate::record::store::Store;
 use crate::render::table::Layout;
-use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,23 +17,23 @@ use std::process::ExitCode;
 /// Prints the stored runs, oldest first: name, when (universal time), scale, unit, how many of the cases
 /// were measured, and the kernel. In a pipe: name, when, scale, unit, kernel, and the numbers of cases
 /// measured, skipped and failed, between tabs; a damaged run is its name, `damaged` and why.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     #[command(flatten)]
     home: Home,
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let archive = Archive::of(&asked.home);
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let archive = Archive::of(&args.home);
     let files = archive.files()?;
     if files.is_empty() {
         page::warn(&archive.empty());
     }
     let runs: Vec<_> = files.into_iter().map(Run::read).collect();
     match page::is_piped() {
-        _ if asked.form.json => page::write_json(&runs.iter().map(Run::json).collect())?,
+        _ if args.form.json => page::write_json(&runs.iter().map(Run::json).collect())?,
         true => page::write(&lines(&runs))?,
         false => page::write(&table(&runs, layout()))?,
     }

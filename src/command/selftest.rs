@@ -13,7 +13,6 @@ use crate::record::paired::Rule;
 use crate::render::table::Layout;
 use crate::statistic::{Interval, median, proportion};
 use crate::trial::scratch;
-use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -45,8 +44,8 @@ const FOUND: f64 = 0.95;
 /// Compares a side with itself, where every alarm is false, and with itself slowed by known amounts, by a seccomp
 /// filter that the kernel runs at every system call, or by a spin of known length. Beside it stands what the usual
 /// rule says of the same processes: two of them, compared by their samples.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Ids of the cases to try, between commas
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     cases: Vec<String>,
@@ -67,8 +66,8 @@ pub(super) struct Asked {
     json: bool,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let cases = asked.cases();
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let cases = args.cases();
     let ring = Ring::enter()?;
     let links = scratch::make()?;
     let (exe, number) = (this()?, Cell::new(0));
@@ -77,8 +76,8 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         let directory = links.path().join(number.get().to_string());
         sides(&exe, filters, &directory)
     };
-    let question = Question { start: &start, rule: Rule::default(), seed: asked.seed, cases: cases.len() };
-    let plan = asked.plan(&cases);
+    let question = Question { start: &start, rule: Rule::default(), seed: args.seed, cases: cases.len() };
+    let plan = args.plan(&cases);
     let bar = bar(plan.iter().map(|(_, _, count)| count).sum());
     let mut outcomes = Vec::new();
     for (id, slowdown, count) in plan {
@@ -89,14 +88,14 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         }
     }
     bar.finish_and_clear();
-    match asked.json {
+    match args.json {
         true => page::write_json(&json(&outcomes))?,
         false => page::write(&text(&outcomes, layout()))?,
     }
     Ok(code(&outcomes))
 }
 
-impl Asked {
+impl Args {
     fn cases(&self) -> Vec<String> {
         let chosen: &[&str] = if self.full { &CASES } else { &FEW };
         match self.cases.is_empty() {

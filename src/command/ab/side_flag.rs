@@ -1,14 +1,13 @@
 //! What the two sides are: binaries, what wraps them, and states of the machine.
 
-use super::revision;
-use crate::pair::Launch;
+use crate::command::page;
+use crate::pair::{Launch, revision};
 use crate::trial::scratch::{self, Scratch};
 use crate::{Error, Result};
-use clap::Args;
 use std::path::{Path, PathBuf};
 
 /// In what the two sides differ.
-#[derive(Args)]
+#[derive(clap::Args)]
 pub(in crate::command) struct Sides {
     /// Binary of side A: a bench of this crate or of one that uses it, or another `syscost` [default: this one]
     #[arg(long, value_name = "FILE", conflicts_with = "a_rev")]
@@ -74,7 +73,7 @@ impl Sides {
         }
         let binary = |file: &Option<PathBuf>, rev: &Option<String>| match (file, rev) {
             (Some(file), _) => Ok(file.clone()),
-            (None, Some(rev)) => revision::built(rev, self.bench.as_deref()),
+            (None, Some(rev)) => revision::built(rev, self.bench.as_deref(), &page::say),
             (None, None) => this(),
         };
         let binaries = [binary(&self.a_bin, &self.a_rev)?, binary(&self.b_bin, &self.b_rev)?];

@@ -3,7 +3,6 @@
 
 use crate::platform::slowdown::take_on;
 use crate::{Error, Result};
-use clap::Args;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -12,8 +11,8 @@ use std::process::{Command, ExitCode};
 ///
 /// Installs a seccomp filter that allows everything, of so many additions, and runs the command under it: the
 /// kernel runs the filter at every entry of the command and its children. Needs no privilege.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Additions that every system call pays, about a third of a nanosecond each, on top of entering a filter
     #[arg(long, value_name = "N", default_value_t = 100)]
     additions: usize,
@@ -22,10 +21,10 @@ pub(super) struct Asked {
     command: Vec<OsString>,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    take_on(asked.additions)?;
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    take_on(args.additions)?;
     // The command line asks for at least one word.
-    let Some((program, arguments)) = asked.command.split_first() else { return Ok(ExitCode::from(2)) };
+    let Some((program, arguments)) = args.command.split_first() else { return Ok(ExitCode::from(2)) };
     let refused = Command::new(program).args(arguments).exec();
     Err(Error::file(program, "starting", refused))
 }

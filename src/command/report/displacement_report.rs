@@ -2,7 +2,7 @@
 
 use super::super::archive::Archive;
 use super::super::page;
-use super::{Asked, Format, draw, save, title};
+use super::{Args, Format, draw, save, title};
 use crate::record::Record;
 use crate::record::store::Store;
 use crate::render::paper::{GROUP, Paper, Sheet, figures, sheets};
@@ -12,13 +12,13 @@ use crate::{Error, Result};
 use std::process::ExitCode;
 
 /// Whether the tables are asked for, and no run or file of that name is.
-pub(super) fn is_asked(asked: &Asked) -> bool {
-    asked.run.as_ref().is_some_and(|run| run == GROUP) && !std::path::Path::new(GROUP).exists()
+pub(super) fn is_asked(args: &Args) -> bool {
+    args.run.as_ref().is_some_and(|run| run == GROUP) && !std::path::Path::new(GROUP).exists()
 }
 
-pub(super) fn report(asked: &Asked) -> Result<ExitCode> {
-    let archive = Archive::of(&asked.home);
-    let record = match &asked.of {
+pub(super) fn report(args: &Args) -> Result<ExitCode> {
+    let archive = Archive::of(&args.home);
+    let record = match &args.of {
         Some(of) => archive.record(Some(of))?,
         None => newest(&archive)?,
     };
@@ -31,12 +31,12 @@ pub(super) fn report(asked: &Asked) -> Result<ExitCode> {
     }
     let paper = Paper::read()?;
     let sheets = sheets(&paper, &record);
-    let text = text(asked.format, &record, &sheets)?;
-    match &asked.output {
+    let text = text(args.format, &record, &sheets)?;
+    match &args.output {
         Some(file) => save(file, text.as_bytes())?,
         None => page::write(&text)?,
     }
-    if let Some(directory) = &asked.plot {
+    if let Some(directory) = &args.plot {
         let figures = figures(&paper, &record);
         draw(&record, figures.iter().map(|figure| picture(figure, &record)).collect(), directory)?;
     }

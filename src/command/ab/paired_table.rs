@@ -7,11 +7,11 @@ use crate::record::quantity;
 use crate::render::table::Layout;
 use crate::study::paired::Row;
 use crate::{Error, Result};
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use serde_json::json;
 
 /// How to say it.
-#[derive(Args)]
+#[derive(clap::Args)]
 pub(in crate::command) struct Form {
     /// How to write the verdicts
     #[arg(long, value_enum, default_value_t = Format::Terminal)]

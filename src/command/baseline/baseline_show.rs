@@ -1,6 +1,6 @@
 //! `syscost baseline show`: what is in a record: its machines, its sessions, its cases.
 
-use super::list::{counts, replication};
+use super::baseline_list::{counts, replication};
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};
@@ -10,7 +10,6 @@ use crate::record::quantity::{amount, count};
 use crate::render::table::Layout;
 use crate::statistic::{median, percentile};
 use crate::{Error, Result};
-use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -31,8 +30,8 @@ const FACTS: [&str; 8] = [
 /// Prints the machine, the sessions, and each case with the number of processes that measured it, the median of
 /// their medians and the share by which they lie apart. In a pipe, between tabs, lines that begin with `record`,
 /// `fact`, `session`, `case` or `without`.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Name of a record, of a baseline of Criterion's or of a run; or a file
     #[arg(value_name = "NAME|FILE")]
     name: OsString,
@@ -42,11 +41,11 @@ pub(super) struct Asked {
     form: Form,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let head = Archive::of(&asked.home).head(&asked.name)?;
-    if asked.form.json {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let head = Archive::of(&args.home).head(&args.name)?;
+    if args.form.json {
         let value = serde_json::to_value(&head);
-        page::write_json(&value.map_err(|e| Error::file(&asked.name, "writing as JSON", e.into()))?)?;
+        page::write_json(&value.map_err(|e| Error::file(&args.name, "writing as JSON", e.into()))?)?;
     } else if page::is_piped() {
         page::write(&lines(&head))?;
     } else {

@@ -1,14 +1,13 @@
 //! A git revision, built: checked out into a worktree that is gone afterwards, compiled in a target directory that
 //! all revisions share, its binary kept, so that no revision is compiled twice.
 
-use crate::command::page;
 use crate::trial::scratch::{self, Scratch};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The bench binary of this revision of the repository around the current directory.
-pub(super) fn built(rev: &str, bench: Option<&str>) -> Result<PathBuf> {
+pub fn built(rev: &str, bench: Option<&str>, say: &dyn Fn(&str)) -> Result<PathBuf> {
     let commit = git(&["rev-parse", "--verify", "--quiet", &format!("{rev}^{{commit}}")])
         .map_err(|_| Error::Usage(format!("{rev} is no revision of the git repository here")))?;
     let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
@@ -19,7 +18,7 @@ pub(super) fn built(rev: &str, bench: Option<&str>) -> Result<PathBuf> {
         return Ok(kept);
     }
     let worktree = Worktree::add(&top, &commit)?;
-    page::say(&format!("building {rev} ({:.12}) in {}", commit, home.display()));
+    say(&format!("building {rev} ({:.12}) in {}", commit, home.display()));
     let binaries = compile(&worktree.path().join(inside), &home.join("target"), bench)?;
     keep(&choose(binaries, rev, bench)?, &kept)
 }

@@ -7,7 +7,6 @@ use crate::command::page::{self, Tone};
 use crate::harness::layout;
 use crate::record::bundle::{Head, name_of, read_any_head};
 use crate::render::table::Layout;
-use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,16 +17,16 @@ use std::process::ExitCode;
 /// Prints name, when (universal time), scale, unit, the numbers of processes, sessions and cases, and the
 /// kernel. In a pipe, between tabs: name, `record` or `save-baseline`, when, scale, unit, processes, sessions,
 /// cases, kernel; a damaged one is its name, `damaged` and why.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     #[command(flatten)]
     home: Home,
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let archive = Archive::of(&asked.home);
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let archive = Archive::of(&args.home);
     let records = archive.records()?.into_iter().map(|path| Kept::read(path, "record"));
     let baselines = archive.baselines()?.into_iter().map(|path| Kept::read(path, "save-baseline"));
     let kept: Vec<_> = records.chain(baselines).collect();
@@ -37,7 +36,7 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         );
     }
     match page::is_piped() {
-        _ if asked.form.json => page::write_json(&kept.iter().map(Kept::json).collect())?,
+        _ if args.form.json => page::write_json(&kept.iter().map(Kept::json).collect())?,
         true => page::write(&lines(&kept))?,
         false => page::write(&table(&kept, layout()))?,
     }
