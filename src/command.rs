@@ -13,7 +13,9 @@ mod explain;
 mod fingerprint;
 mod flag;
 mod gate;
+mod help;
 mod list;
+mod manual_page;
 mod monitor;
 mod page;
 mod peer;
@@ -34,7 +36,7 @@ use std::process::ExitCode;
 
 /// Measures what a kernel and its hardware charge, and proves what was timed.
 #[derive(Parser)]
-#[command(version, after_help = EXIT_CODES)]
+#[command(version, disable_help_subcommand = true, after_help = help::list() + "\n" + EXIT_CODES)]
 struct Line {
     #[command(subcommand)]
     command: Command,
@@ -68,6 +70,7 @@ enum Command {
     Restore(restore::Args),
     Selftest(selftest::Args),
     Validate(validate::Asked),
+    Help(help::Args),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
@@ -102,6 +105,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Selftest(args) => selftest::run(args),
         Command::Validate(args) => validate::run(args),
         Command::Restore(args) => restore::run(args),
+        Command::Help(args) => help::run(args),
     }
 }
 

@@ -4,6 +4,7 @@
 use super::archive::Archive;
 use super::flag::Home;
 use super::list::missing;
+use super::manual_page::manual_page;
 use super::page::{self, Tone};
 use crate::case::{Case, Cpus, Group, Place, Prediction, Scale};
 use crate::harness::{layout, nearest};
@@ -37,7 +38,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Some(_) => cases.iter().collect(),
         None => below(group, &cases, &args.subject)?,
     };
-    let mut text = manual(&group.manual_text(), layout) + "\n" + &table(&beside, layout);
+    let mut text = manual_page(&group.manual_text(), layout) + "\n" + &table(&beside, layout);
     text += &alone.map(|case| one(&args.subject, case, last(args), layout)).unwrap_or_default();
     page::write(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -77,35 +78,6 @@ fn no_case(group: &Group, cases: &[Case], id: &str) -> Error {
     Error::Usage(format!(
         "the group {name} has no case {id}; the nearest are {near}; `syscost list ^{name}/` prints all"
     ))
-}
-
-/// The manual for a terminal: headings in bold without their marks, paragraphs and items wrapped.
-fn manual(source: &str, layout: Layout) -> String {
-    let mut text = String::new();
-    let mut paragraph = Vec::new();
-    for line in source.lines() {
-        let ends = line.is_empty() || line.starts_with(['#', '|']) || line.starts_with("* ");
-        if ends {
-            text += &wrapped(&std::mem::take(&mut paragraph), layout);
-        }
-        match line.strip_prefix("# ") {
-            Some(heading) => text += &(page::paint(Tone::Bold, heading, layout) + "\n"),
-            None if line.is_empty() => text.push('\n'),
-            None if line.starts_with('|') => text += &format!("  {line}\n"),
-            None => paragraph.push(line),
-        }
-    }
-    text + &wrapped(&paragraph, layout)
-}
-
-/// A paragraph, or an item with its text hanging beside the mark.
-fn wrapped(lines: &[&str], layout: Layout) -> String {
-    let text = lines.join(" ");
-    match text.strip_prefix("* ") {
-        _ if lines.is_empty() => text,
-        Some(item) => page::wrap("  * ", item, page::prose(layout)) + "\n",
-        None => page::wrap("  ", &text, page::prose(layout)) + "\n",
-    }
 }
 
 /// The cases below their group's name, which goes without saying here.
@@ -157,13 +129,6 @@ fn predicted(prediction: &Prediction) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_manual_is_wrapped_and_its_headings_lose_their_marks() {
-        let source = "# What is timed\none\n`two`\n\nthree\n* an\n  item\n# Source\nfour\n";
-        let text = manual(source, Layout::default());
-        assert_eq!(text, "What is timed\n  one `two`\n\n  three\n  * an item\nSource\n  four\n");
-    }
 
     #[test]
     fn a_case_that_was_measured_says_what_else_happened() {
