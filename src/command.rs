@@ -1,4 +1,4 @@
-//! What a person types: one file a command, each with its flags and their help.
+//! The command line: one file for each subcommand, with its flags and their help. A command parses, calls and prints.
 //!
 //! On a terminal a command writes for a person: aligned, wrapped to the width, in bold and colour where
 //! `NO_COLOR` is unset. In a pipe it writes for a program: one row a line, its cells between tabs, no head.
@@ -29,24 +29,27 @@ mod selftest;
 mod slowdown;
 mod validate;
 
+use crate::harness::layout;
 use crate::{Error, Result};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Measures what a kernel and its hardware charge, and proves what was timed.
 #[derive(Parser)]
-#[command(version, disable_help_subcommand = true, after_help = help::list() + "\n" + EXIT_CODES)]
+#[command(version, after_help = help::list() + "
+" + EXIT_CODES)]
 struct Line {
     #[command(subcommand)]
     command: Command,
 }
 
 const EXIT_CODES: &str = "Exit code 0: done; 1: a claim failed, a file could not be read or written, or the \
-    doctor found something; 2: what was args for is not there or cannot be meant; 128 and the signal: \
+    doctor found something; 2: what was asked for is not there or cannot be meant; 128 and the signal: \
     interrupted.";
 
-/// The first sentence of each stands in its own file, above its flags.
+/// The help of each is the doc comment of its `Args`.
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
@@ -70,16 +73,18 @@ enum Command {
     Restore(restore::Args),
     Selftest(selftest::Args),
     Validate(validate::Asked),
-    Help(help::Args),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
 pub fn run() -> ExitCode {
-    let ended = Line::try_parse().map(|line| obey(&line.command));
-    match ended {
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Some(text) = help::page(&words, layout()) {
+        return print(&text);
+    }
+    match Line::try_parse_from(&words).map(|line| obey(&line.command)) {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => complain(&error),
-        Err(answer) => reply(&answer),
+        Err(answer) => reply(&answer, &words),
     }
 }
 
@@ -105,24 +110,28 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Selftest(args) => selftest::run(args),
         Command::Validate(args) => validate::run(args),
         Command::Restore(args) => restore::run(args),
-        Command::Help(args) => help::run(args),
     }
 }
 
-/// What clap has to say: help and version are answers, anything else is a mistake in our format.
-fn reply(answer: &clap::Error) -> ExitCode {
+/// Prints what clap answers: help and version on the standard output, anything else as our error.
+fn reply(answer: &clap::Error, words: &[OsString]) -> ExitCode {
     let text = answer.to_string();
     match answer.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match page::write(&text) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(&error),
-        },
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&text),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             page::say(text.trim_end());
             ExitCode::from(2)
         }
-        _ => complain(&Error::Usage(text.trim_start_matches("error: ").trim_end().to_owned())),
+        kind => {
+            let said = || Error::Usage(text.trim_start_matches("error: ").trim_end().to_owned());
+            let unknown = (kind == ErrorKind::InvalidSubcommand).then(|| help::unknown(words)).flatten();
+            complain(&unknown.unwrap_or_else(said))
+        }
     }
+}
+
+fn print(text: &str) -> ExitCode {
+    page::write(text).map_or_else(|error| complain(&error), |()| ExitCode::SUCCESS)
 }
 
 fn complain(error: &Error) -> ExitCode {

@@ -18,8 +18,8 @@ pub mod records {}
 #[doc = include_str!("manual/curves.md")]
 pub mod curves {}
 
-#[doc = include_str!("manual/peer.md")]
-pub mod peer {}
+#[doc = include_str!("manual/remote.md")]
+pub mod remote {}
 
 #[doc = include_str!("manual/displacement.md")]
 pub mod displacement {}

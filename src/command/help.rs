@@ -1,11 +1,9 @@
-//! `syscost help`: a topic of the manual, or the help of a command.
+//! `syscost help TOPIC`: the manual. With the name of a command `help` is clap's own.
 
 use super::manual_page::manual_page;
-use super::{Line, page, reply};
-use crate::harness::layout;
-use crate::{Error, Result};
-use clap::{CommandFactory, Parser};
-use std::process::ExitCode;
+use crate::Error;
+use crate::render::table::Layout;
+use std::ffi::OsString;
 
 /// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
 const TOPICS: [(&str, &str); 12] = [
@@ -15,7 +13,7 @@ const TOPICS: [(&str, &str); 12] = [
     ("ci", include_str!("../manual/ci.md")),
     ("records", include_str!("../manual/records.md")),
     ("curves", include_str!("../manual/curves.md")),
-    ("peer", include_str!("../manual/peer.md")),
+    ("remote", include_str!("../manual/remote.md")),
     ("displacement", include_str!("../manual/displacement.md")),
     ("counters", include_str!("../manual/counters.md")),
     ("techniques", include_str!("../manual/techniques.md")),
@@ -23,57 +21,37 @@ const TOPICS: [(&str, &str); 12] = [
     ("limits", include_str!("../manual/limits.md")),
 ];
 
-/// Print a topic of the manual, or the help of a command
-///
-/// Without an argument prints the commands and the topics. A name that is both, such as `peer`, is the topic;
-/// `syscost peer --help` is the command's help.
-#[derive(clap::Args)]
-pub(super) struct Args {
-    /// A topic, or a command with its subcommand
-    #[arg(value_name = "TOPIC|COMMAND")]
-    of: Vec<String>,
+/// The page that this command line asks for, if it is `help` and the name of a topic.
+pub(super) fn page(line: &[OsString], layout: Layout) -> Option<String> {
+    let [_, help, topic] = line else { return None };
+    let (_, text) = TOPICS.iter().find(|(name, _)| help == "help" && topic == name)?;
+    Some(manual_page(text, layout))
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let words: Vec<_> = args.of.iter().map(String::as_str).collect();
-    if let [topic] = words[..] {
-        if let Some((_, text)) = TOPICS.iter().find(|(name, _)| *name == topic) {
-            page::write(&manual_page(text, layout()))?;
-            return Ok(ExitCode::SUCCESS);
-        }
-    }
-    if let Some(unknown) = unknown(&words) {
-        return Err(Error::Usage(format!(
-            "there is no command and no topic {unknown}; the topics are {}; `syscost help` lists the commands, too",
+/// The error of a command line that is `help` and the name of nothing.
+pub(super) fn unknown(line: &[OsString]) -> Option<Error> {
+    let words: Vec<_> = line.iter().skip(1).map(|word| word.to_string_lossy()).collect();
+    let (help, of) = words.split_first()?;
+    (help == "help").then(|| {
+        Error::Usage(format!(
+            "there is no command and no topic {}; the topics are {}; `syscost help` lists the commands, too",
+            of.join(" "),
             TOPICS.map(|(name, _)| name).join(", ")
-        )));
-    }
-    let line = std::iter::once("syscost").chain(words).chain(["--help"]);
-    Ok(Line::try_parse_from(line).map_or_else(|answer| reply(&answer), |_| ExitCode::SUCCESS))
-}
-
-/// The first word that names no command below the one before it.
-fn unknown<'a>(words: &[&'a str]) -> Option<&'a str> {
-    let mut command = Line::command();
-    for word in words {
-        match command.find_subcommand(word) {
-            Some(found) => command = found.clone(),
-            None => return Some(word),
-        }
-    }
-    None
+        ))
+    })
 }
 
 /// The topics, below the commands in `syscost help`.
 pub(super) fn list() -> String {
     let title = |text: &str| text.lines().next().unwrap_or_default().trim_start_matches("# ").to_owned();
-    let row = |(name, text): &(&str, &str)| format!("  {name:<13}{}\n", title(text));
+    let row = |(name, text): &(&str, &str)| format!("  {name:<12}  {}\n", title(text));
     format!("Topics (syscost help TOPIC):\n{}", TOPICS.iter().map(row).collect::<String>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn every_topic_is_a_file_and_a_module_of_the_documentation() {
@@ -84,6 +62,14 @@ mod tests {
             let module = format!("#[doc = include_str!(\"manual/{name}.md\")]\npub mod {name} {{}}");
             assert!(modules.contains(&module), "{name}");
             assert!(text.starts_with("# "), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_topic_hides_a_command() {
+        let line = super::super::Line::command();
+        for (name, _) in TOPICS {
+            assert!(line.find_subcommand(name).is_none(), "{name}");
         }
     }
 }

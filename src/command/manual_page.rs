@@ -34,9 +34,9 @@ pub(super) fn manual_page(source: &str, layout: Layout) -> String {
     text + &wrapped(&paragraph, layout)
 }
 
-/// A paragraph, or an item with its text hanging beside the mark.
+/// A paragraph, or an item with its text hanging beside the mark, without the marks of bold type.
 fn wrapped(lines: &[&str], layout: Layout) -> String {
-    let text = lines.join(" ");
+    let text = lines.join(" ").replace("**", "");
     match text.strip_prefix("* ") {
         _ if lines.is_empty() => text,
         Some(item) => page::wrap("  * ", item, page::prose(layout)) + "\n",
