@@ -105,7 +105,7 @@ fn keep(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {
     say_written(&path, bundle)
 }
 
-/// The file, and in a sentence what is in it.
+/// Prints the file's path and what is in it.
 fn say_written(path: &Path, bundle: &Bundle) -> Result<ExitCode> {
     let [processes, sessions, cases] = baseline_list::counts(&bundle.head);
     let path = path.display().to_string();

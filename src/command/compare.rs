@@ -1,4 +1,4 @@
-//! `syscost compare`: two or more baselines side by side, each against the first. Nothing is measured.
+//! `syscost compare`: two or more baselines side by side, each against the first. It measures nothing.
 
 mod comparison_table;
 mod heading;
@@ -25,8 +25,8 @@ use std::process::ExitCode;
 ///
 /// Compares each baseline with the first: its value, its change in brackets, stars around a change that is
 /// significant. Boots are compared with boots where the kernels differ, sessions with sessions where not: five
-/// a side give a verdict by themselves; for fewer it is learnt from the other records of this machine how much
-/// they deviate. In a pipe, a case a line between tabs: id, first value, and for each further baseline its
+/// a side give a verdict by themselves; for fewer the other records of this machine tell how much they deviate.
+/// In a pipe, a case a line between tabs: id, first value, and for each further baseline its
 /// value, the ratio to the first, and the verdict.
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -45,10 +45,10 @@ pub(super) struct Args {
     /// In which order: what changed most first, or as in the table of cases
     #[arg(long, value_enum, default_value_t = Sort::Weight)]
     sort: Sort,
-    /// A change up to so many percent is none; 1 at least
+    /// Changes up to this many per cent count as none; 1 at least
     #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "1")]
     threshold: f64,
-    /// Seed of what is drawn at random where there are too many ways to try each
+    /// Seed of the permutation tests, where there are too many permutations to try each
     #[arg(long, default_value_t = Options::default().seed)]
     seed: u64,
     /// Write to this file, whole or not at all, and not to the standard output
@@ -72,7 +72,7 @@ enum Sort {
     Table,
 }
 
-/// Percent as a share.
+/// Parses per cent into a share.
 fn share(percent: &str) -> std::result::Result<f64, String> {
     let number: f64 = percent.trim_end_matches('%').trim_end().parse().unwrap_or(f64::NAN);
     match number {
@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The comparison, as far as it is to be shown.
+/// The comparison, with the rows that are to be shown.
 fn compared(args: &Args) -> Result<Comparison> {
     let filter = args.filter.as_deref().map(expression).transpose()?;
     let archive = Archive::of(&args.home);
@@ -135,7 +135,10 @@ fn expression(filter: &str) -> Result<Regex> {
     })
 }
 
-/// Everything that is kept here. What cannot be read teaches nothing, and that is said.
+/// The heads of everything that is stored here. Warns of files that cannot be read.
+///
+/// # Errors
+/// A directory of the store cannot be listed.
 pub(super) fn history(archive: &Archive) -> Result<Vec<Head>> {
     let files = [archive.records()?, archive.baselines()?, archive.files()?].concat();
     let count = files.len();
@@ -147,7 +150,7 @@ pub(super) fn history(archive: &Archive) -> Result<Vec<Head>> {
     Ok(heads)
 }
 
-/// Where not a single case of a single baseline can be compared, a table would be a list of excuses.
+/// Refuses a comparison in which no case of any baseline can be compared.
 fn refuse_nothing(comparison: &Comparison) -> Result<()> {
     if comparison.changes().any(|change| change.verdict != Verdict::Incomparable) {
         return Ok(());
@@ -162,7 +165,7 @@ fn refuse_nothing(comparison: &Comparison) -> Result<()> {
     Err(Error::Usage(format!("nothing of these baselines can be compared: {reason}{more}")))
 }
 
-/// What a program that reads rows must not miss.
+/// Warns on the standard error of what the rows for a program do not hold: how the machines differ.
 fn warn(comparison: &Comparison) {
     for baseline in &comparison.baselines {
         let Some(relation) = &baseline.relation else { continue };

@@ -1,4 +1,4 @@
-//! `syscost displace`: what a command, or a service that runs already, takes of the CPU, interrupts included.
+//! `syscost displace`: the CPU time that a command or a running service takes, interrupts included.
 
 mod displaced_text;
 
@@ -15,23 +15,22 @@ use std::time::Duration;
 
 /// Measure the CPU time that a command or a running service displaces
 ///
-/// Pours a process onto the CPU that uses up whatever the command leaves of it, and tells what the command took from
-/// it: its own time and that of the interrupts that worked for it, whomever the kernel charged. Beside it stands what
-/// wait4 says, and the share that accounting missed.
+/// Runs a process of low priority that uses up what the command leaves of the CPU, and prints what the command took
+/// from it: its own time and that of the interrupts that worked for it, whichever task the kernel charged. Also prints
+/// what wait4 reports, and the share that accounting missed.
 #[derive(clap::Args)]
 #[command(
     after_help = "The command and its children stay on one CPU. A service is covered on every CPU that it may run on; \
-    nothing of it is changed. While it lasts the CPU is busy and awake, and whoever else runs there waits a little \
-    longer."
+    nothing of it is changed. Meanwhile the CPU is busy and awake, and other tasks there wait a little longer."
 )]
 pub(super) struct Args {
-    /// The CPU for the command [default: the last that nobody measures on]
+    /// The CPU for the command [default: the last on which no other syscost measures]
     #[arg(long, value_name = "N", conflicts_with = "pid")]
     cpu: Option<usize>,
     /// Seconds between two lines of the series in the JSON
     #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = flag::seconds)]
     interval: f64,
-    /// How often to run the command: three times or more give an interval
+    /// How often to run the command; an interval takes three runs or more
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "pid")]
     runs: u32,
     /// Watch this process instead of starting one
@@ -67,7 +66,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(runs.iter().find_map(|run| run.code).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// Every run of the command. One that is interrupted is not told of.
+/// The runs of the command, without one that was interrupted. Stops after a failure.
 fn command(args: &Args, clock: &Clock, accounting: &Accounting, interval: Duration) -> Result<Vec<Covered>> {
     let claimed = cpu::claim();
     let chosen = args.cpu.or(claimed.as_ref().map(|claimed| claimed.cpu)).unwrap_or_else(cpu::current);

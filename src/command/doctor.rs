@@ -1,4 +1,4 @@
-//! `syscost doctor`: what would disturb a measurement here, why, and what to do. It looks and never touches.
+//! `syscost doctor`: what would disturb a measurement here, why, and what to do. It changes nothing.
 
 use super::flag::Form;
 use super::page::{self, Tone};

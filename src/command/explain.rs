@@ -1,5 +1,5 @@
-//! `syscost explain`: the manual of a group, which is the head of its source file, what its cases claim, and what else
-//! happened when one of them was last measured.
+//! `syscost explain`: the manual of a group (the head of its source file), the claims of its cases, and what else
+//! the machine did when a case was last measured.
 
 use super::archive::Archive;
 use super::flag::Home;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What else happened when the case was last measured. A damaged run is `syscost runs`' to name.
+/// What else the machine did when the case was last measured. Damaged runs are skipped: `syscost runs` reports them.
 fn last(args: &Args) -> Option<String> {
     let files = Archive::of(&args.home).files().ok()?;
     files.iter().rev().find_map(|file| {
@@ -55,14 +55,14 @@ fn last(args: &Args) -> Option<String> {
     })
 }
 
-/// The cases below the beginning of an id: a group, or its variant.
+/// The cases whose ids begin with this group, or group and variant.
 fn below<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a Case>> {
     let above = format!("{}/", subject.trim_end_matches('/'));
     let found: Vec<_> = cases.iter().filter(|case| group.id(case).starts_with(&above)).collect();
     if found.is_empty() { Err(no_case(group, cases, subject)) } else { Ok(found) }
 }
 
-/// The group of a name or of an id.
+/// The group of this name, or to which this id belongs.
 fn group(subject: &str) -> Result<&'static Group> {
     let name = subject.split_once('/').map_or(subject, |(name, _)| name);
     find(name).ok_or_else(|| {
@@ -80,7 +80,7 @@ fn no_case(group: &Group, cases: &[Case], id: &str) -> Error {
     ))
 }
 
-/// The cases below their group's name, which goes without saying here.
+/// The cases without their group's name, with predictions and titles.
 fn table(cases: &[&Case], layout: Layout) -> String {
     const HEAD: &str = "Cases, and what they should cost in core cycles (hardware + software)";
     let price = |case: &Case| case.prediction.as_ref().map(cycles).unwrap_or_default();
@@ -98,7 +98,7 @@ fn cycles(prediction: &Prediction) -> String {
     format!("{} + {}", prediction.hardware, prediction.software)
 }
 
-/// One case by itself. It stands last, where a reader at a terminal looks first.
+/// One case by itself. It comes last, where a reader at a terminal looks first.
 fn one(id: &str, case: &Case, last: Option<String>, layout: Layout) -> String {
     let heading = page::heading(id, page::prose(layout), layout);
     let rows = [

@@ -1,4 +1,4 @@
-//! `syscost fingerprint`: what the numbers of this machine depend on, and how another machine differs.
+//! `syscost fingerprint`: the facts on which numbers of this machine depend, or those in which another one differs.
 
 use super::archive::Archive;
 use super::flag::{Form, Home};
@@ -77,7 +77,7 @@ fn text<const N: usize>(rows: &[[String; N]]) -> String {
     }
 }
 
-/// The weight as a record spells it.
+/// The weight as records spell it.
 pub(super) fn word(weight: Weight) -> &'static str {
     match weight {
         Weight::Fact => "fact",

@@ -1,4 +1,4 @@
-//! `syscost gate`: an exit code that a build can hang on.
+//! `syscost gate`: an exit code for continuous integration.
 
 use super::ab::{self, Manner, Pairs, Sides, percent};
 use super::archive::Archive;
@@ -66,7 +66,7 @@ pub(super) struct Args {
     home: Home,
 }
 
-/// At least one per cent: less than that is what the layout of a binary does, and could hardly ever be shown.
+/// At least one per cent. The layout of a binary alone makes smaller differences, and few could ever be shown.
 fn regress(text: &str) -> Result<f64> {
     let share = percent(text)?;
     match share >= 0.01 {
@@ -79,9 +79,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match gate(args) {
         Ok(answer) if args.bisect => Ok(ExitCode::from(answer.code_for_bisect())),
         Ok(answer) => Ok(ExitCode::from(answer.code())),
-        // What was asked for wrongly is for its author; a bisection skips even that.
+        // Exit code 2: the command line must be changed. A bisection skips even that.
         Err(error @ (Error::Usage(_) | Error::Content { .. })) if !args.bisect => Err(error),
-        // Neither good nor bad: 1 would say "slower".
+        // Exit code 1 would say "slower".
         Err(error) => {
             page::warn(&error);
             Ok(ExitCode::from(Answer::Unmeasured.code()))
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn gate(args: &Args) -> Result<Answer> {
-    // Before minutes of measuring.
+    // Read before minutes of measuring: it may be wrong.
     let mutes = args.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
     let (mut findings, notes) = match (&args.baseline, args.sides.differ()) {
         (Some(baseline), _) => (against_record(args, baseline)?, Vec::new()),
@@ -110,7 +110,7 @@ fn gate(args: &Args) -> Result<Answer> {
     let answer = answer(&findings);
     page::write(&text(&findings, &said, answer, layout()))?;
     if let Some(file) = &args.summary {
-        // The answer stands, whether or not it could be written down.
+        // The answer holds even if the summary cannot be written.
         if let Err(error) = append(file, &summary(args, &findings, &said, answer)) {
             page::warn(&error);
         }
@@ -118,7 +118,7 @@ fn gate(args: &Args) -> Result<Answer> {
     Ok(answer)
 }
 
-/// Two builds or states, by pairs; and what else a reader must know of them.
+/// Compares two builds or settings by pairs. Answers the findings, and the notes on them.
 fn against_build(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
     let options = args.measuring.options()?;
     if options.unit != NANOSECONDS {
@@ -142,7 +142,7 @@ fn against_build(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
     Ok((of_pairs(&paired, &paired.judge()), notes))
 }
 
-/// A stored record against today's numbers.
+/// Compares a stored record with today's numbers.
 fn against_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
     let archive = Archive::of(&args.home);
     let old = archive.head(baseline)?;
@@ -165,7 +165,7 @@ fn against_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
     Ok(of_records(&comparison))
 }
 
-/// The rows that decide, and the answer.
+/// The findings that decide, the notes, and the answer, for a terminal.
 fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -> String {
     let width = page::prose(layout);
     let mut text = String::new();
@@ -182,7 +182,7 @@ fn tells(finding: &Finding) -> bool {
     finding.muted.is_some() || (finding.verdict != Verdict::Same && finding.progress != Progress::Skipped)
 }
 
-/// What tells, in order; what was not shown of several cases for one and the same reason together.
+/// The findings to show, in order. Cases without a verdict for the same reason share a line.
 fn alike(findings: &[Finding]) -> Vec<Vec<&Finding>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings.iter().filter(|finding| tells(finding)) {
@@ -248,7 +248,7 @@ fn summary(args: &Args, findings: &[Finding], said: &[String], answer: Answer) -
     text + "\n"
 }
 
-/// Behind what is there: other steps of a build write to the same file.
+/// Appends to a file, to which other steps of a build write, too.
 fn append(file: &Path, text: &str) -> Result<()> {
     let opened = File::options().append(true).create(true).open(file);
     let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));

@@ -1,4 +1,4 @@
-//! `syscost list`: every case, and whether it can run here. The needs are asked on this machine, now.
+//! `syscost list`: every case, and whether this machine meets its needs now.
 
 use super::flag::{Filter, Form};
 use super::page::{self, Tone};
@@ -37,7 +37,7 @@ struct Row {
     group: &'static str,
     id: String,
     title: String,
-    /// What is missing, in a sentence.
+    /// The first need that is not met, in a sentence.
     missing: Option<String>,
 }
 
@@ -63,7 +63,7 @@ fn rows(filter: &Filter) -> Result<Vec<Row>> {
     }
 }
 
-/// The sentence of the first need that this machine does not meet.
+/// The first need that this machine does not meet, in a sentence.
 pub(super) fn missing(case: &Case, place: &Place) -> Option<String> {
     case.needs.iter().find_map(|need| need.ask(place).err())
 }
@@ -78,14 +78,14 @@ impl Row {
         [self.id.clone(), self.title.clone(), self.missing.clone().unwrap_or_else(|| "yes".into())]
     }
 
-    /// The mark says it for an eye that runs down the margin; the sentence stands below.
+    /// A row for a terminal; the sentence of a missing need goes below it.
     fn marked(&self) -> [String; 2] {
         let mark = if self.missing.is_none() { '✓' } else { '–' };
         [format!("{mark} {}", self.id), self.title.clone()]
     }
 }
 
-/// Every group has columns of its own, so that one long id does not narrow the titles of all.
+/// The groups, each with columns of its own, so that one long id does not narrow the titles of all.
 fn table(rows: &[Row], layout: Layout) -> String {
     let groups = rows.chunk_by(|a, b| a.group == b.group);
     groups.map(|rows| part(rows, layout)).collect::<String>() + &tally(rows)

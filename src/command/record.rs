@@ -1,5 +1,5 @@
-//! `syscost record`: several fresh processes over the same cases, in one file that can be carried. A process is
-//! the unit of comparison, so that a single one says nothing of how far two may lie apart.
+//! `syscost record`: several fresh processes over the same cases, in one file that can be carried. A process is the
+//! unit of comparison, and a single one does not show how far two processes differ.
 
 use super::flag::{Filter, Home, Measuring};
 use super::page;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Of cases that failed so many are told one by one.
+/// Failed cases that are named one by one; the rest are counted.
 const TOLD: usize = 10;
 
 /// Measure in several fresh processes, and record them in one file
@@ -47,7 +47,11 @@ pub(super) struct Args {
     home: Home,
 }
 
-/// Measures these cases now and keeps them under the moment's name; the file, unless a signal left nothing.
+/// Measures these cases now and keeps them in a record named for the moment. Answers its path, or nothing if a signal
+/// came before the first process had finished.
+///
+/// # Errors
+/// No case matches, an option is wrong, or the record cannot be written.
 pub(super) fn measured(
     filter: &Filter,
     measuring: &Measuring,
@@ -99,7 +103,7 @@ fn begin(
     Session::begin(GROUPS, &arguments, &options, processes as usize)
 }
 
-/// Says what a signal has cost.
+/// After a signal: says how many processes were finished, and answers the exit code.
 fn interrupted(finished: usize, wanted: u32) -> Option<ExitCode> {
     let signal = signal::pending()?;
     let kept = match finished {
@@ -110,7 +114,7 @@ fn interrupted(finished: usize, wanted: u32) -> Option<ExitCode> {
     Some(ExitCode::from(128 + signal as u8))
 }
 
-/// Where it goes, and where else if it cannot.
+/// Where the record goes, and the places to try if it cannot be written there.
 struct Target {
     name: String,
     path: PathBuf,
@@ -130,7 +134,7 @@ impl Target {
         Ok(Self { name, path, instead })
     }
 
-    /// Writes it where it can be written, since it cannot be measured again, and says where that was.
+    /// Writes the record to the first place that takes it, since it cannot be measured again, and prints its path.
     fn write(&self, bundle: &Bundle) -> Result<ExitCode> {
         let mut refused = false;
         for path in std::iter::once(&self.path).chain(&self.instead) {
@@ -152,12 +156,12 @@ impl Target {
     }
 }
 
-/// How the cases ended, over all processes.
+/// How the cases ended, summed over all processes.
 struct Sum {
     measured: usize,
     skipped: usize,
     processes: usize,
-    /// By id: in how many processes, and a sentence.
+    /// By id: in how many processes it failed, and the first sentence that says why.
     failed: BTreeMap<String, (usize, String)>,
 }
 

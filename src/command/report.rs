@@ -1,4 +1,4 @@
-//! `syscost report`: a run that was kept, for a person or for a program. Nothing is measured.
+//! `syscost report`: a stored run as a table or in another format. It measures nothing.
 
 mod displacement_report;
 
@@ -57,7 +57,7 @@ pub(super) struct Args {
     home: Home,
 }
 
-/// In which shape a table leaves.
+/// Format of a table.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 pub(super) enum Format {
     Terminal,
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     check(args.format, &columns, &record)?;
     let below: Vec<_> = machines.iter().flat_map(|machine| machine.below(&record)).collect();
-    // Those of a record that is older than a curve are drawn now.
+    // Records from before curves were stored have none: they are fitted now.
     let fingerprint = record.fingerprint.clone();
     record
         .groups
@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the pictures of a record, each whole or not at all.
+/// Writes the pictures of a record as SVG and PNG.
 fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result<()> {
     if pictures.is_empty() {
         page::warn(&format!(
@@ -125,8 +125,7 @@ fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result
     Ok(())
 }
 
-/// Says that a prediction has no case, most likely because it is misspelt. That of a case which this run left
-/// out only waits for another run.
+/// Warns that a prediction names no case: it is probably misspelt. One for a case that this run left out is fine.
 fn tell_unknown(id: &str, record: &Record) {
     let ours = GROUPS.iter().flat_map(|group| (group.cases)().into_iter().map(|case| group.id(&case)));
     let known: Vec<_> = ours.chain(record.cases().map(|(_, case)| case.id.clone())).collect();
@@ -136,7 +135,7 @@ fn tell_unknown(id: &str, record: &Record) {
     }
 }
 
-/// Whose the values beside ours are, where there is room for sentences.
+/// The sources of the published values, in the formats that have room for sentences.
 fn said(format: Format, below: &[String], layout: Layout) -> String {
     match format {
         Format::Terminal => sentences(below, layout),
@@ -156,8 +155,7 @@ fn keep(record: &mut Record, name: &str) -> Result<()> {
     }
 }
 
-/// The medians of a baseline. What makes them another machine's or another operation's is said, once for all
-/// runs that it is made of.
+/// A column of a baseline's medians. Warns once of each way in which its machine or its operations differ.
 fn baseline(name: &str, saved: &[Record], record: &Record) -> Column {
     let said: BTreeSet<_> = saved.iter().flat_map(|saved| difference(saved, record)).collect();
     for sentence in said {
@@ -182,7 +180,7 @@ fn difference(saved: &Record, record: &Record) -> Vec<String> {
     said
 }
 
-/// Columns that would be left out without a word.
+/// Refuses columns that the format or the unit would silently leave out.
 fn check(format: Format, columns: &[Column], record: &Record) -> Result<()> {
     let Some((name, _)) = columns.first() else { return Ok(()) };
     let why = match format {
@@ -207,14 +205,18 @@ fn text(format: Format, record: &Record, columns: &[Column], layout: Layout) -> 
     }
 }
 
-/// Which run it is: a table alone would not tell.
+/// The run's name, start, scale and kernel.
 fn title(record: &Record) -> String {
     let kernel = record.fingerprint.kernel_release.as_deref().unwrap_or("unknown");
     format!("{}, {} UTC, {}, kernel {kernel}", record.run, page::moment(record.started), record.scale)
 }
 
-/// Writes a file, whole or not at all. An absolute path has a directory to put the temporary file in.
+/// Writes a file, whole or not at all.
+///
+/// # Errors
+/// The file, or a temporary one beside it, cannot be written.
 pub(super) fn save(file: &Path, bytes: &[u8]) -> Result<()> {
+    // The temporary file needs a directory, which only an absolute path is sure to have.
     let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
     store::replace(&path, bytes)
 }

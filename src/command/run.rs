@@ -1,5 +1,5 @@
-//! `syscost run`: the same path as `cargo bench`, without Cargo. Its flags become Criterion's command line,
-//! which the measuring processes, started from this same binary, are given in turn.
+//! `syscost run`: `cargo bench` without Cargo. Its flags become a command line of Criterion's, which is passed on to
+//! the measuring processes: they are this binary, too.
 
 use super::flag::{Beside, Filter, Home, Measuring};
 use super::restore::tell_outstanding;
@@ -41,7 +41,7 @@ pub(super) struct Args {
     home: Home,
 }
 
-/// By what a cost is found.
+/// How a cost is found.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Method {
     Clock,
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// What of this Criterion must be told.
+    /// The flags that Criterion has, too.
     fn criterions(&self) -> Vec<OsString> {
         let samples = self.sample_size.map(|n| n.to_string());
         let values = [
@@ -69,7 +69,7 @@ impl Args {
         self.filter.after(std::iter::once("--bench".into()).chain(given).collect())
     }
 
-    /// What Criterion has no flag for.
+    /// The options that Criterion has no flag for.
     fn options(&self) -> Result<Options> {
         let options = self.measuring.options()?;
         let unit = match self.method {

@@ -1,4 +1,4 @@
-//! `syscost runs`: what was measured so far. A damaged run is named beside the others and hides none.
+//! `syscost runs`: the stored runs. Damaged ones are listed as such.
 
 use super::archive::Archive;
 use super::flag::{Form, Home};
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file, and what was in it.
+/// A stored run, or why it cannot be read.
 struct Run {
     file: PathBuf,
     record: Result<Record>,
@@ -70,7 +70,7 @@ impl Run {
         }
     }
 
-    /// What a program is given.
+    /// A row for a program.
     fn cells(&self) -> Cells<8> {
         let record = self.record.as_ref().map_err(ToString::to_string)?;
         let (measured, skipped, failed) = record.tally();
@@ -79,7 +79,7 @@ impl Run {
         Ok([name, when, scale, unit, kernel(record), measured, skipped, failed])
     }
 
-    /// What a person is shown.
+    /// A row for a terminal.
     fn row(&self) -> Cells<6> {
         let record = self.record.as_ref().map_err(ToString::to_string)?;
         let [name, when, scale, unit] = self.head(record);
@@ -91,14 +91,14 @@ impl Run {
     }
 }
 
-/// A row, or the sentence that stands in its place.
+/// A row, or the sentence that says why there is none.
 type Cells<const N: usize> = std::result::Result<[String; N], String>;
 
 fn kernel(record: &Record) -> String {
     record.fingerprint.kernel_release.clone().unwrap_or_else(|| "unknown".into())
 }
 
-/// Measured of all; what failed is a word, because it should be read.
+/// Measured cases of all; failures are spelt out.
 fn tally(record: &Record) -> String {
     let (measured, skipped, failed) = record.tally();
     let all = measured + skipped + failed;

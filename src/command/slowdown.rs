@@ -1,5 +1,5 @@
-//! `syscost burden`: a command whose every system call costs more, by an amount that is chosen. It is how the
-//! method is put on trial, and how anybody can see whether a regression of that size would be found.
+//! `syscost burden`: runs a command under a known slowdown of every system call. `syscost selftest` uses it to test
+//! whether a regression of that size is found.
 
 use crate::platform::slowdown::take_on;
 use crate::{Error, Result};
@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode};
 
 /// Run a command whose system calls cost more, by a chosen amount
 ///
-/// Installs a seccomp filter that allows everything, of so many additions, and runs the command under it: the
-/// kernel runs the filter at every entry of the command and its children. Needs no privilege.
+/// Installs a seccomp filter of N additions, which allows everything, and runs the command under it: the kernel runs
+/// the filter at every system call of the command and its children. Needs no privilege.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Additions that every system call pays, about a third of a nanosecond each, on top of entering a filter
@@ -23,7 +23,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     take_on(args.additions)?;
-    // The command line asks for at least one word.
+    // clap requires at least one word.
     let Some((program, arguments)) = args.command.split_first() else { return Ok(ExitCode::from(2)) };
     let refused = Command::new(program).args(arguments).exec();
     Err(Error::file(program, "starting", refused))

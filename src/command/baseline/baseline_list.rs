@@ -1,4 +1,4 @@
-//! `syscost baseline list`: the records, and what `--save-baseline` left. A damaged one hides no other.
+//! `syscost baseline list`: the records, and what `--save-baseline` left. Damaged ones are listed as such.
 
 use crate::Result;
 use crate::command::archive::Archive;
@@ -43,8 +43,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many processes spoke of the case of which most did, how many sessions they belong to, and how many
-/// cases have a value.
+/// Number of processes (the most that measured one case), of sessions, and of cases that have a value.
 pub(super) fn counts(head: &Head) -> [usize; 3] {
     let measured = head.series.iter().filter(|series| !series.values.is_empty());
     let processes = measured.clone().map(|series| series.values.len()).max().unwrap_or(0);
@@ -53,7 +52,7 @@ pub(super) fn counts(head: &Head) -> [usize; 3] {
     [processes, sessions.len(), cases.len()]
 }
 
-/// What may be compared: of one process nothing is known of how far two lie apart.
+/// The counts in words. A record of one process is unreplicated: it does not show how far two processes differ.
 pub(super) fn replication(processes: usize, sessions: usize) -> String {
     match (processes, sessions) {
         (0 | 1, _) => "unreplicated".into(),
@@ -62,7 +61,7 @@ pub(super) fn replication(processes: usize, sessions: usize) -> String {
     }
 }
 
-/// The kernels of a record, most often one.
+/// The kernel releases of a record, between commas.
 pub(super) fn kernels(head: &Head) -> String {
     let release =
         |f: &crate::environment::Fingerprint| f.kernel_release.clone().unwrap_or_else(|| "unknown".into());
@@ -70,7 +69,7 @@ pub(super) fn kernels(head: &Head) -> String {
     releases.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// A file, by whom it was made, and what was in it.
+/// A stored file: `record` or `save-baseline`, and its head.
 struct Kept {
     path: PathBuf,
     by: &'static str,
@@ -103,14 +102,14 @@ impl Kept {
         }
     }
 
-    /// What a program is given.
+    /// A row for a program.
     fn cells(&self, head: &Head) -> [String; 9] {
         let [processes, sessions, cases] = counts(head).map(|count| count.to_string());
         let (when, scale, unit) = (page::moment(head.created), head.scale.clone(), head.unit.clone());
         [self.name(), self.by.into(), when, scale, unit, processes, sessions, cases, kernels(head)]
     }
 
-    /// What a person is shown.
+    /// A row for a terminal.
     fn row(&self, head: &Head) -> [String; 7] {
         let [processes, sessions, cases] = counts(head);
         let (when, scale, unit) = (page::moment(head.created), head.scale.clone(), head.unit.clone());

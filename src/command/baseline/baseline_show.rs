@@ -1,4 +1,4 @@
-//! `syscost baseline show`: what is in a record: its machines, its sessions, its cases.
+//! `syscost baseline show`: the machines, sessions and cases of a record.
 
 use super::baseline_list::{counts, replication};
 use crate::command::archive::Archive;
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// What of a machine decides whether its numbers say anything about another's.
+/// Fields of the fingerprint that are shown: those by which two machines' numbers differ most.
 const FACTS: [&str; 8] = [
     "kernel_release",
     "architecture",
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The machines' main facts. Of several machines each fact says whose it is.
+/// Fields and values of each machine, numbered if there are several machines.
 fn facts(head: &Head) -> Vec<[String; 2]> {
     let several = head.fingerprints.len() > 1;
     let mut rows = Vec::new();
@@ -67,7 +67,7 @@ fn facts(head: &Head) -> Vec<[String; 2]> {
     rows
 }
 
-/// Session, when it began, how many processes, and the boot.
+/// Rows: session, when it began, number of processes, boot.
 fn sessions(head: &Head) -> Vec<[String; 4]> {
     let mut sessions: Vec<(&str, &str, u64, usize)> = Vec::new();
     for run in &head.runs {
@@ -83,8 +83,8 @@ fn sessions(head: &Head) -> Vec<[String; 4]> {
     sessions.into_iter().map(row).collect()
 }
 
-/// Case, how many processes measured it, the median of their medians, and the quarter to three-quarter range of
-/// those as a share of it.
+/// Rows: case, number of processes that measured it, median of their medians, and the interquartile range of those
+/// as a share of it.
 fn cases(head: &Head) -> Vec<[String; 4]> {
     head.series
         .iter()
@@ -102,7 +102,7 @@ fn case(series: &Series, unit: &str) -> [String; 4] {
     [series.id.clone(), values.len().to_string(), amount(middle, unit), apart]
 }
 
-/// Cases with why a process has no value of them.
+/// Rows: case, and why a process has no value of it.
 fn without(head: &Head) -> Vec<[String; 2]> {
     let of = |series: &Series| {
         let sentences = series.without.iter().map(|sentence| [series.id.clone(), sentence.clone()]);

@@ -1,4 +1,5 @@
-//! `syscost report displacement`: the tables and figures of the paper, our columns beside the published ones.
+//! `syscost report displacement`: the tables and figures of Woodside, Courtois and Schramm (1997), with a run's values
+//! beside the published ones.
 
 use super::super::archive::Archive;
 use super::super::page;
@@ -11,7 +12,7 @@ use crate::render::table::Layout;
 use crate::{Error, Result};
 use std::process::ExitCode;
 
-/// Whether the tables are asked for, and no run or file of that name is.
+/// Whether these tables are asked for, and not a run or file that is called `displacement`.
 pub(super) fn is_asked(args: &Args) -> bool {
     args.run.as_ref().is_some_and(|run| run == GROUP) && !std::path::Path::new(GROUP).exists()
 }
@@ -54,7 +55,7 @@ fn has_tables(record: &Record) -> bool {
         .any(|run| run.name == GROUP && run.cases.iter().any(|case| case.measured().is_some()))
 }
 
-/// The last run that has any of the cases.
+/// The newest run that has measured any of the cases.
 fn newest(archive: &Archive) -> Result<Record> {
     for file in archive.files()?.iter().rev() {
         let record = Store::load(file)?;
