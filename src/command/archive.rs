@@ -67,24 +67,16 @@ impl Archive {
     /// The file that [`Archive::head`] reads.
     fn place(&self, asked: &OsStr) -> Result<PathBuf> {
         let kept = [self.records()?, self.baselines()?, self.files()?].concat();
-        let named = kept.iter().find(|file| file.file_stem() == Some(asked)).cloned();
-        let carried = || Path::new(asked).exists().then(|| PathBuf::from(asked));
-        named.or_else(carried).ok_or_else(|| self.nowhere(asked, &kept))
+        find(asked, &kept).ok_or_else(|| self.nowhere(asked, &kept))
     }
 
     /// The run of this name or in this file; without either the newest.
     pub(super) fn record(&self, asked: Option<&OsStr>) -> Result<Record> {
         let file = match asked {
             None => self.files()?.pop().ok_or_else(|| self.empty())?,
-            Some(asked) => self.file(asked)?,
+            Some(asked) => find(asked, &self.files()?).ok_or_else(|| self.unknown(asked))?,
         };
         Store::load(&file)
-    }
-
-    fn file(&self, asked: &OsStr) -> Result<PathBuf> {
-        let named = self.files()?.into_iter().find(|file| file.file_stem() == Some(asked));
-        let carried = || Path::new(asked).exists().then(|| PathBuf::from(asked));
-        named.or_else(carried).ok_or_else(|| self.unknown(asked))
     }
 
     /// The records of a baseline that `--save-baseline` left, in nanoseconds: one for each run.
@@ -129,6 +121,12 @@ impl Archive {
             self.home.display()
         ))
     }
+}
+
+/// The first of these files whose name without its suffix is this, else the file at this path.
+fn find(asked: &OsStr, kept: &[PathBuf]) -> Option<PathBuf> {
+    let named = kept.iter().find(|file| file.file_stem() == Some(asked)).cloned();
+    named.or_else(|| Path::new(asked).exists().then(|| PathBuf::from(asked)))
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ mod comparison_table;
 mod heading;
 
 use super::archive::Archive;
-use super::flag::Home;
+use super::flag::{Format, Home, Only};
 use super::page;
-use super::report::{Format, save};
+use super::report::save;
 use crate::environment::Weight;
 use crate::harness::layout;
 use crate::record::bundle::{Head, read_any_head};
@@ -56,12 +56,6 @@ pub(super) struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     home: Home,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Only {
-    /// Faster or slower in one of the baselines
-    Changed,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]

@@ -73,7 +73,7 @@ fn as_json(d: &Difference) -> Value {
 fn text<const N: usize>(rows: &[[String; N]]) -> String {
     match page::is_piped() {
         true => page::tabbed(rows),
-        false => page::aligned(rows, page::width(layout())).into_iter().map(|line| line + "\n").collect(),
+        false => page::columns(rows, page::width(layout())),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::harness::{Arguments, Options, criterion_home};
 use crate::study::prediction::Overrides;
 use crate::study::published::{self, Published};
 use crate::{Error, Result};
+use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -142,7 +143,23 @@ impl Beside {
     }
 }
 
-/// Format of the output.
+/// Format of a table.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(super) enum Format {
+    Terminal,
+    Markdown,
+    Json,
+    Csv,
+}
+
+/// Rows of a comparison.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(super) enum Only {
+    /// Faster or slower
+    Changed,
+}
+
+/// Whether the output is for a program.
 #[derive(clap::Args)]
 pub(super) struct Form {
     /// Print JSON

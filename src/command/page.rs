@@ -143,6 +143,31 @@ pub(super) fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec
     rows.iter().map(line).collect()
 }
 
+/// The lines of [`aligned`] as one text.
+pub(super) fn columns<const N: usize>(rows: &[[String; N]], width: usize) -> String {
+    aligned(rows, width).into_iter().map(|line| line + "\n").collect()
+}
+
+/// A row of what a file holds, or why the file cannot be read.
+pub(super) type Row<const N: usize> = std::result::Result<[String; N], String>;
+
+/// The rows of the files that can be read, and below them in red the sentences on the others.
+pub(super) fn columns_and_damaged<const N: usize>(rows: &[Row<N>], layout: Layout) -> String {
+    let sound: Vec<_> = rows.iter().filter_map(|row| row.clone().ok()).collect();
+    let damaged = rows.iter().filter_map(|row| row.as_ref().err());
+    let damaged = damaged.map(|sentence| wrap("damaged: ", sentence, prose(layout)));
+    columns(&sound, width(layout))
+        + &damaged.map(|text| paint(Tone::Red, &text, layout) + "\n").collect::<String>()
+}
+
+/// The same for a program; the line of a file that cannot be read is its name, `damaged` and the sentence.
+pub(super) fn tabbed_and_damaged<const N: usize>(name: String, row: Row<N>) -> String {
+    match row {
+        Ok(cells) => tabbed(&[cells]),
+        Err(sentence) => tabbed(&[[name, "damaged".into(), sentence]]),
+    }
+}
+
 /// Rows for a program: one a line, tabs between cells.
 pub(super) fn tabbed<R: AsRef<[String]>>(rows: &[R]) -> String {
     let cell = |text: &String| inert(text).replace(['\t', '\n'], " ");

@@ -4,7 +4,7 @@ mod displacement_report;
 
 use super::archive::Archive;
 use super::fingerprint::word;
-use super::flag::{Beside, Column, Home};
+use super::flag::{Beside, Column, Format, Home};
 use super::page::{self, Tone};
 use crate::environment::Weight;
 use crate::harness::{add_curves, layout, nearest};
@@ -16,7 +16,6 @@ use crate::render::table::{Against, Layout, sentences, table};
 use crate::study::prediction::apply;
 use crate::suite::GROUPS;
 use crate::{Error, Result};
-use clap::ValueEnum;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -55,15 +54,6 @@ pub(super) struct Args {
     plot: Option<PathBuf>,
     #[command(flatten)]
     home: Home,
-}
-
-/// Format of a table.
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(super) enum Format {
-    Terminal,
-    Markdown,
-    Json,
-    Csv,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {

@@ -2,12 +2,11 @@
 
 use super::archive::Archive;
 use super::flag::{Form, Home};
-use super::page::{self, Tone};
+use super::page;
 use crate::Result;
 use crate::harness::layout;
 use crate::record::Record;
 use crate::record::store::Store;
-use crate::render::table::Layout;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,8 +33,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let runs: Vec<_> = files.into_iter().map(Run::read).collect();
     match page::is_piped() {
         _ if args.form.json => page::write_json(&runs.iter().map(Run::json).collect())?,
-        true => page::write(&lines(&runs))?,
-        false => page::write(&table(&runs, layout()))?,
+        true => {
+            let lines = runs.iter().map(|run| page::tabbed_and_damaged(run.name(), run.cells()));
+            page::write(&lines.collect::<String>())?;
+        }
+        false => {
+            page::write(&page::columns_and_damaged(&runs.iter().map(Run::row).collect::<Vec<_>>(), layout()))?
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -71,7 +75,7 @@ impl Run {
     }
 
     /// A row for a program.
-    fn cells(&self) -> Cells<8> {
+    fn cells(&self) -> page::Row<8> {
         let record = self.record.as_ref().map_err(ToString::to_string)?;
         let (measured, skipped, failed) = record.tally();
         let [measured, skipped, failed] = [measured, skipped, failed].map(|count| count.to_string());
@@ -80,7 +84,7 @@ impl Run {
     }
 
     /// A row for a terminal.
-    fn row(&self) -> Cells<6> {
+    fn row(&self) -> page::Row<6> {
         let record = self.record.as_ref().map_err(ToString::to_string)?;
         let [name, when, scale, unit] = self.head(record);
         Ok([name, when, scale, unit, tally(record), kernel(record)])
@@ -91,9 +95,6 @@ impl Run {
     }
 }
 
-/// A row, or the sentence that says why there is none.
-type Cells<const N: usize> = std::result::Result<[String; N], String>;
-
 fn kernel(record: &Record) -> String {
     record.fingerprint.kernel_release.clone().unwrap_or_else(|| "unknown".into())
 }
@@ -103,21 +104,4 @@ fn tally(record: &Record) -> String {
     let (measured, skipped, failed) = record.tally();
     let all = measured + skipped + failed;
     if failed == 0 { format!("{measured}/{all}") } else { format!("{measured}/{all}, {failed} failed") }
-}
-
-fn lines(runs: &[Run]) -> String {
-    let line = |run: &Run| match run.cells() {
-        Ok(cells) => page::tabbed(&[cells]),
-        Err(sentence) => page::tabbed(&[[run.name(), "damaged".into(), sentence]]),
-    };
-    runs.iter().map(line).collect()
-}
-
-fn table(runs: &[Run], layout: Layout) -> String {
-    let rows: Vec<_> = runs.iter().filter_map(|run| run.row().ok()).collect();
-    let sound: String =
-        page::aligned(&rows, page::width(layout)).into_iter().map(|line| line + "\n").collect();
-    let damaged = runs.iter().filter_map(|run| run.row().err());
-    let damaged = damaged.map(|sentence| page::wrap("damaged: ", &sentence, page::prose(layout)));
-    sound + &damaged.map(|text| page::paint(Tone::Red, &text, layout) + "\n").collect::<String>()
 }

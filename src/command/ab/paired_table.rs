@@ -1,5 +1,6 @@
 //! The verdicts of a comparison by pairs, in every format.
 
+use crate::command::flag::{Format, Only};
 use crate::command::page::{self, Tone};
 use crate::record::Verdict;
 use crate::record::paired::Paired;
@@ -7,7 +8,6 @@ use crate::record::quantity;
 use crate::render::table::Layout;
 use crate::study::paired::Row;
 use crate::{Error, Result};
-use clap::ValueEnum;
 use serde_json::json;
 
 /// Format of the verdicts.
@@ -19,20 +19,6 @@ pub(in crate::command) struct Form {
     /// Which rows
     #[arg(long, value_enum)]
     only: Option<Only>,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Format {
-    Terminal,
-    Markdown,
-    Json,
-    Csv,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Only {
-    /// Faster or slower
-    Changed,
 }
 
 /// Writes the rows to the standard output.

@@ -3,10 +3,9 @@
 use crate::Result;
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
-use crate::command::page::{self, Tone};
+use crate::command::page;
 use crate::harness::layout;
 use crate::record::bundle::{Head, name_of, read_any_head};
-use crate::render::table::Layout;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -37,8 +36,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     match page::is_piped() {
         _ if args.form.json => page::write_json(&kept.iter().map(Kept::json).collect())?,
-        true => page::write(&lines(&kept))?,
-        false => page::write(&table(&kept, layout()))?,
+        true => {
+            let lines = kept.iter().map(|kept| page::tabbed_and_damaged(kept.name(), kept.cells()));
+            page::write(&lines.collect::<String>())?;
+        }
+        false => page::write(&page::columns_and_damaged(
+            &kept.iter().map(Kept::row).collect::<Vec<_>>(),
+            layout(),
+        ))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -103,34 +108,27 @@ impl Kept {
     }
 
     /// A row for a program.
-    fn cells(&self, head: &Head) -> [String; 9] {
+    fn cells(&self) -> page::Row<9> {
+        let head = self.head.as_ref().map_err(ToString::to_string)?;
         let [processes, sessions, cases] = counts(head).map(|count| count.to_string());
         let (when, scale, unit) = (page::moment(head.created), head.scale.clone(), head.unit.clone());
-        [self.name(), self.by.into(), when, scale, unit, processes, sessions, cases, kernels(head)]
+        Ok([self.name(), self.by.into(), when, scale, unit, processes, sessions, cases, kernels(head)])
     }
 
     /// A row for a terminal.
-    fn row(&self, head: &Head) -> [String; 7] {
+    fn row(&self) -> page::Row<7> {
+        let head = self.head.as_ref().map_err(ToString::to_string)?;
         let [processes, sessions, cases] = counts(head);
         let (when, scale, unit) = (page::moment(head.created), head.scale.clone(), head.unit.clone());
         let replication = replication(processes, sessions);
-        [self.name(), when, scale, unit, replication, page::counted(cases, "case", "cases"), kernels(head)]
+        Ok([
+            self.name(),
+            when,
+            scale,
+            unit,
+            replication,
+            page::counted(cases, "case", "cases"),
+            kernels(head),
+        ])
     }
-}
-
-fn lines(kept: &[Kept]) -> String {
-    let line = |kept: &Kept| match &kept.head {
-        Ok(head) => page::tabbed(&[kept.cells(head)]),
-        Err(error) => page::tabbed(&[[kept.name(), "damaged".into(), error.to_string()]]),
-    };
-    kept.iter().map(line).collect()
-}
-
-fn table(kept: &[Kept], layout: Layout) -> String {
-    let rows: Vec<_> = kept.iter().filter_map(|kept| Some(kept.row(kept.head.as_ref().ok()?))).collect();
-    let sound: String =
-        page::aligned(&rows, page::width(layout)).into_iter().map(|line| line + "\n").collect();
-    let damaged = kept.iter().filter_map(|kept| kept.head.as_ref().err());
-    let damaged = damaged.map(|error| page::wrap("damaged: ", &error.to_string(), page::prose(layout)));
-    sound + &damaged.map(|text| page::paint(Tone::Red, &text, layout) + "\n").collect::<String>()
 }

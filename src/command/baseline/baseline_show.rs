@@ -154,7 +154,11 @@ fn text(head: &Head, layout: Layout) -> String {
 }
 
 fn part<const N: usize>(name: &str, rows: &[[String; N]], layout: Layout) -> String {
-    let lines = page::aligned(rows, page::width(layout)).into_iter();
-    let head = page::heading(name, page::prose(layout), layout) + "\n";
-    if rows.is_empty() { String::new() } else { head + &lines.map(|line| line + "\n").collect::<String>() }
+    match rows {
+        [] => String::new(),
+        _ => {
+            let head = page::heading(name, page::prose(layout), layout);
+            format!("{head}\n{}", page::columns(rows, page::width(layout)))
+        }
+    }
 }

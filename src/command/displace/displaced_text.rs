@@ -1,6 +1,6 @@
 //! How `syscost displace` writes what was displaced, for a person and for a program.
 
-use crate::command::page::{Tone, aligned, paint, prose, wrap};
+use crate::command::page::{Tone, columns, paint, prose, wrap};
 use crate::environment::Accounting;
 use crate::record::quantity::{change, duration, ends};
 use crate::render::table::Layout;
@@ -32,7 +32,7 @@ pub(super) fn text(runs: &[Covered], accounting: &Accounting, layout: Layout) ->
     );
     let mut text = paint(Tone::Bold, &head, layout) + "\n";
     let rows: Vec<_> = named(&costs).iter().map(|(name, found)| row(name, found, &costs)).collect();
-    aligned(&rows, prose(layout)).into_iter().for_each(|line| text += &(line + "\n"));
+    text += &columns(&rows, prose(layout));
     if let Some(missed) = costs.missed() {
         text += &match missed >= 0.0 {
             true => format!("\naccounting missed {:.1} % of it\n", 100.0 * missed),

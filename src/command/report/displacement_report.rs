@@ -2,8 +2,9 @@
 //! beside the published ones.
 
 use super::super::archive::Archive;
+use super::super::flag::Format;
 use super::super::page;
-use super::{Args, Format, draw, save, title};
+use super::{Args, draw, save, title};
 use crate::record::Record;
 use crate::record::store::Store;
 use crate::render::paper::{GROUP, Paper, Sheet, figures, sheets};
