@@ -1,4 +1,4 @@
-//! What a person types: one file a command, each with its flags and their help.
+//! The command line: one file for each subcommand, with its flags and their help. A command parses, calls and prints.
 //!
 //! On a terminal a command writes for a person: aligned, wrapped to the width, in bold and colour where
 //! `NO_COLOR` is unset. In a pipe it writes for a program: one row a line, its cells between tabs, no head.
@@ -6,7 +6,6 @@
 mod ab;
 mod archive;
 mod baseline;
-mod burden;
 mod compare;
 mod displace;
 mod doctor;
@@ -14,7 +13,9 @@ mod explain;
 mod fingerprint;
 mod flag;
 mod gate;
+mod help;
 mod list;
+mod manual_page;
 mod monitor;
 mod page;
 mod peer;
@@ -25,16 +26,20 @@ mod restore;
 mod run;
 mod runs;
 mod selftest;
+mod slowdown;
 mod validate;
 
+use crate::harness::layout;
 use crate::{Error, Result};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Measures what a kernel and its hardware charge, and proves what was timed.
 #[derive(Parser)]
-#[command(version, after_help = EXIT_CODES)]
+#[command(version, after_help = help::list() + "
+" + EXIT_CODES)]
 struct Line {
     #[command(subcommand)]
     command: Command,
@@ -44,80 +49,89 @@ const EXIT_CODES: &str = "Exit code 0: done; 1: a claim failed, a file could not
     doctor found something; 2: what was asked for is not there or cannot be meant; 128 and the signal: \
     interrupted.";
 
-/// The first sentence of each stands in its own file, above its flags.
+/// The help of each is the doc comment of its `Args`.
 #[derive(Subcommand)]
 enum Command {
-    Run(run::Asked),
-    Ab(ab::Asked),
-    Record(record::Asked),
-    Baseline(baseline::Asked),
-    List(list::Asked),
-    Explain(explain::Asked),
-    Report(report::Asked),
-    Compare(compare::Asked),
-    Displace(displace::Asked),
-    Gate(gate::Asked),
-    Runs(runs::Asked),
-    Doctor(doctor::Asked),
-    Fingerprint(fingerprint::Asked),
-    Burden(burden::Asked),
+    Run(run::Args),
+    Ab(ab::Args),
+    Record(record::Args),
+    Baseline(baseline::Args),
+    List(list::Args),
+    Explain(explain::Args),
+    Report(report::Args),
+    Compare(compare::Args),
+    Displace(displace::Args),
+    Gate(gate::Args),
+    Runs(runs::Args),
+    Doctor(doctor::Args),
+    Fingerprint(fingerprint::Args),
+    #[command(name = "burden")]
+    Slowdown(slowdown::Args),
     Monitor(monitor::Asked),
     Peer(peer::Asked),
     Probe(probe::Asked),
-    Restore(restore::Asked),
-    Selftest(selftest::Asked),
+    Restore(restore::Args),
+    Selftest(selftest::Args),
     Validate(validate::Asked),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
 pub fn run() -> ExitCode {
-    let ended = Line::try_parse().map(|line| obey(&line.command));
-    match ended {
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Some(text) = help::page(&words, layout()) {
+        return print(&text);
+    }
+    match Line::try_parse_from(&words).map(|line| obey(&line.command)) {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => complain(&error),
-        Err(answer) => reply(&answer),
+        Err(answer) => reply(&answer, &words),
     }
 }
 
 fn obey(command: &Command) -> Result<ExitCode> {
     match command {
-        Command::Run(asked) => run::run(asked),
-        Command::Ab(asked) => ab::run(asked),
-        Command::Record(asked) => record::run(asked),
-        Command::Baseline(asked) => baseline::run(asked),
-        Command::List(asked) => list::run(asked),
-        Command::Explain(asked) => explain::run(asked),
-        Command::Report(asked) => report::run(asked),
-        Command::Gate(asked) => gate::run(asked),
-        Command::Compare(asked) => compare::run(asked),
-        Command::Displace(asked) => displace::run(asked),
-        Command::Runs(asked) => runs::run(asked),
-        Command::Doctor(asked) => doctor::run(asked),
-        Command::Fingerprint(asked) => fingerprint::run(asked),
-        Command::Burden(asked) => burden::run(asked),
-        Command::Monitor(asked) => monitor::run(asked),
-        Command::Peer(asked) => peer::run(asked),
-        Command::Probe(asked) => probe::run(asked),
-        Command::Selftest(asked) => selftest::run(asked),
-        Command::Validate(asked) => validate::run(asked),
-        Command::Restore(asked) => restore::run(asked),
+        Command::Run(args) => run::run(args),
+        Command::Ab(args) => ab::run(args),
+        Command::Record(args) => record::run(args),
+        Command::Baseline(args) => baseline::run(args),
+        Command::List(args) => list::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Gate(args) => gate::run(args),
+        Command::Compare(args) => compare::run(args),
+        Command::Displace(args) => displace::run(args),
+        Command::Runs(args) => runs::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Fingerprint(args) => fingerprint::run(args),
+        Command::Slowdown(args) => slowdown::run(args),
+        Command::Monitor(args) => monitor::run(args),
+        Command::Peer(args) => peer::run(args),
+        Command::Probe(args) => probe::run(args),
+        Command::Selftest(args) => selftest::run(args),
+        Command::Validate(args) => validate::run(args),
+        Command::Restore(args) => restore::run(args),
     }
 }
 
-/// What clap has to say: help and version are answers, anything else is a mistake in our format.
-fn reply(answer: &clap::Error) -> ExitCode {
+/// Prints what clap answers: help and version on the standard output, anything else as our error.
+fn reply(answer: &clap::Error, words: &[OsString]) -> ExitCode {
     let text = answer.to_string();
     match answer.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match page::write(&text) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(&error),
-        },
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&text),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             page::say(text.trim_end());
             ExitCode::from(2)
         }
-        _ => complain(&Error::Usage(text.trim_start_matches("error: ").trim_end().to_owned())),
+        kind => {
+            let said = || Error::Usage(text.trim_start_matches("error: ").trim_end().to_owned());
+            let unknown = (kind == ErrorKind::InvalidSubcommand).then(|| help::unknown(words)).flatten();
+            complain(&unknown.unwrap_or_else(said))
+        }
     }
+}
+
+fn print(text: &str) -> ExitCode {
+    page::write(text).map_or_else(|error| complain(&error), |()| ExitCode::SUCCESS)
 }
 
 fn complain(error: &Error) -> ExitCode {

@@ -61,6 +61,7 @@ pub mod harness;
 #[doc(hidden)]
 pub mod internals;
 mod kit;
+pub mod manual;
 #[cfg(feature = "cli")]
 mod monitor;
 mod pair;

@@ -15,6 +15,8 @@ pub mod block;
 pub mod contest;
 mod process;
 pub mod protocol;
+#[cfg(feature = "cli")]
+pub mod revision;
 pub mod selftest;
 pub mod sequence;
 pub mod setting;

@@ -20,6 +20,8 @@ const PATIENCE_NS: f64 = 0.5e9;
 const FEWEST_SAMPLES: usize = 20;
 
 mod derived;
+#[cfg(feature = "cli")]
+pub mod displaced_process;
 mod displacement;
 mod distribution;
 mod halt;

@@ -500,3 +500,34 @@ fn validate_says_what_it_can_be_asked_for() {
         assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
     }
 }
+
+#[test]
+fn every_topic_is_listed_and_printed() {
+    let home = Home::new();
+    let help = home.answer(&["help"]);
+    assert_eq!(help, home.answer(&["--help"]));
+    let (_, topics) = help.split_once("Topics (syscost help TOPIC):\n").unwrap();
+    let topics: Vec<_> = topics.lines().map_while(|line| line.split_whitespace().next()).collect();
+    assert!(topics.contains(&"method") && topics.contains(&"limits"), "{topics:?}");
+    let refusal = home.refusal(&["help", "nosuch"]);
+    for topic in topics {
+        let page = home.answer(&["help", topic]);
+        assert!(page.lines().count() > 5 && !page.contains("```") && !page.contains("<!--"), "{page}");
+        assert!(refusal.contains(topic), "{topic}: {refusal}");
+    }
+}
+
+#[test]
+fn help_for_a_command_is_what_the_command_prints() {
+    let home = Home::new();
+    for command in [&["run"][..], &["baseline", "save"]] {
+        let help = home.answer(&[&["help"], command].concat());
+        assert_eq!(help, home.answer(&[command, &["--help"]].concat()));
+    }
+    assert!(home.refusal(&["help", "baseline", "nosuch"]).contains("nosuch"));
+}
+
+#[test]
+fn the_readme_is_short() {
+    assert!(include_str!("../README.md").lines().count() <= 250);
+}

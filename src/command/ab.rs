@@ -1,13 +1,12 @@
 //! `syscost ab`: two sides compared by pairs of live processes.
 
-mod progress;
-mod revision;
-mod show;
-mod side;
+mod pair_bar;
+mod paired_table;
+mod side_flag;
 
-pub(super) use progress::Bar;
-pub(super) use show::{Form, write};
-pub(super) use side::{Sides, this};
+pub(super) use pair_bar::Bar;
+pub(super) use paired_table::{Form, write};
+pub(super) use side_flag::{Sides, this};
 
 use super::flag::{Filter, Home, scale};
 use super::page;
@@ -21,22 +20,23 @@ use crate::platform::signal;
 use crate::record::paired::{CasePairs, Paired, Rule, Why};
 use crate::record::store::{self, Store};
 use crate::{Error, Result};
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Compare two builds, settings or wrappers, by pairs of live processes
 ///
-/// Two fresh processes, one a side, take turns of a millisecond on one CPU; the next pair is two fresh ones again. Sides that exclude each other, settings of the whole machine, run one after the other in blocks. After 8,
-/// 16 and 32 pairs a case is looked at; a change must be found again on fresh pairs. The sides differ in their
-/// binary (--a-bin, --b-bin, or --a-rev, --b-rev to have two git revisions built), in what runs them (--a-wrap,
-/// --b-wrap), or in a state of the machine (--a, --b).
-#[derive(Args)]
+/// Two fresh processes, one a side, take turns of a millisecond on one CPU; the next pair is two fresh ones again.
+/// Sides that exclude each other, settings of the whole machine, run one after the other in blocks. A case is judged
+/// after 8, 16 and 32 pairs; a change must be found again on fresh pairs. The sides differ in their binary (--a-bin,
+/// --b-bin, or --a-rev, --b-rev to have two git revisions built), in what runs them (--a-wrap, --b-wrap), or in a
+/// state of the machine (--a, --b).
+#[derive(clap::Args)]
 #[command(after_help = "Examples:\n  syscost ab --a-rev main --b-rev HEAD syscall\n  \
     syscost ab --b-wrap 'setarch -R' call/\n  \
     syscost ab --a 'echo always > /sys/kernel/mm/transparent_hugepage/enabled' \\\n             \
     --b 'echo never > /sys/kernel/mm/transparent_hugepage/enabled' mapping")]
-pub(super) struct Asked {
+pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
@@ -52,10 +52,10 @@ pub(super) struct Asked {
     home: Home,
 }
 
-/// How thoroughly.
-#[derive(Args)]
+/// How thoroughly the sides are compared.
+#[derive(clap::Args)]
 pub(super) struct Manner {
-    /// Changes smaller than this are not worth an alarm
+    /// Changes smaller than this are no finding
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     pub(super) threshold: f64,
     /// The last look at a case: after 8, 16 or 32 pairs; what is flagged by then takes up to 32 more to be found again
@@ -75,7 +75,7 @@ pub(super) struct Manner {
     pub(super) no_canaries: bool,
 }
 
-/// After how many pairs a case is looked at for the last time.
+/// After how many pairs a case is judged for the last time.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 pub(super) enum Pairs {
     #[value(name = "8")]
@@ -86,7 +86,10 @@ pub(super) enum Pairs {
     ThirtyTwo,
 }
 
-/// A share in per cent, with or without the sign.
+/// Parses a share in per cent, with or without the sign.
+///
+/// # Errors
+/// It is no number from 0 to less than 100.
 pub(super) fn percent(text: &str) -> Result<f64> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
     let share = number.map(|percent| percent / 100.0).filter(|share| (0.0..1.0).contains(share));
@@ -102,28 +105,31 @@ impl Manner {
             Pairs::Sixteen => 2,
             Pairs::ThirtyTwo => 3,
         };
-        // `same` needs room: a margin of nothing could never be shown.
+        // Equivalence within a margin of 0 could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
         let margin = self.margin.unwrap_or(usual);
         Rule { looks, margin, ..Rule::of(self.threshold) }
     }
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    if let Some(file) = &asked.judge {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(file) = &args.judge {
         let paired = load(file)?;
-        write(&paired, &paired.judge(), &asked.form, layout())?;
+        write(&paired, &paired.judge(), &args.form, layout())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let home = asked.home.directory();
-    let paired = compared(&asked.filter, &asked.sides, &asked.manner, &home)?;
-    write(&paired, &paired.judge(), &asked.form, layout())?;
+    let home = args.home.directory();
+    let paired = compared(&args.filter, &args.sides, &args.manner, &home)?;
+    write(&paired, &paired.judge(), &args.form, layout())?;
     let failed = |case: &CasePairs| case.ended.as_ref().is_some_and(|ended| ended.why == Why::Failed);
     let code = u8::from(paired.cases.iter().any(failed));
     Ok(ExitCode::from(signal::pending().map_or(code, |signal| 128 + signal as u8)))
 }
 
 /// Measures both sides, and keeps the pairs in the store of this home.
+///
+/// # Errors
+/// No case matches, a side cannot be built or started, a setting cannot be made, or the pairs cannot be written.
 pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) -> Result<Paired> {
     let matches = filter.matcher()?;
     let settings = sides.settings();
@@ -131,7 +137,7 @@ pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &P
     if by_turns {
         super::restore::tell_outstanding(home);
     }
-    // Before minutes of building: it changes nothing yet, and may refuse.
+    // Before minutes of building, since it may refuse. It changes nothing yet.
     let mut setting =
         settings.map(|(commands, restore)| Setting::begin(commands, restore, home)).transpose()?;
     let ready = sides.ready()?;
@@ -169,7 +175,7 @@ pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &P
     Ok(paired)
 }
 
-/// Where a comparison is kept.
+/// Writes the comparison to the store; its path.
 fn save(home: &Path, paired: &Paired) -> Result<PathBuf> {
     let path = Store::at(home).home().join("pairs").join(format!("{}.json", paired.run));
     let bytes = serde_json::to_vec(paired).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;

@@ -1,5 +1,5 @@
-//! What was kept: records, baselines and runs, whatever their unit. Values in another unit than nanoseconds lie
-//! in a directory of their own beside Criterion's; a person who asks for the newest run means the newest of all.
+//! Stored records, baselines and runs, in every unit. Values in another unit than nanoseconds lie in a directory of
+//! their own beside Criterion's; the newest run is the newest of all units.
 
 use super::flag::Home;
 use crate::harness::{homes, nearest};
@@ -48,46 +48,38 @@ impl Archive {
         Ok(files)
     }
 
-    /// What a comparison needs of the record of this name, else of what `--save-baseline` left under it, else
-    /// of a run, else of the file there.
+    /// Head of the record of this name; without one, of the baseline that `--save-baseline` left, of the run, or of the
+    /// file.
     pub(super) fn head(&self, asked: &OsStr) -> Result<Head> {
         read_any_head(&self.place(asked)?)
     }
 
-    /// The same with the runs.
+    /// Like [`Archive::head`], with the runs.
     pub(super) fn bundle(&self, asked: &OsStr) -> Result<Bundle> {
         read_any(&self.place(asked)?)
     }
 
-    /// The run that began last, with itself alone in the bundle.
+    /// A bundle of the run that began last.
     pub(super) fn newest(&self) -> Result<Bundle> {
         read_any(&self.files()?.pop().ok_or_else(|| self.empty())?)
     }
 
-    /// Where that is.
+    /// The file that [`Archive::head`] reads.
     fn place(&self, asked: &OsStr) -> Result<PathBuf> {
         let kept = [self.records()?, self.baselines()?, self.files()?].concat();
-        let named = kept.iter().find(|file| file.file_stem() == Some(asked)).cloned();
-        let carried = || Path::new(asked).exists().then(|| PathBuf::from(asked));
-        named.or_else(carried).ok_or_else(|| self.nowhere(asked, &kept))
+        find(asked, &kept).ok_or_else(|| self.nowhere(asked, &kept))
     }
 
     /// The run of this name or in this file; without either the newest.
     pub(super) fn record(&self, asked: Option<&OsStr>) -> Result<Record> {
         let file = match asked {
             None => self.files()?.pop().ok_or_else(|| self.empty())?,
-            Some(asked) => self.file(asked)?,
+            Some(asked) => find(asked, &self.files()?).ok_or_else(|| self.unknown(asked))?,
         };
         Store::load(&file)
     }
 
-    fn file(&self, asked: &OsStr) -> Result<PathBuf> {
-        let named = self.files()?.into_iter().find(|file| file.file_stem() == Some(asked));
-        let carried = || Path::new(asked).exists().then(|| PathBuf::from(asked));
-        named.or_else(carried).ok_or_else(|| self.unknown(asked))
-    }
-
-    /// What was saved under a baseline's name, in nanoseconds: a record for each run.
+    /// The records of a baseline that `--save-baseline` left, in nanoseconds: one for each run.
     pub(super) fn baseline(&self, name: &str) -> Result<Vec<Record>> {
         let store = Store::at(&self.home);
         let found = store.load_baseline(name)?;
@@ -131,12 +123,18 @@ impl Archive {
     }
 }
 
+/// The first of these files whose name without its suffix is this, else the file at this path.
+fn find(asked: &OsStr, kept: &[PathBuf]) -> Option<PathBuf> {
+    let named = kept.iter().find(|file| file.file_stem() == Some(asked)).cloned();
+    named.or_else(|| Path::new(asked).exists().then(|| PathBuf::from(asked)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::FORMAT;
 
-    /// A home in which a record, a baseline and a run have one name, and a run has another.
+    /// A home in which one name belongs to a record, a baseline and a run, one to a baseline and a run, one to a run.
     fn home() -> (tempfile::TempDir, Archive) {
         let home = tempfile::tempdir().unwrap();
         let archive = Archive { home: home.path().join("criterion") };

@@ -1,25 +1,24 @@
 //! `syscost baseline`: the records that later measurements are compared with.
 
-mod list;
-mod show;
+mod baseline_list;
+mod baseline_show;
 
 use super::archive::Archive;
 use super::flag::Home;
 use super::page;
 use crate::record::bundle::{Bundle, read_any, write_new};
 use crate::{Error, Result};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Keep, list, show, carry and remove records
 ///
 /// Keeps what was measured under a name, one file a record. A record never replaces another. What `cargo bench
 /// -- --save-baseline NAME` left can be named too; it is one process a case, and so unreplicated.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -27,8 +26,8 @@ pub(super) struct Asked {
 #[derive(Subcommand)]
 enum Command {
     Save(Save),
-    List(list::Asked),
-    Show(show::Asked),
+    List(baseline_list::Args),
+    Show(baseline_show::Args),
     Export(Export),
     Import(Import),
     Remove(Remove),
@@ -37,7 +36,7 @@ enum Command {
 /// Keep runs under a name
 ///
 /// Keeps one run, or joins several runs and records into one, under a name. They must agree in unit and scale.
-#[derive(Args)]
+#[derive(clap::Args)]
 struct Save {
     /// Name of the new record
     name: String,
@@ -49,7 +48,7 @@ struct Save {
 }
 
 /// Write a record to a file, to be carried elsewhere
-#[derive(Args)]
+#[derive(clap::Args)]
 struct Export {
     /// Name of a record, of a baseline of Criterion's, or of a run
     name: OsString,
@@ -60,7 +59,7 @@ struct Export {
 }
 
 /// Keep a record that was carried here
-#[derive(Args)]
+#[derive(clap::Args)]
 struct Import {
     /// A file that `export` or `record` wrote, or a run's JSON
     file: PathBuf,
@@ -72,7 +71,7 @@ struct Import {
 }
 
 /// Remove a record for good
-#[derive(Args)]
+#[derive(clap::Args)]
 struct Remove {
     /// Name of the record
     name: String,
@@ -80,26 +79,25 @@ struct Remove {
     home: Home,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    match &asked.command {
-        Command::Save(asked) => save(asked),
-        Command::List(asked) => list::run(asked),
-        Command::Show(asked) => show::run(asked),
-        Command::Export(asked) => export(asked),
-        Command::Import(asked) => import(asked),
-        Command::Remove(asked) => remove(asked),
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    match &args.command {
+        Command::Save(args) => save(args),
+        Command::List(args) => baseline_list::run(args),
+        Command::Show(args) => baseline_show::run(args),
+        Command::Export(args) => export(args),
+        Command::Import(args) => import(args),
+        Command::Remove(args) => remove(args),
     }
 }
 
-fn save(asked: &Save) -> Result<ExitCode> {
-    let archive = Archive::of(&asked.home);
-    let bundles = match asked.of.as_slice() {
+fn save(args: &Save) -> Result<ExitCode> {
+    let archive = Archive::of(&args.home);
+    let bundles = match args.of.as_slice() {
         [] => vec![archive.newest()?],
         of => of.iter().map(|of| archive.bundle(of)).collect::<Result<Vec<_>>>()?,
     };
     let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    keep(&archive, &Bundle::of(&asked.name, now, records)?)
+    keep(&archive, &Bundle::of(&args.name, page::now(), records)?)
 }
 
 fn keep(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {
@@ -107,9 +105,9 @@ fn keep(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {
     say_written(&path, bundle)
 }
 
-/// The file, and in a sentence what is in it.
+/// Prints the file's path and what is in it.
 fn say_written(path: &Path, bundle: &Bundle) -> Result<ExitCode> {
-    let [processes, sessions, cases] = list::counts(&bundle.head);
+    let [processes, sessions, cases] = baseline_list::counts(&bundle.head);
     let path = path.display().to_string();
     match page::is_piped() {
         true => page::write(&page::tabbed(&[[
@@ -120,42 +118,42 @@ fn say_written(path: &Path, bundle: &Bundle) -> Result<ExitCode> {
         ]]))?,
         false => page::write(&format!(
             "{path}\n{}, {}\n",
-            list::replication(processes, sessions),
+            baseline_list::replication(processes, sessions),
             page::counted(cases, "case", "cases")
         ))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn export(asked: &Export) -> Result<ExitCode> {
-    let bundle = Archive::of(&asked.home).bundle(&asked.name)?;
-    write_new(&asked.file, &bundle)?;
-    say_written(&asked.file, &bundle)
+fn export(args: &Export) -> Result<ExitCode> {
+    let bundle = Archive::of(&args.home).bundle(&args.name)?;
+    write_new(&args.file, &bundle)?;
+    say_written(&args.file, &bundle)
 }
 
-fn import(asked: &Import) -> Result<ExitCode> {
-    let mut bundle = read_any(&asked.file)?;
-    if let Some(name) = &asked.name {
+fn import(args: &Import) -> Result<ExitCode> {
+    let mut bundle = read_any(&args.file)?;
+    if let Some(name) = &args.name {
         bundle = bundle.renamed(name);
     }
-    keep(&Archive::of(&asked.home), &bundle)
+    keep(&Archive::of(&args.home), &bundle)
 }
 
-fn remove(asked: &Remove) -> Result<ExitCode> {
-    let archive = Archive::of(&asked.home);
+fn remove(args: &Remove) -> Result<ExitCode> {
+    let archive = Archive::of(&args.home);
     let store = archive.store();
-    if store.record_path(&asked.name)?.exists() {
-        store.remove_record(&asked.name)?;
+    if store.record_path(&args.name)?.exists() {
+        store.remove_record(&args.name)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let is_asked = |file: &PathBuf| file.file_stem().is_some_and(|stem| *stem == *asked.name);
+    let is_asked = |file: &PathBuf| file.file_stem().is_some_and(|stem| *stem == *args.name);
     Err(Error::Usage(match archive.baselines()?.into_iter().find(is_asked) {
         Some(file) => format!(
             "{} was saved by --save-baseline, and its samples lie in directories of Criterion's: remove {} and those \
              by hand",
-            asked.name,
+            args.name,
             file.display()
         ),
-        None => format!("there is no record {}; `syscost baseline list` names them all", asked.name),
+        None => format!("there is no record {}; `syscost baseline list` names them all", args.name),
     }))
 }

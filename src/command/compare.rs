@@ -1,12 +1,12 @@
-//! `syscost compare`: two or more baselines side by side, each against the first. Nothing is measured.
+//! `syscost compare`: two or more baselines side by side, each against the first. It measures nothing.
 
+mod comparison_table;
 mod heading;
-mod table;
 
 use super::archive::Archive;
-use super::flag::Home;
+use super::flag::{Format, Home, Only};
 use super::page;
-use super::report::{Format, save};
+use super::report::save;
 use crate::environment::Weight;
 use crate::harness::layout;
 use crate::record::bundle::{Head, read_any_head};
@@ -15,7 +15,7 @@ use crate::render::comparison::{csv, markdown};
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, LEAST_THRESHOLD, Options, Row, compare, wants_history};
 use crate::{Error, Result};
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use regex::Regex;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,11 +25,11 @@ use std::process::ExitCode;
 ///
 /// Compares each baseline with the first: its value, its change in brackets, stars around a change that is
 /// significant. Boots are compared with boots where the kernels differ, sessions with sessions where not: five
-/// a side give a verdict by themselves; for fewer it is learnt from the other records of this machine how much
-/// they deviate. In a pipe, a case a line between tabs: id, first value, and for each further baseline its
+/// a side give a verdict by themselves; for fewer the other records of this machine tell how much they deviate.
+/// In a pipe, a case a line between tabs: id, first value, and for each further baseline its
 /// value, the ratio to the first, and the verdict.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Names of records, baselines or runs, or files of them; the first is what the others are compared with
     #[arg(value_name = "BASELINE", required = true)]
     baselines: Vec<OsString>,
@@ -45,10 +45,10 @@ pub(super) struct Asked {
     /// In which order: what changed most first, or as in the table of cases
     #[arg(long, value_enum, default_value_t = Sort::Weight)]
     sort: Sort,
-    /// A change up to so many percent is none; 1 at least
+    /// Changes up to this many per cent count as none; 1 at least
     #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "1")]
     threshold: f64,
-    /// Seed of what is drawn at random where there are too many ways to try each
+    /// Seed of the permutation tests, where there are too many permutations to try each
     #[arg(long, default_value_t = Options::default().seed)]
     seed: u64,
     /// Write to this file, whole or not at all, and not to the standard output
@@ -59,12 +59,6 @@ pub(super) struct Asked {
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Only {
-    /// Faster or slower in one of the baselines
-    Changed,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Sort {
     /// The weightiest change first, groups and rows
     Weight,
@@ -72,7 +66,7 @@ enum Sort {
     Table,
 }
 
-/// Percent as a share.
+/// Parses per cent into a share.
 fn share(percent: &str) -> std::result::Result<f64, String> {
     let number: f64 = percent.trim_end_matches('%').trim_end().parse().unwrap_or(f64::NAN);
     match number {
@@ -81,34 +75,34 @@ fn share(percent: &str) -> std::result::Result<f64, String> {
     }
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let comparison = compared(asked)?;
-    let piped = asked.format.is_none() && asked.output.is_none() && page::is_piped();
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let comparison = compared(args)?;
+    let piped = args.format.is_none() && args.output.is_none() && page::is_piped();
     if piped {
         warn(&comparison);
         page::write(&page::tabbed(&rows(&comparison)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let text = |layout| text(asked.format.unwrap_or(Format::Terminal), &comparison, layout);
-    match &asked.output {
+    let text = |layout| text(args.format.unwrap_or(Format::Terminal), &comparison, layout);
+    match &args.output {
         Some(file) => save(file, text(Layout::default())?.as_bytes())?,
         None => page::write(&text(layout())?)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The comparison, as far as it is to be shown.
-fn compared(asked: &Asked) -> Result<Comparison> {
-    let filter = asked.filter.as_deref().map(expression).transpose()?;
-    let archive = Archive::of(&asked.home);
-    if asked.baselines.len() < 2 {
+/// The comparison, with the rows that are to be shown.
+fn compared(args: &Args) -> Result<Comparison> {
+    let filter = args.filter.as_deref().map(expression).transpose()?;
+    let archive = Archive::of(&args.home);
+    if args.baselines.len() < 2 {
         return Err(Error::Usage(
             "one baseline alone cannot be compared; name two or more, the oldest first".into(),
         ));
     }
-    let heads = asked.baselines.iter().map(|name| archive.head(name)).collect::<Result<Vec<_>>>()?;
+    let heads = args.baselines.iter().map(|name| archive.head(name)).collect::<Result<Vec<_>>>()?;
     let history = if wants_history(&heads) { history(&archive)? } else { Vec::new() };
-    let options = Options { threshold: asked.threshold.max(LEAST_THRESHOLD), seed: asked.seed };
+    let options = Options { threshold: args.threshold.max(LEAST_THRESHOLD), seed: args.seed };
     let mut comparison = compare(&heads, &history, options);
     refuse_nothing(&comparison)?;
     if let Some(filter) = filter {
@@ -117,10 +111,10 @@ fn compared(asked: &Asked) -> Result<Comparison> {
             return Err(Error::Usage(format!("no case of these baselines matches {:?}", filter.as_str())));
         }
     }
-    if asked.only == Some(Only::Changed) {
+    if args.only == Some(Only::Changed) {
         comparison.keep_changed();
     }
-    match asked.sort {
+    match args.sort {
         Sort::Weight => comparison.sort_by_weight(),
         Sort::Table => comparison.sort_by_table(),
     }
@@ -135,7 +129,10 @@ fn expression(filter: &str) -> Result<Regex> {
     })
 }
 
-/// Everything that is kept here. What cannot be read teaches nothing, and that is said.
+/// The heads of everything that is stored here. Warns of files that cannot be read.
+///
+/// # Errors
+/// A directory of the store cannot be listed.
 pub(super) fn history(archive: &Archive) -> Result<Vec<Head>> {
     let files = [archive.records()?, archive.baselines()?, archive.files()?].concat();
     let count = files.len();
@@ -147,7 +144,7 @@ pub(super) fn history(archive: &Archive) -> Result<Vec<Head>> {
     Ok(heads)
 }
 
-/// Where not a single case of a single baseline can be compared, a table would be a list of excuses.
+/// Refuses a comparison in which no case of any baseline can be compared.
 fn refuse_nothing(comparison: &Comparison) -> Result<()> {
     if comparison.changes().any(|change| change.verdict != Verdict::Incomparable) {
         return Ok(());
@@ -162,7 +159,7 @@ fn refuse_nothing(comparison: &Comparison) -> Result<()> {
     Err(Error::Usage(format!("nothing of these baselines can be compared: {reason}{more}")))
 }
 
-/// What a program that reads rows must not miss.
+/// Warns on the standard error of what the rows for a program do not hold: how the machines differ.
 fn warn(comparison: &Comparison) {
     for baseline in &comparison.baselines {
         let Some(relation) = &baseline.relation else { continue };
@@ -193,7 +190,7 @@ fn cells(row: &Row) -> Vec<String> {
 fn text(format: Format, comparison: &Comparison, layout: Layout) -> Result<String> {
     match format {
         Format::Terminal => {
-            let parts = [heading::text(comparison, layout), table::text(comparison, layout)];
+            let parts = [heading::text(comparison, layout), comparison_table::text(comparison, layout)];
             Ok(parts.concat() + &heading::below(comparison, layout))
         }
         Format::Markdown => Ok(markdown(comparison)),

@@ -1,4 +1,4 @@
-//! `syscost doctor`: what would disturb a measurement here, why, and what to do. It looks and never touches.
+//! `syscost doctor`: what would disturb a measurement here, why, and what to do. It changes nothing.
 
 use super::flag::Form;
 use super::page::{self, Tone};
@@ -9,7 +9,6 @@ use crate::harness::layout;
 use crate::platform::kernel_files::KernelFiles;
 use crate::render::table::Layout;
 use crate::trial::scratch;
-use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -17,16 +16,16 @@ use std::process::ExitCode;
 ///
 /// Prints what would make the numbers of this machine jump or mislead: what was seen, what it does to a
 /// measurement, and what to do about it. Changes nothing. Exit code 0 and no output: nothing was found.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (files, scratch) = (KernelFiles::live(), scratch::place());
     let findings = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
-    match asked.form.json {
+    match args.form.json {
         true => page::write_json(&findings.iter().map(json).collect())?,
         false => page::write(&text(&findings, layout()))?,
     }

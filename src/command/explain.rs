@@ -1,9 +1,10 @@
-//! `syscost explain`: the manual of a group, which is the head of its source file, what its cases claim, and what else
-//! happened when one of them was last measured.
+//! `syscost explain`: the manual of a group (the head of its source file), the claims of its cases, and what else
+//! the machine did when a case was last measured.
 
 use super::archive::Archive;
 use super::flag::Home;
 use super::list::missing;
+use super::manual_page::manual_page;
 use super::page::{self, Tone};
 use crate::case::{Case, Cpus, Group, Place, Prediction, Scale};
 use crate::harness::{layout, nearest};
@@ -12,7 +13,6 @@ use crate::render::table::Layout;
 use crate::suite::{GROUPS, find};
 use crate::trial::scratch;
 use crate::{Error, Result};
-use clap::Args;
 use std::process::ExitCode;
 
 /// Print the manual of a group, or what a case claims and predicts
@@ -20,8 +20,8 @@ use std::process::ExitCode;
 /// Prints the manual of a group (what is timed, what is not, how we know, what fools it, how to read the
 /// number, where it comes from) and its cases with what they should cost. For the id of a case, also what
 /// must be true for its number to be kept, and what else the machine did when it was last measured here.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// A group such as `call`, the beginning of ids such as `call/u64`, or a whole id such as `call/u64/3`
     #[arg(value_name = "GROUP|ID")]
     subject: String,
@@ -29,40 +29,40 @@ pub(super) struct Asked {
     home: Home,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let layout = layout();
-    let group = group(&asked.subject)?;
+    let group = group(&args.subject)?;
     let cases = (group.cases)();
-    let alone = cases.iter().find(|case| group.id(case) == asked.subject);
+    let alone = cases.iter().find(|case| group.id(case) == args.subject);
     let beside = match alone {
         Some(_) => cases.iter().collect(),
-        None => below(group, &cases, &asked.subject)?,
+        None => below(group, &cases, &args.subject)?,
     };
-    let mut text = manual(&group.manual_text(), layout) + "\n" + &table(&beside, layout);
-    text += &alone.map(|case| one(&asked.subject, case, last(asked), layout)).unwrap_or_default();
+    let mut text = manual_page(&group.manual_text(), layout) + "\n" + &table(&beside, layout);
+    text += &alone.map(|case| one(&args.subject, case, last(args), layout)).unwrap_or_default();
     page::write(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What else happened when the case was last measured. A damaged run is `syscost runs`' to name.
-fn last(asked: &Asked) -> Option<String> {
-    let files = Archive::of(&asked.home).files().ok()?;
+/// What else the machine did when the case was last measured. Damaged runs are skipped: `syscost runs` reports them.
+fn last(args: &Args) -> Option<String> {
+    let files = Archive::of(&args.home).files().ok()?;
     files.iter().rev().find_map(|file| {
         let record = Store::load(file).ok()?;
-        let (_, case) = record.cases().find(|(_, case)| case.id == asked.subject)?;
+        let (_, case) = record.cases().find(|(_, case)| case.id == args.subject)?;
         let words = case.measured()?.meanwhile.as_ref()?.words();
         Some(format!("{words} (run {}, {})", record.run, page::moment(record.started)))
     })
 }
 
-/// The cases below the beginning of an id: a group, or its variant.
+/// The cases whose ids begin with this group, or group and variant.
 fn below<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a Case>> {
     let above = format!("{}/", subject.trim_end_matches('/'));
     let found: Vec<_> = cases.iter().filter(|case| group.id(case).starts_with(&above)).collect();
     if found.is_empty() { Err(no_case(group, cases, subject)) } else { Ok(found) }
 }
 
-/// The group of a name or of an id.
+/// The group of this name, or to which this id belongs.
 fn group(subject: &str) -> Result<&'static Group> {
     let name = subject.split_once('/').map_or(subject, |(name, _)| name);
     find(name).ok_or_else(|| {
@@ -80,36 +80,7 @@ fn no_case(group: &Group, cases: &[Case], id: &str) -> Error {
     ))
 }
 
-/// The manual for a terminal: headings in bold without their marks, paragraphs and items wrapped.
-fn manual(source: &str, layout: Layout) -> String {
-    let mut text = String::new();
-    let mut paragraph = Vec::new();
-    for line in source.lines() {
-        let ends = line.is_empty() || line.starts_with(['#', '|']) || line.starts_with("* ");
-        if ends {
-            text += &wrapped(&std::mem::take(&mut paragraph), layout);
-        }
-        match line.strip_prefix("# ") {
-            Some(heading) => text += &(page::paint(Tone::Bold, heading, layout) + "\n"),
-            None if line.is_empty() => text.push('\n'),
-            None if line.starts_with('|') => text += &format!("  {line}\n"),
-            None => paragraph.push(line),
-        }
-    }
-    text + &wrapped(&paragraph, layout)
-}
-
-/// A paragraph, or an item with its text hanging beside the mark.
-fn wrapped(lines: &[&str], layout: Layout) -> String {
-    let text = lines.join(" ");
-    match text.strip_prefix("* ") {
-        _ if lines.is_empty() => text,
-        Some(item) => page::wrap("  * ", item, page::prose(layout)) + "\n",
-        None => page::wrap("  ", &text, page::prose(layout)) + "\n",
-    }
-}
-
-/// The cases below their group's name, which goes without saying here.
+/// The cases without their group's name, with predictions and titles.
 fn table(cases: &[&Case], layout: Layout) -> String {
     const HEAD: &str = "Cases, and what they should cost in core cycles (hardware + software)";
     let price = |case: &Case| case.prediction.as_ref().map(cycles).unwrap_or_default();
@@ -127,7 +98,7 @@ fn cycles(prediction: &Prediction) -> String {
     format!("{} + {}", prediction.hardware, prediction.software)
 }
 
-/// One case by itself. It stands last, where a reader at a terminal looks first.
+/// One case by itself. It comes last, where a reader at a terminal looks first.
 fn one(id: &str, case: &Case, last: Option<String>, layout: Layout) -> String {
     let heading = page::heading(id, page::prose(layout), layout);
     let rows = [
@@ -158,13 +129,6 @@ fn predicted(prediction: &Prediction) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_manual_is_wrapped_and_its_headings_lose_their_marks() {
-        let source = "# What is timed\none\n`two`\n\nthree\n* an\n  item\n# Source\nfour\n";
-        let text = manual(source, Layout::default());
-        assert_eq!(text, "What is timed\n  one `two`\n\n  three\n  * an item\nSource\n  four\n");
-    }
 
     #[test]
     fn a_case_that_was_measured_says_what_else_happened() {

@@ -1,4 +1,4 @@
-//! `syscost fingerprint`: what the numbers of this machine depend on, and how another machine differs.
+//! `syscost fingerprint`: the facts on which numbers of this machine depend, or those in which another one differs.
 
 use super::archive::Archive;
 use super::flag::{Form, Home};
@@ -8,7 +8,6 @@ use crate::harness::layout;
 use crate::platform::kernel_files::KernelFiles;
 use crate::trial::scratch;
 use crate::{Error, Result};
-use clap::Args;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -17,8 +16,8 @@ use std::process::ExitCode;
 ///
 /// Prints what every record says about the machine, its kernel and this build. Nothing in it identifies
 /// the machine or its owner. In a pipe: a field and its value a line, between a tab.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Print only in what this machine differs from that of a run (see `syscost runs`) or of a record's
     /// file, the weightiest first
     #[arg(long, value_name = "RUN|FILE")]
@@ -29,13 +28,13 @@ pub(super) struct Asked {
     form: Form,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let ours = Fingerprint::take(&KernelFiles::live(), &scratch::place());
-    match &asked.against {
-        None => facts(&ours, asked.form.json)?,
+    match &args.against {
+        None => facts(&ours, args.form.json)?,
         Some(run) => {
-            let theirs = Archive::of(&asked.home).record(Some(run))?.fingerprint;
-            differences(&ours.differences(&theirs), asked.form.json)?;
+            let theirs = Archive::of(&args.home).record(Some(run))?.fingerprint;
+            differences(&ours.differences(&theirs), args.form.json)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -74,11 +73,11 @@ fn as_json(d: &Difference) -> Value {
 fn text<const N: usize>(rows: &[[String; N]]) -> String {
     match page::is_piped() {
         true => page::tabbed(rows),
-        false => page::aligned(rows, page::width(layout())).into_iter().map(|line| line + "\n").collect(),
+        false => page::columns(rows, page::width(layout())),
     }
 }
 
-/// The weight as a record spells it.
+/// The weight as records spell it.
 pub(super) fn word(weight: Weight) -> &'static str {
     match weight {
         Weight::Fact => "fact",

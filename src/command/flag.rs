@@ -5,13 +5,13 @@ use crate::harness::{Arguments, Options, criterion_home};
 use crate::study::prediction::Overrides;
 use crate::study::published::{self, Published};
 use crate::{Error, Result};
-use clap::Args;
+use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Which cases.
-#[derive(Args)]
+/// The cases to take.
+#[derive(clap::Args)]
 pub(super) struct Filter {
     /// Regular expression over ids such as `call/u64/3`; without one, all cases
     filter: Option<String>,
@@ -21,8 +21,8 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// The same on Criterion's command line. Only a filter that looks like a flag stands behind `--`, since
-    /// the harness may have to add a flag of its own at the end.
+    /// Appends the filter to a command line of Criterion's. Only a filter that looks like a flag goes behind `--`, since
+    /// the harness may append a flag of its own.
     pub(super) fn after(&self, mut line: Vec<OsString>) -> Vec<OsString> {
         let looks_like_a_flag = self.filter.as_ref().is_some_and(|filter| filter.starts_with('-'));
         line.extend(self.exact.then(|| "--exact".into()));
@@ -31,12 +31,15 @@ impl Filter {
         line
     }
 
-    /// Whether an id is asked for, in the words of the harness.
+    /// A function that tells whether an id matches, by the harness's rule.
+    ///
+    /// # Errors
+    /// The filter is no regular expression.
     pub(super) fn matcher(&self) -> Result<impl Fn(&str) -> bool + use<>> {
         Arguments::parse(self.after(vec!["--bench".into()]))?.matcher()
     }
 
-    /// The error of a filter that no case matches; none for the empty suite.
+    /// The error of a filter that no case matches; nothing without a filter.
     pub(super) fn unmatched(&self) -> Option<Error> {
         let filter = self.filter.as_ref()?;
         Some(Error::Usage(format!("no case matches {filter:?}; `syscost list` prints them all")))
@@ -44,7 +47,7 @@ impl Filter {
 }
 
 /// How to measure.
-#[derive(Args)]
+#[derive(clap::Args)]
 pub(super) struct Measuring {
     /// How much time to take: smoke (seconds, numbers not worth keeping), default, full
     #[arg(long, value_parser = scale)]
@@ -68,7 +71,10 @@ pub(super) fn scale(name: &str) -> Result<Scale> {
     Scale::named(name).ok_or_else(|| Error::Usage("expected smoke, default or full".into()))
 }
 
-/// A stretch of time that can be waited for.
+/// Parses a duration in seconds.
+///
+/// # Errors
+/// It is no number from 0.01 to a day.
 pub(super) fn seconds(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
@@ -77,7 +83,10 @@ pub(super) fn seconds(text: &str) -> std::result::Result<f64, String> {
 }
 
 impl Measuring {
-    /// As asked here, else as the environment says.
+    /// The flags; for those that are not given, the environment variables.
+    ///
+    /// # Errors
+    /// A variable's value is wrong.
     pub(super) fn options(&self) -> Result<Options> {
         let environment = Options::from_environment()?;
         let scale = self.scale.unwrap_or(environment.scale);
@@ -90,7 +99,7 @@ impl Measuring {
 }
 
 /// Where runs are kept.
-#[derive(Args)]
+#[derive(clap::Args)]
 pub(super) struct Home {
     /// Directory of Criterion's files, with the runs in `syscost/` below it [default: $CRITERION_HOME, or
     /// `criterion` in Cargo's target directory]
@@ -101,13 +110,13 @@ pub(super) struct Home {
 impl Home {
     pub(super) fn directory(&self) -> PathBuf {
         let home = self.given.clone().unwrap_or_else(criterion_home);
-        // Only an absolute path has a name beside which the homes of other units can be looked for.
+        // The homes of other units are found beside its last component, which a relative path may lack.
         std::path::absolute(&home).unwrap_or(home)
     }
 }
 
-/// What to show beside the numbers.
-#[derive(Args)]
+/// Columns beside the numbers.
+#[derive(clap::Args)]
 pub(super) struct Beside {
     #[arg(long, value_name = "LIST", help = published_machines())]
     pub(super) against: Option<String>,
@@ -121,7 +130,7 @@ fn published_machines() -> String {
     format!("Published machines in columns of their own, between commas: {}", names.join(", "))
 }
 
-/// A column from elsewhere: its head, and nanoseconds by case id.
+/// A column beside the numbers: its head, and nanoseconds by case id.
 pub(super) type Column = (String, BTreeMap<String, f64>);
 
 impl Beside {
@@ -134,8 +143,24 @@ impl Beside {
     }
 }
 
-/// How to say it.
-#[derive(Args)]
+/// Format of a table.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(super) enum Format {
+    Terminal,
+    Markdown,
+    Json,
+    Csv,
+}
+
+/// Rows of a comparison.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(super) enum Only {
+    /// Faster or slower
+    Changed,
+}
+
+/// Whether the output is for a program.
+#[derive(clap::Args)]
 pub(super) struct Form {
     /// Print JSON
     #[arg(long)]

@@ -1,4 +1,4 @@
-//! `syscost gate`: an exit code that a build can hang on.
+//! `syscost gate`: an exit code for continuous integration.
 
 use super::ab::{self, Manner, Pairs, Sides, percent};
 use super::archive::Archive;
@@ -14,13 +14,11 @@ use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, Options, compare};
 use crate::study::gate::{Answer, Finding, Mutes, Progress, answer, of_pairs, of_records};
 use crate::{Error, Result};
-use clap::Args;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Fail if something became slower: for continuous integration and for `git bisect run`
 ///
@@ -28,12 +26,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// record, and compared. A baseline of one session says nothing of how sessions differ: until five records
 /// of this machine have shown that, the answer is "inconclusive". Or against another build, now, by pairs of live
 /// processes (--a-rev, --a-bin, …: A is the old one, B the new): that needs no history.
-#[derive(Args)]
+#[derive(clap::Args)]
 #[command(
     after_help = "Exit code 0: unchanged or faster; 1: slower; 2: usage; 3: incomparable; 4: inconclusive; 5: \
     the machine is unfit; 125: could not be measured. With --bisect: 0 good, 1 bad, 125 anything else."
 )]
-pub(super) struct Asked {
+pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
     /// Record, baseline, run or file to hold today's numbers against
@@ -68,7 +66,7 @@ pub(super) struct Asked {
     home: Home,
 }
 
-/// At least one per cent: less than that is what the layout of a binary does, and could hardly ever be shown.
+/// At least one per cent. The layout of a binary alone makes smaller differences, and few could ever be shown.
 fn regress(text: &str) -> Result<f64> {
     let share = percent(text)?;
     match share >= 0.01 {
@@ -77,13 +75,13 @@ fn regress(text: &str) -> Result<f64> {
     }
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    match gate(asked) {
-        Ok(answer) if asked.bisect => Ok(ExitCode::from(answer.code_for_bisect())),
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    match gate(args) {
+        Ok(answer) if args.bisect => Ok(ExitCode::from(answer.code_for_bisect())),
         Ok(answer) => Ok(ExitCode::from(answer.code())),
-        // What was asked for wrongly is for its author; a bisection skips even that.
-        Err(error @ (Error::Usage(_) | Error::Content { .. })) if !asked.bisect => Err(error),
-        // Neither good nor bad: 1 would say "slower".
+        // Exit code 2: the command line must be changed. A bisection skips even that.
+        Err(error @ (Error::Usage(_) | Error::Content { .. })) if !args.bisect => Err(error),
+        // Exit code 1 would say "slower".
         Err(error) => {
             page::warn(&error);
             Ok(ExitCode::from(Answer::Unmeasured.code()))
@@ -91,12 +89,12 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     }
 }
 
-fn gate(asked: &Asked) -> Result<Answer> {
-    // Before minutes of measuring.
-    let mutes = asked.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
-    let (mut findings, notes) = match (&asked.baseline, asked.sides.differ()) {
-        (Some(baseline), _) => (against_record(asked, baseline)?, Vec::new()),
-        (None, true) => against_build(asked)?,
+fn gate(args: &Args) -> Result<Answer> {
+    // Read before minutes of measuring: it may be wrong.
+    let mutes = args.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
+    let (mut findings, notes) = match (&args.baseline, args.sides.differ()) {
+        (Some(baseline), _) => (against_record(args, baseline)?, Vec::new()),
+        (None, true) => against_build(args)?,
         (None, false) => {
             return Err(Error::Usage(
                 "nothing to hold against: name a --baseline, or an old build by --a-rev or --a-bin".into(),
@@ -107,23 +105,22 @@ fn gate(asked: &Asked) -> Result<Answer> {
         page::warn(&format!("interrupted by {signal}: there is no answer"));
         return Ok(Answer::Unmeasured);
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let mut said = notes;
-    said.extend(mutes.apply(&mut findings, now));
+    said.extend(mutes.apply(&mut findings, page::now()));
     let answer = answer(&findings);
     page::write(&text(&findings, &said, answer, layout()))?;
-    if let Some(file) = &asked.summary {
-        // The answer stands, whether or not it could be written down.
-        if let Err(error) = append(file, &summary(asked, &findings, &said, answer)) {
+    if let Some(file) = &args.summary {
+        // The answer holds even if the summary cannot be written.
+        if let Err(error) = append(file, &summary(args, &findings, &said, answer)) {
             page::warn(&error);
         }
     }
     Ok(answer)
 }
 
-/// Two builds or states, by pairs; and what else a reader must know of them.
-fn against_build(asked: &Asked) -> Result<(Vec<Finding>, Vec<String>)> {
-    let options = asked.measuring.options()?;
+/// Compares two builds or settings by pairs. Answers the findings, and the notes on them.
+fn against_build(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
+    let options = args.measuring.options()?;
     if options.unit != NANOSECONDS {
         return Err(Error::Usage(format!(
             "pairs are timed: {} is counted against a --baseline only",
@@ -131,28 +128,28 @@ fn against_build(asked: &Asked) -> Result<(Vec<Finding>, Vec<String>)> {
         )));
     }
     let manner = Manner {
-        threshold: asked.max_regress,
-        margin: Some(asked.max_regress),
+        threshold: args.max_regress,
+        margin: Some(args.max_regress),
         pairs: Pairs::ThirtyTwo,
-        seed: asked.seed,
+        seed: args.seed,
         scale: options.scale,
         no_canaries: false,
     };
-    let paired = ab::compared(&asked.filter, &asked.sides, &manner, &asked.home.directory())?;
+    let paired = ab::compared(&args.filter, &args.sides, &manner, &args.home.directory())?;
     let of_case =
         |case: &CasePairs| case.notes.iter().map(|note| format!("{}: {note}", case.id)).collect::<Vec<_>>();
     let notes = paired.notes.iter().cloned().chain(paired.cases.iter().flat_map(of_case)).collect();
     Ok((of_pairs(&paired, &paired.judge()), notes))
 }
 
-/// A stored record against today's numbers.
-fn against_record(asked: &Asked, baseline: &OsStr) -> Result<Vec<Finding>> {
-    let archive = Archive::of(&asked.home);
+/// Compares a stored record with today's numbers.
+fn against_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
+    let archive = Archive::of(&args.home);
     let old = archive.head(baseline)?;
-    let new = match &asked.candidate {
+    let new = match &args.candidate {
         Some(name) => archive.head(name)?,
         None => {
-            let file = record::measured(&asked.filter, &asked.measuring, &asked.home, asked.processes)?;
+            let file = record::measured(&args.filter, &args.measuring, &args.home, args.processes)?;
             match file {
                 Some(file) => archive.head(file.as_os_str())?,
                 None => return Ok(Vec::new()),
@@ -161,15 +158,14 @@ fn against_record(asked: &Asked, baseline: &OsStr) -> Result<Vec<Finding>> {
     };
     let heads = [old, new];
     let history = super::compare::history(&archive)?;
-    let options =
-        Options { threshold: asked.max_regress.max(Options::default().threshold), seed: asked.seed };
+    let options = Options { threshold: args.max_regress.max(Options::default().threshold), seed: args.seed };
     let mut comparison: Comparison = compare(&heads, &history, options);
-    let matches = asked.filter.matcher()?;
+    let matches = args.filter.matcher()?;
     comparison.keep(|id| matches(id));
     Ok(of_records(&comparison))
 }
 
-/// The rows that decide, and the answer.
+/// The findings that decide, the notes, and the answer, for a terminal.
 fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -> String {
     let width = page::prose(layout);
     let mut text = String::new();
@@ -186,7 +182,7 @@ fn tells(finding: &Finding) -> bool {
     finding.muted.is_some() || (finding.verdict != Verdict::Same && finding.progress != Progress::Skipped)
 }
 
-/// What tells, in order; what was not shown of several cases for one and the same reason together.
+/// The findings to show, in order. Cases without a verdict for the same reason share a line.
 fn alike(findings: &[Finding]) -> Vec<Vec<&Finding>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings.iter().filter(|finding| tells(finding)) {
@@ -231,12 +227,12 @@ fn count(findings: &[Finding]) -> String {
     if counts.is_empty() { "no case was compared".into() } else { counts.join(", ") }
 }
 
-fn summary(asked: &Asked, findings: &[Finding], said: &[String], answer: Answer) -> String {
+fn summary(args: &Args, findings: &[Finding], said: &[String], answer: Answer) -> String {
     let mut text = format!(
         "### syscost gate: {}\n\n{}, slowdowns up to {} % let through\n\n",
         answer.words(),
         count(findings),
-        100.0 * asked.max_regress
+        100.0 * args.max_regress
     );
     let rows: Vec<_> = findings.iter().filter(|finding| tells(finding)).collect();
     if !rows.is_empty() {
@@ -252,7 +248,7 @@ fn summary(asked: &Asked, findings: &[Finding], said: &[String], answer: Answer)
     text + "\n"
 }
 
-/// Behind what is there: other steps of a build write to the same file.
+/// Appends to a file, to which other steps of a build write, too.
 fn append(file: &Path, text: &str) -> Result<()> {
     let opened = File::options().append(true).create(true).open(file);
     let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));

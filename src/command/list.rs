@@ -1,4 +1,4 @@
-//! `syscost list`: every case, and whether it can run here. The needs are asked on this machine, now.
+//! `syscost list`: every case, and whether this machine meets its needs now.
 
 use super::flag::{Filter, Form};
 use super::page::{self, Tone};
@@ -8,7 +8,6 @@ use crate::harness::layout;
 use crate::render::table::Layout;
 use crate::suite::GROUPS;
 use crate::trial::scratch;
-use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -16,18 +15,18 @@ use std::process::ExitCode;
 ///
 /// Prints every case by group: its id, what it times, and whether this machine offers what it needs. In a
 /// pipe: one case a line, with id, title, and `yes` or what is missing, between tabs.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let rows = rows(&asked.filter)?;
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let rows = rows(&args.filter)?;
     match page::is_piped() {
-        _ if asked.form.json => page::write_json(&rows.iter().map(Row::json).collect())?,
+        _ if args.form.json => page::write_json(&rows.iter().map(Row::json).collect())?,
         true => page::write(&page::tabbed(&rows.iter().map(Row::cells).collect::<Vec<_>>()))?,
         false => page::write(&table(&rows, layout()))?,
     }
@@ -38,7 +37,7 @@ struct Row {
     group: &'static str,
     id: String,
     title: String,
-    /// What is missing, in a sentence.
+    /// The first need that is not met, in a sentence.
     missing: Option<String>,
 }
 
@@ -64,7 +63,7 @@ fn rows(filter: &Filter) -> Result<Vec<Row>> {
     }
 }
 
-/// The sentence of the first need that this machine does not meet.
+/// The first need that this machine does not meet, in a sentence.
 pub(super) fn missing(case: &Case, place: &Place) -> Option<String> {
     case.needs.iter().find_map(|need| need.ask(place).err())
 }
@@ -79,14 +78,14 @@ impl Row {
         [self.id.clone(), self.title.clone(), self.missing.clone().unwrap_or_else(|| "yes".into())]
     }
 
-    /// The mark says it for an eye that runs down the margin; the sentence stands below.
+    /// A row for a terminal; the sentence of a missing need goes below it.
     fn marked(&self) -> [String; 2] {
         let mark = if self.missing.is_none() { '✓' } else { '–' };
         [format!("{mark} {}", self.id), self.title.clone()]
     }
 }
 
-/// Every group has columns of its own, so that one long id does not narrow the titles of all.
+/// The groups, each with columns of its own, so that one long id does not narrow the titles of all.
 fn table(rows: &[Row], layout: Layout) -> String {
     let groups = rows.chunk_by(|a, b| a.group == b.group);
     groups.map(|rows| part(rows, layout)).collect::<String>() + &tally(rows)

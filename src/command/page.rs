@@ -1,4 +1,4 @@
-//! What leaves a command: text wrapped for a person, rows between tabs for a program.
+//! Output of the commands: wrapped text for a terminal, tab-separated rows for a pipe.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::record::quantity;
@@ -6,22 +6,29 @@ use crate::render::table::Layout;
 use crate::{Error, Result};
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Prose in lines longer than this is hard to read, however wide the terminal.
 const WIDEST_PROSE: usize = 100;
-/// The width in a pipe and on a terminal that does not tell.
+/// Columns in a pipe, and on a terminal that does not report its width.
 const USUAL: usize = 80;
-/// A last column narrower than this would be a column of words.
+/// Columns below which the last column of a table is moved below its row.
 const NARROWEST: usize = 24;
-/// What stands between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
 
-/// Writes to the standard output. A reader who closed the pipe has seen enough; a full disk is an error.
+/// Writes to the standard output. A closed pipe is no error.
+///
+/// # Errors
+/// The output cannot be written: a full disk.
 pub(super) fn write(text: &str) -> Result<()> {
     send(text).map(|_| ())
 }
 
-/// The same for who writes on and on: false once the reader has closed the pipe.
+/// Like [`write`], but answers false once the reader has closed the pipe.
+///
+/// # Errors
+/// As those of [`write`].
 pub(super) fn send(text: &str) -> Result<bool> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -31,7 +38,10 @@ pub(super) fn send(text: &str) -> Result<bool> {
     }
 }
 
-/// Writes a value as JSON, indented.
+/// Writes a value as indented JSON.
+///
+/// # Errors
+/// As those of [`write`].
 pub(super) fn write_json(value: &serde_json::Value) -> Result<()> {
     write(&format!("{value:#}\n"))
 }
@@ -41,32 +51,32 @@ pub(super) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Says what a reader should know although there is an answer, or why there is none.
+/// Writes a warning or an error to the standard error, after `syscost: `.
 pub(super) fn warn(sentence: &impl Display) {
     say(&format!("syscost: {}", inert(&sentence.to_string())));
 }
 
-/// The text without what a terminal would obey: it may come from a file that somebody sent.
+/// The text without control characters, which a terminal would obey. It may come from a file of unknown origin.
 pub(super) fn inert(text: &str) -> String {
     text.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "\u{fffd}")
 }
 
-/// Whether a program reads, and wants one row a line.
+/// Whether the standard output is no terminal. Then commands print one row a line for a program.
 pub(super) fn is_piped() -> bool {
     !std::io::stdout().is_terminal()
 }
 
-/// How wide rows may be.
+/// Columns for tables.
 pub(super) fn width(layout: Layout) -> usize {
     layout.width.map_or(USUAL, usize::from)
 }
 
-/// How wide prose may be.
+/// Columns for prose.
 pub(super) fn prose(layout: Layout) -> usize {
     width(layout).min(WIDEST_PROSE)
 }
 
-/// How a line is set off from the others.
+/// Emphasis of a line or a cell.
 #[derive(Clone, Copy)]
 pub(super) enum Tone {
     Bold,
@@ -75,8 +85,8 @@ pub(super) enum Tone {
     Red,
 }
 
-/// The text in this tone, if the terminal takes colours. It surrounds whole lines, or cells that have their
-/// width already, which moves no column.
+/// The text in this tone, if the terminal takes colours. Give it whole lines, or cells that are padded already: the
+/// escape codes have no width.
 pub(super) fn paint(tone: Tone, text: &str, layout: Layout) -> String {
     let code = match tone {
         _ if !layout.color => return text.to_owned(),
@@ -89,7 +99,7 @@ pub(super) fn paint(tone: Tone, text: &str, layout: Layout) -> String {
     painted.join("\n")
 }
 
-/// The head of a group's rows: its name in a rule across the page.
+/// A heading: the name in a horizontal rule.
 pub(super) fn heading(name: &str, width: usize, layout: Layout) -> String {
     let head = format!("── {name} ");
     let rule = width.saturating_sub(length(&head));
@@ -133,7 +143,32 @@ pub(super) fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec
     rows.iter().map(line).collect()
 }
 
-/// Rows for a program: one a line, their cells between tabs.
+/// The lines of [`aligned`] as one text.
+pub(super) fn columns<const N: usize>(rows: &[[String; N]], width: usize) -> String {
+    aligned(rows, width).into_iter().map(|line| line + "\n").collect()
+}
+
+/// A row of what a file holds, or why the file cannot be read.
+pub(super) type Row<const N: usize> = std::result::Result<[String; N], String>;
+
+/// The rows of the files that can be read, and below them in red the sentences on the others.
+pub(super) fn columns_and_damaged<const N: usize>(rows: &[Row<N>], layout: Layout) -> String {
+    let sound: Vec<_> = rows.iter().filter_map(|row| row.clone().ok()).collect();
+    let damaged = rows.iter().filter_map(|row| row.as_ref().err());
+    let damaged = damaged.map(|sentence| wrap("damaged: ", sentence, prose(layout)));
+    columns(&sound, width(layout))
+        + &damaged.map(|text| paint(Tone::Red, &text, layout) + "\n").collect::<String>()
+}
+
+/// The same for a program; the line of a file that cannot be read is its name, `damaged` and the sentence.
+pub(super) fn tabbed_and_damaged<const N: usize>(name: String, row: Row<N>) -> String {
+    match row {
+        Ok(cells) => tabbed(&[cells]),
+        Err(sentence) => tabbed(&[[name, "damaged".into(), sentence]]),
+    }
+}
+
+/// Rows for a program: one a line, tabs between cells.
 pub(super) fn tabbed<R: AsRef<[String]>>(rows: &[R]) -> String {
     let cell = |text: &String| inert(text).replace(['\t', '\n'], " ");
     rows.iter().map(|row| row.as_ref().iter().map(cell).collect::<Vec<_>>().join("\t") + "\n").collect()
@@ -146,12 +181,17 @@ pub(super) fn moment(unix_seconds: u64) -> String {
     format!("{}-{}-{} {}:{}", part(0..4), part(4..6), part(6..8), part(9..11), part(11..13))
 }
 
-/// So many, in words: `1 process`, `5 processes`.
+/// Unix seconds. A clock before 1970 reads 0.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+/// A count and its noun: `1 process`, `5 processes`.
 pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// How many columns a text takes: every character that we print is one wide.
+/// Columns that a text takes. Every character that the commands print is one column wide.
 pub(super) fn length(text: &str) -> usize {
     text.chars().count()
 }

@@ -1,5 +1,5 @@
-//! `syscost record`: several fresh processes over the same cases, in one file that can be carried. A process is
-//! the unit of comparison, so that a single one says nothing of how far two may lie apart.
+//! `syscost record`: several fresh processes over the same cases, in one file that can be carried. A process is the
+//! unit of comparison, and a single one does not show how far two processes differ.
 
 use super::flag::{Filter, Home, Measuring};
 use super::page;
@@ -12,13 +12,11 @@ use crate::record::quantity::utc;
 use crate::record::store::{Store, check_name, check_new};
 use crate::record::{Outcome, Record};
 use crate::suite::GROUPS;
-use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Of cases that failed so many are told one by one.
+/// Failed cases that are named one by one; the rest are counted.
 const TOLD: usize = 10;
 
 /// Measure in several fresh processes, and record them in one file
@@ -27,11 +25,11 @@ const TOLD: usize = 10;
 /// comparison needs no other for. Neither Criterion's files nor earlier runs are touched. Interrupted, it keeps
 /// the processes that were finished. In a pipe: the file, the numbers of cases measured, of processes, and of
 /// cases skipped and failed, and the file's size in bytes, between tabs.
-#[derive(Args)]
+#[derive(clap::Args)]
 #[command(
     after_help = "What is not given is taken from SYSCOST_SCALE and SYSCOST_MEASURE, as with `cargo bench`."
 )]
-pub(super) struct Asked {
+pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
     /// Name of the record [default: the moment at which it began]
@@ -49,21 +47,20 @@ pub(super) struct Asked {
     home: Home,
 }
 
-/// Measures these cases now and keeps them under the moment's name; the file, unless a signal left nothing.
+/// Measures these cases now and keeps them in a record named for the moment. Answers its path, or nothing if a signal
+/// came before the first process had finished.
+///
+/// # Errors
+/// No case matches, an option is wrong, or the record cannot be written.
 pub(super) fn measured(
     filter: &Filter,
     measuring: &Measuring,
     home: &Home,
     processes: u32,
 ) -> Result<Option<PathBuf>> {
-    let began = now();
-    let session = format!("{}-{}", utc(began), std::process::id());
+    let (began, session) = named_now();
     let path = Store::at(&home.directory()).record_path(&session)?;
-    let arguments = Arguments::parse(filter.after(vec!["--bench".into()]))?;
-    let options =
-        Options { session: Some(session.clone()), home: home.given.clone(), ..measuring.options()? };
-    tell_outstanding(&home.directory());
-    let records: Vec<_> = Session::begin(GROUPS, &arguments, &options, processes as usize)?.collect();
+    let records: Vec<_> = begin(filter, measuring, home, &session, processes)?.collect();
     if records.is_empty() {
         return Ok(None);
     }
@@ -72,42 +69,52 @@ pub(super) fn measured(
     Ok(Some(path))
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let began = now();
-    let session = format!("{}-{}", utc(began), std::process::id());
-    let target = Target::of(asked, &session)?;
-    let arguments = Arguments::parse(asked.filter.after(vec!["--bench".into()]))?;
-    let options =
-        Options { session: Some(session), home: asked.home.given.clone(), ..asked.measuring.options()? };
-    tell_outstanding(&asked.home.directory());
-    let goes = Session::begin(GROUPS, &arguments, &options, asked.processes as usize)?;
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let (began, session) = named_now();
+    let target = Target::of(args, &session)?;
+    let processes = begin(&args.filter, &args.measuring, &args.home, &session, args.processes)?;
     check_new(&target.path)?;
-    let records: Vec<_> = goes.collect();
+    let records: Vec<_> = processes.collect();
     let finished = records.len();
     let code = match finished {
         0 => ExitCode::SUCCESS,
         _ => target.write(&Bundle::of(&target.name, began, records)?)?,
     };
-    Ok(interrupted(finished, asked.processes).unwrap_or(code))
+    Ok(interrupted(finished, args.processes).unwrap_or(code))
 }
 
-fn now() -> u64 {
-    // A clock before 1970 only spoils the name.
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+/// Unix seconds, and a session's name made of them.
+fn named_now() -> (u64, String) {
+    let now = page::now();
+    (now, format!("{}-{}", utc(now), std::process::id()))
 }
 
-/// Says what a signal has cost.
-fn interrupted(finished: usize, asked: u32) -> Option<ExitCode> {
+/// The session's processes, each of which measures when the iterator is advanced.
+fn begin(
+    filter: &Filter,
+    measuring: &Measuring,
+    home: &Home,
+    session: &str,
+    processes: u32,
+) -> Result<Session<'static>> {
+    let arguments = Arguments::parse(filter.after(vec!["--bench".into()]))?;
+    let options = Options { session: Some(session.into()), home: home.given.clone(), ..measuring.options()? };
+    tell_outstanding(&home.directory());
+    Session::begin(GROUPS, &arguments, &options, processes as usize)
+}
+
+/// After a signal: says how many processes were finished, and answers the exit code.
+fn interrupted(finished: usize, wanted: u32) -> Option<ExitCode> {
     let signal = signal::pending()?;
     let kept = match finished {
         0 => "no process had finished, and nothing is recorded".to_owned(),
-        _ => format!("{finished} of {asked} processes had finished, and are recorded"),
+        _ => format!("{finished} of {wanted} processes had finished, and are recorded"),
     };
     page::warn(&format!("interrupted by {signal}: {kept}"));
     Some(ExitCode::from(128 + signal as u8))
 }
 
-/// Where it goes, and where else if it cannot.
+/// Where the record goes, and the places to try if it cannot be written there.
 struct Target {
     name: String,
     path: PathBuf,
@@ -115,19 +122,19 @@ struct Target {
 }
 
 impl Target {
-    fn of(asked: &Asked, session: &str) -> Result<Self> {
-        let store = Store::at(&asked.home.directory());
-        let stem = asked.output.as_ref().and_then(|file| file.file_stem()?.to_str());
+    fn of(args: &Args, session: &str) -> Result<Self> {
+        let store = Store::at(&args.home.directory());
+        let stem = args.output.as_ref().and_then(|file| file.file_stem()?.to_str());
         let stem = stem.filter(|stem| check_name(stem, "record").is_ok());
-        let name = asked.name.as_deref().or(stem).unwrap_or(session).to_owned();
+        let name = args.name.as_deref().or(stem).unwrap_or(session).to_owned();
         let kept = store.record_path(&name)?;
-        let path = asked.output.clone().unwrap_or(kept);
+        let path = args.output.clone().unwrap_or(kept);
         let instead =
             vec![store.record_path(session)?, std::env::temp_dir().join(format!("{session}.syscost"))];
         Ok(Self { name, path, instead })
     }
 
-    /// Writes it where it can be written, since it cannot be measured again, and says where that was.
+    /// Writes the record to the first place that takes it, since it cannot be measured again, and prints its path.
     fn write(&self, bundle: &Bundle) -> Result<ExitCode> {
         let mut refused = false;
         for path in std::iter::once(&self.path).chain(&self.instead) {
@@ -149,12 +156,12 @@ impl Target {
     }
 }
 
-/// How the cases ended, over all processes.
+/// How the cases ended, summed over all processes.
 struct Sum {
     measured: usize,
     skipped: usize,
     processes: usize,
-    /// By id: in how many processes, and a sentence.
+    /// By id: in how many processes it failed, and the first sentence that says why.
     failed: BTreeMap<String, (usize, String)>,
 }
 

@@ -1,10 +1,10 @@
-//! `syscost report`: a run that was kept, for a person or for a program. Nothing is measured.
+//! `syscost report`: a stored run as a table or in another format. It measures nothing.
 
-mod displacement;
+mod displacement_report;
 
 use super::archive::Archive;
 use super::fingerprint::word;
-use super::flag::{Beside, Column, Home};
+use super::flag::{Beside, Column, Format, Home};
 use super::page::{self, Tone};
 use crate::environment::Weight;
 use crate::harness::{add_curves, layout, nearest};
@@ -16,7 +16,6 @@ use crate::render::table::{Against, Layout, sentences, table};
 use crate::study::prediction::apply;
 use crate::suite::GROUPS;
 use crate::{Error, Result};
-use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,8 +25,8 @@ use std::process::ExitCode;
 ///
 /// Prints a stored run: as the observation table, as Markdown for a discussion, as CSV for a spreadsheet,
 /// or as the JSON of the record, which can be carried to another machine and reported there.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Name of a run (see `syscost runs`) or file of a record; without one, the newest run
     #[arg(value_name = "RUN|FILE")]
     run: Option<OsString>,
@@ -57,40 +56,31 @@ pub(super) struct Asked {
     home: Home,
 }
 
-/// In which shape a table leaves.
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(super) enum Format {
-    Terminal,
-    Markdown,
-    Json,
-    Csv,
-}
-
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    if displacement::is_asked(asked) {
-        return displacement::report(asked);
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if displacement_report::is_asked(args) {
+        return displacement_report::report(args);
     }
-    if let Some(of) = &asked.of {
+    if let Some(of) = &args.of {
         let of = of.to_string_lossy();
         return Err(Error::Usage(format!("{of}: a second run goes with `report displacement` only")));
     }
-    let overrides = asked.beside.overrides()?;
-    let machines = asked.beside.machines()?;
+    let overrides = args.beside.overrides()?;
+    let machines = args.beside.machines()?;
     let mut columns: Vec<_> = machines.iter().map(|machine| (machine.name.clone(), machine.ns())).collect();
-    let archive = Archive::of(&asked.home);
-    let mut record = archive.record(asked.run.as_deref())?;
+    let archive = Archive::of(&args.home);
+    let mut record = archive.record(args.run.as_deref())?;
     for id in apply(&overrides, &mut record) {
         tell_unknown(&id, &record);
     }
-    if let Some(group) = &asked.group {
+    if let Some(group) = &args.group {
         keep(&mut record, group)?;
     }
-    if let Some(name) = &asked.baseline {
+    if let Some(name) = &args.baseline {
         columns.push(baseline(name, &archive.baseline(name)?, &record));
     }
-    check(asked.format, &columns, &record)?;
+    check(args.format, &columns, &record)?;
     let below: Vec<_> = machines.iter().flat_map(|machine| machine.below(&record)).collect();
-    // Those of a record that is older than a curve are drawn now.
+    // Records from before curves were stored have none: they are fitted now.
     let fingerprint = record.fingerprint.clone();
     record
         .groups
@@ -98,17 +88,17 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         .filter(|run| run.curves.is_empty())
         .for_each(|run| add_curves(run, &fingerprint));
     let text = |layout| {
-        Ok::<_, Error>(text(asked.format, &record, &columns, layout)? + &said(asked.format, &below, layout))
+        Ok::<_, Error>(text(args.format, &record, &columns, layout)? + &said(args.format, &below, layout))
     };
-    match &asked.output {
+    match &args.output {
         Some(file) => save(file, text(Layout::default())?.as_bytes())?,
         None => page::write(&text(layout())?)?,
     }
-    asked.plot.as_deref().map_or(Ok(()), |directory| draw(&record, pictures(&record), directory))?;
+    args.plot.as_deref().map_or(Ok(()), |directory| draw(&record, pictures(&record), directory))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the pictures of a record, each whole or not at all.
+/// Writes the pictures of a record as SVG and PNG.
 fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result<()> {
     if pictures.is_empty() {
         page::warn(&format!(
@@ -125,8 +115,7 @@ fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result
     Ok(())
 }
 
-/// Says that a prediction has no case, most likely because it is misspelt. That of a case which this run left
-/// out only waits for another run.
+/// Warns that a prediction names no case: it is probably misspelt. One for a case that this run left out is fine.
 fn tell_unknown(id: &str, record: &Record) {
     let ours = GROUPS.iter().flat_map(|group| (group.cases)().into_iter().map(|case| group.id(&case)));
     let known: Vec<_> = ours.chain(record.cases().map(|(_, case)| case.id.clone())).collect();
@@ -136,7 +125,7 @@ fn tell_unknown(id: &str, record: &Record) {
     }
 }
 
-/// Whose the values beside ours are, where there is room for sentences.
+/// The sources of the published values, in the formats that have room for sentences.
 fn said(format: Format, below: &[String], layout: Layout) -> String {
     match format {
         Format::Terminal => sentences(below, layout),
@@ -156,8 +145,7 @@ fn keep(record: &mut Record, name: &str) -> Result<()> {
     }
 }
 
-/// The medians of a baseline. What makes them another machine's or another operation's is said, once for all
-/// runs that it is made of.
+/// A column of a baseline's medians. Warns once of each way in which its machine or its operations differ.
 fn baseline(name: &str, saved: &[Record], record: &Record) -> Column {
     let said: BTreeSet<_> = saved.iter().flat_map(|saved| difference(saved, record)).collect();
     for sentence in said {
@@ -182,7 +170,7 @@ fn difference(saved: &Record, record: &Record) -> Vec<String> {
     said
 }
 
-/// Columns that would be left out without a word.
+/// Refuses columns that the format or the unit would silently leave out.
 fn check(format: Format, columns: &[Column], record: &Record) -> Result<()> {
     let Some((name, _)) = columns.first() else { return Ok(()) };
     let why = match format {
@@ -207,14 +195,18 @@ fn text(format: Format, record: &Record, columns: &[Column], layout: Layout) -> 
     }
 }
 
-/// Which run it is: a table alone would not tell.
+/// The run's name, start, scale and kernel.
 fn title(record: &Record) -> String {
     let kernel = record.fingerprint.kernel_release.as_deref().unwrap_or("unknown");
     format!("{}, {} UTC, {}, kernel {kernel}", record.run, page::moment(record.started), record.scale)
 }
 
-/// Writes a file, whole or not at all. An absolute path has a directory to put the temporary file in.
+/// Writes a file, whole or not at all.
+///
+/// # Errors
+/// The file, or a temporary one beside it, cannot be written.
 pub(super) fn save(file: &Path, bytes: &[u8]) -> Result<()> {
+    // The temporary file needs a directory, which only an absolute path is sure to have.
     let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
     store::replace(&path, bytes)
 }

@@ -1,34 +1,33 @@
-//! `syscost restore`: puts back what a comparison of settings has left changed, if it and its guard were killed.
+//! `syscost restore`: puts back settings that `syscost ab` left changed because it and its guard were killed.
 
 use super::flag::Home;
 use super::page;
 use crate::pair::setting;
 use crate::{Error, Result};
-use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Put back settings that a killed comparison has left
 ///
-/// `syscost ab --a … --b …` writes down what its settings were before it changes them, and puts them back at its
-/// end, after any signal, and, by a guard, after its own death. If the guard was killed too, this does it.
-#[derive(Args)]
-pub(super) struct Asked {
-    /// Wait for the owner's word on the standard input, and restore if it dies without one
+/// `syscost ab --a … --b …` writes down the settings before it changes them. It puts them back at its end and after
+/// any signal; a guard process does so if it is killed. If the guard was killed, too, this command does it.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Act as the guard: wait on the standard input, and restore if the owner dies
     #[arg(long, value_name = "FILE", hide = true)]
     guard: Option<PathBuf>,
     #[command(flatten)]
     home: Home,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    if let Some(file) = &asked.guard {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(file) = &args.guard {
         setting::guard(file)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let home = asked.home.directory();
+    let home = args.home.directory();
     let outstanding = setting::outstanding(&home);
-    // Elsewhere a comparison may run, or a guard be at it.
+    // A comparison may be running, or a guard may be restoring.
     let _alone = if outstanding.is_empty() { None } else { Some(setting::Exclusion::take()?) };
     let mut failed: Option<Error> = None;
     for (file, journal) in &outstanding {
@@ -43,7 +42,7 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     failed.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Says what a killed comparison has left, before anything is measured under it.
+/// Warns of settings that a killed comparison left changed, before anything is measured under them.
 pub(super) fn tell_outstanding(home: &Path) {
     for (_, journal) in setting::outstanding(home) {
         page::warn(&format!(

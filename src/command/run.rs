@@ -1,5 +1,5 @@
-//! `syscost run`: the same path as `cargo bench`, without Cargo. Its flags become Criterion's command line,
-//! which the measuring processes, started from this same binary, are given in turn.
+//! `syscost run`: `cargo bench` without Cargo. Its flags become a command line of Criterion's, which is passed on to
+//! the measuring processes: they are this binary, too.
 
 use super::flag::{Beside, Filter, Home, Measuring};
 use super::restore::tell_outstanding;
@@ -7,7 +7,7 @@ use crate::Result;
 use crate::harness::{self, Arguments, Options};
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::suite::GROUPS;
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -15,10 +15,10 @@ use std::process::ExitCode;
 ///
 /// Measures the matching cases, each group in a process of its own, saves the run, and ends with the
 /// observation table. A case whose claims do not hold is reported and has no number.
-#[derive(Args)]
+#[derive(clap::Args)]
 #[command(after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_DIR, \
     SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`.")]
-pub(super) struct Asked {
+pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
@@ -41,22 +41,22 @@ pub(super) struct Asked {
     home: Home,
 }
 
-/// By what a cost is found.
+/// How a cost is found.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Method {
     Clock,
     Displacement,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let arguments = Arguments::parse(asked.criterions())?;
-    let options = asked.options()?;
-    tell_outstanding(&asked.home.directory());
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let arguments = Arguments::parse(args.criterions())?;
+    let options = args.options()?;
+    tell_outstanding(&args.home.directory());
     harness::run_checked(GROUPS, &arguments, &options)
 }
 
-impl Asked {
-    /// What of this Criterion must be told.
+impl Args {
+    /// The flags that Criterion has, too.
     fn criterions(&self) -> Vec<OsString> {
         let samples = self.sample_size.map(|n| n.to_string());
         let values = [
@@ -69,7 +69,7 @@ impl Asked {
         self.filter.after(std::iter::once("--bench".into()).chain(given).collect())
     }
 
-    /// What Criterion has no flag for.
+    /// The options that Criterion has no flag for.
     fn options(&self) -> Result<Options> {
         let options = self.measuring.options()?;
         let unit = match self.method {
@@ -93,9 +93,9 @@ mod tests {
     use clap::FromArgMatches;
 
     fn arguments(line: &str) -> Arguments {
-        let command = Asked::augment_args(clap::Command::new("run").no_binary_name(true));
+        let command = <Args as clap::Args>::augment_args(clap::Command::new("run").no_binary_name(true));
         let matches = command.try_get_matches_from(line.split_ascii_whitespace()).expect("a good line");
-        Arguments::parse(Asked::from_arg_matches(&matches).expect("asked").criterions()).expect("Criterion's")
+        Arguments::parse(Args::from_arg_matches(&matches).expect("asked").criterions()).expect("Criterion's")
     }
 
     #[test]
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn flags_mean_what_criterion_means_by_them() {
-        let asked = arguments("call/u64/3 --exact --save-baseline main --sample-size 20");
-        assert_eq!((asked.filter.as_deref(), asked.exact), (Some("call/u64/3"), true));
-        assert_eq!((asked.save.as_deref(), asked.samples), (Some("main"), Some(20)));
+        let args = arguments("call/u64/3 --exact --save-baseline main --sample-size 20");
+        assert_eq!((args.filter.as_deref(), args.exact), (Some("call/u64/3"), true));
+        assert_eq!((args.save.as_deref(), args.samples), (Some("main"), Some(20)));
         assert_eq!(arguments("--baseline main").compare.as_deref(), Some("main"));
     }
 

@@ -1,4 +1,4 @@
-//! `syscost selftest`: how often the method cries wolf on this machine, and what it overlooks.
+//! `syscost selftest`: the rates of false alarms and of overlooked slowdowns of `syscost ab` on this machine.
 
 use super::ab::this;
 use super::page::{self, Tone};
@@ -13,14 +13,13 @@ use crate::record::paired::Rule;
 use crate::render::table::Layout;
 use crate::statistic::{Interval, median, proportion};
 use crate::trial::scratch;
-use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What stands for a suite: arithmetic, a loop, a call, the vDSO, system calls short and long, memory.
+/// Cases of a full trial: arithmetic, a loop, a call, the vDSO, short and long system calls, memory.
 const CASES: [&str; 10] = [
     "known_work/multiply",
     "empty_loop/memory",
@@ -35,18 +34,18 @@ const CASES: [&str; 10] = [
 ];
 /// Cases of a quick trial.
 const FEW: [&str; 4] = ["known_work/multiply", "call/u64/3", "syscall/getppid", "chase/random/256KiB"];
-/// False alarms that are allowed.
+/// Largest share of false alarms.
 const ALARMS: f64 = 0.01;
-/// Slowdowns of 5 % that must be found.
+/// Smallest share of slowdowns of 5 % that must be found.
 const FOUND: f64 = 0.95;
 
 /// Put the method on trial: false alarms and overlooked slowdowns on this machine
 ///
 /// Compares a side with itself, where every alarm is false, and with itself slowed by known amounts, by a seccomp
-/// filter that the kernel runs at every system call, or by a spin of known length. Beside it stands what the usual
-/// rule says of the same processes: two of them, compared by their samples.
-#[derive(Args)]
-pub(super) struct Asked {
+/// filter that the kernel runs at every system call, or by a spin of known length. The same processes are judged by
+/// the usual rule, too: two of them, compared by their samples.
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Ids of the cases to try, between commas
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     cases: Vec<String>,
@@ -67,8 +66,8 @@ pub(super) struct Asked {
     json: bool,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let cases = asked.cases();
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let cases = args.cases();
     let ring = Ring::enter()?;
     let links = scratch::make()?;
     let (exe, number) = (this()?, Cell::new(0));
@@ -77,8 +76,8 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         let directory = links.path().join(number.get().to_string());
         sides(&exe, filters, &directory)
     };
-    let question = Question { start: &start, rule: Rule::default(), seed: asked.seed, cases: cases.len() };
-    let plan = asked.plan(&cases);
+    let question = Question { start: &start, rule: Rule::default(), seed: args.seed, cases: cases.len() };
+    let plan = args.plan(&cases);
     let bar = bar(plan.iter().map(|(_, _, count)| count).sum());
     let mut outcomes = Vec::new();
     for (id, slowdown, count) in plan {
@@ -89,14 +88,14 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         }
     }
     bar.finish_and_clear();
-    match asked.json {
+    match args.json {
         true => page::write_json(&json(&outcomes))?,
         false => page::write(&text(&outcomes, layout()))?,
     }
     Ok(code(&outcomes))
 }
 
-impl Asked {
+impl Args {
     fn cases(&self) -> Vec<String> {
         let chosen: &[&str] = if self.full { &CASES } else { &FEW };
         match self.cases.is_empty() {
@@ -105,7 +104,7 @@ impl Asked {
         }
     }
 
-    /// The verdicts to reach: nothing injected first, then each slowdown a third as often.
+    /// Case, slowdown and number of verdicts: first without a slowdown, then each slowdown a third as often.
     fn plan(&self, cases: &[String]) -> Vec<(String, f64, usize)> {
         let count = self.verdicts.unwrap_or(if self.full { 31 } else { 5 }).max(1);
         let effects = self.effects.iter().map(|&effect| (effect, count.div_ceil(3)));
@@ -114,7 +113,7 @@ impl Asked {
     }
 }
 
-/// Both sides are this very binary, under filters where they are asked for.
+/// Launches of both sides: this binary, under filters of this many additions if there are any.
 fn sides(exe: &Path, filters: Option<[usize; 2]>, directory: &Path) -> Result<[Launch; 2]> {
     let quoted = format!("'{}'", exe.display().to_string().replace('\'', "'\\''"));
     let wrap =
@@ -146,8 +145,8 @@ fn injected(share: f64) -> String {
     if share > 0.0 { format!("+{:.0} %", 100.0 * share) } else { "A/A".into() }
 }
 
-/// The trial is passed unless its intervals show too many false alarms, or too many slowdowns of 5 % overlooked.
-/// Where there was no verdict nothing was tried.
+/// Exit code 1 if the intervals show too many false alarms or too many overlooked slowdowns of 5 %, or if there was no
+/// verdict.
 fn code(outcomes: &[Outcome]) -> ExitCode {
     let nothing =
         outcomes.iter().all(|o| o.verdicts.is_empty()) || outcomes.iter().any(|o| o.ended.is_some());
@@ -159,7 +158,7 @@ fn code(outcomes: &[Outcome]) -> ExitCode {
     }
 }
 
-/// What all cases together say of one slowdown.
+/// One slowdown over all cases.
 struct Sums {
     verdicts: usize,
     found: usize,
@@ -188,7 +187,7 @@ fn sums(outcomes: &[Outcome], asked: f64) -> Option<Sums> {
     })
 }
 
-/// Alarms where nothing was injected; slowdowns found where one was. A verdict of `faster` finds no slowdown.
+/// Verdicts that count as found: `slower`, and without an injected slowdown any alarm.
 fn found(outcome: &Outcome) -> usize {
     let slower = outcome.count(Verdict::Slower);
     if outcome.asked > 0.0 { slower } else { slower + outcome.count(Verdict::Faster) }

@@ -1,13 +1,13 @@
-//! What stands above the table, and below it.
+//! The text above the comparison table and below it.
 
 use crate::command::page::{Tone, inert, length, paint, wrap};
 use crate::render::table::Layout;
 use crate::study::comparison::{Baseline, Comparison, LEGEND};
 
-/// Longer names have a line of their own.
+/// Columns for names; a longer name has a line of its own.
 const LONGEST: usize = 24;
 
-/// Who is compared, in what they differ, and what the marks mean.
+/// What is compared, how the machines differ, and the legend.
 pub(super) fn text(comparison: &Comparison, layout: Layout) -> String {
     let names: Vec<_> = comparison.baselines.iter().map(|baseline| baseline.name.as_str()).collect();
     let (first, others) = names.split_first().map_or(("", &[][..]), |(first, others)| (*first, others));
@@ -28,7 +28,7 @@ fn lines(baseline: &Baseline, column: usize, layout: Layout) -> String {
     let mut text = name + summary.strip_prefix(&indent).unwrap_or(&summary) + "\n";
     for note in baseline.relation.iter().flat_map(|relation| relation.notes()) {
         let line = wrap(&indent, &note, width(layout));
-        // A fact may be what is compared; anything weightier should be seen.
+        // A difference that is a mere fact may be what is compared; anything weightier is coloured.
         let line = if is_weighty(&note) { paint(Tone::Yellow, &line, layout) } else { line };
         text.push_str(&(line + "\n"));
     }
@@ -39,7 +39,7 @@ fn is_weighty(note: &str) -> bool {
     ["warning", "incomparable", "another"].iter().any(|word| note.starts_with(word))
 }
 
-/// Why there are no verdicts, what was left out, and the sum.
+/// Why there are no verdicts, how many rows were left out, and the tally.
 pub(super) fn below(comparison: &Comparison, layout: Layout) -> String {
     let remarks = comparison.remarks().into_iter().map(|remark| wrap("* ", &remark, width(layout)) + "\n");
     let mut text = format!("\n{}", remarks.collect::<String>());
@@ -52,7 +52,7 @@ pub(super) fn below(comparison: &Comparison, layout: Layout) -> String {
     text + &wrap("", &sum, width(layout)) + "\n"
 }
 
-/// How wide sentences may be; without a terminal each is one line.
+/// Columns for sentences; without a terminal each is one line.
 fn width(layout: Layout) -> usize {
     layout.width.map_or(usize::MAX, usize::from)
 }

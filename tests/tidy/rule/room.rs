@@ -110,7 +110,7 @@ const FLOORS: [&str; 18] = [
 ];
 
 /// `command` is what a person types and may use anything; the roots wire everything together.
-const FREE: [&str; 4] = ["command", "internals", "lib", "main"];
+const FREE: [&str; 5] = ["command", "internals", "lib", "main", "manual"];
 
 /// Names at the crate's root that every floor may use.
 const OF_ALL: [&str; 2] = ["Error", "Result"];

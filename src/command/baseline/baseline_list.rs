@@ -1,13 +1,11 @@
-//! `syscost baseline list`: the records, and what `--save-baseline` left. A damaged one hides no other.
+//! `syscost baseline list`: the records, and what `--save-baseline` left. Damaged ones are listed as such.
 
 use crate::Result;
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
-use crate::command::page::{self, Tone};
+use crate::command::page;
 use crate::harness::layout;
 use crate::record::bundle::{Head, name_of, read_any_head};
-use crate::render::table::Layout;
-use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,16 +16,16 @@ use std::process::ExitCode;
 /// Prints name, when (universal time), scale, unit, the numbers of processes, sessions and cases, and the
 /// kernel. In a pipe, between tabs: name, `record` or `save-baseline`, when, scale, unit, processes, sessions,
 /// cases, kernel; a damaged one is its name, `damaged` and why.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     #[command(flatten)]
     home: Home,
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let archive = Archive::of(&asked.home);
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let archive = Archive::of(&args.home);
     let records = archive.records()?.into_iter().map(|path| Kept::read(path, "record"));
     let baselines = archive.baselines()?.into_iter().map(|path| Kept::read(path, "save-baseline"));
     let kept: Vec<_> = records.chain(baselines).collect();
@@ -37,15 +35,20 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         );
     }
     match page::is_piped() {
-        _ if asked.form.json => page::write_json(&kept.iter().map(Kept::json).collect())?,
-        true => page::write(&lines(&kept))?,
-        false => page::write(&table(&kept, layout()))?,
+        _ if args.form.json => page::write_json(&kept.iter().map(Kept::json).collect())?,
+        true => {
+            let lines = kept.iter().map(|kept| page::tabbed_and_damaged(kept.name(), kept.cells()));
+            page::write(&lines.collect::<String>())?;
+        }
+        false => page::write(&page::columns_and_damaged(
+            &kept.iter().map(Kept::row).collect::<Vec<_>>(),
+            layout(),
+        ))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many processes spoke of the case of which most did, how many sessions they belong to, and how many
-/// cases have a value.
+/// Number of processes (the most that measured one case), of sessions, and of cases that have a value.
 pub(super) fn counts(head: &Head) -> [usize; 3] {
     let measured = head.series.iter().filter(|series| !series.values.is_empty());
     let processes = measured.clone().map(|series| series.values.len()).max().unwrap_or(0);
@@ -54,7 +57,7 @@ pub(super) fn counts(head: &Head) -> [usize; 3] {
     [processes, sessions.len(), cases.len()]
 }
 
-/// What may be compared: of one process nothing is known of how far two lie apart.
+/// The counts in words. A record of one process is unreplicated: it does not show how far two processes differ.
 pub(super) fn replication(processes: usize, sessions: usize) -> String {
     match (processes, sessions) {
         (0 | 1, _) => "unreplicated".into(),
@@ -63,7 +66,7 @@ pub(super) fn replication(processes: usize, sessions: usize) -> String {
     }
 }
 
-/// The kernels of a record, most often one.
+/// The kernel releases of a record, between commas.
 pub(super) fn kernels(head: &Head) -> String {
     let release =
         |f: &crate::environment::Fingerprint| f.kernel_release.clone().unwrap_or_else(|| "unknown".into());
@@ -71,7 +74,7 @@ pub(super) fn kernels(head: &Head) -> String {
     releases.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// A file, by whom it was made, and what was in it.
+/// A stored file: `record` or `save-baseline`, and its head.
 struct Kept {
     path: PathBuf,
     by: &'static str,
@@ -104,35 +107,28 @@ impl Kept {
         }
     }
 
-    /// What a program is given.
-    fn cells(&self, head: &Head) -> [String; 9] {
+    /// A row for a program.
+    fn cells(&self) -> page::Row<9> {
+        let head = self.head.as_ref().map_err(ToString::to_string)?;
         let [processes, sessions, cases] = counts(head).map(|count| count.to_string());
         let (when, scale, unit) = (page::moment(head.created), head.scale.clone(), head.unit.clone());
-        [self.name(), self.by.into(), when, scale, unit, processes, sessions, cases, kernels(head)]
+        Ok([self.name(), self.by.into(), when, scale, unit, processes, sessions, cases, kernels(head)])
     }
 
-    /// What a person is shown.
-    fn row(&self, head: &Head) -> [String; 7] {
+    /// A row for a terminal.
+    fn row(&self) -> page::Row<7> {
+        let head = self.head.as_ref().map_err(ToString::to_string)?;
         let [processes, sessions, cases] = counts(head);
         let (when, scale, unit) = (page::moment(head.created), head.scale.clone(), head.unit.clone());
         let replication = replication(processes, sessions);
-        [self.name(), when, scale, unit, replication, page::counted(cases, "case", "cases"), kernels(head)]
+        Ok([
+            self.name(),
+            when,
+            scale,
+            unit,
+            replication,
+            page::counted(cases, "case", "cases"),
+            kernels(head),
+        ])
     }
-}
-
-fn lines(kept: &[Kept]) -> String {
-    let line = |kept: &Kept| match &kept.head {
-        Ok(head) => page::tabbed(&[kept.cells(head)]),
-        Err(error) => page::tabbed(&[[kept.name(), "damaged".into(), error.to_string()]]),
-    };
-    kept.iter().map(line).collect()
-}
-
-fn table(kept: &[Kept], layout: Layout) -> String {
-    let rows: Vec<_> = kept.iter().filter_map(|kept| Some(kept.row(kept.head.as_ref().ok()?))).collect();
-    let sound: String =
-        page::aligned(&rows, page::width(layout)).into_iter().map(|line| line + "\n").collect();
-    let damaged = kept.iter().filter_map(|kept| kept.head.as_ref().err());
-    let damaged = damaged.map(|error| page::wrap("damaged: ", &error.to_string(), page::prose(layout)));
-    sound + &damaged.map(|text| page::paint(Tone::Red, &text, layout) + "\n").collect::<String>()
 }

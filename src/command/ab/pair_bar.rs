@@ -1,4 +1,4 @@
-//! What a person sees while pairs run: the case, its pairs, the estimate, how long it may take.
+//! The progress bar of `syscost ab`: the case, its pairs, the estimate, the time left.
 
 use crate::pair::sequence::Progress;
 use crate::statistic::median;
@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
 use std::time::Instant;
 
-/// A bar on the terminal; nothing in a pipe. Drawn between pairs, by the driver, off the measured CPU.
+/// A progress bar on the terminal, nothing in a pipe. The driver draws it between pairs, off the measured CPU.
 pub(in crate::command) struct Bar {
     bar: ProgressBar,
     cases: usize,
@@ -29,7 +29,7 @@ impl Bar {
         Self { bar, cases, state: RefCell::new(state) }
     }
 
-    /// Shows where a case stands.
+    /// Updates the bar after a pair.
     pub(in crate::command) fn pair(&self, at: &Progress<'_>) {
         let mut state = self.state.borrow_mut();
         if state.case != at.case.id {
@@ -56,7 +56,7 @@ impl Bar {
     }
 }
 
-/// How long it may still take, once a case has shown how long one takes.
+/// The time left by the mean time of the finished cases; empty before the first has finished.
 fn left(state: &State, cases: usize) -> String {
     if state.done == 0 {
         return String::new();

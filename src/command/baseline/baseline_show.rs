@@ -1,6 +1,6 @@
-//! `syscost baseline show`: what is in a record: its machines, its sessions, its cases.
+//! `syscost baseline show`: the machines, sessions and cases of a record.
 
-use super::list::{counts, replication};
+use super::baseline_list::{counts, replication};
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};
@@ -10,11 +10,10 @@ use crate::record::quantity::{amount, count};
 use crate::render::table::Layout;
 use crate::statistic::{median, percentile};
 use crate::{Error, Result};
-use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// What of a machine decides whether its numbers say anything about another's.
+/// Fields of the fingerprint that are shown: those by which two machines' numbers differ most.
 const FACTS: [&str; 8] = [
     "kernel_release",
     "architecture",
@@ -31,8 +30,8 @@ const FACTS: [&str; 8] = [
 /// Prints the machine, the sessions, and each case with the number of processes that measured it, the median of
 /// their medians and the share by which they lie apart. In a pipe, between tabs, lines that begin with `record`,
 /// `fact`, `session`, `case` or `without`.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Name of a record, of a baseline of Criterion's or of a run; or a file
     #[arg(value_name = "NAME|FILE")]
     name: OsString,
@@ -42,11 +41,11 @@ pub(super) struct Asked {
     form: Form,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
-    let head = Archive::of(&asked.home).head(&asked.name)?;
-    if asked.form.json {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let head = Archive::of(&args.home).head(&args.name)?;
+    if args.form.json {
         let value = serde_json::to_value(&head);
-        page::write_json(&value.map_err(|e| Error::file(&asked.name, "writing as JSON", e.into()))?)?;
+        page::write_json(&value.map_err(|e| Error::file(&args.name, "writing as JSON", e.into()))?)?;
     } else if page::is_piped() {
         page::write(&lines(&head))?;
     } else {
@@ -55,7 +54,7 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The machines' main facts. Of several machines each fact says whose it is.
+/// Fields and values of each machine, numbered if there are several machines.
 fn facts(head: &Head) -> Vec<[String; 2]> {
     let several = head.fingerprints.len() > 1;
     let mut rows = Vec::new();
@@ -68,7 +67,7 @@ fn facts(head: &Head) -> Vec<[String; 2]> {
     rows
 }
 
-/// Session, when it began, how many processes, and the boot.
+/// Rows: session, when it began, number of processes, boot.
 fn sessions(head: &Head) -> Vec<[String; 4]> {
     let mut sessions: Vec<(&str, &str, u64, usize)> = Vec::new();
     for run in &head.runs {
@@ -84,8 +83,8 @@ fn sessions(head: &Head) -> Vec<[String; 4]> {
     sessions.into_iter().map(row).collect()
 }
 
-/// Case, how many processes measured it, the median of their medians, and the quarter to three-quarter range of
-/// those as a share of it.
+/// Rows: case, number of processes that measured it, median of their medians, and the interquartile range of those
+/// as a share of it.
 fn cases(head: &Head) -> Vec<[String; 4]> {
     head.series
         .iter()
@@ -103,7 +102,7 @@ fn case(series: &Series, unit: &str) -> [String; 4] {
     [series.id.clone(), values.len().to_string(), amount(middle, unit), apart]
 }
 
-/// Cases with why a process has no value of them.
+/// Rows: case, and why a process has no value of it.
 fn without(head: &Head) -> Vec<[String; 2]> {
     let of = |series: &Series| {
         let sentences = series.without.iter().map(|sentence| [series.id.clone(), sentence.clone()]);
@@ -155,7 +154,11 @@ fn text(head: &Head, layout: Layout) -> String {
 }
 
 fn part<const N: usize>(name: &str, rows: &[[String; N]], layout: Layout) -> String {
-    let lines = page::aligned(rows, page::width(layout)).into_iter();
-    let head = page::heading(name, page::prose(layout), layout) + "\n";
-    if rows.is_empty() { String::new() } else { head + &lines.map(|line| line + "\n").collect::<String>() }
+    match rows {
+        [] => String::new(),
+        _ => {
+            let head = page::heading(name, page::prose(layout), layout);
+            format!("{head}\n{}", page::columns(rows, page::width(layout)))
+        }
+    }
 }

@@ -1,8 +1,10 @@
-//! `syscost report displacement`: the tables and figures of the paper, our columns beside the published ones.
+//! `syscost report displacement`: the tables and figures of Woodside, Courtois and Schramm (1997), with a run's values
+//! beside the published ones.
 
 use super::super::archive::Archive;
+use super::super::flag::Format;
 use super::super::page;
-use super::{Asked, Format, draw, save, title};
+use super::{Args, draw, save, title};
 use crate::record::Record;
 use crate::record::store::Store;
 use crate::render::paper::{GROUP, Paper, Sheet, figures, sheets};
@@ -11,14 +13,14 @@ use crate::render::table::Layout;
 use crate::{Error, Result};
 use std::process::ExitCode;
 
-/// Whether the tables are asked for, and no run or file of that name is.
-pub(super) fn is_asked(asked: &Asked) -> bool {
-    asked.run.as_ref().is_some_and(|run| run == GROUP) && !std::path::Path::new(GROUP).exists()
+/// Whether these tables are asked for, and not a run or file that is called `displacement`.
+pub(super) fn is_asked(args: &Args) -> bool {
+    args.run.as_ref().is_some_and(|run| run == GROUP) && !std::path::Path::new(GROUP).exists()
 }
 
-pub(super) fn report(asked: &Asked) -> Result<ExitCode> {
-    let archive = Archive::of(&asked.home);
-    let record = match &asked.of {
+pub(super) fn report(args: &Args) -> Result<ExitCode> {
+    let archive = Archive::of(&args.home);
+    let record = match &args.of {
         Some(of) => archive.record(Some(of))?,
         None => newest(&archive)?,
     };
@@ -31,12 +33,12 @@ pub(super) fn report(asked: &Asked) -> Result<ExitCode> {
     }
     let paper = Paper::read()?;
     let sheets = sheets(&paper, &record);
-    let text = text(asked.format, &record, &sheets)?;
-    match &asked.output {
+    let text = text(args.format, &record, &sheets)?;
+    match &args.output {
         Some(file) => save(file, text.as_bytes())?,
         None => page::write(&text)?,
     }
-    if let Some(directory) = &asked.plot {
+    if let Some(directory) = &args.plot {
         let figures = figures(&paper, &record);
         draw(&record, figures.iter().map(|figure| picture(figure, &record)).collect(), directory)?;
     }
@@ -54,7 +56,7 @@ fn has_tables(record: &Record) -> bool {
         .any(|run| run.name == GROUP && run.cases.iter().any(|case| case.measured().is_some()))
 }
 
-/// The last run that has any of the cases.
+/// The newest run that has measured any of the cases.
 fn newest(archive: &Archive) -> Result<Record> {
     for file in archive.files()?.iter().rev() {
         let record = Store::load(file)?;

@@ -1,5 +1,6 @@
-//! The verdicts of a comparison by pairs, for a person or a program.
+//! The verdicts of a comparison by pairs, in every format.
 
+use crate::command::flag::{Format, Only};
 use crate::command::page::{self, Tone};
 use crate::record::Verdict;
 use crate::record::paired::Paired;
@@ -7,11 +8,10 @@ use crate::record::quantity;
 use crate::render::table::Layout;
 use crate::study::paired::Row;
 use crate::{Error, Result};
-use clap::{Args, ValueEnum};
 use serde_json::json;
 
-/// How to say it.
-#[derive(Args)]
+/// Format of the verdicts.
+#[derive(clap::Args)]
 pub(in crate::command) struct Form {
     /// How to write the verdicts
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
@@ -21,21 +21,10 @@ pub(in crate::command) struct Form {
     only: Option<Only>,
 }
 
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Format {
-    Terminal,
-    Markdown,
-    Json,
-    Csv,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Only {
-    /// Faster or slower
-    Changed,
-}
-
 /// Writes the rows to the standard output.
+///
+/// # Errors
+/// The output cannot be written.
 pub(in crate::command) fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Result<()> {
     let shown: Vec<_> =
         rows.iter().filter(|row| form.only.is_none() || row.judgement.verdict.is_change()).collect();
@@ -101,7 +90,7 @@ fn tone(verdict: Verdict) -> Option<Tone> {
     }
 }
 
-/// What a reader must know beside the rows: why a row says no more, whether a canary moved, the count.
+/// The sentences below the rows: reasons of inconclusive verdicts, moved canaries, notes, the count.
 fn sentences(paired: &Paired, shown: &[&Row], all: &[Row]) -> Vec<String> {
     let mut said = Vec::new();
     for row in shown {
@@ -125,7 +114,7 @@ fn sentences(paired: &Paired, shown: &[&Row], all: &[Row]) -> Vec<String> {
     said
 }
 
-/// How many rows have which verdict.
+/// The number of rows with each verdict, in words.
 pub(in crate::command) fn count(rows: &[Row]) -> String {
     let counts = Verdict::ALL.iter().filter_map(|verdict| {
         let count = rows.iter().filter(|row| row.judgement.verdict == *verdict).count();
@@ -148,7 +137,8 @@ fn markdown(paired: &Paired, shown: &[&Row], all: &[Row]) -> String {
 }
 
 fn json_text(paired: &Paired, shown: &[&Row]) -> Result<String> {
-    let rows = serde_json::to_value(shown).map_err(|e| Error::Usage(format!("a row as JSON: {e}")))?;
+    let rows =
+        serde_json::to_value(shown).map_err(|e| Error::file("the rows", "writing as JSON", e.into()))?;
     let value = json!({
         "run": paired.run, "seed": paired.seed, "by_turns": paired.by_turns, "sides": paired.sides,
         "rule": { "threshold": paired.rule.threshold, "margin": paired.rule.margin }, "rows": rows,

@@ -1,14 +1,13 @@
-//! What the two sides are: binaries, what wraps them, and states of the machine.
+//! The flags that define the two sides: binaries, wrappers and settings of the machine.
 
-use super::revision;
-use crate::pair::Launch;
+use crate::command::page;
+use crate::pair::{Launch, revision};
 use crate::trial::scratch::{self, Scratch};
 use crate::{Error, Result};
-use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// In what the two sides differ.
-#[derive(Args)]
+/// How the two sides differ.
+#[derive(clap::Args)]
 pub(in crate::command) struct Sides {
     /// Binary of side A: a bench of this crate or of one that uses it, or another `syscost` [default: this one]
     #[arg(long, value_name = "FILE", conflicts_with = "a_rev")]
@@ -43,7 +42,7 @@ pub(in crate::command) struct Sides {
     restore: Option<String>,
 }
 
-/// Both sides, ready to be started. Their links go with this value.
+/// Both sides, ready to be started. Dropping it removes the links through which they are started.
 pub(in crate::command) struct Ready {
     a: Launch,
     b: Launch,
@@ -52,18 +51,21 @@ pub(in crate::command) struct Ready {
 }
 
 impl Sides {
-    /// The commands that make the two states, and the one that undoes them.
+    /// The shell commands that make the two settings, and the one that undoes them.
     pub(in crate::command) fn settings(&self) -> Option<([&str; 2], Option<&str>)> {
         Some(([self.a.as_deref()?, self.b.as_deref()?], self.restore.as_deref()))
     }
 
-    /// Whether anything at all is to differ.
+    /// Whether the sides differ in anything.
     pub(in crate::command) fn differ(&self) -> bool {
         let words = [&self.a_rev, &self.b_rev, &self.a_wrap, &self.b_wrap, &self.a];
         self.a_bin.is_some() || self.b_bin.is_some() || words.into_iter().any(Option::is_some)
     }
 
-    /// Builds what is to be built and links what is to be run.
+    /// Builds revisions and links the binaries.
+    ///
+    /// # Errors
+    /// The sides do not differ, a revision does not build, or a binary is missing.
     pub(in crate::command) fn ready(&self) -> Result<Ready> {
         if !self.differ() {
             return Err(Error::Usage(
@@ -74,7 +76,7 @@ impl Sides {
         }
         let binary = |file: &Option<PathBuf>, rev: &Option<String>| match (file, rev) {
             (Some(file), _) => Ok(file.clone()),
-            (None, Some(rev)) => revision::built(rev, self.bench.as_deref()),
+            (None, Some(rev)) => revision::built(rev, self.bench.as_deref(), &page::say),
             (None, None) => this(),
         };
         let binaries = [binary(&self.a_bin, &self.a_rev)?, binary(&self.b_bin, &self.b_rev)?];
@@ -82,7 +84,10 @@ impl Sides {
     }
 }
 
-/// The running binary.
+/// The path of the running binary.
+///
+/// # Errors
+/// `/proc` is not mounted.
 pub(in crate::command) fn this() -> Result<PathBuf> {
     std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))
 }
@@ -102,7 +107,7 @@ impl Ready {
         [&self.a, &self.b]
     }
 
-    /// The sides as a reader would name them: by what differs.
+    /// Names of the sides, made of what differs.
     pub(in crate::command) fn words(&self, sides: &Sides) -> [String; 2] {
         let one = |at: usize, rev: &Option<String>, wrap: &Option<String>, state: &Option<String>| {
             let mut words = Vec::new();

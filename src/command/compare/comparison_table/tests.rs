@@ -2,7 +2,7 @@ use super::*;
 use crate::study::comparison::invented::{disturb, head, scale};
 use crate::study::comparison::{Options, compare};
 
-/// So many baselines; the second is slower in one case, and the third ran in one boot.
+/// A comparison of this many baselines; the second is slower in one case, and the third ran in one boot.
 fn comparison(count: usize) -> Comparison {
     let side = |at: usize| {
         let mut head = head(&format!("v6.{at}-rc1-generic"), if at == 2 { 1 } else { 5 }, 3);

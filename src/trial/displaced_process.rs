@@ -1,48 +1,59 @@
-//! A command or a service, covered by fluids on every CPU on which it may run.
+//! The CPU time that another process takes, a command or a running service: a fluid process on every CPU on which it
+//! may run uses up what the process leaves, and what the fluid loses is the process's cost, interrupts included.
+//!
+//! A command runs alone on one CPU. A service runs already when its CPUs are calibrated, so interrupts that work for
+//! it cannot be told from those that come anyway: [`Covered::least`] leaves out what came as often before.
 
-use super::CALIBRATING;
-use crate::clock::{Charge, Clock, FluidMeter};
+mod process_cost;
+
+pub use process_cost::{Costs, Found};
+
+use crate::clock::{Calibrating, Charge, Clock, FluidMeter};
 use crate::environment::cpu_list;
-use crate::platform::proc;
-use crate::platform::{process, signal};
+use crate::platform::{proc, process, signal};
 use crate::statistic::displacement::replicate::Replicate;
-use crate::statistic::displacement::{Calibration, Covered, Window};
+use crate::statistic::displacement::{self, Calibration, Window};
 use crate::{Error, Result};
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Between two looks whether a command has ended.
-const LOOK: Duration = Duration::from_millis(1);
+/// Windows and their length before and after each run.
+const CALIBRATING: Calibrating = Calibrating { windows: 8, each: Duration::from_millis(5) };
+/// How often to look whether a command has ended.
+const POLL: Duration = Duration::from_millis(1);
 
-/// One run.
-pub(super) struct Cover {
-    /// Between its calibrations.
-    pub(super) replicate: Replicate,
+/// One run of a command, or one stretch of a service, covered by fluids.
+pub struct Covered {
+    /// Totals between two calibrations. Of a service every interrupt counts as its own.
+    pub replicate: Replicate,
     /// CPUs that were covered.
-    pub(super) cpus: Vec<usize>,
-    /// The same by calibrations in which it was there, of what ran before it was covered: whatever came as often then
-    /// is not in its cost. By those of `replicate` everything is that came at all.
-    pub(super) least: Option<Replicate>,
-    /// A window an interval.
-    pub(super) series: Vec<Window>,
+    pub cpus: Vec<usize>,
+    /// Of a service: the same without interrupts that came as often before, a lower bound of its cost.
+    pub least: Option<Replicate>,
+    /// One window for each interval.
+    pub series: Vec<Window>,
     /// Exit code of a command that failed.
-    pub(super) code: Option<u8>,
+    pub code: Option<u8>,
 }
 
-/// A fluid a CPU.
-pub(super) struct Fluids {
+/// One fluid process on each CPU.
+pub struct Fluids {
     meters: Vec<FluidMeter>,
     cpus: Vec<usize>,
     interrupts_apart: bool,
-    /// What they cover does not run before: else it is in their calibrations.
+    /// What they cover does not run during their calibrations.
     alone: bool,
 }
 
 impl Fluids {
-    /// Onto these CPUs, where they give way to this process, 0 being our own.
-    pub(super) fn pour(cpus: &[usize], clock: &Clock, interrupts_apart: bool, beside: u32) -> Result<Self> {
+    /// Starts one on each of these CPUs. `beside` is the process that they give way to, 0 for our own children.
+    ///
+    /// # Errors
+    /// A fluid cannot be started, or is not given its CPU.
+    pub fn pour(cpus: &[usize], clock: &Clock, interrupts_apart: bool, beside: u32) -> Result<Self> {
         let meters = cpus.iter().map(|&cpu| FluidMeter::start(cpu, clock, interrupts_apart, beside));
         let meters = meters.collect::<Result<_>>()?;
         Ok(Self { meters, cpus: cpus.to_vec(), interrupts_apart, alone: beside == 0 })
@@ -52,7 +63,7 @@ impl Fluids {
         self.meters.iter_mut().map(|meter| meter.calibrate(CALIBRATING)).collect()
     }
 
-    /// Ends a window on every CPU: what was counted, in turns of the first CPU.
+    /// Ends a window on every CPU and adds them up, in turns of the first CPU's fluid.
     fn turn(&mut self, paces: &[Calibration]) -> Result<Window> {
         let mut sum = Window::default();
         for (meter, pace) in self.meters.iter_mut().zip(paces) {
@@ -69,15 +80,15 @@ impl Fluids {
         self.meters.iter_mut().filter_map(FluidMeter::deferred_ns).sum()
     }
 
-    /// Covers what happens until `wait` says that it is over, with a window an interval. `charged` is asked at both
-    /// ends.
+    /// Covers what happens between `begin` and the moment at which `wait` answers true, a window an interval.
+    /// `charged` reads what accounting has charged, at both ends.
     fn cover(
         &mut self,
         interval: Duration,
         mut charged: impl FnMut() -> Result<Charge>,
         mut begin: impl FnMut() -> Result<()>,
         mut wait: impl FnMut(Duration) -> Result<bool>,
-    ) -> Result<Cover> {
+    ) -> Result<Covered> {
         let before = self.calibrate()?;
         let (stolen, deferred) = (self.stolen_ticks(), self.deferred_ns());
         let mut series = Vec::new();
@@ -90,7 +101,7 @@ impl Fluids {
             !over && signal::pending().is_none()
         } {}
         let charged = charged()?;
-        let covered = Covered {
+        let covered = displacement::Covered {
             window: series.iter().fold(Window::default(), |sum, window| sum.and(window)),
             charged: charged.clock - charge.clock,
             rusage: charged.rusage - charge.rusage,
@@ -102,24 +113,22 @@ impl Fluids {
         let stolen_ticks = self.stolen_ticks().saturating_sub(stolen);
         let after = self.calibrate()?;
         let found = Replicate { before: before[0], covered, after: after[0], stolen_ticks };
-        let (replicate, least) = match self.alone {
-            true => (found, None),
-            false => {
-                (Replicate { before: found.before.bare(), after: found.after.bare(), ..found }, Some(found))
-            }
-        };
-        Ok(Cover { replicate, least, cpus: self.cpus.clone(), series, code: None })
+        let bare = Replicate { before: found.before.bare(), after: found.after.bare(), ..found };
+        let (replicate, least) = if self.alone { (found, None) } else { (bare, Some(found)) };
+        Ok(Covered { replicate, least, cpus: self.cpus.clone(), series, code: None })
     }
 }
 
-/// Runs the command on the only CPU of the fluids. Nothing if it was ended by a signal that was meant for us.
-pub(super) fn command(words: &[OsString], fluids: &mut Fluids, interval: Duration) -> Result<Option<Cover>> {
-    // The command line asks for at least one word.
+/// Runs the command on the only CPU of the fluids. Nothing if a signal to this process ended it, or if it has no words.
+///
+/// # Errors
+/// The command cannot be started, or a fluid ends or is not given its CPU.
+pub fn command(words: &[OsString], fluids: &mut Fluids, interval: Duration) -> Result<Option<Covered>> {
     let Some((program, arguments)) = words.split_first() else { return Ok(None) };
     let mut command = Command::new(program);
     process::on_cpu(command.args(arguments), fluids.cpus[0]);
-    let child: std::cell::RefCell<Option<Child>> = None.into();
-    let ended: std::cell::Cell<Option<ExitStatus>> = None.into();
+    let child: RefCell<Option<Child>> = None.into();
+    let ended: Cell<Option<ExitStatus>> = None.into();
     let begin = || {
         let started = command.spawn().map_err(|e| Error::file(program, "starting", e))?;
         signal::pass_on_to(Some(started.id()));
@@ -135,42 +144,45 @@ pub(super) fn command(words: &[OsString], fluids: &mut Fluids, interval: Duratio
             match ended.get() {
                 Some(_) => return Ok(true),
                 None if begun.elapsed() >= interval => return Ok(false),
-                None => std::thread::sleep(LOOK),
+                None => std::thread::sleep(POLL),
             }
         }
     };
-    let cover = fluids.cover(interval, waited_for, begin, wait);
+    let covered = fluids.cover(interval, charged_to_children, begin, wait);
     if let Some(mut child) = child.into_inner().filter(|_| ended.get().is_none()) {
-        // We were told to end, and so was it.
+        // The signal that interrupted us was passed on to it.
         let _ = child.wait();
     }
     signal::pass_on_to(None);
     let code = ended.get().and_then(failure);
-    Ok(Some(Cover { code, ..cover? }).filter(|_| signal::pending().is_none()))
+    Ok(Some(Covered { code, ..covered? }).filter(|_| signal::pending().is_none()))
 }
 
-/// The exit code to hand on, of a command that failed.
+/// The exit code of a command that failed, as a shell gives it.
 fn failure(status: ExitStatus) -> Option<u8> {
     let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     (code != 0).then_some(u8::try_from(code).unwrap_or(1))
 }
 
-/// What wait4 has said of all children so far. The fluid has not been waited for.
-fn waited_for() -> Result<Charge> {
+/// What wait4(2) has reported of all children so far. The fluid is not among them until it ends.
+fn charged_to_children() -> Result<Charge> {
     let [_, children] = process::family_usage()?;
     let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 * 1e6 + t.tv_usec() as f64;
     let ns = 1e3 * (micros(children.user_time()) + micros(children.system_time()));
     Ok(Charge { clock: ns, rusage: ns, waits: children.voluntary_context_switches() as f64 })
 }
 
-/// Watches a process for a while. If it ends meanwhile, so do we.
-pub(super) fn service(pid: u32, fluids: &mut Fluids, whole: Duration, interval: Duration) -> Result<Cover> {
+/// Covers a running process for a while.
+///
+/// # Errors
+/// The process ends meanwhile, or a fluid ends or is not given its CPU.
+pub fn service(pid: u32, fluids: &mut Fluids, whole: Duration, interval: Duration) -> Result<Covered> {
     let began = process::began(pid);
     let charged = || match process::cpu_ns_of(pid) {
-        0 => Err(Error::Usage(format!("process {pid} has ended: there is nothing to tell of"))),
+        0 => Err(Error::Missing(format!("process {pid} has ended: there is nothing to tell of"))),
         ns => Ok(Charge { clock: ns as f64, rusage: ns as f64, waits: waits_of(pid) }),
     };
-    let begun = std::cell::Cell::new(Instant::now());
+    let begun = Cell::new(Instant::now());
     let begin = || {
         begun.set(Instant::now());
         Ok(())
@@ -179,20 +191,20 @@ pub(super) fn service(pid: u32, fluids: &mut Fluids, whole: Duration, interval: 
         let left = whole.saturating_sub(begun.get().elapsed());
         std::thread::sleep(interval.min(left));
         if process::began(pid) != began {
-            return Err(Error::Usage(format!("process {pid} has ended while it was watched")));
+            return Err(Error::Missing(format!("process {pid} has ended while it was watched")));
         }
         Ok(begun.get().elapsed() >= whole)
     };
     fluids.cover(interval, charged, begin, wait)
 }
 
-/// How often the threads of a process that live have waited.
+/// Voluntary context switches of the living threads of a process.
 fn waits_of(pid: u32) -> f64 {
     let each = |status: &String| proc::switches(status).map_or(0, |(waits, _)| waits);
     statuses(pid).map_or(0.0, |all| all.iter().map(each).sum::<u64>() as f64)
 }
 
-/// What `/proc` says of each thread of a process.
+/// `/proc/PID/task/TID/status` of each thread of a process.
 fn statuses(pid: u32) -> Result<Vec<String>> {
     let directory = format!("/proc/{pid}/task");
     let threads = std::fs::read_dir(&directory).map_err(|e| Error::file(&directory, "reading", e))?;
@@ -200,8 +212,11 @@ fn statuses(pid: u32) -> Result<Vec<String>> {
     Ok(read.filter_map(std::result::Result::ok).collect())
 }
 
-/// The CPUs on which any thread of a process may run.
-pub(super) fn cpus_of(pid: u32) -> Result<Vec<usize>> {
+/// The CPUs, in order, that are online and on which any thread of a process may run.
+///
+/// # Errors
+/// There is no such process, or `/proc` hides it.
+pub fn cpus_of(pid: u32) -> Result<Vec<usize>> {
     let statuses = statuses(pid)?;
     let list = |status: &String| {
         Some(cpu_list::parse(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?))
@@ -213,7 +228,7 @@ pub(super) fn cpus_of(pid: u32) -> Result<Vec<usize>> {
     cpus.sort_unstable();
     cpus.dedup();
     match cpus.is_empty() {
-        true => Err(Error::Usage(format!("/proc/{pid} does not tell on which CPUs process {pid} may run"))),
+        true => Err(Error::Missing(format!("/proc/{pid} does not tell on which CPUs process {pid} may run"))),
         false => Ok(cpus),
     }
 }

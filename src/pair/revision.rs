@@ -1,14 +1,17 @@
-//! A git revision, built: checked out into a worktree that is gone afterwards, compiled in a target directory that
-//! all revisions share, its binary kept, so that no revision is compiled twice.
+//! Builds a git revision: in a temporary worktree, with a target directory that all revisions share. The binary is
+//! kept, so that no revision is compiled twice.
 
-use crate::command::page;
 use crate::trial::scratch::{self, Scratch};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The bench binary of this revision of the repository around the current directory.
-pub(super) fn built(rev: &str, bench: Option<&str>) -> Result<PathBuf> {
+/// The bench binary of this revision of the repository around the current directory. `say` is given a line before a
+/// build.
+///
+/// # Errors
+/// There is no such revision, it does not build, or it has not exactly one bench and none of this name.
+pub fn built(rev: &str, bench: Option<&str>, say: &dyn Fn(&str)) -> Result<PathBuf> {
     let commit = git(&["rev-parse", "--verify", "--quiet", &format!("{rev}^{{commit}}")])
         .map_err(|_| Error::Usage(format!("{rev} is no revision of the git repository here")))?;
     let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
@@ -19,12 +22,12 @@ pub(super) fn built(rev: &str, bench: Option<&str>) -> Result<PathBuf> {
         return Ok(kept);
     }
     let worktree = Worktree::add(&top, &commit)?;
-    page::say(&format!("building {rev} ({:.12}) in {}", commit, home.display()));
+    say(&format!("building {rev} ({:.12}) in {}", commit, home.display()));
     let binaries = compile(&worktree.path().join(inside), &home.join("target"), bench)?;
     keep(&choose(binaries, rev, bench)?, &kept)
 }
 
-/// Puts a binary aside, whole or not at all: the next revision is built in the same place.
+/// Copies a binary, whole or not at all, since the next revision overwrites it.
 fn keep(binary: &Path, kept: &Path) -> Result<PathBuf> {
     let half = kept.with_extension(std::process::id().to_string());
     let moved = std::fs::copy(binary, &half).and_then(|_| std::fs::rename(&half, kept));
@@ -49,8 +52,8 @@ fn target(top: &Path) -> Result<PathBuf> {
     std::path::absolute(&target).map_err(|e| Error::file(target, "naming", e))
 }
 
-/// A worktree in the temporary directory, removed when this value goes. One whose owner was killed is
-/// forgotten by git itself once its directory is gone.
+/// A worktree in the temporary directory, removed on drop. git forgets one whose owner was killed once its directory
+/// is gone.
 struct Worktree {
     top: PathBuf,
     directory: Scratch,
@@ -72,13 +75,13 @@ impl Worktree {
 
 impl Drop for Worktree {
     fn drop(&mut self) {
-        // What git cannot remove goes with the directory, and its entry at the next `git worktree prune`.
+        // If git fails, the directory is removed anyway, and `git worktree prune` removes the entry later.
         let (top, path) = (self.top.display().to_string(), self.path().display().to_string());
         let _ = git(&["-C", &top, "worktree", "remove", "--force", &path]);
     }
 }
 
-/// Builds the benches in the release's way and tells their names and files.
+/// Builds the benches; their names and executables.
 fn compile(place: &Path, target: &Path, bench: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["bench", "--no-run", "--message-format=json-render-diagnostics"]);

@@ -1,5 +1,5 @@
-//! The table: a column a baseline. Columns without room stand in a further block, below the first, with the
-//! operations repeated; no number is ever broken.
+//! The comparison table on a terminal: one column for each baseline. Columns that do not fit go into a further block
+//! below, with the operations repeated; no number is broken.
 
 use crate::command::page::{Tone, heading, inert, length, paint};
 use crate::record::quantity::amount;
@@ -8,21 +8,21 @@ use crate::render::table::Layout;
 use crate::study::comparison::{Cell, Comparison, Row};
 use std::ops::Range;
 
-/// What stands between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
-/// A head need not be longer, if its cells are not.
+/// Columns at which a head is cut, if its cells are not wider.
 const LONGEST_HEAD: usize = 24;
-/// An operation is not cut below this, even if the table then does not fit.
+/// Columns that an operation keeps, even if the table then does not fit.
 const SHORTEST_OPERATION: usize = 10;
 const OPERATION: &str = "operation";
 
-/// How wide a baseline's cells are.
+/// Head, unit and widths of a baseline's column.
 struct Column<'a> {
     head: String,
     unit: &'a str,
     value: usize,
     mark: usize,
-    /// Whether some mark ends in a question mark; all others then leave room for one.
+    /// Whether some mark ends in a question mark, for which the others leave room.
     asks: bool,
     width: usize,
 }
@@ -46,13 +46,13 @@ impl<'a> Column<'a> {
         column
     }
 
-    /// How much of the width its cells take.
+    /// Width of its cells.
     fn content(&self) -> usize {
         self.value + if self.mark > 0 { 1 + self.mark } else { 0 }
     }
 }
 
-/// All blocks.
+/// All blocks of the table.
 pub(super) fn text(comparison: &Comparison, layout: Layout) -> String {
     if comparison.rows.is_empty() {
         return String::new();
@@ -71,7 +71,7 @@ pub(super) fn text(comparison: &Comparison, layout: Layout) -> String {
     text.join("\n")
 }
 
-/// As many columns as fit, and so on; at least one a block.
+/// Divides the columns into blocks that fit, at least one column in each.
 fn blocks(columns: &[Column<'_>], first: usize, limit: usize) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let (mut start, mut used) = (0, first);
@@ -128,18 +128,18 @@ fn value(cell: &Cell, unit: &str) -> String {
     cell.value.map_or_else(|| "-".into(), |value| amount(value.estimate, unit))
 }
 
-/// The mark. Where others ask, one without a question mark ends where they do before theirs.
+/// The mark of a change, padded if marks of the column end in a question mark and this one does not.
 fn mark(cell: &Cell, others_ask: bool) -> String {
     let mark = cell.change.as_ref().map(|change| change.mark()).unwrap_or_default();
     if mark.is_empty() || mark.ends_with('?') || !others_ask { mark } else { mark + " " }
 }
 
-/// The id below its group's heading, where the group goes without saying.
+/// The id without its group, under whose heading it is shown.
 fn operation(row: &Row) -> &str {
     row.id.strip_prefix(&row.group).and_then(|rest| rest.strip_prefix('/')).unwrap_or(&row.id)
 }
 
-/// The beginning and the end, which tell names apart that grew by suffixes.
+/// The text cut in the middle: names often differ in their suffixes only.
 fn shortened(text: &str, width: usize) -> String {
     let characters: Vec<char> = inert(text).chars().collect();
     if characters.len() <= width {

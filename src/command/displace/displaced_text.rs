@@ -1,0 +1,101 @@
+//! How `syscost displace` writes what was displaced, for a person and for a program.
+
+use crate::command::page::{Tone, columns, paint, prose, wrap};
+use crate::environment::Accounting;
+use crate::record::quantity::{change, duration, ends};
+use crate::render::table::Layout;
+use crate::statistic::displacement::Window;
+use crate::statistic::{Interval, median};
+use crate::trial::displaced_process::{Costs, Covered, Found};
+use serde_json::{Value, json};
+
+/// The estimators by the names under which they are shown.
+fn named(costs: &Costs) -> [(&'static str, &Found); 4] {
+    [
+        ("accounting", &costs.charged),
+        ("gap", &costs.gap),
+        ("daemon-free", &costs.daemon_free),
+        ("paper", &costs.paper),
+    ]
+}
+
+pub(super) fn text(runs: &[Covered], accounting: &Accounting, layout: Layout) -> String {
+    let costs = Costs::of(runs);
+    let elapsed: Vec<f64> = runs.iter().map(|run| run.replicate.covered.window.elapsed).collect();
+    let cpus: Vec<_> = runs[0].cpus.iter().map(ToString::to_string).collect();
+    let times = if runs.len() > 1 { format!(", {} runs", runs.len()) } else { String::new() };
+    let head = format!(
+        "CPU {}, {} of its time{}{times}",
+        cpus.join(","),
+        duration(median(&elapsed)),
+        if cpus.len() > 1 { " together" } else { "" }
+    );
+    let mut text = paint(Tone::Bold, &head, layout) + "\n";
+    let rows: Vec<_> = named(&costs).iter().map(|(name, found)| row(name, found, &costs)).collect();
+    text += &columns(&rows, prose(layout));
+    if let Some(missed) = costs.missed() {
+        text += &match missed >= 0.0 {
+            true => format!("\naccounting missed {:.1} % of it\n", 100.0 * missed),
+            false => format!("\naccounting charged {:.1} % more than it was\n", -100.0 * missed),
+        };
+    }
+    text.push('\n');
+    for sentence in costs.flags.iter().chain(&accounting.sentences()) {
+        text += &(wrap("", sentence, prose(layout)) + "\n");
+    }
+    text
+}
+
+fn row(name: &str, found: &Found, costs: &Costs) -> [String; 4] {
+    let beyond = |value: &Interval| match (&costs.charged, name) {
+        (Ok(charged), "gap" | "daemon-free" | "paper") => change(value.estimate / charged.estimate),
+        _ => String::new(),
+    };
+    match found {
+        Ok(value) if value.low < value.high => {
+            [name.into(), duration(value.estimate), beyond(value), ends(value, "ns")]
+        }
+        Ok(value) => [name.into(), duration(value.estimate), beyond(value), String::new()],
+        Err(why) => [name.into(), "–".into(), String::new(), why.clone()],
+    }
+}
+
+pub(super) fn json(runs: &[Covered], accounting: &Accounting) -> Value {
+    let costs = Costs::of(runs);
+    let value = |found: &Found| match found {
+        Ok(interval) => json!({ "ns": interval.estimate, "low": interval.low, "high": interval.high }),
+        Err(why) => json!({ "missing": why }),
+    };
+    let named = named(&costs).into_iter().map(|(name, found)| (name.to_owned(), value(found)));
+    json!({
+        "cpus": runs[0].cpus,
+        "columns": named.collect::<serde_json::Map<_, _>>(),
+        "missed": costs.missed(),
+        "flags": costs.flags,
+        "accounting": accounting.sentences(),
+        "runs": runs.iter().map(run).collect::<Vec<_>>(),
+    })
+}
+
+fn run(run: &Covered) -> Value {
+    let covered = &run.replicate.covered;
+    json!({
+        "elapsed_ns": covered.window.elapsed,
+        "charged_ns": covered.charged,
+        "deferred_interrupts_ns": covered.deferred,
+        "others_share": covered.others_share(),
+        "stolen_ticks": run.replicate.stolen_ticks,
+        "exit_code": run.code.unwrap_or(0),
+        "series": run.series.iter().map(|window| point(window, run)).collect::<Vec<_>>(),
+    })
+}
+
+/// One interval: what the fluid lost in it, by the pace of that interval itself.
+fn point(window: &Window, run: &Covered) -> Value {
+    let usual = run.replicate.before.interrupts;
+    let displaced = window.plain_turn().map(|turn| {
+        let lost = window.elapsed - window.loops * (turn + usual);
+        lost.clamp(0.0, window.elapsed)
+    });
+    json!({ "elapsed_ns": window.elapsed, "displaced_ns": displaced, "fluid_ns": window.own })
+}

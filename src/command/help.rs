@@ -1,0 +1,75 @@
+//! `syscost help TOPIC`: the manual. With the name of a command `help` is clap's own.
+
+use super::manual_page::manual_page;
+use crate::Error;
+use crate::render::table::Layout;
+use std::ffi::OsString;
+
+/// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
+const TOPICS: [(&str, &str); 12] = [
+    ("method", include_str!("../manual/method.md")),
+    ("claims", include_str!("../manual/claims.md")),
+    ("comparing", include_str!("../manual/comparing.md")),
+    ("ci", include_str!("../manual/ci.md")),
+    ("records", include_str!("../manual/records.md")),
+    ("curves", include_str!("../manual/curves.md")),
+    ("remote", include_str!("../manual/remote.md")),
+    ("displacement", include_str!("../manual/displacement.md")),
+    ("counters", include_str!("../manual/counters.md")),
+    ("techniques", include_str!("../manual/techniques.md")),
+    ("library", include_str!("../manual/library.md")),
+    ("limits", include_str!("../manual/limits.md")),
+];
+
+/// The page that this command line asks for, if it is `help` and the name of a topic.
+pub(super) fn page(line: &[OsString], layout: Layout) -> Option<String> {
+    let [_, help, topic] = line else { return None };
+    let (_, text) = TOPICS.iter().find(|(name, _)| help == "help" && topic == name)?;
+    Some(manual_page(text, layout))
+}
+
+/// The error of a command line that is `help` and the name of nothing.
+pub(super) fn unknown(line: &[OsString]) -> Option<Error> {
+    let words: Vec<_> = line.iter().skip(1).map(|word| word.to_string_lossy()).collect();
+    let (help, of) = words.split_first()?;
+    (help == "help").then(|| {
+        Error::Usage(format!(
+            "there is no command and no topic {}; the topics are {}; `syscost help` lists the commands, too",
+            of.join(" "),
+            TOPICS.map(|(name, _)| name).join(", ")
+        ))
+    })
+}
+
+/// The topics, below the commands in `syscost help`.
+pub(super) fn list() -> String {
+    let title = |text: &str| text.lines().next().unwrap_or_default().trim_start_matches("# ").to_owned();
+    let row = |(name, text): &(&str, &str)| format!("  {name:<12}  {}\n", title(text));
+    format!("Topics (syscost help TOPIC):\n{}", TOPICS.iter().map(row).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_topic_is_a_file_and_a_module_of_the_documentation() {
+        let modules = include_str!("../manual.rs");
+        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/manual")).expect("topics");
+        assert_eq!(files.count(), TOPICS.len());
+        for (name, text) in TOPICS {
+            let module = format!("#[doc = include_str!(\"manual/{name}.md\")]\npub mod {name} {{}}");
+            assert!(modules.contains(&module), "{name}");
+            assert!(text.starts_with("# "), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_topic_hides_a_command() {
+        let line = super::super::Line::command();
+        for (name, _) in TOPICS {
+            assert!(line.find_subcommand(name).is_none(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! `syscost burden`: runs a command under a known slowdown of every system call. `syscost selftest` uses it to test
+//! whether a regression of that size is found.
+
+use crate::platform::slowdown::take_on;
+use crate::{Error, Result};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// Run a command whose system calls cost more, by a chosen amount
+///
+/// Installs a seccomp filter of N additions, which allows everything, and runs the command under it: the kernel runs
+/// the filter at every system call of the command and its children. Needs no privilege.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Additions that every system call pays, about a third of a nanosecond each, on top of entering a filter
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    additions: usize,
+    /// The command
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    take_on(args.additions)?;
+    // clap requires at least one word.
+    let Some((program, arguments)) = args.command.split_first() else { return Ok(ExitCode::from(2)) };
+    let refused = Command::new(program).args(arguments).exec();
+    Err(Error::file(program, "starting", refused))
+}

@@ -1,0 +1,37 @@
+//! The manual, a topic a module: the same text as `syscost help TOPIC`. It holds documentation and no code.
+
+#[doc = include_str!("manual/method.md")]
+pub mod method {}
+
+#[doc = include_str!("manual/claims.md")]
+pub mod claims {}
+
+#[doc = include_str!("manual/comparing.md")]
+pub mod comparing {}
+
+#[doc = include_str!("manual/ci.md")]
+pub mod ci {}
+
+#[doc = include_str!("manual/records.md")]
+pub mod records {}
+
+#[doc = include_str!("manual/curves.md")]
+pub mod curves {}
+
+#[doc = include_str!("manual/remote.md")]
+pub mod remote {}
+
+#[doc = include_str!("manual/displacement.md")]
+pub mod displacement {}
+
+#[doc = include_str!("manual/counters.md")]
+pub mod counters {}
+
+#[doc = include_str!("manual/techniques.md")]
+pub mod techniques {}
+
+#[doc = include_str!("manual/library.md")]
+pub mod library {}
+
+#[doc = include_str!("manual/limits.md")]
+pub mod limits {}

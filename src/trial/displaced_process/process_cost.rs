@@ -1,0 +1,144 @@
+//! What the runs of a covered process say of its cost, by each estimator, or why an estimator says nothing.
+
+use super::Covered;
+use crate::statistic::Interval;
+use crate::statistic::displacement::replicate::{Replicate, Spoilt, Summary};
+use crate::statistic::displacement::{Cost, Nonsense, QUIET, Totals};
+use crate::statistic::student::FEWEST;
+
+/// An estimate in ns, or the sentence why there is none.
+pub type Found = Result<Interval, String>;
+
+/// Note on every service.
+const NEVER_ALONE: &str = "the process ran before it was watched: the interrupts that work for it cannot be told from those \
+                           that come anyway, such as the tick. The lower ends leave out whatever came as often before, \
+                           the estimates nothing";
+/// Why a service beside other tasks has no estimate.
+const AMONG_OTHERS: &str = "beside other tasks what interrupts do for a process that ran before cannot be told from what they \
+                            do for those";
+/// Why a service has no estimate if the processor's frequency moved.
+const UNEVEN: &str =
+    "the processor changed its pace meanwhile: what slowed the fluid cannot be told from what interrupted it";
+/// Why there is no daemon-free estimate on some kernels.
+const NOT_APART: &str = "the kernel charges interrupts to nobody: they cannot be told from other tasks";
+/// Estimates of one run that lie further apart than this share are not of one thing.
+const SAME: f64 = 0.03;
+
+/// The cost by each estimator. The interval of a single run is its value, twice.
+pub struct Costs {
+    /// Woodside, Courtois and Schramm (1997): with everything else that ran.
+    pub paper: Found,
+    /// Without the time of other tasks.
+    pub gap: Found,
+    /// Without that of other tasks and the interrupts that worked for them.
+    pub daemon_free: Found,
+    /// What the kernel's accounting charged.
+    pub charged: Found,
+    /// What a reader must know of them.
+    pub flags: Vec<String>,
+}
+
+impl Costs {
+    /// Of one or several runs of the same command, or of one stretch of a service.
+    pub fn of(runs: &[Covered]) -> Self {
+        match runs {
+            [Covered { replicate, least: Some(least), .. }] => Self::of_one(replicate).down_to(least),
+            [one] => Self::of_one(&one.replicate),
+            _ => Self::of_several(&runs.iter().map(|run| run.replicate).collect::<Vec<_>>()),
+        }
+    }
+
+    /// The share of the cost that accounting missed. Below zero it charged more than the process took.
+    pub fn missed(&self) -> Option<f64> {
+        let (gap, charged) = (self.gap.as_ref().ok()?, self.charged.as_ref().ok()?);
+        Some(1.0 - charged.estimate / gap.estimate)
+    }
+
+    fn of_one(run: &Replicate) -> Self {
+        let estimate = run.estimate(&Totals::default());
+        let found = |cost: Result<Cost, Nonsense>| {
+            let point = |cost: Cost| Interval { estimate: cost.ns(), low: cost.ns(), high: cost.ns() };
+            cost.map(point).map_err(|nonsense| nonsense.to_string())
+        };
+        let spoilt = run.spoilt().map(|spoilt| because(spoilt, run));
+        let paper = spoilt.clone().map_or_else(|| found(estimate.paper), Err);
+        let gap = found(estimate.gap);
+        let daemon_free = estimate.daemon_free.map(found);
+        let flags = spoilt.into_iter().chain(disagreement(&gap, daemon_free.as_ref())).collect();
+        Self {
+            paper,
+            gap,
+            daemon_free: daemon_free.unwrap_or_else(|| Err(NOT_APART.into())),
+            charged: found(estimate.charged).map_err(|_| "nothing was charged to it".into()),
+            flags,
+        }
+    }
+
+    fn of_several(runs: &[Replicate]) -> Self {
+        let summary = Summary::of(runs, &Totals::default(), runs.len() - runs.len() / 3);
+        let why = |column: Option<Interval>| {
+            column.ok_or_else(|| match runs.len() < FEWEST {
+                true => format!("an interval takes {FEWEST} runs, and there are {}", runs.len()),
+                false => {
+                    summary.flags.first().cloned().unwrap_or_else(|| "it cannot be told from none".into())
+                }
+            })
+        };
+        Self {
+            paper: why(summary.paper),
+            gap: why(summary.gap),
+            daemon_free: why(summary.daemon_free),
+            charged: why(summary.charged),
+            flags: summary.flags.clone(),
+        }
+    }
+
+    /// Of a service: lowers the ends of the intervals to what it took at least.
+    fn down_to(self, least: &Replicate) -> Self {
+        let found = least.estimate(&Totals::default());
+        let window = &least.covered.window;
+        let quiet = least.covered.others_share() <= QUIET && least.stolen() <= QUIET * window.elapsed;
+        // The fluid cannot tell what the hypervisor took from what interrupts did.
+        let least_of = |cost: Cost| Some(cost.ns() - least.stolen()).filter(|low| *low > 0.0);
+        let bounded = |column: Found, least: Option<Result<Cost, Nonsense>>| match least
+            .and_then(Result::ok)
+            .and_then(least_of)
+        {
+            _ if window.is_uneven() => Err(UNEVEN.into()),
+            _ if !quiet => Err(AMONG_OTHERS.into()),
+            Some(low) => column.map(|found| Interval { low: low.min(found.estimate), ..found }),
+            None => column.and(Err("it cannot be told from none".into())),
+        };
+        Self {
+            paper: bounded(self.paper, Some(found.paper)),
+            gap: bounded(self.gap, Some(found.gap)),
+            daemon_free: bounded(self.daemon_free, found.daemon_free),
+            flags: self.flags.into_iter().chain([NEVER_ALONE.into()]).collect(),
+            ..self
+        }
+    }
+}
+
+/// The flag of a single run whose two best estimates differ.
+fn disagreement(gap: &Found, daemon_free: Option<&Found>) -> Option<String> {
+    let (gap, free) = (gap.as_ref().ok()?, daemon_free?.as_ref().ok()?);
+    let off = free.estimate / gap.estimate - 1.0;
+    (off.abs() > SAME).then(|| {
+        format!(
+            "the estimators do not agree: daemon-free is {:+.1} % off gap; --runs 5 tells how much of it is chance",
+            100.0 * off
+        )
+    })
+}
+
+fn because(spoilt: Spoilt, run: &Replicate) -> String {
+    let others = 100.0 * run.covered.others_share();
+    match spoilt {
+        Spoilt::Others => format!("the machine was not quiet: other tasks had {others:.1} % of the CPU"),
+        Spoilt::Drift => "the machine was not quiet: the processor changed its pace meanwhile".into(),
+        Spoilt::Stolen => "the machine was not quiet: the hypervisor took time from the CPU".into(),
+        Spoilt::Uncovered => format!(
+            "the machine was not quiet: other tasks had {others:.1} % of the CPU and left the fluid hardly any"
+        ),
+    }
+}
