@@ -1,6 +1,7 @@
 //! A set of cases that one process measures.
 
 use super::Case;
+use crate::record::Curve;
 
 /// A set of cases measured by one process.
 #[derive(Clone, Copy)]
@@ -15,6 +16,8 @@ pub struct Group {
     pub cases: fn() -> Vec<Case>,
     /// Straight lines to draw through its cases.
     pub fits: &'static [Fit],
+    /// Curves to draw through its cases.
+    pub curves: &'static [Curve],
 }
 
 /// A line through the cases whose names begin with `prefix` and end in a number.
@@ -29,7 +32,22 @@ pub struct Fit {
 impl Group {
     /// A group of a reader's own, version 1. `manual` is usually the source itself: `include_str!("mine.rs")`.
     pub const fn new(name: &'static str, manual: &'static str, cases: fn() -> Vec<Case>) -> Self {
-        Self { name, manual, version: 1, cases, fits: &[] }
+        Self { name, manual, version: 1, cases, fits: &[], curves: &[] }
+    }
+
+    /// Changes the version, which starts at 1.
+    pub const fn version(self, version: u32) -> Self {
+        Self { version, ..self }
+    }
+
+    /// Sets the straight lines.
+    pub const fn fits(self, fits: &'static [Fit]) -> Self {
+        Self { fits, ..self }
+    }
+
+    /// Sets the curves.
+    pub const fn curves(self, curves: &'static [Curve]) -> Self {
+        Self { curves, ..self }
     }
 
     /// The full id of one of its cases.

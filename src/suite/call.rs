@@ -32,20 +32,13 @@ pub mod operation;
 
 use crate::case::{Case, Claim, Fit, Group};
 
-/// The group.
-pub const GROUP: Group = Group {
-    name: "call",
-    manual: include_str!("call.rs"),
-    version: 1,
-    cases,
-    fits: &[
-        Fit { step: "a further u32 argument", prefix: "call/u32/" },
-        Fit { step: "a further u64 argument", prefix: "call/u64/" },
-        Fit { step: "a further f32 argument", prefix: "call/f32/" },
-        Fit { step: "a further f64 argument", prefix: "call/f64/" },
-        Fit { step: "a further argument of mixed types", prefix: "call/mixed/" },
-    ],
-};
+pub const GROUP: Group = Group::new("call", include_str!("call.rs"), cases).fits(&[
+    Fit { step: "a further u32 argument", prefix: "call/u32/" },
+    Fit { step: "a further u64 argument", prefix: "call/u64/" },
+    Fit { step: "a further f32 argument", prefix: "call/f32/" },
+    Fit { step: "a further f64 argument", prefix: "call/f64/" },
+    Fit { step: "a further argument of mixed types", prefix: "call/mixed/" },
+]);
 
 /// Loops for arity 0 to 8.
 type Loops = [fn(u64); 9];

@@ -32,9 +32,7 @@ use crate::clock::{Clock, Ticks};
 use crate::platform::{arch, time};
 use std::hint::black_box;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "clock_read", manual: include_str!("clock_read.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("clock_read", include_str!("clock_read.rs"), cases);
 
 /// Clocks that the vDSO answers: name in the id, and the kernel's.
 const VDSO: [(&str, libc::clockid_t); 7] = [

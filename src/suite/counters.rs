@@ -44,9 +44,7 @@ use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "counters", manual: include_str!("counters.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("counters", include_str!("counters.rs"), cases);
 
 /// A reading, or why there is none.
 type Answer<T> = std::result::Result<T, Fault>;

@@ -28,9 +28,7 @@
 use crate::case::{Case, Claim, Group};
 use crate::platform::arch;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "empty_loop", manual: include_str!("empty_loop.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("empty_loop", include_str!("empty_loop.rs"), cases);
 
 fn cases() -> Vec<Case> {
     vec![

@@ -33,11 +33,17 @@ use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, OwnTasks, Rule, SetUp, Subject};
 use crate::clock::Delta;
 use crate::kit::blocks::DISK;
+use crate::record::{Axis, Curve};
 use directory::{Directory, Operate, once_each};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "file_ops", manual: include_str!("file_ops.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("file_ops", include_str!("file_ops.rs"), cases).curves(&[
+    Curve::new("file_ops/create/", "create", Axis::Count("entries")),
+    Curve::new("file_ops/open/", "open", Axis::Count("entries")),
+    Curve::new("file_ops/stat/", "stat", Axis::Count("entries")),
+    Curve::new("file_ops/rename/", "rename", Axis::Count("entries")),
+    Curve::new("file_ops/unlink/", "unlink", Axis::Count("entries")),
+    Curve::new("file_ops/mkdir/", "mkdir", Axis::Count("entries")),
+]);
 
 /// How many entries there are.
 const ENTRIES: [usize; 3] = [1, 1_000, 100_000];

@@ -50,21 +50,26 @@ use crate::case::{Case, Claim, Fit, Group, OwnTasks, Place, Scale};
 use crate::kit::start_order::created;
 use crate::kit::task::{self, Program, Stack};
 use crate::platform::resident::{Mappings, Pages, ResidentMemory};
+use crate::record::{Axis, Curve};
 use crate::{Error, Result};
 
-/// The group.
-pub const GROUP: Group = Group {
-    name: "fork",
-    manual: include_str!("fork.rs"),
-    version: 1,
-    cases,
-    fits: &[
+pub const GROUP: Group = Group::new("fork", include_str!("fork.rs"), cases)
+    .fits(&[
         Fit { step: "a further MiB touched, in base pages", prefix: "fork/touched-mib/" },
         Fit { step: "a further MiB touched, until fork returns", prefix: "fork/returns-mib/" },
         Fit { step: "a further MiB touched, in huge pages", prefix: "fork/huge-mib/" },
         Fit { step: "a further mapping", prefix: "fork/mappings/" },
-    ],
-};
+    ])
+    .curves(&[
+        Curve::new("fork/touched-mib/", "touched memory", Axis::Mebibytes("memory of the parent")),
+        Curve::new(
+            "fork/returns-mib/",
+            "touched memory, until fork returns",
+            Axis::Mebibytes("memory of the parent"),
+        ),
+        Curve::new("fork/huge-mib/", "the same in huge pages", Axis::Mebibytes("memory of the parent")),
+        Curve::new("fork/mappings/", "mappings", Axis::Count("mappings")).chart("mappings"),
+    ]);
 
 fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = [0, 16, 64, 256, 1024].map(touched_mib).into();

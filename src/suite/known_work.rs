@@ -27,9 +27,7 @@
 use crate::case::{Case, Claim, Group};
 use crate::platform::arch;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "known_work", manual: include_str!("known_work.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("known_work", include_str!("known_work.rs"), cases);
 
 fn cases() -> Vec<Case> {
     vec![

@@ -43,9 +43,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "lock", manual: include_str!("lock.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("lock", include_str!("lock.rs"), cases);
 
 fn cases() -> Vec<Case> {
     let (mutex, library) = (|| Ok(FutexMutex::default()), || Ok(LibraryMutex::default()));

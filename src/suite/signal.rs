@@ -39,9 +39,7 @@ use crate::{Error, Result};
 use operation::{Action, Descriptor, Page, SIGNAL, Timer, TimerDescriptor};
 use std::hint::black_box;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "signal", manual: include_str!("signal.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("signal", include_str!("signal.rs"), cases);
 
 fn cases() -> Vec<Case> {
     let mut cases = vec![

@@ -47,9 +47,7 @@ use std::hint::black_box;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "syscall", manual: include_str!("syscall.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("syscall", include_str!("syscall.rs"), cases);
 
 fn cases() -> Vec<Case> {
     let mut cases = plain();

@@ -49,9 +49,7 @@ use operation::{Arriving, Attributes, Bare, Thread};
 use operation_pool::{Pool, Told};
 use std::hint::black_box;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "thread", manual: include_str!("thread.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases);
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
