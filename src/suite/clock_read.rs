@@ -27,7 +27,7 @@
 //! clock_gettime(2), vdso(7).
 
 use crate::case::need::VDSO_CLOCK;
-use crate::case::{Case, Claim, Group};
+use crate::case::{Case, Claim, Group, Need, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::platform::{arch, time};
 use std::hint::black_box;
@@ -81,7 +81,7 @@ fn cases() -> Vec<Case> {
 
 #[cfg(target_arch = "x86_64")]
 fn counter_reads() -> Vec<Case> {
-    let serialize = crate::case::Need::new(|_| match arch::has_serialize() {
+    let serialize = Need::new(|_| match arch::has_serialize() {
         true => Ok(()),
         false => Err("this processor has no SERIALIZE instruction (CPUID leaf 7, EDX bit 14)".into()),
     });
@@ -130,12 +130,12 @@ fn counter_reads() -> Vec<Case> {
 
 /// The clock itself, which chooses its counter at run time: it should cost hardly more than the bracket alone.
 fn own_clock() -> Case {
-    let set_up = |_: &crate::case::Place| -> crate::Result<Box<dyn crate::case::Subject>> {
-        Ok(Box::new(|n: u64, clock: &Clock| {
+    let brackets = set_up(|_| {
+        Ok(|n: u64, clock: &Clock| {
             Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(clock.stop() - clock.start()))))
-        }))
-    };
-    Case::new("clock", "both ends through this crate's Clock", Box::new(set_up))
+        })
+    });
+    Case::new("clock", "both ends through this crate's Clock", brackets)
         .claim(Claim::NeverEnters)
         .claim(Claim::Linear)
         .predict(60.0, 2.0, "the bracket, and a branch on which counter it is")
@@ -182,14 +182,14 @@ fn read<T>(name: impl Into<String>, title: impl Into<String>, how: impl Fn() -> 
 }
 
 fn bracket(name: &'static str, title: &'static str, once: fn(&Clock) -> Ticks) -> Case {
-    let set_up = move |_: &crate::case::Place| -> crate::Result<Box<dyn crate::case::Subject>> {
-        Ok(Box::new(move |n: u64, clock: &Clock| {
+    let one_by_one = set_up(move |_| {
+        Ok(move |n: u64, clock: &Clock| {
             let mut sum = Ticks(0);
             for _ in 0..n {
                 sum += once(clock);
             }
             Ok(sum)
-        }))
-    };
-    Case::new(name, title, Box::new(set_up)).claim(Claim::NeverEnters).one_by_one()
+        })
+    });
+    Case::new(name, title, one_by_one).claim(Claim::NeverEnters).one_by_one()
 }

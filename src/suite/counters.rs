@@ -32,7 +32,7 @@ mod populous;
 mod route;
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Place, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Subject, set_up};
 use crate::clock::Clock;
 use crate::counters::probe::Probe;
 use crate::counters::{Fault, Process, camp, memory};
@@ -252,17 +252,16 @@ fn block_by_hand() -> Result<Call> {
 
 /// A case of one reading an iteration. Its control is the same loop around a number.
 fn reading(name: impl Into<String>, title: &str, open: impl Fn() -> Result<Call> + 'static) -> Case {
-    let set_up: SetUp = Box::new(move |_: &Place| Ok(looped(open()?)));
-    let control: SetUp = Box::new(|_: &Place| Ok(looped(Box::new(|| Ok(1)))));
-    Case::new(name, title, set_up)
-        .control_set_up(control)
+    Case::new(name, title, set_up(move |_| Ok(repeated(open()?))))
+        .control_set_up(set_up(|_| Ok(repeated(Box::new(|| Ok(1))))))
         .claim(Claim::Checked("every reading had a value"))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
 }
 
-fn looped(mut call: Call) -> Box<dyn Subject> {
-    Box::new(move |n: u64, clock: &Clock| {
+/// The subject: one reading after another in one bracket. Any refusal is kept.
+fn repeated(mut call: Call) -> impl Subject {
+    move |n: u64, clock: &Clock| {
         let mut refused = None;
         let ticks = clock.time(|| {
             for _ in 0..n {
@@ -270,7 +269,7 @@ fn looped(mut call: Call) -> Box<dyn Subject> {
             }
         });
         refused.map_or(Ok(ticks), |fault| Err(fault.into()))
-    })
+    }
 }
 
 fn enters(calls: Calls) -> Claim {

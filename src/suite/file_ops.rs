@@ -30,7 +30,7 @@
 mod directory;
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, OwnTasks, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Group, OwnTasks, Rule, set_up};
 use crate::clock::Delta;
 use crate::kit::blocks::DISK;
 use crate::record::{Axis, Curve};
@@ -45,10 +45,10 @@ pub const GROUP: Group = Group::new("file_ops", include_str!("file_ops.rs"), cas
     Curve::new("file_ops/mkdir/", "mkdir", Axis::Count("entries")),
 ]);
 
-/// How many entries there are.
+/// Sizes of the directory, entries.
 const ENTRIES: [usize; 3] = [1, 1_000, 100_000];
 
-/// Name, words, the operation, and the core cycles that software should need.
+/// Name in the id, title, the operation, and the predicted cost of its software, core cycles.
 const OPERATIONS: [(&str, &str, Operate, f64); 7] = [
     ("create", "creating an empty file", Directory::create, 20_000.0),
     ("open", "opening a file", Directory::open, 3_000.0),
@@ -65,17 +65,14 @@ fn cases() -> Vec<Case> {
 }
 
 fn case((name, words, operate, software): (&'static str, &str, Operate, f64), entries: usize) -> Case {
-    let set_up: SetUp = Box::new(move |place| {
-        let directory = Directory::with(&place.scratch, entries)?;
-        Ok(Box::new(once_each(directory, operate)) as Box<dyn Subject>)
-    });
+    let once_each = set_up(move |place| Ok(once_each(Directory::with(&place.scratch, entries)?, operate)));
     let title = match entries {
         1 => format!("{words} in a directory of one entry"),
         _ => format!("{words} in a directory of {entries} entries"),
     };
-    let case = Case::new(format!("{name}/{entries}"), title, set_up)
+    let case = Case::new(format!("{name}/{entries}"), title, once_each)
         .one_by_one()
-        // A journal is written by threads of the kernel, on whatever CPU.
+        // Threads of the kernel write the journal, on any CPU.
         .own_tasks(OwnTasks::Elsewhere)
         .derive("rate", Rule::Rate)
         .claim(Claim::Checked(directory::LOOKED_AT));
@@ -93,7 +90,7 @@ fn case((name, words, operate, software): (&'static str, &str, Operate, f64), en
     }
 }
 
-/// What was overwritten has been charged as written.
+/// Claims that the kernel has charged this process for writing what it overwrote.
 fn written(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let Some(bytes) = delta.counted.device_written else {
         return Err("the kernel does not tell what went to devices (CONFIG_TASK_IO_ACCOUNTING)".into());

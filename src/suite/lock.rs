@@ -32,7 +32,7 @@ mod operation;
 
 use crate::Result;
 use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
-use crate::case::{Case, Claim, Group, Place, SetUp, Subject};
+use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::Clock;
 use crate::kit::crowd::{Crowd, all_stayed, together};
 use crate::platform::partner::Kind;
@@ -69,7 +69,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What a lock guards: a number that is not added to in one step.
+/// A lock and what it protects: a number whose increment is not atomic.
 #[derive(Default)]
 struct Guarded<L> {
     lock: L,
@@ -87,12 +87,11 @@ fn take<L: Lock>(guarded: &Guarded<L>, n: u64) {
 }
 
 fn free<L: Lock>(name: &str, make: impl Fn() -> Result<L> + 'static) -> Case {
-    let set_up: SetUp = Box::new(move |_: &Place| {
+    let alone = set_up(move |_| {
         let guarded = Guarded { lock: make()?, number: Word::default() };
-        Ok(Box::new(move |n: u64, clock: &Clock| Ok(clock.time(|| take(black_box(&guarded), n))))
-            as Box<dyn Subject>)
+        Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| take(black_box(&guarded), n))))
     });
-    Case::new(format!("{name}/free"), format!("{name}, taken and given back by one thread alone"), set_up)
+    Case::new(format!("{name}/free"), format!("{name}, taken and given back by one thread alone"), alone)
         .control(|n| {
             let number = Word::default();
             for _ in 0..n {
@@ -111,7 +110,7 @@ fn needing(crowd: Crowd, case: Case) -> Case {
 }
 
 fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Crowd) -> Case {
-    let set_up: SetUp = Box::new(move |place: &Place| {
+    let at_once = set_up(move |place| {
         let guarded = Arc::new(Guarded { lock: make()?, number: Word::default() });
         let theirs = Arc::clone(&guarded);
         let work = move |_| {
@@ -126,17 +125,17 @@ fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Crowd) -> Case
     let title = format!("{name}, taken by each of {} threads at once", words(crowd));
     let why = "a cache line fetched a few times, and now and then a sleep and a wake-up";
     let name = format!("{name}/contended-{}", crowd.name());
-    needing(crowd, Case::new(name, title, set_up)).predict(400.0, 200.0, why)
+    needing(crowd, Case::new(name, title, at_once)).predict(400.0, 200.0, why)
 }
 
 fn words(crowd: Crowd) -> &'static str {
     if crowd == Count(2) { "two" } else { "all CPUs'" }
 }
 
-/// Nobody lost an addition; afterwards it is nothing again.
+/// Checks that no addition was lost, and resets the number.
 fn adds_up(number: &Word, all: u64) -> std::result::Result<(), String> {
     let found = number.value.swap(0, SeqCst);
-    // A word counts modulo 2^32, and so does the claim.
+    // The word counts modulo 2^32, and so does the comparison.
     match found == all as u32 {
         true => Ok(()),
         false => Err(format!("the lock did not keep others out: {found} of {all} additions were found")),
@@ -157,18 +156,18 @@ fn shared_add(crowd: Crowd) -> Case {
             0
         }
     };
-    let set_up: SetUp = Box::new(move |place: &Place| {
+    let shared = set_up(move |place| {
         let word = Arc::new(Word::default());
         let theirs = Arc::clone(&word);
         let check = move |all| adds_up(&word, all);
         together(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::clone(&theirs))), check)
     });
-    let control: SetUp = Box::new(move |place: &Place| {
+    let private = set_up(move |place| {
         together(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::default())), |_| Ok(()))
     });
     let title = format!("an atomic addition to one word by each of {} threads", words(crowd));
-    let case = Case::new(format!("atomic-add/shared-{}", crowd.name()), title, set_up);
-    needing(crowd, case).control_set_up(control).claim(Claim::AboveControl).predict(
+    let case = Case::new(format!("atomic-add/shared-{}", crowd.name()), title, shared);
+    needing(crowd, case).control_set_up(private).claim(Claim::AboveControl).predict(
         150.0,
         0.0,
         "the line goes to and fro after every few additions",

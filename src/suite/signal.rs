@@ -32,9 +32,9 @@
 
 mod operation;
 
-use crate::case::{Case, Claim, Group, Place, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Place, set_up};
 use crate::clock::Clock;
-use crate::kit::repeated::{granted, nothing, repeat};
+use crate::kit::kernel_call::{self, granted, repeat};
 use crate::{Error, Result};
 use operation::{Action, Descriptor, Page, SIGNAL, Timer, TimerDescriptor};
 use std::hint::black_box;
@@ -109,7 +109,7 @@ fn timers() -> [Case; 2] {
     ]
 }
 
-/// Turns of waiting for a handler, each some nanoseconds: no timer is so late.
+/// Turns of the loop that waits for the handler, some nanoseconds each: more than any timer is late.
 const PATIENCE: u32 = 1 << 30;
 
 #[inline(always)]
@@ -123,12 +123,12 @@ fn until_caught(before: u64) -> i64 {
     -i64::from(libc::ETIME)
 }
 
-/// A protection fault, caught and repaired. Its control is the same without the fault.
+/// A protection fault, caught and repaired. Its control makes the same calls and the same write without the fault.
 fn fault() -> Case {
-    let set_up = |faults: bool| -> SetUp {
-        Box::new(move |_| {
+    let case = |faults: bool| {
+        set_up(move |_| {
             let mut page = if faults { Page::repaired()? } else { Page::plain()? };
-            Ok(Box::new(move |n: u64, clock: &Clock| {
+            Ok(move |n: u64, clock: &Clock| {
                 let before = operation::caught();
                 let ticks = repeat("mprotect", n, clock, || {
                     let protected = page.protect(false);
@@ -138,11 +138,11 @@ fn fault() -> Case {
                 })?;
                 handled(operation::caught() - before, if faults { n } else { 0 })?;
                 Ok(ticks)
-            }) as Box<dyn Subject>)
+            })
         })
     };
-    Case::new("fault", "a protection fault, caught and repaired, and the page protected again", set_up(true))
-        .control_set_up(set_up(false))
+    Case::new("fault", "a protection fault, caught and repaired, and the page protected again", case(true))
+        .control_set_up(case(false))
         .claim(Claim::Enters(vec![
             ("mprotect", libc::SYS_mprotect),
             ("mprotect", libc::SYS_mprotect),
@@ -158,7 +158,7 @@ fn fault() -> Case {
         )
 }
 
-/// A case of one operation an iteration, which answers 0. Its control is the same loop around an answer of 0.
+/// A case of one operation an iteration, which returns 0 or a negative error number.
 fn each<T: 'static>(
     name: &'static str,
     title: &'static str,
@@ -168,38 +168,35 @@ fn each<T: 'static>(
     sent(name, title, open, move |on, _| once(on))
 }
 
-/// The same of an operation that is told the number of its process. Signals that a handler of ours caught must be one
-/// an iteration, or none.
+/// As [`each`], for an operation that needs its own process id. If the first operation runs the handler, every
+/// iteration must run it once, else none may.
 fn sent<T: 'static>(
     name: &'static str,
     title: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,
     once: impl Fn(&mut T, i32) -> i64 + Copy + 'static,
 ) -> Case {
-    let set_up = move |place: &Place| -> Result<Box<dyn Subject>> {
+    let repeated = set_up(move |place| {
         let mut on = open(place)?;
-        // What is forbidden here says so at once, and whether the handler has a part in it shows.
+        // One operation before the first that is timed: it fails now if it is forbidden, and shows whether the handler runs.
         let before = operation::caught();
         granted(name, once(&mut on, nix::unistd::getpid().as_raw()))?;
         let each = operation::caught() - before;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            // Asked each time: a witness runs this in a child, which has a number of its own.
+        Ok(move |n: u64, clock: &Clock| {
+            // Not kept from the set-up: a witness runs this in a child, which has an id of its own.
             let me = nix::unistd::getpid().as_raw();
             let before = operation::caught();
             let ticks = repeat(name, n, clock, || once(&mut on, me))?;
             handled(operation::caught() - before, each * n)?;
             Ok(ticks)
-        }))
-    };
-    Case::new(name, title, Box::new(set_up))
-        .control_set_up(Box::new(nothing(name)))
-        .claim(Claim::AboveControl)
-        .claim(Claim::Linear)
+        })
+    });
+    kernel_call::case(name, title, repeated)
 }
 
 fn handled(times: u64, claimed: u64) -> Result<()> {
     if times == claimed {
         return Ok(());
     }
-    Err(Error::Usage(format!("the handler ran {times} times where {claimed} signals were sent")))
+    Err(Error::Disproved(format!("the handler ran {times} times where {claimed} signals were sent")))
 }

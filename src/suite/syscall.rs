@@ -34,9 +34,9 @@
 mod operation;
 
 use crate::case::need::VDSO_CLOCK;
-use crate::case::{Case, Claim, Group, Place, Scale, Subject};
-use crate::clock::{Clock, Ticks};
-use crate::kit::repeated::{nothing, repeat};
+use crate::case::{Case, Claim, Group, Need, Place, Scale, set_up};
+use crate::clock::{Clock, Counts};
+use crate::kit::kernel_call::{self, granted, repeat};
 use crate::platform::syscall::{self, Status};
 use crate::platform::time;
 use crate::{Error, Result};
@@ -135,7 +135,7 @@ fn files() -> Vec<Case> {
             "write-null",
             "write of one byte to /dev/null",
             |_| device("/dev/null"),
-            |file| Box::new(move || syscall::write_byte(file.as_raw_fd(), &1) - 1),
+            |file| move || syscall::write_byte(file.as_raw_fd(), &1) - 1,
         )
         .claim(enters("write", libc::SYS_write))
         .predict(100.0, 200.0, "entry and exit, the file's position lock, nothing"),
@@ -147,7 +147,7 @@ fn files() -> Vec<Case> {
                 let mut byte = 0;
                 move || {
                     let written = syscall::write_byte(write.as_raw_fd(), &1);
-                    // The lower of the two answers tells of either's failure.
+                    // The lower answer is negative if either call failed.
                     written.min(syscall::read_byte(read.as_raw_fd(), &mut byte)) - 1
                 }
             },
@@ -177,45 +177,46 @@ fn entering(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Co
     opened(name, title, |_| Ok(()), move |()| once)
 }
 
-/// A case that works on something opened beforehand. Its control is the same loop around an answer of 0.
+/// A case that works on something opened beforehand.
 fn opened<T: 'static, F: FnMut() -> i64 + 'static>(
     name: &'static str,
     title: &'static str,
     open: fn(&Place) -> Result<T>,
     once: impl Fn(T) -> F + 'static,
 ) -> Case {
-    let set_up = move |place: &Place| -> Result<Box<dyn Subject>> {
+    let repeated = set_up(move |place| {
         let mut once = once(open(place)?);
-        Ok(Box::new(move |n: u64, clock: &Clock| repeat(name, n, clock, &mut once)))
-    };
-    Case::new(name, title, Box::new(set_up))
-        .control_set_up(Box::new(nothing(name)))
-        .claim(Claim::AboveControl)
-        .claim(Claim::Linear)
+        Ok(move |n: u64, clock: &Clock| repeat(name, n, clock, &mut once))
+    });
+    kernel_call::case(name, title, repeated)
 }
 
-/// A case of single calls, each after a displacement.
+/// A case of single calls, each after the caches were displaced.
 fn cold(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Copy + 'static) -> Case {
-    let set_up = move |place: &Place| -> Result<Box<dyn Subject>> {
+    let single = set_up(move |place| {
         let bytes = if place.scale == Scale::Smoke { 4 << 20 } else { 64 << 20 };
         let mut displacer = Displacer::new(bytes)?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            let mut sum = Ticks(0);
-            for _ in 0..n {
-                black_box(displacer.displace());
-                sum += clock.time(once);
-            }
-            Ok(sum)
-        }))
-    };
-    Case::new(name, title, Box::new(set_up)).need(crate::case::Need::new(executable)).one_by_one().predict(
+        Ok(move |n: u64, clock: &Clock| {
+            clock.each(
+                n,
+                &mut displacer,
+                |displacer| {
+                    black_box(displacer.displace());
+                    Ok(())
+                },
+                |_| once(),
+                |_, answer| granted(name, answer).map(|()| Counts::Yes),
+            )
+        })
+    });
+    Case::new(name, title, single).need(Need::new(executable)).one_by_one().predict(
         1500.0,
         1500.0,
         "some ten lines of code and data from memory, translations walked",
     )
 }
 
-/// Some sandboxes forbid memory that is executed after it was written.
+/// Some sandboxes forbid executing memory that was written before.
 fn executable(_: &Place) -> std::result::Result<(), String> {
     let refused = |e| format!("code cannot be displaced here ({e}): allow written memory to be executed");
     Displacer::new(64).map(drop).map_err(refused)

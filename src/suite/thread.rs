@@ -36,18 +36,17 @@ mod operation;
 mod operation_futex;
 mod operation_pool;
 
-use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, SetUp, Subject};
-use crate::clock::{Clock, Ticks};
+use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, set_up};
+use crate::clock::Clock;
+use crate::kit::kernel_call::{granted, repeat_until_refused};
 use crate::kit::scheduling_policy::Batch;
-use crate::kit::start_order::Order;
-use crate::kit::start_order::{Again, created};
+use crate::kit::start_order::{Order, Repeats, created};
+use crate::kit::task;
 use crate::kit::watchdog::{PERIOD, Watchdog};
-use crate::platform::{cpu, limit};
+use crate::platform::cpu;
 use crate::{Error, Result};
-use nix::errno::Errno;
-use operation::{Arriving, Attributes, Bare, Thread};
-use operation_pool::{Pool, Told};
-use std::hint::black_box;
+use operation::{Arriving, Attributes, Bare};
+use operation_pool::{Pool, Usage};
 
 pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases);
 
@@ -62,11 +61,7 @@ fn cases() -> Vec<Case> {
                 format!("same-cpu/join-{size}{suffix}"),
                 format!("pthread_create and join, a stack of {size} {with} a guard page"),
                 move |_| Attributes::new(stack, guarded),
-                |attributes| {
-                    let mut thread = Thread::default();
-                    let created = attributes.create(&mut thread);
-                    if created < 0 { created } else { thread.join() }
-                },
+                |attributes| attributes.create_and_join(),
             );
             let why = "a task allocated, a fault on its stack, two switches, a futex";
             cases.push(case.claim(Claim::Linear).predict(hardware, software, why));
@@ -89,74 +84,59 @@ fn cases() -> Vec<Case> {
 
 fn create_alone(size: &'static str) -> Case {
     let stack = if size == "64KiB" { 64 << 10 } else { 8 << 20 };
-    let set_up: SetUp = Box::new(move |_| {
+    let creations = set_up(move |_| {
         let attributes = Attributes::new(stack, true)?;
-        let threads = ready(|| {
-            let mut thread = Thread::default();
-            let created = attributes.create(&mut thread);
-            if created < 0 { created } else { thread.join() }
-        })?;
+        let threads = ready(|| attributes.create_and_join())?;
         let (order, batch) = (Order::new()?, Batch::begin()?);
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            let _batch = &batch;
-            let mut again = Again::of(n);
-            let (mut sum, mut done) = (Ticks(0), 0);
-            while done < n {
-                order.begin();
-                let mut thread = Arriving::default();
-                let start = clock.start();
-                let created = black_box(attributes.create_arriving(&mut thread, &order));
-                let ticks = clock.stop() - start;
-                order.returned();
-                refused("pthread_create", created)?;
-                refused("pthread_join", thread.0.join())?;
-                if order.was_early() {
-                    again.once_more("pthread_create")?;
-                    continue;
-                }
-                sum += clock.note(ticks);
-                done += 1;
-            }
+        Ok(move |n: u64, clock: &Clock| {
+            let _alive = &batch;
+            let ticks = clock.each(
+                n,
+                &mut (Arriving::default(), Repeats::for_batch(n)),
+                |_| {
+                    order.begin();
+                    Ok(())
+                },
+                |(thread, _)| attributes.create_arriving(thread, &order),
+                |(thread, repeats), created| {
+                    order.returned();
+                    task::granted("pthread_create", created)?;
+                    task::granted("pthread_join", thread.0.join())?;
+                    repeats.judge("pthread_create", &order)
+                },
+            )?;
             none_left(threads)?;
-            Ok(sum)
-        }) as Box<dyn Subject>)
+            Ok(ticks)
+        })
     });
     claimed(Case::new(
         format!("same-cpu/create-{size}"),
         format!("pthread_create alone, a stack of {size}"),
-        set_up,
+        creations,
     ))
     .claim(Claim::Checked("no thread that began before pthread_create had returned was counted"))
     .claim(Claim::Linear)
     .predict(1e3, 12e3, "a task allocated and made ready; it has yet to run")
 }
 
-/// A case of whole lives: `once` creates a thread, waits for its end and answers 0.
+/// A case of whole lives: `once` creates a thread, waits for its end and returns 0 or a negative error number.
 fn life<T: 'static>(
     name: impl Into<String>,
     title: impl Into<String>,
     open: impl Fn(&Place) -> Result<T> + 'static,
     once: impl Fn(&mut T) -> i64 + Copy + 'static,
 ) -> Case {
-    let set_up: SetUp = Box::new(move |place| {
+    let lives = set_up(move |place| {
         let mut on = open(place)?;
         let threads = ready(|| once(&mut on))?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            let mut lowest = 0;
-            let ticks = clock.time(|| {
-                for _ in 0..n {
-                    lowest = lowest.min(once(&mut on));
-                    if lowest < 0 {
-                        break;
-                    }
-                }
-            });
-            refused("the life of a thread", lowest)?;
+        Ok(move |n: u64, clock: &Clock| {
+            let (ticks, answer) = repeat_until_refused(n, clock, || once(&mut on));
+            task::granted("the life of a thread", answer)?;
             none_left(threads)?;
             Ok(ticks)
-        }) as Box<dyn Subject>)
+        })
     });
-    claimed(Case::new(name, title, set_up))
+    claimed(Case::new(name, title, lives))
 }
 
 fn claimed(case: Case) -> Case {
@@ -174,36 +154,29 @@ fn spawn_and_join() -> i64 {
     }
 }
 
-/// One life before the first that is timed. The number of threads that there are without it.
+/// Creates one thread before the first that is timed, so that what is forbidden or limited here fails now. Returns the
+/// number of threads without it.
 fn ready(once: impl FnOnce() -> i64) -> Result<u64> {
     let threads = operation::count();
-    refused("creating a thread", once())?;
+    task::granted("creating a thread", once())?;
     none_left(threads)?;
     Ok(threads)
 }
 
-/// A thread that was joined may need a moment more to leave the kernel's list.
+/// Checks that there are no more threads than before. A thread that was joined may need some milliseconds to leave the
+/// kernel's list.
 fn none_left(before: u64) -> Result<()> {
-    const MOMENTS: u32 = 1_000;
-    for _ in 0..MOMENTS {
+    const ATTEMPTS: u32 = 1_000;
+    for _ in 0..ATTEMPTS {
         if operation::count() <= before {
             return Ok(());
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    Err(Error::Child(format!("{} threads more than before are left", operation::count() - before)))
+    Err(Error::Disproved(format!("{} threads more than before are left", operation::count() - before)))
 }
 
-fn refused(call: &str, answer: i64) -> Result<()> {
-    let errno = Error::errno(answer);
-    match errno {
-        _ if answer >= 0 => Ok(()),
-        Errno::EAGAIN => Err(Error::Missing(limit::no_task(call, errno.into()))),
-        _ => Err(Error::refused_to_case(call, errno)),
-    }
-}
-
-/// Threads inherit the mask of their creator.
+/// Threads inherit the CPU mask of their creator.
 const ONE_CPU: Need = Need::new(|_| match cpu::allowed().len() {
     1 => Ok(()),
     cpus => Err(format!(
@@ -237,50 +210,44 @@ fn hand_off_there() -> Case {
 }
 
 fn hand_off(placement: &str, words: &str, place_of: fn() -> Result<usize>) -> Case {
-    let set_up: SetUp = Box::new(move |_| {
+    let hand_offs = set_up(move |_| {
         let cpu = place_of()?;
         let mut pool = Pool::on(cpu)?;
         let watchdog = Watchdog::over_this_thread(PERIOD)?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
+        Ok(move |n: u64, clock: &Clock| {
             let before = pool.ask();
-            let mut lowest = 0;
-            let ticks = clock.time(|| {
-                for _ in 0..n {
-                    watchdog.waits_for_turn(pool.next_turn());
-                    lowest = lowest.min(pool.hand_over());
-                    if lowest < 0 {
-                        break;
-                    }
-                }
+            let (ticks, answer) = repeat_until_refused(n, clock, || {
+                watchdog.watch_turn(pool.next_turn());
+                pool.hand_over()
             });
-            watchdog.rests();
-            if let Some(sentence) = watchdog.bark() {
-                return Err(Error::Child(format!("the pool's thread: {sentence}")));
+            watchdog.end_wait();
+            if let Some(sentence) = watchdog.expired() {
+                return Err(Error::Disturbed(format!("the pool's thread: {sentence}")));
             }
-            refused("a hand-off by futex", lowest)?;
+            granted("a hand-off by futex", answer)?;
             took_part(n, cpu, before, pool.ask())?;
             Ok(ticks)
-        }) as Box<dyn Subject>)
+        })
     });
     Case::new(
         format!("{placement}/hand-off"),
         format!("hand-off to a sleeping thread and back, {words}"),
-        set_up,
+        hand_offs,
     )
     .claim(Claim::Checked(
         "the pool's thread ran where it was pinned, and was switched away from between the hand-offs",
     ))
 }
 
-/// Turns of which a batch may lack the switch: the first finds the pool's thread awake.
+/// Hand-offs of a batch that may lack a switch: the first finds the pool's thread awake.
 const AWAKE: u64 = 2;
 
-/// The pool's thread was where it should be, and was switched away from at least every second turn: else it had
-/// been awake, and nobody was woken. Not every time it sleeps: on one CPU who is woken may come first, and across
-/// CPUs the two may fall into step for some turns, which is another operation.
-fn took_part(hand_offs: u64, cpu: usize, before: Told, after: Told) -> Result<()> {
+/// Checks that the pool's thread ran on its CPU and was switched away from in at least every second hand-off: else it had
+/// been awake, and no hand-off woke it. It need not sleep every time: on one CPU the woken thread may preempt, and across
+/// CPUs the two threads may run in step for some turns, which is another operation.
+fn took_part(hand_offs: u64, cpu: usize, before: Usage, after: Usage) -> Result<()> {
     if after.cpu != cpu {
-        return Err(Error::Child(format!(
+        return Err(Error::Disproved(format!(
             "the pool's thread runs on CPU {} and was pinned to {cpu}: something else sets its affinity",
             after.cpu
         )));
@@ -298,23 +265,23 @@ fn took_part(hand_offs: u64, cpu: usize, before: Told, after: Told) -> Result<()
 mod tests {
     use super::*;
 
-    fn told(cpu: usize, switches: u64) -> Told {
-        Told { cpu, switches }
+    fn usage(cpu: usize, switches: u64) -> Usage {
+        Usage { cpu, switches }
     }
 
     #[test]
     fn a_pool_that_slept_most_turns_took_part() {
-        assert!(took_part(8, 1, told(1, 10), told(1, 12)).is_ok());
+        assert!(took_part(8, 1, usage(1, 10), usage(1, 12)).is_ok());
     }
 
     #[test]
     fn a_pool_that_was_awake_is_asked_again() {
-        let answer = took_part(8, 1, told(1, 10), told(1, 11));
+        let answer = took_part(8, 1, usage(1, 10), usage(1, 11));
         assert!(matches!(answer, Err(Error::Disturbed(sentence)) if sentence.contains("1 times in 8")));
     }
 
     #[test]
     fn a_pool_that_ran_elsewhere_is_a_failure() {
-        assert!(matches!(took_part(8, 1, told(1, 10), told(0, 90)), Err(Error::Child(_))));
+        assert!(matches!(took_part(8, 1, usage(1, 10), usage(0, 90)), Err(Error::Disproved(_))));
     }
 }

@@ -30,8 +30,9 @@ mod operation_descriptors;
 mod operation_poll;
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Fit, Group, Place, SetUp, Subject};
+use crate::case::{Case, Claim, Fit, Group, set_up};
 use crate::clock::{Clock, Ticks};
+use crate::kit::kernel_call::granted;
 use crate::{Error, Result};
 use operation_descriptors::{Descriptors, Kind};
 use operation_poll::{Polled, Registered, Selected};
@@ -52,10 +53,10 @@ pub const GROUP: Group = Group::new("wait", include_str!("wait.rs"), cases).fits
     Fit { step: "a further TCP connection in epoll_wait, the last ready", prefix: "wait/epoll-tcp-last/" },
 ]);
 
-/// How many there are.
+/// Numbers of descriptors.
 const COUNTS: [usize; 3] = [10, 100, 500];
 
-/// What is asked about: its name and kind, and whether the last is made ready.
+/// What is asked about: name, kind, and whether the last descriptor is made ready.
 const ASKED: [(&str, Kind, bool); 5] = [
     ("file", Kind::File, false),
     ("pipe", Kind::Pipe, false),
@@ -66,7 +67,7 @@ const ASKED: [(&str, Kind, bool); 5] = [
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    // To both of these a connection that is ready is a pipe that is ready.
+    // To poll and select a ready connection costs what a ready pipe does.
     let asked = || ASKED.into_iter().filter(|(_, kind, last)| !(*last && *kind == Kind::Tcp));
     for (name, kind, last) in asked() {
         let (each, ready) = per_descriptor(kind);
@@ -95,7 +96,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What one descriptor costs, core cycles, and why.
+/// Predicted cost of one descriptor, core cycles, and the reason.
 fn per_descriptor(kind: Kind) -> (f64, &'static str) {
     match kind {
         Kind::File => (25.0, "each descriptor found and given back; a file is ready unasked"),
@@ -104,7 +105,7 @@ fn per_descriptor(kind: Kind) -> (f64, &'static str) {
     }
 }
 
-/// A case of one question an iteration. `make` readies it for open descriptors, `ask` answers how many are ready.
+/// A case of one question an iteration. `make` prepares it for open descriptors; `ask` returns how many are ready.
 fn question<Q: 'static>(
     call: &'static str,
     name: &str,
@@ -118,21 +119,19 @@ fn question<Q: 'static>(
         Kind::File => count,
         _ => usize::from(last),
     } as i64;
-    let set_up: SetUp = Box::new(move |place: &Place| {
+    let asked = set_up(move |place| {
         let open = Descriptors::new(kind, count, &place.scratch)?;
         if last {
-            open.let_the_last_be_ready()?;
+            open.make_last_ready()?;
         }
         let mut question = make(&open.asked)?;
-        until_ready(call, ready, || ask(&mut question))?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            let _open = &open;
+        wait_until_ready(call, ready, || ask(&mut question))?;
+        Ok(move |n: u64, clock: &Clock| {
+            let _alive = &open;
             repeat(call, ready, n, clock, || ask(&mut question))
-        }) as Box<dyn Subject>)
+        })
     });
-    let control: SetUp = Box::new(move |_| {
-        Ok(Box::new(move |n: u64, clock: &Clock| repeat(call, 0, n, clock, || 0)) as Box<dyn Subject>)
-    });
+    let control = set_up(move |_| Ok(move |n: u64, clock: &Clock| repeat(call, 0, n, clock, || 0)));
     let of = match name {
         "file" => "regular files",
         "pipe" => "pipes, none ready",
@@ -140,8 +139,8 @@ fn question<Q: 'static>(
         "tcp" => "TCP connections, none ready",
         _ => "TCP connections, the last ready",
     };
-    let case = Case::new(format!("{call}-{name}/{count}"), format!("{call} over {count} {of}"), set_up);
-    // To poll and select the last that is ready is one that is asked like the others.
+    let case = Case::new(format!("{call}-{name}/{count}"), format!("{call} over {count} {of}"), asked);
+    // To poll and select the last descriptor costs the same whether it is ready or not.
     let case = if last && call != "epoll" { case.need(FULL_SCALE) } else { case };
     case.control_set_up(control)
         .claim(Claim::Checked("every answer was the number of descriptors that are ready"))
@@ -149,8 +148,8 @@ fn question<Q: 'static>(
         .claim(Claim::Linear)
 }
 
-/// What was written arrives a moment later over TCP.
-fn until_ready(call: &str, ready: i64, mut ask: impl FnMut() -> i64) -> Result<()> {
+/// Asks until the answer is right: over TCP the byte that was written arrives a moment later.
+fn wait_until_ready(call: &str, ready: i64, mut ask: impl FnMut() -> i64) -> Result<()> {
     const MOMENTS: u32 = 1_000;
     let mut answer = ask();
     for _ in 0..MOMENTS {
@@ -163,7 +162,7 @@ fn until_ready(call: &str, ready: i64, mut ask: impl FnMut() -> i64) -> Result<(
     answered(call, ready, [answer; 2])
 }
 
-/// The timed loop. The lowest and the highest answer are kept, which tells of any that is wrong.
+/// Times `n` questions. The loop keeps the lowest and the highest answer, which shows any wrong one.
 #[inline(always)]
 fn repeat(call: &str, ready: i64, n: u64, clock: &Clock, mut ask: impl FnMut() -> i64) -> Result<Ticks> {
     let [mut lowest, mut highest] = [ready; 2];
@@ -179,13 +178,11 @@ fn repeat(call: &str, ready: i64, n: u64, clock: &Clock, mut ask: impl FnMut() -
 }
 
 fn answered(call: &str, ready: i64, [lowest, highest]: [i64; 2]) -> Result<()> {
-    if lowest < 0 {
-        return Err(Error::refused_to_case(call, Error::errno(lowest)));
-    }
+    granted(call, lowest)?;
     if (lowest, highest) == (ready, ready) {
         return Ok(());
     }
-    Err(Error::Usage(format!(
+    Err(Error::Disproved(format!(
         "{call} found {lowest} to {highest} descriptors ready where {ready} are: somebody else changes them"
     )))
 }
