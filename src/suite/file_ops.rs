@@ -5,23 +5,24 @@
 //!
 //! # What is not
 //! Making the entries; closing what was opened; removing what was made, and making what is removed; overwriting what
-//! `fsync` puts on the device.
+//! `fsync` writes to the device.
 //!
 //! # How we know
-//! A call that is refused ends the case and names the file. After every batch the kernel is asked: what was created
-//! is there, as a file or as a directory; what was removed is not; what was renamed has its new name and not its old
-//! one; what was opened and what `stat` told of is the same inode. With `fsync` the bytes must have been charged to
-//! this process as written. The number of entries is counted before.
+//! A call that is refused ends the case and names the file. The kernel is asked after every operation: what was created
+//! is there, as a file or as a directory; what was renamed has its new name and not its old one; what was opened and
+//! what `stat` described is the same inode; and after every batch: what was removed is gone. With `fsync` the bytes
+//! must have been charged to this process as written. The number of entries is counted before.
 //!
 //! # What fools it
-//! The names that exist are looked up again and again, a thousand different ones at most: the kernel's cache of names
-//! answers, and what a large directory costs on the disk is only seen by those that change it. Journals write later,
-//! by threads of the kernel, on any CPU. A disk that says it has written and has not makes `fsync` cheap; on tmpfs
+//! Existing names are looked up repeatedly, a thousand different ones at most, so the kernel's cache of names answers;
+//! only the operations that change a large directory show what it costs on the disk. Journals are written later, by
+//! threads of the kernel, on any CPU. A disk that reports data as written before it is makes `fsync` cheap; on tmpfs
 //! there is nothing to wait for, and the case is skipped. 100 000 entries take seconds to make: full scale only.
 //!
 //! # Reading the number
-//! Names in a hashed directory (ext4's htree, XFS, Btrfs) should cost the same in all three; a list of names costs in
-//! proportion. `create` and `unlink` together are what lmbench's `lat_fs` counts in files a second.
+//! In a hashed directory (ext4's htree, XFS, Btrfs) an operation should cost the same in all three sizes; in a linear
+//! one the cost grows in proportion. `create` and `unlink` together are what lmbench's `lat_fs` reports as files a
+//! second.
 //!
 //! # Source
 //! lmbench's `lat_fs` (McVoy and Staelin 1996), which creates and deletes files of 0 to 10 KiB in a directory of their

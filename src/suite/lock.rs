@@ -1,32 +1,32 @@
 //! # What is timed
-//! Taking a lock, one addition inside, and giving it back: a mutex of one word and `futex(2)`, the C library's
-//! mutex, a POSIX and a System V semaphore. `free` is one thread alone. `contended-2` and `contended-all` are two
-//! threads, or one on each CPU, of which each takes it as often, from the signal until the last has finished: an
-//! iteration is one taking by each. `atomic-add` is an addition that needs no lock, by one thread, and by several
-//! to the same word.
+//! Taking a lock, one addition, and releasing it: a mutex of one word and `futex(2)`, the C library's mutex, a POSIX
+//! and a System V semaphore. `free` is one thread alone. `contended-2` and `contended-all` are two threads, or one on
+//! each CPU, each of which takes the lock equally often, from the start signal until the last has finished: in an
+//! iteration each thread takes it once. `atomic-add` is an addition that needs no lock, by one thread, and by several
+//! threads to the same word.
 //!
 //! # What is not
-//! The start of the threads, and their waiting for the signal.
+//! Starting the threads, and their wait for the start signal.
 //!
 //! # How we know
-//! What is inside the lock is a load, an addition and a store: two that are inside at once lose one, and after each
-//! batch the sum must be what all of them did. A witness counts that a free mutex, a free POSIX semaphore and an
-//! atomic addition never enter the kernel. Every thread must have been seen on its own CPU only.
+//! The protected operation is a load, an addition and a store: if two threads are inside at once, one addition is lost,
+//! and after each batch the sum must be complete. A witness counts that a free mutex, a free POSIX semaphore and an
+//! atomic addition never enter the kernel. Every thread must have run on its own CPU only.
 //!
 //! # What fools it
-//! A contended mutex is unfair: who has just had it finds it in his cache and takes it again, before who sleeps has
-//! woken. So many takings in a row make the mean small, and nothing is said of the longest wait. How often the
-//! threads meet depends on where they run; the numbers of two machines differ by more than their clocks. System V
-//! semaphores go through a lock of their whole namespace.
+//! A contended mutex is unfair: the thread that has just released it finds it in its cache and takes it again, before a
+//! sleeping thread has woken. Many such takings in a row make the mean small, and it says nothing about the longest
+//! wait. How often the threads meet depends on where they run; the numbers of two machines differ by more than their
+//! clock frequencies. System V semaphores take a lock of their whole namespace.
 //!
 //! # Reading the number
-//! Free, a mutex is two atomic operations, some 20 cycles each; contended, it is at least a cache line's journey
-//! (`core_to_core/neighbour`), and a sleeper's wake-up is what `ping_pong/futex-threads` says. `atomic-add/shared-2` has
-//! the same threads on lines of their own as its control.
+//! Free, a mutex is two atomic operations, some 20 cycles each. Contended, it costs at least the transfer of a cache
+//! line (`core_to_core/neighbour`), and waking a sleeper costs what `ping_pong/futex-threads` says. The control of
+//! `atomic-add/shared-2` has the same threads with a cache line each.
 //!
 //! # Source
-//! U. Drepper, *Futexes Are Tricky* (2011); lmbench's `lat_sem`; will-it-scale's `pthread_mutex1` and
-//! `futex1`; pthread_mutex_lock(3), sem_wait(3), semop(2).
+//! U. Drepper, *Futexes Are Tricky* (2011); lmbench's `lat_sem`; will-it-scale's `pthread_mutex1` and `futex1`;
+//! pthread_mutex_lock(3), sem_wait(3), semop(2).
 
 mod operation;
 

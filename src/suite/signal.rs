@@ -1,34 +1,33 @@
 //! # What is timed
-//! Choosing what is done about a signal (`install`), blocking and unblocking one (`mask`), and sending one to
-//! oneself that is ignored, that is caught by a handler, or that is read from a `signalfd`. A write to a page
-//! that may not be written, whose handler allows it (`fault`). And the expiry of a timer that is set to a time
-//! already past: of a POSIX timer until its handler has run, and of a timerfd until it has been read.
+//! Choosing the action of a signal (`install`), blocking and unblocking a signal (`mask`), and sending one to oneself
+//! that is ignored, caught by a handler, or read from a `signalfd`. A write to a read-only page whose handler makes it
+//! writable (`fault`). And the expiry of a timer that is set to a time in the past: of a POSIX timer until its handler
+//! has run, and of a timerfd until it has been read.
 //!
 //! # What is not
-//! In the loop around `fault` the page is protected again each time: its control protects and allows the page by
-//! two calls and writes to it without a fault, so the net figure is the fault and the signal alone. Installing
-//! the handler that catches.
+//! The loop around `fault` protects the page again each time. Its control protects the page and makes it writable by
+//! two calls and writes to it without a fault, so the net figure is the fault and the signal alone. Installing the
+//! handler that catches.
 //!
 //! # How we know
-//! A witness counts the entries of some iterations: `kill` and `rt_sigreturn` of a signal that is caught. The
-//! handler counts, and after each batch it must have run once an iteration. The number that is read from a
-//! `signalfd`, and the count that is read from a timerfd, are looked at each time. Time grows in proportion to
-//! the number of signals.
+//! A witness counts the entries of some iterations: `kill` and `rt_sigreturn` of a signal that is caught. The handler
+//! counts its runs: after each batch, one an iteration. The number that is read from a `signalfd`, and the count that
+//! is read from a timerfd, are checked each time. Time grows in proportion to the number of signals.
 //!
 //! # What fools it
-//! The handler's frame holds the processor's extended state: with AVX-512 or AMX it is several KiB, which is
-//! written and read back for each signal, whether the program uses those registers or not. A timer that is set to
-//! a time already past still asks the hardware for an interrupt; in a guest that is an exit to the hypervisor,
-//! most of the figure. Between two ticks the kernel may notice an expiry on its own way out.
+//! The handler's frame holds the processor's extended state: with AVX-512 or AMX it is several KiB, which is written
+//! and read back for each signal, whether the program uses those registers or not. A timer that is set to a time in the
+//! past still programs the hardware for an interrupt; in a guest that is an exit to the hypervisor, and most of the
+//! figure. Between two ticks the kernel may notice an expiry on its return to the program.
 //!
 //! # Reading the number
-//! `caught` less `ignored` is the delivery: the frame, the handler, and the way back by `rt_sigreturn`. `fault`'s
-//! net figure less that delivery is the fault and one `mprotect` from a cold place. `signalfd` is the price of
-//! being told without being interrupted.
+//! `caught` minus `ignored` is the delivery: the frame, the handler, and the return by `rt_sigreturn`. `fault`'s net
+//! figure minus that delivery is the fault and one `mprotect` with cold caches. `signalfd` is the cost of being
+//! notified without being interrupted.
 //!
 //! # Source
-//! lmbench's `lat_sig` (install, catch, prot), whose figures for prot were 0.13 to 0.81 µs in seven runs and
-//! nothing in one. signal(7), signalfd(2), timer_create(2), timerfd_create(2).
+//! lmbench's `lat_sig` (install, catch, prot), whose figures for prot were 0.13 to 0.81 µs in seven runs and nothing in
+//! one. signal(7), signalfd(2), timer_create(2), timerfd_create(2).
 
 mod operation;
 

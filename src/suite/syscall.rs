@@ -1,31 +1,29 @@
 //! # What is timed
-//! Entering the kernel and coming back, with as little done there as each call allows: an invalid number
-//! (the bare entry and exit), the calls that return one field, a file's status by descriptor and by path,
-//! opening and closing, one byte from `/dev/zero`, one to `/dev/null` and one through a pipe, yielding to nobody. The time by the
-//! vDSO stands beside the time by a real entry. Cases named `…/cold` time single calls, each after the caches
-//! were displaced.
+//! Entering the kernel and returning, with as little work there as each call allows: an invalid call number (`bare`:
+//! the entry and exit alone), calls that return one field, the status of a file by descriptor and by path, opening and
+//! closing a file, one byte read from `/dev/zero`, one written to `/dev/null` and one sent through a pipe, and yielding
+//! while no other task is ready. The time is read both through the vDSO and by a real entry. Cases named `…/cold` time
+//! single calls, each after the caches were displaced.
 //!
 //! # What is not
-//! The C library: the instruction that enters stands in our own loop. The displacement before a cold call.
-//! The scratch file is created beforehand; its path has as many components as the temporary directory has,
-//! plus two.
+//! The C library: the instruction that enters the kernel is in our own loop. Displacing the caches before a cold call.
+//! The scratch file is created beforehand; its path has two components more than that of the temporary directory.
 //!
 //! # How we know
-//! A witness counts the entries of some iterations and their call numbers by `ptrace(2)`: exactly one a turn,
-//! by the call that the name says, and for the vDSO none. Every answer is looked at: a call that fails ends
-//! the case. Time grows in proportion to the number of calls.
+//! A witness traces some iterations with `ptrace(2)` and counts the entries and their call numbers: exactly one an
+//! iteration by the call in the name, and none for the vDSO. Every answer is checked: a call that fails ends the case.
+//! Time grows in proportion to the number of calls.
 //!
 //! # What fools it
-//! C libraries have cached `getpid` (glibc before 2.25): then the kernel is entered once and the rest is a
-//! load. `open` varies with the file system and the depth of the path. `sched_yield` switches if another task
-//! shares the CPU. Mitigations change the entry itself; they are in the record's fingerprint. A cold call
-//! carries the cost of one clock bracket (see `clock_read/bracket/own`); displacement covers 64 MiB (4 MiB at smoke
-//! scale, which leaves much of it warm), so on a
-//! machine with a larger last-level cache the data may still be found there.
+//! C libraries have cached `getpid` (glibc before 2.25): then the kernel is entered once and the rest are loads. `open`
+//! depends on the file system and on the depth of the path. `sched_yield` switches if another task shares the CPU.
+//! Mitigations change the entry itself; the record's fingerprint lists them. A cold call includes the cost of one clock
+//! bracket (see `clock_read/bracket/own`). Displacement covers 64 MiB (4 MiB at smoke scale, which leaves much of the
+//! cache warm), so on a machine with a larger last-level cache the data may still be there.
 //!
 //! # Reading the number
-//! `syscall/bare` is the floor: the difference to it is what a call does. Its ratio to `call/u64/0` is how
-//! much dearer the kernel is than a procedure. The cold figure is what a program that rarely calls pays.
+//! `syscall/bare` is the floor: what a call costs above it is its own work. Its ratio to `call/u64/0` is how much more
+//! a kernel call costs than a procedure call. The cold figure is what a program pays that calls rarely.
 //!
 //! # Source
 //! CSC501 project report (getpid 60 ns repeated, 2.3 µs when called once; fstat 130 ns), CSE 221 project report (time

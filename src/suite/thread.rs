@@ -1,32 +1,31 @@
 //! # What is timed
-//! The life of a thread that does nothing: created and joined by `pthread_create` with a stack of 64 KiB, 8 MiB
-//! and 64 MiB, with a guard page and (`unguarded`) without; created alone; by Rust's `std::thread`; and by
-//! `clone` without the library, joined by the futex that the kernel wakes. And `hand-off`: a thread that sleeps
-//! in a pool is handed something, answers, and sleeps again, on the measuring CPU and across two.
+//! The life of a thread that does nothing: created and joined by `pthread_create` with a stack of 64 KiB, 8 MiB and 64
+//! MiB, with a guard page and (`unguarded`) without; created only (`create-…`); by Rust's `std::thread`; and by `clone`
+//! without the library, joined by the futex that the kernel wakes. And `hand-off`: a thread that sleeps in a pool is
+//! given a turn, answers, and sleeps again, on the measuring CPU and across two.
 //!
 //! # What is not
-//! In `create-…` the thread's own life and the join, which stand outside the bracket. Starting the pool.
+//! In `create-…` the thread's own life and the join, which are outside the bracket. Starting the pool.
 //!
 //! # How we know
-//! Every answer of the library and of the kernel is looked at. The kernel's own count of created tasks grew by at
-//! least one an iteration, and after each batch this process has as many threads as before it. Threads inherit
-//! the mask of the measuring thread, which is asked beforehand to be one CPU; the pool's thread says where it
-//! runs after every batch, and how often it was switched away from: at least every second time. Time grows in
-//! proportion to the number of threads.
+//! Every answer of the library and of the kernel is checked. The kernel's own count of created tasks grew by at least
+//! one an iteration, and after each batch this process has as many threads as before it. Threads inherit the mask of
+//! the measuring thread, which must be one CPU; the pool's thread reports after every batch on which CPU it runs and
+//! how often the kernel switched away from it: in at least every second hand-off. Time grows in proportion to the
+//! number of threads.
 //!
 //! # What fools it
-//! The C library keeps up to 40 MiB of stacks of threads that have ended and gives them to the next (glibc): with
-//! 64 KiB and 8 MiB no stack is mapped and no guard page is set while it is timed, only with 64 MiB. It still
-//! gives the pages that an earlier thread touched back to the kernel when a thread ends, so each new one has a
-//! fault or two. For `create-…` creator and thread are of the policy `SCHED_BATCH`, so that the thread does not
-//! come first; where it does, because a tick came in between, it says so, and its creation is not counted. Across
-//! CPUs the hand-off pays an interrupt and, in a guest, for leaving the idle loop: it differs several times
-//! between a machine at rest and one in use.
+//! The C library keeps up to 40 MiB of stacks of threads that have ended and reuses them (glibc): with 64 KiB and 8 MiB
+//! no stack is mapped and no guard page is set while it is timed, only with 64 MiB. When a thread ends, the library
+//! still returns the pages that it touched to the kernel, so each new one has a fault or two. For `create-…` creator
+//! and thread have the policy `SCHED_BATCH`, so that the thread does not run first; if it does, because a tick came in
+//! between, it notes so, and its creation is not counted. Across CPUs the hand-off includes an interrupt and, in a
+//! guest, leaving the idle loop: it differs severalfold between a machine at rest and one in use.
 //!
 //! # Reading the number
-//! `clone` is the kernel's part; what `join-64KiB` costs above it is the library's, and what `std` costs above
-//! that is Rust's: a name, a result and two shared allocations. `fork/touched-mib/0` is the same with a memory of
-//! its own. A hand-off is two wake-ups and two switches.
+//! `clone` is the kernel's part; what `join-64KiB` costs above it is the library's, and what `std` costs above that is
+//! Rust's: a name, a result and two shared allocations. `fork/touched-mib/0` is the same with a memory of its own. A
+//! hand-off is two wake-ups and two switches.
 //!
 //! # Source
 //! CSC501 project report (create and join, 11.7 µs); CSE 221 project report (kernel thread creation, 7.37 µs).

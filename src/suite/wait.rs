@@ -1,30 +1,29 @@
 //! # What is timed
 //! Asking once, without waiting, which of 10, 100 or 500 descriptors can be read: by `poll`, by `select` and by
-//! `epoll_wait`. They are regular files, which are always ready; or pipes, or TCP connections over loopback, of
-//! which none is ready, or (`…-last`) the last alone, for good.
+//! `epoll_wait`. They are regular files, which are always ready; or pipes, or TCP connections over loopback, of which
+//! none is ready, or (`…-last`) only the last, permanently.
 //!
 //! # What is not
 //! Opening, connecting and registering. `select` overwrites its set: the copy of some 70 to 130 bytes that every
-//! program must make before each question is part of the figure. `epoll` does not take regular files, so there
-//! are no such cases. The control is the same loop around an answer that is known.
+//! program must make before each question is part of the figure. `epoll` does not accept regular files, so there are no
+//! such cases. The control is the same loop around a constant.
 //!
 //! # How we know
 //! A witness counts the entries of some iterations: the one call, once each. Every answer must be the number of
 //! descriptors that were made ready: none, one, or all. Each TCP connection is checked to be our own.
 //!
 //! # What fools it
-//! A descriptor's file may be in the cache or not: 500 sockets are several hundred KiB of kernel memory. The
-//! numbers of those that are asked about are as small as they can be, because `select` looks at every number
-//! below the highest: a program that asks for few but high ones pays for all below.
+//! The kernel's structures of a descriptor may be in the cache or not: 500 sockets are several hundred KiB of kernel
+//! memory. The descriptors have the lowest possible numbers, because `select` looks at every number below the highest:
+//! a program that asks about few but high ones pays for all below.
 //!
 //! # Reading the number
-//! The slope of the fitted line is the price of one descriptor more; `poll` and `select` pay it on every
-//! question, `epoll_wait` does not, and pays for what is ready. With 500 descriptors the ratio is what a server
-//! saves.
+//! The slope of the fitted line is the cost of one more descriptor. `poll` and `select` pay it for every question;
+//! `epoll_wait` does not, and pays for what is ready. With 500 descriptors the ratio is what a server saves.
 //!
 //! # Source
-//! lmbench's `lat_select` (McVoy and Staelin 1996), which asks about one descriptor many times over; here each is
-//! a file of its own. poll(2), select(2), epoll(7).
+//! lmbench's `lat_select` (McVoy and Staelin 1996), which asks about one descriptor many times over; here each is a
+//! file of its own. poll(2), select(2), epoll(7).
 
 mod operation_descriptors;
 mod operation_poll;

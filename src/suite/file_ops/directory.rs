@@ -33,8 +33,11 @@ pub(super) struct Directory {
     next: usize,
     /// Two names that no entry has.
     fresh: [CString; 2],
+    /// Whether the first of them exists, because it was renamed.
+    renamed: bool,
     overwritten: File,
-    count: u8,
+    /// What was written last.
+    value: u8,
 }
 
 /// The subject: repeats the operation and checks the directory afterwards.
@@ -77,7 +80,7 @@ impl Directory {
         let beside = path.join("entry-0");
         let overwritten = File::options().read(true).write(true).open(&beside);
         let overwritten = overwritten.map_err(|e| Error::file(&beside, "opening", e))?;
-        let directory = Self { path, entries: used, next: 0, fresh, overwritten, count: 0 };
+        let directory = Self { path, entries: used, next: 0, fresh, renamed: false, overwritten, value: 0 };
         directory.overwrite(0)?;
         // The kernel charges overwriting only of pages that are clean.
         directory.synced(nix::unistd::fsync(&directory.overwritten))?;
@@ -169,7 +172,7 @@ impl Directory {
     /// Renames to the other name; the next call renames back.
     pub(super) fn rename(&mut self, clock: &Clock) -> Result<Ticks> {
         let [from, to] = &self.fresh;
-        if self.is(from, Some(SFlag::S_IFREG)).is_err() {
+        if !self.renamed {
             self.make()?;
         }
         let mut renamed = Ok(());
@@ -178,6 +181,7 @@ impl Directory {
         self.is(from, None)?;
         self.is(to, Some(SFlag::S_IFREG))?;
         self.fresh.swap(0, 1);
+        self.renamed = true;
         Ok(ticks)
     }
 
@@ -193,8 +197,8 @@ impl Directory {
     }
 
     pub(super) fn fsync(&mut self, clock: &Clock) -> Result<Ticks> {
-        self.count = self.count.wrapping_add(1);
-        self.overwrite(self.count)?;
+        self.value = self.value.wrapping_add(1);
+        self.overwrite(self.value)?;
         let mut synced = Ok(());
         let ticks = clock.time(|| synced = nix::unistd::fsync(&self.overwritten));
         self.synced(synced)?;
@@ -219,8 +223,9 @@ impl Directory {
         Err(self.refused("looking whether the operation was done", name, errno))
     }
 
-    /// Checks after a batch that a renamed file has one name only.
+    /// Checks after a batch that only a renamed file is left, under one name.
     fn is_whole(&self) -> Result<()> {
+        self.is(&self.fresh[0], self.renamed.then_some(SFlag::S_IFREG))?;
         self.is(&self.fresh[1], None)
     }
 }
