@@ -113,9 +113,11 @@ pub const FOUR_KIB: Need = Need::new(|_| match process::page_size() as usize {
 /// The measuring thread is pinned, so that a partner can be placed on the same or on another CPU.
 pub const PINNED: Need = Need::new(|place| match place.cpus.here {
     Some(_) => Ok(()),
-    None => Err("the measuring thread could not be pinned to a CPU, so that nobody knows who is beside it: \
+    None => {
+        Err("the measuring thread could not be pinned to a CPU, so that no partner can be placed beside it: \
                  allow sched_setaffinity"
-        .into()),
+            .into())
+    }
 });
 
 /// A second CPU is allowed, for a partner.

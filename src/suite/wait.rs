@@ -182,6 +182,6 @@ fn answered(call: &str, ready: i64, [lowest, highest]: [i64; 2]) -> Result<()> {
         return Ok(());
     }
     Err(Error::Disproved(format!(
-        "{call} found {lowest} to {highest} descriptors ready where {ready} are: somebody else changes them"
+        "{call} found {lowest} to {highest} descriptors ready where {ready} are: something else changes them"
     )))
 }
