@@ -31,7 +31,7 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// Whether a witness must judge it: a second process that traces some iterations.
+    /// Whether a witness must judge it, which traces some iterations in a child process.
     pub fn wants_witness(&self) -> bool {
         matches!(self, Self::Calls(_) | Self::Enters(_) | Self::NeverEnters | Self::Executes(_))
     }

@@ -12,6 +12,7 @@
 //! * **REGISTERS**: a child in the parent's memory reads only memory that outlives it, and writes none. A signal
 //!   handler that runs in it has a stack of its own, or that of a parent which is suspended until the child ends.
 //! * **OWN-ARGUMENTS**: the pointers lead to strings that live as long as the value, and end in a null pointer.
+//! * **OWN-STATUS**: waitpid(2) writes one integer, to the reference that it is given.
 #![allow(unsafe_code)]
 
 use super::kernel_call;
@@ -232,7 +233,7 @@ unsafe fn clone_exec(flags: i32, path: *const c_char, arguments: *const *const c
 #[inline(always)]
 pub fn reap(child: i32, status: &mut i32) -> i64 {
     loop {
-        // SAFETY: the kernel writes one integer, to the reference.
+        // SAFETY: OWN-STATUS.
         match unsafe { libc::waitpid(child, status, 0) } {
             -1 if Errno::last() == Errno::EINTR => {}
             -1 => return refusal(),

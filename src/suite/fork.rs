@@ -41,7 +41,7 @@
 //! `lat_proc` (McVoy and Staelin 1996), whose figure for exec is that of a failed one where its program is missing.
 //! fork(2), vfork(2), clone(2), posix_spawn(3), execve(2).
 
-pub(super) mod life;
+mod life;
 mod operation;
 
 use crate::case::{Case, Claim, Fit, Group, OwnTasks, Place, Scale};

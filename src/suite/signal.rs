@@ -177,7 +177,7 @@ fn sent<T: 'static>(
 ) -> Case {
     let repeated = set_up(move |place| {
         let mut on = open(place)?;
-        // One operation before the first that is timed: it fails now if it is forbidden, and shows whether the handler runs.
+        // An operation that is forbidden fails here, before the first that is timed. And it shows whether the handler runs.
         let before = operation::caught();
         granted(name, once(&mut on, nix::unistd::getpid().as_raw()))?;
         let each = operation::caught() - before;

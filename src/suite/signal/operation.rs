@@ -14,8 +14,11 @@ use crate::platform::arch::syscall4;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -186,7 +189,7 @@ impl Drop for Page {
 
 /// A descriptor from which [`SIGNAL`] is read. The signal is blocked in this thread until it is dropped.
 pub struct Descriptor {
-    file: OwnedFd,
+    file: SignalFd,
     about: Box<libc::signalfd_siginfo>,
 }
 
@@ -196,21 +199,12 @@ impl Descriptor {
     /// # Errors
     /// The refusal of `signalfd4`.
     pub fn new() -> Result<Self> {
-        let mut set = MaybeUninit::zeroed();
-        // SAFETY: OWN-BUFFER.
-        let set = unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            libc::sigaddset(set.as_mut_ptr(), SIGNAL);
-            set.assume_init()
-        };
-        // SAFETY: OWN-BUFFER.
-        let file = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-        if file < 0 {
-            return Err(Error::refused_to_case("signalfd4", Errno::last()));
-        }
+        let set = SigSet::from_iter(Signal::try_from(SIGNAL));
+        let file = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .map_err(|e| Error::refused_to_case("signalfd4", e))?;
         mask(true);
-        // SAFETY: OWN-BUFFER: the descriptor has no other owner; zero is valid for the structure.
-        Ok(unsafe { Self { file: OwnedFd::from_raw_fd(file), about: Box::new(std::mem::zeroed()) } })
+        // SAFETY: OWN-BUFFER: plain integers, for which zero is valid.
+        Ok(Self { file, about: Box::new(unsafe { std::mem::zeroed() }) })
     }
 
     /// Reads one signal. Returns its number, or a negative error number.
@@ -276,7 +270,7 @@ impl Drop for Timer {
 }
 
 /// A timer that is read from a descriptor.
-pub struct TimerDescriptor(OwnedFd);
+pub struct TimerDescriptor(TimerFd);
 
 impl TimerDescriptor {
     /// A timer that is not set.
@@ -284,19 +278,14 @@ impl TimerDescriptor {
     /// # Errors
     /// The refusal of `timerfd_create`.
     pub fn new() -> Result<Self> {
-        // SAFETY: OWN-BUFFER: the call reads and writes no memory.
-        let file = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
-        if file < 0 {
-            return Err(Error::refused_to_case("timerfd_create", Errno::last()));
-        }
-        // SAFETY: OWN-BUFFER: the descriptor has no other owner.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(file) }))
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC);
+        timer.map(Self).map_err(|e| Error::refused_to_case("timerfd_create", e))
     }
 
     /// Lets it expire at once and reads it. Returns the number of expiries, or a negative error number.
     #[inline(always)]
     pub fn expire_and_read(&self) -> i64 {
-        let file = self.0.as_raw_fd();
+        let file = self.0.as_fd().as_raw_fd();
         // SAFETY: OWN-BUFFER: the kernel reads one structure.
         let set = unsafe { libc::timerfd_settime(file, 0, &raw const AT_ONCE, null_mut()) };
         if set != 0 {
