@@ -52,8 +52,6 @@ type Answer<T> = std::result::Result<T, Fault>;
 type Call = Box<dyn FnMut() -> Answer<u64>>;
 /// Opens what a reading needs. Called once a case.
 type Open = fn() -> Result<Call>;
-/// As [`Open`], with captured values.
-type OpenWith = Box<dyn Fn() -> Result<Call>>;
 /// System calls: name and number.
 type Calls = &'static [(&'static str, i64)];
 
@@ -88,50 +86,53 @@ fn cases() -> Vec<Case> {
 /// The cases of a counter that is a file: kept and stateless, and their floors.
 fn files(route: &'static Route) -> Vec<Case> {
     let Route { name, words, path, kept, stateless, cycles } = *route;
-    // A rate reads its file twice.
-    let twice = matches!(name, "idle" | "spent");
-    let over_all = name == "idle";
-    // These cost nearly the same as other cases: full scale only.
-    let by_scale = |case: Case| {
-        if matches!(name, "spent" | "disk-reads" | "pressure") { case.need(FULL_SCALE) } else { case }
-    };
-    let kept_floor = move || -> Result<Call> {
-        let path = path()?;
-        let file = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
-        let mut buffer = vec![0; 64 << 10];
-        call(move || read_once(&file, &mut buffer))
-    };
-    let stateless_floor = move || -> Result<Call> {
-        let path = path()?;
-        let mut buffer = vec![0; 64 << 10];
-        call(move || {
-            let file = File::open(&path).map_err(|_| Fault::Gone(path.clone()))?;
-            if twice {
-                read_once(&file, &mut buffer)?;
-            }
-            if over_all {
-                let cpus = File::open(ONLINE).map_err(|_| Fault::Gone(ONLINE.into()))?;
-                read_once(&cpus, &mut buffer)?;
-            }
-            read_once(&file, &mut buffer)
-        })
-    };
-    let times = if twice { 2.0 } else { 1.0 };
     let mut cases = vec![
         reading(format!("{name}/kept"), words, kept).claim(enters(PREAD)).predict(cycles, 100.0, READ),
-        reading(format!("{name}/kept-floor"), words, kept_floor)
+        reading(format!("{name}/kept-floor"), words, move || kept_floor(path))
             .claim(enters(PREAD))
             .predict(cycles, 0.0, READ),
     ];
     if let Some(stateless) = stateless {
-        let ways: [(_, OpenWith); 2] =
-            [("stateless", Box::new(stateless)), ("stateless-floor", Box::new(stateless_floor))];
-        cases.extend(ways.map(|(way, open)| {
-            let case = reading(format!("{name}/{way}"), words, open);
-            by_scale(case.predict(times * cycles, 4_000.0, OPENED))
+        let reads = if is_rate(name) { 2.0 } else { 1.0 };
+        let pair = [
+            reading(format!("{name}/stateless"), words, stateless),
+            reading(format!("{name}/stateless-floor"), words, move || stateless_floor(name, path)),
+        ];
+        cases.extend(pair.map(|case| {
+            let case = case.predict(reads * cycles, 4_000.0, OPENED);
+            // These cost nearly the same as other cases: full scale only.
+            if matches!(name, "spent" | "disk-reads" | "pressure") { case.need(FULL_SCALE) } else { case }
         }));
     }
     cases
+}
+
+/// Whether the counter is a rate, which reads its file twice.
+fn is_rate(name: &str) -> bool {
+    matches!(name, "idle" | "spent")
+}
+
+fn kept_floor(path: fn() -> Result<String>) -> Result<Call> {
+    let path = path()?;
+    let file = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
+    let mut buffer = vec![0; 64 << 10];
+    call(move || read_once(&file, &mut buffer))
+}
+
+fn stateless_floor(name: &str, path: fn() -> Result<String>) -> Result<Call> {
+    let (path, twice, over_all_cpus) = (path()?, is_rate(name), name == "idle");
+    let mut buffer = vec![0; 64 << 10];
+    call(move || {
+        let file = File::open(&path).map_err(|_| Fault::Gone(path.clone()))?;
+        if twice {
+            read_once(&file, &mut buffer)?;
+        }
+        if over_all_cpus {
+            let cpus = File::open(ONLINE).map_err(|_| Fault::Gone(ONLINE.into()))?;
+            read_once(&cpus, &mut buffer)?;
+        }
+        read_once(&file, &mut buffer)
+    })
 }
 
 const READ: &str = "the kernel writes the numbers as text";

@@ -49,24 +49,15 @@ use operation_pool::{Pool, Usage};
 
 pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases);
 
+/// Sizes of the stacks: as in the id, and in bytes.
+const STACKS: [(&str, usize); 3] = [("64KiB", 64 << 10), ("8MiB", 8 << 20), ("64MiB", 64 << 20)];
+/// The C library reuses stacks up to this size (glibc); larger ones it maps and unmaps for each thread.
+const REUSED: usize = 40 << 20;
+
 fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (size, stack) in [("64KiB", 64 << 10), ("8MiB", 8 << 20), ("64MiB", 64 << 20)] {
-        // Beyond the library's store of stacks each is mapped and given back.
-        let (hardware, software) = if stack > 40 << 20 { (5e3, 40e3) } else { (3e3, 25e3) };
-        for (suffix, guarded) in [("", true), ("-unguarded", false)] {
-            let with = if guarded { "with" } else { "without" };
-            let case = life(
-                format!("same-cpu/join-{size}{suffix}"),
-                format!("pthread_create and join, a stack of {size} {with} a guard page"),
-                move |_| Attributes::new(stack, guarded),
-                |attributes| attributes.create_and_join(),
-            );
-            let why = "a task allocated, a fault on its stack, two switches, a futex";
-            cases.push(case.claim(Claim::Linear).predict(hardware, software, why));
-        }
-    }
-    cases.extend(["64KiB", "8MiB"].map(create_alone));
+    let mut cases: Vec<_> =
+        STACKS.into_iter().flat_map(|stack| [true, false].map(|g| joined(stack, g))).collect();
+    cases.extend([STACKS[0], STACKS[1]].map(created_only));
     cases.push(
         life("same-cpu/std", "std::thread, spawned and joined", |_| Ok(()), |()| spawn_and_join())
             .claim(Claim::Linear)
@@ -81,8 +72,20 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn create_alone(size: &'static str) -> Case {
-    let stack = if size == "64KiB" { 64 << 10 } else { 8 << 20 };
+fn joined((size, stack): (&str, usize), guarded: bool) -> Case {
+    let (suffix, with) = if guarded { ("", "with") } else { ("-unguarded", "without") };
+    let (hardware, software) = if stack > REUSED { (5e3, 40e3) } else { (3e3, 25e3) };
+    life(
+        format!("same-cpu/join-{size}{suffix}"),
+        format!("pthread_create and join, a stack of {size} {with} a guard page"),
+        move |_| Attributes::new(stack, guarded),
+        |attributes| attributes.create_and_join(),
+    )
+    .claim(Claim::Linear)
+    .predict(hardware, software, "a task allocated, a fault on its stack, two switches, a futex")
+}
+
+fn created_only((size, stack): (&str, usize)) -> Case {
     let creations = set_up(move |_| {
         let attributes = Attributes::new(stack, true)?;
         let threads = ready(|| attributes.create_and_join())?;

@@ -36,6 +36,7 @@ use crate::{Error, Result};
 use operation_descriptors::{Descriptors, Kind};
 use operation_poll::{Polled, Registered, Selected};
 use std::hint::black_box;
+use std::os::fd::OwnedFd;
 
 pub const GROUP: Group = Group::new("wait", include_str!("wait.rs"), cases).fits(&[
     Fit { step: "a further regular file in poll", prefix: "wait/poll-file/" },
@@ -55,39 +56,67 @@ pub const GROUP: Group = Group::new("wait", include_str!("wait.rs"), cases).fits
 /// Numbers of descriptors.
 const COUNTS: [usize; 3] = [10, 100, 500];
 
-/// What is asked about: name, kind, and whether the last descriptor is made ready.
-const ASKED: [(&str, Kind, bool); 5] = [
-    ("file", Kind::File, false),
-    ("pipe", Kind::Pipe, false),
-    ("pipe-last", Kind::Pipe, true),
-    ("tcp", Kind::Tcp, false),
-    ("tcp-last", Kind::Tcp, true),
+/// What is asked about.
+#[derive(Clone, Copy)]
+struct Watched {
+    /// Part of the case's name.
+    name: &'static str,
+    /// Part of its title.
+    title: &'static str,
+    kind: Kind,
+    /// Whether the last descriptor is made ready.
+    last: bool,
+}
+
+const WATCHED: [Watched; 5] = [
+    Watched { name: "file", title: "regular files", kind: Kind::File, last: false },
+    Watched { name: "pipe", title: "pipes, none ready", kind: Kind::Pipe, last: false },
+    Watched { name: "pipe-last", title: "pipes, the last ready", kind: Kind::Pipe, last: true },
+    Watched { name: "tcp", title: "TCP connections, none ready", kind: Kind::Tcp, last: false },
+    Watched { name: "tcp-last", title: "TCP connections, the last ready", kind: Kind::Tcp, last: true },
 ];
 
+impl Watched {
+    /// How many of `count` descriptors are ready.
+    fn ready(self, count: usize) -> i64 {
+        (if self.kind == Kind::File { count } else { usize::from(self.last) }) as i64
+    }
+
+    /// Predicted cost of one descriptor, core cycles, and the reason.
+    fn each(self) -> (f64, &'static str) {
+        match self.kind {
+            Kind::File => (25.0, "each descriptor found and given back; a file is ready unasked"),
+            Kind::Pipe => (50.0, "each descriptor found, its pipe asked, given back"),
+            Kind::Tcp => (90.0, "each descriptor found, its socket asked through three layers, given back"),
+        }
+    }
+}
+
 fn cases() -> Vec<Case> {
+    // To poll and select a ready connection costs what a ready pipe does, and the last descriptor what any other does.
+    let asked = || WATCHED.into_iter().filter(|of| !(of.last && of.kind == Kind::Tcp));
+    let rarely = |of: Watched, case: Case| if of.last { case.need(FULL_SCALE) } else { case };
     let mut cases = Vec::new();
-    // To poll and select a ready connection costs what a ready pipe does.
-    let asked = || ASKED.into_iter().filter(|(_, kind, last)| !(*last && *kind == Kind::Tcp));
-    for (name, kind, last) in asked() {
-        let (each, ready) = per_descriptor(kind);
+    for of in asked() {
+        let (each, why) = of.each();
         cases.extend(COUNTS.map(|count| {
-            question("poll", name, kind, last, count, |open| Ok(Polled::new(open)), Polled::ask)
-                .claim(Claim::Enters(vec![operation_poll::POLL]))
-                .predict(100.0, 150.0 + (each + 10.0) * count as f64, ready)
+            let case = question("poll", of, count, |open| Ok(Polled::new(open)), Polled::ask)
+                .claim(Claim::Enters(vec![operation_poll::POLL]));
+            rarely(of, case.predict(100.0, 150.0 + (each + 10.0) * count as f64, why))
         }));
     }
-    for (name, kind, last) in asked() {
-        let (each, ready) = per_descriptor(kind);
+    for of in asked() {
+        let (each, why) = of.each();
         cases.extend(COUNTS.map(|count| {
-            question("select", name, kind, last, count, Selected::new, Selected::ask)
-                .claim(Claim::Enters(vec![operation_poll::SELECT]))
-                .predict(100.0, 200.0 + each * count as f64, ready)
+            let case = question("select", of, count, Selected::new, Selected::ask)
+                .claim(Claim::Enters(vec![operation_poll::SELECT]));
+            rarely(of, case.predict(100.0, 200.0 + each * count as f64, why))
         }));
     }
-    for (name, kind, last) in ASKED.into_iter().filter(|(_, kind, _)| *kind != Kind::File) {
-        let found = if last { 200.0 } else { 0.0 };
+    for of in WATCHED.into_iter().filter(|of| of.kind != Kind::File) {
+        let found = if of.last { 200.0 } else { 0.0 };
         cases.extend(COUNTS.map(|count| {
-            question("epoll", name, kind, last, count, Registered::new, Registered::ask)
+            question("epoll", of, count, Registered::new, Registered::ask)
                 .claim(Claim::Enters(vec![operation_poll::EPOLL]))
                 .predict(100.0, 100.0 + found, "a list of what is ready is looked at, whatever is registered")
         }));
@@ -95,32 +124,18 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Predicted cost of one descriptor, core cycles, and the reason.
-fn per_descriptor(kind: Kind) -> (f64, &'static str) {
-    match kind {
-        Kind::File => (25.0, "each descriptor found and given back; a file is ready unasked"),
-        Kind::Pipe => (50.0, "each descriptor found, its pipe asked, given back"),
-        Kind::Tcp => (90.0, "each descriptor found, its socket asked through three layers, given back"),
-    }
-}
-
 /// A case of one question an iteration. `make` prepares it for open descriptors; `ask` returns how many are ready.
 fn question<Q: 'static>(
     call: &'static str,
-    name: &str,
-    kind: Kind,
-    last: bool,
+    of: Watched,
     count: usize,
-    make: impl Fn(&[std::os::fd::OwnedFd]) -> Result<Q> + 'static,
+    make: impl Fn(&[OwnedFd]) -> Result<Q> + 'static,
     ask: impl Fn(&mut Q) -> i64 + Copy + 'static,
 ) -> Case {
-    let ready = match kind {
-        Kind::File => count,
-        _ => usize::from(last),
-    } as i64;
+    let ready = of.ready(count);
     let asked = set_up(move |place| {
-        let open = Descriptors::new(kind, count, &place.scratch)?;
-        if last {
+        let open = Descriptors::new(of.kind, count, &place.scratch)?;
+        if of.last {
             open.make_last_ready()?;
         }
         let mut question = make(&open.asked)?;
@@ -131,17 +146,9 @@ fn question<Q: 'static>(
         })
     });
     let control = set_up(move |_| Ok(move |n: u64, clock: &Clock| repeat(call, 0, n, clock, || 0)));
-    let of = match name {
-        "file" => "regular files",
-        "pipe" => "pipes, none ready",
-        "pipe-last" => "pipes, the last ready",
-        "tcp" => "TCP connections, none ready",
-        _ => "TCP connections, the last ready",
-    };
-    let case = Case::new(format!("{call}-{name}/{count}"), format!("{call} over {count} {of}"), asked);
-    // To poll and select the last descriptor costs the same whether it is ready or not.
-    let case = if last && call != "epoll" { case.need(FULL_SCALE) } else { case };
-    case.control_set_up(control)
+    let title = format!("{call} over {count} {}", of.title);
+    Case::new(format!("{call}-{}/{count}", of.name), title, asked)
+        .control_set_up(control)
         .claim(Claim::Checked("every answer was the number of descriptors that are ready"))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
@@ -149,9 +156,9 @@ fn question<Q: 'static>(
 
 /// Asks until the answer is right: over TCP the byte that was written arrives a moment later.
 fn wait_until_ready(call: &str, ready: i64, mut ask: impl FnMut() -> i64) -> Result<()> {
-    const MOMENTS: u32 = 1_000;
+    const ATTEMPTS: u32 = 1_000;
     let mut answer = ask();
-    for _ in 0..MOMENTS {
+    for _ in 0..ATTEMPTS {
         if answer == ready || answer < 0 {
             break;
         }
