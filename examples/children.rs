@@ -66,7 +66,7 @@ fn timed(name: &str, body: fn()) -> Case {
         Ok(Box::new(move |n: u64, clock: &syscost::clock::Clock| {
             let mut ended = Ok(());
             let ticks = clock.time(|| ended = (0..n).try_for_each(|_| one(&watchdog, body)));
-            watchdog.rests();
+            watchdog.end_wait();
             ended.map(|()| ticks)
         }) as Box<dyn Subject>)
     });
@@ -75,10 +75,10 @@ fn timed(name: &str, body: fn()) -> Case {
 
 fn one(watchdog: &Watchdog, body: fn()) -> Result<()> {
     let child = Child::start(body)?.leave().as_raw();
-    watchdog.waits_for(child);
+    watchdog.watch_child(child);
     let mut status = 0;
     task::reap(child, &mut status);
-    how_it_ended(status).map_or(Ok(()), |how| Err(Error::Child(watchdog.bark().unwrap_or(how))))
+    how_it_ended(status).map_or(Ok(()), |how| Err(Error::Child(watchdog.expired().unwrap_or(how))))
 }
 
 fn main() -> ExitCode {

@@ -1,9 +1,9 @@
-//! What a measurement is made of.
+//! The contract of a measurement.
 //!
-//! A [`Subject`] is the operation, ready to run; what is timed is exactly what stands inside [`Clock::time`] or
-//! [`Clock::each`](crate::clock::Clock::each). A [`Case`] is one row of a group's table: an id, what it needs, what
-//! must be true if the operation happened, and how it is set up. A [`Group`] is a set of cases that one process
-//! measures, a bench target and a manual.
+//! A [`Subject`] is an operation that is ready to run. Exactly what stands inside
+//! [`Clock::time`](crate::clock::Clock::time) or [`Clock::each`](crate::clock::Clock::each) is timed. A [`Case`] is one
+//! row of a group's table: an id, needs, claims and a set-up that makes the subject. A [`Group`] is a set of cases with
+//! one bench target and one manual.
 
 mod claim;
 mod figure;

@@ -7,11 +7,12 @@ pub mod crowd;
 pub mod evictable;
 pub mod fault_count;
 pub mod ipc;
+pub mod kernel_call;
 pub mod message_size;
 pub mod pattern_file;
 pub mod placement;
 pub mod remote;
-pub mod repeated;
+
 pub mod sampler;
 pub mod scheduling_policy;
 pub mod sleep;

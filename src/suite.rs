@@ -11,7 +11,6 @@ pub mod contention;
 pub mod context_switch;
 pub mod core_to_core;
 pub mod counters;
-pub mod curve;
 pub mod direct_read;
 pub mod displacement;
 pub mod empty_loop;
@@ -120,6 +119,20 @@ mod tests {
             for case in (group.cases)() {
                 assert!(!case.claims.is_empty(), "{}/{} has no claim", group.name, case.name);
                 assert!(case.prediction.is_some(), "{}/{} has no prediction", group.name, case.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_curve_has_cases_and_no_two_have_the_same() {
+        for group in GROUPS {
+            let ids: Vec<String> = (group.cases)().iter().map(|case| group.id(case)).collect();
+            for (at, curve) in group.curves.iter().enumerate() {
+                let points = ids.iter().filter(|id| id.starts_with(curve.prefix)).count();
+                assert!(points >= 2, "{} has {points} points", curve.prefix);
+                assert!(curve.prefix.ends_with('/'), "{}: another series may begin alike", curve.prefix);
+                let before = &group.curves[..at];
+                assert!(before.iter().all(|other| other.prefix != curve.prefix), "{}", curve.prefix);
             }
         }
     }

@@ -1,41 +1,43 @@
-//! What must be true if the operation really happened.
+//! What must be true if an operation really happened.
 
 use crate::clock::Delta;
 use std::fmt::{Display, Formatter};
 
-/// A claim of a case. It is judged by the trial; where it does not hold, the case ends with a sentence and
-/// no number is saved.
+/// What must be true if the operation of a case really happened. If a claim is disproved, no number is saved and the run
+/// ends with exit code 1.
 #[derive(Clone)]
 pub enum Claim {
-    /// Twice the iterations take twice the time: nothing was optimised away, nothing was remembered.
+    /// Twice the iterations take twice the time: nothing was optimised away or cached.
     Linear,
-    /// The operation costs more than its control, by the interval of their difference.
+    /// The operation costs more than its control: the interval of their difference lies above zero.
     AboveControl,
-    /// The function at this address is entered once an iteration: the call was not inlined.
+    /// The function at this address is entered once an iteration, so the call was not inlined. A witness counts the
+    /// entries.
     Calls(fn() -> usize),
-    /// Every iteration enters the kernel by exactly these calls: a name for the sentence, and the number.
+    /// Every iteration makes exactly these system calls, in any order: name and number. A witness counts them.
     Enters(Vec<(&'static str, i64)>),
-    /// No iteration enters the kernel.
+    /// No iteration makes a system call. A witness counts them.
     NeverEnters,
-    /// At least so many instructions are executed an iteration.
+    /// Every iteration executes at least this many instructions. A witness counts them.
     Executes(f64),
-    /// Counters grew as they must over one sample of so many iterations; the sentence says what was seen.
+    /// Counters of the kernel grew as they must over a sample. The function is given their growth and the number of
+    /// iterations, and returns what it saw as a sentence: `Ok` if the claim holds, `Err` if not.
     Counted(fn(&Delta, u64) -> std::result::Result<String, String>),
-    /// The same of a regime that an operation settles into by chance: where it is another one, what was measured is
-    /// something else, and the case is tried again.
+    /// As [`Claim::Counted`], for a mode of operation that arises by chance. In another mode the case is not disproved
+    /// but measured again.
     Regime(fn(&Delta, u64) -> std::result::Result<String, String>),
-    /// The operation itself looks at this in every batch, and answers an error where it does not hold.
+    /// The operation checks this sentence itself in every batch, and returns an error if it does not hold.
     Checked(&'static str),
 }
 
 impl Claim {
-    /// Whether the witness, who watches a few iterations from outside, must be called.
+    /// Whether a witness must judge it, which traces some iterations in a child process.
     pub fn wants_witness(&self) -> bool {
         matches!(self, Self::Calls(_) | Self::Enters(_) | Self::NeverEnters | Self::Executes(_))
     }
 }
 
-/// The claim in words, before it was judged; with what was counted it stands in the record's evidence.
+/// The claim as a sentence, as the record's evidence shows it.
 impl Display for Claim {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,77 +1,77 @@
-//! Figures beside the cost: those that follow from it, and those of every two CPUs.
+//! Figures beside the cost of an operation: computed from it, found by the operation, or one for each pair of CPUs.
 
-/// Figures of every two CPUs.
+/// One figure for each pair of CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
-    /// The CPUs, in order.
+    /// The CPUs, in ascending order.
     pub cpus: Vec<usize>,
-    /// Two of them, by their place in that order, and what each batch found of them, ns.
+    /// Each pair, as indices into `cpus`, and the figure of every batch, ns.
     pub figures: Vec<((usize, usize), Vec<f64>)>,
 }
 
-/// A figure that follows from those of a case, with its interval.
+/// A figure computed from the cost of a case, with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Derived {
-    /// What it is: `switch`, `efficiency`.
+    /// Its name: `switch`, `efficiency`.
     pub name: &'static str,
-    /// How it follows.
+    /// How it is computed.
     pub rule: Rule,
 }
 
-/// How a figure follows from those of a case.
+/// How a figure is computed from the cost of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
-    /// So many times the cost beyond the control: a round trip's is that of two switches, and one is half of it.
+    /// This multiple of the net cost, ns: 0.5 for one of the two switches of a round trip.
     OfNet(f64),
-    /// So many times the cost.
+    /// This multiple of the cost, ns.
     OfCost(f64),
-    /// The control's cost over the case's own: 1 where company costs nothing.
+    /// The control's cost divided by the cost, no unit: 1 if working at the same time as others costs nothing.
     ControlOverCost,
-    /// How many of them there are in a second.
+    /// Iterations a second.
     Rate,
-    /// So many bytes in the time of one: gigabytes (10⁹ bytes) a second.
+    /// Bandwidth of an iteration that moves this many bytes, GB/s (10⁹ bytes).
     Bandwidth(u64),
-    /// The same of a case in which every CPU moves so many.
+    /// As [`Rule::Bandwidth`], summed over all CPUs, each of which moves this many bytes.
     BandwidthOfAll(u64),
-    /// So many bytes in the time of one, by the core cycle.
+    /// Bytes per core cycle of an iteration that moves this many.
     BytesPerCycle(u64),
-    /// What share of this many bytes a second they are: so many in the time of one, on each CPU.
+    /// Bandwidth as a share of what the hardware could move.
     Share {
-        /// Bytes in the time of one.
+        /// Bytes that an iteration moves.
         bytes: u64,
-        /// Whether every CPU moves so many.
+        /// Whether every CPU moves that many.
         on_all: bool,
-        /// Bytes a second that could be moved.
+        /// Bytes a second that the hardware could move.
         of: f64,
     },
-    /// The time of a sample over the events that the subject counted in it: page faults, of which one may serve
-    /// many iterations. Left out where there was none.
+    /// Time of a sample divided by the events that the subject counted in it ([`Report::events`](super::Report)), such
+    /// as page faults, of which one may serve many iterations. Left out if there was no event.
     PerEvent,
 }
 
-/// A figure that an operation found beside its time: what others did meanwhile, what the kernel held.
+/// A figure that an operation found besides its time, such as what other tasks did meanwhile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// What it is: `fairness`.
+    /// Its name: `fairness`.
     pub name: &'static str,
-    /// `/s`, `MiB`, or nothing for a ratio.
+    /// `/s`, `MiB`, or empty for a ratio.
     pub unit: &'static str,
-    /// What was found each time that it was looked at.
+    /// The value of each observation.
     pub values: Vec<f64>,
 }
 
 impl Found {
-    /// A figure of these values.
+    /// A figure with these values.
     pub fn new(name: &'static str, unit: &'static str, values: Vec<f64>) -> Self {
         Self { name, unit, values }
     }
 }
 
-/// How often a displaced case is run. What is not said the scale decides.
+/// How often the displacement of a case is measured. The scale decides what is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repetition {
-    /// Iterations of a run.
+    /// Iterations of one run.
     pub iterations: Option<u64>,
-    /// Unspoilt runs.
+    /// Undisturbed runs.
     pub runs: Option<usize>,
 }

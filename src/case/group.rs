@@ -1,48 +1,83 @@
-//! A set of cases that one process measures.
+//! A group of cases: what one bench target measures.
 
 use super::Case;
+use crate::record::Curve;
 
-/// A set of cases measured by one process.
+/// A group of cases, measured by one bench target and described by one manual.
+///
+/// ```
+/// use syscost::{Case, Claim, Group};
+///
+/// const GROUP: Group = Group::new("hash", "//! # What is timed\n//! A multiplication.\n", cases);
+///
+/// fn cases() -> Vec<Case> {
+///     let hash = |n| (0..n).for_each(|i: u64| _ = std::hint::black_box(i.wrapping_mul(31)));
+///     vec![Case::looped("word", "hash of a word", hash).claim(Claim::Linear)]
+/// }
+///
+/// assert_eq!(GROUP.id(&cases()[0]), "hash/word");
+/// ```
+///
+/// A bench target hands its groups to `syscost::harness::main`.
 #[derive(Clone, Copy)]
 pub struct Group {
-    /// Name: of the group, its source file, its bench target and its manual.
+    /// Name of the group, of its source file and of its bench target: the first part of its ids.
     pub name: &'static str,
-    /// The manual: the source file itself, of which the `//!` lines are shown.
+    /// Text whose leading `//!` lines are the manual: usually the source file itself.
     pub manual: &'static str,
-    /// Version of what is measured, decided by a person: numbers of another version belong to another series.
+    /// Version of what is measured. A person raises it when the timed code changes its meaning; numbers of different
+    /// versions are not compared.
     pub version: u32,
-    /// Its cases.
+    /// Makes the cases.
     pub cases: fn() -> Vec<Case>,
-    /// Straight lines to draw through its cases.
+    /// Straight lines that are fitted through its cases.
     pub fits: &'static [Fit],
+    /// Curves that are drawn through its cases.
+    pub curves: &'static [Curve],
 }
 
-/// A line through the cases whose names begin with `prefix` and end in a number.
+/// A straight line through the cases whose ids begin with `prefix` and end in a number. Its slope is the cost of one
+/// step.
 #[derive(Clone, Copy, Debug)]
 pub struct Fit {
-    /// What one step is: "a further u64 argument".
+    /// One step, in words: "a further u64 argument".
     pub step: &'static str,
-    /// The ids' common beginning, with the group: `call/u64/`.
+    /// Common beginning of the ids, with the group: `call/u64/`.
     pub prefix: &'static str,
 }
 
 impl Group {
-    /// A group of a reader's own, version 1. `manual` is usually the source itself: `include_str!("mine.rs")`.
+    /// A group of version 1 without lines and curves. `manual` is usually the source itself: `include_str!("mine.rs")`.
     pub const fn new(name: &'static str, manual: &'static str, cases: fn() -> Vec<Case>) -> Self {
-        Self { name, manual, version: 1, cases, fits: &[] }
+        Self { name, manual, version: 1, cases, fits: &[], curves: &[] }
     }
 
-    /// The full id of one of its cases.
+    /// Sets the version.
+    pub const fn version(self, version: u32) -> Self {
+        Self { version, ..self }
+    }
+
+    /// Sets the straight lines.
+    pub const fn fits(self, fits: &'static [Fit]) -> Self {
+        Self { fits, ..self }
+    }
+
+    /// Sets the curves.
+    pub const fn curves(self, curves: &'static [Curve]) -> Self {
+        Self { curves, ..self }
+    }
+
+    /// Full id of one of its cases: `group/name`.
     pub fn id(&self, case: &Case) -> String {
         format!("{}/{}", self.name, case.name)
     }
 
-    /// The version as a record spells it.
+    /// The version as a record writes it.
     pub fn body(&self) -> String {
         self.version.to_string()
     }
 
-    /// The manual's text: the `//!` lines of its source without their marks.
+    /// The manual's text: the leading `//!` lines without their marks.
     pub fn manual_text(&self) -> String {
         let lines = self.manual.lines().map_while(|line| line.strip_prefix("//!"));
         lines.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect()

@@ -1,58 +1,58 @@
-//! What the machine must offer before a case makes sense.
+//! What a machine must offer so that a case can be measured there.
 
 use crate::platform::process;
 use crate::platform::region::PAGE;
 use std::path::PathBuf;
 
-/// Where and how thoroughly a case is set up.
+/// Where a case is set up, and how thoroughly it is measured.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// A directory for files of the case's own; it vanishes with the process.
+    /// A directory for files of the case. It is deleted with the process.
     pub scratch: PathBuf,
-    /// How much time there is.
+    /// How much time the run may take.
     pub scale: Scale,
-    /// Where it is measured, and where partners may run.
+    /// CPUs of the measuring thread and of its partners.
     pub cpus: Cpus,
 }
 
-/// The CPUs of a case.
+/// The CPUs that a case may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
-    /// The one that the measuring thread is pinned to, if it could be.
+    /// The CPU that the measuring thread is pinned to; `None` if it could not be pinned.
     pub here: Option<usize>,
-    /// The others that the process was allowed before it was pinned, the farthest in number first.
+    /// The other CPUs that the process was allowed before it was pinned, highest number first.
     pub others: Vec<usize>,
 }
 
 impl Cpus {
-    /// For a thread pinned to `here`, of a process that was allowed all of these.
+    /// The CPUs of a thread pinned to `here`, in a process that is allowed those in `allowed`.
     pub fn around(here: Option<usize>, mut allowed: Vec<usize>) -> Self {
         allowed.retain(|cpu| Some(*cpu) != here);
         allowed.sort_unstable_by(|a, b| b.cmp(a));
         Self { here, others: allowed }
     }
 
-    /// As a measuring process will find them: it pins itself to the last that is allowed.
+    /// The CPUs that a measuring process will have: it pins itself to the highest that is allowed.
     pub fn expected() -> Self {
         let allowed = crate::platform::cpu::allowed();
         Self::around(allowed.iter().copied().max(), allowed)
     }
 }
 
-/// How much time a run may take. Every parameter has a small size for the smoke run.
+/// How much time a run may take. `SYSCOST_SCALE` sets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scale {
-    /// Every case once, claims on, numbers not worth keeping.
+    /// Every case once, with small parameters, to check the claims; the numbers are not worth keeping.
     Smoke,
     /// Minutes for the whole suite.
     #[default]
     Default,
-    /// As long as it takes to be sure.
+    /// All cases and parameters, without a limit of time.
     Full,
 }
 
 impl Scale {
-    /// The name in a record and in `SYSCOST_SCALE`.
+    /// Its name in a record and in `SYSCOST_SCALE`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Smoke => "smoke",
@@ -67,31 +67,42 @@ impl Scale {
     }
 }
 
-/// Something that the machine must offer. Where it does not, the case is skipped with the sentence.
+/// Something that the machine must offer. If it does not, the case is skipped, and the record keeps the reason.
+///
+/// ```
+/// use syscost::Need;
+/// const PROC: Need = Need::new(|_| match std::path::Path::new("/proc/self").exists() {
+///     true => Ok(()),
+///     false => Err("/proc is not mounted: mount it".into()),
+/// });
+/// ```
 #[derive(Clone, Copy)]
 pub struct Need {
     check: fn(&Place) -> Result<(), String>,
 }
 
 impl Need {
-    /// A need that is met when `check` answers `Ok`; else its sentence says what is missing and what to do.
+    /// A need that is met if `check` returns `Ok`. Its error says what is missing and what to do about it.
     pub const fn new(check: fn(&Place) -> Result<(), String>) -> Self {
         Self { check }
     }
 
-    /// Asks the machine.
+    /// Checks whether the machine meets it.
+    ///
+    /// # Errors
+    /// The sentence of the check, if it does not.
     pub fn ask(&self, place: &Place) -> Result<(), String> {
         (self.check)(place)
     }
 }
 
-/// A case that takes seconds, or tells little beside its neighbours, is left to the scale that has the time.
+/// The scale is full: for a case that takes seconds, or adds little to the other cases of its group.
 pub const FULL_SCALE: Need = Need::new(|place| match place.scale {
     Scale::Full => Ok(()),
     _ => Err("measured at full scale only (`SYSCOST_SCALE=full`)".into()),
 });
 
-/// Ids, and what is claimed of faults, say what a page is.
+/// Pages have 4 KiB: for a case whose id or whose claims depend on it.
 pub const FOUR_KIB: Need = Need::new(|_| match process::page_size() as usize {
     PAGE => Ok(()),
     bytes => {
@@ -99,15 +110,17 @@ pub const FOUR_KIB: Need = Need::new(|_| match process::page_size() as usize {
     }
 });
 
-/// The measuring thread stays on a CPU, so that a partner can be told to be on the same or on another.
+/// The measuring thread is pinned, so that a partner can be placed on the same or on another CPU.
 pub const PINNED: Need = Need::new(|place| match place.cpus.here {
     Some(_) => Ok(()),
-    None => Err("the measuring thread could not be pinned to a CPU, so that nobody knows who is beside it: \
+    None => {
+        Err("the measuring thread could not be pinned to a CPU, so that no partner can be placed beside it: \
                  allow sched_setaffinity"
-        .into()),
+            .into())
+    }
 });
 
-/// There is a second CPU for a partner.
+/// A second CPU is allowed, for a partner.
 pub const TWO_CPUS: Need = Need::new(|place| match place.cpus.others.first() {
     Some(_) => Ok(()),
     None => Err("the partner needs a second CPU and this process is allowed one only: allow another \
@@ -115,13 +128,13 @@ pub const TWO_CPUS: Need = Need::new(|place| match place.cpus.others.first() {
         .into()),
 });
 
-/// There are three CPUs.
+/// Three CPUs are allowed.
 pub const THREE_CPUS: Need = Need::new(|place| match place.cpus.others.len() {
     0 | 1 => Err("with two CPUs this is the same as the case of two; it needs a third".into()),
     _ => Ok(()),
 });
 
-/// The kernel's clock can be read without entering it: the vDSO knows how to read the clock source.
+/// The vDSO can read the kernel's clock source, so that `clock_gettime` makes no system call.
 pub const VDSO_CLOCK: Need = Need::new(|_| {
     const READABLE: [&str; 5] =
         ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "hyperv_clocksource_vdso"];
@@ -132,7 +145,7 @@ pub const VDSO_CLOCK: Need = Need::new(|_| {
              choose another in {path} if there is one",
             source.trim()
         )),
-        // Where the file is missing the claim itself will tell.
+        // Without that file the claim decides.
         _ => Ok(()),
     }
 });

@@ -1,72 +1,98 @@
-//! One row of a group's table.
+//! A case: one operation, with what it needs, claims and predicts.
 
 use super::{Claim, Derived, Need, Place, Repetition, Rule, Subject};
 use crate::Result;
 use crate::clock::Clock;
 
-/// How a case comes to life. It may allocate, open and touch: none of that is timed.
+/// Prepares the operation of a case. It may open, allocate and touch whatever the operation needs: none of that is
+/// timed. Made by [`set_up`].
 pub type SetUp = Box<dyn Fn(&Place) -> Result<Box<dyn Subject>>>;
 
-/// A set-up that makes this subject.
+/// Makes a [`SetUp`] of a closure that returns the subject. The subject may be a closure, too:
+///
+/// ```
+/// use std::io::Read;
+/// use syscost::clock::Clock;
+/// use syscost::{Case, Error, set_up};
+///
+/// const ZERO: &str = "/dev/zero";
+/// let read = set_up(|_| {
+///     let mut file = std::fs::File::open(ZERO).map_err(|e| Error::file(ZERO, "opening", e))?;
+///     Ok(move |n: u64, clock: &Clock| {
+///         let mut bytes = 0;
+///         let ticks = clock.time(|| (0..n).for_each(|_| bytes += file.read(&mut [0]).unwrap_or(0)));
+///         match bytes as u64 == n {
+///             true => Ok(ticks),
+///             false => Err(Error::Disproved(format!("{bytes} bytes were read in {n} calls"))),
+///         }
+///     })
+/// });
+/// let case = Case::new("read-zero", "read of one byte from /dev/zero", read);
+/// assert!(case.control.is_none());
+/// ```
+///
+/// If `make` returns [`Error::Missing`](crate::Error::Missing) or [`Error::Forbidden`](crate::Error::Forbidden), the
+/// case is skipped with that sentence; any other error fails it.
 pub fn set_up<S: Subject + 'static>(make: impl Fn(&Place) -> Result<S> + 'static) -> SetUp {
     Box::new(move |place| Ok(Box::new(make(place)?)))
 }
 
-/// One row of a group's table.
+/// One row of a group's table: an operation, with what it needs, what proves that it happened, and what it should cost.
+///
+/// Its full id is `group/name`. Ids are kept in records and compared across kernels, so a name should never change.
 pub struct Case {
-    /// `variant` or `variant/parameter`; the group's name goes before it.
+    /// `variant` or `variant/parameter`, in kebab-case; sizes as `4KiB`.
     pub name: String,
-    /// Plain words for a reader who has not met the id.
+    /// The operation in words, for tables.
     pub title: String,
-    /// What the machine must offer.
+    /// What the machine must offer. If one is not met, the case is skipped.
     pub needs: Vec<Need>,
-    /// What must be true if the operation happened.
+    /// What must be true if the operation really happened.
     pub claims: Vec<Claim>,
-    /// What to expect, written before the measurement.
+    /// Expected cost, written before the first measurement.
     pub prediction: Option<Prediction>,
-    /// The operation.
+    /// Prepares the operation.
     pub set_up: SetUp,
-    /// The same loop with the operation left out.
+    /// Prepares the control: the same loop without the operation. Its cost is subtracted for the net figure.
     pub control: Option<SetUp>,
-    /// Figures that follow from its own and are what a reader looks for.
+    /// Figures computed from the cost, such as a bandwidth.
     pub derived: Vec<Derived>,
-    /// Every iteration is timed by itself and the distribution is the answer.
+    /// Whether every iteration is timed by itself, so that the result is a distribution.
     pub one_by_one: bool,
-    /// Where tasks of its own run.
+    /// Where tasks that the case starts run.
     pub own_tasks: OwnTasks,
-    /// What it waits for, other CPUs use too: memory, or the last level of cache. Who is busy there is told.
+    /// Whether it waits for memory or a cache that other CPUs use, too. If so, the load of the other CPUs is reported.
     pub shares_memory: bool,
-    /// It is measured by what it displaces, whatever is asked for, and so often.
+    /// Always measure the CPU time that the case takes from other work, and repeat this often.
     pub displaced: Option<Repetition>,
 }
 
-/// Tasks that a case starts and that run beside the measuring thread: its own, and no disturbance.
+/// Where tasks run that a case starts besides the measuring thread. Their CPU time is no disturbance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OwnTasks {
-    /// There are none: whoever has the CPU meanwhile is a stranger.
+    /// The case starts none: CPU time of any other task on the measuring CPU is a disturbance.
     #[default]
     None,
-    /// Children that it waits for, and threads, on the measuring CPU, which is never idle meanwhile. What was
-    /// charged neither to them nor to the measuring thread, strangers had.
+    /// Threads, and children that are waited for, on the measuring CPU, which is never idle meanwhile. CPU time that
+    /// was charged neither to them nor to the measuring thread is a disturbance.
     SameCpu,
-    /// Some that outlive a batch, or run elsewhere: what strangers had cannot be told.
+    /// On other CPUs, or beyond the end of a batch: disturbances by CPU time cannot be detected.
     Elsewhere,
 }
 
-/// What one iteration should cost: the hardware's part and the software's, in core cycles, since that is
-/// what processors of different frequency share.
+/// Expected cost of one iteration, core cycles: processors of different frequency have these in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// Core cycles that the hardware charges.
+    /// Core cycles spent in hardware.
     pub hardware: f64,
-    /// Core cycles that the kernel or the compiler's code adds.
+    /// Core cycles of code of the kernel or of the compiler.
     pub software: f64,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
 impl Case {
-    /// A case whose operation is `run`: given a number of iterations and the clock, it returns the time.
+    /// A case of this set-up, without needs, claims, control and prediction.
     pub fn new(name: impl Into<String>, title: impl Into<String>, set_up: SetUp) -> Self {
         Self {
             name: name.into(),
@@ -84,10 +110,10 @@ impl Case {
         }
     }
 
-    /// A case that times a loop as a whole. The function is given the number of turns.
+    /// A case without set-up: `turns` runs the operation as often as its argument says, all in one bracket.
     ///
     /// ```
-    /// use syscost::subject::{Case, Claim};
+    /// use syscost::{Case, Claim};
     /// let case = Case::looped("hash", "hash of a word", |n| {
     ///     for i in 0..n {
     ///         std::hint::black_box(i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -104,68 +130,68 @@ impl Case {
         Self::new(name, title, whole(turns))
     }
 
-    /// Adds something that the machine must offer.
+    /// Adds a need.
     pub fn need(mut self, need: Need) -> Self {
         self.needs.push(need);
         self
     }
 
-    /// Adds something that must be true if the operation happened.
+    /// Adds a claim.
     pub fn claim(mut self, claim: Claim) -> Self {
         self.claims.push(claim);
         self
     }
 
-    /// Measures `turns` beside it, the same loop with the operation left out.
+    /// Sets the control to `turns`, the loop without the operation.
     pub fn control(mut self, turns: impl Fn(u64) + Copy + 'static) -> Self {
         self.control = Some(whole(turns));
         self
     }
 
-    /// The same with a set-up of its own, for a control that is not a plain loop.
+    /// Sets a control that has a set-up of its own.
     pub fn control_set_up(mut self, set_up: SetUp) -> Self {
         self.control = Some(set_up);
         self
     }
 
-    /// Writes down what to expect, in core cycles.
+    /// Sets the expected cost, core cycles.
     pub fn predict(mut self, hardware: f64, software: f64, why: &'static str) -> Self {
         self.prediction = Some(Prediction { hardware, software, why });
         self
     }
 
-    /// Adds a figure that follows from the others.
+    /// Adds a figure computed from the cost, such as `bandwidth`.
     pub fn derive(mut self, name: &'static str, rule: Rule) -> Self {
         self.derived.push(Derived { name, rule });
         self
     }
 
-    /// Says where tasks of its own run.
+    /// Says where tasks run that the case starts.
     pub fn own_tasks(mut self, own_tasks: OwnTasks) -> Self {
         self.own_tasks = own_tasks;
         self
     }
 
-    /// Says that it waits for what all CPUs share.
+    /// Says that the case waits for memory or a cache that other CPUs use, too.
     pub fn shares_memory(mut self) -> Self {
         self.shares_memory = true;
         self
     }
 
-    /// Measures what it displaces instead of how long it takes.
+    /// Measures the CPU time that the case takes from other work, instead of how long it takes.
     pub fn displaced(mut self, repetition: Repetition) -> Self {
         self.displaced = Some(repetition);
         self
     }
 
-    /// Times every iteration by itself and reports the distribution.
+    /// Times every iteration by itself, so that the result is a distribution.
     pub fn one_by_one(mut self) -> Self {
         self.one_by_one = true;
         self
     }
 }
 
-/// A loop timed as a whole.
+/// A set-up that times a loop in one bracket.
 fn whole(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
     set_up(move |_| Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n)))))
 }

@@ -1,4 +1,4 @@
-//! The operation, ready to run.
+//! An operation that is ready to run.
 
 use super::{Found, Matrix};
 use crate::Result;
@@ -7,38 +7,45 @@ use crate::environment::Wire;
 use crate::platform::partner::Task;
 use std::time::Duration;
 
-/// The live thing under measurement.
+/// An operation that has been set up and is ready to run. Closures of the type of [`Subject::run`] are subjects.
 pub trait Subject {
-    /// Does the operation `iterations` times; returns only the time spent inside [`Clock::time`].
+    /// Does the operation `iterations` times. Returns the time spent inside [`Clock::time`] or [`Clock::each`], and none
+    /// of what happens outside.
+    ///
+    /// # Errors
+    /// [`Error::Disproved`](crate::Error::Disproved) if the operation did not do what it should,
+    /// [`Error::Disturbed`](crate::Error::Disturbed) if the batch should be repeated, and any other error if it cannot
+    /// go on. No number is saved in either case.
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks>;
 
-    /// What else it knows: who must be watched beside it, what it found and counted, what a reader must know.
+    /// What the subject knows besides the time. Read after a run.
     fn report(&self) -> Report {
         Report::default()
     }
 
-    /// As one of several that do the same on one CPU for so long and leave it no idle moment: how many iterations all
-    /// of them did together, and how long it took. For who predicts a throughput from a cost.
+    /// Runs the operation for about `lasting` with so many tasks on one CPU that it is never idle. Returns the
+    /// iterations of all tasks and the time they took; `None` if the subject has no such mode. It is compared with the
+    /// throughput that the cost of an iteration predicts.
     fn saturated(&mut self, _lasting: Duration, _clock: &Clock) -> Option<Result<(u64, Ticks)>> {
         None
     }
 }
 
-/// What a subject knows beside the time of its runs.
+/// What a subject knows besides the time of its runs. Everything is optional.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Tasks that it lives with. They are watched during every sample, and must stay on their CPUs.
+    /// Tasks that take part in the operation. They are observed during every sample and must stay on their CPUs.
     pub partners: Vec<Task>,
-    /// Figures that it found: what others did meanwhile, what the kernel held.
+    /// Figures that it found besides the time.
     pub found: Vec<Found>,
-    /// The way to the machine at its other end, if that is another.
+    /// The network path to the other end, if that is on another machine.
     pub wire: Option<Wire>,
-    /// What it found between every two CPUs, if it went to all of them, ns.
+    /// A figure for each pair of CPUs, ns.
     pub matrix: Option<Matrix>,
-    /// What it counted in the timed part of its last run, where an iteration is no measure of it: page faults, of
-    /// which one may serve many touches.
+    /// Events in the timed part of its last run, where they are not one an iteration: page faults, of which one may
+    /// serve many accesses.
     pub events: Option<u64>,
-    /// Sentences without which its numbers would mislead: a size that had to shrink, operations that were repeated.
+    /// Sentences that a reader of the number needs: a size that was reduced, operations that were repeated.
     pub evidence: Vec<String>,
 }
 

@@ -9,5 +9,5 @@ use crate::suite;
 /// its cases as well.
 pub fn add_curves(run: &mut GroupRun, fingerprint: &Fingerprint) {
     let Some(group) = suite::find(&run.name) else { return };
-    run.curves = group.curves().filter_map(|curve| curve::draw(curve, run, fingerprint)).collect();
+    run.curves = group.curves.iter().filter_map(|curve| curve::draw(curve, run, fingerprint)).collect();
 }

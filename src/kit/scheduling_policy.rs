@@ -1,25 +1,28 @@
-//! A scheduling policy for a while.
+//! A scheduling policy for as long as a value lives.
 //!
 //! # Invariants
 //!
-//! * **OWN-BUFFER**: the kernel reads and writes one structure that lives in the calling function.
+//! * **OWN-BUFFER**: the kernel reads one structure that lives in the calling function, and writes none.
 #![allow(unsafe_code)]
 
 use crate::{Error, Result};
 use nix::errno::Errno;
 
-/// The calling thread is of the policy `SCHED_BATCH` while this value lives, and so are the tasks that it creates:
-/// who is of that policy does not come first when it is made ready (sched(7)). So a creator returns before the
-/// new task runs, unless a tick comes in between.
+/// The calling thread has the policy `SCHED_BATCH` while this value lives, and so have the tasks that it creates: such a
+/// task does not preempt when it becomes ready (sched(7)). So a creator returns before the new task runs, unless a
+/// scheduler tick comes between.
 pub struct Batch {
-    /// Whether it was of the ordinary policy. Another one was chosen by somebody, and is left alone.
+    /// Whether the policy was `SCHED_OTHER`. Any other is deliberate and is left unchanged.
     changed: bool,
 }
 
 impl Batch {
-    /// From here on.
+    /// Sets the policy.
+    ///
+    /// # Errors
+    /// The refusal of `sched_setscheduler`.
     pub fn begin() -> Result<Self> {
-        // SAFETY: OWN-BUFFER: a question about a number.
+        // SAFETY: OWN-BUFFER: no memory is passed.
         let changed = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
         if changed {
             choose(libc::SCHED_BATCH)?;
@@ -31,14 +34,14 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         if self.changed {
-            // Between the two ordinary policies everybody may choose.
+            // Changing between these two policies needs no privilege.
             let _ = choose(libc::SCHED_OTHER);
         }
     }
 }
 
 fn choose(policy: i32) -> Result<()> {
-    // SAFETY: OWN-BUFFER: the structure is plain numbers, and an ordinary policy has priority 0.
+    // SAFETY: OWN-BUFFER: the structure is plain integers, and both policies require priority 0.
     let answer = unsafe {
         let parameters: libc::sched_param = std::mem::zeroed();
         libc::sched_setscheduler(0, policy, &raw const parameters)
@@ -51,7 +54,7 @@ mod tests {
     use super::*;
 
     fn now() -> i32 {
-        // SAFETY: OWN-BUFFER: a question about a number.
+        // SAFETY: OWN-BUFFER: no memory is passed.
         unsafe { libc::sched_getscheduler(0) }
     }
 

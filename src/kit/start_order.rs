@@ -1,12 +1,12 @@
-//! Who came first: a new task, or its creator's return.
+//! Which came first: the start of a new task, or its creator's return from the call.
 //!
 //! # Invariants
 //!
-//! * **OWN-MAPPING**: the words lie in a mapping that belongs to one value, is shared with every child that is forked
-//!   meanwhile, and is only reached by atomic operations.
+//! * **OWN-MAPPING**: the flags lie in a mapping that belongs to one value, is shared with every child forked while it
+//!   exists, and is accessed by atomic operations only.
 #![allow(unsafe_code)]
 
-use crate::clock::Delta;
+use crate::clock::{Counts, Delta};
 use crate::{Error, Result};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::num::NonZeroUsize;
@@ -14,88 +14,101 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What creator and task share.
-struct Words {
+struct Flags {
     returned: AtomicBool,
     early: AtomicBool,
 }
 
-/// Memory in which a task notes that its creator had not returned when it began.
-pub struct Order(NonNull<Words>);
+/// Shared memory in which a new task notes that its creator had not returned yet when it started.
+pub struct Order(NonNull<Flags>);
 
-const BYTES: NonZeroUsize = NonZeroUsize::new(size_of::<Words>()).expect("two words are not nothing");
+const BYTES: NonZeroUsize = NonZeroUsize::new(size_of::<Flags>()).expect("two flags have a size");
 
 impl Order {
-    /// A mapping that is shared with children.
+    /// Maps the memory.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the kernel refuses the mapping.
     pub fn new() -> Result<Self> {
         let (protection, flags) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED);
-        // SAFETY: OWN-MAPPING: it is fresh, and zero is a value of both words.
+        // SAFETY: OWN-MAPPING: it is fresh, and zero is a valid value of both flags.
         let mapped = unsafe { mmap_anonymous(None, BYTES, protection, flags) };
         Ok(Self(mapped.map_err(|e| Error::refused("mmap of a shared page", e))?.cast()))
     }
 
-    fn words(&self) -> &Words {
+    fn flags(&self) -> &Flags {
         // SAFETY: OWN-MAPPING.
         unsafe { self.0.as_ref() }
     }
 
-    /// Before a task is created.
+    /// Clears both flags. Called before a task is created.
     #[inline(always)]
     pub fn begin(&self) {
-        self.words().returned.store(false, Ordering::SeqCst);
-        self.words().early.store(false, Ordering::SeqCst);
+        self.flags().returned.store(false, Ordering::SeqCst);
+        self.flags().early.store(false, Ordering::SeqCst);
     }
 
-    /// The task begins.
+    /// Called by the task when it starts.
     #[inline(always)]
     pub fn arrive(&self) {
-        if !self.words().returned.load(Ordering::SeqCst) {
-            self.words().early.store(true, Ordering::SeqCst);
+        if !self.flags().returned.load(Ordering::SeqCst) {
+            self.flags().early.store(true, Ordering::SeqCst);
         }
     }
 
-    /// The creator has returned.
+    /// Called by the creator when the creating call has returned.
     #[inline(always)]
     pub fn returned(&self) {
-        self.words().returned.store(true, Ordering::SeqCst);
+        self.flags().returned.store(true, Ordering::SeqCst);
     }
 
-    /// After the task has ended: whether it had begun before its creator returned.
+    /// Whether the task started before its creator returned. Called after the task has ended.
     pub fn was_early(&self) -> bool {
-        self.words().early.load(Ordering::SeqCst)
+        self.flags().early.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for Order {
     fn drop(&mut self) {
-        // SAFETY: OWN-MAPPING: nobody else reaches it any more.
+        // SAFETY: OWN-MAPPING: no reference to it is left.
         let _ = unsafe { munmap(self.0.cast(), BYTES.get()) };
     }
 }
 
-/// How often an operation may be done again because the new task came first.
-pub struct Again {
+/// How often a creation may be repeated because the new task started before its creator returned: the bracket then
+/// holds a part of the task's life, too.
+pub struct Repeats {
     left: u64,
     most: u64,
 }
 
-impl Again {
-    pub fn of(iterations: u64) -> Self {
+impl Repeats {
+    /// For a batch of this many creations: four times as many, and 16.
+    pub fn for_batch(iterations: u64) -> Self {
         let most = 4 * iterations + 16;
         Self { left: most, most }
     }
 
-    pub fn once_more(&mut self, call: &str) -> Result<()> {
+    /// Decides whether the creation that `order` has seen counts. Called after the task has ended.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if the repetitions are used up: this scheduler runs new tasks first.
+    pub fn judge(&mut self, call: &str, order: &Order) -> Result<Counts> {
+        if !order.was_early() {
+            return Ok(Counts::Yes);
+        }
         self.left = self.left.checked_sub(1).ok_or_else(|| {
             Error::Missing(format!(
                 "in {} calls of {call} the new task began before it returned: this scheduler lets it come first",
                 self.most
             ))
         })?;
-        Ok(())
+        Ok(Counts::Again)
     }
 }
 
-/// The kernel counts every task that anybody creates: there cannot be fewer than ours.
+/// Claims that tasks were created. The kernel counts those of the whole machine, so there must be at least one an
+/// iteration.
 pub fn created(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     match delta.counted.created {
         Some(count) if count < iterations => Err(format!(
@@ -111,6 +124,18 @@ mod tests {
     use super::*;
     use crate::platform::child::Child;
     use std::time::Duration;
+
+    #[test]
+    fn a_child_that_starts_early_is_repeated_until_the_limit() {
+        let order = Order::new().expect("a mapping");
+        let mut repeats = Repeats::for_batch(1);
+        order.begin();
+        order.arrive();
+        for _ in 0..20 {
+            assert_eq!(repeats.judge("fork", &order).expect("repetitions are left"), Counts::Again);
+        }
+        assert!(matches!(repeats.judge("fork", &order), Err(Error::Missing(_))));
+    }
 
     #[test]
     fn a_child_knows_who_came_first() {

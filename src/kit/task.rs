@@ -1,20 +1,23 @@
-//! Processes created and ended, by as few instructions as each way allows.
+//! Creating processes and waiting for their end, each way with as few instructions as it allows.
 //!
-//! What the child does is at most an `execve` and an exit. Where it shares the parent's memory that is written in
-//! assembly, so that no compiled code runs twice: the child touches registers and nothing else.
+//! A child calls at most `execve` and then exits. Where it shares the parent's memory, its part is written in assembly,
+//! so that no compiled code runs in two tasks at once: it uses registers only.
 //!
-//! Every creator answers the child's number, or a negative error number.
+//! Every function that creates a task returns the child's process id, or a negative error number.
 //!
 //! # Invariants
 //!
 //! * **ENDS**: what a child executes ends in `_exit` or in another program: it never returns, unwinds, runs an
 //!   exit handler or flushes a buffer. The C library's `fork` leaves its locks usable in a child of one thread.
-//! * **REGISTERS**: a child in the parent's memory reads memory that outlives it and writes none; a signal that
-//!   its parent handles finds a stack of its own, or that of a parent who stands still meanwhile.
+//! * **REGISTERS**: a child in the parent's memory reads only memory that outlives it, and writes none. A signal
+//!   handler that runs in it has a stack of its own, or that of a parent which is suspended until the child ends.
 //! * **OWN-ARGUMENTS**: the pointers lead to strings that live as long as the value, and end in a null pointer.
+//! * **OWN-STATUS**: waitpid(2) writes one integer, to the reference that it is given.
 #![allow(unsafe_code)]
 
+use super::kernel_call;
 use super::start_order::Order;
+use crate::platform::limit;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use nix::errno::Errno;
@@ -25,7 +28,18 @@ use std::ptr::null;
 /// The exit code of a child whose program could not be executed, as of a shell.
 pub const NOT_EXECUTED: i32 = 127;
 
-/// fork(2) by the C library; the child ends at once.
+/// Checks what a call that creates a task has returned.
+///
+/// # Errors
+/// A negative answer: [`Error::Missing`] with the limits on tasks for `EAGAIN`, else that of [`kernel_call::granted`].
+pub fn granted(call: &str, answer: i64) -> Result<()> {
+    if answer == -i64::from(libc::EAGAIN) {
+        return Err(Error::Missing(limit::no_task(call, Errno::EAGAIN.into())));
+    }
+    kernel_call::granted(call, answer)
+}
+
+/// fork(2) by the C library; the child exits at once.
 #[inline(always)]
 pub fn fork_exit() -> i64 {
     // SAFETY: ENDS.
@@ -37,7 +51,7 @@ pub fn fork_exit() -> i64 {
     }
 }
 
-/// The same; first the child says that it has begun.
+/// fork(2) by the C library; the child notes in `order` that it has started, and exits.
 #[inline(always)]
 pub fn fork_arrive_exit(order: &Order) -> i64 {
     // SAFETY: ENDS.
@@ -52,43 +66,46 @@ pub fn fork_arrive_exit(order: &Order) -> i64 {
     }
 }
 
-/// vfork(2): a child that borrows the parent's memory and stack ends at once; the parent stands still until then.
+/// vfork(2): the child shares the parent's memory and stack and exits at once; the parent is suspended until then.
 #[inline(always)]
 pub fn vfork_exit() -> i64 {
     // SAFETY: ENDS, REGISTERS.
     unsafe { clone_exit(libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD, 0, null()) }
 }
 
-/// A stack for a task in the parent's memory. Nothing but a signal handler would ever use it.
+/// A stack for a task in the parent's memory, which only a signal handler would use.
 pub struct Stack(MmapMut);
 
 impl Stack {
     const BYTES: usize = 256 << 10;
 
-    /// Fresh memory.
+    /// Maps the memory.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the kernel refuses the mapping.
     pub fn new() -> Result<Self> {
         let refused = |cause| Error::Kernel { call: "mmap of a stack".into(), cause };
         Ok(Self(MmapMut::map_anon(Self::BYTES).map_err(refused)?))
     }
 
-    /// Its upper end, aligned as both architectures ask.
+    /// Address of its upper end, page-aligned as both architectures require.
     pub fn top(&mut self) -> usize {
         self.0.as_mut_ptr_range().end as usize
     }
 }
 
-/// clone(2) of a process that shares the parent's memory and ends at once; the parent goes on beside it.
+/// clone(2) of a process that shares the parent's memory and exits at once; the parent is not suspended.
 #[inline(always)]
 pub fn clone_vm_exit(stack: &mut Stack) -> i64 {
     // SAFETY: ENDS, REGISTERS.
     unsafe { clone_exit(libc::CLONE_VM | libc::SIGCHLD, stack.top(), null()) }
 }
 
-/// clone(2); the new task does nothing but end.
+/// clone(2); the new task exits at once.
 ///
 /// # Safety
-/// ENDS and REGISTERS hold whatever the flags: a task that shares the parent's memory and runs beside it is given
-/// a stack. `id` is null, or a word that the kernel may write as long as the task lives.
+/// ENDS and REGISTERS must hold for the flags: a task that shares the memory of a parent that is not suspended needs a
+/// stack of its own. `id` is null, or a word that the kernel may write as long as the task lives.
 #[inline(always)]
 pub unsafe fn clone_exit(flags: i32, stack: usize, id: *const u32) -> i64 {
     let answer: i64;
@@ -101,7 +118,7 @@ pub unsafe fn clone_exit(flags: i32, stack: usize, id: *const u32) -> i64 {
             options(nostack));
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: ENDS, REGISTERS, promised by the caller. Here the thread area comes before the second word.
+    // SAFETY: ENDS, REGISTERS, promised by the caller. Here the thread area precedes the child's id.
     unsafe {
         asm!("svc #0", "cbnz x0, 2f", "mov x8, #{exit}", "svc #0", "brk #1", "2:",
             exit = const libc::SYS_exit, in("x8") libc::SYS_clone, inlateout("x0") flags as i64 => answer,
@@ -113,7 +130,7 @@ pub unsafe fn clone_exit(flags: i32, stack: usize, id: *const u32) -> i64 {
 /// A program with its arguments, and nothing in its environment.
 pub struct Program {
     path: CString,
-    /// Owns what `pointers` lead to.
+    /// Owns the strings that `pointers` lead to.
     _arguments: Vec<CString>,
     pointers: Vec<*const c_char>,
 }
@@ -122,7 +139,10 @@ pub struct Program {
 const NO_ENVIRONMENT: [*const c_char; 1] = [null()];
 
 impl Program {
-    /// `path` is executed as it stands; it is its own first argument.
+    /// `path` is executed without a search; it is also the first argument.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if a string holds a zero byte.
     pub fn new(path: &str, arguments: &[&str]) -> Result<Self> {
         let text = |text: &str| {
             CString::new(text).map_err(|_| Error::Usage(format!("{text:?}: an argument holds a zero byte")))
@@ -148,7 +168,7 @@ impl Program {
         }
     }
 
-    /// vfork(2), then execve(2): the parent stands still until the new program has begun.
+    /// vfork(2), then execve(2): the parent is suspended until the new program has started.
     #[inline(always)]
     pub fn vfork_exec(&self) -> i64 {
         let (path, arguments) = (self.path.as_ptr(), self.pointers.as_ptr());
@@ -160,8 +180,8 @@ impl Program {
     #[inline(always)]
     pub fn spawn(&self) -> i64 {
         let mut child = 0;
-        // SAFETY: OWN-ARGUMENTS; the library writes the number into a local, and neither keeps the pointers nor
-        // writes through them.
+        // SAFETY: OWN-ARGUMENTS; the library writes the id into a local variable, and neither keeps the pointers
+        // nor writes through them.
         let errno = unsafe {
             libc::posix_spawn(
                 &raw mut child,
@@ -179,7 +199,7 @@ impl Program {
 /// clone(2); the new task executes a program, or ends with [`NOT_EXECUTED`].
 ///
 /// # Safety
-/// As of [`clone_exit`], for flags that let the parent stand still; OWN-ARGUMENTS.
+/// That of [`clone_exit`], with flags that suspend the parent; OWN-ARGUMENTS.
 #[inline(always)]
 unsafe fn clone_exec(flags: i32, path: *const c_char, arguments: *const *const c_char) -> i64 {
     let answer: i64;
@@ -208,11 +228,12 @@ unsafe fn clone_exec(flags: i32, path: *const c_char, arguments: *const *const c
     answer
 }
 
-/// Waits for a child and reaps it: its status, or a negative error number. An interruption is no answer.
+/// Waits for a child and reaps it. Returns its id and sets `status`, or returns a negative error number. An interrupted
+/// wait is continued.
 #[inline(always)]
 pub fn reap(child: i32, status: &mut i32) -> i64 {
     loop {
-        // SAFETY: the kernel writes one number into the reference.
+        // SAFETY: OWN-STATUS.
         match unsafe { libc::waitpid(child, status, 0) } {
             -1 if Errno::last() == Errno::EINTR => {}
             -1 => return refusal(),

@@ -1,15 +1,14 @@
-//! A watchdog: a wait in the middle of what is timed ends when it takes too long, and costs nothing when it
-//! does not.
+//! A watchdog: ends a wait inside a timed part when it takes too long, and costs one store when it does not.
 //!
-//! A timer interrupts the measuring thread, and only that, every few seconds. If it finds the same wait that it
-//! found before, it kills the child that is waited for; a wait for anything else answers `EINTR`, since the
-//! handler does not restart calls. So a wait is cut short after one to two periods, and a program that was
-//! stopped as a whole meanwhile is not blamed at once when it goes on.
+//! A timer interrupts the measuring thread, and no other, once a period. If its handler finds the same wait as the last
+//! time, it kills the child that is waited for; a wait for anything else returns `EINTR`, because the handler does not
+//! restart system calls. So a wait is ended after one to two periods, and a program that was stopped as a whole is not
+//! blamed at once when it continues.
 //!
 //! # Invariants
 //!
 //! * **HANDLER**: the handler loads and stores atomics of its thread, which need neither allocation nor
-//!   registration, and calls `kill`. POSIX allows both there.
+//!   registration, and calls `kill`. POSIX allows both in a handler.
 #![allow(unsafe_code)]
 
 use crate::{Error, Result};
@@ -19,25 +18,25 @@ use nix::time::ClockId;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-/// The period where nothing else is asked for: no wait of ours takes a hundredth of it.
+/// The usual period: no wait of an operation takes a hundredth of it.
 pub const PERIOD: Duration = Duration::from_secs(5);
 
-/// A signal that nothing else here uses, and that profilers leave alone. Its handler stays when the watchdog has
-/// gone: a program that is started has the default again.
+/// A signal that nothing else in this crate uses, nor do profilers. Its handler stays installed after the watchdog is
+/// dropped; a program that is executed has the default action again.
 const SIGNAL: Signal = Signal::SIGVTALRM;
 
-/// What the handler and its thread share.
+/// State that the handler and its thread share.
 struct Watch {
-    /// What is waited for: a child by its number, anything else by a negative number, nothing by zero.
+    /// The current wait: the id of a child, a negative number for anything else, 0 for none.
     wait: AtomicI64,
-    /// What was waited for when the timer last expired.
+    /// The wait that was current when the timer last expired.
     seen: AtomicI64,
-    barked: AtomicBool,
+    expired: AtomicBool,
 }
 
 thread_local! {
     static WATCH: Watch = const {
-        Watch { wait: AtomicI64::new(0), seen: AtomicI64::new(0), barked: AtomicBool::new(false) }
+        Watch { wait: AtomicI64::new(0), seen: AtomicI64::new(0), expired: AtomicBool::new(false) }
     };
 }
 
@@ -47,65 +46,68 @@ extern "C" fn look(_: libc::c_int) {
         if watch.seen.swap(wait, Ordering::SeqCst) != wait || wait == 0 {
             return;
         }
-        watch.barked.store(true, Ordering::SeqCst);
+        watch.expired.store(true, Ordering::SeqCst);
         if let Ok(child @ 1..) = i32::try_from(wait) {
             let errno = nix::errno::Errno::last_raw();
-            // SAFETY: HANDLER. The child is waited for, so its number is nobody else's.
+            // SAFETY: HANDLER. The child has not been reaped, so its id is not reused.
             unsafe { libc::kill(child, libc::SIGKILL) };
-            // What was interrupted finds errno as it left it.
+            // The interrupted code must find its errno unchanged.
             nix::errno::Errno::set_raw(errno);
         }
     });
 }
 
-/// While it lives, the waits of the thread that made it are watched.
+/// Watches the waits of the thread that made it, until it is dropped.
 pub struct Watchdog {
     period: Duration,
-    /// Deleted when the watchdog goes; an expiry that is pending then finds that nothing is waited for.
+    /// Deleted with this value; the handler of an expiry that is then pending finds no wait.
     _timer: Timer,
 }
 
 impl Watchdog {
-    /// Watches this thread.
+    /// Installs the handler and starts the timer for the calling thread.
+    ///
+    /// # Errors
+    /// The refusal of `sigaction` or `timer_create`.
     pub fn over_this_thread(period: Duration) -> Result<Self> {
         let action = SigAction::new(SigHandler::Handler(look), SaFlags::empty(), SigSet::empty());
         // SAFETY: HANDLER.
         unsafe { sigaction(SIGNAL, &action) }.map_err(|e| Error::refused_to_case("sigaction", e))?;
         WATCH.with(|watch| {
             watch.wait.store(0, Ordering::SeqCst);
-            watch.barked.store(false, Ordering::SeqCst);
+            watch.expired.store(false, Ordering::SeqCst);
         });
         Ok(Self { period, _timer: timer(period)? })
     }
 
-    /// Says which child is waited for from here on.
+    /// Starts a wait for this child.
     #[inline(always)]
-    pub fn waits_for(&self, child: i32) {
+    pub fn watch_child(&self, child: i32) {
         WATCH.with(|watch| watch.wait.store(i64::from(child), Ordering::Relaxed));
     }
 
-    /// Says that the answer to this turn of a conversation is waited for from here on.
+    /// Starts a wait for the answer to this turn of an exchange.
     #[inline(always)]
-    pub fn waits_for_turn(&self, turn: u32) {
+    pub fn watch_turn(&self, turn: u32) {
         WATCH.with(|watch| watch.wait.store(-1 - i64::from(turn), Ordering::Relaxed));
     }
 
-    /// Says that nothing is waited for.
+    /// Ends the current wait.
     #[inline(always)]
-    pub fn rests(&self) {
+    pub fn end_wait(&self) {
         WATCH.with(|watch| watch.wait.store(0, Ordering::Relaxed));
     }
 
-    /// What is to be said of a wait that was cut short; it is said once.
-    pub fn bark(&self) -> Option<String> {
-        let barked = WATCH.with(|watch| watch.barked.swap(false, Ordering::SeqCst));
-        barked.then(|| format!("nothing happened for {} s, and it was ended", self.period.as_secs_f64()))
+    /// A sentence about a wait that the watchdog has ended. Each is reported once.
+    pub fn expired(&self) -> Option<String> {
+        let expired = WATCH.with(|watch| watch.expired.swap(false, Ordering::SeqCst));
+        expired.then(|| format!("nothing happened for {} s, and it was ended", self.period.as_secs_f64()))
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        self.rests();
+        self.end_wait();
     }
 }
 
@@ -143,11 +145,11 @@ mod tests {
         let watchdog = Watchdog::over_this_thread(SHORT).expect("a timer");
         let child = Child::start(|| std::thread::sleep(Duration::from_secs(60))).expect("forked");
         let child = child.leave();
-        watchdog.waits_for(child.as_raw());
+        watchdog.watch_child(child.as_raw());
         assert_eq!(waits(child), Ok(WaitStatus::Signaled(child, Signal::SIGKILL, false)));
-        let sentence = watchdog.bark().expect("it barked");
+        let sentence = watchdog.expired().expect("it expired");
         assert!(sentence.contains("0.03 s"), "{sentence}");
-        assert_eq!(watchdog.bark(), None, "once");
+        assert_eq!(watchdog.expired(), None, "once");
     }
 
     #[test]
@@ -155,24 +157,24 @@ mod tests {
         let watchdog = Watchdog::over_this_thread(SHORT).expect("a timer");
         let begun = std::time::Instant::now();
         for turn in 0.. {
-            watchdog.waits_for_turn(turn);
+            watchdog.watch_turn(turn);
             std::thread::yield_now();
             if begun.elapsed() > 8 * SHORT {
                 break;
             }
         }
-        watchdog.rests();
-        assert_eq!(watchdog.bark(), None);
+        watchdog.end_wait();
+        assert_eq!(watchdog.expired(), None);
     }
 
     #[test]
     fn a_wait_for_anything_else_is_interrupted() {
         let watchdog = Watchdog::over_this_thread(SHORT).expect("a timer");
         let (read, _write) = nix::unistd::pipe().expect("a pipe");
-        watchdog.waits_for_turn(7);
+        watchdog.watch_turn(7);
         let mut ends = (0..1_000).map(|_| nix::unistd::read(&read, &mut [0]));
-        // The first expiry only looks; the read that it interrupted is begun again.
+        // The first expiry only looks; the read that it interrupted is started again.
         assert!(ends.by_ref().take(3).all(|end| end == Err(Errno::EINTR)));
-        assert!(watchdog.bark().is_some());
+        assert!(watchdog.expired().is_some());
     }
 }

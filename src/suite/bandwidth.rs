@@ -55,6 +55,7 @@ use crate::clock::{Clock, Delta, Ticks};
 use crate::kit::crowd::{Crowd, all_stayed, together};
 use crate::platform::partner::{Kind, Task};
 use crate::platform::{cpu, limit};
+use crate::record::{Axis, Curve};
 use crate::{Error, Result};
 use field::{Field, Plan};
 use row::{Row, level};
@@ -62,9 +63,30 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "bandwidth", manual: include_str!("bandwidth.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), cases).curves(&[
+    one_curve("bandwidth/read/", "read"),
+    one_curve("bandwidth/write/", "write"),
+    one_curve("bandwidth/copy/", "copy"),
+    one_curve("bandwidth/write-nt/", "write past the caches"),
+    one_curve("bandwidth/memcpy/", "memcpy"),
+    one_curve("bandwidth/memset/", "memset"),
+    one_curve("bandwidth/triad/", "triad"),
+    all_curve("bandwidth/read-all/", "read"),
+    all_curve("bandwidth/write-all/", "write"),
+    all_curve("bandwidth/copy-all/", "copy"),
+]);
+
+/// A curve of one CPU's bandwidth.
+const fn one_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("size")).figure("bandwidth")
+}
+
+/// A curve of the bandwidth of all CPUs together.
+const fn all_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("size on each CPU"))
+        .figure("bandwidth")
+        .chart("bandwidth of all CPUs")
+}
 
 /// What a smoke run takes of the larger sizes.
 const SMOKE: usize = 2 << 20;

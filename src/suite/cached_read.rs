@@ -38,6 +38,7 @@ use crate::kit::blocks::{OWN_NUMBER, Proof};
 use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::io_account::Source;
 use crate::platform::process::page_size;
+use crate::record::{Axis, Curve, Study};
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use operation::Mapped;
@@ -46,9 +47,27 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "cached_read", manual: include_str!("cached_read.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("cached_read", include_str!("cached_read.rs"), cases).curves(&[
+    by_block_curve("cached_read/read/", "read"),
+    by_block_curve("cached_read/pread/", "pread"),
+    by_block_curve("cached_read/mmap/", "mmap"),
+    by_block_curve("cached_read/copy-file-range/", "copy_file_range"),
+    by_file_curve("cached_read/pread-by-file/", "pread", "bandwidth by file"),
+    by_file_curve("cached_read/file-cache-in-64MiB/", "in 64 MiB of memory", "file cache in 64 MiB")
+        .study(Study::Fall),
+    by_file_curve("cached_read/file-cache-in-1GiB/", "in 1 GiB of memory", "file cache in 1 GiB")
+        .study(Study::Fall),
+]);
+
+/// A curve of bandwidth along the size of a block.
+const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("block")).figure("bandwidth")
+}
+
+/// A curve of bandwidth along the size of the file.
+const fn by_file_curve(prefix: &'static str, title: &'static str, chart: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("file")).figure("bandwidth").chart(chart)
+}
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

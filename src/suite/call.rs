@@ -1,28 +1,27 @@
 //! # What is timed
-//! A call of a procedure that returns at once, with 0 to 8 arguments of one type or of mixed types, with a
-//! structure by value, through a pointer, through a table of methods (`dyn`), and through the procedure
-//! linkage table of a shared object. The loop around it is in the raw figure; *net* is without it.
+//! A call of a procedure that returns at once: with 0 to 8 arguments of one type or of mixed types, with a structure by
+//! value, through a pointer, through a table of methods (`dyn`), and through the procedure linkage table of a shared
+//! object. The raw figure includes the loop; *net* does not.
 //!
 //! # What is not
-//! Work inside the procedure: there is none, not even a frame. The callee is one `ret` written in assembly
-//! (for `plt` the C library's `gnu_get_libc_version`, which is one `lea` more).
+//! Work inside the procedure: there is none, not even a stack frame. The callee is one `ret` written in assembly (for
+//! `plt` the C library's `gnu_get_libc_version`, which has one `lea` more).
 //!
 //! # How we know
-//! A witness steps through 64 turns and counts how often execution stands at the callee's first instruction:
-//! once a turn, so the call was not inlined. The same loop with the call left out, the control, is measured
-//! in turn with it, and the difference must be above zero by its interval.
+//! A witness steps through 64 iterations and counts how often execution reaches the callee's first instruction: once an
+//! iteration, so the call was not inlined. The control, the same loop without the call, is measured in alternation, and
+//! the interval of the difference must lie above zero.
 //!
 //! # What fools it
-//! A compiler that sees an empty body drops its arguments even if told not to inline, which is why the callee
-//! is opaque. Arguments of the same value in the same registers need not be moved: here every caller-saved
-//! register is lost at each call, so each argument is loaded again, as it is in real code. Beyond six integer
-//! arguments (eight on AArch64) or eight floating-point ones the stack is used. An out-of-order core overlaps
-//! the moves with the call: a slope below one cycle an argument is no error. `mixed` uses u32, f64, u64, f32 in
-//! turn.
+//! A compiler that sees an empty body drops its arguments even if told not to inline, which is why the callee is
+//! opaque. Arguments of the same value in the same registers need not be moved: here every call loses all caller-saved
+//! registers, so each argument is loaded again, as in real code. Beyond six integer arguments (eight on AArch64) or
+//! eight floating-point ones the stack is used. An out-of-order core overlaps the moves with the call: a slope below
+//! one cycle an argument is no error. `mixed` repeats u32, f64, u64, f32.
 //!
 //! # Reading the number
-//! Two taken branches, call and return, bound it from below by two cycles; the return-stack buffer predicts
-//! the second. The line through arity 0 to 8 prints what one more argument costs, with its interval.
+//! The two taken branches, call and return, cost at least two cycles; the return-stack buffer predicts the second. The
+//! line through arity 0 to 8 shows what one more argument costs, with its interval.
 //!
 //! # Source
 //! CSC501 project report (0.357 ns an argument, 0 to 7 unsigned arguments, unoptimised), CSE 221 project report (a
@@ -30,27 +29,20 @@
 
 pub mod operation;
 
-use crate::case::{Case, Claim, Fit, Group};
+use crate::case::{Case, Claim, Fit, Group, Need, Place};
 
-/// The group.
-pub const GROUP: Group = Group {
-    name: "call",
-    manual: include_str!("call.rs"),
-    version: 1,
-    cases,
-    fits: &[
-        Fit { step: "a further u32 argument", prefix: "call/u32/" },
-        Fit { step: "a further u64 argument", prefix: "call/u64/" },
-        Fit { step: "a further f32 argument", prefix: "call/f32/" },
-        Fit { step: "a further f64 argument", prefix: "call/f64/" },
-        Fit { step: "a further argument of mixed types", prefix: "call/mixed/" },
-    ],
-};
+pub const GROUP: Group = Group::new("call", include_str!("call.rs"), cases).fits(&[
+    Fit { step: "a further u32 argument", prefix: "call/u32/" },
+    Fit { step: "a further u64 argument", prefix: "call/u64/" },
+    Fit { step: "a further f32 argument", prefix: "call/f32/" },
+    Fit { step: "a further f64 argument", prefix: "call/f64/" },
+    Fit { step: "a further argument of mixed types", prefix: "call/mixed/" },
+]);
 
 /// Loops for arity 0 to 8.
 type Loops = [fn(u64); 9];
 
-/// One row a type: its name in the id, and its loops.
+/// Types of the arguments: name in the id, and the loops.
 const TYPES: [(&str, Loops); 5] = [
     ("u32", operation::U32),
     ("u64", operation::U64),
@@ -98,7 +90,7 @@ fn other_ways() -> [Case; 5] {
             operation::plt_0,
             operation::plt_callee,
         )
-        .need(crate::case::Need::new(shared_object))
+        .need(Need::new(shared_object))
         .predict(3.0, 1.0, "the stub's jump is a third taken branch"),
     ]
 }
@@ -115,7 +107,8 @@ fn calling(name: String, title: String, turns: fn(u64), callee: fn() -> usize) -
         .claim(Claim::Linear)
 }
 
-fn shared_object(_: &crate::case::Place) -> Result<(), String> {
+/// A static executable has no linkage table.
+fn shared_object(_: &Place) -> Result<(), String> {
     if cfg!(target_feature = "crt-static") {
         return Err(
             "this binary is linked statically and has no linkage table; build it without +crt-static".into(),
@@ -129,7 +122,7 @@ mod tests {
     use super::operation;
     use crate::platform::ptrace::step_through;
 
-    /// How often the address is visited in a turn of the loop.
+    /// Executions of the instruction at this address in one iteration of the loop.
     fn per_turn(body: fn(u64), address: usize) -> u64 {
         let [few, many] = [8, 16].map(|n| {
             step_through(|| body(n), Some(address), 100_000).expect("traced").expect("short").visits

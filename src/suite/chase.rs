@@ -52,6 +52,7 @@ mod operation_node;
 mod operation_ring;
 
 use crate::case::Group;
+use crate::record::{Axis, Curve, Study};
 
 mod load;
 mod node;
@@ -60,6 +61,20 @@ mod series;
 mod size;
 mod walk;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "chase", manual: include_str!("chase.rs"), version: 1, cases: series::cases, fits: &[] };
+pub const GROUP: Group = Group::new("chase", include_str!("chase.rs"), series::cases).curves(&[
+    latency_curve("chase/random-huge/", "random order, huge pages").study(Study::Levels),
+    latency_curve("chase/random/", "random order, 4 KiB pages").study(Study::Levels),
+    latency_curve("chase/within-pages/", "random order within pages"),
+    latency_curve("chase/stride-64/", "stride 64"),
+    Curve::new("chase/tlb-4KiB/", "a line of each page", Axis::Bytes("size of the ring"))
+        .figure("walk")
+        .chart("page walk"),
+    Curve::new("chase/parallel-256MiB/", "each of the chains", Axis::Count("chains at once")).figure("load"),
+    Curve::new("chase/loaded-256MiB/", "a load", Axis::Others("CPUs that load the bus"))
+        .chart("loaded latency"),
+]);
+
+/// A curve of latency along the size of the ring.
+const fn latency_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("size of the ring")).chart("latency")
+}

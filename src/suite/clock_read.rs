@@ -1,25 +1,25 @@
 //! # What is timed
-//! Reading the time, back to back, in every way there is: the counter bare and behind each kind of barrier,
-//! the kernel's clocks through the vDSO and by a real entry, and what Rust offers. The cases `bracket/…` time
-//! something else: nothing. They are what two reads with nothing between them say has passed, one bracket at
-//! a time, as a distribution. That is what every measurement of one operation includes.
+//! Reading the time, one read after another, in every available way: the counter alone and behind each kind of barrier,
+//! the kernel's clocks through the vDSO and by a real entry, and what Rust's library offers. The cases `bracket/…`
+//! measure the clock itself: the distribution of the time between two reads with nothing between them. Every
+//! measurement of a single operation includes that time.
 //!
 //! # What is not
 //! The loop around the reads (about one cycle, hidden behind the read).
 //!
 //! # How we know
-//! Time grows in proportion to the number of reads. A witness follows 64 reads instruction by instruction:
-//! those by the vDSO enter the kernel never, the others once each, by the call that their name says.
+//! Time grows in proportion to the number of reads. A witness steps through 64 reads: those through the vDSO never
+//! enter the kernel, the others enter it once each, by the call that their name says.
 //!
 //! # What fools it
-//! In a guest, `cpuid` traps to the hypervisor: as a barrier it costs thousands of ticks and leaves cold
-//! caches behind, while the *difference* it shows (`bracket/cpuid`) looks as harmless as on hardware. That is
-//! why the recipe of 2010 is a case here and not the clock. A clock source that the vDSO cannot read turns
-//! `clock_gettime` into a system call: such cases are skipped with the source's name.
+//! In a guest, `cpuid` traps to the hypervisor: as a barrier it costs thousands of ticks and leaves cold caches behind,
+//! while the *difference* it shows (`bracket/cpuid`) is as small as on hardware. That is why the recipe of 2010 is a
+//! case here and not the clock of this crate. If the vDSO cannot read the clock source, `clock_gettime` is a system
+//! call: such cases are skipped with the name of the source.
 //!
 //! # Reading the number
-//! `lfence-rdtsc-rdtscp-lfence` (on AArch64 `isb-cntvct-isb-cntvct-isb`) is the clock of this crate, both
-//! ends. Everything it times in one batch should be a thousand times longer, and is.
+//! `lfence-rdtsc-rdtscp-lfence` (on AArch64 `isb-cntvct-isb-cntvct-isb`) is this crate's clock, both ends. Everything
+//! that it times in one batch should be a thousand times longer, and is.
 //!
 //! # Source
 //! CSC501 project report (52 cycles for `cpuid; rdtsc … rdtscp; cpuid`), CSE 221 project report (312 cycles for a bare
@@ -27,16 +27,14 @@
 //! clock_gettime(2), vdso(7).
 
 use crate::case::need::VDSO_CLOCK;
-use crate::case::{Case, Claim, Group};
+use crate::case::{Case, Claim, Group, Need, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::platform::{arch, time};
 use std::hint::black_box;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "clock_read", manual: include_str!("clock_read.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("clock_read", include_str!("clock_read.rs"), cases);
 
-/// Clocks that the vDSO answers: name in the id, and the kernel's.
+/// Clocks that the vDSO can read: name in the id, and the kernel's number.
 const VDSO: [(&str, libc::clockid_t); 7] = [
     ("realtime", libc::CLOCK_REALTIME),
     ("monotonic", libc::CLOCK_MONOTONIC),
@@ -47,7 +45,7 @@ const VDSO: [(&str, libc::clockid_t); 7] = [
     ("monotonic-coarse", libc::CLOCK_MONOTONIC_COARSE),
 ];
 
-/// Clocks by a real entry; the CPU-time clocks have no other way.
+/// Clocks that are read by entering the kernel; the CPU-time clocks cannot be read otherwise.
 const ENTRY: [(&str, libc::clockid_t); 3] = [
     ("monotonic", libc::CLOCK_MONOTONIC),
     ("thread-cputime", libc::CLOCK_THREAD_CPUTIME_ID),
@@ -62,7 +60,7 @@ fn cases() -> Vec<Case> {
         .claim(Claim::NeverEnters)
         .predict(25.0, 30.0, "a counter read, and the arithmetic of the vDSO")
     });
-    // The coarse clocks are the last tick's, which needs no counter.
+    // The coarse clocks hold the time of the last tick, which needs no counter.
     let vdso = vdso.map(|case| if case.name.ends_with("coarse") { case } else { case.need(VDSO_CLOCK) });
     let entry = ENTRY.iter().map(|&(name, id)| {
         read(format!("syscall/{name}"), format!("clock_gettime({name}) by entering the kernel"), move || {
@@ -83,7 +81,7 @@ fn cases() -> Vec<Case> {
 
 #[cfg(target_arch = "x86_64")]
 fn counter_reads() -> Vec<Case> {
-    let serialize = crate::case::Need::new(|_| match arch::has_serialize() {
+    let serialize = Need::new(|_| match arch::has_serialize() {
         true => Ok(()),
         false => Err("this processor has no SERIALIZE instruction (CPUID leaf 7, EDX bit 14)".into()),
     });
@@ -130,14 +128,15 @@ fn counter_reads() -> Vec<Case> {
     ]
 }
 
-/// The clock itself, which chooses its counter at run time: it should cost hardly more than the bracket alone.
+/// This crate's clock, which chooses its counter at run time: it should cost hardly more than the bracket alone. Here
+/// the bracket itself is the operation, so it is opened and closed inside [`Clock::time`].
 fn own_clock() -> Case {
-    let set_up = |_: &crate::case::Place| -> crate::Result<Box<dyn crate::case::Subject>> {
-        Ok(Box::new(|n: u64, clock: &Clock| {
+    let brackets = set_up(|_| {
+        Ok(|n: u64, clock: &Clock| {
             Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(clock.stop() - clock.start()))))
-        }))
-    };
-    Case::new("clock", "both ends through this crate's Clock", Box::new(set_up))
+        })
+    });
+    Case::new("clock", "both ends through this crate's Clock", brackets)
         .claim(Claim::NeverEnters)
         .claim(Claim::Linear)
         .predict(60.0, 2.0, "the bracket, and a branch on which counter it is")
@@ -158,7 +157,7 @@ fn in_rust() -> [Case; 2] {
     ]
 }
 
-/// Brackets around nothing, one at a time.
+/// Brackets around nothing, one at a time. The one of 2010 has ends of its own, so it notes its ticks itself.
 fn brackets() -> Vec<Case> {
     let own = bracket("bracket/own", "what this crate's clock says of nothing", |clock| clock.time(|| ()))
         .predict(30.0, 0.0, "the distance of the two reads");
@@ -184,14 +183,14 @@ fn read<T>(name: impl Into<String>, title: impl Into<String>, how: impl Fn() -> 
 }
 
 fn bracket(name: &'static str, title: &'static str, once: fn(&Clock) -> Ticks) -> Case {
-    let set_up = move |_: &crate::case::Place| -> crate::Result<Box<dyn crate::case::Subject>> {
-        Ok(Box::new(move |n: u64, clock: &Clock| {
+    let one_by_one = set_up(move |_| {
+        Ok(move |n: u64, clock: &Clock| {
             let mut sum = Ticks(0);
             for _ in 0..n {
                 sum += once(clock);
             }
             Ok(sum)
-        }))
-    };
-    Case::new(name, title, Box::new(set_up)).claim(Claim::NeverEnters).one_by_one()
+        })
+    });
+    Case::new(name, title, one_by_one).claim(Claim::NeverEnters).one_by_one()
 }

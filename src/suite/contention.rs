@@ -33,6 +33,7 @@ use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::io_account::Source;
 use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::platform::shared::Words;
+use crate::record::{Axis, Curve};
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
@@ -40,9 +41,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "contention", manual: include_str!("contention.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("contention", include_str!("contention.rs"), cases)
+    .curves(&[Curve::new("contention/others/", "a block", Axis::Count("other readers"))]);
 
 const BLOCK: usize = 4 << 10;
 const FILE: u64 = 64 << 10;

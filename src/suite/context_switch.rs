@@ -33,13 +33,24 @@ use crate::kit::alarm::Alarm;
 use crate::kit::ipc::{Bytes, Line};
 use crate::kit::placement::{Placement, patience, refused};
 use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::record::{Axis, Curve};
 use Kind::{Process, Thread};
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "context_switch", manual: include_str!("context_switch.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("context_switch", include_str!("context_switch.rs"), cases).curves(&[
+    by_memory_curve("context_switch/processes-2/", "2 processes"),
+    by_memory_curve("context_switch/processes-4/", "4 processes"),
+    by_memory_curve("context_switch/processes-8/", "8 processes"),
+    by_memory_curve("context_switch/processes-16/", "16 processes"),
+    by_memory_curve("context_switch/processes-32/", "32 processes"),
+    by_memory_curve("context_switch/processes-96/", "96 processes"),
+]);
+
+/// A curve along the memory that each process touches.
+const fn by_memory_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("memory of each"))
+}
 
 const RINGS: [usize; 6] = [2, 4, 8, 16, 32, 96];
 const SETS_KIB: [usize; 5] = [0, 4, 16, 64, 256];

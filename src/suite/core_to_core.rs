@@ -37,9 +37,7 @@ use crate::platform::partner::{Class, Kind, Partner, Task};
 use operation::{Bouncers, spread};
 use std::sync::Arc;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "core_to_core", manual: include_str!("core_to_core.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("core_to_core", include_str!("core_to_core.rs"), cases);
 
 fn cases() -> Vec<Case> {
     let every_pair: SetUp = Box::new(|place: &Place| {

@@ -1,29 +1,29 @@
 //! # What is timed
-//! Reading one of the system's counters: each function of CAMP's Figure 3 that answers at once, by a handle that is kept
-//! (`kept`) and by opening, reading and closing (`stateless`). Beside most stands their floor: the same calls of the
-//! kernel made by hand, without a look at what they bring (`kept-floor`, `stateless-floor`); a rate reads its file
-//! twice, and the one over all CPUs also how many there are. `probe/block` is nine counters one after another, as
-//! CAMP's monitor of that name reads them, and `syscost probe` does; `probe/block-floor` the same eight calls of the kernel.
-//! `…/400-threads` reads a process of so many threads, and `…/200-interfaces` one interface of so many, in a network
-//! namespace of its own.
+//! Reading one of the system's counters: each function of CAMP's Figure 3 that answers at once, through an open handle
+//! (`kept`) and by opening, reading and closing (`stateless`). Most have a floor: the same system calls without parsing
+//! what they return (`kept-floor`, `stateless-floor`). A rate reads its file twice, and the one over all CPUs also how
+//! many there are. `probe/block` is nine counters one after another, as CAMP's monitor of that name and `syscost probe`
+//! read them; `probe/block-floor` is the same eight system calls. `…/400-threads` reads a process of 400 threads, and
+//! `…/200-interfaces` one interface of 200, in a network namespace of its own.
 //!
 //! # What is not
-//! Opening what is kept. Functions of a rate wait for an interval; here is what they cost besides.
+//! Opening what is kept. Functions that return a rate wait for an interval; here it is zero, so that only their other
+//! cost is timed.
 //!
 //! # How we know
-//! A witness counts the entries of some iterations and their call numbers by `ptrace(2)`: exactly those that the route
-//! is made of. Every answer is looked at: a reading that is refused ends the case. Time grows in proportion to the
-//! number of readings.
+//! A witness counts the entries of some iterations and their call numbers by `ptrace(2)`: exactly those of the case.
+//! Every answer is checked: a reading that is refused ends the case. Time grows in proportion to the number of
+//! readings.
 //!
 //! # What fools it
-//! `/proc/stat` grows with the number of CPUs and interrupts, and is rendered whole even where a part of it is asked for.
-//! `/proc/PID/stat` adds up over the threads: the process read here is the one that started this one, of a few
-//! threads. The clock of a process that runs is dearer than that of one that sleeps. A mount of `/proc` with `hidepid`
-//! adds a check.
+//! `/proc/stat` grows with the number of CPUs and interrupts, and the kernel always formats all of it. `/proc/PID/stat`
+//! is summed over the threads: the process read here is the one that started this one, with a few threads. Reading the
+//! clock of a process that runs costs more than that of one that sleeps. A mount of `/proc` with `hidepid` adds a
+//! check.
 //!
 //! # Reading the number
-//! A monitor that reads a counter so many times a second takes that many times this of one CPU. `kept` above its floor is
-//! what finding the number in the text costs, the time stamp, and for a CPU time that the process is still the same.
+//! The CPU time of a monitor is this cost times its number of readings a second. What `kept` costs above its floor is
+//! finding the number in the text, the time stamp, and for a CPU time the check that the process is still the same.
 //!
 //! # Source
 //! CAMP (LISA 2007), Figure 3 and Figures 6 to 8; proc(5).
@@ -32,7 +32,7 @@ mod populous;
 mod route;
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Place, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Subject, set_up};
 use crate::clock::Clock;
 use crate::counters::probe::Probe;
 use crate::counters::{Fault, Process, camp, memory};
@@ -44,28 +44,24 @@ use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "counters", manual: include_str!("counters.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("counters", include_str!("counters.rs"), cases);
 
-/// A reading, or why there is none.
+/// A reading, or the reason why there is none.
 type Answer<T> = std::result::Result<T, Fault>;
 /// One reading, as a number.
 type Call = Box<dyn FnMut() -> Answer<u64>>;
-/// Opens what is kept. It is done anew for each case.
+/// Opens what a reading needs. Called once a case.
 type Open = fn() -> Result<Call>;
-/// The same with what it must know.
-type Way = Box<dyn Fn() -> Result<Call>>;
-/// Calls of the kernel, by name and number.
+/// System calls: name and number.
 type Calls = &'static [(&'static str, i64)];
 
-/// What says how many CPUs are online.
+/// The file that lists the CPUs that are online.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 const PREAD: Calls = &[("pread64", libc::SYS_pread64)];
 const SYSINFO: Calls = &[("sysinfo", libc::SYS_sysinfo)];
 const CLOCK: Calls = &[("clock_gettime", libc::SYS_clock_gettime)];
-/// `/proc/uptime`, two counters of an interface, a disk's file, `stat` and `statm` of a process; free memory; a clock.
+/// `/proc/uptime`, two counters of an interface, a file of a disk, `stat` and `statm` of a process; free memory; a clock.
 const BLOCK: Calls = &[
     ("pread64", libc::SYS_pread64),
     ("pread64", libc::SYS_pread64),
@@ -87,57 +83,63 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The cases of a counter that is a file: kept and anew, and their floors.
+/// The cases of a counter that is a file: kept and stateless, and their floors.
 fn files(route: &'static Route) -> Vec<Case> {
     let Route { name, words, path, kept, stateless, cycles } = *route;
-    // A rate reads its file twice.
-    let twice = matches!(name, "idle" | "spent");
-    let over_all = name == "idle";
-    // What tells little beside its neighbours is left to the scale that has the time.
-    let stateless_too = |case: Case| {
-        if matches!(name, "spent" | "disk-reads" | "pressure") { case.need(FULL_SCALE) } else { case }
-    };
-    let opened = move || -> Result<Call> {
-        let path = path()?;
-        let file = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
-        let mut buffer = vec![0; 64 << 10];
-        call(move || by_hand(&file, &mut buffer))
-    };
-    let anew = move || -> Result<Call> {
-        let path = path()?;
-        let mut buffer = vec![0; 64 << 10];
-        call(move || {
-            let file = File::open(&path).map_err(|_| Fault::Gone(path.clone()))?;
-            if twice {
-                by_hand(&file, &mut buffer)?;
-            }
-            if over_all {
-                let cpus = File::open(ONLINE).map_err(|_| Fault::Gone(ONLINE.into()))?;
-                by_hand(&cpus, &mut buffer)?;
-            }
-            by_hand(&file, &mut buffer)
-        })
-    };
-    let times = if twice { 2.0 } else { 1.0 };
     let mut cases = vec![
         reading(format!("{name}/kept"), words, kept).claim(enters(PREAD)).predict(cycles, 100.0, READ),
-        reading(format!("{name}/kept-floor"), words, opened).claim(enters(PREAD)).predict(cycles, 0.0, READ),
+        reading(format!("{name}/kept-floor"), words, move || kept_floor(path))
+            .claim(enters(PREAD))
+            .predict(cycles, 0.0, READ),
     ];
     if let Some(stateless) = stateless {
-        let ways: [(_, Way); 2] = [("stateless", Box::new(stateless)), ("stateless-floor", Box::new(anew))];
-        cases.extend(ways.map(|(way, open)| {
-            let case = reading(format!("{name}/{way}"), words, open);
-            stateless_too(case.predict(times * cycles, 4_000.0, OPENED))
+        let reads = if is_rate(name) { 2.0 } else { 1.0 };
+        let pair = [
+            reading(format!("{name}/stateless"), words, stateless),
+            reading(format!("{name}/stateless-floor"), words, move || stateless_floor(name, path)),
+        ];
+        cases.extend(pair.map(|case| {
+            let case = case.predict(reads * cycles, 4_000.0, OPENED);
+            // These cost nearly the same as other cases: full scale only.
+            if matches!(name, "spent" | "disk-reads" | "pressure") { case.need(FULL_SCALE) } else { case }
         }));
     }
     cases
+}
+
+/// Whether the counter is a rate, which reads its file twice.
+fn is_rate(name: &str) -> bool {
+    matches!(name, "idle" | "spent")
+}
+
+fn kept_floor(path: fn() -> Result<String>) -> Result<Call> {
+    let path = path()?;
+    let file = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
+    let mut buffer = vec![0; 64 << 10];
+    call(move || read_once(&file, &mut buffer))
+}
+
+fn stateless_floor(name: &str, path: fn() -> Result<String>) -> Result<Call> {
+    let (path, twice, over_all_cpus) = (path()?, is_rate(name), name == "idle");
+    let mut buffer = vec![0; 64 << 10];
+    call(move || {
+        let file = File::open(&path).map_err(|_| Fault::Gone(path.clone()))?;
+        if twice {
+            read_once(&file, &mut buffer)?;
+        }
+        if over_all_cpus {
+            let cpus = File::open(ONLINE).map_err(|_| Fault::Gone(ONLINE.into()))?;
+            read_once(&cpus, &mut buffer)?;
+        }
+        read_once(&file, &mut buffer)
+    })
 }
 
 const READ: &str = "the kernel writes the numbers as text";
 const OPENED: &str = "a path is walked, a file is made and unmade, and the kernel writes the numbers as text";
 const FIELD: &str = "entry and exit, and fields of the kernel's";
 
-/// Counters that are calls of their own.
+/// Counters that have system calls of their own.
 fn calls() -> Vec<Case> {
     vec![
         reading("cpu-time/kept", "CPU time of a process", || {
@@ -189,7 +191,7 @@ fn calls() -> Vec<Case> {
     ]
 }
 
-/// What is made of several calls, or of more than a call; and the block of nine.
+/// Counters that take several calls, or more than a call; and the block of nine.
 fn of_several() -> Vec<Case> {
     vec![
         reading("cpus/kept", "CPUs that may be used", || {
@@ -206,7 +208,7 @@ fn of_several() -> Vec<Case> {
         reading("probe/block", "nine counters in a block", probe)
             .claim(enters(BLOCK))
             .predict(9_000.0, 1_000.0, SUM),
-        reading("probe/block-floor", "their eight calls", block_by_hand)
+        reading("probe/block-floor", "their eight calls", block_floor)
             .claim(enters(BLOCK))
             .predict(9_000.0, 0.0, SUM),
     ]
@@ -214,16 +216,16 @@ fn of_several() -> Vec<Case> {
 
 const SUM: &str = "the sum of its parts, of which two are one look";
 
-/// Nine counters, as CAMP's `probe` reads them.
+/// Nine counters in the order of CAMP's `probe`.
 fn probe() -> Result<Call> {
-    let (probe, ..) = of_nine()?;
+    let (probe, ..) = nine_counters()?;
     call(move || {
         probe.block().map(|block| block.free ^ block.page_faults ^ block.cpu_time.as_nanos() as u64 | 1)
     })
 }
 
-/// A probe, its interface and its disk. They must be there: with fewer it is another block.
-fn of_nine() -> Result<(Probe, String, String)> {
+/// A probe with the names of its interface and its disk. Without these the block would have fewer counters.
+fn nine_counters() -> Result<(Probe, String, String)> {
     let probe = Probe::open(starter())?;
     match (probe.interface().map(str::to_owned), probe.disk().map(str::to_owned)) {
         (Some(interface), Some(disk)) => Ok((probe, interface, disk)),
@@ -231,9 +233,9 @@ fn of_nine() -> Result<(Probe, String, String)> {
     }
 }
 
-/// The same files and calls in the same order.
-fn block_by_hand() -> Result<Call> {
-    let (_, interface, disk) = of_nine()?;
+/// The system calls of [`probe`], in its order.
+fn block_floor() -> Result<Call> {
+    let (_, interface, disk) = nine_counters()?;
     let pid = starter();
     let open = |path: String| File::open(&path).map_err(|e| Error::file(&path, "opening", e));
     let uptime = open("/proc/uptime".into())?;
@@ -243,28 +245,27 @@ fn block_by_hand() -> Result<Call> {
     let process = [open(format!("/proc/{pid}/stat"))?, open(format!("/proc/{pid}/statm"))?];
     let (clock, mut buffer) = (ClockId::from_raw((!pid << 3) | 2), vec![0; 64 << 10]);
     call(move || {
-        by_hand(&uptime, &mut buffer)?;
+        read_once(&uptime, &mut buffer)?;
         black_box(nix::sys::sysinfo::sysinfo().is_ok());
-        rest.iter().try_for_each(|file| by_hand(file, &mut buffer).map(drop))?;
+        rest.iter().try_for_each(|file| read_once(file, &mut buffer).map(drop))?;
         black_box(clock_gettime(clock).is_ok());
-        process.iter().try_for_each(|file| by_hand(file, &mut buffer).map(drop))?;
+        process.iter().try_for_each(|file| read_once(file, &mut buffer).map(drop))?;
         Ok(1)
     })
 }
 
-/// A case of one reading an iteration. Its control is the same loop around a number.
+/// A case of one reading an iteration. Its control is the same loop around a constant.
 fn reading(name: impl Into<String>, title: &str, open: impl Fn() -> Result<Call> + 'static) -> Case {
-    let set_up: SetUp = Box::new(move |_: &Place| Ok(looped(open()?)));
-    let control: SetUp = Box::new(|_: &Place| Ok(looped(Box::new(|| Ok(1)))));
-    Case::new(name, title, set_up)
-        .control_set_up(control)
+    Case::new(name, title, set_up(move |_| Ok(repeated(open()?))))
+        .control_set_up(set_up(|_| Ok(repeated(Box::new(|| Ok(1))))))
         .claim(Claim::Checked("every reading had a value"))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
 }
 
-fn looped(mut call: Call) -> Box<dyn Subject> {
-    Box::new(move |n: u64, clock: &Clock| {
+/// The subject: one reading after another in one bracket. The loop keeps the last refusal.
+fn repeated(mut call: Call) -> impl Subject {
+    move |n: u64, clock: &Clock| {
         let mut refused = None;
         let ticks = clock.time(|| {
             for _ in 0..n {
@@ -272,7 +273,7 @@ fn looped(mut call: Call) -> Box<dyn Subject> {
             }
         });
         refused.map_or(Ok(ticks), |fault| Err(fault.into()))
-    })
+    }
 }
 
 fn enters(calls: Calls) -> Claim {
@@ -283,19 +284,19 @@ fn call(call: impl FnMut() -> Answer<u64> + 'static) -> Result<Call> {
     Ok(Box::new(call))
 }
 
-/// One look at a file, of which nothing is read.
-fn by_hand(file: &File, buffer: &mut [u8]) -> Answer<u64> {
+/// Reads a file without looking at its text.
+fn read_once(file: &File, buffer: &mut [u8]) -> Answer<u64> {
     match file.read_at(buffer, 0) {
         Ok(length) if length > 0 => Ok(length as u64),
         _ => Err(Fault::Gone("the file".into())),
     }
 }
 
-/// The process that started this one: it has a few threads, and mostly waits. Asking for its number is a call of the
-/// kernel, which has no place in what is timed.
+/// Id of the process that started this one: it has a few threads, and mostly waits. Asking for it is a system call, which
+/// must not be in the timed part.
 fn starter() -> i32 {
     match nix::unistd::getppid().as_raw() {
-        // Who started it is not of our namespace.
+        // The parent belongs to another PID namespace.
         0 => std::process::id() as i32,
         parent => parent,
     }

@@ -44,11 +44,29 @@ use crate::kit::blocks::{
 };
 use crate::kit::pattern_file::{PatternFile, Way};
 use crate::platform::io_account::Source;
+use crate::record::{Axis, Curve};
 use crate::{Error, Result};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "direct_read", manual: include_str!("direct_read.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"), cases).curves(&[
+    by_file_curve("direct_read/sequential-by-file/", "sequential"),
+    by_file_curve("direct_read/random-by-file/", "random"),
+    by_block_curve("direct_read/sequential/", "sequential"),
+    by_block_curve("direct_read/random/", "random"),
+    by_block_curve("direct_read/write/", "written"),
+    by_block_curve("direct_read/write-dsync/", "written for good"),
+    Curve::new("direct_read/uring-depth/", "io_uring", Axis::Count("in flight")).figure("rate"),
+    Curve::new("direct_read/threads-depth/", "threads", Axis::Count("in flight")).figure("rate"),
+]);
+
+/// A curve of bandwidth along the size of the file.
+const fn by_file_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("file")).figure("bandwidth").chart("bandwidth by file")
+}
+
+/// A curve of bandwidth along the size of a block.
+const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("block")).figure("bandwidth").chart("bandwidth by block")
+}
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

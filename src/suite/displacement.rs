@@ -57,11 +57,19 @@ mod sender;
 
 use crate::case::need::{FULL_SCALE, Need, PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Repetition};
+use crate::record::{Axis, Curve};
 use exchange::{ANSWERED, Exchange, Way};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "displacement", manual: include_str!("displacement.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("displacement", include_str!("displacement.rs"), cases).curves(&[
+    cpu_time_curve("displacement/loopback/", "loopback"),
+    cpu_time_curve("displacement/steered/", "steered"),
+    cpu_time_curve("displacement/nodes/", "between namespaces"),
+]);
+
+/// A curve of CPU time along the size of a message.
+const fn cpu_time_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("message")).chart("CPU time")
+}
 
 /// The sizes of the paper's tables, bytes.
 const SIZES: [usize; 8] = [1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000];

@@ -1,36 +1,34 @@
 //! # What is timed
-//! A loop with an empty body, per turn: counted in a register, counted in memory as a compiler writes it
-//! when told not to optimise, and written in Rust with `black_box` around the index.
+//! One iteration of a loop with an empty body: counted in a register, counted in memory as an unoptimising compiler
+//! writes it, and written in Rust with `black_box` around the index.
 //!
 //! # What is not
-//! The set-up of the counter and the mispredicted last branch: they are the same for every number of turns
-//! and end up in the intercept of the line that is drawn through several numbers of turns.
+//! Setting up the counter and the mispredicted last branch: they cost the same for any number of iterations and end up
+//! in the intercept of the line that is fitted through several numbers of iterations.
 //!
 //! # How we know
-//! A witness steps through 64 turns and counts the instructions: a loop that the compiler deleted has none.
-//! Time grows in proportion to the number of turns over three decades.
+//! A witness steps through 64 iterations and counts the instructions: a loop that the compiler deleted has none. Time
+//! grows in proportion to the number of iterations over three decades.
 //!
 //! # What fools it
-//! The alignment of the loop (fixed here at 32 bytes), a core frequency that moves while the counter's does
-//! not (watched: the core's frequency is inferred before and after each case), and memory renaming: recent
-//! cores keep the counter of the memory loop in a register behind the program's back, so that it costs one
-//! or two cycles instead of the five or six of a store that is loaded again.
+//! The alignment of the loop (fixed here at 32 bytes). A core frequency that changes while the counter's does not
+//! (observed: the core's frequency is inferred before and after each case). Memory renaming: recent cores keep the
+//! counter of the memory loop in a register, invisibly to the program, so that it costs one or two cycles instead of
+//! the five or six of a store followed by a load.
 //!
 //! # Reading the number
-//! One core cycle a turn for the register loop on nearly everything since 2006. Ticks are those of the
-//! clock's counter, which usually runs slower than a boosted core: less than one tick a turn is possible.
+//! The register loop takes one core cycle an iteration on nearly every processor since 2006. Ticks are those of the
+//! clock's counter, which usually runs slower than a boosted core: less than one tick an iteration is possible.
 //!
 //! # Source
-//! CSC501 project report (2.9 ns a turn, unoptimised C on an i5-2520M) and CSE 221 project report (6.5 cycles on an
-//! i7-3770K): both measured the memory loop. Memory renaming: Fog, *The microarchitecture of Intel, AMD and
-//! VIA CPUs*.
+//! CSC501 project report (2.9 ns an iteration, unoptimised C on an i5-2520M) and CSE 221 project report (6.5 cycles on
+//! an i7-3770K): both measured the memory loop. Memory renaming: Fog, *The microarchitecture of Intel, AMD and VIA
+//! CPUs*.
 
 use crate::case::{Case, Claim, Group};
 use crate::platform::arch;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "empty_loop", manual: include_str!("empty_loop.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("empty_loop", include_str!("empty_loop.rs"), cases);
 
 fn cases() -> Vec<Case> {
     vec![

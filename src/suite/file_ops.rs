@@ -5,23 +5,24 @@
 //!
 //! # What is not
 //! Making the entries; closing what was opened; removing what was made, and making what is removed; overwriting what
-//! `fsync` puts on the device.
+//! `fsync` writes to the device.
 //!
 //! # How we know
-//! A call that is refused ends the case and names the file. After every batch the kernel is asked: what was created
-//! is there, as a file or as a directory; what was removed is not; what was renamed has its new name and not its old
-//! one; what was opened and what `stat` told of is the same inode. With `fsync` the bytes must have been charged to
-//! this process as written. The number of entries is counted before.
+//! A call that is refused ends the case and names the file. The kernel is asked after every operation: what was created
+//! is there, as a file or as a directory; what was renamed has its new name and not its old one; what was opened and
+//! what `stat` described is the same inode; and after every batch: what was removed is gone. With `fsync` the bytes
+//! must have been charged to this process as written. The number of entries is counted before.
 //!
 //! # What fools it
-//! The names that exist are looked up again and again, a thousand different ones at most: the kernel's cache of names
-//! answers, and what a large directory costs on the disk is only seen by those that change it. Journals write later,
-//! by threads of the kernel, on any CPU. A disk that says it has written and has not makes `fsync` cheap; on tmpfs
+//! Existing names are looked up repeatedly, a thousand different ones at most, so the kernel's cache of names answers;
+//! only the operations that change a large directory show what it costs on the disk. Journals are written later, by
+//! threads of the kernel, on any CPU. A disk that reports data as written before it is makes `fsync` cheap; on tmpfs
 //! there is nothing to wait for, and the case is skipped. 100 000 entries take seconds to make: full scale only.
 //!
 //! # Reading the number
-//! Names in a hashed directory (ext4's htree, XFS, Btrfs) should cost the same in all three; a list of names costs in
-//! proportion. `create` and `unlink` together are what lmbench's `lat_fs` counts in files a second.
+//! In a hashed directory (ext4's htree, XFS, Btrfs) an operation should cost the same in all three sizes; in a linear
+//! one the cost grows in proportion. `create` and `unlink` together are what lmbench's `lat_fs` reports as files a
+//! second.
 //!
 //! # Source
 //! lmbench's `lat_fs` (McVoy and Staelin 1996), which creates and deletes files of 0 to 10 KiB in a directory of their
@@ -30,19 +31,25 @@
 mod directory;
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, OwnTasks, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Group, OwnTasks, Rule, set_up};
 use crate::clock::Delta;
 use crate::kit::blocks::DISK;
+use crate::record::{Axis, Curve};
 use directory::{Directory, Operate, once_each};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "file_ops", manual: include_str!("file_ops.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("file_ops", include_str!("file_ops.rs"), cases).curves(&[
+    Curve::new("file_ops/create/", "create", Axis::Count("entries")),
+    Curve::new("file_ops/open/", "open", Axis::Count("entries")),
+    Curve::new("file_ops/stat/", "stat", Axis::Count("entries")),
+    Curve::new("file_ops/rename/", "rename", Axis::Count("entries")),
+    Curve::new("file_ops/unlink/", "unlink", Axis::Count("entries")),
+    Curve::new("file_ops/mkdir/", "mkdir", Axis::Count("entries")),
+]);
 
-/// How many entries there are.
+/// Sizes of the directory, entries.
 const ENTRIES: [usize; 3] = [1, 1_000, 100_000];
 
-/// Name, words, the operation, and the core cycles that software should need.
+/// Name in the id, title, the operation, and the predicted cost of its software, core cycles.
 const OPERATIONS: [(&str, &str, Operate, f64); 7] = [
     ("create", "creating an empty file", Directory::create, 20_000.0),
     ("open", "opening a file", Directory::open, 3_000.0),
@@ -59,17 +66,14 @@ fn cases() -> Vec<Case> {
 }
 
 fn case((name, words, operate, software): (&'static str, &str, Operate, f64), entries: usize) -> Case {
-    let set_up: SetUp = Box::new(move |place| {
-        let directory = Directory::with(&place.scratch, entries)?;
-        Ok(Box::new(once_each(directory, operate)) as Box<dyn Subject>)
-    });
+    let once_each = set_up(move |place| Ok(once_each(Directory::with(&place.scratch, entries)?, operate)));
     let title = match entries {
         1 => format!("{words} in a directory of one entry"),
         _ => format!("{words} in a directory of {entries} entries"),
     };
-    let case = Case::new(format!("{name}/{entries}"), title, set_up)
+    let case = Case::new(format!("{name}/{entries}"), title, once_each)
         .one_by_one()
-        // A journal is written by threads of the kernel, on whatever CPU.
+        // Threads of the kernel write the journal, on any CPU.
         .own_tasks(OwnTasks::Elsewhere)
         .derive("rate", Rule::Rate)
         .claim(Claim::Checked(directory::LOOKED_AT));
@@ -87,7 +91,7 @@ fn case((name, words, operate, software): (&'static str, &str, Operate, f64), en
     }
 }
 
-/// What was overwritten has been charged as written.
+/// Claims that the kernel has charged this process for writing what it overwrote.
 fn written(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let Some(bytes) = delta.counted.device_written else {
         return Err("the kernel does not tell what went to devices (CONFIG_TASK_IO_ACCOUNTING)".into());

@@ -1,70 +1,73 @@
 //! # What is timed
-//! The life of a child: it is created, ends at once and is waited for, by `fork`, by `vfork`, and by `clone` with
-//! shared memory; `fork/returns-mib/…` is the time until `fork` has returned in the parent. Before, so many MiB
-//! of the parent were touched, in pages of 4 KiB or (`huge-mib`) of 2 MiB, or divided into so many `mappings`.
-//! Cases named `…/tiny` and `…/true` execute a program: one of three instructions in a file of 129 bytes that
-//! this crate writes, which exits, and `/bin/true`, which is loaded with its library; by `fork`, by `vfork`, by
+//! The life of a child: it is created, exits at once and is waited for, by `fork`, by `vfork`, and by `clone` with
+//! shared memory; `returns-mib/…` is the time until `fork` returns in the parent. Before that, the number of MiB in the
+//! id were touched by the parent, in pages of 4 KiB or (`huge-mib`) of 2 MiB, or divided into the given number of
+//! `mappings`. Cases named `…/tiny` and `…/true` execute a program: one of three instructions in a file of 129 bytes
+//! that this crate writes, which exits, and `/bin/true`, which is loaded with its library; by `fork`, by `vfork`, by
 //! `posix_spawn`, and through `sh -c`.
 //!
 //! # What is not
-//! Mapping and touching the parent's memory. In `returns-mib` the child's own life and the wait, which stand
-//! outside the bracket. The child does nothing: what a program does with its copy of the memory, and the faults
-//! of a parent that goes on writing, come on top.
+//! Mapping and touching the parent's memory. In `returns-mib` the child's own life and the wait, which are outside the
+//! bracket. The child does nothing: what a program does with its copy of the memory, and the faults of a parent that
+//! goes on writing, cost extra.
 //!
 //! # How we know
-//! Each child's end is waited for and looked at: a program that could not be executed ends with 127, and that
-//! ends the case. After every batch the kernel is asked whether a child is left, dead or alive. The kernel's own
-//! count of created tasks (`/proc/stat`) grew by at least one an iteration. Huge pages are proven by
-//! `/proc/self/smaps` when the memory was touched. Where only the return is timed parent and child are of the
-//! policy `SCHED_BATCH`, so that the child does not come first, and it notes in memory that both share if it did
-//! all the same, after a tick: such a fork is done again, and not counted. Time grows in proportion to the number
-//! of children; with 256 MiB and more each life is timed by itself. A child that does not end is killed after
-//! five to ten seconds, and its case with it.
+//! Each child is waited for and its status is checked: a program that could not be executed exits with 127, and that
+//! ends the case. After every batch the kernel is asked whether a child is left, dead or alive. The kernel's own count
+//! of created tasks (`/proc/stat`) grew by at least one an iteration. Huge pages are proven by `/proc/self/smaps` when
+//! the memory was touched. Where only the return is timed, parent and child have the policy `SCHED_BATCH`, so that the
+//! child does not run first. If it does all the same, after a tick, it notes so in memory that both share: such a fork
+//! is repeated, and not counted. Time grows in proportion to the number of children; with 256 MiB and more each life is
+//! timed by itself. A child that does not end is killed after five to ten seconds, and ends its case.
 //!
 //! # What fools it
-//! The measuring process itself: with nothing touched a child still gets the tables of its seven hundred KiB of
-//! private pages and of some forty mappings, a third more than a C program of one page needs. The parent does not
-//! write to its memory between two forks, so that its pages stay shared from the first one on: the first fork
-//! after they were written costs some more. All children run on the measuring CPU, as they inherit its mask: with
-//! another CPU free a child may begin sooner, and costs more. Copying tables is a walk over the kernel's notes on
-//! each page, 64 bytes each: beyond some hundred MiB they no longer fit into a cache, a neighbour that uses the
-//! memory shows several times over, and the line is steeper. 1024 MiB are not touched at smoke scale. The C
-//! library runs what other libraries have registered with `pthread_atfork`; here that is nothing. `sh` is dash on
-//! some systems and bash on others, which costs twice as much; either may execute its last command in its own
-//! place.
+//! The measuring process itself: with nothing touched a child still gets the page tables of its seven hundred KiB of
+//! private pages and of some forty mappings, a third more than a C program of one page needs. The parent does not write
+//! to its memory between two forks, so that its pages stay shared from the first one on: the first fork after they were
+//! written costs some more. All children run on the measuring CPU, as they inherit its mask: with another CPU free a
+//! child may start sooner, and costs more. Copying tables reads and writes the kernel's structure of each page, 64
+//! bytes: beyond some hundred MiB these no longer fit into a cache, the effect of a neighbour that uses the memory
+//! multiplies, and the line is steeper. 1024 MiB are not touched at smoke scale. The C library runs what other
+//! libraries have registered with `pthread_atfork`; here that is nothing. `sh` is dash on some systems and bash on
+//! others, which costs twice as much; either may execute its last command without another fork.
 //!
 //! # Reading the number
-//! The slope by MiB is what a fork charges a program for its size; with huge pages nearly nothing is left of it.
-//! `vfork` and `posix_spawn` do not copy, so their price does not grow. What `exec/tiny` costs above a bare life
-//! is the kernel's part of executing; what `exec/true` costs above that is the dynamic linker's.
+//! The slope by MiB is what a fork costs a program for its size; with huge pages nearly nothing of it is left. `vfork`
+//! and `posix_spawn` do not copy, so their cost does not grow. What `exec/tiny` costs above a bare life is the kernel's
+//! part of executing; what `exec/true` costs above that is the dynamic linker's.
 //!
 //! # Source
 //! CSC501 project report (a whole life, 115 µs); CSE 221 project report (until fork returns, 20.3 µs); lmbench's
-//! `lat_proc` (McVoy and Staelin 1996), of which the figure for exec is that of a failed one where its program is
-//! missing. fork(2), vfork(2), clone(2), posix_spawn(3), execve(2).
+//! `lat_proc` (McVoy and Staelin 1996), whose figure for exec is that of a failed one where its program is missing.
+//! fork(2), vfork(2), clone(2), posix_spawn(3), execve(2).
 
-pub(super) mod life;
+mod life;
 mod operation;
 
 use crate::case::{Case, Claim, Fit, Group, OwnTasks, Place, Scale};
 use crate::kit::start_order::created;
 use crate::kit::task::{self, Program, Stack};
 use crate::platform::resident::{Mappings, Pages, ResidentMemory};
+use crate::record::{Axis, Curve};
 use crate::{Error, Result};
 
-/// The group.
-pub const GROUP: Group = Group {
-    name: "fork",
-    manual: include_str!("fork.rs"),
-    version: 1,
-    cases,
-    fits: &[
+pub const GROUP: Group = Group::new("fork", include_str!("fork.rs"), cases)
+    .fits(&[
         Fit { step: "a further MiB touched, in base pages", prefix: "fork/touched-mib/" },
         Fit { step: "a further MiB touched, until fork returns", prefix: "fork/returns-mib/" },
         Fit { step: "a further MiB touched, in huge pages", prefix: "fork/huge-mib/" },
         Fit { step: "a further mapping", prefix: "fork/mappings/" },
-    ],
-};
+    ])
+    .curves(&[
+        Curve::new("fork/touched-mib/", "touched memory", Axis::Mebibytes("memory of the parent")),
+        Curve::new(
+            "fork/returns-mib/",
+            "touched memory, until fork returns",
+            Axis::Mebibytes("memory of the parent"),
+        ),
+        Curve::new("fork/huge-mib/", "the same in huge pages", Axis::Mebibytes("memory of the parent")),
+        Curve::new("fork/mappings/", "mappings", Axis::Count("mappings")).chart("mappings"),
+    ]);
 
 fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = [0, 16, 64, 256, 1024].map(touched_mib).into();
@@ -76,9 +79,9 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What a life costs besides its memory, core cycles: the hardware's part and the kernel's.
+/// Predicted cost of a life besides its memory, core cycles: the hardware's part and the kernel's.
 const LIFE: (f64, f64) = (30_000.0, 150_000.0);
-/// The same of a MiB in base pages: 256 entries of the tables copied and cleared, 256 counts taken and given back.
+/// Predicted cost of a MiB in base pages: 256 table entries copied and cleared, 256 reference counts raised and lowered.
 const MIB: (f64, f64) = (6_000.0, 34_000.0);
 
 fn touched_mib(mib: u32) -> Case {
@@ -163,8 +166,8 @@ fn borrowed() -> [Case; 2] {
 type Execute = fn(&mut Program) -> i64;
 type Find = fn(&Place) -> Result<Program>;
 
-/// A way to execute a program, what it costs without the program (core cycles: hardware, software), and what it
-/// is called.
+/// A way to execute a program: name in the id, words for the title, the call, and its predicted cost without the
+/// program, core cycles.
 const WAYS: [(&str, &str, Execute, f64); 3] = [
     ("exec", "fork and execve", |program| program.fork_exec(), 180_000.0),
     ("vfork-exec", "vfork and execve", |program| program.vfork_exec(), 30_000.0),
@@ -208,7 +211,7 @@ fn shell(name: &str, what: &str, find: Find) -> Case {
     described(case, (700_000.0, 2_800_000.0), why).claim(Claim::Linear)
 }
 
-/// What all of them claim and predict.
+/// Adds the claims that all cases have, and the prediction.
 fn described(case: Case, (hardware, software): (f64, f64), why: &'static str) -> Case {
     case.own_tasks(OwnTasks::SameCpu)
         .claim(Claim::Checked(life::REAPED))
@@ -220,10 +223,10 @@ fn fork(_: &mut Option<ResidentMemory>) -> i64 {
     task::fork_exit()
 }
 
-/// More than this is touched for a run that takes its time.
+/// More memory than this is not touched at smoke scale.
 const SMOKE_MIB: u32 = 256;
 
-/// So many MiB of the parent, touched.
+/// Touches this many MiB of the parent.
 fn memory(mib: u32, pages: Pages) -> impl Fn(&Place) -> Result<Option<ResidentMemory>> {
     move |place| {
         if mib > SMOKE_MIB && place.scale == Scale::Smoke {
@@ -252,7 +255,7 @@ fn write_tiny(place: &Place) -> Result<String> {
     Ok(operation::write_smallest(&place.scratch)?.to_string_lossy().into_owned())
 }
 
-/// Where a program of the system is.
+/// Path of a program of the system.
 fn present(name: &str) -> Result<&'static str> {
     let places: &[&str] = if name == "sh" { &["/bin/sh"] } else { &["/bin/true", "/usr/bin/true"] };
     let found = places.iter().copied().find(|path| std::path::Path::new(path).exists());

@@ -1,38 +1,38 @@
 //! # What is timed
-//! Taking a lock, one addition inside, and giving it back: a mutex of one word and `futex(2)`, the C library's
-//! mutex, a POSIX and a System V semaphore. `free` is one thread alone. `contended-2` and `contended-all` are two
-//! threads, or one on each CPU, of which each takes it as often, from the signal until the last has finished: an
-//! iteration is one taking by each. `atomic-add` is an addition that needs no lock, by one thread, and by several
-//! to the same word.
+//! Taking a lock, one addition, and releasing it: a mutex of one word and `futex(2)`, the C library's mutex, a POSIX
+//! and a System V semaphore. `free` is one thread alone. `contended-2` and `contended-all` are two threads, or one on
+//! each CPU, each of which takes the lock equally often, from the start signal until the last has finished: in an
+//! iteration each thread takes it once. `atomic-add` is an addition that needs no lock, by one thread, and by several
+//! threads to the same word.
 //!
 //! # What is not
-//! The start of the threads, and their waiting for the signal.
+//! Starting the threads, and their wait for the start signal.
 //!
 //! # How we know
-//! What is inside the lock is a load, an addition and a store: two that are inside at once lose one, and after each
-//! batch the sum must be what all of them did. A witness counts that a free mutex, a free POSIX semaphore and an
-//! atomic addition never enter the kernel. Every thread must have been seen on its own CPU only.
+//! The protected operation is a load, an addition and a store: if two threads are inside at once, one addition is lost,
+//! and after each batch the sum must be complete. A witness counts that a free mutex, a free POSIX semaphore and an
+//! atomic addition never enter the kernel. Every thread must have run on its own CPU only.
 //!
 //! # What fools it
-//! A contended mutex is unfair: who has just had it finds it in his cache and takes it again, before who sleeps has
-//! woken. So many takings in a row make the mean small, and nothing is said of the longest wait. How often the
-//! threads meet depends on where they run; the numbers of two machines differ by more than their clocks. System V
-//! semaphores go through a lock of their whole namespace.
+//! A contended mutex is unfair: the thread that has just released it finds it in its cache and takes it again, before a
+//! sleeping thread has woken. Many such takings in a row make the mean small, and it says nothing about the longest
+//! wait. How often the threads meet depends on where they run; the numbers of two machines differ by more than their
+//! clock frequencies. System V semaphores take a lock of their whole namespace.
 //!
 //! # Reading the number
-//! Free, a mutex is two atomic operations, some 20 cycles each; contended, it is at least a cache line's journey
-//! (`core_to_core/neighbour`), and a sleeper's wake-up is what `ping_pong/futex-threads` says. `atomic-add/shared-2` has
-//! the same threads on lines of their own as its control.
+//! Free, a mutex is two atomic operations, some 20 cycles each. Contended, it costs at least the transfer of a cache
+//! line (`core_to_core/neighbour`), and waking a sleeper costs what `ping_pong/futex-threads` says. The control of
+//! `atomic-add/shared-2` has the same threads with a cache line each.
 //!
 //! # Source
-//! U. Drepper, *Futexes Are Tricky* (2011); lmbench's `lat_sem`; will-it-scale's `pthread_mutex1` and
-//! `futex1`; pthread_mutex_lock(3), sem_wait(3), semop(2).
+//! U. Drepper, *Futexes Are Tricky* (2011); lmbench's `lat_sem`; will-it-scale's `pthread_mutex1` and `futex1`;
+//! pthread_mutex_lock(3), sem_wait(3), semop(2).
 
 mod operation;
 
 use crate::Result;
 use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
-use crate::case::{Case, Claim, Group, Place, SetUp, Subject};
+use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::Clock;
 use crate::kit::crowd::{Crowd, all_stayed, together};
 use crate::platform::partner::Kind;
@@ -43,9 +43,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "lock", manual: include_str!("lock.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("lock", include_str!("lock.rs"), cases);
 
 fn cases() -> Vec<Case> {
     let (mutex, library) = (|| Ok(FutexMutex::default()), || Ok(LibraryMutex::default()));
@@ -71,7 +69,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What a lock guards: a number that is not added to in one step.
+/// A lock and what it protects: a number whose increment is not atomic.
 #[derive(Default)]
 struct Guarded<L> {
     lock: L,
@@ -89,12 +87,11 @@ fn take<L: Lock>(guarded: &Guarded<L>, n: u64) {
 }
 
 fn free<L: Lock>(name: &str, make: impl Fn() -> Result<L> + 'static) -> Case {
-    let set_up: SetUp = Box::new(move |_: &Place| {
+    let alone = set_up(move |_| {
         let guarded = Guarded { lock: make()?, number: Word::default() };
-        Ok(Box::new(move |n: u64, clock: &Clock| Ok(clock.time(|| take(black_box(&guarded), n))))
-            as Box<dyn Subject>)
+        Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| take(black_box(&guarded), n))))
     });
-    Case::new(format!("{name}/free"), format!("{name}, taken and given back by one thread alone"), set_up)
+    Case::new(format!("{name}/free"), format!("{name}, taken and given back by one thread alone"), alone)
         .control(|n| {
             let number = Word::default();
             for _ in 0..n {
@@ -113,7 +110,7 @@ fn needing(crowd: Crowd, case: Case) -> Case {
 }
 
 fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Crowd) -> Case {
-    let set_up: SetUp = Box::new(move |place: &Place| {
+    let at_once = set_up(move |place| {
         let guarded = Arc::new(Guarded { lock: make()?, number: Word::default() });
         let theirs = Arc::clone(&guarded);
         let work = move |_| {
@@ -128,17 +125,17 @@ fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Crowd) -> Case
     let title = format!("{name}, taken by each of {} threads at once", words(crowd));
     let why = "a cache line fetched a few times, and now and then a sleep and a wake-up";
     let name = format!("{name}/contended-{}", crowd.name());
-    needing(crowd, Case::new(name, title, set_up)).predict(400.0, 200.0, why)
+    needing(crowd, Case::new(name, title, at_once)).predict(400.0, 200.0, why)
 }
 
 fn words(crowd: Crowd) -> &'static str {
     if crowd == Count(2) { "two" } else { "all CPUs'" }
 }
 
-/// Nobody lost an addition; afterwards it is nothing again.
+/// Checks that no addition was lost, and resets the number.
 fn adds_up(number: &Word, all: u64) -> std::result::Result<(), String> {
     let found = number.value.swap(0, SeqCst);
-    // A word counts modulo 2^32, and so does the claim.
+    // The word counts modulo 2^32, and so does the comparison.
     match found == all as u32 {
         true => Ok(()),
         false => Err(format!("the lock did not keep others out: {found} of {all} additions were found")),
@@ -159,18 +156,18 @@ fn shared_add(crowd: Crowd) -> Case {
             0
         }
     };
-    let set_up: SetUp = Box::new(move |place: &Place| {
+    let shared = set_up(move |place| {
         let word = Arc::new(Word::default());
         let theirs = Arc::clone(&word);
         let check = move |all| adds_up(&word, all);
         together(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::clone(&theirs))), check)
     });
-    let control: SetUp = Box::new(move |place: &Place| {
+    let private = set_up(move |place| {
         together(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::default())), |_| Ok(()))
     });
     let title = format!("an atomic addition to one word by each of {} threads", words(crowd));
-    let case = Case::new(format!("atomic-add/shared-{}", crowd.name()), title, set_up);
-    needing(crowd, case).control_set_up(control).claim(Claim::AboveControl).predict(
+    let case = Case::new(format!("atomic-add/shared-{}", crowd.name()), title, shared);
+    needing(crowd, case).control_set_up(private).claim(Claim::AboveControl).predict(
         150.0,
         0.0,
         "the line goes to and fro after every few additions",

@@ -39,14 +39,19 @@ use crate::kit::fault_count::Faults;
 use crate::platform::limit;
 use crate::platform::region::{self, HUGE_PAGE, PAGE, Region};
 use crate::platform::resident::Pages;
+use crate::record::{Axis, Curve};
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use nix::errno::Errno;
 use std::hint::black_box;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "mapping", manual: include_str!("mapping.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("mapping", include_str!("mapping.rs"), cases).curves(&[
+    Curve::new("mapping/map/", "mmap and munmap", Axis::Bytes("memory")),
+    Curve::new("mapping/mprotect/", "mprotect", Axis::Bytes("memory")),
+    Curve::new("mapping/dontneed/", "madvise", Axis::Bytes("memory")),
+    Curve::new("mapping/populate/", "populate", Axis::Bytes("memory")),
+    Curve::new("mapping/first-touch/", "first touch", Axis::Bytes("memory")),
+]);
 
 /// What is left for everybody else, bytes.
 const MARGIN: u64 = 64 << 20;

@@ -56,9 +56,7 @@ mod touch;
 use crate::case::{Case, Claim, Group};
 use touch::Expected;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "page_fault", manual: include_str!("page_fault.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("page_fault", include_str!("page_fault.rs"), cases);
 
 fn cases() -> Vec<Case> {
     [memory::cases(), delegated::cases(), cached::cases(), major::cases()].into_iter().flatten().collect()

@@ -48,9 +48,7 @@ use Placement::{Awake, Cross, Same};
 
 mod turn_taking;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "ping_pong", manual: include_str!("ping_pong.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("ping_pong", include_str!("ping_pong.rs"), cases);
 
 #[rustfmt::skip]
 fn cases() -> Vec<Case> {

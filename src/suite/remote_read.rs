@@ -33,10 +33,12 @@ use crate::kit::blocks::{self, NOT_KEPT, OWN_NUMBER, Pattern};
 use crate::kit::pattern_file::{PatternFile, Way};
 use crate::platform::io_account::Source;
 use crate::platform::volume::{self, Medium};
+use crate::record::{Axis, Curve};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "remote_read", manual: include_str!("remote_read.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"), cases).curves(&[
+    Curve::new("remote_read/sequential-by-file/", "sequential", Axis::Bytes("file")).figure("bandwidth"),
+    Curve::new("remote_read/random-by-file/", "random", Axis::Bytes("file")).figure("bandwidth"),
+]);
 
 const KIB: u64 = 1 << 10;
 /// Lengths of a file: the report's first and last, and two between.

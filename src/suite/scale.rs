@@ -34,6 +34,7 @@ use crate::kit::crowd::{Crowd, all_stayed, together};
 use crate::kit::ipc::{Bytes, Line};
 use crate::platform::partner::Kind;
 use crate::platform::syscall;
+use crate::record::{Axis, Curve};
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::ffi::CString;
@@ -41,9 +42,21 @@ use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::ffi::OsStrExt;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "scale", manual: include_str!("scale.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("scale", include_str!("scale.rs"), cases).curves(&[
+    efficiency_curve("scale/getppid-processes/", "getppid, processes"),
+    efficiency_curve("scale/getppid-threads/", "getppid, threads"),
+    efficiency_curve("scale/pipe-processes/", "pipe, processes"),
+    efficiency_curve("scale/pipe-threads/", "pipe, threads"),
+    efficiency_curve("scale/fresh-page-processes/", "fresh page, processes"),
+    efficiency_curve("scale/fresh-page-threads/", "fresh page, threads"),
+    efficiency_curve("scale/open-close-processes/", "open and close, processes"),
+    efficiency_curve("scale/open-close-threads/", "open and close, threads"),
+]);
+
+/// A curve of efficiency, which is 1 for one task by definition.
+const fn efficiency_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Count("processes or threads at once")).figure("efficiency").start(1, 1.0)
+}
 
 /// So many operations; a negative error number where one was refused.
 type Work = Box<dyn FnMut(u64) -> i64 + Send>;

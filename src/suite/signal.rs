@@ -1,47 +1,44 @@
 //! # What is timed
-//! Choosing what is done about a signal (`install`), blocking and unblocking one (`mask`), and sending one to
-//! oneself that is ignored, that is caught by a handler, or that is read from a `signalfd`. A write to a page
-//! that may not be written, whose handler allows it (`fault`). And the expiry of a timer that is set to a time
-//! already past: of a POSIX timer until its handler has run, and of a timerfd until it has been read.
+//! Choosing the action of a signal (`install`), blocking and unblocking a signal (`mask`), and sending one to oneself
+//! that is ignored, caught by a handler, or read from a `signalfd`. A write to a read-only page whose handler makes it
+//! writable (`fault`). And the expiry of a timer that is set to a time in the past: of a POSIX timer until its handler
+//! has run, and of a timerfd until it has been read.
 //!
 //! # What is not
-//! In the loop around `fault` the page is protected again each time: its control protects and allows the page by
-//! two calls and writes to it without a fault, so the net figure is the fault and the signal alone. Installing
-//! the handler that catches.
+//! The loop around `fault` protects the page again each time. Its control protects the page and makes it writable by
+//! two calls and writes to it without a fault, so the net figure is the fault and the signal alone. Installing the
+//! handler that catches.
 //!
 //! # How we know
-//! A witness counts the entries of some iterations: `kill` and `rt_sigreturn` of a signal that is caught. The
-//! handler counts, and after each batch it must have run once an iteration. The number that is read from a
-//! `signalfd`, and the count that is read from a timerfd, are looked at each time. Time grows in proportion to
-//! the number of signals.
+//! A witness counts the entries of some iterations: `kill` and `rt_sigreturn` of a signal that is caught. The handler
+//! counts its runs: after each batch, one an iteration. The number that is read from a `signalfd`, and the count that
+//! is read from a timerfd, are checked each time. Time grows in proportion to the number of signals.
 //!
 //! # What fools it
-//! The handler's frame holds the processor's extended state: with AVX-512 or AMX it is several KiB, which is
-//! written and read back for each signal, whether the program uses those registers or not. A timer that is set to
-//! a time already past still asks the hardware for an interrupt; in a guest that is an exit to the hypervisor,
-//! most of the figure. Between two ticks the kernel may notice an expiry on its own way out.
+//! The handler's frame holds the processor's extended state: with AVX-512 or AMX it is several KiB, which is written
+//! and read back for each signal, whether the program uses those registers or not. A timer that is set to a time in the
+//! past still programs the hardware for an interrupt; in a guest that is an exit to the hypervisor, and most of the
+//! figure. Between two ticks the kernel may notice an expiry on its return to the program.
 //!
 //! # Reading the number
-//! `caught` less `ignored` is the delivery: the frame, the handler, and the way back by `rt_sigreturn`. `fault`'s
-//! net figure less that delivery is the fault and one `mprotect` from a cold place. `signalfd` is the price of
-//! being told without being interrupted.
+//! `caught` minus `ignored` is the delivery: the frame, the handler, and the return by `rt_sigreturn`. `fault`'s net
+//! figure minus that delivery is the fault and one `mprotect` with cold caches. `signalfd` is the cost of being
+//! notified without being interrupted.
 //!
 //! # Source
-//! lmbench's `lat_sig` (install, catch, prot), whose figures for prot were 0.13 to 0.81 µs in seven runs and
-//! nothing in one. signal(7), signalfd(2), timer_create(2), timerfd_create(2).
+//! lmbench's `lat_sig` (install, catch, prot), whose figures for prot were 0.13 to 0.81 µs in seven runs and nothing in
+//! one. signal(7), signalfd(2), timer_create(2), timerfd_create(2).
 
 mod operation;
 
-use crate::case::{Case, Claim, Group, Place, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Place, set_up};
 use crate::clock::Clock;
-use crate::kit::repeated::{granted, nothing, repeat};
+use crate::kit::kernel_call::{self, granted, repeat};
 use crate::{Error, Result};
 use operation::{Action, Descriptor, Page, SIGNAL, Timer, TimerDescriptor};
 use std::hint::black_box;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "signal", manual: include_str!("signal.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("signal", include_str!("signal.rs"), cases);
 
 fn cases() -> Vec<Case> {
     let mut cases = vec![
@@ -111,7 +108,7 @@ fn timers() -> [Case; 2] {
     ]
 }
 
-/// Turns of waiting for a handler, each some nanoseconds: no timer is so late.
+/// Turns of the loop that waits for the handler, some nanoseconds each: more than any timer is late.
 const PATIENCE: u32 = 1 << 30;
 
 #[inline(always)]
@@ -125,12 +122,12 @@ fn until_caught(before: u64) -> i64 {
     -i64::from(libc::ETIME)
 }
 
-/// A protection fault, caught and repaired. Its control is the same without the fault.
+/// A protection fault, caught and repaired. Its control makes the same calls and the same write without the fault.
 fn fault() -> Case {
-    let set_up = |faults: bool| -> SetUp {
-        Box::new(move |_| {
+    let case = |faults: bool| {
+        set_up(move |_| {
             let mut page = if faults { Page::repaired()? } else { Page::plain()? };
-            Ok(Box::new(move |n: u64, clock: &Clock| {
+            Ok(move |n: u64, clock: &Clock| {
                 let before = operation::caught();
                 let ticks = repeat("mprotect", n, clock, || {
                     let protected = page.protect(false);
@@ -140,11 +137,11 @@ fn fault() -> Case {
                 })?;
                 handled(operation::caught() - before, if faults { n } else { 0 })?;
                 Ok(ticks)
-            }) as Box<dyn Subject>)
+            })
         })
     };
-    Case::new("fault", "a protection fault, caught and repaired, and the page protected again", set_up(true))
-        .control_set_up(set_up(false))
+    Case::new("fault", "a protection fault, caught and repaired, and the page protected again", case(true))
+        .control_set_up(case(false))
         .claim(Claim::Enters(vec![
             ("mprotect", libc::SYS_mprotect),
             ("mprotect", libc::SYS_mprotect),
@@ -160,7 +157,7 @@ fn fault() -> Case {
         )
 }
 
-/// A case of one operation an iteration, which answers 0. Its control is the same loop around an answer of 0.
+/// A case of one operation an iteration, which returns 0 or a negative error number.
 fn each<T: 'static>(
     name: &'static str,
     title: &'static str,
@@ -170,38 +167,35 @@ fn each<T: 'static>(
     sent(name, title, open, move |on, _| once(on))
 }
 
-/// The same of an operation that is told the number of its process. Signals that a handler of ours caught must be one
-/// an iteration, or none.
+/// As [`each`], for an operation that needs its own process id. If the first operation runs the handler, every
+/// iteration must run it once, else none may.
 fn sent<T: 'static>(
     name: &'static str,
     title: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,
     once: impl Fn(&mut T, i32) -> i64 + Copy + 'static,
 ) -> Case {
-    let set_up = move |place: &Place| -> Result<Box<dyn Subject>> {
+    let repeated = set_up(move |place| {
         let mut on = open(place)?;
-        // What is forbidden here says so at once, and whether the handler has a part in it shows.
+        // An operation that is forbidden fails here, before the first that is timed. And it shows whether the handler runs.
         let before = operation::caught();
         granted(name, once(&mut on, nix::unistd::getpid().as_raw()))?;
         let each = operation::caught() - before;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            // Asked each time: a witness runs this in a child, which has a number of its own.
+        Ok(move |n: u64, clock: &Clock| {
+            // Not kept from the set-up: a witness runs this in a child, which has an id of its own.
             let me = nix::unistd::getpid().as_raw();
             let before = operation::caught();
             let ticks = repeat(name, n, clock, || once(&mut on, me))?;
             handled(operation::caught() - before, each * n)?;
             Ok(ticks)
-        }))
-    };
-    Case::new(name, title, Box::new(set_up))
-        .control_set_up(Box::new(nothing(name)))
-        .claim(Claim::AboveControl)
-        .claim(Claim::Linear)
+        })
+    });
+    kernel_call::case(name, title, repeated)
 }
 
 fn handled(times: u64, claimed: u64) -> Result<()> {
     if times == claimed {
         return Ok(());
     }
-    Err(Error::Usage(format!("the handler ran {times} times where {claimed} signals were sent")))
+    Err(Error::Disproved(format!("the handler ran {times} times where {claimed} signals were sent")))
 }

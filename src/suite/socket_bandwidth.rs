@@ -50,20 +50,28 @@ use crate::kit::socket::flow::{Bounds, Control, Receiver};
 use crate::kit::socket::source::{FromFile, Sent, Source, Spliced, Written, ZeroCopy};
 use crate::kit::socket::{Transport, are_connected, refused};
 use crate::platform::partner::{Class, Kind, Partner};
+use crate::record::{Axis, Curve};
 use std::os::fd::OwnedFd;
 
 mod stream;
 
 pub(super) use stream::{Lane, Stream};
 
-/// The group.
-pub const GROUP: Group = Group {
-    name: "socket_bandwidth",
-    manual: include_str!("socket_bandwidth.rs"),
-    version: 1,
-    cases,
-    fits: &[],
-};
+pub const GROUP: Group =
+    Group::new("socket_bandwidth", include_str!("socket_bandwidth.rs"), cases).curves(&[
+        bandwidth_curve("socket_bandwidth/pipe/", "pipe"),
+        bandwidth_curve("socket_bandwidth/unix-stream/", "unix stream"),
+        bandwidth_curve("socket_bandwidth/tcp/", "TCP"),
+        bandwidth_curve("socket_bandwidth/udp/", "UDP"),
+        bandwidth_curve("socket_bandwidth/sendfile/", "sendfile"),
+        bandwidth_curve("socket_bandwidth/splice/", "splice"),
+        bandwidth_curve("socket_bandwidth/zerocopy/", "zero copy"),
+    ]);
+
+/// A curve of bandwidth along the size of a message.
+const fn bandwidth_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("message")).figure("bandwidth")
+}
 
 /// By what the bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,9 +46,7 @@ mod life;
 
 use life::{Parts, Whole};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "socket_connect", manual: include_str!("socket_connect.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("socket_connect", include_str!("socket_connect.rs"), cases);
 
 /// What of a connection's life is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -62,14 +62,7 @@ mod ping;
 
 pub(super) use conversation::{Conversation, Timed};
 
-/// The group.
-pub const GROUP: Group = Group {
-    name: "socket_round_trip",
-    manual: include_str!("socket_round_trip.rs"),
-    version: 1,
-    cases,
-    fits: &[],
-};
+pub const GROUP: Group = Group::new("socket_round_trip", include_str!("socket_round_trip.rs"), cases);
 
 /// How both ends wait for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,31 +1,29 @@
 //! # What is timed
-//! Entering the kernel and coming back, with as little done there as each call allows: an invalid number
-//! (the bare entry and exit), the calls that return one field, a file's status by descriptor and by path,
-//! opening and closing, one byte from `/dev/zero`, one to `/dev/null` and one through a pipe, yielding to nobody. The time by the
-//! vDSO stands beside the time by a real entry. Cases named `…/cold` time single calls, each after the caches
-//! were displaced.
+//! Entering the kernel and returning, with as little work there as each call allows: an invalid call number (`bare`:
+//! the entry and exit alone), calls that return one field, the status of a file by descriptor and by path, opening and
+//! closing a file, one byte read from `/dev/zero`, one written to `/dev/null` and one sent through a pipe, and yielding
+//! while no other task is ready. The time is read both through the vDSO and by a real entry. Cases named `…/cold` time
+//! single calls, each after the caches were displaced.
 //!
 //! # What is not
-//! The C library: the instruction that enters stands in our own loop. The displacement before a cold call.
-//! The scratch file is created beforehand; its path has as many components as the temporary directory has,
-//! plus two.
+//! The C library: the instruction that enters the kernel is in our own loop. Displacing the caches before a cold call.
+//! The scratch file is created beforehand; its path has two components more than that of the temporary directory.
 //!
 //! # How we know
-//! A witness counts the entries of some iterations and their call numbers by `ptrace(2)`: exactly one a turn,
-//! by the call that the name says, and for the vDSO none. Every answer is looked at: a call that fails ends
-//! the case. Time grows in proportion to the number of calls.
+//! A witness traces some iterations with `ptrace(2)` and counts the entries and their call numbers: exactly one an
+//! iteration by the call in the name, and none for the vDSO. Every answer is checked: a call that fails ends the case.
+//! Time grows in proportion to the number of calls.
 //!
 //! # What fools it
-//! C libraries have cached `getpid` (glibc before 2.25): then the kernel is entered once and the rest is a
-//! load. `open` varies with the file system and the depth of the path. `sched_yield` switches if another task
-//! shares the CPU. Mitigations change the entry itself; they are in the record's fingerprint. A cold call
-//! carries the cost of one clock bracket (see `clock_read/bracket/own`); displacement covers 64 MiB (4 MiB at smoke
-//! scale, which leaves much of it warm), so on a
-//! machine with a larger last-level cache the data may still be found there.
+//! C libraries have cached `getpid` (glibc before 2.25): then the kernel is entered once and the rest are loads. `open`
+//! depends on the file system and on the depth of the path. `sched_yield` switches if another task shares the CPU.
+//! Mitigations change the entry itself; the record's fingerprint lists them. A cold call includes the cost of one clock
+//! bracket (see `clock_read/bracket/own`). Displacement covers 64 MiB (4 MiB at smoke scale, which leaves much of the
+//! cache warm), so on a machine with a larger last-level cache the data may still be there.
 //!
 //! # Reading the number
-//! `syscall/bare` is the floor: the difference to it is what a call does. Its ratio to `call/u64/0` is how
-//! much dearer the kernel is than a procedure. The cold figure is what a program that rarely calls pays.
+//! `syscall/bare` is the floor: what a call costs above it is its own work. Its ratio to `call/u64/0` is how much more
+//! a kernel call costs than a procedure call. The cold figure is what a program pays that calls rarely.
 //!
 //! # Source
 //! CSC501 project report (getpid 60 ns repeated, 2.3 µs when called once; fstat 130 ns), CSE 221 project report (time
@@ -34,9 +32,9 @@
 mod operation;
 
 use crate::case::need::VDSO_CLOCK;
-use crate::case::{Case, Claim, Group, Place, Scale, Subject};
-use crate::clock::{Clock, Ticks};
-use crate::kit::repeated::{nothing, repeat};
+use crate::case::{Case, Claim, Group, Need, Place, Scale, set_up};
+use crate::clock::{Clock, Counts};
+use crate::kit::kernel_call::{self, granted, repeat};
 use crate::platform::syscall::{self, Status};
 use crate::platform::time;
 use crate::{Error, Result};
@@ -47,9 +45,7 @@ use std::hint::black_box;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "syscall", manual: include_str!("syscall.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("syscall", include_str!("syscall.rs"), cases);
 
 fn cases() -> Vec<Case> {
     let mut cases = plain();
@@ -137,7 +133,7 @@ fn files() -> Vec<Case> {
             "write-null",
             "write of one byte to /dev/null",
             |_| device("/dev/null"),
-            |file| Box::new(move || syscall::write_byte(file.as_raw_fd(), &1) - 1),
+            |file| move || syscall::write_byte(file.as_raw_fd(), &1) - 1,
         )
         .claim(enters("write", libc::SYS_write))
         .predict(100.0, 200.0, "entry and exit, the file's position lock, nothing"),
@@ -149,7 +145,7 @@ fn files() -> Vec<Case> {
                 let mut byte = 0;
                 move || {
                     let written = syscall::write_byte(write.as_raw_fd(), &1);
-                    // The lower of the two answers tells of either's failure.
+                    // The lower answer is negative if either call failed.
                     written.min(syscall::read_byte(read.as_raw_fd(), &mut byte)) - 1
                 }
             },
@@ -179,45 +175,46 @@ fn entering(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Co
     opened(name, title, |_| Ok(()), move |()| once)
 }
 
-/// A case that works on something opened beforehand. Its control is the same loop around an answer of 0.
+/// A case that works on something opened beforehand.
 fn opened<T: 'static, F: FnMut() -> i64 + 'static>(
     name: &'static str,
     title: &'static str,
     open: fn(&Place) -> Result<T>,
     once: impl Fn(T) -> F + 'static,
 ) -> Case {
-    let set_up = move |place: &Place| -> Result<Box<dyn Subject>> {
+    let repeated = set_up(move |place| {
         let mut once = once(open(place)?);
-        Ok(Box::new(move |n: u64, clock: &Clock| repeat(name, n, clock, &mut once)))
-    };
-    Case::new(name, title, Box::new(set_up))
-        .control_set_up(Box::new(nothing(name)))
-        .claim(Claim::AboveControl)
-        .claim(Claim::Linear)
+        Ok(move |n: u64, clock: &Clock| repeat(name, n, clock, &mut once))
+    });
+    kernel_call::case(name, title, repeated)
 }
 
-/// A case of single calls, each after a displacement.
+/// A case of single calls, each after the caches were displaced.
 fn cold(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Copy + 'static) -> Case {
-    let set_up = move |place: &Place| -> Result<Box<dyn Subject>> {
+    let single = set_up(move |place| {
         let bytes = if place.scale == Scale::Smoke { 4 << 20 } else { 64 << 20 };
         let mut displacer = Displacer::new(bytes)?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            let mut sum = Ticks(0);
-            for _ in 0..n {
-                black_box(displacer.displace());
-                sum += clock.time(once);
-            }
-            Ok(sum)
-        }))
-    };
-    Case::new(name, title, Box::new(set_up)).need(crate::case::Need::new(executable)).one_by_one().predict(
+        Ok(move |n: u64, clock: &Clock| {
+            clock.each(
+                n,
+                &mut displacer,
+                |displacer| {
+                    black_box(displacer.displace());
+                    Ok(())
+                },
+                |_| once(),
+                |_, answer| granted(name, answer).map(|()| Counts::Yes),
+            )
+        })
+    });
+    Case::new(name, title, single).need(Need::new(executable)).one_by_one().predict(
         1500.0,
         1500.0,
         "some ten lines of code and data from memory, translations walked",
     )
 }
 
-/// Some sandboxes forbid memory that is executed after it was written.
+/// Some sandboxes forbid executing memory that was written before.
 fn executable(_: &Place) -> std::result::Result<(), String> {
     let refused = |e| format!("code cannot be displaced here ({e}): allow written memory to be executed");
     Displacer::new(64).map(drop).map_err(refused)

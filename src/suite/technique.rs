@@ -49,9 +49,7 @@ use crate::{Error, Result};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "technique", manual: include_str!("technique.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("technique", include_str!("technique.rs"), cases);
 
 fn cases() -> Vec<Case> {
     let clock = ("clock_gettime", libc::SYS_clock_gettime);

@@ -1,32 +1,31 @@
 //! # What is timed
-//! The life of a thread that does nothing: created and joined by `pthread_create` with a stack of 64 KiB, 8 MiB
-//! and 64 MiB, with a guard page and (`unguarded`) without; created alone; by Rust's `std::thread`; and by
-//! `clone` without the library, joined by the futex that the kernel wakes. And `hand-off`: a thread that sleeps
-//! in a pool is handed something, answers, and sleeps again, on the measuring CPU and across two.
+//! The life of a thread that does nothing: created and joined by `pthread_create` with a stack of 64 KiB, 8 MiB and 64
+//! MiB, with a guard page and (`unguarded`) without; created only (`create-…`); by Rust's `std::thread`; and by `clone`
+//! without the library, joined by the futex that the kernel wakes. And `hand-off`: a thread that sleeps in a pool is
+//! given a turn, answers, and sleeps again, on the measuring CPU and across two.
 //!
 //! # What is not
-//! In `create-…` the thread's own life and the join, which stand outside the bracket. Starting the pool.
+//! In `create-…` the thread's own life and the join, which are outside the bracket. Starting the pool.
 //!
 //! # How we know
-//! Every answer of the library and of the kernel is looked at. The kernel's own count of created tasks grew by at
-//! least one an iteration, and after each batch this process has as many threads as before it. Threads inherit
-//! the mask of the measuring thread, which is asked beforehand to be one CPU; the pool's thread says where it
-//! runs after every batch, and how often it was switched away from: at least every second time. Time grows in
-//! proportion to the number of threads.
+//! Every answer of the library and of the kernel is checked. The kernel's own count of created tasks grew by at least
+//! one an iteration, and after each batch this process has as many threads as before it. Threads inherit the mask of
+//! the measuring thread, which must be one CPU; the pool's thread reports after every batch on which CPU it runs and
+//! how often the kernel switched away from it: in at least every second hand-off. Time grows in proportion to the
+//! number of threads.
 //!
 //! # What fools it
-//! The C library keeps up to 40 MiB of stacks of threads that have ended and gives them to the next (glibc): with
-//! 64 KiB and 8 MiB no stack is mapped and no guard page is set while it is timed, only with 64 MiB. It still
-//! gives the pages that an earlier thread touched back to the kernel when a thread ends, so each new one has a
-//! fault or two. For `create-…` creator and thread are of the policy `SCHED_BATCH`, so that the thread does not
-//! come first; where it does, because a tick came in between, it says so, and its creation is not counted. Across
-//! CPUs the hand-off pays an interrupt and, in a guest, for leaving the idle loop: it differs several times
-//! between a machine at rest and one in use.
+//! The C library keeps up to 40 MiB of stacks of threads that have ended and reuses them (glibc): with 64 KiB and 8 MiB
+//! no stack is mapped and no guard page is set while it is timed, only with 64 MiB. When a thread ends, the library
+//! still returns the pages that it touched to the kernel, so each new one has a fault or two. For `create-…` creator
+//! and thread have the policy `SCHED_BATCH`, so that the thread does not run first; if it does, because a tick came in
+//! between, it notes so, and its creation is not counted. Across CPUs the hand-off includes an interrupt and, in a
+//! guest, leaving the idle loop: it differs severalfold between a machine at rest and one in use.
 //!
 //! # Reading the number
-//! `clone` is the kernel's part; what `join-64KiB` costs above it is the library's, and what `std` costs above
-//! that is Rust's: a name, a result and two shared allocations. `fork/touched-mib/0` is the same with a memory of
-//! its own. A hand-off is two wake-ups and two switches.
+//! `clone` is the kernel's part; what `join-64KiB` costs above it is the library's, and what `std` costs above that is
+//! Rust's: a name, a result and two shared allocations. `fork/touched-mib/0` is the same with a memory of its own. A
+//! hand-off is two wake-ups and two switches.
 //!
 //! # Source
 //! CSC501 project report (create and join, 11.7 µs); CSE 221 project report (kernel thread creation, 7.37 µs).
@@ -36,45 +35,29 @@ mod operation;
 mod operation_futex;
 mod operation_pool;
 
-use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, SetUp, Subject};
-use crate::clock::{Clock, Ticks};
+use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, set_up};
+use crate::clock::Clock;
+use crate::kit::kernel_call::{granted, repeat_until_refused};
 use crate::kit::scheduling_policy::Batch;
-use crate::kit::start_order::Order;
-use crate::kit::start_order::{Again, created};
+use crate::kit::start_order::{Order, Repeats, created};
+use crate::kit::task;
 use crate::kit::watchdog::{PERIOD, Watchdog};
-use crate::platform::{cpu, limit};
+use crate::platform::cpu;
 use crate::{Error, Result};
-use nix::errno::Errno;
-use operation::{Arriving, Attributes, Bare, Thread};
-use operation_pool::{Pool, Told};
-use std::hint::black_box;
+use operation::{Arriving, Attributes, Bare};
+use operation_pool::{Pool, Usage};
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "thread", manual: include_str!("thread.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases);
+
+/// Sizes of the stacks: as in the id, and in bytes.
+const STACKS: [(&str, usize); 3] = [("64KiB", 64 << 10), ("8MiB", 8 << 20), ("64MiB", 64 << 20)];
+/// The C library reuses stacks up to this size (glibc); larger ones it maps and unmaps for each thread.
+const REUSED: usize = 40 << 20;
 
 fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (size, stack) in [("64KiB", 64 << 10), ("8MiB", 8 << 20), ("64MiB", 64 << 20)] {
-        // Beyond the library's store of stacks each is mapped and given back.
-        let (hardware, software) = if stack > 40 << 20 { (5e3, 40e3) } else { (3e3, 25e3) };
-        for (suffix, guarded) in [("", true), ("-unguarded", false)] {
-            let with = if guarded { "with" } else { "without" };
-            let case = life(
-                format!("same-cpu/join-{size}{suffix}"),
-                format!("pthread_create and join, a stack of {size} {with} a guard page"),
-                move |_| Attributes::new(stack, guarded),
-                |attributes| {
-                    let mut thread = Thread::default();
-                    let created = attributes.create(&mut thread);
-                    if created < 0 { created } else { thread.join() }
-                },
-            );
-            let why = "a task allocated, a fault on its stack, two switches, a futex";
-            cases.push(case.claim(Claim::Linear).predict(hardware, software, why));
-        }
-    }
-    cases.extend(["64KiB", "8MiB"].map(create_alone));
+    let mut cases: Vec<_> =
+        STACKS.into_iter().flat_map(|stack| [true, false].map(|g| joined(stack, g))).collect();
+    cases.extend([STACKS[0], STACKS[1]].map(created_only));
     cases.push(
         life("same-cpu/std", "std::thread, spawned and joined", |_| Ok(()), |()| spawn_and_join())
             .claim(Claim::Linear)
@@ -89,76 +72,73 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn create_alone(size: &'static str) -> Case {
-    let stack = if size == "64KiB" { 64 << 10 } else { 8 << 20 };
-    let set_up: SetUp = Box::new(move |_| {
+fn joined((size, stack): (&str, usize), guarded: bool) -> Case {
+    let (suffix, with) = if guarded { ("", "with") } else { ("-unguarded", "without") };
+    let (hardware, software) = if stack > REUSED { (5e3, 40e3) } else { (3e3, 25e3) };
+    life(
+        format!("same-cpu/join-{size}{suffix}"),
+        format!("pthread_create and join, a stack of {size} {with} a guard page"),
+        move |_| Attributes::new(stack, guarded),
+        |attributes| attributes.create_and_join(),
+    )
+    .claim(Claim::Linear)
+    .predict(hardware, software, "a task allocated, a fault on its stack, two switches, a futex")
+}
+
+fn created_only((size, stack): (&str, usize)) -> Case {
+    let creations = set_up(move |_| {
         let attributes = Attributes::new(stack, true)?;
-        let threads = ready(|| {
-            let mut thread = Thread::default();
-            let created = attributes.create(&mut thread);
-            if created < 0 { created } else { thread.join() }
-        })?;
+        let threads = ready(|| attributes.create_and_join())?;
         let (order, batch) = (Order::new()?, Batch::begin()?);
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            let _batch = &batch;
-            let mut again = Again::of(n);
-            let (mut sum, mut done) = (Ticks(0), 0);
-            while done < n {
-                order.begin();
-                let mut thread = Arriving::default();
-                let start = clock.start();
-                let created = black_box(attributes.create_arriving(&mut thread, &order));
-                let ticks = clock.stop() - start;
-                order.returned();
-                refused("pthread_create", created)?;
-                refused("pthread_join", thread.0.join())?;
-                if order.was_early() {
-                    again.once_more("pthread_create")?;
-                    continue;
-                }
-                sum += clock.note(ticks);
-                done += 1;
-            }
+        Ok(move |n: u64, clock: &Clock| {
+            let _alive = &batch;
+            let ticks = clock.each(
+                n,
+                &mut (Arriving::default(), Repeats::for_batch(n)),
+                |_| {
+                    order.begin();
+                    Ok(())
+                },
+                |(thread, _)| attributes.create_arriving(thread, &order),
+                |(thread, repeats), created| {
+                    order.returned();
+                    task::granted("pthread_create", created)?;
+                    task::granted("pthread_join", thread.0.join())?;
+                    repeats.judge("pthread_create", &order)
+                },
+            )?;
             none_left(threads)?;
-            Ok(sum)
-        }) as Box<dyn Subject>)
+            Ok(ticks)
+        })
     });
     claimed(Case::new(
         format!("same-cpu/create-{size}"),
         format!("pthread_create alone, a stack of {size}"),
-        set_up,
+        creations,
     ))
     .claim(Claim::Checked("no thread that began before pthread_create had returned was counted"))
     .claim(Claim::Linear)
     .predict(1e3, 12e3, "a task allocated and made ready; it has yet to run")
 }
 
-/// A case of whole lives: `once` creates a thread, waits for its end and answers 0.
+/// A case of whole lives: `once` creates a thread, waits for its end and returns 0 or a negative error number.
 fn life<T: 'static>(
     name: impl Into<String>,
     title: impl Into<String>,
     open: impl Fn(&Place) -> Result<T> + 'static,
     once: impl Fn(&mut T) -> i64 + Copy + 'static,
 ) -> Case {
-    let set_up: SetUp = Box::new(move |place| {
+    let lives = set_up(move |place| {
         let mut on = open(place)?;
         let threads = ready(|| once(&mut on))?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            let mut lowest = 0;
-            let ticks = clock.time(|| {
-                for _ in 0..n {
-                    lowest = lowest.min(once(&mut on));
-                    if lowest < 0 {
-                        break;
-                    }
-                }
-            });
-            refused("the life of a thread", lowest)?;
+        Ok(move |n: u64, clock: &Clock| {
+            let (ticks, answer) = repeat_until_refused(n, clock, || once(&mut on));
+            task::granted("the life of a thread", answer)?;
             none_left(threads)?;
             Ok(ticks)
-        }) as Box<dyn Subject>)
+        })
     });
-    claimed(Case::new(name, title, set_up))
+    claimed(Case::new(name, title, lives))
 }
 
 fn claimed(case: Case) -> Case {
@@ -176,36 +156,29 @@ fn spawn_and_join() -> i64 {
     }
 }
 
-/// One life before the first that is timed. The number of threads that there are without it.
+/// Creates one thread before the first that is timed, so that what is forbidden or limited here fails now. Returns the
+/// number of threads without it.
 fn ready(once: impl FnOnce() -> i64) -> Result<u64> {
     let threads = operation::count();
-    refused("creating a thread", once())?;
+    task::granted("creating a thread", once())?;
     none_left(threads)?;
     Ok(threads)
 }
 
-/// A thread that was joined may need a moment more to leave the kernel's list.
+/// Checks that there are no more threads than before. A thread that was joined may need some milliseconds to leave the
+/// kernel's list.
 fn none_left(before: u64) -> Result<()> {
-    const MOMENTS: u32 = 1_000;
-    for _ in 0..MOMENTS {
+    const ATTEMPTS: u32 = 1_000;
+    for _ in 0..ATTEMPTS {
         if operation::count() <= before {
             return Ok(());
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    Err(Error::Child(format!("{} threads more than before are left", operation::count() - before)))
+    Err(Error::Disproved(format!("{} threads more than before are left", operation::count() - before)))
 }
 
-fn refused(call: &str, answer: i64) -> Result<()> {
-    let errno = Error::errno(answer);
-    match errno {
-        _ if answer >= 0 => Ok(()),
-        Errno::EAGAIN => Err(Error::Missing(limit::no_task(call, errno.into()))),
-        _ => Err(Error::refused_to_case(call, errno)),
-    }
-}
-
-/// Threads inherit the mask of their creator.
+/// Threads inherit the CPU mask of their creator.
 const ONE_CPU: Need = Need::new(|_| match cpu::allowed().len() {
     1 => Ok(()),
     cpus => Err(format!(
@@ -239,50 +212,44 @@ fn hand_off_there() -> Case {
 }
 
 fn hand_off(placement: &str, words: &str, place_of: fn() -> Result<usize>) -> Case {
-    let set_up: SetUp = Box::new(move |_| {
+    let hand_offs = set_up(move |_| {
         let cpu = place_of()?;
         let mut pool = Pool::on(cpu)?;
         let watchdog = Watchdog::over_this_thread(PERIOD)?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
+        Ok(move |n: u64, clock: &Clock| {
             let before = pool.ask();
-            let mut lowest = 0;
-            let ticks = clock.time(|| {
-                for _ in 0..n {
-                    watchdog.waits_for_turn(pool.next_turn());
-                    lowest = lowest.min(pool.hand_over());
-                    if lowest < 0 {
-                        break;
-                    }
-                }
+            let (ticks, answer) = repeat_until_refused(n, clock, || {
+                watchdog.watch_turn(pool.next_turn());
+                pool.hand_over()
             });
-            watchdog.rests();
-            if let Some(sentence) = watchdog.bark() {
-                return Err(Error::Child(format!("the pool's thread: {sentence}")));
+            watchdog.end_wait();
+            if let Some(sentence) = watchdog.expired() {
+                return Err(Error::Disturbed(format!("the pool's thread: {sentence}")));
             }
-            refused("a hand-off by futex", lowest)?;
+            granted("a hand-off by futex", answer)?;
             took_part(n, cpu, before, pool.ask())?;
             Ok(ticks)
-        }) as Box<dyn Subject>)
+        })
     });
     Case::new(
         format!("{placement}/hand-off"),
         format!("hand-off to a sleeping thread and back, {words}"),
-        set_up,
+        hand_offs,
     )
     .claim(Claim::Checked(
         "the pool's thread ran where it was pinned, and was switched away from between the hand-offs",
     ))
 }
 
-/// Turns of which a batch may lack the switch: the first finds the pool's thread awake.
+/// Hand-offs of a batch that may lack a switch: the first finds the pool's thread awake.
 const AWAKE: u64 = 2;
 
-/// The pool's thread was where it should be, and was switched away from at least every second turn: else it had
-/// been awake, and nobody was woken. Not every time it sleeps: on one CPU who is woken may come first, and across
-/// CPUs the two may fall into step for some turns, which is another operation.
-fn took_part(hand_offs: u64, cpu: usize, before: Told, after: Told) -> Result<()> {
+/// Checks that the pool's thread ran on its CPU and was switched away from in at least every second hand-off: else it had
+/// been awake, and no hand-off woke it. It need not sleep every time: on one CPU the woken thread may preempt, and across
+/// CPUs the two threads may run in step for some turns, which is another operation.
+fn took_part(hand_offs: u64, cpu: usize, before: Usage, after: Usage) -> Result<()> {
     if after.cpu != cpu {
-        return Err(Error::Child(format!(
+        return Err(Error::Disproved(format!(
             "the pool's thread runs on CPU {} and was pinned to {cpu}: something else sets its affinity",
             after.cpu
         )));
@@ -300,23 +267,23 @@ fn took_part(hand_offs: u64, cpu: usize, before: Told, after: Told) -> Result<()
 mod tests {
     use super::*;
 
-    fn told(cpu: usize, switches: u64) -> Told {
-        Told { cpu, switches }
+    fn usage(cpu: usize, switches: u64) -> Usage {
+        Usage { cpu, switches }
     }
 
     #[test]
     fn a_pool_that_slept_most_turns_took_part() {
-        assert!(took_part(8, 1, told(1, 10), told(1, 12)).is_ok());
+        assert!(took_part(8, 1, usage(1, 10), usage(1, 12)).is_ok());
     }
 
     #[test]
     fn a_pool_that_was_awake_is_asked_again() {
-        let answer = took_part(8, 1, told(1, 10), told(1, 11));
+        let answer = took_part(8, 1, usage(1, 10), usage(1, 11));
         assert!(matches!(answer, Err(Error::Disturbed(sentence)) if sentence.contains("1 times in 8")));
     }
 
     #[test]
     fn a_pool_that_ran_elsewhere_is_a_failure() {
-        assert!(matches!(took_part(8, 1, told(1, 10), told(0, 90)), Err(Error::Child(_))));
+        assert!(matches!(took_part(8, 1, usage(1, 10), usage(0, 90)), Err(Error::Disproved(_))));
     }
 }

@@ -1,103 +1,122 @@
 //! # What is timed
 //! Asking once, without waiting, which of 10, 100 or 500 descriptors can be read: by `poll`, by `select` and by
-//! `epoll_wait`. They are regular files, which are always ready; or pipes, or TCP connections over loopback, of
-//! which none is ready, or (`…-last`) the last alone, for good.
+//! `epoll_wait`. They are regular files, which are always ready; or pipes, or TCP connections over loopback, of which
+//! none is ready, or (`…-last`) only the last, permanently.
 //!
 //! # What is not
 //! Opening, connecting and registering. `select` overwrites its set: the copy of some 70 to 130 bytes that every
-//! program must make before each question is part of the figure. `epoll` does not take regular files, so there
-//! are no such cases. The control is the same loop around an answer that is known.
+//! program must make before each question is part of the figure. `epoll` does not accept regular files, so there are no
+//! such cases. The control is the same loop around a constant.
 //!
 //! # How we know
 //! A witness counts the entries of some iterations: the one call, once each. Every answer must be the number of
 //! descriptors that were made ready: none, one, or all. Each TCP connection is checked to be our own.
 //!
 //! # What fools it
-//! A descriptor's file may be in the cache or not: 500 sockets are several hundred KiB of kernel memory. The
-//! numbers of those that are asked about are as small as they can be, because `select` looks at every number
-//! below the highest: a program that asks for few but high ones pays for all below.
+//! The kernel's structures of a descriptor may be in the cache or not: 500 sockets are several hundred KiB of kernel
+//! memory. The descriptors have the lowest possible numbers, because `select` looks at every number below the highest:
+//! a program that asks about few but high ones pays for all below.
 //!
 //! # Reading the number
-//! The slope of the fitted line is the price of one descriptor more; `poll` and `select` pay it on every
-//! question, `epoll_wait` does not, and pays for what is ready. With 500 descriptors the ratio is what a server
-//! saves.
+//! The slope of the fitted line is the cost of one more descriptor. `poll` and `select` pay it for every question;
+//! `epoll_wait` does not, and pays for what is ready. With 500 descriptors the ratio is what a server saves.
 //!
 //! # Source
-//! lmbench's `lat_select` (McVoy and Staelin 1996), which asks about one descriptor many times over; here each is
-//! a file of its own. poll(2), select(2), epoll(7).
+//! lmbench's `lat_select` (McVoy and Staelin 1996), which asks about one descriptor many times over; here each is a
+//! file of its own. poll(2), select(2), epoll(7).
 
 mod operation_descriptors;
 mod operation_poll;
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Fit, Group, Place, SetUp, Subject};
+use crate::case::{Case, Claim, Fit, Group, set_up};
 use crate::clock::{Clock, Ticks};
+use crate::kit::kernel_call::granted;
 use crate::{Error, Result};
 use operation_descriptors::{Descriptors, Kind};
 use operation_poll::{Polled, Registered, Selected};
 use std::hint::black_box;
+use std::os::fd::OwnedFd;
 
-/// The group.
-pub const GROUP: Group = Group {
-    name: "wait",
-    manual: include_str!("wait.rs"),
-    version: 1,
-    cases,
-    fits: &[
-        Fit { step: "a further regular file in poll", prefix: "wait/poll-file/" },
-        Fit { step: "a further pipe in poll", prefix: "wait/poll-pipe/" },
-        Fit { step: "a further pipe in poll, the last ready", prefix: "wait/poll-pipe-last/" },
-        Fit { step: "a further TCP connection in poll", prefix: "wait/poll-tcp/" },
-        Fit { step: "a further regular file in select", prefix: "wait/select-file/" },
-        Fit { step: "a further pipe in select", prefix: "wait/select-pipe/" },
-        Fit { step: "a further pipe in select, the last ready", prefix: "wait/select-pipe-last/" },
-        Fit { step: "a further TCP connection in select", prefix: "wait/select-tcp/" },
-        Fit { step: "a further pipe in epoll_wait", prefix: "wait/epoll-pipe/" },
-        Fit { step: "a further pipe in epoll_wait, the last ready", prefix: "wait/epoll-pipe-last/" },
-        Fit { step: "a further TCP connection in epoll_wait", prefix: "wait/epoll-tcp/" },
-        Fit {
-            step: "a further TCP connection in epoll_wait, the last ready",
-            prefix: "wait/epoll-tcp-last/",
-        },
-    ],
-};
+pub const GROUP: Group = Group::new("wait", include_str!("wait.rs"), cases).fits(&[
+    Fit { step: "a further regular file in poll", prefix: "wait/poll-file/" },
+    Fit { step: "a further pipe in poll", prefix: "wait/poll-pipe/" },
+    Fit { step: "a further pipe in poll, the last ready", prefix: "wait/poll-pipe-last/" },
+    Fit { step: "a further TCP connection in poll", prefix: "wait/poll-tcp/" },
+    Fit { step: "a further regular file in select", prefix: "wait/select-file/" },
+    Fit { step: "a further pipe in select", prefix: "wait/select-pipe/" },
+    Fit { step: "a further pipe in select, the last ready", prefix: "wait/select-pipe-last/" },
+    Fit { step: "a further TCP connection in select", prefix: "wait/select-tcp/" },
+    Fit { step: "a further pipe in epoll_wait", prefix: "wait/epoll-pipe/" },
+    Fit { step: "a further pipe in epoll_wait, the last ready", prefix: "wait/epoll-pipe-last/" },
+    Fit { step: "a further TCP connection in epoll_wait", prefix: "wait/epoll-tcp/" },
+    Fit { step: "a further TCP connection in epoll_wait, the last ready", prefix: "wait/epoll-tcp-last/" },
+]);
 
-/// How many there are.
+/// Numbers of descriptors.
 const COUNTS: [usize; 3] = [10, 100, 500];
 
-/// What is asked about: its name and kind, and whether the last is made ready.
-const ASKED: [(&str, Kind, bool); 5] = [
-    ("file", Kind::File, false),
-    ("pipe", Kind::Pipe, false),
-    ("pipe-last", Kind::Pipe, true),
-    ("tcp", Kind::Tcp, false),
-    ("tcp-last", Kind::Tcp, true),
+/// What is asked about.
+#[derive(Clone, Copy)]
+struct Watched {
+    /// Part of the case's name.
+    name: &'static str,
+    /// Part of its title.
+    title: &'static str,
+    kind: Kind,
+    /// Whether the last descriptor is made ready.
+    last: bool,
+}
+
+const WATCHED: [Watched; 5] = [
+    Watched { name: "file", title: "regular files", kind: Kind::File, last: false },
+    Watched { name: "pipe", title: "pipes, none ready", kind: Kind::Pipe, last: false },
+    Watched { name: "pipe-last", title: "pipes, the last ready", kind: Kind::Pipe, last: true },
+    Watched { name: "tcp", title: "TCP connections, none ready", kind: Kind::Tcp, last: false },
+    Watched { name: "tcp-last", title: "TCP connections, the last ready", kind: Kind::Tcp, last: true },
 ];
 
+impl Watched {
+    /// How many of `count` descriptors are ready.
+    fn ready(self, count: usize) -> i64 {
+        (if self.kind == Kind::File { count } else { usize::from(self.last) }) as i64
+    }
+
+    /// Predicted cost of one descriptor, core cycles, and the reason.
+    fn each(self) -> (f64, &'static str) {
+        match self.kind {
+            Kind::File => (25.0, "each descriptor found and given back; a file is ready unasked"),
+            Kind::Pipe => (50.0, "each descriptor found, its pipe asked, given back"),
+            Kind::Tcp => (90.0, "each descriptor found, its socket asked through three layers, given back"),
+        }
+    }
+}
+
 fn cases() -> Vec<Case> {
+    // To poll and select a ready connection costs what a ready pipe does, and the last descriptor what any other does.
+    let asked = || WATCHED.into_iter().filter(|of| !(of.last && of.kind == Kind::Tcp));
+    let rarely = |of: Watched, case: Case| if of.last { case.need(FULL_SCALE) } else { case };
     let mut cases = Vec::new();
-    // To both of these a connection that is ready is a pipe that is ready.
-    let asked = || ASKED.into_iter().filter(|(_, kind, last)| !(*last && *kind == Kind::Tcp));
-    for (name, kind, last) in asked() {
-        let (each, ready) = per_descriptor(kind);
+    for of in asked() {
+        let (each, why) = of.each();
         cases.extend(COUNTS.map(|count| {
-            question("poll", name, kind, last, count, |open| Ok(Polled::new(open)), Polled::ask)
-                .claim(Claim::Enters(vec![operation_poll::POLL]))
-                .predict(100.0, 150.0 + (each + 10.0) * count as f64, ready)
+            let case = question("poll", of, count, |open| Ok(Polled::new(open)), Polled::ask)
+                .claim(Claim::Enters(vec![operation_poll::POLL]));
+            rarely(of, case.predict(100.0, 150.0 + (each + 10.0) * count as f64, why))
         }));
     }
-    for (name, kind, last) in asked() {
-        let (each, ready) = per_descriptor(kind);
+    for of in asked() {
+        let (each, why) = of.each();
         cases.extend(COUNTS.map(|count| {
-            question("select", name, kind, last, count, Selected::new, Selected::ask)
-                .claim(Claim::Enters(vec![operation_poll::SELECT]))
-                .predict(100.0, 200.0 + each * count as f64, ready)
+            let case = question("select", of, count, Selected::new, Selected::ask)
+                .claim(Claim::Enters(vec![operation_poll::SELECT]));
+            rarely(of, case.predict(100.0, 200.0 + each * count as f64, why))
         }));
     }
-    for (name, kind, last) in ASKED.into_iter().filter(|(_, kind, _)| *kind != Kind::File) {
-        let found = if last { 200.0 } else { 0.0 };
+    for of in WATCHED.into_iter().filter(|of| of.kind != Kind::File) {
+        let found = if of.last { 200.0 } else { 0.0 };
         cases.extend(COUNTS.map(|count| {
-            question("epoll", name, kind, last, count, Registered::new, Registered::ask)
+            question("epoll", of, count, Registered::new, Registered::ask)
                 .claim(Claim::Enters(vec![operation_poll::EPOLL]))
                 .predict(100.0, 100.0 + found, "a list of what is ready is looked at, whatever is registered")
         }));
@@ -105,65 +124,41 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What one descriptor costs, core cycles, and why.
-fn per_descriptor(kind: Kind) -> (f64, &'static str) {
-    match kind {
-        Kind::File => (25.0, "each descriptor found and given back; a file is ready unasked"),
-        Kind::Pipe => (50.0, "each descriptor found, its pipe asked, given back"),
-        Kind::Tcp => (90.0, "each descriptor found, its socket asked through three layers, given back"),
-    }
-}
-
-/// A case of one question an iteration. `make` readies it for open descriptors, `ask` answers how many are ready.
+/// A case of one question an iteration. `make` prepares it for open descriptors; `ask` returns how many are ready.
 fn question<Q: 'static>(
     call: &'static str,
-    name: &str,
-    kind: Kind,
-    last: bool,
+    of: Watched,
     count: usize,
-    make: impl Fn(&[std::os::fd::OwnedFd]) -> Result<Q> + 'static,
+    make: impl Fn(&[OwnedFd]) -> Result<Q> + 'static,
     ask: impl Fn(&mut Q) -> i64 + Copy + 'static,
 ) -> Case {
-    let ready = match kind {
-        Kind::File => count,
-        _ => usize::from(last),
-    } as i64;
-    let set_up: SetUp = Box::new(move |place: &Place| {
-        let open = Descriptors::new(kind, count, &place.scratch)?;
-        if last {
-            open.let_the_last_be_ready()?;
+    let ready = of.ready(count);
+    let asked = set_up(move |place| {
+        let open = Descriptors::new(of.kind, count, &place.scratch)?;
+        if of.last {
+            open.make_last_ready()?;
         }
         let mut question = make(&open.asked)?;
-        until_ready(call, ready, || ask(&mut question))?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            let _open = &open;
+        wait_until_ready(call, ready, || ask(&mut question))?;
+        Ok(move |n: u64, clock: &Clock| {
+            let _alive = &open;
             repeat(call, ready, n, clock, || ask(&mut question))
-        }) as Box<dyn Subject>)
+        })
     });
-    let control: SetUp = Box::new(move |_| {
-        Ok(Box::new(move |n: u64, clock: &Clock| repeat(call, 0, n, clock, || 0)) as Box<dyn Subject>)
-    });
-    let of = match name {
-        "file" => "regular files",
-        "pipe" => "pipes, none ready",
-        "pipe-last" => "pipes, the last ready",
-        "tcp" => "TCP connections, none ready",
-        _ => "TCP connections, the last ready",
-    };
-    let case = Case::new(format!("{call}-{name}/{count}"), format!("{call} over {count} {of}"), set_up);
-    // To poll and select the last that is ready is one that is asked like the others.
-    let case = if last && call != "epoll" { case.need(FULL_SCALE) } else { case };
-    case.control_set_up(control)
+    let control = set_up(move |_| Ok(move |n: u64, clock: &Clock| repeat(call, 0, n, clock, || 0)));
+    let title = format!("{call} over {count} {}", of.title);
+    Case::new(format!("{call}-{}/{count}", of.name), title, asked)
+        .control_set_up(control)
         .claim(Claim::Checked("every answer was the number of descriptors that are ready"))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
 }
 
-/// What was written arrives a moment later over TCP.
-fn until_ready(call: &str, ready: i64, mut ask: impl FnMut() -> i64) -> Result<()> {
-    const MOMENTS: u32 = 1_000;
+/// Asks until the answer is right: over TCP the byte that was written arrives a moment later.
+fn wait_until_ready(call: &str, ready: i64, mut ask: impl FnMut() -> i64) -> Result<()> {
+    const ATTEMPTS: u32 = 1_000;
     let mut answer = ask();
-    for _ in 0..MOMENTS {
+    for _ in 0..ATTEMPTS {
         if answer == ready || answer < 0 {
             break;
         }
@@ -173,7 +168,7 @@ fn until_ready(call: &str, ready: i64, mut ask: impl FnMut() -> i64) -> Result<(
     answered(call, ready, [answer; 2])
 }
 
-/// The timed loop. The lowest and the highest answer are kept, which tells of any that is wrong.
+/// Times `n` questions. The loop keeps the lowest and the highest answer, which shows any wrong one.
 #[inline(always)]
 fn repeat(call: &str, ready: i64, n: u64, clock: &Clock, mut ask: impl FnMut() -> i64) -> Result<Ticks> {
     let [mut lowest, mut highest] = [ready; 2];
@@ -189,13 +184,11 @@ fn repeat(call: &str, ready: i64, n: u64, clock: &Clock, mut ask: impl FnMut() -
 }
 
 fn answered(call: &str, ready: i64, [lowest, highest]: [i64; 2]) -> Result<()> {
-    if lowest < 0 {
-        return Err(Error::refused_to_case(call, Error::errno(lowest)));
-    }
+    granted(call, lowest)?;
     if (lowest, highest) == (ready, ready) {
         return Ok(());
     }
-    Err(Error::Usage(format!(
-        "{call} found {lowest} to {highest} descriptors ready where {ready} are: somebody else changes them"
+    Err(Error::Disproved(format!(
+        "{call} found {lowest} to {highest} descriptors ready where {ready} are: something else changes them"
     )))
 }

@@ -33,9 +33,7 @@ use crate::platform::time::clock_gettime_ns;
 use crate::{Error, Result};
 use std::time::Duration;
 
-/// The group.
-pub const GROUP: Group =
-    Group { name: "wake_up", manual: include_str!("wake_up.rs"), version: 1, cases, fits: &[] };
+pub const GROUP: Group = Group::new("wake_up", include_str!("wake_up.rs"), cases);
 
 /// How long it sleeps …
 const SLEEP: Duration = Duration::from_micros(250);

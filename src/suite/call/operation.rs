@@ -1,25 +1,25 @@
 //! Loops around a call that does nothing, one for each arity and type.
 //!
 //! The callee is `syscost_return`, one `ret` written in assembly ([`crate::platform::arch`]). The compiler cannot
-//! see into it, so it must put every argument where the calling convention wants it, on every turn: that
-//! is the price that is measured. One symbol serves every signature, because it looks at no argument.
+//! see into it, so it must place every argument as the calling convention demands, in every iteration: that is the cost
+//! that is measured. One symbol serves every signature, because it reads no argument.
 //!
 //! # Invariants
 //!
-//! * **RETURNS**: `syscost_return` touches neither registers nor memory, so it may be called with any
-//!   arguments and as any signature that returns nothing.
+//! * **RETURNS**: `syscost_return` accesses neither registers nor memory, so it may be called with any arguments and by any
+//!   signature without a result.
 //! * **LIBC**: the C library's function reads its argument registers only, and returns.
 #![allow(unsafe_code)]
-#![allow(clashing_extern_declarations)] // on purpose: see above
+#![allow(clashing_extern_declarations)] // one symbol, several signatures: see above
 
 use std::hint::black_box;
 
-/// Sixteen bytes: two registers in the calling conventions of both architectures.
+/// Sixteen bytes: passed in two registers by the calling conventions of both architectures.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Bytes16([u64; 2]);
 
-/// Sixty-four bytes: too many for registers, so the caller copies them to the stack.
+/// Sixty-four bytes: too many for registers, so the caller copies them to memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Bytes64([u64; 8]);
@@ -74,7 +74,7 @@ arities!(MIXED mixed_0 mixed_1 mixed_2 mixed_3 mixed_4 mixed_5 mixed_6 mixed_7 m
 direct!(by_value_16: s Bytes16 = Bytes16([1, 2]));
 direct!(by_value_64: s Bytes64 = Bytes64([1, 2, 3, 4, 5, 6, 7, 8]));
 
-/// Calls with a structure by value: 16 bytes travel in registers, 64 are copied to the stack.
+/// Loops of calls with a structure by value: 16 bytes are passed in registers, 64 in memory.
 pub const STRUCT: [fn(u64); 2] = [by_value_16, by_value_64];
 
 unsafe extern "C" {
@@ -85,17 +85,16 @@ unsafe extern "C" {
     fn gnu_get_libc_version() -> *const libc::c_char;
 }
 
-/// Where the callee begins, so that a witness can count its visits.
+/// Address of the callee, so that a witness can count its executions.
 pub fn callee() -> usize {
     syscost_return as *const () as usize
 }
 
-/// `n` turns of the same loop with the call left out: the control of all the others. The empty assembly
-/// keeps the compiler from deleting it.
+/// The control: `n` iterations of the loop without a call. The empty assembly keeps the compiler from deleting it.
 #[inline(never)]
 pub fn control(n: u64) {
     for _ in 0..n {
-        // SAFETY: there is no instruction in it.
+        // SAFETY: RETURNS: there is no instruction in it.
         unsafe { std::arch::asm!("", options(nomem, nostack, preserves_flags)) };
     }
 }
@@ -119,7 +118,7 @@ trait Callee {
 struct Nothing;
 
 impl Callee for Nothing {
-    /// Written in terms of the opaque callee's absence: an empty body compiles to one `ret`.
+    /// An empty body, which compiles to one `ret`.
     #[inline(never)]
     fn call(&self, _: u64, _: u64, _: u64) {}
 }
@@ -130,12 +129,12 @@ pub fn dyn_3(n: u64) {
     let callee: &dyn Callee = &Nothing;
     let (a, b, c) = black_box((1u64, 2u64, 3u64));
     for _ in 0..n {
-        // Inside the loop: outside it the compiler would look the method up once and for all.
+        // Inside the loop, so that the compiler cannot load the method once before it.
         black_box(callee).call(a, b, c);
     }
 }
 
-/// Where the method called by [`dyn_3`] begins.
+/// Address of the method that [`dyn_3`] calls.
 pub fn dyn_callee() -> usize {
     <Nothing as Callee>::call as fn(&Nothing, u64, u64, u64) as *const () as usize
 }
@@ -158,7 +157,7 @@ pub fn plt_0(n: u64) {
     }
 }
 
-/// Where the C library's function begins.
+/// Address of the C library's function.
 pub fn plt_callee() -> usize {
     gnu_get_libc_version as *const () as usize
 }

@@ -1,4 +1,4 @@
-//! Counters where there is much of what the kernel counts: a process of many threads, a machine of many interfaces.
+//! Counters of large objects: a process of many threads, and one of many network interfaces.
 
 use super::{Answer, CLOCK_AND_PIDFD, Call, FIELD, PREAD, READ, call, enters, reading};
 use crate::case::Case;
@@ -9,13 +9,13 @@ use crate::platform::namespace;
 use crate::{Error, Result};
 use std::time::{Duration, Instant};
 
-/// As many as a server of the year 2000 had, and some of today.
+/// Threads of a server of the year 2000, and of some today.
 const THREADS: u64 = 400;
-/// Ends of pairs: a host of as many containers.
+/// Interfaces of a host with as many containers. They are made in pairs.
 const INTERFACES: usize = 200;
-/// For the threads to be there.
+/// How long the threads may take to start.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// They do nothing but sleep.
+/// Bytes of a thread's stack: they only sleep.
 const STACK: usize = 32 << 10;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -46,22 +46,21 @@ fn of_threads(name: &str, words: &str, read: fn(&Process) -> Answer<u64>) -> Cas
     let open = move || {
         let (child, process) = many_threads()?;
         call(move || {
-            // It lives as long as it is read.
-            let _living = &child;
+            let _alive = &child;
             read(&process)
         })
     };
     reading(format!("{name}/{THREADS}-threads"), &format!("{words} of a process of {THREADS} threads"), open)
 }
 
-/// A child of so many threads that sleep.
+/// A child with [`THREADS`] sleeping threads.
 fn many_threads() -> Result<(Child, Process)> {
     let child = Child::start(|| {
         let sleep = || loop {
             std::thread::park();
         };
         let more = (1..THREADS).map(|_| std::thread::Builder::new().stack_size(STACK).spawn(sleep));
-        // One that is refused is missed by who waits for them.
+        // A thread that is refused shows in the parent's count below.
         let _threads: Vec<_> = more.collect();
         sleep()
     })?;
@@ -77,15 +76,15 @@ fn many_threads() -> Result<(Child, Process)> {
     Ok((child, process))
 }
 
-/// One of many, by a handle that was opened where they are.
+/// A reading of one of many interfaces, through a handle that was opened in their namespace.
 fn of_interfaces() -> Result<Call> {
     let make = || {
         namespace::pairs(INTERFACES / 2)?;
         Ok(Interface::open(&namespace::end_of_pair(INTERFACES / 4))?)
     };
-    let (interface, living) = namespace::apart(make)?;
+    let (interface, namespace) = namespace::apart(make)?;
     call(move || {
-        let _living = &living;
+        let _alive = &namespace;
         interface.bytes_sent().map(|reading| reading.value)
     })
 }

@@ -1,4 +1,4 @@
-//! Counters that are files of the kernel's: where each stands, and our two ways to read it.
+//! Counters that are files of the kernel: their paths, and the two ways of this crate to read them.
 
 use super::{Answer, Open, call, starter};
 use crate::counters::{
@@ -7,15 +7,19 @@ use crate::counters::{
 use crate::{Error, Result};
 use std::time::Duration;
 
-/// A counter that is a file: its name, words, and path, and its two ways.
+/// A counter that is a file.
 pub(super) struct Route {
+    /// First part of the case's name.
     pub(super) name: &'static str,
+    /// Title of its cases.
     pub(super) words: &'static str,
+    /// Path of the file.
     pub(super) path: fn() -> Result<String>,
+    /// Reads it through an open handle.
     pub(super) kept: Open,
-    /// Nothing where there is none that opens a file and reads it.
+    /// Opens, reads and closes it; `None` if this crate has no such function.
     pub(super) stateless: Option<Open>,
-    /// Core cycles of a read by the kernel, as expected.
+    /// Predicted cost of the kernel's part of one read, core cycles.
     pub(super) cycles: f64,
 }
 
@@ -119,7 +123,7 @@ pub(super) const ROUTES: [Route; 8] = [
     },
 ];
 
-/// Where the CPU time of the root group stands: in the first version it is one number, in the second one of several.
+/// File with the CPU time of the root control group: one number in version 1, one of several in version 2.
 fn root_group() -> Result<&'static str> {
     const PLACES: [&str; 4] = [
         "/sys/fs/cgroup/cpuacct/cpuacct.usage",
@@ -131,7 +135,7 @@ fn root_group() -> Result<&'static str> {
     found.ok_or_else(|| Error::Missing("no control groups are mounted below /sys/fs/cgroup".into()))
 }
 
-/// Of a rate over no time there is no answer, and that is what it must say, after both of its readings.
+/// A rate over an interval of zero has no value: after both readings the function must answer that it was too short.
 fn stateless_rate(rate: Answer<Percent>) -> Answer<u64> {
     match rate {
         Err(Fault::TooShort { .. }) => Ok(1),

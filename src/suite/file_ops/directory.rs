@@ -1,4 +1,4 @@
-//! A directory with so many entries, and the operations on it, each timed by itself.
+//! A directory with a given number of entries, and the operations on it, each timed by itself.
 
 use crate::case::Subject;
 use crate::clock::{Clock, Ticks};
@@ -14,30 +14,33 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What is looked at after each batch, in words.
+/// What is checked after each operation and batch.
 pub(super) const LOOKED_AT: &str =
     "the kernel was asked after every batch: what was made is there, what was removed is not";
 
-/// Bytes of a file that are overwritten before it is put on the device.
+/// Bytes of the file that are overwritten before each `fsync`.
 pub(super) const OVERWRITTEN: usize = 4096;
-/// So many of the entries are opened and asked about, in turn.
-const ASKED: usize = 1000;
+/// Number of the entries that are opened and looked up, in turn.
+const USED: usize = 1000;
 
-/// One operation: it times what is to be timed, and leaves the directory as it was, or renamed.
+/// Times one operation once, checks it, and undoes what it did, except a renaming.
 pub(super) type Operate = fn(&mut Directory, &Clock) -> Result<Ticks>;
 
 pub(super) struct Directory {
     path: PathBuf,
-    /// Some of its entries, and the numbers of their inodes.
+    /// Some of its entries: name and inode number.
     entries: Vec<(CString, u64)>,
     next: usize,
-    /// A name that no entry has, and another.
+    /// Two names that no entry has.
     fresh: [CString; 2],
+    /// Whether the first of them exists, because it was renamed.
+    renamed: bool,
     overwritten: File,
-    count: u8,
+    /// What was written last.
+    value: u8,
 }
 
-/// The subject: the operation so many times, and the question afterwards.
+/// The subject: repeats the operation and checks the directory afterwards.
 pub(super) fn once_each(mut directory: Directory, operate: Operate) -> impl Subject {
     move |n: u64, clock: &Clock| {
         let mut sum = Ticks(0);
@@ -55,7 +58,7 @@ fn named(path: &Path) -> Result<CString> {
 }
 
 impl Directory {
-    /// One in this directory with so many empty files. It is made once for all cases of a process.
+    /// A directory below `scratch` with `count` empty files. It is made once for all cases of a process.
     pub(super) fn with(scratch: &Path, count: usize) -> Result<Self> {
         let path = scratch.join(format!("entries-{count}"));
         if !path.exists() {
@@ -66,21 +69,21 @@ impl Directory {
             let name = path.join(format!("entry-{index}"));
             File::create(&name).map_err(|e| Error::file(name, "creating", e))?;
         }
-        let step = count.div_ceil(ASKED);
-        let asked = (0..count).step_by(step).map(|index| {
+        let step = count.div_ceil(USED);
+        let used = (0..count).step_by(step).map(|index| {
             let name = path.join(format!("entry-{index}"));
             let inode = std::fs::metadata(&name).map_err(|e| Error::file(&name, "asking for", e))?.ino();
             Ok((named(&name)?, inode))
         });
-        let asked = asked.collect::<Result<_>>()?;
+        let used = used.collect::<Result<_>>()?;
         let fresh = [named(&path.join("fresh"))?, named(&path.join("fresher"))?];
         let beside = path.join("entry-0");
         let overwritten = File::options().read(true).write(true).open(&beside);
         let overwritten = overwritten.map_err(|e| Error::file(&beside, "opening", e))?;
-        let directory = Self { path, entries: asked, next: 0, fresh, overwritten, count: 0 };
+        let directory = Self { path, entries: used, next: 0, fresh, renamed: false, overwritten, value: 0 };
         directory.overwrite(0)?;
-        // What is on the device is charged when it is overwritten, what is yet to go there is not.
-        directory.kept(nix::unistd::fsync(&directory.overwritten))?;
+        // The kernel charges overwriting only of pages that are clean.
+        directory.synced(nix::unistd::fsync(&directory.overwritten))?;
         Ok(directory)
     }
 
@@ -91,7 +94,7 @@ impl Directory {
             .map_err(|e| Error::file(&self.path, "overwriting entry-0", e))
     }
 
-    /// What the kernel answered, with the name that it was about.
+    /// The error of a call, with the path that it was about.
     fn refused(&self, doing: &'static str, name: &CString, errno: Errno) -> Error {
         let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
         Error::file(path, doing, errno.into())
@@ -102,35 +105,41 @@ impl Directory {
         self.next
     }
 
-    fn made(&self, clock: &Clock) -> Result<(Ticks, OwnedFd)> {
-        let mut made = Err(Errno::UnknownErrno);
+    #[inline(always)]
+    fn open_new(&self) -> nix::Result<OwnedFd> {
         let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-        let name = &self.fresh[0];
-        let start = clock.start();
-        made = std::hint::black_box(open(name.as_c_str(), flags, Mode::S_IRUSR)).or(made);
-        let ticks = clock.stop() - start;
-        Ok((ticks, made.map_err(|errno| self.refused("creating", name, errno))?))
+        open(self.fresh[0].as_c_str(), flags, Mode::S_IRUSR)
     }
 
-    fn remove(&self) -> Result<()> {
-        let name = &self.fresh[0];
-        unlink(name.as_c_str()).map_err(|errno| self.refused("unlinking", name, errno))
+    /// Creates the fresh name, untimed.
+    fn make(&self) -> Result<()> {
+        self.created(self.open_new())
+    }
+
+    /// Closes a file that was created.
+    fn created(&self, file: nix::Result<OwnedFd>) -> Result<()> {
+        file.map(drop).map_err(|errno| self.refused("creating", &self.fresh[0], errno))
+    }
+
+    fn removed(&self, answer: nix::Result<()>) -> Result<()> {
+        answer.map_err(|errno| self.refused("unlinking", &self.fresh[0], errno))
     }
 
     pub(super) fn create(&mut self, clock: &Clock) -> Result<Ticks> {
-        let (ticks, file) = self.made(clock)?;
-        drop(file);
+        let mut file = Err(Errno::UnknownErrno);
+        let ticks = clock.time(|| file = self.open_new());
+        self.created(file)?;
         self.is(&self.fresh[0], Some(SFlag::S_IFREG))?;
-        self.remove()?;
-        Ok(clock.note(ticks))
+        self.removed(unlink(self.fresh[0].as_c_str()))?;
+        Ok(ticks)
     }
 
     pub(super) fn unlink(&mut self, clock: &Clock) -> Result<Ticks> {
-        drop(self.made(clock)?);
+        self.make()?;
         let name = &self.fresh[0];
         let mut gone = Ok(());
         let ticks = clock.time(|| gone = unlink(name.as_c_str()));
-        gone.map_err(|errno| self.refused("unlinking", name, errno))?;
+        self.removed(gone)?;
         Ok(ticks)
     }
 
@@ -142,7 +151,7 @@ impl Directory {
             clock.time(|| opened = open(name.as_c_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()));
         let file = File::from(opened.map_err(|errno| self.refused("opening", name, errno))?);
         let told = file.metadata().map_err(|e| Error::file(&self.path, "asking for an open file", e))?;
-        self.same(name, told.ino(), *inode)?;
+        self.check_inode(name, told.ino(), *inode)?;
         Ok(ticks)
     }
 
@@ -152,19 +161,19 @@ impl Directory {
         let mut told: nix::Result<FileStat> = Err(Errno::UnknownErrno);
         let ticks = clock.time(|| told = stat(name.as_c_str()));
         let told = told.map_err(|errno| self.refused("asking for", name, errno))?;
-        self.same(name, told.st_ino, *inode)?;
+        self.check_inode(name, told.st_ino, *inode)?;
         Ok(ticks)
     }
 
-    fn same(&self, name: &CString, told: u64, inode: u64) -> Result<()> {
+    fn check_inode(&self, name: &CString, told: u64, inode: u64) -> Result<()> {
         if told == inode { Ok(()) } else { Err(self.refused("finding again", name, Errno::ESTALE)) }
     }
 
-    /// To the other name; the next time back again.
+    /// Renames to the other name; the next call renames back.
     pub(super) fn rename(&mut self, clock: &Clock) -> Result<Ticks> {
         let [from, to] = &self.fresh;
-        if self.is(from, Some(SFlag::S_IFREG)).is_err() {
-            drop(self.made(clock)?);
+        if !self.renamed {
+            self.make()?;
         }
         let mut renamed = Ok(());
         let ticks = clock.time(|| renamed = renameat(AT_FDCWD, from.as_c_str(), AT_FDCWD, to.as_c_str()));
@@ -172,6 +181,7 @@ impl Directory {
         self.is(from, None)?;
         self.is(to, Some(SFlag::S_IFREG))?;
         self.fresh.swap(0, 1);
+        self.renamed = true;
         Ok(ticks)
     }
 
@@ -187,19 +197,19 @@ impl Directory {
     }
 
     pub(super) fn fsync(&mut self, clock: &Clock) -> Result<Ticks> {
-        self.count = self.count.wrapping_add(1);
-        self.overwrite(self.count)?;
-        let mut kept = Ok(());
-        let ticks = clock.time(|| kept = nix::unistd::fsync(&self.overwritten));
-        self.kept(kept)?;
+        self.value = self.value.wrapping_add(1);
+        self.overwrite(self.value)?;
+        let mut synced = Ok(());
+        let ticks = clock.time(|| synced = nix::unistd::fsync(&self.overwritten));
+        self.synced(synced)?;
         Ok(ticks)
     }
 
-    fn kept(&self, answer: nix::Result<()>) -> Result<()> {
+    fn synced(&self, answer: nix::Result<()>) -> Result<()> {
         answer.map_err(|errno| Error::file(self.path.join("entry-0"), "fsync", errno.into()))
     }
 
-    /// Whether a name is what it should be: of this kind, or not there.
+    /// Checks that a name is of this kind, or that it does not exist.
     fn is(&self, name: &CString, kind: Option<SFlag>) -> Result<()> {
         let found = match stat(name.as_c_str()) {
             Ok(told) => Some(SFlag::from_bits_truncate(told.st_mode) & SFlag::S_IFMT),
@@ -213,22 +223,23 @@ impl Directory {
         Err(self.refused("looking whether the operation was done", name, errno))
     }
 
-    /// After a batch: what one operation made another has removed, and what was renamed has one name.
-    pub(super) fn is_whole(&self) -> Result<()> {
+    /// Checks after a batch that only a renamed file is left, under one name.
+    fn is_whole(&self) -> Result<()> {
+        self.is(&self.fresh[0], self.renamed.then_some(SFlag::S_IFREG))?;
         self.is(&self.fresh[1], None)
     }
 }
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What a renaming leaves; the next case counts its entries.
+        // Remove what a renaming leaves: the next case counts the entries.
         for name in &self.fresh {
             let _ = unlink(name.as_c_str());
         }
     }
 }
 
-/// How many entries a directory has.
+/// Number of entries of a directory.
 pub(super) fn entries(path: &Path) -> Result<usize> {
     let entries = std::fs::read_dir(path).map_err(|e| Error::file(path, "reading a directory", e))?;
     Ok(entries.count())

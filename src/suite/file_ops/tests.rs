@@ -1,5 +1,6 @@
 use super::directory::{Directory, entries, once_each};
 use super::*;
+use crate::case::Subject;
 use crate::clock::Clock;
 use crate::platform::arch::Unfit;
 

@@ -1,25 +1,26 @@
-//! The life of a child, timed as a whole or until its creator has returned.
+//! The life of a child, timed as a whole or until the creating call returns.
 
-use crate::case::{Place, SetUp, Subject};
-use crate::clock::{Clock, Ticks};
+use crate::case::{Place, SetUp, set_up};
+use crate::clock::{Clock, Counts};
 use crate::kit::scheduling_policy::Batch;
-use crate::kit::start_order::{Again, Order};
+use crate::kit::start_order::{Order, Repeats};
 use crate::kit::task;
 use crate::kit::watchdog::{PERIOD, Watchdog};
-use crate::platform::{child, limit};
+use crate::platform::child;
 use crate::{Error, Result};
-use nix::errno::Errno;
-use std::hint::black_box;
 
-/// What is looked at in each batch, in words.
+/// What every batch checks.
 pub(super) const REAPED: &str = "every child was reaped with exit code 0, and none was left behind";
+
+/// What a batch checks where only the creating call is timed.
+pub(super) const LATER: &str = "no child that began before fork had returned was counted";
 
 /// A child after its life.
 #[derive(Clone, Copy)]
 struct Ended {
-    /// Its number, or why there was none.
+    /// Its process id, or a negative error number of the creating call.
     child: i64,
-    /// What the wait answered.
+    /// What the wait returned.
     reaped: i64,
     status: i32,
 }
@@ -30,132 +31,123 @@ impl Ended {
     }
 }
 
-/// Waits for a child that a creator has answered.
-#[inline(always)]
-fn waited_for(watchdog: &Watchdog, child: i64) -> Ended {
-    let Ok(number @ 1..) = i32::try_from(child) else { return Ended { child, reaped: 0, status: 0 } };
-    watchdog.waits_for(number);
-    let mut status = -1;
-    Ended { child, reaped: task::reap(number, &mut status), status }
+/// The call that creates children, and the watchdog over the waits for them.
+struct Parent {
+    /// Name of the call, for error messages.
+    call: &'static str,
+    watchdog: Watchdog,
 }
 
-/// A case of whole lives, timed in one bracket. `call` names the creator for sentences; `open` makes what it works
-/// on.
+impl Parent {
+    /// Creates and reaps one child before the first that is timed, so that what is forbidden or limited here fails now.
+    fn ready<T>(call: &'static str, on: &mut T, create: impl Fn(&mut T) -> i64) -> Result<Self> {
+        let parent = Self { call, watchdog: Watchdog::over_this_thread(PERIOD)? };
+        parent.check(parent.wait_for(create(on)))?;
+        parent.none_left()?;
+        Ok(parent)
+    }
+
+    /// Waits for a child; `child` is what the creating call has returned.
+    #[inline(always)]
+    fn wait_for(&self, child: i64) -> Ended {
+        let Ok(id @ 1..) = i32::try_from(child) else { return Ended { child, reaped: 0, status: 0 } };
+        self.watchdog.watch_child(id);
+        let mut status = -1;
+        Ended { child, reaped: task::reap(id, &mut status), status }
+    }
+
+    fn check(&self, ended: Ended) -> Result<()> {
+        if ended.is_well() {
+            return Ok(());
+        }
+        self.watchdog.end_wait();
+        task::granted(self.call, ended.child)?;
+        if ended.reaped != ended.child {
+            task::granted("waitpid", ended.reaped)?;
+        }
+        let how = child::how_it_ended(ended.status).unwrap_or_default();
+        Err(Error::Child(self.watchdog.expired().unwrap_or(how)))
+    }
+
+    fn none_left(&self) -> Result<()> {
+        self.watchdog.end_wait();
+        match child::unreaped() {
+            None => Ok(()),
+            Some(left) if left.dead => Err(Error::Child("it was left behind as a zombie".into())),
+            Some(_) => Err(Error::Child("it was left behind alive".into())),
+        }
+    }
+}
+
+/// Set-up that times whole lives, all of a batch in one bracket. `open` makes what `create` works on.
 pub(super) fn whole<T: 'static>(
     call: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,
     create: impl Fn(&mut T) -> i64 + Copy + 'static,
 ) -> SetUp {
-    Box::new(move |place| {
-        let (mut on, watchdog) = ready(call, open(place)?, create)?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
+    set_up(move |place| {
+        let mut on = open(place)?;
+        let parent = Parent::ready(call, &mut on, create)?;
+        Ok(move |n: u64, clock: &Clock| {
             let mut bad = None;
             let ticks = clock.time(|| {
-                bad = (0..n).map(|_| waited_for(&watchdog, create(&mut on))).find(|ended| !ended.is_well());
+                bad = (0..n).map(|_| parent.wait_for(create(&mut on))).find(|ended| !ended.is_well());
             });
-            nobody_left(call, &watchdog, bad)?;
+            bad.map_or(Ok(()), |bad| parent.check(bad))?;
+            parent.none_left()?;
             Ok(ticks)
-        }) as Box<dyn Subject>)
+        })
     })
 }
 
-/// The same, each life in a bracket of its own.
+/// As [`whole`], with a bracket around each life.
 pub(super) fn each<T: 'static>(
     call: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,
     create: impl Fn(&mut T) -> i64 + Copy + 'static,
 ) -> SetUp {
-    Box::new(move |place| {
-        let (mut on, watchdog) = ready(call, open(place)?, create)?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            let (mut sum, mut bad) = (Ticks(0), None);
-            for _ in 0..n {
-                sum += clock.time(|| bad = Some(waited_for(&watchdog, create(&mut on))));
-                bad = bad.filter(|ended| !ended.is_well());
-                if bad.is_some() {
-                    break;
-                }
-            }
-            nobody_left(call, &watchdog, bad)?;
-            Ok(sum)
-        }) as Box<dyn Subject>)
+    set_up(move |place| {
+        let mut on = open(place)?;
+        let parent = Parent::ready(call, &mut on, create)?;
+        Ok(move |n: u64, clock: &Clock| {
+            let ticks = clock.each(
+                n,
+                &mut on,
+                |_| Ok(()),
+                |on| parent.wait_for(create(on)),
+                |_, ended| parent.check(ended).map(|()| Counts::Yes),
+            )?;
+            parent.none_left()?;
+            Ok(ticks)
+        })
     })
 }
 
-/// What is looked at where only the creator is timed.
-pub(super) const LATER: &str = "no child that began before fork had returned was counted";
-
-/// `fork` alone, each in a bracket of its own. Where the child begins before it has returned, it is done again: what
-/// was timed is then a part of the child's life as well.
+/// Set-up that times `fork` alone, in a bracket each. A fork whose child starts before it has returned is repeated,
+/// because the bracket then holds a part of the child's life, too.
 pub(super) fn until_return<T: 'static>(open: impl Fn(&Place) -> Result<T> + 'static) -> SetUp {
-    Box::new(move |place| {
-        let (on, watchdog) = ready("fork", open(place)?, |_| task::fork_exit())?;
-        let order = Order::new()?;
-        let batch = Batch::begin()?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
-            let _kept = (&on, &batch);
-            let mut again = Again::of(n);
-            let (mut sum, mut done) = (Ticks(0), 0);
-            while done < n {
-                order.begin();
-                let start = clock.start();
-                let child = black_box(task::fork_arrive_exit(&order));
-                let ticks = clock.stop() - start;
-                order.returned();
-                let ended = waited_for(&watchdog, child);
-                if !ended.is_well() {
-                    nobody_left("fork", &watchdog, Some(ended))?;
-                }
-                if order.was_early() {
-                    again.once_more("fork")?;
-                    continue;
-                }
-                sum += clock.note(ticks);
-                done += 1;
-            }
-            nobody_left("fork", &watchdog, None)?;
-            Ok(sum)
-        }) as Box<dyn Subject>)
+    set_up(move |place| {
+        let mut on = open(place)?;
+        let parent = Parent::ready("fork", &mut on, |_| task::fork_exit())?;
+        let (order, batch) = (Order::new()?, Batch::begin()?);
+        Ok(move |n: u64, clock: &Clock| {
+            let _alive = (&on, &batch);
+            let ticks = clock.each(
+                n,
+                &mut Repeats::for_batch(n),
+                |_| {
+                    order.begin();
+                    Ok(())
+                },
+                |_| task::fork_arrive_exit(&order),
+                |repeats, child| {
+                    order.returned();
+                    parent.check(parent.wait_for(child))?;
+                    repeats.judge("fork", &order)
+                },
+            )?;
+            parent.none_left()?;
+            Ok(ticks)
+        })
     })
-}
-
-/// One life before the first that is timed: what is forbidden or limited here says so at once.
-fn ready<T>(call: &'static str, mut on: T, create: impl Fn(&mut T) -> i64) -> Result<(T, Watchdog)> {
-    let watchdog = Watchdog::over_this_thread(PERIOD)?;
-    let ended = waited_for(&watchdog, create(&mut on));
-    nobody_left(call, &watchdog, Some(ended).filter(|ended| !ended.is_well()))?;
-    Ok((on, watchdog))
-}
-
-/// No child ended badly, and none is left.
-fn nobody_left(call: &str, watchdog: &Watchdog, bad: Option<Ended>) -> Result<()> {
-    watchdog.rests();
-    if let Some(bad) = bad {
-        return Err(blame(call, watchdog, bad));
-    }
-    match child::unreaped() {
-        None => Ok(()),
-        Some(left) if left.dead => Err(Error::Child("it was left behind as a zombie".into())),
-        Some(_) => Err(Error::Child("it was left behind alive".into())),
-    }
-}
-
-fn blame(call: &str, watchdog: &Watchdog, bad: Ended) -> Error {
-    if bad.child <= 0 {
-        return refused(call, bad.child);
-    }
-    if bad.reaped != bad.child {
-        return refused("waitpid", bad.reaped);
-    }
-    let how = child::how_it_ended(bad.status).unwrap_or_default();
-    Error::Child(watchdog.bark().unwrap_or(how))
-}
-
-/// A call of which the answer is a negative error number. That there may be no further task has several causes.
-fn refused(call: &str, answer: i64) -> Error {
-    let errno = Error::errno(answer);
-    match errno {
-        Errno::EAGAIN => Error::Missing(limit::no_task(call, errno.into())),
-        _ => Error::refused_to_case(call, errno),
-    }
 }

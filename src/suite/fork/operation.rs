@@ -1,7 +1,7 @@
-//! The smallest program: an ELF file of one segment whose few instructions exit with code 0.
+//! The smallest program: an ELF file of one segment with three instructions, which exit with code 0.
 //!
-//! Executing it costs what the kernel charges for a new program and nothing else: no interpreter, no library, no
-//! relocation, one page.
+//! Executing it takes the kernel's part of starting a program and nothing else: no interpreter, library or relocation, and
+//! one page.
 
 use crate::{Error, Result};
 use std::fs::OpenOptions;
@@ -9,11 +9,11 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where it is loaded: the usual place of a program that does not move.
+/// Load address: the usual one of an executable that is not position-independent.
 const ADDRESS: u64 = 0x40_0000;
-/// Bytes of the ELF header and of the one program header (elf(5)).
+/// Size of the ELF header and of one program header (elf(5)).
 const HEADERS: u64 = 64 + 56;
-/// The largest page of any kernel that we know: segments are aligned to it.
+/// Alignment of the segment: the largest base page of a Linux kernel.
 const ALIGNMENT: u64 = 64 << 10;
 
 /// `xor edi, edi; mov eax, 60; syscall`.
@@ -27,16 +27,16 @@ const EXIT: &[u8] = &[0x00, 0x00, 0x80, 0xd2, 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u16 = 183; // EM_AARCH64
 
-/// Its bytes.
+/// Contents of the file.
 pub fn smallest() -> Vec<u8> {
     let size = HEADERS + EXIT.len() as u64;
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec(); // 64 bits, little-endian, version 1
     let mut put = |bytes: &[u8]| file.extend_from_slice(bytes);
-    put(&2u16.to_le_bytes()); // an executable that does not move
+    put(&2u16.to_le_bytes()); // an executable that is not position-independent
     put(&MACHINE.to_le_bytes());
     put(&1u32.to_le_bytes()); // version
     put(&(ADDRESS + HEADERS).to_le_bytes()); // entry
-    put(&64u64.to_le_bytes()); // program headers begin
+    put(&64u64.to_le_bytes()); // offset of the program header
     put(&0u64.to_le_bytes()); // no section headers
     put(&0u32.to_le_bytes()); // flags
     [64u16, 56, 1, 0, 0, 0].iter().for_each(|size| put(&size.to_le_bytes())); // sizes and numbers of headers
@@ -47,7 +47,11 @@ pub fn smallest() -> Vec<u8> {
     file
 }
 
-/// Writes it into a directory. It is closed for writing when this returns, or the kernel would not execute it.
+/// Writes the program into a directory. The file is closed when this returns, because the kernel executes no file that is
+/// open for writing.
+///
+/// # Errors
+/// [`Error::File`] if it cannot be written.
 pub fn write_smallest(directory: &Path) -> Result<PathBuf> {
     let path = directory.join("exit-0");
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(&path);

@@ -1,12 +1,13 @@
-//! Locks: a mutex of a word and futex(2), the C library's mutex, POSIX semaphores.
+//! Locks: a mutex built on futex(2), the C library's mutex, a POSIX and a System V semaphore.
 //!
 //! # Invariants
 //!
-//! * **PLACED**: the C library's object stands in a box of its own, is initialised before it is used and destroyed
-//!   once, after its last use; it is reached through its address alone, as the library wants it.
+//! * **PLACED**: the C library's object lies in a box of its own, is initialised before its first use and destroyed
+//!   once, after its last; it is accessed through its address only, as the library requires.
 #![allow(unsafe_code)]
 
 use crate::kit::ipc::{Line, Semaphore};
+use crate::kit::kernel_call::granted;
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::shared::Word;
 use crate::{Error, Result};
@@ -14,9 +15,9 @@ use std::cell::UnsafeCell;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Something that one task has at a time.
+/// A lock that one task holds at a time.
 pub trait Lock: Send + Sync + 'static {
-    /// Takes it, and waits for it as long as another has it.
+    /// Takes it, and waits as long as another task holds it.
     fn acquire(&self);
     /// Gives it back.
     fn release(&self);
@@ -48,7 +49,7 @@ impl Lock for FutexMutex {
 /// pthread_mutex_lock(3).
 pub struct LibraryMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: PLACED: a mutex is for several threads.
+// SAFETY: PLACED: a mutex may be used by several threads.
 unsafe impl Send for LibraryMutex {}
 // SAFETY: PLACED: likewise.
 unsafe impl Sync for LibraryMutex {}
@@ -62,7 +63,7 @@ impl Default for LibraryMutex {
 impl Lock for LibraryMutex {
     #[inline(always)]
     fn acquire(&self) {
-        // SAFETY: PLACED. A plain mutex refuses nobody.
+        // SAFETY: PLACED. Locking a mutex of the default type cannot fail.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
     }
 
@@ -83,15 +84,18 @@ impl Drop for LibraryMutex {
 /// sem_wait(3) and sem_post(3), between threads.
 pub struct LibrarySemaphore(Box<UnsafeCell<libc::sem_t>>);
 
-// SAFETY: PLACED: a semaphore is for several threads.
+// SAFETY: PLACED: a semaphore may be used by several threads.
 unsafe impl Send for LibrarySemaphore {}
 // SAFETY: PLACED: likewise.
 unsafe impl Sync for LibrarySemaphore {}
 
 impl LibrarySemaphore {
-    /// One that can be taken once.
+    /// A semaphore of value 1.
+    ///
+    /// # Errors
+    /// The refusal of `sem_init`.
     pub fn new() -> Result<Self> {
-        // SAFETY: plain bytes, for which zero is a value; `sem_init` follows.
+        // SAFETY: PLACED: plain bytes, for which zero is valid; `sem_init` follows.
         let semaphore = Self(Box::new(UnsafeCell::new(unsafe { std::mem::zeroed() })));
         // SAFETY: PLACED.
         match unsafe { libc::sem_init(semaphore.0.get(), 0, 1) } {
@@ -104,7 +108,7 @@ impl LibrarySemaphore {
 impl Lock for LibrarySemaphore {
     #[inline(always)]
     fn acquire(&self) {
-        // SAFETY: PLACED. A signal interrupts it: then it is tried again.
+        // SAFETY: PLACED. A wait that a signal interrupted is repeated.
         while unsafe { libc::sem_wait(self.0.get()) } != 0 {}
     }
 
@@ -122,17 +126,18 @@ impl Drop for LibrarySemaphore {
     }
 }
 
-/// A System V semaphore that can be taken once.
+/// A System V semaphore of value 1.
 pub struct SetSemaphore(Semaphore);
 
 impl SetSemaphore {
-    /// Makes one.
+    /// Creates the semaphore.
+    ///
+    /// # Errors
+    /// The refusal of `semget` or `semop`.
     pub fn new() -> Result<Self> {
         let [semaphore, _] = Semaphore::both(Path::new(""))?;
-        match semaphore.send() {
-            refused if refused < 0 => Err(Error::refused("semop", Error::errno(refused))),
-            _ => Ok(Self(semaphore)),
-        }
+        granted("semop", semaphore.send())?;
+        Ok(Self(semaphore))
     }
 }
 
@@ -162,7 +167,7 @@ mod tests {
                 std::thread::spawn(move || {
                     for _ in 0..20_000 {
                         shared.0.acquire();
-                        // Not one step: two who are inside at once lose one.
+                        // Not atomic: if two threads are inside at once, an addition is lost.
                         shared.1.store(shared.1.load(Relaxed) + 1, Relaxed);
                         shared.0.release();
                     }

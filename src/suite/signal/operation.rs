@@ -1,32 +1,36 @@
-//! Signals that a process sends to itself, and what comes of them.
+//! Signals that a process sends to itself: caught, ignored, read from a descriptor, raised by a fault or by a timer.
 //!
 //! # Invariants
 //!
 //! * **HANDLER**: a handler here adds to an atomic or changes the protection of one page by a bare system call,
-//!   which POSIX allows, and reads no `errno`. The action that it replaced comes back when its guard goes.
-//! * **OWN-PAGE**: the page whose protection changes belongs to one [`Page`], whose address the handler finds in an
-//!   atomic, and nobody else reads or writes it.
-//! * **OWN-BUFFER**: the kernel writes only into the value that it is given, which is as large as its structure.
+//!   which POSIX allows, and leaves `errno` alone. Dropping the [`Action`] restores the action before it.
+//! * **OWN-PAGE**: the page whose protection changes belongs to one [`Page`], which alone accesses it. The handler finds
+//!   its address in an atomic.
+//! * **OWN-BUFFER**: the kernel reads and writes only the value that it is given, which is as large as its structure.
 #![allow(unsafe_code)]
 
+use crate::kit::kernel_call::granted;
 use crate::platform::arch::syscall4;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The signal that is sent: nothing else here uses it.
+/// The signal that is sent. Nothing else in this crate uses it.
 pub const SIGNAL: i32 = libc::SIGUSR1;
 
-/// How often a handler of this file has run.
+/// Number of runs of the handlers of this file.
 static CAUGHT: AtomicU64 = AtomicU64::new(0);
-/// Where the page begins that a fault repairs, and how long it is; 0 where there is none.
+/// Address and length of the page whose faults are repaired; the length is 0 if there is none.
 static PAGE: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
-/// How often a handler of this file has run.
+/// Number of runs of the handlers of this file.
 #[inline(always)]
 pub fn caught() -> u64 {
     CAUGHT.load(Ordering::Relaxed)
@@ -38,10 +42,10 @@ extern "C" fn count(_: libc::c_int) {
 
 extern "C" fn repair(signal: libc::c_int, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let [begins, bytes] = [&PAGE[0], &PAGE[1]].map(|word| word.load(Ordering::Relaxed));
-    // SAFETY: HANDLER: of a fault the kernel tells the address.
+    // SAFETY: HANDLER: for a fault the kernel fills in the address.
     let at = unsafe { (*about).si_addr() } as usize;
     if !(begins..begins + bytes).contains(&at) {
-        // Somebody else's fault: it comes again, and ends the process as it would have.
+        // The fault of another address: with the default action it recurs and ends the process.
         // SAFETY: HANDLER.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
         return;
@@ -51,7 +55,7 @@ extern "C" fn repair(signal: libc::c_int, about: *mut libc::siginfo_t, _: *mut l
     count(signal);
 }
 
-/// What is done about a signal while this value lives.
+/// An action for a signal. Dropping it restores the action before it.
 pub struct Action {
     signal: i32,
     chosen: libc::sigaction,
@@ -59,18 +63,24 @@ pub struct Action {
 }
 
 impl Action {
-    /// It is counted by a handler.
+    /// A handler that counts [`SIGNAL`].
+    ///
+    /// # Errors
+    /// The refusal of `rt_sigaction`.
     pub fn caught() -> Result<Self> {
         Self::of(SIGNAL, count as *const () as usize, 0)
     }
 
-    /// It is ignored.
+    /// Ignores [`SIGNAL`].
+    ///
+    /// # Errors
+    /// The refusal of `rt_sigaction`.
     pub fn ignored() -> Result<Self> {
         Self::of(SIGNAL, libc::SIG_IGN, 0)
     }
 
     fn of(signal: i32, handler: usize, flags: i32) -> Result<Self> {
-        // SAFETY: OWN-BUFFER: `sigaction` is plain numbers and an empty set, for which zero is a value.
+        // SAFETY: OWN-BUFFER: `sigaction` is plain integers and an empty set, for which zero is valid.
         let mut chosen: libc::sigaction = unsafe { std::mem::zeroed() };
         chosen.sa_sigaction = handler;
         chosen.sa_flags = flags;
@@ -80,11 +90,11 @@ impl Action {
         if answer != 0 {
             return Err(Error::refused_to_case("rt_sigaction", Errno::last()));
         }
-        // SAFETY: OWN-BUFFER: the kernel has told the action of before.
+        // SAFETY: OWN-BUFFER: the kernel has written the previous action.
         Ok(Self { signal, chosen, before: unsafe { before.assume_init() } })
     }
 
-    /// Chooses the same again; 0, or a negative error number.
+    /// Installs the same action again. Returns 0, or a negative error number.
     #[inline(always)]
     pub fn install(&self) -> i64 {
         // SAFETY: HANDLER.
@@ -95,22 +105,22 @@ impl Action {
 
 impl Drop for Action {
     fn drop(&mut self) {
-        // SAFETY: HANDLER: it was the action before.
+        // SAFETY: HANDLER: this was the action before.
         unsafe { libc::sigaction(self.signal, &raw const self.before, null_mut()) };
     }
 }
 
-/// Sends [`SIGNAL`] to a process; 0, or a negative error number.
+/// Sends [`SIGNAL`] to a process. Returns 0, or a negative error number.
 #[inline(always)]
 pub fn send(process: i32) -> i64 {
     // SAFETY: OWN-BUFFER: the call reads and writes no memory.
     unsafe { syscall4(libc::SYS_kill, process as usize, SIGNAL as usize, 0, 0) }
 }
 
-/// The set of [`SIGNAL`] alone, as the kernel writes it.
+/// The kernel's signal set of [`SIGNAL`] alone.
 static ONLY: u64 = 1 << (SIGNAL - 1);
 
-/// Blocks [`SIGNAL`] in this thread, or lets it through again; 0, or a negative error number.
+/// Blocks or unblocks [`SIGNAL`] in this thread. Returns 0, or a negative error number.
 #[inline(always)]
 pub fn mask(blocked: bool) -> i64 {
     let how = if blocked { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
@@ -118,15 +128,18 @@ pub fn mask(blocked: bool) -> i64 {
     unsafe { syscall4(libc::SYS_rt_sigprocmask, how as usize, &raw const ONLY as usize, 0, size_of::<u64>()) }
 }
 
-/// A page that is written to although it may not be, and the handler that allows it.
+/// A page that is written while it is read-only, with a handler that makes it writable.
 pub struct Page {
     memory: MmapMut,
-    /// Of a page whose faults are repaired.
+    /// Set if its faults are repaired.
     action: Option<Action>,
 }
 
 impl Page {
-    /// A touched page without a handler: who writes to it while it is protected dies.
+    /// A touched page without a handler: writing to it while it is protected ends the process.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if it cannot be mapped.
     pub fn plain() -> Result<Self> {
         let refused = |cause| Error::Kernel { call: "mmap of a page".into(), cause };
         let mut memory =
@@ -135,7 +148,10 @@ impl Page {
         Ok(Self { memory, action: None })
     }
 
-    /// A touched page whose faults are repaired. There is one at a time.
+    /// A touched page whose faults are repaired. There may be only one at a time.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if it cannot be mapped, and the refusal of `rt_sigaction`.
     pub fn repaired() -> Result<Self> {
         let mut page = Self::plain()?;
         PAGE[0].store(page.memory.as_mut_ptr() as usize, Ordering::SeqCst);
@@ -144,7 +160,7 @@ impl Page {
         Ok(page)
     }
 
-    /// Lets the page be read only, or written as well; 0, or a negative error number.
+    /// Makes the page writable or read-only. Returns 0, or a negative error number.
     #[inline(always)]
     pub fn protect(&mut self, writable: bool) -> i64 {
         let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
@@ -153,11 +169,11 @@ impl Page {
         unsafe { syscall4(libc::SYS_mprotect, begins, bytes, protection as usize, 0) }
     }
 
-    /// Writes to it, allowed or not.
+    /// Writes to the page, protected or not.
     #[inline(always)]
     pub fn write(&mut self) {
-        // SAFETY: OWN-PAGE: where it may not be written the handler makes it so, and the store is done again; without
-        // a handler nothing is done.
+        // SAFETY: OWN-PAGE: if it is protected, the handler makes it writable and the store is executed again; without
+        // a handler the process ends.
         unsafe { self.memory.as_mut_ptr().write_volatile(1) };
     }
 }
@@ -171,33 +187,27 @@ impl Drop for Page {
     }
 }
 
-/// A descriptor from which [`SIGNAL`] is read. It is blocked in this thread meanwhile.
+/// A descriptor from which [`SIGNAL`] is read. The signal is blocked in this thread until it is dropped.
 pub struct Descriptor {
-    file: OwnedFd,
+    file: SignalFd,
     about: Box<libc::signalfd_siginfo>,
 }
 
 impl Descriptor {
-    /// Blocks the signal and opens it.
+    /// Blocks the signal and opens the descriptor.
+    ///
+    /// # Errors
+    /// The refusal of `signalfd4`.
     pub fn new() -> Result<Self> {
-        let mut set = MaybeUninit::zeroed();
-        // SAFETY: OWN-BUFFER.
-        let set = unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            libc::sigaddset(set.as_mut_ptr(), SIGNAL);
-            set.assume_init()
-        };
-        // SAFETY: OWN-BUFFER.
-        let file = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-        if file < 0 {
-            return Err(Error::refused_to_case("signalfd4", Errno::last()));
-        }
+        let set = SigSet::from_iter(Signal::try_from(SIGNAL));
+        let file = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+            .map_err(|e| Error::refused_to_case("signalfd4", e))?;
         mask(true);
-        // SAFETY: OWN-BUFFER: nobody else knows the descriptor; zero is a value of the structure.
-        Ok(unsafe { Self { file: OwnedFd::from_raw_fd(file), about: Box::new(std::mem::zeroed()) } })
+        // SAFETY: OWN-BUFFER: plain integers, for which zero is valid.
+        Ok(Self { file, about: Box::new(unsafe { std::mem::zeroed() }) })
     }
 
-    /// Reads one signal: its number, or a negative error number.
+    /// Reads one signal. Returns its number, or a negative error number.
     #[inline(always)]
     pub fn read(&mut self) -> i64 {
         let (at, bytes) = (&raw mut *self.about as usize, size_of::<libc::signalfd_siginfo>());
@@ -209,12 +219,12 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        while self.read() > 0 {} // what is pending would end the process when it is let through
+        while self.read() > 0 {} // a pending signal would end the process when it is unblocked
         mask(false);
     }
 }
 
-/// A time that is past as soon as it is set.
+/// A time that has passed when it is set.
 static AT_ONCE: libc::itimerspec = libc::itimerspec {
     it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
     it_value: libc::timespec { tv_sec: 0, tv_nsec: 1 },
@@ -224,9 +234,12 @@ static AT_ONCE: libc::itimerspec = libc::itimerspec {
 pub struct Timer(i32);
 
 impl Timer {
-    /// Not yet set.
+    /// A timer that is not set.
+    ///
+    /// # Errors
+    /// The refusal of `timer_create`.
     pub fn new() -> Result<Self> {
-        // SAFETY: OWN-BUFFER: `sigevent` is plain numbers.
+        // SAFETY: OWN-BUFFER: `sigevent` is plain integers.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = SIGNAL;
@@ -237,13 +250,11 @@ impl Timer {
             let (event, id) = (&raw mut event as usize, &raw mut id as usize);
             syscall4(libc::SYS_timer_create, libc::CLOCK_MONOTONIC as usize, event, id, 0)
         };
-        if answer < 0 {
-            return Err(Error::refused_to_case("timer_create", Errno::from_raw(-answer as i32)));
-        }
+        granted("timer_create", answer)?;
         Ok(Self(id))
     }
 
-    /// Lets it expire at once; 0, or a negative error number.
+    /// Lets it expire at once. Returns 0, or a negative error number.
     #[inline(always)]
     pub fn expire(&self) -> i64 {
         // SAFETY: OWN-BUFFER: the kernel reads one structure.
@@ -259,24 +270,22 @@ impl Drop for Timer {
 }
 
 /// A timer that is read from a descriptor.
-pub struct TimerDescriptor(OwnedFd);
+pub struct TimerDescriptor(TimerFd);
 
 impl TimerDescriptor {
-    /// Not yet set.
+    /// A timer that is not set.
+    ///
+    /// # Errors
+    /// The refusal of `timerfd_create`.
     pub fn new() -> Result<Self> {
-        // SAFETY: OWN-BUFFER: the call reads and writes no memory.
-        let file = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
-        if file < 0 {
-            return Err(Error::refused_to_case("timerfd_create", Errno::last()));
-        }
-        // SAFETY: OWN-BUFFER: nobody else knows the descriptor.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(file) }))
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC);
+        timer.map(Self).map_err(|e| Error::refused_to_case("timerfd_create", e))
     }
 
-    /// Lets it expire at once and reads how often it did, or a negative error number.
+    /// Lets it expire at once and reads it. Returns the number of expiries, or a negative error number.
     #[inline(always)]
     pub fn expire_and_read(&self) -> i64 {
-        let file = self.0.as_raw_fd();
+        let file = self.0.as_fd().as_raw_fd();
         // SAFETY: OWN-BUFFER: the kernel reads one structure.
         let set = unsafe { libc::timerfd_settime(file, 0, &raw const AT_ONCE, null_mut()) };
         if set != 0 {
@@ -296,7 +305,7 @@ mod tests {
     use crate::platform::child::Child;
     use std::time::Duration;
 
-    /// Signals belong to the process: what is tested is tested in one of its own.
+    /// Runs a test in a process of its own, because signal actions belong to the process.
     fn alone(body: impl FnOnce()) {
         Child::start(body).expect("forked").end_within(Duration::from_secs(30)).expect("all of it held");
     }

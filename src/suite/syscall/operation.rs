@@ -1,48 +1,51 @@
-//! Pushing an operation's code and data out of the caches, so that the next call is a cold one.
+//! Displacing an operation's code and data from the caches, so that the next call is cold.
 //!
 //! # Invariants
 //!
-//! * **STUBS**: the executable mapping holds one return instruction at the start of every slot, was
-//!   written and published before it became executable, and lives as long as the value that calls into it.
+//! * **STUBS**: the executable mapping holds a return instruction at the start of every slot, was written and published
+//!   before it became executable, and lives as long as the value that calls into it.
 #![allow(unsafe_code)]
 
 use crate::platform::arch::{self, RETURN};
 use crate::{Error, Result};
 use memmap2::{Mmap, MmapMut};
 
-/// One cache line, the unit that is touched. Larger lines only make the walk thorough.
+/// Step of the walk, bytes: one cache line. Where lines are larger, each is touched more than once.
 const LINE: usize = 64;
-/// Code walked: four times the largest level-one instruction cache in use (Apple's 192 KiB apart).
+/// Bytes of code: four times the largest level-one instruction cache in use, except Apple's of 192 KiB.
 const CODE: usize = 256 << 10;
 
-/// Memory and code to walk through.
+/// Data and code that fill the caches when they are walked through.
 pub struct Displacer {
     data: MmapMut,
     code: Mmap,
 }
 
 impl Displacer {
-    /// A walk over `bytes` of data and 256 KiB of code: 4096 calls into 64 pages, which fill the
-    /// instruction cache, its TLB and the branch target buffer.
+    /// Maps `bytes` of data and 256 KiB of code: 4096 calls into 64 pages, which fill the instruction cache, its TLB
+    /// and the branch target buffer.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if memory cannot be mapped, or written memory cannot be made executable.
     pub fn new(bytes: usize) -> Result<Self> {
         let failed =
             |e| Error::Kernel { call: format!("mmap of {bytes} bytes to displace caches"), cause: e };
         let mut data = MmapMut::map_anon(bytes).map_err(failed)?;
-        data.iter_mut().step_by(LINE).for_each(|byte| *byte = 1); // its own pages, not the zero page
+        data.iter_mut().step_by(LINE).for_each(|byte| *byte = 1); // pages of its own, not the zero page
         let mut stubs = MmapMut::map_anon(CODE).map_err(failed)?;
         for slot in stubs.chunks_exact_mut(LINE) {
             slot[..RETURN.len()].copy_from_slice(RETURN);
         }
-        // Linux happens to do the same when a page becomes executable; the architecture asks it of the writer.
+        // Linux does the same when a page becomes executable, but the architecture requires it of the writer.
         arch::publish(&stubs);
         Ok(Self { data, code: stubs.make_exec().map_err(failed)? })
     }
 
-    /// Walks once over everything. The sum is returned so that the walk cannot be optimised away.
+    /// Walks over everything once. Returns a sum of the data, so that the walk cannot be optimised away.
     pub fn displace(&mut self) -> u64 {
         let sum = self.data.iter().step_by(LINE).map(|&byte| u64::from(byte)).sum();
         for slot in self.code.chunks_exact(LINE) {
-            // SAFETY: STUBS: the slot begins with a return and needs nothing of the caller.
+            // SAFETY: STUBS: the slot begins with a return, which needs no arguments.
             unsafe { std::mem::transmute::<*const u8, extern "C" fn()>(slot.as_ptr())() };
         }
         sum

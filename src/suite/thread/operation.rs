@@ -1,14 +1,13 @@
-//! Threads created and joined: by the C library, and by the kernel's call alone.
+//! Creating and joining threads: by the C library, and by the system call alone.
 //!
-//! Every function answers 0, or a negative error number.
+//! Functions that return an `i64` return 0, or a negative error number.
 //!
 //! # Invariants
 //!
-//! * **NOTHING**: a thread of the library runs a function that does next to nothing and returns. It is joined once,
-//!   at the latest when the value that names it goes, and so before what it was created with.
-//! * **REGISTERS**: a thread without the library ends by the next instruction and touches registers only; its stack
-//!   and the word that holds its number outlive it, because both belong to who waits until the kernel has
-//!   cleared the word.
+//! * **NOTHING**: a thread of the library runs a function that at most notes its start, and returns. It is joined once,
+//!   at the latest when its [`Thread`] is dropped, and so before its argument is.
+//! * **REGISTERS**: a thread without the library exits at once and uses registers only. Its stack and the word that
+//!   holds its id outlive it: both belong to [`Bare`], whose method returns after the kernel has cleared the word.
 #![allow(unsafe_code)]
 
 use super::operation_futex;
@@ -19,17 +18,17 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What the C library is told of a thread beforehand.
+/// Attributes of the C library's threads.
 pub struct Attributes(libc::pthread_attr_t);
 
 impl Attributes {
-    /// A stack of this size, with a guard page below it or without.
+    /// A stack of this size, with or without a guard page below it.
     ///
     /// # Errors
-    /// [`Error::Missing`] where the library gives none so small: on AArch64 glibc's smallest has 128 KiB.
+    /// [`Error::Missing`] if the size is below the library's minimum, which is 128 KiB on AArch64 with glibc.
     pub fn new(stack_bytes: usize, guarded: bool) -> Result<Self> {
         let mut attributes = MaybeUninit::uninit();
-        // SAFETY: NOTHING: the library initialises the value before it is read.
+        // SAFETY: NOTHING: the library initialises the value before reading it.
         let refused = unsafe {
             let at = attributes.as_mut_ptr();
             let mut refused = libc::pthread_attr_init(at);
@@ -50,8 +49,8 @@ impl Attributes {
         Ok(Self(unsafe { attributes.assume_init() }))
     }
 
-    /// Creates a thread that says that it has begun, and does nothing else. It must be joined while `order` lives,
-    /// which the borrow in the answer sees to.
+    /// Creates a thread that notes its start in `order` and does nothing else. `thread` borrows `order`, so that the
+    /// thread is joined while `order` lives.
     #[inline(always)]
     pub fn create_arriving<'a>(&self, thread: &mut Arriving<'a>, order: &'a Order) -> i64 {
         let argument = std::ptr::from_ref(order).cast_mut().cast();
@@ -59,32 +58,34 @@ impl Attributes {
         self.start(&mut thread.0, arrive, argument)
     }
 
-    /// Creates a thread that does nothing.
+    /// Creates a thread that does nothing, and joins it.
     #[inline(always)]
-    pub fn create(&self, thread: &mut Thread) -> i64 {
-        self.start(thread, nothing, null_mut())
+    pub fn create_and_join(&self) -> i64 {
+        let mut thread = Thread::default();
+        let created = self.start(&mut thread, nothing, null_mut());
+        if created < 0 { created } else { thread.join() }
     }
 
     #[inline(always)]
     fn start(&self, thread: &mut Thread, body: Body, argument: *mut libc::c_void) -> i64 {
         thread.join();
-        let mut name = MaybeUninit::uninit();
-        // SAFETY: NOTHING: what a body is given outlives the thread, which is joined through `thread`.
-        let refused = unsafe { libc::pthread_create(name.as_mut_ptr(), &raw const self.0, body, argument) };
+        let mut id = MaybeUninit::uninit();
+        // SAFETY: NOTHING: the argument outlives the thread, which is joined through `thread`.
+        let refused = unsafe { libc::pthread_create(id.as_mut_ptr(), &raw const self.0, body, argument) };
         if refused == 0 {
-            // SAFETY: NOTHING: the library has written the name of a thread that it created.
-            thread.0 = Some(unsafe { name.assume_init() });
+            // SAFETY: NOTHING: the library has written the id of the thread that it created.
+            thread.0 = Some(unsafe { id.assume_init() });
         }
         -i64::from(refused)
     }
 }
 
-/// What a thread runs.
+/// The start routine of a thread.
 type Body = extern "C" fn(*mut libc::c_void) -> *mut libc::c_void;
 
 impl Drop for Attributes {
     fn drop(&mut self) {
-        // SAFETY: NOTHING: it was initialised, and no thread needs it after its creation.
+        // SAFETY: NOTHING: it is initialised, and threads do not use it after their creation.
         unsafe { libc::pthread_attr_destroy(&raw mut self.0) };
     }
 }
@@ -94,26 +95,26 @@ extern "C" fn nothing(_: *mut libc::c_void) -> *mut libc::c_void {
 }
 
 extern "C" fn arrive(order: *mut libc::c_void) -> *mut libc::c_void {
-    // SAFETY: NOTHING: it lives until this thread has been joined.
+    // SAFETY: NOTHING: the argument lives until this thread has been joined.
     unsafe { (*order.cast::<Order>()).arrive() };
     null_mut()
 }
 
-/// A thread that says when it begins, and to whom.
+/// A thread that notes its start, and where it does.
 #[derive(Default)]
 pub struct Arriving<'a>(pub Thread, Option<&'a Order>);
 
-/// A thread that was created and not yet joined, or none.
+/// A thread that has not been joined yet, or none. Dropping it joins the thread.
 #[derive(Default)]
 pub struct Thread(Option<libc::pthread_t>);
 
 impl Thread {
-    /// Waits for it.
+    /// Joins the thread, if there is one.
     #[inline(always)]
     pub fn join(&mut self) -> i64 {
-        let Some(name) = self.0.take() else { return 0 };
-        // SAFETY: NOTHING: the name is that of a thread created and not joined.
-        -i64::from(unsafe { libc::pthread_join(name, null_mut()) })
+        let Some(id) = self.0.take() else { return 0 };
+        // SAFETY: NOTHING: the id is that of a thread that has not been joined.
+        -i64::from(unsafe { libc::pthread_join(id, null_mut()) })
     }
 }
 
@@ -123,19 +124,22 @@ impl Drop for Thread {
     }
 }
 
-/// A place for a thread without the library.
+/// Stack and id of a thread that is created without the library.
 pub struct Bare {
     stack: Stack,
     id: AtomicU32,
 }
 
 impl Bare {
-    /// A stack, and a word for the number.
+    /// Maps the stack.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the kernel refuses the mapping.
     pub fn new() -> Result<Self> {
         Ok(Self { stack: Stack::new()?, id: AtomicU32::new(0) })
     }
 
-    /// Creates a thread that ends at once, and waits until the kernel says so.
+    /// Creates a thread that exits at once, and waits until the kernel has cleared its id.
     #[inline(always)]
     pub fn create_and_join(&mut self) -> i64 {
         const FLAGS: i32 = libc::CLONE_VM
@@ -160,10 +164,10 @@ impl Bare {
     }
 }
 
-/// How many threads this process has.
+/// Number of threads of this process; 0 if the kernel does not tell.
 pub fn count() -> u64 {
     use std::os::unix::fs::MetadataExt;
-    // A directory has a link for each directory in it, and two of its own.
+    // A directory has a link for each directory in it, and two more.
     std::fs::metadata("/proc/self/task").map_or(0, |directory| directory.nlink().saturating_sub(2))
 }
 
@@ -176,9 +180,7 @@ mod tests {
         for guarded in [true, false] {
             let attributes = Attributes::new(256 << 10, guarded).expect("a stack");
             for _ in 0..100 {
-                let mut thread = Thread::default();
-                assert_eq!(attributes.create(&mut thread), 0);
-                assert_eq!(thread.join(), 0);
+                assert_eq!(attributes.create_and_join(), 0);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A pool of one thread: it sleeps until it is handed something, answers, and sleeps again.
+//! A pool of one thread that sleeps until it is given a turn, answers, and sleeps again.
 
 use super::operation_futex;
 use crate::platform::{cpu, process};
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-/// What is handed over: a number that grows by one, or this, which ends the thread.
+/// The value that ends the thread. A turn is a number below it, one more each time.
 const END: u32 = u32::MAX;
 
 #[derive(Default)]
 struct Shared {
     handed: Word,
     answered: Word,
-    /// Whether the next answer tells of its thread.
-    asked_to_tell: AtomicBool,
+    /// Whether the thread fills in `cpu` and `switches` before its next answer.
+    usage_wanted: AtomicBool,
     cpu: AtomicUsize,
     switches: AtomicU64,
 }
@@ -25,7 +25,7 @@ struct Shared {
 #[repr(align(128))]
 struct Word(AtomicU32);
 
-/// The pool. Its thread has ended when this value has gone.
+/// The pool. Dropping it ends and joins the thread.
 pub struct Pool {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -33,16 +33,19 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Starts its thread on this CPU.
+    /// Starts the thread and pins it to this CPU.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if no thread can be created.
     pub fn on(cpu: usize) -> Result<Self> {
         let shared = Arc::new(Shared::default());
-        let its = Arc::clone(&shared);
+        let theirs = Arc::clone(&shared);
         let refused = |cause| Error::Kernel { call: "pthread_create of a pool's thread".into(), cause };
         let thread = std::thread::Builder::new()
             .spawn(move || {
-                // Where it runs is asked of it later, so that a refusal does not go unnoticed.
+                // A refusal shows later: the thread is asked where it runs.
                 let _ = cpu::pin(cpu);
-                work(&its);
+                work(&theirs);
             })
             .map_err(refused)?;
         Ok(Self { shared, thread: Some(thread), turn: 0 })
@@ -53,7 +56,7 @@ impl Pool {
         self.turn + 1
     }
 
-    /// Hands one turn over and sleeps until it is answered: 0, or a negative error number.
+    /// Gives the thread a turn and sleeps until it is answered. Returns 0, or a negative error number.
     #[inline(always)]
     pub fn hand_over(&mut self) -> i64 {
         self.turn = if self.turn == END - 1 { 0 } else { self.turn + 1 };
@@ -74,27 +77,27 @@ impl Pool {
         }
     }
 
-    /// Asks its thread where it runs and how often it was switched away from, which takes a turn.
-    pub fn ask(&mut self) -> Told {
-        self.shared.asked_to_tell.store(true, Ordering::Relaxed);
+    /// Takes one turn in which the thread reports its CPU and its context switches.
+    pub fn ask(&mut self) -> Usage {
+        self.shared.usage_wanted.store(true, Ordering::Relaxed);
         while self.hand_over() != 0 {}
-        Told {
+        Usage {
             cpu: self.shared.cpu.load(Ordering::Relaxed),
             switches: self.shared.switches.load(Ordering::Relaxed),
         }
     }
 }
 
-/// What the pool's thread tells of itself.
+/// What the pool's thread reports of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Usage {
     /// The CPU that it runs on.
     pub cpu: usize,
-    /// How often it was switched away from, because it slept or because who was woken came first.
+    /// How often the kernel switched away from it, because it slept or was preempted.
     pub switches: u64,
 }
 
-/// The thread's whole life.
+/// The thread's loop.
 fn work(shared: &Shared) {
     let mut done = 0;
     loop {
@@ -106,8 +109,8 @@ fn work(shared: &Shared) {
             operation_futex::wait(&shared.handed.0, done);
             continue;
         }
-        if shared.asked_to_tell.load(Ordering::Relaxed) {
-            shared.asked_to_tell.store(false, Ordering::Relaxed);
+        if shared.usage_wanted.load(Ordering::Relaxed) {
+            shared.usage_wanted.store(false, Ordering::Relaxed);
             shared.cpu.store(cpu::current(), Ordering::Relaxed);
             let switches = process::usage()
                 .map_or(0, |usage| usage.voluntary_context_switches() + usage.involuntary_context_switches());

@@ -1,8 +1,8 @@
-//! Many open descriptors of one kind, of which none is ready to be read, or the last.
+//! Many open descriptors of one kind, of which none is ready to be read, or only the last.
 //!
 //! # Invariants
 //!
-//! * **OWN-DESCRIPTOR**: a number that the kernel has just answered is nobody else's.
+//! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner.
 #![allow(unsafe_code)]
 
 use crate::{Error, Result};
@@ -14,35 +14,39 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// Where the other ends go, so that those that are asked about keep small numbers, as select(2) needs them.
+/// Lowest number of the other ends, so that the descriptors that are asked about keep small numbers, which select(2)
+/// needs.
 const OTHER_ENDS: i32 = 1_100;
-/// Descriptors that the measuring process has besides.
-const BESIDES: usize = 64;
+/// Descriptors that the measuring process has open for other purposes, at most.
+const SPARE: usize = 64;
 
-/// What they lead to.
+/// What the descriptors refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A regular file, opened so many times. It is always ready.
+    /// One regular file, opened many times. It is always ready.
     File,
-    /// A pipe each; the other end is open.
+    /// A pipe each, with its other end open.
     Pipe,
-    /// A TCP connection each, over loopback; the other end is open.
+    /// A TCP connection each over loopback, with its other end open.
     Tcp,
 }
 
-/// The descriptors. All are closed when this value has gone, and the limit is as it was before.
+/// The open descriptors. Dropping it closes them and restores the limit of open files.
 pub struct Descriptors {
-    /// Those that are asked about.
+    /// The ends that are asked about.
     pub asked: Vec<OwnedFd>,
     others: Vec<OwnedFd>,
-    _room: Room,
+    _limit: FileLimit,
 }
 
 impl Descriptors {
-    /// So many of a kind; files are made in `directory`.
+    /// Opens `count` descriptors of a kind; the file is made in `directory`.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if the limit of open files is too low, and what a call of the kernel refuses.
     pub fn new(kind: Kind, count: usize, directory: &Path) -> Result<Self> {
-        let room = Room::for_descriptors(count + OTHER_ENDS as usize + BESIDES)?;
-        let mut all = Self { asked: Vec::new(), others: Vec::new(), _room: room };
+        let limit = FileLimit::raise_to(count + OTHER_ENDS as usize + SPARE)?;
+        let mut all = Self { asked: Vec::new(), others: Vec::new(), _limit: limit };
         match kind {
             Kind::File => all.open_file(count, &directory.join("waited-for"))?,
             Kind::Pipe => all.open_pipes(count)?,
@@ -79,7 +83,7 @@ impl Descriptors {
         for _ in 0..count {
             let client = TcpStream::connect(address).map_err(refused("connect over loopback"))?;
             let (server, peer) = listener.accept().map_err(refused("accept"))?;
-            // The port is open to everybody on this machine.
+            // Any process of this machine may connect to the port.
             if client.local_addr().map_err(refused("getsockname"))? != peer {
                 return Err(Error::Missing(format!("{peer} connected to our port: run again")));
             }
@@ -88,7 +92,7 @@ impl Descriptors {
         Ok(())
     }
 
-    /// Keeps both ends, the other one under a number beyond.
+    /// Keeps both ends, and moves the other one to a high number.
     fn keep(&mut self, asked: OwnedFd, other: &OwnedFd) -> Result<()> {
         let moved = fcntl(other, FcntlArg::F_DUPFD_CLOEXEC(OTHER_ENDS))
             .map_err(|e| Error::refused("fcntl F_DUPFD_CLOEXEC", e))?;
@@ -98,8 +102,11 @@ impl Descriptors {
         Ok(())
     }
 
-    /// Makes the last one ready, for good.
-    pub fn let_the_last_be_ready(&self) -> Result<()> {
+    /// Makes the last descriptor ready, permanently.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the byte cannot be written.
+    pub fn make_last_ready(&self) -> Result<()> {
         let refused = |cause| Error::Kernel { call: "write of one byte".into(), cause };
         let Some(last) = self.others.last() else { return Ok(()) };
         let mut last = File::from(last.try_clone().map_err(refused)?);
@@ -107,13 +114,13 @@ impl Descriptors {
     }
 }
 
-/// A limit of open files that is as high as needed, and as before when this value goes.
-struct Room {
+/// Raises the limit of open files if necessary. Dropping it restores the limit.
+struct FileLimit {
     before: Option<(rlim_t, rlim_t)>,
 }
 
-impl Room {
-    fn for_descriptors(count: usize) -> Result<Self> {
+impl FileLimit {
+    fn raise_to(count: usize) -> Result<Self> {
         let count = count as rlim_t;
         let refused = |e| Error::refused("getrlimit RLIMIT_NOFILE", e);
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(refused)?;
@@ -131,7 +138,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for FileLimit {
     fn drop(&mut self) {
         if let Some((soft, hard)) = self.before {
             // Lowering what was raised is always allowed.
@@ -147,7 +154,7 @@ mod tests {
     use crate::platform::child::Child;
     use std::os::fd::AsRawFd;
 
-    /// A limit belongs to a process: what is tested is tested in one of its own.
+    /// Runs a test in a process of its own, because the limit belongs to the process.
     fn alone(body: impl FnOnce()) {
         let patience = std::time::Duration::from_secs(30);
         Child::start(body).expect("forked").end_within(patience).expect("all of it held");
@@ -160,7 +167,7 @@ mod tests {
             for kind in [Kind::Pipe, Kind::Tcp] {
                 let all = Descriptors::new(kind, 500, directory.path()).expect("opened");
                 assert_eq!(Polled::new(&all.asked).ask(), 0);
-                all.let_the_last_be_ready().expect("written");
+                all.make_last_ready().expect("written");
                 while Polled::new(&all.asked).ask() == 0 {}
                 assert_eq!(Polled::new(&all.asked[..499]).ask(), 0);
                 assert!(all.asked.iter().all(|file| file.as_raw_fd() < SELECT_LIMIT));

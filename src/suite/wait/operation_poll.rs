@@ -1,12 +1,12 @@
 //! Asking which of many descriptors are ready, without waiting: poll(2), select(2), epoll(7).
 //!
-//! Each question answers how many are ready, or a negative error number.
+//! Each `ask` returns how many are ready, or a negative error number.
 //!
 //! # Invariants
 //!
-//! * **OWN-BUFFER**: the kernel reads and writes a vector that belongs to the value, for as many elements as it has.
-//! * **OPEN**: the descriptors stay open as long as the value; one that was closed is answered for, and nothing
-//!   worse.
+//! * **OWN-BUFFER**: the kernel reads and writes memory that belongs to the value or the calling function, within its
+//!   length.
+//! * **OPEN**: the descriptors should stay open as long as the value; for a closed one the kernel only returns an error.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -16,10 +16,10 @@ use nix::errno::Errno;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;
 
-/// The highest number that select(2) is made for, and one.
+/// One more than the highest descriptor that select(2) accepts.
 pub const SELECT_LIMIT: RawFd = libc::FD_SETSIZE as RawFd;
 
-/// The calls that ask: AArch64 has only those with a mask of signals.
+/// The system calls. AArch64 has only those that take a signal mask.
 #[cfg(target_arch = "x86_64")]
 mod call {
     /// Name and number of the call of [`super::Polled`].
@@ -40,20 +40,21 @@ mod call {
 }
 pub use call::{EPOLL, POLL, SELECT};
 
-/// No time at all. The kernel writes back what is left of it.
+/// A timeout of zero. A value of its own for each call, because the kernel writes the remaining time into it.
 fn no_time() -> libc::timespec {
     libc::timespec { tv_sec: 0, tv_nsec: 0 }
 }
 
-fn answer(of_the_library: i64) -> i64 {
-    if of_the_library < 0 { -i64::from(Errno::last_raw()) } else { of_the_library }
+/// The kernel's answer, from that of a function of the C library.
+fn answer(library: i64) -> i64 {
+    if library < 0 { -i64::from(Errno::last_raw()) } else { library }
 }
 
 /// Descriptors listed for poll(2).
 pub struct Polled(Vec<libc::pollfd>);
 
 impl Polled {
-    /// Asked whether they can be read.
+    /// Lists the descriptors, to be asked whether they can be read.
     pub fn new(descriptors: &[OwnedFd]) -> Self {
         let entry = |file: &OwnedFd| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         Self(descriptors.iter().map(entry).collect())
@@ -79,17 +80,17 @@ impl Polled {
 /// Descriptors in a set for select(2).
 pub struct Selected {
     asked: [u64; 16],
-    /// What the kernel overwrites.
+    /// The copy that the kernel overwrites.
     answered: [u64; 16],
     words: usize,
     end: RawFd,
 }
 
 impl Selected {
-    /// Asked whether they can be read.
+    /// Puts the descriptors into a set, to be asked whether they can be read.
     ///
     /// # Errors
-    /// [`Error::Missing`] where one has a number that a set has no room for.
+    /// [`Error::Missing`] if a descriptor is too high for a set.
     pub fn new(descriptors: &[OwnedFd]) -> Result<Self> {
         let mut set = Self { asked: [0; 16], answered: [0; 16], words: 0, end: 0 };
         for file in descriptors.iter().map(AsRawFd::as_raw_fd) {
@@ -105,14 +106,14 @@ impl Selected {
         Ok(set)
     }
 
-    /// select(2), and before it the copy of the set that it overwrites.
+    /// Copies the set, which the call overwrites, and calls select(2).
     #[inline(always)]
     pub fn ask(&mut self) -> i64 {
         self.answered[..self.words].copy_from_slice(&self.asked[..self.words]);
         let mut time = no_time();
         let set = self.answered.as_mut_ptr();
-        // SAFETY: OWN-BUFFER: a set has room for the highest number; OPEN. A structure of seconds and anything is
-        // zero either way.
+        // SAFETY: OWN-BUFFER: a set has room for the highest descriptor; OPEN. The timeout is zero both as a
+        // `timeval` and as a `timespec`.
         answer(unsafe {
             libc::syscall(SELECT.1, self.end, set, null_mut::<u64>(), null_mut::<u64>(), &raw mut time, 0)
         })
@@ -126,14 +127,17 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// Asked whether they can be read.
+    /// Registers the descriptors, to be asked whether they can be read.
+    ///
+    /// # Errors
+    /// The refusal of `epoll_create1` or `epoll_ctl`; regular files cannot be registered.
     pub fn new(descriptors: &[OwnedFd]) -> Result<Self> {
-        // SAFETY: OWN-BUFFER: a question without memory.
+        // SAFETY: OWN-BUFFER: no memory is passed.
         let file = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if file < 0 {
             return Err(Error::refused_to_case("epoll_create1", Errno::last()));
         }
-        // SAFETY: OPEN: nobody else knows the descriptor.
+        // SAFETY: OPEN: the descriptor is new and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(file) };
         let events = vec![libc::epoll_event { events: 0, u64: 0 }; 64];
         for waited in descriptors.iter().map(AsRawFd::as_raw_fd) {
@@ -148,7 +152,7 @@ impl Registered {
         Ok(Self { file, events })
     }
 
-    /// epoll_wait(2) without waiting, for as many as 64.
+    /// epoll_wait(2) without waiting, for up to 64 events.
     #[inline(always)]
     pub fn ask(&mut self) -> i64 {
         let (file, at) = (self.file.as_raw_fd(), self.events.as_mut_ptr());

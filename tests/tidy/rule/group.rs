@@ -12,7 +12,7 @@ pub fn complaints(house: &House) -> Vec<String> {
     groups(house).flat_map(|(name, text)| [wiring(house, name, text), order(name, text)].concat()).collect()
 }
 
-/// The files of `src/subject` that declare a group: name and text.
+/// The files of `src/suite` that declare a group: name and text.
 pub fn groups(house: &House) -> impl Iterator<Item = (&str, &str)> {
     house.rust().filter_map(|(path, text)| {
         let name = path.strip_prefix("src/suite/")?.strip_suffix(".rs")?;
@@ -31,11 +31,8 @@ fn wiring(house: &House, name: &str, text: &str) -> Vec<String> {
         (entry.is_empty() || has("harness = false"), "its [[bench]] does not say harness = false".into()),
         (entry.is_empty() || has("bench = false"), "its [[bench]] does not say bench = false".into()),
         (listed.contains(&name), "it is not among the GROUPS of src/suite.rs".into()),
-        (text.contains(&format!("name: \"{name}\"")), format!("its group is not named {name}")),
-        (
-            text.contains(&format!("manual: include_str!(\"{name}.rs\")")),
-            "its manual is not its own source".into(),
-        ),
+        (text.contains(&format!("Group::new(\"{name}\",")), format!("its group is not named {name}")),
+        (text.contains(&format!("include_str!(\"{name}.rs\")")), "its manual is not its own source".into()),
         (
             ids.lines().any(|id| id.starts_with(&format!("{name}/"))),
             "fixtures/ids.txt has none of its ids".into(),
@@ -89,7 +86,7 @@ mod tests {
     fn house() -> House {
         let manual: String =
             HEADINGS.iter().map(|heading| format!("//! # {heading}\n//! Words.\n//!\n")).collect();
-        let group = "pub const GROUP: Group = Group { name: \"pipe\", manual: include_str!(\"pipe.rs\") };";
+        let group = "pub const GROUP: Group = Group::new(\"pipe\", include_str!(\"pipe.rs\"), cases);";
         House::default()
             .with("src/suite/pipe.rs", &format!("{manual}\n{group}"))
             .with("src/suite/need.rs", "")
@@ -113,7 +110,7 @@ mod tests {
             house().replacing("Cargo.toml", "harness = false\n", ""),
             house().replacing("Cargo.toml", "\nbench = false\n", "\n[x]\nbench = false\n"),
             house().replacing("src/suite.rs", ", pipe::GROUP", ""),
-            house().replacing("src/suite/pipe.rs", "name: \"pipe\"", "name: \"tube\""),
+            house().replacing("src/suite/pipe.rs", "Group::new(\"pipe\"", "Group::new(\"tube\""),
             house().replacing("src/suite/pipe.rs", "\"pipe.rs\"", "\"need.rs\""),
             house().replacing("fixtures/ids.txt", "pipe/", "pipes/"),
         ];
