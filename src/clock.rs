@@ -9,8 +9,9 @@ mod partner_monitor;
 mod unit;
 pub mod witness;
 
+pub use crate::platform::proc::USER_HZ;
 pub use calibration::{Calibration, Pairing};
-pub use evidence::{Counters, Delta, Reading, USER_HZ};
+pub use evidence::{Counters, Delta, Reading};
 pub use fluid::{Calibrating, Charge, FluidMeter};
 pub use other_cpu::Beside;
 pub use partner_monitor::{PartnerMonitor, PartnerReport};
@@ -42,7 +43,7 @@ pub struct ClockScale {
 /// Counts ticks and knows how long one is.
 ///
 /// ```
-/// use syscost::instrument::Clock;
+/// use syscost::clock::Clock;
 /// let clock = Clock::start_up();
 /// let ticks = clock.time(|| std::hint::black_box((1..100u64).sum::<u64>()));
 /// println!("{ticks:?} = {}", clock.nanoseconds(ticks));

@@ -56,7 +56,7 @@ mod reading;
 pub mod snapshot;
 mod text;
 
-use crate::clock::USER_HZ;
+use crate::platform::proc::USER_HZ;
 use std::time::Duration;
 
 /// One tick of the times in `/proc/PID/stat`, `/proc/stat` and `/proc/uptime`.

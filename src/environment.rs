@@ -12,9 +12,6 @@ pub mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
 pub mod interface;
-#[cfg(test)]
-pub mod invented;
-pub mod process;
 
 pub use accounting::Accounting;
 pub use cache::Cache;

@@ -1,15 +1,13 @@
 //! The counters that witness a sample: read before and after, subtracted, and asked.
 
 use crate::Result;
-use crate::platform::io_account::{Account, Source};
-use crate::platform::proc;
+use crate::platform::control_group::throttling_file;
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::proc::{self, Account, Source};
 use crate::platform::{cpu, process};
 use nix::sys::resource::Usage;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-
-/// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
-pub const USER_HZ: f64 = 100.0;
 
 /// Open files and a buffer, so that a reading allocates nothing and opens nothing.
 pub struct Counters {
@@ -45,7 +43,7 @@ pub struct Reading {
     /// Tasks created on this machine since it was started: processes and threads, whoever created them.
     pub created: Option<u64>,
     /// Time charged to all threads of this process and to the children that it has waited for, µs.
-    pub family_us: u64,
+    pub process_us: u64,
     /// Bytes read from devices for all threads of this process and the children that it has waited for.
     pub device_read: Option<u64>,
     /// Bytes written to devices likewise, or to pages that are yet to be.
@@ -73,7 +71,7 @@ impl Counters {
             cpu,
             schedstat: open("/proc/thread-self/schedstat"),
             stat: open("/proc/stat"),
-            cgroup: cgroup_cpu_stat().and_then(|path| open(&path)),
+            cgroup: throttling_file(&KernelFiles::live()).and_then(|path| File::open(path).ok()),
             account: Account::open(Source::Device).ok(),
             buffer: vec![0; 64 << 10],
         }
@@ -100,7 +98,7 @@ impl Counters {
             stolen_ticks,
             throttled: text(&self.cgroup, buffer).and_then(proc::throttled),
             created,
-            family_us: process::family_usage()?.iter().map(charged).sum(),
+            process_us: process::process_usage()?.iter().map(charged).sum(),
             device_read: moved.map(|moved| moved.read),
             device_written: moved.map(|moved| moved.written),
             cpu: cpu::current(),
@@ -113,22 +111,6 @@ pub(super) fn text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a 
     let length = file.as_ref()?.read_at(buffer, 0).ok()?;
     // A long /proc/stat may be cut inside a character only if it held any: it is ASCII.
     std::str::from_utf8(&buffer[..length]).ok()
-}
-
-/// The `cpu.stat` of our own cgroup: version 2's if it is there, else version 1's.
-fn cgroup_cpu_stat() -> Option<String> {
-    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mut paths = own.lines().filter_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        match (parts.next()?, parts.next()?) {
-            ("", path) => Some(format!("/sys/fs/cgroup{path}/cpu.stat")),
-            (names, path) if names.split(',').any(|n| n == "cpu") => {
-                Some(format!("/sys/fs/cgroup/cpu{path}/cpu.stat"))
-            }
-            _ => None,
-        }
-    });
-    paths.rfind(|path| std::fs::read_to_string(path).is_ok_and(|t| proc::throttled(&t).is_some()))
 }
 
 impl Delta {
@@ -146,7 +128,7 @@ impl Delta {
             stolen_ticks: grown(before.stolen_ticks, after.stolen_ticks),
             throttled: grown(before.throttled, after.throttled),
             created: grown(before.created, after.created),
-            family_us: after.family_us.saturating_sub(before.family_us),
+            process_us: after.process_us.saturating_sub(before.process_us),
             device_read: grown(before.device_read, after.device_read),
             device_written: grown(before.device_written, after.device_written),
             cpu: after.cpu,

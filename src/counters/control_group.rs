@@ -10,7 +10,8 @@ use super::file::{self, SHORT};
 use super::pressure::{Pressure, Resource};
 use super::text::{line, number};
 use super::{Fault, Method, Reading};
-use place::{Place, Version};
+use crate::platform::control_group::Version;
+use place::Place;
 use std::fs::File;
 use std::time::Duration;
 

@@ -99,7 +99,7 @@ fn config(_: &KernelFiles) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::invented::Machine;
+    use crate::platform::kernel_files::fixture::Machine;
 
     #[test]
     fn a_configuration_in_the_boot_directory_tells() {

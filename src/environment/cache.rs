@@ -92,7 +92,7 @@ impl Display for Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::invented::Machine;
+    use crate::platform::kernel_files::fixture::Machine;
 
     /// Level, kind, size, and who shares it.
     type Told<'a> = (&'a str, &'a str, &'a str, &'a str);

@@ -8,11 +8,9 @@ mod difference;
 
 pub use difference::{Difference, Weight};
 
-use super::{Cache, cache, cpu_list, cpuinfo, process};
-use crate::platform::control_group;
-use crate::platform::kernel_files::KernelFiles;
-use crate::platform::kernel_files::{chosen, field, meminfo_bytes};
-use crate::platform::mount;
+use super::{Cache, cache, cpu_list, cpuinfo};
+use crate::platform::kernel_files::{KernelFiles, chosen, field, meminfo_bytes};
+use crate::platform::{control_group, mount, proc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -193,7 +191,7 @@ impl Fingerprint {
         self.huge_pages_reserved = reserved_huge_pages(files);
         self.memory_bytes = files.text("proc/meminfo").and_then(|t| meminfo_bytes(&t, "MemTotal"));
         self.numa_nodes = files.line("sys/devices/system/node/online").map(|l| cpu_list::parse(&l).len());
-        self.page_bytes = files.bytes("proc/self/auxv").and_then(|b| process::page_size(&b));
+        self.page_bytes = files.bytes("proc/self/auxv").and_then(|b| proc::page_size(&b));
     }
 
     fn read_surroundings(&mut self, files: &KernelFiles, scratch: &Path) {

@@ -1,7 +1,7 @@
 //! Which CPUs there are, and staying on one.
 
-use super::name;
 use super::signal;
+use super::socket_handle::{is_taken, take_name};
 use crate::{Error, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -49,7 +49,7 @@ pub fn claim() -> Option<Claimed> {
     let mut cpus = allowed();
     cpus.sort_unstable_by(|a, b| b.cmp(a));
     loop {
-        let free = cpus.iter().map(|&cpu| (cpu, named(cpu))).find(|(_, name)| !name::is_taken(name));
+        let free = cpus.iter().map(|&cpu| (cpu, named(cpu))).find(|(_, name)| !is_taken(name));
         match free {
             Some((cpu, name)) => return Some(Claimed { cpu, _name: name.ok() }),
             None if cpus.is_empty() || signal::pending().is_some() || begun.elapsed() > LONGEST => {
@@ -61,7 +61,7 @@ pub fn claim() -> Option<Claimed> {
 }
 
 fn named(cpu: usize) -> std::io::Result<UnixListener> {
-    name::take(&format!("syscost-measures-on-cpu-{cpu}"))
+    take_name(&format!("syscost-measures-on-cpu-{cpu}"))
 }
 
 /// Keeps this thread on one CPU.
@@ -156,7 +156,7 @@ mod tests {
         if allowed().len() > 1 {
             // A run outside this test may hold a CPU as well, so only the difference is asked for.
             let again = named(first.cpu);
-            assert!(name::is_taken(&again));
+            assert!(is_taken(&again));
         }
         let cpu = first.cpu;
         drop(first);

@@ -43,7 +43,7 @@ use crate::kit::blocks::{
     self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, one_after_another, reached,
 };
 use crate::kit::pattern_file::{PatternFile, Way};
-use crate::platform::io_account::Source;
+use crate::platform::proc::Source;
 use crate::{Error, Result};
 
 /// The group.

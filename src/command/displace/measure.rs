@@ -157,7 +157,7 @@ fn failure(status: ExitStatus) -> Option<u8> {
 
 /// What wait4 has said of all children so far. The fluid has not been waited for.
 fn waited_for() -> Result<Charge> {
-    let [_, children] = process::family_usage()?;
+    let [_, children] = process::process_usage()?;
     let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 * 1e6 + t.tv_usec() as f64;
     let ns = 1e3 * (micros(children.user_time()) + micros(children.system_time()));
     Ok(Charge { clock: ns, rusage: ns, waits: children.voluntary_context_switches() as f64 })

@@ -88,7 +88,7 @@ pub(super) fn run_ns(cpu: usize) -> Result<u64> {
 pub(super) fn own_ns(load: &Load) -> Result<u64> {
     let path = format!("/proc/{}/schedstat", load.pid());
     let text = fs::read_to_string(&path).map_err(|e| Error::file(&path, "reading", e))?;
-    let ns = text.split_ascii_whitespace().next().and_then(|ns| ns.parse().ok());
+    let ns = crate::platform::proc::schedstat(&text).map(|read| read.ran_ns);
     ns.ok_or_else(|| Error::Missing(format!("{path} does not begin with a number")))
 }
 

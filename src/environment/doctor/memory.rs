@@ -1,8 +1,8 @@
 //! What makes the cost of memory a matter of luck.
 
 use super::{Finding, Patient};
-use crate::environment::process::{CAP_IPC_LOCK, is_capable, locked_memory_limit};
 use crate::platform::kernel_files::meminfo_bytes;
+use crate::platform::proc::{CAP_IPC_LOCK, is_capable, locked_memory_limit};
 
 const MIB: u64 = 1 << 20;
 

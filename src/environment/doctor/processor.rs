@@ -1,8 +1,8 @@
 //! What the processor, its clock and its counters allow.
 
 use super::{Finding, Patient};
-use crate::environment::process::{CAP_PERFMON, CAP_SYS_ADMIN, is_capable};
 use crate::environment::{Smt, cpu_list, cpuinfo};
+use crate::platform::proc::{CAP_PERFMON, CAP_SYS_ADMIN, is_capable};
 
 pub(super) fn smt_is_active(patient: &Patient) -> Option<Finding> {
     (patient.fingerprint.smt == Smt::Active).then(|| {

@@ -1,7 +1,7 @@
 //! Each check on a machine that is well but for one thing.
 
 use super::*;
-use crate::environment::invented::Machine;
+use crate::platform::kernel_files::fixture::Machine;
 
 /// A machine that a measurement would wish for.
 const WELL: &[(&str, &str)] = &[

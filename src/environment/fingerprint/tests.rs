@@ -1,7 +1,7 @@
 //! A fingerprint taken of invented machines, and what its differences weigh.
 
 use super::*;
-use crate::environment::invented::Machine;
+use crate::platform::kernel_files::fixture::Machine;
 
 fn take(files: &[(&str, &str)]) -> Fingerprint {
     Fingerprint::take(&Machine::with(files).files, Path::new("/dev/shm/absent"))
