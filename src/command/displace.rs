@@ -4,7 +4,7 @@ mod measure;
 mod show;
 
 use super::{flag, page};
-use crate::clock::{Calibrating, Clock};
+use crate::clock::{CalibrationPlan, Clock};
 use crate::environment::Accounting;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{cpu, signal};
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Windows and their length before and after each run.
-const CALIBRATING: Calibrating = Calibrating { windows: 8, each: Duration::from_millis(5) };
+const CALIBRATING: CalibrationPlan = CalibrationPlan { windows: 8, each: Duration::from_millis(5) };
 
 /// Measure the CPU time that a command or a running service displaces
 ///

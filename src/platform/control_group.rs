@@ -83,6 +83,12 @@ pub fn hierarchies(files: &KernelFiles) -> Vec<Hierarchy> {
     found
 }
 
+/// A file of the group at the mount point of a hierarchy: the root group, or a container's own.
+pub fn file_at_root(files: &KernelFiles, meant: Controller<'_>, name: &str) -> Option<String> {
+    let hierarchy = hierarchies(files).into_iter().find(|hierarchy| hierarchy.is(meant))?;
+    Some(format!("{}/{name}", hierarchy.point)).filter(|file| files.has(file))
+}
+
 /// The path of a group in one hierarchy, by the text of `/proc/PID/cgroup`, as in `4:cpu,cpuacct:/path` or `0::/path`.
 pub fn path_in<'a>(membership: &'a str, meant: Controller<'_>) -> Option<&'a str> {
     membership.lines().find_map(|line| {

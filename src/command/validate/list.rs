@@ -1,11 +1,10 @@
 //! C8: what is enumerated, against the kernel's own lists.
 
 use super::Setting;
-use super::datagram::ip;
 use super::finding::Finding;
 use super::worker::{Turn, Worker};
 use crate::counters::{Fault, Interface, camp, enumeration};
-use crate::platform::namespace;
+use crate::platform::namespace::{self, ip};
 use crate::{Error, Result};
 use std::fs;
 use std::path::Path;
