@@ -181,13 +181,13 @@ impl Clock {
         ticks
     }
 
-    /// Opens a bracket: a read of the counter that no later instruction overtakes.
+    /// Opens a bracket: reads the counter after all earlier instructions have finished.
     #[inline(always)]
     pub fn start(&self) -> Ticks {
         Ticks(if self.counter { arch::start() } else { time::monotonic_raw_ns() })
     }
 
-    /// Closes a bracket: a read of the counter that waits for all earlier instructions.
+    /// Closes a bracket: reads the counter after what is timed, and before any later instruction begins.
     #[inline(always)]
     pub fn stop(&self) -> Ticks {
         Ticks(if self.counter { arch::stop() } else { time::monotonic_raw_ns() })

@@ -92,7 +92,7 @@ impl FluidMeter {
         }
         let windows: Vec<_> = windows.iter().map(|flow| self.window(flow)).collect();
         Calibration::of(&windows).ok_or_else(|| {
-            crate::Error::Child(format!(
+            crate::Error::Disturbed(format!(
                 "the fluid on CPU {} was interrupted in every turn: other tasks have that CPU",
                 self.cpu
             ))
