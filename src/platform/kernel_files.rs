@@ -1,7 +1,7 @@
-//! The files in which the kernel describes itself, read under a root that a test can fake.
+//! The files in which the kernel describes the machine, read below a root directory that a test can fake.
 //!
 //! A missing or unreadable file is `None`, never an error: kernels, architectures and containers differ in
-//! what they show, and what is not shown is unknown, which is a fact to write down and no reason to stop.
+//! what they show. What is not shown is recorded as unknown.
 
 use std::path::PathBuf;
 
@@ -22,12 +22,12 @@ impl KernelFiles {
         Self { root: root.into() }
     }
 
-    /// Where a file lies under the root. A leading slash is ignored, since joining it would escape.
+    /// The path of a file under the root. A leading slash is ignored, because joining it would leave the root.
     pub fn path(&self, file: &str) -> PathBuf {
         self.root.join(file.trim_start_matches('/'))
     }
 
-    /// A whole file. Bytes that are no UTF-8 are replaced: firmware writes what it likes into DMI strings.
+    /// A whole file. Bytes that are no UTF-8 are replaced: DMI strings of firmware may hold any.
     pub fn text(&self, file: &str) -> Option<String> {
         self.bytes(file).map(|b| String::from_utf8_lossy(&b).into_owned())
     }

@@ -1,13 +1,13 @@
-//! Who else uses the CPUs: other processes, other guests, and a quota.
+//! Competition for the CPUs: other processes, other guests, and a quota.
 
 use super::{Finding, Patient};
 use crate::platform::proc::stolen_share;
 
-/// Above this load a CPU the scheduler will often have someone else to run; an idle system with a desktop
+/// Load per CPU above which the scheduler often has another task to run. An idle system with a desktop
 /// stays below.
 const BUSY_LOAD_PER_CPU: f64 = 0.3;
 
-/// Above this share of stolen time a quiet guest is not what it seems: 0.5 % is 50 µs in every 10 ms.
+/// Share of stolen time above which a guest is disturbed: 0.5 % is 50 µs in every 10 ms.
 const STOLEN_SHARE: f64 = 0.005;
 
 pub(super) fn other_work_runs(patient: &Patient) -> Option<Finding> {
