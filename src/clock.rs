@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::hint::black_box;
 
-/// An ordered pair of reads that takes longer than this is emulated by a hypervisor: a trap costs thousands of ticks, the
-/// slowest known bracket about a hundred.
+/// An ordered pair of reads that takes longer than this is emulated by a hypervisor: a trap costs thousands of ticks,
+/// the slowest known bracket about a hundred.
 const TRAPPED_NS: f64 = 1_000.0;
 /// CPUs compared at start-up, at 0.2 ms each.
 const CPUS_COMPARED: usize = 8;
@@ -130,8 +130,8 @@ impl Clock {
             .next()
     }
 
-    /// Times one execution. Exactly the closure is timed. Its value is hidden from the optimiser and dropped afterwards,
-    /// untimed.
+    /// Times one execution. Exactly the closure is timed. Its value is hidden from the optimiser and dropped
+    /// afterwards, untimed.
     #[inline(always)]
     pub fn time<T>(&self, operation: impl FnOnce() -> T) -> Ticks {
         let start = self.start();
@@ -141,8 +141,8 @@ impl Clock {
         self.note(ticks)
     }
 
-    /// Times `iterations` executions one by one. Exactly `operation` is timed: `prepare` runs before it and `check`, which is
-    /// given its value, after it. All three share `state`.
+    /// Times `iterations` executions one by one. Exactly `operation` is timed: `prepare` runs before it and `check`,
+    /// which is given its value, after it. All three share `state`.
     ///
     /// # Errors
     /// The first error of `prepare` or `check`. The times before it are lost.

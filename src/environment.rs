@@ -1,17 +1,17 @@
-//! The machine around a measurement: its [`Fingerprint`], and the [`doctor`], which finds what would disturb. Both read and
-//! change nothing.
+//! The machine around a measurement: its [`Fingerprint`], and the [`doctor`], which finds what would disturb. Both read
+//! and change nothing.
 //!
 //! Everything is read through [`KernelFiles`](crate::platform::kernel_files::KernelFiles), so that tests can fake a
 //! machine. Structured text is parsed by pure functions that are tested on captured text.
 
 mod accounting;
 mod cache;
-pub mod cpu_list;
 mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
 mod network_path;
 
+pub use crate::platform::cpu_list;
 pub use accounting::Accounting;
 pub use cache::Cache;
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};

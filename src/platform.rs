@@ -1,7 +1,7 @@
 //! Linux and the processor as safe functions that belong to no group of measurements.
 //!
-//! Files here may contain `unsafe`: each allows it at its head, names its invariants once, and cites one at every block.
-//! What this room offers to others is safe.
+//! Files here may contain `unsafe`: each allows it at its head, names its invariants once, and cites one at every
+//! block. What this room offers to others is safe.
 //!
 //! [`arch`] has a file for each processor architecture with the same function names in each. Its hot loops are free
 //! functions with primitive arguments, so that they can be compared with each other and with the disassembly.
@@ -11,6 +11,7 @@ pub mod child;
 pub mod cleanup;
 pub mod control_group;
 pub mod cpu;
+pub mod cpu_list;
 pub mod fluid;
 pub mod futex;
 pub mod interface;

@@ -96,7 +96,7 @@ impl Calibration {
 fn published() -> Option<(f64, String)> {
     // The perf page belongs to the time-stamp counter on x86-64 and to the virtual counter on AArch64.
     let kernel = perf_event::published_frequency().map(|hz| (hz, "the kernel's perf page".to_owned()));
-    let processor = || arch::frequency().map(|(hz, who)| (hz, who.to_owned()));
+    let processor = || arch::frequency().map(|(hz, source)| (hz, source.to_owned()));
     kernel.or_else(processor).or_else(delay_loop)
 }
 
@@ -107,8 +107,8 @@ fn delay_loop() -> Option<(f64, String)> {
     Some((hz, "half of /proc/cpuinfo's bogomips".into()))
 }
 
-/// The smallest step by which the counter moves, ticks, from readings at many small distances, so that every multiple of
-/// the step occurs.
+/// The smallest step by which the counter moves, ticks, from readings at many small distances, so that every multiple
+/// of the step occurs.
 fn step() -> u64 {
     let distances = (0..4_000).map(|i| {
         let before = arch::read();

@@ -72,8 +72,8 @@ impl FluidMeter {
         self.fluid.task()
     }
 
-    /// Whether the thread that runs deferred interrupt work is visible. Otherwise its time is counted as that of another
-    /// task.
+    /// Whether the thread that runs deferred interrupt work is visible. Otherwise its time is counted as that of
+    /// another task.
     pub fn sees_deferred(&self) -> bool {
         self.deferred.is_some()
     }

@@ -1,5 +1,5 @@
-//! CPU time used on the CPUs where no task of a case runs. It takes no CPU from the case, but it uses the last cache, the
-//! memory and the frequency budget that all of them share.
+//! CPU time used on the CPUs where no task of a case runs. It takes no CPU from the case, but it uses the last cache,
+//! the memory and the frequency budget that all of them share.
 
 use super::USER_HZ;
 use super::evidence::text;
@@ -27,8 +27,8 @@ impl OtherCpus {
         self.begun = self.ticks().map(|ticks| (Instant::now(), ticks));
     }
 
-    /// How many of these CPUs were busy since then, on average; `None` where the kernel does not tell. The kernel counts in
-    /// ticks of 10 ms, so that much less than a second gives a rough answer.
+    /// How many of these CPUs were busy since then, on average; `None` where the kernel does not tell. The kernel
+    /// counts in ticks of 10 ms, so that much less than a second gives a rough answer.
     pub fn busy(&mut self) -> Option<f64> {
         let (then, before) = self.begun?;
         let ticks = self.ticks()?.saturating_sub(before);

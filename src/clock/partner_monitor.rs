@@ -65,7 +65,8 @@ impl PartnerMonitor {
                 let path = format!("{directory}/{name}");
                 File::open(&path).map_err(|e| Error::file(path, "opening", e))
             };
-            // `schedstat` may be missing: the other two suffice for the claims. A partner that only burns time makes none.
+            // `schedstat` may be missing: the other two suffice for the claims. A partner that only burns time makes
+            // none.
             let answers = task.role == Role::Answers;
             let [status, stat] = ["status", "stat"].map(|name| answers.then(|| open(name)).transpose());
             let (status, stat, schedstat) = (status?, stat?, open("schedstat").ok());

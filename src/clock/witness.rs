@@ -1,7 +1,7 @@
 //! The witness: a few iterations of an operation, traced from outside instruction by instruction (ptrace(2)).
 //!
-//! Two runs, of n and of 2n iterations, in forked children. Everything around the iterations is the same in both, so that
-//! the difference is exactly what n iterations execute, even where the machine has no PMU.
+//! Two runs, of n and of 2n iterations, in forked children. Everything around the iterations is the same in both, so
+//! that the difference is exactly what n iterations execute, even where the machine has no PMU.
 
 use crate::platform::ptrace::{self, Sighting};
 

@@ -1,8 +1,8 @@
 //! Control groups of both versions (cgroups(7)): what a container uses, and its limits.
 //!
-//! The name of a group is its path from the root of its hierarchy, as in `/proc/PID/cgroup`: `/`, `/system.slice`. Version
-//! 1 has a hierarchy for each set of controllers, version 2 one for all. Where both are mounted, each controller is in one
-//! of them, and is read there.
+//! The name of a group is its path from the root of its hierarchy, as in `/proc/PID/cgroup`: `/`, `/system.slice`.
+//! Version 1 has a hierarchy for each set of controllers, version 2 one for all. Where both are mounted, each
+//! controller is in one of them, and is read there.
 
 mod place;
 

@@ -1,5 +1,5 @@
-//! Examines a machine before it is measured: what would disturb, why, and what to do. It changes nothing, because that is
-//! for the user to decide. `scripts/quiet` makes the usual changes for the time of one command.
+//! Examines a machine before it is measured: what would disturb, why, and what to do. It changes nothing, because that
+//! is for the user to decide. `scripts/quiet` makes the usual changes for the time of one command.
 //!
 //! A finding is what makes a number vary from run to run, or mean something else than it says. Mitigations, address
 //! randomization and the kernel's own choices are no findings: they belong to what is measured.

@@ -214,8 +214,8 @@ fn smt(files: &KernelFiles, cpuinfo: &str) -> Smt {
     }
 }
 
-/// The name of the hypervisor: Xen's own, otherwise the product name in the firmware's tables, otherwise `unnamed` where
-/// only a CPU flag shows it.
+/// The name of the hypervisor: Xen's own, otherwise the product name in the firmware's tables, otherwise `unnamed`
+/// where only a CPU flag shows it.
 fn hypervisor(files: &KernelFiles, cpuinfo: &str, product: Option<&str>) -> Option<String> {
     const PRODUCTS: [&str; 8] =
         ["KVM", "QEMU", "Virtual", "VMware", "Standard PC", "Google Compute", "OpenStack", "HVM"];

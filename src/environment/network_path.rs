@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Properties of an interface on which the cost of a round trip depends. Those that the kernel does not tell are `None` or
-/// left out.
+/// Properties of an interface on which the cost of a round trip depends. Those that the kernel does not tell are `None`
+/// or left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interface {
@@ -24,8 +24,8 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// The interface by which packets go from this local address to that one. Packets to any address of this machine stay
-    /// in the loopback interface.
+    /// The interface by which packets go from this local address to that one. Packets to any address of this machine
+    /// stay in the loopback interface.
     pub fn between(here: IpAddr, there: IpAddr) -> Option<Self> {
         let known = addresses();
         let of = |wanted: IpAddr| known.iter().find(|(_, address)| *address == wanted);
@@ -97,8 +97,8 @@ impl Wire {
 }
 
 impl Station {
-    /// The properties that must be equal for numbers against two far ends to be comparable: the machine, and the driver of
-    /// its interface.
+    /// The properties that must be equal for numbers against two far ends to be comparable: the machine, and the driver
+    /// of its interface.
     pub fn key(&self) -> String {
         let driver = self.interface.as_ref().and_then(|interface| interface.driver.as_deref());
         format!("{} by {}", self.identity, driver.unwrap_or("an unknown driver"))

@@ -1,5 +1,5 @@
-//! A forked child that runs one closure and ends. It cannot return into the parent's code, outlive its parent, or be left
-//! behind.
+//! A forked child that runs one closure and ends. It cannot return into the parent's code, outlive its parent, or be
+//! left behind.
 //!
 //! | a child that | ends by |
 //! |---|---|

@@ -1,13 +1,13 @@
 //! A cleanup process: it outlives its parent and removes what the parent leaves, even if the parent is killed.
 //!
 //! The destructors of a killed process do not run, so that its files and control groups stay. The cleanup process waits
-//! for a message from its parent or for its end, then runs one closure. It is in a session of its own, which signals from
-//! a terminal do not reach.
+//! for a message from its parent or for its end, then runs one closure. It is in a session of its own, which signals
+//! from a terminal do not reach.
 //!
 //! # Invariants
 //!
-//! * **CHILD**: the forked child runs one closure and ends by `_exit`: it never returns or unwinds into the parent's code,
-//!   runs no exit handler and flushes no buffer. The C library's `fork` leaves its allocator usable in it.
+//! * **CHILD**: the forked child runs one closure and ends by `_exit`: it never returns or unwinds into the
+//!   parent's code, runs no exit handler and flushes no buffer. The C library's `fork` leaves its allocator usable in it.
 #![allow(unsafe_code)]
 
 use super::child::be_silent;

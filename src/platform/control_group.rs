@@ -1,10 +1,10 @@
-//! Control groups (cgroups(7)): those that this process is in, where their files are, and the quota of CPU time that they
-//! set.
+//! Control groups (cgroups(7)): those that this process is in, where their files are, and the quota of CPU time that
+//! they set.
 //!
-//! Version 1 has a hierarchy for each controller or set of controllers, version 2 one for all of them, and a hybrid system
-//! mounts both. `/proc/PID/cgroup` names the group of a process by its path from the root of the hierarchy. A mount may
-//! show a part of the hierarchy only: a container often has its own group at the mount point, and the path that it is
-//! told does not exist below it.
+//! Version 1 has a hierarchy for each controller or set of controllers, version 2 one for all of them, and a hybrid
+//! system mounts both. `/proc/PID/cgroup` names the group of a process by its path from the root of the hierarchy. A
+//! mount may show a part of the hierarchy only: a container often has its own group at the mount point, and the path
+//! that it is told does not exist below it.
 
 pub mod memory_cgroup;
 
@@ -171,7 +171,8 @@ pub fn own_upwards(files: &KernelFiles, controller: &str) -> impl DoubleEndedIte
     groups.into_iter()
 }
 
-/// The smallest quota of CPU time of the groups of this process and of those above them, in CPUs; `None` without a limit.
+/// The smallest quota of CPU time of the groups of this process and of those above them, in CPUs; `None` without a
+/// limit.
 ///
 /// A quota does not slow a process down evenly: it runs at full speed until the quota of the period is
 /// spent and then stands still until the next. That makes a tail, so it must be known.

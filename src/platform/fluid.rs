@@ -1,8 +1,8 @@
 //! The fluid: a process that uses up the time that other tasks leave of a CPU, and counts it by the turns of a loop.
 //!
-//! Each turn is a chain of multiplications, a read of the counter and a look at one shared word. A turn that took longer
-//! than others was interrupted: so the fluid sees from inside when it was displaced, and for how long, by a task, by an
-//! interrupt or by a hypervisor.
+//! Each turn is a chain of multiplications, a read of the counter and a look at one shared word. A turn that took
+//! longer than others was interrupted: so the fluid sees from inside when it was displaced, and for how long, by a
+//! task, by an interrupt or by a hypervisor.
 //!
 //! It counts in windows. [`Fluid::turn`] ends the open window and begins the next one, and returns when the
 //! fluid itself has done both, so that everything between two calls lies inside one window.
@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 /// Multiplications of one turn, three or four core cycles each: about 0.1 µs. Longer turns would hide short
 /// interrupts, shorter ones would be mostly the read of the counter.
 const CHAIN: u64 = 96;
-/// A turn that takes more than this many times the quickest was interrupted. With a busy thread on the same core all but
-/// one in 10 000 turns took up to 4 times the quickest; interrupts took 20 times and more.
+/// A turn that takes more than this many times the quickest was interrupted. With a busy thread on the same core all
+/// but one in 10 000 turns took up to 4 times the quickest; interrupts took 20 times and more.
 const INTERRUPTED: u64 = 4;
 /// Turns tried to find the quickest.
 const TRIED: u64 = 5_000;
 /// How far the nice value of the fluid is above that of the process under test. If that process never waits, the fluid
-/// gets a thirtieth of the CPU, enough to see interrupts. The idle class will not do: a CPU that runs nothing else counts
-/// as idle, and the kernel sends it work from other CPUs (`sched_idle_cpu()`).
+/// gets a thirtieth of the CPU, enough to see interrupts. The idle class will not do: a CPU that runs nothing else
+/// counts as idle, and the kernel sends it work from other CPUs (`sched_idle_cpu()`).
 pub const NICER: i32 = 15;
 /// The largest nice value.
 const NICEST: i32 = 19;
@@ -66,8 +66,8 @@ pub struct Flow {
     pub gapped: u64,
     /// The longest interrupted turn.
     pub longest: u64,
-    /// Time of the turns that followed an interrupted one and were not interrupted themselves. What they take longer than
-    /// others is the cost of refilled caches.
+    /// Time of the turns that followed an interrupted one and were not interrupted themselves. What they take longer
+    /// than others is the cost of refilled caches.
     pub after: u64,
     /// How many those were: fewer than `gaps` where interrupted turns followed each other.
     pub afters: u64,
@@ -81,13 +81,13 @@ pub struct Fluid {
     page: Arc<Words>,
 }
 
-/// Reads the counter when the turn is over, or the kernel's clock where the counter is unfit. The read must wait for the
-/// chain: one that does not wait runs ahead of it, the further the longer it was not interrupted.
+/// Reads the counter when the turn is over, or the kernel's clock where the counter is unfit. The read must wait for
+/// the chain: one that does not wait runs ahead of it, the further the longer it was not interrupted.
 type Read = fn() -> u64;
 
 impl Fluid {
-    /// Starts a fluid on a CPU, with a priority below that of the process `beside`; 0 is the calling process. With `counter`
-    /// it reads the processor's counter, otherwise `CLOCK_MONOTONIC_RAW`.
+    /// Starts a fluid on a CPU, with a priority below that of the process `beside`; 0 is the calling process. With
+    /// `counter` it reads the processor's counter, otherwise `CLOCK_MONOTONIC_RAW`.
     ///
     /// # Errors
     /// The kernel refuses the process, the CPU or the priority.
@@ -225,7 +225,8 @@ fn quickest_turn(read: Read) -> u64 {
     quickest.max(1)
 }
 
-/// One window, from the word that asks for it to the next one or to its limit; after the limit the fluid runs uncounted.
+/// One window, from the word that asks for it to the next one or to its limit; after the limit the fluid runs
+/// uncounted.
 fn window(page: &Words, read: Read, threshold: u64) {
     let asked = word(page, ASK).load(Acquire);
     let limit = get(page, LIMIT);

@@ -35,7 +35,8 @@ impl Limited {
     }
 }
 
-/// A sentence for a task that was refused with `EAGAIN`. Several limits give this answer: all that are in force are named.
+/// A sentence for a task that was refused with `EAGAIN`. Several limits give this answer: all that are in force are
+/// named.
 pub fn no_task(doing: &str, cause: std::io::Error) -> String {
     format!("{doing}: {cause}; {}", limits_of_tasks())
 }

@@ -29,8 +29,8 @@ pub fn within<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -> Result<T
     made
 }
 
-/// Runs `make` in a new network namespace ([`go_apart`]), by a thread of its own. Handles that it opens keep referring to
-/// that namespace. The namespace exists as long as the file that is returned.
+/// Runs `make` in a new network namespace ([`go_apart`]), by a thread of its own. Handles that it opens keep referring
+/// to that namespace. The namespace exists as long as the file that is returned.
 ///
 /// # Errors
 /// No namespace may be made (root may), or an error of `make`.
@@ -84,8 +84,8 @@ pub fn end_of_pair(pair: usize) -> String {
     format!("pair-{pair}")
 }
 
-/// Moves this thread into a new network namespace, with a `/sys` that shows its interfaces. There is no way back, so this
-/// is for a child, or a thread that ends there.
+/// Moves this thread into a new network namespace, with a `/sys` that shows its interfaces. There is no way back, so
+/// this is for a child, or a thread that ends there.
 ///
 /// # Errors
 /// It may not be made (root may).

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Moves the standard input and output to files of our own, and redirects the streams to `/dev/null`. Processes that are
-/// started later do not inherit the files.
+/// Moves the standard input and output to files of our own, and redirects the streams to `/dev/null`. Processes that
+/// are started later do not inherit the files.
 ///
 /// # Errors
 /// The kernel refuses another descriptor.

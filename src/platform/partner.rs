@@ -1,8 +1,8 @@
 //! A partner: a second process or thread, pinned to a CPU, which repeats one step until it is stopped.
 //!
 //! A process is killed and reaped when its value is dropped, and killed by the kernel when its parent dies. A thread
-//! cannot be killed: it is told to stop, woken from its wait, and joined. A thread that does not end is left to end with
-//! the process.
+//! cannot be killed: it is told to stop, woken from its wait, and joined. A thread that does not end is left to end
+//! with the process.
 //!
 //! # Invariants
 //!
@@ -86,8 +86,8 @@ pub struct Partner {
 }
 
 impl Partner {
-    /// Starts a partner that repeats `step` on this CPU until a step returns a negative error number. `nudge` must end the
-    /// wait of a step: it is called to end a thread. A step of a process must not allocate.
+    /// Starts a partner that repeats `step` on this CPU until a step returns a negative error number. `nudge` must end
+    /// the wait of a step: it is called to end a thread. A step of a process must not allocate.
     ///
     /// # Errors
     /// The kernel refuses the task, the CPU or the class; [`Error::Disproved`] if it ended at once, and
@@ -279,8 +279,8 @@ fn set_cpu_and_class(cpu: usize, class: Class) -> std::result::Result<(), i32> {
     if answer == 0 { Ok(()) } else { Err(nix::errno::Errno::last_raw()) }
 }
 
-/// A partner that only burns time: in the ordinary class it competes for its CPU, in the idle class it keeps an idle CPU
-/// from sleeping.
+/// A partner that only burns time: in the ordinary class it competes for its CPU, in the idle class it keeps an idle
+/// CPU from sleeping.
 ///
 /// # Errors
 /// As of [`Partner::start`].

@@ -69,8 +69,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Opens a counter of the calling thread, with events in the kernel if that is allowed. Switches and migrations happen
-    /// only there, so that they are not offered without.
+    /// Opens a counter of the calling thread, with events in the kernel if that is allowed. Switches and migrations
+    /// happen only there, so that they are not offered without.
     ///
     /// # Errors
     /// The kernel refuses `perf_event_open`.

@@ -1,12 +1,13 @@
-//! Parsers of the files in `/proc` that count: text in, numbers out, no I/O. The exception is [`Account`], which keeps its
-//! file open.
+//! Parsers of the files in `/proc` that count: text in, numbers out, no I/O. The exception is [`Account`], which keeps
+//! its file open.
 
 use super::kernel_files::field;
 use crate::{Error, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Clock ticks a second in `/proc/stat` and `/proc/PID/stat`: `USER_HZ` is 100 on every architecture that this crate knows.
+/// Clock ticks a second in `/proc/stat` and `/proc/PID/stat`: `USER_HZ` is 100 on every architecture that this crate
+/// knows.
 pub const USER_HZ: f64 = 100.0;
 
 /// Capability: lock memory beyond the limit.
@@ -34,8 +35,9 @@ pub fn schedstat(text: &str) -> Option<Schedstat> {
     Some(Schedstat { ran_ns: next()?, waited_ns: next()?, turns: next()? })
 }
 
-/// The times of the CPUs in `/proc/stat`, in clock ticks (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq,
-/// steal. The first row, without a number, is their sum. Time of guests follows and is counted as user time too.
+/// The times of the CPUs in `/proc/stat`, in clock ticks (proc_stat(5)): user, nice, system, idle, iowait, irq,
+/// softirq, steal. The first row, without a number, is their sum. Time of guests follows and is counted as user time
+/// too.
 fn cpu_times(text: &str) -> impl Iterator<Item = (Option<usize>, impl Iterator<Item = u64>)> {
     text.lines().filter_map(|line| {
         let (name, columns) = line.strip_prefix("cpu")?.split_once(' ')?;
@@ -105,8 +107,8 @@ pub fn processor(text: &str) -> Option<usize> {
     stat_from_state(text)?.nth(36)?.parse().ok()
 }
 
-/// When a process began, in clock ticks since boot: field 22 of `/proc/PID/stat`. `None` for one that has ended and that
-/// its parent has not waited for yet.
+/// When a process began, in clock ticks since boot: field 22 of `/proc/PID/stat`. `None` for one that has ended and
+/// that its parent has not waited for yet.
 pub fn began(text: &str) -> Option<u64> {
     let mut fields = stat_from_state(text)?;
     if matches!(fields.next()?, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
@@ -121,8 +123,8 @@ pub fn locked_memory_limit(limits: &str) -> Option<u64> {
     }
 }
 
-/// The size of a page, bytes, by the auxiliary vector (`/proc/PID/auxv`), which is pairs of machine words: the one tagged
-/// `AT_PAGESZ`. `getauxval` would say the same, but cannot be faked.
+/// The size of a page, bytes, by the auxiliary vector (`/proc/PID/auxv`), which is pairs of machine words: the one
+/// tagged `AT_PAGESZ`. `getauxval` would say the same, but cannot be faked.
 pub fn page_size(auxv: &[u8]) -> Option<u64> {
     const AT_PAGESZ: usize = 6;
     const WORD: usize = size_of::<usize>();
@@ -159,8 +161,8 @@ pub enum Source {
     Network,
 }
 
-/// An open count of bytes. It proves that a read bypassed the page cache. A reading opens nothing, and allocates only where
-/// the text has grown.
+/// An open count of bytes. It proves that a read bypassed the page cache. A reading opens nothing, and allocates only
+/// where the text has grown.
 pub struct Account {
     file: File,
     source: Source,

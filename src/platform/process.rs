@@ -200,7 +200,7 @@ pub fn preemptions() -> u64 {
 /// # Errors
 /// The kernel refuses `getrusage`.
 pub fn process_usage() -> Result<[Usage; 2]> {
-    let of = |who, name: &str| getrusage(who).map_err(|e| Error::refused(format!("getrusage {name}"), e));
+    let of = |whose, name: &str| getrusage(whose).map_err(|e| Error::refused(format!("getrusage {name}"), e));
     Ok([of(UsageWho::RUSAGE_SELF, "RUSAGE_SELF")?, of(UsageWho::RUSAGE_CHILDREN, "RUSAGE_CHILDREN")?])
 }
 

@@ -116,7 +116,8 @@ impl Region {
         self.advise(0..self.pages(), advice)
     }
 
-    /// Gives pages back (`MADV_DONTNEED`), so that the next touch of each is a fault. Pages of a file stay in the page cache.
+    /// Gives pages back (`MADV_DONTNEED`), so that the next touch of each is a fault. Pages of a file stay in the page
+    /// cache.
     ///
     /// # Errors
     /// The kernel refuses `madvise`.

@@ -18,8 +18,8 @@ pub const LONGEST: usize = 4096;
 /// Instructions around the additions: the load and the return.
 const FRAME: usize = 2;
 
-/// Installs a filter that executes `instructions` additions at every system call of this process and of its children. It
-/// cannot be removed.
+/// Installs a filter that executes `instructions` additions at every system call of this process and of its children.
+/// It cannot be removed.
 ///
 /// # Errors
 /// [`Error::Usage`] if it is too long; the kernel refuses seccomp.

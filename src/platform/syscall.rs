@@ -54,7 +54,7 @@ pub struct Status(Box<libc::stat>);
 
 impl Default for Status {
     fn default() -> Self {
-        // SAFETY: `stat` is plain numbers, for which zero is a value.
+        // SAFETY: OWN-BUFFER: `stat` is plain numbers, for which zero is a value.
         Self(Box::new(unsafe { std::mem::zeroed() }))
     }
 }
@@ -91,7 +91,7 @@ pub fn stat(path: &CStr, status: &mut Status) -> i64 {
     #[cfg(target_arch = "x86_64")]
     return unsafe { syscall2(STAT.1, path, status) };
     #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: the same.
+    // SAFETY: OWN-BUFFER: as above.
     return unsafe { syscall4(STAT.1, libc::AT_FDCWD as usize, path, status, 0) };
 }
 

@@ -1,5 +1,5 @@
-//! What a directory's files lie on: a disk, memory, another machine, or a file of another file system, whose cache keeps
-//! what ours drops.
+//! What a directory's files lie on: a disk, memory, another machine, or a file of another file system, whose cache
+//! keeps what ours drops.
 
 use super::kernel_files::KernelFiles;
 use super::mount;
@@ -136,8 +136,8 @@ pub fn advice() -> String {
     }
 }
 
-/// What to do where the temporary directory is on the wrong medium or full: a sentence that names one on a disk with this
-/// much room.
+/// What to do where the temporary directory is on the wrong medium or full: a sentence that names one on a disk with
+/// this much room.
 pub fn elsewhere(bytes: u64) -> String {
     match disk_with(bytes) {
         Some(directory) => format!("let TMPDIR be a directory on a disk: TMPDIR={}", directory.display()),

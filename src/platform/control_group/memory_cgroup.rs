@@ -88,8 +88,8 @@ impl MemoryCgroup {
     }
 }
 
-/// While it lives, this process has a limited amount of memory. A process that is killed leaves an empty group, which the
-/// next run removes ([`remove_left`]).
+/// While it lives, this process has a limited amount of memory. A process that is killed leaves an empty group, which
+/// the next run removes ([`remove_left`]).
 pub struct LimitedMemory {
     /// `None` where a limit of about this size was in force already.
     made: Option<MemoryCgroup>,
@@ -161,8 +161,8 @@ impl Drop for LimitedMemory {
     }
 }
 
-/// Groups below which another may be made that has a limit: that of this process, then those above it; version 1 first. A
-/// group of version 2 that has processes cannot hand the controller on, so there it is usually one above.
+/// Groups below which another may be made that has a limit: that of this process, then those above it; version 1 first.
+/// A group of version 2 that has processes cannot hand the controller on, so there it is usually one above.
 fn parents(files: &KernelFiles) -> Vec<(Version, PathBuf)> {
     let groups = own_upwards(files, "memory").map(|group| (group.version, files.path(&group.directory())));
     groups.filter(|(version, directory)| hands_memory_on(*version, directory)).collect()

@@ -1,4 +1,4 @@
-//! Lists of CPUs as the kernel writes them: `0-3,8`.
+//! Lists of CPUs or nodes as the kernel writes them: `0-3,8`.
 
 /// The CPUs of a list in the kernel's notation. A part that is no number or range is left out, so that no CPU is
 /// reported that does not exist.
