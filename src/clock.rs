@@ -3,16 +3,17 @@
 
 mod calibration;
 mod evidence;
-mod fluid;
-mod other_cpu;
+mod fluid_meter;
+mod other_cpus;
 mod partner_monitor;
 mod unit;
 pub mod witness;
 
-pub use calibration::{Calibration, Pairing};
-pub use evidence::{Counters, Delta, Reading, USER_HZ};
-pub use fluid::{Calibrating, Charge, FluidMeter};
-pub use other_cpu::Beside;
+pub use crate::platform::proc::USER_HZ;
+pub use calibration::{Calibration, PairedReading};
+pub use evidence::{Counters, Delta, Reading};
+pub use fluid_meter::{CalibrationPlan, Charge, FluidMeter};
+pub use other_cpus::OtherCpus;
 pub use partner_monitor::{PartnerMonitor, PartnerReport};
 pub use unit::{Nanoseconds, Ticks};
 
@@ -22,27 +23,27 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::hint::black_box;
 
-/// An ordered pair that costs more than this is answered by a hypervisor and not by the processor: a
-/// trap costs thousands of ticks, the slowest known bracket about a hundred.
+/// An ordered pair of reads that takes longer than this is emulated by a hypervisor: a trap costs thousands of ticks,
+/// the slowest known bracket about a hundred.
 const TRAPPED_NS: f64 = 1_000.0;
-/// CPUs compared at start-up. The doctor's patience ends here: 0.2 ms each.
+/// CPUs compared at start-up, at 0.2 ms each.
 const CPUS_COMPARED: usize = 8;
 
-/// How a clock of this machine counts.
+/// The scale of a clock, so that another process of this machine can use it without a calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClockScale {
-    /// Whether it reads the hardware's counter, or else the kernel's raw monotonic clock.
+    /// Whether it reads the hardware's counter, otherwise the kernel's raw monotonic clock.
     pub counter: bool,
     /// Ticks a second.
     pub hz: f64,
-    /// The step in which it moves, ticks.
+    /// The smallest step by which the counter moves, ticks.
     pub step: u64,
 }
 
-/// Counts ticks and knows how long one is.
+/// Times operations in ticks, and converts ticks to nanoseconds.
 ///
 /// ```
-/// use syscost::instrument::Clock;
+/// use syscost::clock::Clock;
 /// let clock = Clock::start_up();
 /// let ticks = clock.time(|| std::hint::black_box((1..100u64).sum::<u64>()));
 /// println!("{ticks:?} = {}", clock.nanoseconds(ticks));
@@ -54,21 +55,21 @@ pub struct Clock {
     singles: RefCell<Option<Vec<Ticks>>>,
 }
 
-/// Whether an operation of [`Clock::each`] is one of those that were asked for.
+/// Whether an execution in [`Clock::each`] counts as an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
-    /// It is.
+    /// It counts.
     Yes,
-    /// Another operation happened, as it may by chance: its time is forgotten and it is done again.
+    /// Another operation happened by chance. Its time is discarded, and the iteration is repeated.
     Again,
 }
 
 impl Clock {
-    /// Room for single brackets: enough for a 99.9th percentile, small enough to stay out of the way.
+    /// How many single brackets are kept: enough for a 99.9th percentile, and few enough to disturb no cache.
     pub const SINGLES: usize = 16_384;
 
-    /// The best clock of this machine: the hardware counter if it is fit, else `CLOCK_MONOTONIC_RAW`, with
-    /// the reason. Takes about 40 ms. `SYSCOST_CLOCK=monotonic-raw` declines the counter.
+    /// The best clock of this machine: the hardware counter if it is fit, otherwise `CLOCK_MONOTONIC_RAW` with
+    /// the reason ([`Clock::unfit`]). Takes about 40 ms. `SYSCOST_CLOCK=monotonic-raw` declines the counter.
     pub fn start_up() -> Self {
         let declined = std::env::var_os("SYSCOST_CLOCK").is_some_and(|v| v == "monotonic-raw");
         let refused = if declined { Some(Unfit::Declined) } else { arch::unfit() };
@@ -87,9 +88,9 @@ impl Clock {
         }
     }
 
-    /// A clock whose scale another process of this machine has measured: ready at once.
+    /// A clock with a scale that another process of this machine has measured. It needs no calibration.
     pub fn with_scale(scale: ClockScale) -> Self {
-        let first = Pairing::take();
+        let first = PairedReading::take();
         let ClockScale { counter, hz, step } = scale;
         let calibration = Calibration { hz, uncertainty_ppm: 0.0, published: None, step, first };
         Self { counter, calibration, unfit: None, singles: RefCell::new(None) }
@@ -112,13 +113,13 @@ impl Clock {
         (pair_ns > TRAPPED_NS).then_some(Unfit::Trapped { pair_ns })
     }
 
-    /// Whether another CPU's counter stands elsewhere than this scale predicts.
+    /// Whether the counter of another CPU is off from what this scale predicts.
     fn differs(&self) -> Option<Unfit> {
         let offsets = cpu::allowed().into_iter().take(CPUS_COMPARED).filter_map(|cpu| {
-            let pairing = cpu::while_on(cpu, Pairing::take).ok()?;
-            let since = pairing.ticks.wrapping_sub(self.calibration.first.ticks) as i64;
-            let kernel = pairing.ns as f64 - self.calibration.first.ns as f64;
-            let widths = pairing.width + self.calibration.first.width;
+            let other = cpu::while_on(cpu, PairedReading::take).ok()?;
+            let since = other.ticks.wrapping_sub(self.calibration.first.ticks) as i64;
+            let kernel = other.ns as f64 - self.calibration.first.ns as f64;
+            let widths = other.width + self.calibration.first.width;
             let slack = self.nanoseconds(Ticks(widths + 2 * self.calibration.step)).0;
             Some((cpu, since as f64 * 1e9 / self.calibration.hz - kernel, slack))
         });
@@ -129,8 +130,8 @@ impl Clock {
             .next()
     }
 
-    /// Times one execution. What stands in the closure is exactly what is timed; its value is kept from the
-    /// optimiser and dropped afterwards, untimed.
+    /// Times one execution. Exactly the closure is timed. Its value is hidden from the optimiser and dropped
+    /// afterwards, untimed.
     #[inline(always)]
     pub fn time<T>(&self, operation: impl FnOnce() -> T) -> Ticks {
         let start = self.start();
@@ -140,11 +141,11 @@ impl Clock {
         self.note(ticks)
     }
 
-    /// Times `iterations` operations one by one. `prepare` makes each ready and `check` looks at its value; neither is
-    /// timed. What stands in `operation` is exactly what is timed. All three share `state`.
+    /// Times `iterations` executions one by one. Exactly `operation` is timed: `prepare` runs before it and `check`,
+    /// which is given its value, after it. All three share `state`.
     ///
     /// # Errors
-    /// The first of `prepare` or `check`; what was timed before it is lost.
+    /// The first error of `prepare` or `check`. The times before it are lost.
     #[inline(always)]
     pub fn each<S, T>(
         &self,
@@ -168,8 +169,8 @@ impl Clock {
         Ok(sum)
     }
 
-    /// Keeps one bracket for the distribution, if that is asked for, and hands it back. [`Clock::time`] does
-    /// so itself; who brackets by other means calls it. It never allocates: what exceeds the room is left out.
+    /// Keeps one bracket for the distribution, if [`Clock::keep_singles`] asked for it, and returns it. [`Clock::time`]
+    /// and [`Clock::each`] do so themselves. It never allocates: brackets beyond [`Clock::SINGLES`] are left out.
     #[inline(always)]
     pub fn note(&self, ticks: Ticks) -> Ticks {
         if let Some(singles) = &mut *self.singles.borrow_mut() {
@@ -180,13 +181,13 @@ impl Clock {
         ticks
     }
 
-    /// Opens a bracket.
+    /// Opens a bracket: reads the counter after all earlier instructions have finished.
     #[inline(always)]
     pub fn start(&self) -> Ticks {
         Ticks(if self.counter { arch::start() } else { time::monotonic_raw_ns() })
     }
 
-    /// Closes a bracket.
+    /// Closes a bracket: reads the counter after what is timed, and before any later instruction begins.
     #[inline(always)]
     pub fn stop(&self) -> Ticks {
         Ticks(if self.counter { arch::stop() } else { time::monotonic_raw_ns() })
@@ -197,12 +198,12 @@ impl Clock {
         Nanoseconds(ticks.0 as f64 * 1e9 / self.calibration.hz)
     }
 
-    /// From now on every [`Clock::time`] is also kept by itself, for a distribution.
+    /// From now on every bracket is also kept by itself, for a distribution.
     pub fn keep_singles(&self) {
         *self.singles.borrow_mut() = Some(Vec::with_capacity(Self::SINGLES));
     }
 
-    /// What was kept since, ns, and an end of the keeping.
+    /// Stops keeping single brackets, and returns those that were kept, ns.
     pub fn take_singles(&self) -> Vec<f64> {
         let singles = self.singles.borrow_mut().take().unwrap_or_default();
         singles.into_iter().map(|ticks| self.nanoseconds(ticks).0).collect()
@@ -213,24 +214,24 @@ impl Clock {
         self.calibration.hz
     }
 
-    /// The step in which the clock moves, ns: what lies below it cannot be told apart.
+    /// The smallest step by which the clock moves, ns. Shorter differences cannot be seen.
     pub fn step_ns(&self) -> f64 {
         self.nanoseconds(Ticks(self.calibration.step)).0
     }
 
-    /// How much longer known work must be than with a fine clock for its length to be known as well: 1 up to
+    /// By what factor work must be longer than with a fine clock to be timed as precisely: 1 up to
     /// steps of 10 ns (AMD's), 4 where AArch64 counts at 24 MHz.
     fn stretch(&self) -> u64 {
         const FINE_NS: f64 = 10.0;
         (self.step_ns() / FINE_NS).round().clamp(1.0, 100.0) as u64
     }
 
-    /// How the scale was found.
+    /// The measured scale.
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
     }
 
-    /// Why the hardware counter is not used.
+    /// Why the hardware counter is not used; `None` where it is.
     pub fn unfit(&self) -> Option<&Unfit> {
         self.unfit.as_ref()
     }
@@ -240,14 +241,14 @@ impl Clock {
         if self.counter { arch::COUNTER } else { "monotonic-raw" }
     }
 
-    /// Frequency of the core just now, Hz, inferred from a chain of additions that costs one core cycle
-    /// each. It is how a guest without a PMU sees its frequency move. Takes some 50 µs, and longer where
+    /// The core's present frequency, Hz, inferred from a chain of additions that cost one core cycle
+    /// each. It shows a guest without a PMU that its frequency changes. Takes some 50 µs, and longer where
     /// the counter is coarse.
     pub fn core_hz(&self) -> f64 {
         const ADDITIONS: u64 = 16_384;
         const CHAINS: usize = 9;
         let additions = ADDITIONS * self.stretch();
-        // Not by `time`, which would keep these among the single operations of a case.
+        // Not by `time`, which would keep these among the single brackets of a case.
         let chain = || {
             let start = self.start();
             black_box(arch::add_chain(additions));
@@ -258,7 +259,10 @@ impl Clock {
         additions as f64 * 1e9 / self.nanoseconds(ticks).0
     }
 
-    /// The frequency over the whole life of the clock, Hz, or the reason why it can no longer be trusted.
+    /// The frequency over the whole life of the clock, Hz.
+    ///
+    /// # Errors
+    /// The reason why the counter can no longer be trusted.
     pub fn verify(&self) -> Result<f64, Unfit> {
         if !self.counter {
             return Ok(1e9);

@@ -36,7 +36,7 @@
 //! Source: CAMP: A Common API for Measuring Performance (LISA 2007); proc(5), sysfs(5).
 
 pub mod camp;
-pub mod control_group;
+pub mod cgroup;
 pub mod derived;
 mod disk;
 pub mod enumeration;
@@ -56,7 +56,7 @@ mod reading;
 pub mod snapshot;
 mod text;
 
-use crate::clock::USER_HZ;
+use crate::platform::proc::USER_HZ;
 use std::time::Duration;
 
 /// One tick of the times in `/proc/PID/stat`, `/proc/stat` and `/proc/uptime`.
@@ -67,7 +67,7 @@ const fn of_ticks(ticks: u64) -> Duration {
     Duration::from_nanos(ticks.saturating_mul(TICK.as_nanos() as u64))
 }
 
-pub use control_group::ControlGroup;
+pub use cgroup::ControlGroup;
 pub use disk::{Disk, Traffic};
 pub use fault::Fault;
 pub use memory::Memory;

@@ -1,22 +1,18 @@
-//! What else was true at the time: the [`Fingerprint`] of a machine, and the [`doctor`] who looks and
-//! never touches.
+//! The machine around a measurement: its [`Fingerprint`], and the [`doctor`], which finds what would disturb. Both read
+//! and change nothing.
 //!
-//! Everything is read through [`KernelFiles`], the one seam where a machine can be faked. What has a
-//! structure is parsed by pure functions ([`cpuinfo`], [`cpu_list`], [`cgroup`], [`process`])
-//! that are tested on captured text.
+//! Everything is read through [`KernelFiles`](crate::platform::kernel_files::KernelFiles), so that tests can fake a
+//! machine. Structured text is parsed by pure functions that are tested on captured text.
 
-pub mod accounting;
-pub mod cache;
-pub mod cpu_list;
-pub mod cpuinfo;
+mod accounting;
+mod cache;
+mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
-pub mod interface;
-#[cfg(test)]
-pub mod invented;
-pub mod process;
+mod network_path;
 
+pub use crate::platform::cpu_list;
 pub use accounting::Accounting;
 pub use cache::Cache;
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
-pub use interface::{Interface, Station, Wire};
+pub use network_path::{Interface, Station, Wire};

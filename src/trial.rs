@@ -31,7 +31,7 @@ mod sweep;
 mod turn;
 
 use crate::case::{Case, OwnTasks, Place, Rule, Scale, Subject};
-use crate::clock::{Beside, Clock, Counters, Delta, PartnerMonitor, Ticks};
+use crate::clock::{Clock, Counters, Delta, OtherCpus, PartnerMonitor, Ticks};
 use crate::platform::perf_event::Counter;
 use crate::platform::{cpu, signal, time};
 use crate::record::{Contamination, Interval, Measured, Predicted};
@@ -48,7 +48,7 @@ pub struct Trial<'a> {
     clock: &'a Clock,
     counters: Counters,
     partners: PartnerMonitor,
-    beside: Option<Beside>,
+    beside: Option<OtherCpus>,
     pinned: Option<usize>,
     event: Option<Counter>,
     subject: Box<dyn Subject>,
@@ -120,7 +120,7 @@ impl<'a> Trial<'a> {
             clock,
             counters: Counters::open(here),
             partners: PartnerMonitor::open(&partners, here).map_err(CaseEnd::of_set_up)?,
-            beside: case.shares_memory.then(|| Beside::open(own())),
+            beside: case.shares_memory.then(|| OtherCpus::open(own())),
             pinned,
             event,
             subject,
@@ -254,7 +254,7 @@ impl<'a> Trial<'a> {
         }
         self.clock.verify().map_err(|reason| CaseEnd::Disturbed(format!("the clock changed: {reason}")))?;
         self.evidence.push(judge::surroundings(self.case, &kept)?);
-        let busy_beside = self.beside.as_mut().and_then(Beside::busy);
+        let busy_beside = self.beside.as_mut().and_then(OtherCpus::busy);
         self.evidence.extend(busy_beside.map(judge::beside));
         let counted = std::mem::take(&mut self.counted);
         self.evidence.extend(counted);

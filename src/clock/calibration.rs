@@ -1,21 +1,21 @@
-//! How many ticks a second has, and how sure we are.
+//! The frequency of the counter and its uncertainty.
 //!
-//! A [`Pairing`] reads the kernel's clock between two ordered reads of the counter: the kernel's instant
-//! lies somewhere between the two, so half of their distance is the error. Of many pairings the tightest
+//! A [`PairedReading`] reads the kernel's clock between two ordered reads of the counter: the kernel's instant
+//! lies somewhere between the two, so half of their distance is the error. Of many such readings the tightest
 //! is kept. Two of them some milliseconds apart give the frequency, and their errors over the distance
 //! give its uncertainty: about 1 ppm after 40 ms.
 
 use crate::platform::{arch, perf_event, time};
 use std::time::Duration;
 
-/// Pairings tried at each end. One in a few dozen is disturbed; the tightest of these never is.
+/// Readings tried at each end. One in a few dozen is disturbed; the tightest never is.
 const TRIES: usize = 200;
-/// Between the two ends. Uncertainty falls with it: 40 ms give about 1 ppm for 40 ns of width.
+/// Time between the two ends. The uncertainty falls with it: 40 ms give about 1 ppm for 40 ns of width.
 const APART: Duration = Duration::from_millis(40);
 
-/// One instant on both clocks.
+/// One instant on both clocks: the counter and the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pairing {
+pub struct PairedReading {
     /// The counter, in the middle of the bracket.
     pub ticks: u64,
     /// `CLOCK_MONOTONIC_RAW` inside the bracket, ns.
@@ -24,23 +24,23 @@ pub struct Pairing {
     pub width: u64,
 }
 
-/// The counter's frequency.
+/// The measured frequency of the counter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// Ticks a second.
     pub hz: f64,
     /// Half-width of its interval, parts per million.
     pub uncertainty_ppm: f64,
-    /// What the kernel, the processor or the hypervisor states, Hz, and which of them.
+    /// The frequency that the kernel, the processor or the hypervisor states, Hz, and which of them does.
     pub published: Option<(f64, String)>,
-    /// The step in which the counter moves, ticks.
+    /// The smallest step by which the counter moves, ticks.
     pub step: u64,
-    /// The first end, kept so that the end of the run can be held against it.
-    pub first: Pairing,
+    /// The first end, kept so that the end of the run can be compared with it.
+    pub first: PairedReading,
 }
 
-impl Pairing {
-    /// The tightest of many.
+impl PairedReading {
+    /// Reads both clocks many times and keeps the tightest reading.
     pub fn take() -> Self {
         let one = || {
             let before = arch::start();
@@ -64,9 +64,9 @@ impl Pairing {
 impl Calibration {
     /// Measures the counter against `CLOCK_MONOTONIC_RAW` for 40 ms.
     pub fn measure() -> Self {
-        let first = Pairing::take();
+        let first = PairedReading::take();
         std::thread::sleep(APART);
-        let last = Pairing::take();
+        let last = PairedReading::take();
         let (hz, width_ppm) = first.frequency_until(&last);
         let step = step();
         // A bracket of width 0 is shorter than the counter's step (42 ns at AArch64's usual 24 MHz), not exact:
@@ -75,16 +75,16 @@ impl Calibration {
         Self { hz, uncertainty_ppm, published: published(), step, first }
     }
 
-    /// The trivial calibration of a counter that counts nanoseconds.
+    /// The calibration of a counter that counts nanoseconds: exact by definition.
     pub fn of_nanoseconds() -> Self {
         let ns = time::monotonic_raw_ns();
-        let first = Pairing { ticks: ns, ns, width: 0 };
+        let first = PairedReading { ticks: ns, ns, width: 0 };
         Self { hz: 1e9, uncertainty_ppm: 0.0, published: None, step: 1, first }
     }
 
     /// The frequency over the whole time since calibration, Hz.
     pub fn again(&self) -> f64 {
-        self.first.frequency_until(&Pairing::take()).0
+        self.first.frequency_until(&PairedReading::take()).0
     }
 
     /// How far the published frequency is from the measured one, parts per million.
@@ -96,19 +96,19 @@ impl Calibration {
 fn published() -> Option<(f64, String)> {
     // The perf page belongs to the time-stamp counter on x86-64 and to the virtual counter on AArch64.
     let kernel = perf_event::published_frequency().map(|hz| (hz, "the kernel's perf page".to_owned()));
-    let processor = || arch::frequency().map(|(hz, who)| (hz, who.to_owned()));
+    let processor = || arch::frequency().map(|(hz, source)| (hz, source.to_owned()));
     kernel.or_else(processor).or_else(delay_loop)
 }
 
-/// The frequency that the kernel's delay loop counts by.
+/// The frequency by which the kernel's delay loop counts.
 fn delay_loop() -> Option<(f64, String)> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let hz = crate::platform::proc::bogomips(&text).filter(|_| cfg!(target_arch = "x86_64"))? / 2.0 * 1e6;
     Some((hz, "half of /proc/cpuinfo's bogomips".into()))
 }
 
-/// The step in which the counter moves, ticks: readings at many small distances, so that every multiple of
-/// the step shows itself.
+/// The smallest step by which the counter moves, ticks, from readings at many small distances, so that every multiple
+/// of the step occurs.
 fn step() -> u64 {
     let distances = (0..4_000).map(|i| {
         let before = arch::read();
@@ -118,18 +118,18 @@ fn step() -> u64 {
     step_between(distances.collect())
 }
 
-/// Some counters are clocked slower than the unit that they count in: AMD's moves at 100 MHz and counts in
-/// nominal core cycles, so by 25 or 26 at 2.6 GHz. Its distances then lie in clusters, and the step is how far
-/// these are apart. A counter that moves by one leaves no gaps.
+/// Some counters move more rarely than by one: AMD's moves at 100 MHz and counts in
+/// nominal core cycles, so by 25 or 26 at 2.6 GHz. The distances between readings then lie in clusters, and the step is
+/// the distance between clusters. A counter that moves by one leaves no gaps.
 fn step_between(mut distances: Vec<u64>) -> u64 {
     const ROUNDING: u64 = 2;
-    // A step longer than all of the distances is hardly ever seen: then each one that is seen is one step. So
-    // counts an emulator, by the microsecond.
+    // If the step is longer than all distances, few readings see it, and those that do see exactly one. An emulator
+    // that counts microseconds is such a counter.
     let moved: Vec<u64> = distances.iter().copied().filter(|&distance| distance > 0).collect();
     if moved.len() <= distances.len() / 10 {
         return moved.into_iter().min().unwrap_or(1);
     }
-    // A disturbed reading lies far out, where nothing is dense.
+    // Disturbed readings are outliers.
     distances.sort_unstable();
     distances.truncate(distances.len() * 9 / 10);
     distances.dedup();
@@ -137,7 +137,7 @@ fn step_between(mut distances: Vec<u64>) -> u64 {
     starts.dedup_by(|next, start| *next - *start <= ROUNDING);
     let mut apart: Vec<u64> = starts.windows(2).map(|w| w[1] - w[0]).collect();
     apart.sort_unstable();
-    // Dense distances are cut into clusters by the rounding itself: those are no steps.
+    // Where distances are dense, the rounding itself cuts them into clusters, which are no steps.
     match apart.get(apart.len() / 2) {
         Some(&step) if step > 2 * ROUNDING && distances.len() <= 3 * starts.len() => step,
         _ => 1,
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn the_error_is_that_of_both_ends() {
-        let first = Pairing { ticks: 1_000, ns: 0, width: 40 };
-        let later = Pairing { ticks: 101_000, ns: 50_000, width: 60 };
+        let first = PairedReading { ticks: 1_000, ns: 0, width: 40 };
+        let later = PairedReading { ticks: 101_000, ns: 50_000, width: 60 };
         let (hz, ppm) = first.frequency_until(&later);
         assert_eq!(hz, 2e9);
         assert_eq!(ppm, 500.0);
@@ -194,9 +194,9 @@ mod tests {
     #[test]
     fn it_agrees_with_a_whole_second_of_the_kernels_clock() {
         let calibration = Calibration::measure();
-        let first = Pairing::take();
+        let first = PairedReading::take();
         std::thread::sleep(Duration::from_secs(1));
-        let (hz, _) = first.frequency_until(&Pairing::take());
+        let (hz, _) = first.frequency_until(&PairedReading::take());
         let error = (calibration.hz / hz - 1.0) * 1e6;
         assert!(error.abs() < calibration.uncertainty_ppm.max(20.0), "off by {error:.2} ppm over one second");
     }

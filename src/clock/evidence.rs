@@ -1,17 +1,15 @@
-//! The counters that witness a sample: read before and after, subtracted, and asked.
+//! The kernel's counters around a sample: read before and after, and subtracted.
 
 use crate::Result;
-use crate::platform::io_account::{Account, Source};
-use crate::platform::proc;
+use crate::platform::control_group::throttling_file;
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::proc::{self, Account, Source};
 use crate::platform::{cpu, process};
 use nix::sys::resource::Usage;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Clock ticks a second in /proc/stat: `USER_HZ` is 100 on every architecture that this crate knows.
-pub const USER_HZ: f64 = 100.0;
-
-/// Open files and a buffer, so that a reading allocates nothing and opens nothing.
+/// The counters of the measuring thread. Their files stay open, so that a reading allocates nothing and opens nothing.
 pub struct Counters {
     cpu: usize,
     schedstat: Option<File>,
@@ -21,7 +19,7 @@ pub struct Counters {
     buffer: Vec<u8>,
 }
 
-/// All counters at one moment. `None` where the kernel does not offer one.
+/// All counters at one moment. `None` where the kernel does not have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Page faults served without a device.
@@ -32,23 +30,23 @@ pub struct Reading {
     pub voluntary_switches: u64,
     /// Switches away because another task was due.
     pub involuntary_switches: u64,
-    /// Time charged in user space, µs.
+    /// CPU time in user space, µs.
     pub user_us: u64,
-    /// Time charged in the kernel, µs.
+    /// CPU time in the kernel, µs.
     pub system_us: u64,
-    /// Time ready while another task ran, ns.
+    /// Time that the thread was ready and another task ran, ns.
     pub waited_ns: Option<u64>,
-    /// Clock ticks that the hypervisor took from the measuring CPU.
+    /// Time that the hypervisor took from the measuring CPU, in clock ticks ([`super::USER_HZ`]).
     pub stolen_ticks: Option<u64>,
-    /// Times that the cgroup's quota stopped us.
+    /// How often the quota of a control group stopped this process.
     pub throttled: Option<u64>,
-    /// Tasks created on this machine since it was started: processes and threads, whoever created them.
+    /// Processes and threads created on this machine since it was started.
     pub created: Option<u64>,
-    /// Time charged to all threads of this process and to the children that it has waited for, µs.
-    pub family_us: u64,
+    /// CPU time of all threads of this process and of the children that it has waited for, µs.
+    pub process_us: u64,
     /// Bytes read from devices for all threads of this process and the children that it has waited for.
     pub device_read: Option<u64>,
-    /// Bytes written to devices likewise, or to pages that are yet to be.
+    /// Bytes written to devices likewise, or to pages that are yet to be written.
     pub device_written: Option<u64>,
     /// The CPU that the reading was taken on.
     pub cpu: usize,
@@ -61,25 +59,28 @@ pub struct Delta {
     pub counted: Reading,
     /// Whether the thread is on another CPU than before.
     pub migrated: bool,
-    /// What the case's partners did meanwhile, if it has any.
+    /// What the partners of the case did meanwhile, if it has any.
     pub partners: Option<super::PartnerReport>,
 }
 
 impl Counters {
-    /// Opens what there is for a thread measuring on `cpu`.
+    /// Opens the files that exist, for a thread that measures on `cpu`.
     pub fn open(cpu: usize) -> Self {
         let open = |path: &str| File::open(path).ok();
         Self {
             cpu,
             schedstat: open("/proc/thread-self/schedstat"),
             stat: open("/proc/stat"),
-            cgroup: cgroup_cpu_stat().and_then(|path| open(&path)),
+            cgroup: throttling_file(&KernelFiles::live()).and_then(|path| File::open(path).ok()),
             account: Account::open(Source::Device).ok(),
             buffer: vec![0; 64 << 10],
         }
     }
 
-    /// Reads everything. Some 30 µs; never inside what is timed.
+    /// Reads all counters. It takes some 30 µs, so it must stay outside of what is timed.
+    ///
+    /// # Errors
+    /// The kernel refuses `getrusage`.
     pub fn read(&mut self) -> Result<Reading> {
         let usage = process::usage()?;
         let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000 + t.tv_usec() as u64;
@@ -100,7 +101,7 @@ impl Counters {
             stolen_ticks,
             throttled: text(&self.cgroup, buffer).and_then(proc::throttled),
             created,
-            family_us: process::family_usage()?.iter().map(charged).sum(),
+            process_us: process::process_usage()?.iter().map(charged).sum(),
             device_read: moved.map(|moved| moved.read),
             device_written: moved.map(|moved| moved.written),
             cpu: cpu::current(),
@@ -108,31 +109,15 @@ impl Counters {
     }
 }
 
-/// What a file holds now; nothing if it cannot be read.
+/// The present text of an open file; `None` if it cannot be read.
 pub(super) fn text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a str> {
     let length = file.as_ref()?.read_at(buffer, 0).ok()?;
-    // A long /proc/stat may be cut inside a character only if it held any: it is ASCII.
+    // A long /proc/stat may be cut off. It is ASCII, so that no character is cut.
     std::str::from_utf8(&buffer[..length]).ok()
 }
 
-/// The `cpu.stat` of our own cgroup: version 2's if it is there, else version 1's.
-fn cgroup_cpu_stat() -> Option<String> {
-    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mut paths = own.lines().filter_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        match (parts.next()?, parts.next()?) {
-            ("", path) => Some(format!("/sys/fs/cgroup{path}/cpu.stat")),
-            (names, path) if names.split(',').any(|n| n == "cpu") => {
-                Some(format!("/sys/fs/cgroup/cpu{path}/cpu.stat"))
-            }
-            _ => None,
-        }
-    });
-    paths.rfind(|path| std::fs::read_to_string(path).is_ok_and(|t| proc::throttled(&t).is_some()))
-}
-
 impl Delta {
-    /// What was counted between two readings.
+    /// The difference of two readings.
     pub fn between(before: &Reading, after: &Reading) -> Self {
         let grown = |a: Option<u64>, b: Option<u64>| Some(b?.saturating_sub(a?));
         let counted = Reading {
@@ -146,7 +131,7 @@ impl Delta {
             stolen_ticks: grown(before.stolen_ticks, after.stolen_ticks),
             throttled: grown(before.throttled, after.throttled),
             created: grown(before.created, after.created),
-            family_us: after.family_us.saturating_sub(before.family_us),
+            process_us: after.process_us.saturating_sub(before.process_us),
             device_read: grown(before.device_read, after.device_read),
             device_written: grown(before.device_written, after.device_written),
             cpu: after.cpu,

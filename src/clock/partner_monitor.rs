@@ -1,4 +1,4 @@
-//! The partners of a case as the kernel accounts for them: how often each gave up its CPU, where it ran, for how
+//! The partners of a case by the kernel's accounts: how often each gave up its CPU, where it ran, and for how
 //! long. Read before and after a sample, like the counters of the measuring thread.
 
 use super::evidence::text;
@@ -7,24 +7,24 @@ use crate::platform::proc;
 use crate::{Error, Result};
 use std::fs::File;
 
-/// The partners, with their files open, so that a reading allocates nothing and opens nothing.
+/// Watches the partners of a case. Their files stay open, so that a reading allocates nothing and opens nothing.
 pub struct PartnerMonitor {
     here: usize,
-    members: Vec<Member>,
+    partners: Vec<WatchedPartner>,
     buffer: Vec<u8>,
 }
 
-struct Member {
+struct WatchedPartner {
     task: Task,
     status: Option<File>,
     stat: Option<File>,
     schedstat: Option<File>,
-    last: Seen,
+    last: Counts,
 }
 
-/// One partner at one moment.
+/// The counters of one partner at one moment.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct Counts {
     voluntary: u64,
     involuntary: u64,
     ran_ns: Option<u64>,
@@ -35,67 +35,67 @@ struct Seen {
 /// What the partners did during one sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PartnerReport {
-    /// How many of them answer.
+    /// How many partners answer. Those that only burn time are not counted here.
     pub answering: usize,
-    /// The fewest times that one of those gave up its CPU because it waited.
+    /// The smallest number of voluntary switches of an answering partner.
     pub fewest_voluntary: u64,
-    /// The fewest times that one of those gave it up at all.
+    /// The smallest number of all switches of an answering partner.
     pub fewest_switches: u64,
     /// Whether any partner shares the measuring CPU.
     pub here: bool,
-    /// Time that those had it, ns.
+    /// Time that the partners on the measuring CPU ran, ns.
     pub ran_here_ns: Option<u64>,
-    /// Time that those were ready and somebody else had it, ns.
+    /// Time that the answering partners on the measuring CPU were ready and another task ran, ns.
     pub waited_here_ns: Option<u64>,
-    /// The longest that an answering partner on another CPU was ready and somebody else had that one, ns.
+    /// The longest time that an answering partner on another CPU was ready and another task ran there, ns.
     pub waited_elsewhere_ns: Option<u64>,
-    /// A partner that was last seen on another CPU than its own: its own, and the other.
+    /// The CPU that a partner belongs on and the CPU where it ran last, if they differ.
     pub strayed: Option<(usize, usize)>,
 }
 
 impl PartnerMonitor {
-    /// Opens the files of these partners, of a case that is measured on CPU `here`.
+    /// Opens the files of these partners of a case that is measured on CPU `here`.
     ///
     /// # Errors
-    /// `/proc` does not tell of one of them.
+    /// The files of a partner cannot be opened.
     pub fn open(tasks: &[Task], here: usize) -> Result<Self> {
-        let member = |task: &Task| {
+        let watch = |task: &Task| {
             let directory = format!("/proc/{}/task/{}", task.process, task.thread);
             let open = |name: &str| {
                 let path = format!("{directory}/{name}");
                 File::open(&path).map_err(|e| Error::file(path, "opening", e))
             };
-            // Without the statistics of the scheduler the other two still prove what must be proved. A partner
-            // that only burns needs no proof.
+            // `schedstat` may be missing: the other two suffice for the claims. A partner that only burns time makes
+            // none.
             let answers = task.role == Role::Answers;
             let [status, stat] = ["status", "stat"].map(|name| answers.then(|| open(name)).transpose());
             let (status, stat, schedstat) = (status?, stat?, open("schedstat").ok());
-            Ok(Member { task: *task, status, stat, schedstat, last: Seen::default() })
+            Ok(WatchedPartner { task: *task, status, stat, schedstat, last: Counts::default() })
         };
-        let members = tasks.iter().map(member).collect::<Result<_>>()?;
-        Ok(Self { here, members, buffer: vec![0; 8 << 10] })
+        let partners = tasks.iter().map(watch).collect::<Result<_>>()?;
+        Ok(Self { here, partners, buffer: vec![0; 8 << 10] })
     }
 
-    /// Reads all of them; answers what they did since the last reading.
+    /// What the partners did since the last reading; `None` without partners.
     pub fn read(&mut self) -> Option<PartnerReport> {
         let mut sum =
             PartnerReport { fewest_voluntary: u64::MAX, fewest_switches: u64::MAX, ..Default::default() };
-        for member in &mut self.members {
-            let seen = member.look(&mut self.buffer);
-            sum.add(&member.task, self.here, &member.last, &seen);
-            member.last = seen;
+        for partner in &mut self.partners {
+            let counts = partner.count(&mut self.buffer);
+            sum.add(&partner.task, self.here, &partner.last, &counts);
+            partner.last = counts;
         }
-        (!self.members.is_empty()).then_some(sum)
+        (!self.partners.is_empty()).then_some(sum)
     }
 }
 
-impl Member {
-    fn look(&self, buffer: &mut [u8]) -> Seen {
+impl WatchedPartner {
+    fn count(&self, buffer: &mut [u8]) -> Counts {
         let (voluntary, involuntary) =
             text(&self.status, buffer).and_then(proc::switches).unwrap_or_default();
         let cpu = text(&self.stat, buffer).and_then(proc::processor);
         let times = text(&self.schedstat, buffer).and_then(proc::schedstat);
-        Seen {
+        Counts {
             voluntary,
             involuntary,
             ran_ns: times.map(|times| times.ran_ns),
@@ -106,9 +106,9 @@ impl Member {
 }
 
 impl PartnerReport {
-    fn add(&mut self, task: &Task, here: usize, before: &Seen, after: &Seen) {
-        let grown = |f: fn(&Seen) -> Option<u64>| Some(f(after)?.saturating_sub(f(before)?));
-        let (ran, waited) = (grown(|seen| seen.ran_ns), grown(|seen| seen.waited_ns));
+    fn add(&mut self, task: &Task, here: usize, before: &Counts, after: &Counts) {
+        let grown = |f: fn(&Counts) -> Option<u64>| Some(f(after)?.saturating_sub(f(before)?));
+        let (ran, waited) = (grown(|counts| counts.ran_ns), grown(|counts| counts.waited_ns));
         if task.cpu == here {
             self.here = true;
             self.ran_here_ns = ran.map(|ns| ns + self.ran_here_ns.unwrap_or(0));
@@ -150,9 +150,9 @@ mod tests {
         let mut partners = PartnerMonitor::open(&[sleeper.task(), burner.task()], here).expect("seen");
         partners.read();
         std::thread::sleep(std::time::Duration::from_millis(30));
-        let attendance = partners.read().expect("two partners");
-        assert_eq!((attendance.answering, attendance.here, attendance.strayed), (1, true, None));
-        assert!(attendance.fewest_voluntary > 0, "{attendance:?}");
+        let report = partners.read().expect("two partners");
+        assert_eq!((report.answering, report.here, report.strayed), (1, true, None));
+        assert!(report.fewest_voluntary > 0, "{report:?}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Newtypes, so that a tick is never taken for a nanosecond.
+//! Types of time, so that ticks are never taken for nanoseconds.
 
 use std::ops::{Add, AddAssign, Sub};
 
-/// Steps of the clock's counter. They are not core cycles: a time-stamp counter runs at its own rate.
+/// A number of steps of the clock's counter. They are not core cycles: a time-stamp counter runs at its own rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticks(pub u64);
 

@@ -1,47 +1,46 @@
-//! The witness: a few iterations of an operation watched from outside, instruction by instruction.
+//! The witness: a few iterations of an operation, traced from outside instruction by instruction (ptrace(2)).
 //!
-//! Two runs, of n and of 2n iterations, in forked children; the difference belongs to the iterations
-//! alone, because everything around them is the same in both. So a witness counts exactly what one
-//! iteration executes, even where the machine has no PMU.
+//! Two runs, of n and of 2n iterations, in forked children. Everything around the iterations is the same in both, so
+//! that the difference is exactly what n iterations execute, even where the machine has no PMU.
 
 use crate::platform::ptrace::{self, Sighting};
 
-/// Iterations of the shorter run. A multiple of the unrolled chains' block, so that their blocks are seen
-/// and not their remainder.
+/// Iterations of the shorter run. A multiple of the block of the unrolled chains, so that no remainder is
+/// traced.
 const FEW: u64 = 64;
-/// Iterations where every step would take too long.
+/// Iterations of the shorter run where single steps would take too long.
 const FEW_LONG: u64 = 2;
-/// Instructions after which stepping gives up; some 4 µs each.
+/// Instructions after which stepping gives up. Each takes some 4 µs.
 const LIMIT: u64 = 30_000;
 
-/// What one iteration does.
+/// What iterations execute.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Testimony {
-    /// Iterations by which the two runs differed.
+pub struct WitnessReport {
+    /// Iterations by which the two runs differ.
     pub iterations: u64,
-    /// User-space instructions an iteration; `None` if it was too long to step through.
+    /// User-space instructions per iteration; `None` if there were too many to step through.
     pub instructions: Option<f64>,
-    /// Visits to the address asked about, in `iterations`; `None` likewise.
+    /// How often the given address was executed in `iterations`; `None` likewise.
     pub visits: Option<u64>,
-    /// System calls entered in `iterations`.
+    /// Numbers of the system calls entered in `iterations`.
     pub entries: Vec<i64>,
 }
 
 /// The most iterations that a witness asks for.
 pub const ITERATIONS: u64 = 2 * FEW;
 
-/// Watches `run` (which takes a number of iterations) in forked children. Without `steps` only the entries
-/// into the kernel are listed, which suits operations that are long or prepare each iteration at length.
+/// Traces `run`, which is given a number of iterations, in forked children. Without `steps` only the system calls
+/// are listed, which suits operations that are long or prepare each iteration at length.
 ///
 /// # Errors
-/// Where the kernel or a sandbox refuses `ptrace`, with its sentence.
-pub fn testify(mut run: impl FnMut(u64), address: Option<usize>, steps: bool) -> crate::Result<Testimony> {
+/// The kernel or a sandbox refuses `ptrace`, or `run` fails under it.
+pub fn watch(mut run: impl FnMut(u64), address: Option<usize>, steps: bool) -> crate::Result<WitnessReport> {
     // One closure for both, so that both run the same code.
     let mut step = |n| ptrace::step_through(|| run(n), address, LIMIT);
     let few = if steps { step(FEW)? } else { None };
     let many = if few.is_some() { step(2 * FEW)? } else { None };
     if let (Some(few), Some(many)) = (few, many) {
-        return Ok(Testimony {
+        return Ok(WitnessReport {
             iterations: FEW,
             instructions: Some((many.instructions as f64 - few.instructions as f64) / FEW as f64),
             visits: Some(many.visits.saturating_sub(few.visits)),
@@ -51,10 +50,10 @@ pub fn testify(mut run: impl FnMut(u64), address: Option<usize>, steps: bool) ->
     let mut list = |n| ptrace::list_entries(|| run(n));
     let (few, many) = (list(FEW_LONG)?, list(2 * FEW_LONG)?);
     let entries = beyond(&few, &many);
-    Ok(Testimony { iterations: FEW_LONG, instructions: None, visits: None, entries })
+    Ok(WitnessReport { iterations: FEW_LONG, instructions: None, visits: None, entries })
 }
 
-/// The entries of the longer run that the shorter one does not have.
+/// The system calls of the longer run that the shorter one does not have.
 fn beyond(few: &Sighting, many: &Sighting) -> Vec<i64> {
     let mut rest = many.entries.clone();
     for number in &few.entries {
@@ -72,21 +71,21 @@ mod tests {
 
     #[test]
     fn a_chain_is_one_instruction_a_link_and_its_loop() {
-        let seen = testify(|n| _ = arch::add_chain(n), None, true).expect("traced");
+        let seen = watch(|n| _ = arch::add_chain(n), None, true).expect("traced");
         assert_eq!(seen.instructions, Some(66.0 / 64.0));
     }
 
     #[test]
     fn a_kernel_entry_is_seen_once_an_iteration() {
         let run = |n| (0..n).for_each(|_| _ = nix::unistd::getppid());
-        let seen = testify(run, None, true).expect("traced");
+        let seen = watch(run, None, true).expect("traced");
         assert_eq!(seen.entries, vec![libc::SYS_getppid; 64]);
     }
 
     #[test]
     fn a_clock_of_the_vdso_enters_nothing() {
         let run = |n| (0..n).for_each(|_| _ = crate::platform::time::monotonic_raw_ns());
-        assert_eq!(testify(run, None, true).expect("traced").entries, Vec::<i64>::new());
+        assert_eq!(watch(run, None, true).expect("traced").entries, Vec::<i64>::new());
     }
 
     #[test]
@@ -97,7 +96,7 @@ mod tests {
                 _ = nix::unistd::getppid();
             }
         };
-        let seen = testify(run, None, true).expect("traced");
+        let seen = watch(run, None, true).expect("traced");
         assert_eq!((seen.instructions, seen.entries), (None, vec![libc::SYS_getppid; 2]));
     }
 }

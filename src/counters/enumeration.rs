@@ -66,7 +66,7 @@ pub fn processors() -> Result<Vec<usize>, Fault> {
 /// # Errors
 /// [`Fault::Unsupported`] where none is.
 pub fn control_groups() -> Result<Vec<String>, Fault> {
-    super::control_group::names()
+    super::cgroup::names()
 }
 
 /// Whether `/proc` hides processes of others from us (`hidepid` of proc(5)), so that [`pids`] is not all there is and

@@ -3,7 +3,7 @@
 use super::file::{self, SHORT};
 use super::text::{after_words, last, nth, number};
 use super::{Fault, Method, Reading, TICK, of_ticks};
-use crate::platform::pidfd::Pidfd;
+use crate::platform::process::Pidfd;
 use crate::platform::process::page_size;
 use nix::time::ClockId;
 use std::fs::File;

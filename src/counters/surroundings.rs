@@ -16,7 +16,6 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::UdpSocket;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -160,11 +159,7 @@ fn what_proc_hides_is_denied_and_not_gone() {
 }
 
 fn ip(words: &str) -> Done {
-    let status = Command::new("ip").args(words.split(' ')).status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        other => Err(format!("`ip {words}` is refused here: {other:?}")),
-    }
+    namespace::ip(words).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -1,23 +1,23 @@
-//! How this kernel accounts for CPU time: what decides which column of a displacement is right.
+//! How this kernel accounts for CPU time. It decides which column of a displacement is right.
 
 use crate::platform::kernel_files::KernelFiles;
 
-/// How it charges tasks and interrupts.
+/// How CPU time of tasks and interrupts is charged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounting {
-    /// Interrupts are charged to nobody (`CONFIG_IRQ_TIME_ACCOUNTING`). `None` where nothing tells.
+    /// Whether interrupts are charged to no task (`CONFIG_IRQ_TIME_ACCOUNTING`). `None` where that is not known.
     pub interrupts_apart: Option<bool>,
-    /// User and system time are told apart by the tick, and not at every entry of the kernel
-    /// (`CONFIG_VIRT_CPU_ACCOUNTING_GEN` works on CPUs of `nohz_full` only). `None` where nothing tells.
+    /// Whether user and system time are told apart by the tick, and not at every entry of the kernel
+    /// (`CONFIG_VIRT_CPU_ACCOUNTING_GEN` works on CPUs of `nohz_full` only). `None` where that is not known.
     pub by_tick: Option<bool>,
     /// CPUs without a tick while one task runs (`nohz_full`), as the kernel lists them.
     pub tickless: Option<String>,
-    /// Ticks a second, where the configuration tells.
+    /// Scheduler ticks a second, where the configuration is known.
     pub hz: Option<u32>,
 }
 
 impl Accounting {
-    /// Asks the kernel's files: its configuration where it is shown as text, and what only one setting makes.
+    /// Reads the kernel's configuration where it is available, otherwise files that exist under one setting only.
     pub fn of(files: &KernelFiles) -> Self {
         let release = files.line("/proc/sys/kernel/osrelease").unwrap_or_default();
         let shown = files.text(&format!("/boot/config-{release}")).or_else(|| config(files));
@@ -35,12 +35,12 @@ impl Accounting {
         }
     }
 
-    /// Whether interrupts are known to be charged to nobody.
+    /// Whether interrupts are known to be charged to no task.
     pub fn hides_interrupts(&self) -> bool {
         self.interrupts_apart == Some(true)
     }
 
-    /// What each setting does to which column, a sentence each.
+    /// For each setting a sentence on what it does to which column.
     pub fn sentences(&self) -> Vec<String> {
         let interrupts = match self.interrupts_apart {
             Some(true) => {
@@ -75,8 +75,8 @@ impl Accounting {
     }
 }
 
-/// `/proc/pressure/irq` is there only where interrupts are accounted for by themselves. Where no pressure is told
-/// at all its absence means nothing.
+/// `/proc/pressure/irq` exists only where interrupts are accounted for by themselves. On a kernel without any pressure
+/// files its absence means nothing.
 fn by_pressure(files: &KernelFiles) -> Option<bool> {
     files.has("/proc/pressure/cpu").then(|| files.has("/proc/pressure/irq"))
 }
@@ -99,7 +99,7 @@ fn config(_: &KernelFiles) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::invented::Machine;
+    use crate::platform::kernel_files::fixture::Machine;
 
     #[test]
     fn a_configuration_in_the_boot_directory_tells() {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_interrupt_pressure_tells_where_there_is_pressure() {
+    fn interrupt_pressure_tells_where_there_is_pressure() {
         let mut machine = Machine::with(&[("proc/pressure/cpu", "")]);
         assert_eq!(Accounting::of(&machine.files).interrupts_apart, Some(false));
         machine.write("proc/pressure/irq", "");

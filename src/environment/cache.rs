@@ -1,5 +1,5 @@
-//! The caches that the kernel reports, from `/sys/devices/system/cpu/cpu*/cache`. A guest is told what its
-//! hypervisor likes to tell, which may be the host's cache or nobody's.
+//! The caches that the kernel reports in `/sys/devices/system/cpu/cpu*/cache`. A guest sees what its
+//! hypervisor reports, which may be the host's caches or invented ones.
 
 use super::cpu_list;
 use crate::platform::kernel_files::KernelFiles;
@@ -12,7 +12,7 @@ const CPUS: &str = "sys/devices/system/cpu";
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cache {
-    /// 1 is the nearest.
+    /// Level; 1 is the nearest to the core.
     pub level: u8,
     /// `Data`, `Instruction` or `Unified`, as the kernel writes it.
     pub kind: String,
@@ -24,7 +24,7 @@ pub struct Cache {
     pub cpus: String,
 }
 
-/// All caches of all CPUs, alike ones in one entry, the nearest first. Empty where the kernel does not tell.
+/// All caches of all CPUs, equal ones in one entry, the nearest first. Empty where the kernel does not tell.
 pub fn caches(files: &KernelFiles) -> Vec<Cache> {
     let mut found: Vec<(Cache, Vec<usize>)> = Vec::new();
     for cpu in online(files) {
@@ -75,7 +75,7 @@ fn size(text: &str) -> Option<u64> {
 }
 
 impl Cache {
-    /// Whether data of this CPU go through it.
+    /// Whether data accesses of this CPU, or with `None` of any CPU, go through it.
     pub fn serves(&self, cpu: Option<usize>) -> bool {
         let here = cpu.is_none_or(|cpu| cpu_list::parse(&self.cpus).contains(&cpu));
         self.kind != "Instruction" && here
@@ -92,12 +92,12 @@ impl Display for Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::invented::Machine;
+    use crate::platform::kernel_files::fixture::Machine;
 
-    /// Level, kind, size, and who shares it.
-    type Told<'a> = (&'a str, &'a str, &'a str, &'a str);
+    /// Level, kind, size, and the CPUs that share it.
+    type Described<'a> = (&'a str, &'a str, &'a str, &'a str);
 
-    fn machine(cpus: &[(usize, &[Told<'_>])]) -> Machine {
+    fn machine(cpus: &[(usize, &[Described<'_>])]) -> Machine {
         let machine = Machine::with(&[(
             "sys/devices/system/cpu/online",
             cpus.iter().map(|(cpu, _)| cpu.to_string()).collect::<Vec<_>>().join(",").as_str(),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_caches_stand_in_one_entry() {
+    fn equal_caches_are_one_entry() {
         let machine = machine(&[
             (0, &[("1", "Data", "32K", "0"), ("3", "Unified", "260M", "0-1")]),
             (1, &[("1", "Data", "32K", "1"), ("3", "Unified", "260M", "0-1")]),

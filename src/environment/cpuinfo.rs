@@ -1,13 +1,13 @@
-//! What `/proc/cpuinfo` says, whose keys differ with the architecture.
+//! Parser of `/proc/cpuinfo`, whose keys differ between architectures.
 
 use crate::platform::kernel_files::{field, fields, join_distinct};
 
-/// One kind of CPU as the kernel names it. When the CPUs of a machine differ, each part shows all values.
+/// The CPU as the kernel names it. Where the CPUs of a machine differ, each field shows all values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Marketing name, or implementer and part number where the architecture has none.
     pub model_name: Option<String>,
-    /// Who made it.
+    /// Manufacturer.
     pub vendor: Option<String>,
     /// Family (x86) or architecture version (ARM).
     pub family: Option<String>,
@@ -19,12 +19,12 @@ pub struct Identity {
     pub microcode: Option<String>,
 }
 
-/// Who the CPUs are.
+/// The identity of the CPUs.
 pub fn identity(cpuinfo: &str) -> Identity {
     let first = |keys: &[&str]| keys.iter().find_map(|key| distinct(cpuinfo, key));
     let vendor = first(&["vendor_id", "CPU implementer", "mvendorid"]);
     let model = first(&["model", "CPU part", "marchid"]);
-    // `cpu` is POWER, `uarch` is RISC-V. ARM has numbers only, and a number that says whose is still a name.
+    // `cpu` is POWER, `uarch` is RISC-V. ARM has numbers only.
     let named = first(&["model name", "Model Name", "cpu", "uarch"]);
     let numbered = || Some(format!("implementer {} part {}", vendor.as_ref()?, model.as_ref()?));
     Identity {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_of_an_empty_file() {
+    fn an_empty_file_tells_nothing() {
         assert_eq!(identity(""), Identity::default());
         assert_eq!(has_flag("", "hypervisor"), None);
         assert_eq!(has_sibling_threads(""), None);

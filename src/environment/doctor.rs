@@ -1,16 +1,15 @@
-//! Looks at a machine before it is measured, says what would disturb, why, and what to do. Never touches
-//! anything: what a person should decide, a person should type. `scripts/quiet` does the usual part for
-//! the time of one command.
+//! Examines a machine before it is measured: what would disturb, why, and what to do. It changes nothing, because that
+//! is for the user to decide. `scripts/quiet` makes the usual changes for the time of one command.
 //!
-//! Mitigations, address randomization and the kernel's own choices are no findings: they belong to what is
-//! measured. A finding is what makes a number jump from run to run, or mean something else than it says.
+//! A finding is what makes a number vary from run to run, or mean something else than it says. Mitigations, address
+//! randomization and the kernel's own choices are no findings: they belong to what is measured.
 
 mod build;
-mod frequency;
-mod memory;
+mod core_frequency;
+mod free_memory;
 mod neighbour;
-mod processor;
-mod scratch;
+mod processor_setting;
+mod scratch_disk;
 
 use super::Fingerprint;
 use crate::platform::kernel_files::KernelFiles;
@@ -19,7 +18,7 @@ use std::path::Path;
 /// Something that would disturb a measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was seen.
+    /// What was found.
     pub fact: String,
     /// What it does to a measurement.
     pub why: String,
@@ -33,7 +32,7 @@ impl Finding {
     }
 }
 
-/// What the checks may look at.
+/// What the checks are given.
 struct Patient<'a> {
     files: &'a KernelFiles,
     fingerprint: &'a Fingerprint,
@@ -41,7 +40,7 @@ struct Patient<'a> {
 }
 
 impl Patient<'_> {
-    /// CPUs that the kernel runs; one when it does not tell.
+    /// How many CPUs are online; one where the kernel does not tell.
     fn cpus(&self) -> f64 {
         self.fingerprint.cpu_count.unwrap_or(1).max(1) as f64
     }
@@ -57,7 +56,7 @@ impl Patient<'_> {
 
 type Check = fn(&Patient) -> Option<Finding>;
 
-/// All checks: first what is wrong with the binary, then what disturbs most.
+/// All checks: first those of the binary, then by how much the finding disturbs.
 const CHECKS: &[Check] = &[
     build::is_unoptimized,
     build::has_debug_assertions,
@@ -65,24 +64,24 @@ const CHECKS: &[Check] = &[
     neighbour::hypervisor_is_present,
     neighbour::time_was_stolen,
     neighbour::quota_limits,
-    frequency::governor_is_not_performance,
-    frequency::turbo_is_on,
-    frequency::battery_discharges,
-    processor::smt_is_active,
-    processor::one_cpu_is_allowed,
-    processor::clock_source_is_slow,
-    processor::counter_is_not_constant,
-    processor::mitigations_are_off,
-    processor::perf_is_forbidden,
-    processor::counters_are_missing,
-    memory::huge_pages_are_always,
-    memory::little_is_available,
-    memory::swap_is_in_use,
-    memory::locking_is_limited,
-    scratch::has_no_disk,
+    core_frequency::governor_is_not_performance,
+    core_frequency::turbo_is_on,
+    core_frequency::battery_discharges,
+    processor_setting::smt_is_active,
+    processor_setting::one_cpu_is_allowed,
+    processor_setting::clock_source_is_slow,
+    processor_setting::counter_is_not_constant,
+    processor_setting::mitigations_are_off,
+    processor_setting::perf_is_forbidden,
+    processor_setting::counters_are_missing,
+    free_memory::huge_pages_are_always,
+    free_memory::little_is_available,
+    free_memory::swap_is_in_use,
+    free_memory::locking_is_limited,
+    scratch_disk::has_no_disk,
 ];
 
-/// What would disturb a measurement on this machine, the worst first; empty when all is well.
+/// Everything that would disturb a measurement on this machine, the worst first.
 pub fn examine(files: &KernelFiles, fingerprint: &Fingerprint, scratch: &Path) -> Vec<Finding> {
     let patient = Patient { files, fingerprint, scratch };
     CHECKS.iter().filter_map(|check| check(&patient)).collect()

@@ -1,25 +1,23 @@
-//! The fingerprint of a machine: what its numbers depend on, without what would name it.
+//! The fingerprint of a machine: the properties on which its numbers depend.
 //!
-//! A record is meant to be shown to others, so nothing here identifies the machine or its owner: no host
-//! name, no serial number, no address, and a kernel command line without its secrets.
+//! A record is meant to be published, so nothing here identifies the machine or its owner: no host
+//! name, no serial number, no address, and a kernel command line without values that name something.
 
 mod command_line;
 mod difference;
 
 pub use difference::{Difference, Weight};
 
-use super::{Cache, cache, cpu_list, cpuinfo, process};
-use crate::platform::control_group;
-use crate::platform::kernel_files::KernelFiles;
-use crate::platform::kernel_files::{chosen, field, meminfo_bytes};
-use crate::platform::mount;
+use super::{Cache, cache, cpu_list, cpuinfo};
+use crate::platform::kernel_files::{KernelFiles, chosen, field, meminfo_bytes};
+use crate::platform::{control_group, mount, proc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a machine, its kernel and this build are. What could not be learnt is `None` or empty.
+/// Properties of a machine, its kernel and this build. Unknown ones are `None` or empty.
 ///
-/// Take it before pinning: [`cpus_allowed`](Self::cpus_allowed) is what the process was given.
+/// Take it before the process is pinned, because [`cpus_allowed`](Self::cpus_allowed) is read then.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fingerprint {
@@ -33,9 +31,9 @@ pub struct Fingerprint {
     pub architecture: Option<String>,
     /// CPU model name. CPUs of several kinds are all named.
     pub cpu_model: Option<String>,
-    /// Who made the CPU.
+    /// Manufacturer of the CPU.
     pub cpu_vendor: Option<String>,
-    /// CPU family: tells CPUs apart whose name a hypervisor masks.
+    /// CPU family. It distinguishes CPUs whose name a hypervisor masks.
     pub cpu_family: Option<String>,
     /// CPU model number, or part number on ARM.
     pub cpu_model_number: Option<String>,
@@ -43,9 +41,9 @@ pub struct Fingerprint {
     pub cpu_stepping: Option<String>,
     /// Microcode revision. A guest sees what the hypervisor shows.
     pub microcode: Option<String>,
-    /// CPUs that the kernel runs, such as `0-7`.
+    /// CPUs that are online, such as `0-7`.
     pub cpus_online: Option<String>,
-    /// Number of those.
+    /// Number of CPUs that are online.
     pub cpu_count: Option<usize>,
     /// CPUs that this process may use, such as `0-3`.
     pub cpus_allowed: Option<String>,
@@ -71,11 +69,11 @@ pub struct Fingerprint {
     pub clock_source: Option<String>,
     /// Clock sources that it could use.
     pub clock_sources: Option<String>,
-    /// What runs below the kernel; `None` where no hypervisor shows itself.
+    /// Hypervisor below the kernel; `None` where none is visible.
     pub hypervisor: Option<String>,
     /// Product name in the firmware's tables: a laptop's model, or a cloud's name.
     pub product: Option<String>,
-    /// CPUs that control groups grant; `None` when nothing limits.
+    /// CPUs that the quota of a control group allows; `None` without a quota.
     pub cpu_quota: Option<f64>,
     /// Memory that the kernel manages, in bytes.
     pub memory_bytes: Option<u64>,
@@ -85,9 +83,9 @@ pub struct Fingerprint {
     pub scratch_filesystem: Option<String>,
     /// Size of a page in bytes.
     pub page_bytes: Option<u64>,
-    /// How far the kernel keeps perf events from users; 2 allows one's own processes.
+    /// How far the kernel forbids perf events to users; 2 allows those of their own processes.
     pub perf_event_paranoid: Option<i64>,
-    /// How far addresses are randomized; 2 is fully.
+    /// Level of address space randomization; 2 is full.
     pub randomize_va_space: Option<u64>,
     /// Compiler that built this binary.
     pub compiler: Option<String>,
@@ -117,7 +115,7 @@ pub enum Smt {
 }
 
 impl Fingerprint {
-    /// Looks at a machine, and at this build. Never fails: what is not shown stays unknown.
+    /// Reads the properties of a machine, and of this build. Never fails: what the kernel does not show stays unknown.
     pub fn take(files: &KernelFiles, scratch: &Path) -> Self {
         let mut fingerprint = Self::of_this_build();
         fingerprint.read_kernel(files);
@@ -177,7 +175,7 @@ impl Fingerprint {
         let policies = "sys/devices/system/cpu/cpufreq";
         self.governor = files.distinct(policies, "scaling_governor");
         self.frequency_driver = files.distinct(policies, "scaling_driver");
-        // intel_pstate says what is forbidden, every other driver what is allowed.
+        // The file of intel_pstate is 1 where turbo is forbidden, that of other drivers where it is allowed.
         let forbidden: Option<u8> = files.number("sys/devices/system/cpu/intel_pstate/no_turbo");
         let allowed: Option<u8> = files.number("sys/devices/system/cpu/cpufreq/boost");
         self.turbo = forbidden.map(|n| n == 0).or(allowed.map(|n| n != 0));
@@ -193,7 +191,7 @@ impl Fingerprint {
         self.huge_pages_reserved = reserved_huge_pages(files);
         self.memory_bytes = files.text("proc/meminfo").and_then(|t| meminfo_bytes(&t, "MemTotal"));
         self.numa_nodes = files.line("sys/devices/system/node/online").map(|l| cpu_list::parse(&l).len());
-        self.page_bytes = files.bytes("proc/self/auxv").and_then(|b| process::page_size(&b));
+        self.page_bytes = files.bytes("proc/self/auxv").and_then(|b| proc::page_size(&b));
     }
 
     fn read_surroundings(&mut self, files: &KernelFiles, scratch: &Path) {
@@ -216,17 +214,17 @@ fn smt(files: &KernelFiles, cpuinfo: &str) -> Smt {
     }
 }
 
-/// Names the hypervisor as well as the kernel can: Xen names itself, others are known by the product that
-/// their firmware pretends to be, and a bare CPU flag is still worth knowing.
+/// The name of the hypervisor: Xen's own, otherwise the product name in the firmware's tables, otherwise `unnamed`
+/// where only a CPU flag shows it.
 fn hypervisor(files: &KernelFiles, cpuinfo: &str, product: Option<&str>) -> Option<String> {
     const PRODUCTS: [&str; 8] =
         ["KVM", "QEMU", "Virtual", "VMware", "Standard PC", "Google Compute", "OpenStack", "HVM"];
     let flagged = cpuinfo::has_flag(cpuinfo, "hypervisor") == Some(true);
-    let pretends = product.filter(|p| flagged || PRODUCTS.iter().any(|known| p.contains(known)));
+    let named = product.filter(|p| flagged || PRODUCTS.iter().any(|known| p.contains(known)));
     files
         .line("sys/hypervisor/type")
         .or_else(|| files.line("proc/device-tree/hypervisor/compatible"))
-        .or_else(|| pretends.map(String::from))
+        .or_else(|| named.map(String::from))
         .or_else(|| flagged.then(|| "unnamed".to_owned()))
 }
 

@@ -4,7 +4,7 @@
 use crate::case::{Need, Place, SetUp, Subject};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::kit::pattern_file::{self, PatternFile, Way};
-use crate::platform::io_account::{Account, Moved, Source};
+use crate::platform::proc::{Account, Moved, Source};
 use crate::platform::volume::{self, Medium};
 use crate::statistic::Random;
 use crate::{Error, Result};

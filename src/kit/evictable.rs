@@ -5,8 +5,8 @@
 //! * **OWN-FILE**: `cachestat` is given an open descriptor and two structures of ours; it writes the second.
 #![allow(unsafe_code)]
 
-use crate::platform::block_device;
 use crate::platform::region::{PAGE, Region};
+use crate::platform::volume;
 use crate::{Error, Result};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::resource::{Resource, getrlimit};
@@ -43,8 +43,8 @@ impl Evictable {
     /// # Errors
     /// [`Error::Missing`] where there is no disk, or no room.
     pub fn new(directory: &Path, wanted: usize) -> Result<Self> {
-        if let Some(why) = block_device::no_disk(directory) {
-            return Err(Error::Missing(format!("{why}; {}", block_device::elsewhere(wanted as u64 * SHARE))));
+        if let Some(why) = volume::no_disk(directory) {
+            return Err(Error::Missing(format!("{why}; {}", volume::elsewhere(wanted as u64 * SHARE))));
         }
         Self::anywhere(directory, wanted)
     }
@@ -98,7 +98,7 @@ impl Evictable {
             std::thread::sleep(Duration::from_millis(1));
         }
         let (pages, directory) = (self.region.pages(), self.directory.display());
-        let instead = block_device::elsewhere(pages as u64 * PAGE as u64 * SHARE);
+        let instead = volume::elsewhere(pages as u64 * PAGE as u64 * SHARE);
         Err(Error::Missing(format!(
             "the file system of {directory} keeps its files in memory: {left} of {pages} pages stayed after they were \
              written and given up (POSIX_FADV_DONTNEED); {instead}"
@@ -121,7 +121,7 @@ impl Evictable {
 
 /// The bytes that a file here may have, and why they are fewer than those wanted.
 fn fitting(directory: &Path, wanted: usize) -> Result<(usize, Option<String>)> {
-    let free = block_device::free(directory).unwrap_or(u64::MAX);
+    let free = volume::free(directory).unwrap_or(u64::MAX);
     let limit = getrlimit(Resource::RLIMIT_FSIZE).map_or(u64::MAX, |(limit, _)| limit);
     let name = directory.display();
     let (most, why) = match free / SHARE {
@@ -137,7 +137,7 @@ fn fitting(directory: &Path, wanted: usize) -> Result<(usize, Option<String>)> {
         _ => Err(Error::Missing(format!(
             "a file of {} MiB is needed and there is no room for it: {why}; {}",
             LEAST >> 20,
-            block_device::elsewhere(wanted as u64 * SHARE)
+            volume::elsewhere(wanted as u64 * SHARE)
         ))),
     }
 }
@@ -160,7 +160,7 @@ fn unwritten(directory: &Path, bytes: usize, cause: std::io::Error) -> Error {
             "a file of {} MiB cannot be written in {}: {cause}; {}",
             bytes >> 20,
             directory.display(),
-            block_device::elsewhere(bytes as u64 * SHARE)
+            volume::elsewhere(bytes as u64 * SHARE)
         )),
         _ => Error::file(directory, "writing a file in", cause),
     }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn memory_that_plays_a_file_system_is_refused() {
         let directory = Path::new("/dev/shm");
-        if block_device::no_disk(directory).is_none() {
+        if volume::no_disk(directory).is_none() {
             return; // it is no tmpfs here
         }
         let Err(Error::Missing(why)) = Evictable::new(directory, LEAST) else { panic!("taken for a disk") };

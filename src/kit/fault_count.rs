@@ -5,7 +5,7 @@
 //! has served is counted as major as well.
 
 use crate::Result;
-use crate::platform::process;
+use crate::platform::{proc, process};
 
 /// A number of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl std::ops::AddAssign for Faults {
 /// not tell.
 pub fn read_from_devices() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/io").ok()?;
-    text.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.trim().parse().ok()
+    Some(proc::device_bytes(&text)?.read)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod shell;
 pub use guard::stand as guard;
 pub use journal::Journal;
 
-use crate::platform::{name, signal};
+use crate::platform::{signal, socket_handle};
 use crate::{Error, Result};
 use guard::Guard;
 use shell::Shell;
@@ -114,8 +114,8 @@ pub struct Exclusion(Option<UnixListener>);
 impl Exclusion {
     /// Takes it, unless somebody has it: two comparisons would take each other's states for the one before.
     pub fn take() -> Result<Self> {
-        let taken = name::take("syscost-changes-settings");
-        if name::is_taken(&taken) {
+        let taken = socket_handle::take_name("syscost-changes-settings");
+        if socket_handle::is_taken(&taken) {
             return Err(Error::Usage(
                 "another comparison of settings runs on this machine, or its guard still puts back what it \
                  changed: wait for its end"

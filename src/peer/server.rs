@@ -14,7 +14,7 @@ use super::limit::{GLANCE, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, 
 use super::line::Talk;
 use super::protocol::{Answer, LONGEST};
 use super::token::Token;
-use crate::platform::shutdown::shut_down;
+use crate::platform::socket_handle::shut_down;
 use crate::{Error, Result};
 use lobby::{Lobby, Proved};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

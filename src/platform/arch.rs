@@ -1,11 +1,11 @@
-//! One file an architecture, the same names in each.
+//! One file for each architecture, with the same names in each.
 //!
 //! | function | what it does |
 //! |---|---|
 //! | `start`, `stop` | the ordered pair of counter reads that brackets what is timed |
 //! | `read` | one unordered read |
-//! | `frequency` | what the processor itself publishes of the counter's frequency |
-//! | `unfit` | why the counter cannot be a clock here, if it cannot |
+//! | `frequency` | the counter's frequency as the processor states it |
+//! | `unfit` | why the counter cannot be used as a clock, if it cannot |
 //! | `register_loop`, `memory_loop` | n turns of an empty loop, counted in a register or in memory |
 //! | `add_chain`, `multiply_chain` | n operations of which each needs the one before |
 //! | `chase` | loads of which each needs the address that the one before has loaded |
@@ -26,7 +26,7 @@ pub use x86_64::*;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!(
-    "syscost knows x86_64 and aarch64: another architecture needs one file in src/machine/arch, with the same names"
+    "syscost knows x86_64 and aarch64: another architecture needs one file in src/platform/arch, with the same names"
 );
 
 /// Why the hardware counter is not used as the clock.
@@ -48,7 +48,7 @@ pub enum Unfit {
         /// Relative difference, parts per million.
         by_ppm: f64,
     },
-    /// A read takes so long that something else must be answering it.
+    /// A read takes so long that a hypervisor must be emulating it.
     Trapped {
         /// Cost of one ordered pair, nanoseconds.
         pair_ns: f64,

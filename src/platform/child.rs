@@ -1,11 +1,11 @@
-//! A child that runs one closure and ends: it cannot return into the harness, outlive its parent, or be left
-//! behind.
+//! A forked child that runs one closure and ends. It cannot return into the parent's code, outlive its parent, or be
+//! left behind.
 //!
 //! | a child that | ends by |
 //! |---|---|
 //! | panics | [`PANIC_CODE`], because the panic is caught at its only way out |
 //! | runs out of memory, reads a wrong address | the signal of any other process |
-//! | hangs | SIGKILL, when whoever waits for it has lost patience |
+//! | hangs | SIGKILL, when the time limit of the wait has passed |
 //! | loses its parent | SIGKILL, by the kernel |
 //!
 //! # Invariants
@@ -24,20 +24,23 @@ use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// Between two looks at a child that is waited for.
+/// Time between two checks whether a child has ended.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// A child process. When this value goes the child is killed, unless it has ended, and reaped in any case.
+/// A child process. When this value is dropped, the child is killed unless it has ended, and reaped in any case.
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
-    /// Its end has been waited for: from then on the number may be another process's.
+    /// It was waited for: from then on its number may belong to another process.
     reaped: bool,
 }
 
 impl Child {
     /// Runs `body` in a forked child, which then ends with code 0. It should allocate nothing, and what it prints is
-    /// lost: what it has to say goes through memory or descriptors that both sides share.
+    /// lost: results go through shared memory or descriptors.
+    ///
+    /// # Errors
+    /// The kernel refuses another process.
     pub fn start(body: impl FnOnce()) -> Result<Self> {
         let parent = getpid();
         // SAFETY: CHILD.
@@ -45,7 +48,7 @@ impl Child {
             ForkResult::Parent { child } => Ok(Self { pid: child, reaped: false }),
             ForkResult::Child => {
                 let _ = die_with_parent();
-                // A parent that died before the line above was carried out cannot be waited for.
+                // If the parent died before the line above was carried out, the kernel does not tell.
                 be_silent();
                 let has_parent = getppid() == parent;
                 let ended = catch_unwind(AssertUnwindSafe(|| {
@@ -59,12 +62,12 @@ impl Child {
         }
     }
 
-    /// Its number.
+    /// Its process number.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Leaves it to the caller, who must wait for it.
+    /// Gives up the value without killing the child. The caller must wait for it.
     pub fn leave(mut self) -> Pid {
         self.reaped = true;
         self.pid
@@ -73,7 +76,7 @@ impl Child {
     /// Waits until it has ended with code 0.
     ///
     /// # Errors
-    /// [`Error::Child`] with its end in words: a panic, an exit code, a signal, or that it hung and was killed.
+    /// [`Error::Child`] says how it ended: by a panic, an exit code or a signal, or that it hung and was killed.
     pub fn end_within(mut self, limit: Duration) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -97,7 +100,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if !self.reaped {
-            // It may have died meanwhile; until it is waited for its number is nobody else's.
+            // It may have died meanwhile, but until it is waited for no other process has its number.
             let _ = kill(self.pid, Signal::SIGKILL);
             while waitpid(self.pid, None) == Err(Errno::EINTR) {}
         }
@@ -122,7 +125,7 @@ fn sentence(status: WaitStatus) -> Option<String> {
     }
 }
 
-/// The same of a status as the kernel writes it.
+/// How a process with this wait status ended, in words; `None` if it ended well.
 pub fn how_it_ended(status: i32) -> Option<String> {
     match WaitStatus::from_raw(Pid::from_raw(0), status) {
         Ok(status) => sentence(status),
@@ -130,7 +133,7 @@ pub fn how_it_ended(status: i32) -> Option<String> {
     }
 }
 
-/// What a child might print, a panic's words among it, would stand in the middle of the parent's.
+/// Silences the standard output and error of a child: a panic's message would appear within the parent's output.
 pub(super) fn be_silent() {
     if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {
         let _ = nix::unistd::dup2_stdout(&null);
@@ -138,14 +141,14 @@ pub(super) fn be_silent() {
     }
 }
 
-/// A child of this process that nobody has reaped: `dead` or alive.
+/// A child of this process that was not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreaped {
     /// It has ended and is a zombie.
     pub dead: bool,
 }
 
-/// Whether there is any. It is only looked at.
+/// A child of this process that was not waited for, if there is one. It is not reaped.
 pub fn unreaped() -> Option<Unreaped> {
     const LOOK: WaitPidFlag = WaitPidFlag::WNOHANG.union(WaitPidFlag::WEXITED).union(WaitPidFlag::WNOWAIT);
     match waitid(Id::All, LOOK) {
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_nobody_reaped_is_seen_and_left_alone() {
+    fn a_child_that_was_not_reaped_is_seen_and_left_alone() {
         // In a process of its own, because the other tests have children too.
         let alone = Child::start(|| {
             assert_eq!(unreaped(), None);

@@ -1,13 +1,13 @@
-//! An heir: a process that outlives its parent and clears up behind it, however it ended.
+//! A cleanup process: it outlives its parent and removes what the parent leaves, even if the parent is killed.
 //!
-//! What a killed process leaves in a file system, a control group among it, stays: nobody runs its destructors. The heir
-//! waits for its parent's word or end, then carries out one closure. It is in a session of its own, which no signal from a
-//! terminal reaches.
+//! The destructors of a killed process do not run, so that its files and control groups stay. The cleanup process waits
+//! for a message from its parent or for its end, then runs one closure. It is in a session of its own, which signals
+//! from a terminal do not reach.
 //!
 //! # Invariants
 //!
-//! * **CHILD**: the forked child runs one closure and ends by `_exit`: it never returns or unwinds into the parent's code,
-//!   runs no exit handler and flushes no buffer. The C library's `fork` leaves its allocator usable in it.
+//! * **CHILD**: the forked child runs one closure and ends by `_exit`: it never returns or unwinds into the
+//!   parent's code, runs no exit handler and flushes no buffer. The C library's `fork` leaves its allocator usable in it.
 #![allow(unsafe_code)]
 
 use super::child::be_silent;
@@ -19,24 +19,27 @@ use nix::unistd::{ForkResult, Pid, fork, pipe2, read, setsid, write};
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The heir of this process. When the value goes, or its process, the heir does its work; the former waits for that.
+/// A forked process that does its work when this value is dropped, or when this process ends. Dropping waits for it.
 #[derive(Debug)]
 pub struct CleanupProcess {
     pid: Pid,
-    word: OwnedFd,
+    message: OwnedFd,
 }
 
 impl CleanupProcess {
-    /// Names one. `clear_up` should manage with what it finds: it runs once, early or late, and is killed by nobody.
+    /// Forks one. `clear_up` runs once, at any time, and must cope with whatever it finds by then.
+    ///
+    /// # Errors
+    /// The kernel refuses a pipe or a process.
     pub fn named(clear_up: impl FnOnce()) -> Result<Self> {
         let refused = |call| move |errno| Error::refused_to_case(call, errno);
-        let (listen, word) = pipe2(OFlag::O_CLOEXEC).map_err(refused("pipe of an heir"))?;
+        let (listen, message) = pipe2(OFlag::O_CLOEXEC).map_err(refused("pipe of a cleanup process"))?;
         // SAFETY: CHILD.
-        match unsafe { fork() }.map_err(refused("fork of an heir"))? {
-            ForkResult::Parent { child } => Ok(Self { pid: child, word }),
+        match unsafe { fork() }.map_err(refused("fork of a cleanup process"))? {
+            ForkResult::Parent { child } => Ok(Self { pid: child, message }),
             ForkResult::Child => {
-                // Its own copy would keep the end of the pipe from coming.
-                drop(word);
+                // With this copy open the pipe would never end.
+                drop(message);
                 let _ = setsid();
                 be_silent();
                 let _ = catch_unwind(AssertUnwindSafe(|| {
@@ -52,8 +55,8 @@ impl CleanupProcess {
 
 impl Drop for CleanupProcess {
     fn drop(&mut self) {
-        // A word, and not the end of the pipe alone: a child that somebody else forked meanwhile has a copy of it.
-        let _ = write(&self.word, b".");
+        // Closing the pipe is not enough: a child that was forked meanwhile has a copy of this end.
+        let _ = write(&self.message, b".");
         while waitpid(self.pid, None) == Err(Errno::EINTR) {}
     }
 }
@@ -75,9 +78,9 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let left = directory.path().join("left");
         std::fs::create_dir(&left).expect("made");
-        let heir = leaves(&left);
+        let cleanup = leaves(&left);
         assert!(left.exists());
-        drop(heir);
+        drop(cleanup);
         assert!(!left.exists());
     }
 
@@ -87,11 +90,11 @@ mod tests {
         let left = directory.path().join("left");
         let theirs = left.clone();
         let parent = Child::start(move || {
-            let heir = leaves(&theirs);
-            // Only now, so that whoever sees it knows that there is an heir.
+            let cleanup = leaves(&theirs);
+            // Only now, so that the directory exists only once there is a cleanup process.
             std::fs::create_dir(&theirs).expect("made");
             std::thread::sleep(Duration::from_secs(60));
-            drop(heir);
+            drop(cleanup);
         });
         let parent = parent.expect("forked");
         let begun = Instant::now();

@@ -1,143 +1,210 @@
-//! The share of the CPUs that the control groups of this process grant, in CPUs.
+//! Control groups (cgroups(7)): those that this process is in, where their files are, and the quota of CPU time that
+//! they set.
 //!
-//! A quota does not slow a process down evenly: it runs at full speed until the quota of the period is
-//! spent and then stands still until the next. That makes a tail, so it must be known.
+//! Version 1 has a hierarchy for each controller or set of controllers, version 2 one for all of them, and a hybrid
+//! system mounts both. `/proc/PID/cgroup` names the group of a process by its path from the root of the hierarchy. A
+//! mount may show a part of the hierarchy only: a container often has its own group at the mount point, and the path
+//! that it is told does not exist below it.
 
-use crate::platform::kernel_files::KernelFiles;
+pub mod memory_cgroup;
 
-/// The smallest quota of the process's group and of those above it; `None` when nothing limits.
-///
-/// A container often sees its own group as the root of the mount while `/proc/self/cgroup` names the path
-/// outside. Walking upwards to the root of the mount meets the right file in either case.
-pub fn cpu_quota(files: &KernelFiles) -> Option<f64> {
-    let membership = files.text("proc/self/cgroup")?;
-    let unified = unified_path(&membership).map(|path| quota_v2(files, path));
-    let legacy = cpu_controller_path(&membership).map(|path| quota_v1(files, path));
-    [unified, legacy].into_iter().flatten().flatten().reduce(f64::min)
+use super::kernel_files::KernelFiles;
+use super::mount::{Mount, mounts};
+use super::proc;
+use std::path::PathBuf;
+
+/// Version of the interface: it decides what files a group has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// A hierarchy for each set of controllers.
+    One,
+    /// The unified hierarchy.
+    Two,
 }
 
-fn quota_v2(files: &KernelFiles, path: &str) -> Option<f64> {
-    // `unified` is where a hybrid system mounts it.
-    ["sys/fs/cgroup", "sys/fs/cgroup/unified"]
-        .iter()
-        .flat_map(|mount| upwards(mount, path))
-        .filter_map(|group| cpu_max(&files.line(&format!("{group}/cpu.max"))?))
-        .reduce(f64::min)
+/// Which hierarchy is meant: the one of version 1 that has this controller, or with `None` the unified one.
+pub type Controller<'a> = Option<&'a str>;
+
+/// A mounted hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// Its version.
+    pub version: Version,
+    /// The group that is at the mount point: `/`, or another in a container.
+    pub root: String,
+    /// The mount point.
+    pub point: String,
+    /// Options of the mount: the controllers of version 1 are among them.
+    options: Vec<String>,
 }
 
-fn quota_v1(files: &KernelFiles, path: &str) -> Option<f64> {
-    // Both names are in use; where the controllers are mounted together one links to the other.
-    ["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"]
-        .iter()
-        .flat_map(|mount| upwards(mount, path))
-        .filter_map(|group| {
-            let quota = files.line(&format!("{group}/cpu.cfs_quota_us"))?;
-            cfs_quota(&quota, &files.line(&format!("{group}/cpu.cfs_period_us"))?)
-        })
-        .reduce(f64::min)
-}
-
-/// The group's directory and all above it, up to the mount.
-fn upwards(mount: &str, path: &str) -> Vec<String> {
-    let mut groups = vec![mount.to_owned()];
-    for part in path.split('/').filter(|p| !p.is_empty()) {
-        groups.push(format!("{}/{part}", groups[groups.len() - 1]));
+impl Hierarchy {
+    fn of(mount: &Mount<'_>) -> Option<Self> {
+        let version = match mount.kind {
+            "cgroup" => Version::One,
+            "cgroup2" => Version::Two,
+            _ => return None,
+        };
+        let (root, point) = (mount.root.clone(), mount.point.clone());
+        Some(Self { version, root, point, options: mount.options().collect() })
     }
-    groups.reverse();
-    groups
+
+    /// Whether it is the hierarchy that is meant.
+    pub fn is(&self, meant: Controller<'_>) -> bool {
+        match meant {
+            None => self.version == Version::Two,
+            Some(name) => self.version == Version::One && self.options.iter().any(|option| option == name),
+        }
+    }
+
+    /// The directory of a group, unless it lies outside of what is mounted.
+    pub fn directory(&self, group: &str) -> Option<String> {
+        Some(format!("{}{}", self.point, self.below(group)?))
+    }
+
+    /// The path from the mount point to a group: empty, or beginning with a slash.
+    fn below<'a>(&self, group: &'a str) -> Option<&'a str> {
+        let below = match self.root.as_str() {
+            "/" => group,
+            root => group.strip_prefix(root).filter(|rest| rest.is_empty() || rest.starts_with('/'))?,
+        };
+        Some(below.trim_end_matches('/'))
+    }
 }
 
-/// The path in the unified hierarchy (v2): the line `0::/path` of `/proc/self/cgroup`.
-pub fn unified_path(membership: &str) -> Option<&str> {
-    membership.lines().find_map(|line| line.strip_prefix("0::"))
+/// All hierarchies that are mounted and not hidden by a later mount on the same point.
+pub fn hierarchies(files: &KernelFiles) -> Vec<Hierarchy> {
+    let mut found: Vec<Hierarchy> = Vec::new();
+    let text = files.text("proc/self/mountinfo").unwrap_or_default();
+    for mount in mounts(&text) {
+        found.retain(|hidden| hidden.point != mount.point);
+        found.extend(Hierarchy::of(&mount));
+    }
+    found
 }
 
-/// The path in the hierarchy that has the `cpu` controller (v1), as in `4:cpu,cpuacct:/path`.
-pub fn cpu_controller_path(membership: &str) -> Option<&str> {
+/// A file of the group at the mount point of a hierarchy: the root group, or a container's own.
+pub fn file_at_root(files: &KernelFiles, meant: Controller<'_>, name: &str) -> Option<String> {
+    let hierarchy = hierarchies(files).into_iter().find(|hierarchy| hierarchy.is(meant))?;
+    Some(format!("{}/{name}", hierarchy.point)).filter(|file| files.has(file))
+}
+
+/// The path of a group in one hierarchy, by the text of `/proc/PID/cgroup`, as in `4:cpu,cpuacct:/path` or `0::/path`.
+pub fn path_in<'a>(membership: &'a str, meant: Controller<'_>) -> Option<&'a str> {
     membership.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
         let (controllers, path) = rest.split_once(':')?;
-        controllers.split(',').any(|c| c == "cpu").then_some(path)
+        controllers.split(',').any(|name| name == meant.unwrap_or_default()).then_some(path)
     })
 }
 
-/// `cpu.max` of v2, in CPUs: `max 100000` is no limit.
+/// The group of a process in one hierarchy, or the nearest above it that a mount shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Version of its hierarchy.
+    pub version: Version,
+    /// Mount point of the hierarchy.
+    point: String,
+    /// Path from there: empty, or beginning with a slash.
+    below: String,
+}
+
+impl Group {
+    /// Finds the group of the process whose `/proc/PID/cgroup` is given. `None` where the hierarchy is not mounted.
+    pub fn find(
+        files: &KernelFiles,
+        mounted: &[Hierarchy],
+        membership: &str,
+        meant: Controller<'_>,
+    ) -> Option<Self> {
+        let path = path_in(membership, meant)?;
+        let mut mounted = mounted.iter().filter(|hierarchy| hierarchy.is(meant));
+        let shown = |hierarchy: &&Hierarchy| hierarchy.directory(path).is_some_and(|group| files.has(&group));
+        let first = mounted.clone().next()?;
+        let (hierarchy, below) = match mounted.find(shown) {
+            Some(hierarchy) => (hierarchy, hierarchy.below(path).unwrap_or_default()),
+            // No directory of this path: the mount point is the nearest above the group that can be seen.
+            None => (first, ""),
+        };
+        Some(Self { version: hierarchy.version, point: hierarchy.point.clone(), below: below.to_owned() })
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> String {
+        format!("{}{}", self.point, self.below)
+    }
+
+    /// The path as seen from the mount point, `/` for the mount point itself.
+    pub fn name(&self) -> &str {
+        if self.below.is_empty() { "/" } else { &self.below }
+    }
+
+    /// The group, and those above it up to the mount point.
+    pub fn upwards(&self) -> impl Iterator<Item = Self> + use<> {
+        std::iter::successors(Some(self.clone()), |group| {
+            let end = group.below.rfind('/')?;
+            Some(Self { below: group.below[..end].to_owned(), ..group.clone() })
+        })
+    }
+
+    /// Its quota of CPU time, in CPUs. `None` where it has no quota of its own.
+    fn cpu_quota(&self, files: &KernelFiles) -> Option<f64> {
+        let line = |name: &str| files.line(&format!("{}/{name}", self.directory()));
+        match self.version {
+            Version::One => cfs_quota(&line("cpu.cfs_quota_us")?, &line("cpu.cfs_period_us")?),
+            Version::Two => cpu_max(&line("cpu.max")?),
+        }
+    }
+}
+
+/// The groups of this process that may have a controller: in version 1, and in the unified hierarchy.
+pub fn own(files: &KernelFiles, controller: &str) -> Vec<Group> {
+    let membership = files.text("proc/self/cgroup").unwrap_or_default();
+    let mounted = hierarchies(files);
+    let find = |meant| Group::find(files, &mounted, &membership, meant);
+    [Some(controller), None].into_iter().filter_map(find).collect()
+}
+
+/// The same groups, each followed by those above it.
+pub fn own_upwards(files: &KernelFiles, controller: &str) -> impl DoubleEndedIterator<Item = Group> + use<> {
+    let groups: Vec<_> = own(files, controller).iter().flat_map(Group::upwards).collect();
+    groups.into_iter()
+}
+
+/// The smallest quota of CPU time of the groups of this process and of those above them, in CPUs; `None` without a
+/// limit.
+///
+/// A quota does not slow a process down evenly: it runs at full speed until the quota of the period is
+/// spent and then stands still until the next. That makes a tail, so it must be known.
+pub fn cpu_quota(files: &KernelFiles) -> Option<f64> {
+    own_upwards(files, "cpu").filter_map(|group| group.cpu_quota(files)).reduce(f64::min)
+}
+
+/// The file that counts how often this process was stopped by a quota ([`proc::throttled`]): that of the group with the
+/// smallest quota, without one that of the nearest group that counts. The unified hierarchy comes first.
+pub fn throttling_file(files: &KernelFiles) -> Option<PathBuf> {
+    let file = |group: &Group| format!("{}/cpu.stat", group.directory());
+    let counts =
+        |group: &Group| files.text(&file(group)).is_some_and(|text| proc::throttled(&text).is_some());
+    let mut groups: Vec<_> = own_upwards(files, "cpu").filter(counts).collect();
+    groups.sort_by_key(|group| group.version == Version::One);
+    let quota = |group: &Group| group.cpu_quota(files).unwrap_or(f64::INFINITY);
+    let found = groups.iter().min_by(|a, b| quota(a).total_cmp(&quota(b)))?;
+    Some(files.path(&file(found)))
+}
+
+/// `cpu.max` of version 2, in CPUs: `max 100000` is no limit.
 pub fn cpu_max(line: &str) -> Option<f64> {
     let (quota, period) = line.split_once(' ')?;
-    ratio(quota, period)
+    cfs_quota(quota, period)
 }
 
-/// `cpu.cfs_quota_us` and `cpu.cfs_period_us` of v1, in CPUs: a quota of -1 is no limit.
+/// `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1, in CPUs: a quota of -1 is no limit.
 pub fn cfs_quota(quota: &str, period: &str) -> Option<f64> {
-    ratio(quota, period)
-}
-
-fn ratio(quota: &str, period: &str) -> Option<f64> {
     let quota: f64 = quota.trim().parse().ok()?;
     let period: f64 = period.trim().parse().ok()?;
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::environment::invented::Machine;
-
-    const V1: &str = include_str!("../../fixtures/captured/cgroup-v1.txt");
-    const V2: &str = include_str!("../../fixtures/captured/cgroup-v2.txt");
-    const HYBRID: &str = include_str!("../../fixtures/captured/cgroup-hybrid.txt");
-
-    #[test]
-    fn paths_of_both_versions_are_found() {
-        assert_eq!(unified_path(V2), Some("/user.slice/user-1000.slice/session-1.scope"));
-        assert_eq!(cpu_controller_path(V2), None);
-        assert_eq!(cpu_controller_path(V1), Some("/docker/0123abcd"));
-        assert_eq!(unified_path(V1), None);
-        assert_eq!(unified_path(HYBRID), Some("/"));
-        assert_eq!(cpu_controller_path(HYBRID), Some("/"));
-    }
-
-    #[test]
-    fn cpuset_is_not_the_cpu_controller() {
-        assert_eq!(cpu_controller_path("3:cpuset:/a\n"), None);
-    }
-
-    #[test]
-    fn a_quota_is_counted_in_cpus() {
-        assert_eq!(cpu_max("150000 100000"), Some(1.5));
-        assert_eq!(cfs_quota("50000", "100000"), Some(0.5));
-    }
-
-    #[test]
-    fn no_limit_is_no_quota() {
-        assert_eq!(cpu_max("max 100000"), None);
-        assert_eq!(cfs_quota("-1", "100000"), None);
-    }
-
-    #[test]
-    fn the_tightest_group_on_the_way_up_decides() {
-        let machine = Machine::with(&[
-            ("proc/self/cgroup", V2),
-            ("sys/fs/cgroup/user.slice/cpu.max", "200000 100000\n"),
-            ("sys/fs/cgroup/user.slice/user-1000.slice/cpu.max", "400000 100000\n"),
-            ("sys/fs/cgroup/user.slice/user-1000.slice/session-1.scope/cpu.max", "max 100000\n"),
-        ]);
-        assert_eq!(cpu_quota(&machine.files), Some(2.0));
-    }
-
-    #[test]
-    fn a_container_sees_its_group_as_the_root_of_the_mount() {
-        let machine = Machine::with(&[
-            ("proc/self/cgroup", V1),
-            ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n"),
-            ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
-        ]);
-        assert_eq!(cpu_quota(&machine.files), Some(0.5));
-    }
-
-    #[test]
-    fn without_files_there_is_no_quota() {
-        let machine = Machine::with(&[("proc/self/cgroup", HYBRID)]);
-        assert_eq!(cpu_quota(&machine.files), None);
-    }
-}
+mod tests;

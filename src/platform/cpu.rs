@@ -1,7 +1,7 @@
 //! Which CPUs there are, and staying on one.
 
-use super::name;
 use super::signal;
+use super::socket_handle::{is_taken, take_name};
 use crate::{Error, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -15,13 +15,13 @@ pub fn allowed() -> Vec<usize> {
     ids.into_iter().map(|id| id.id).collect()
 }
 
-/// The CPUs that this process was lent: those that it might run on before it first chose one.
+/// The CPUs that this process was given: those that it might run on before it first pinned itself.
 pub fn lent() -> &'static [usize] {
     static LENT: OnceLock<Vec<usize>> = OnceLock::new();
     LENT.get_or_init(allowed)
 }
 
-/// A CPU that was lent to this process and is another than this one.
+/// A CPU that this process was given, other than this one.
 pub fn other_than(cpu: usize) -> Option<usize> {
     lent().iter().copied().rfind(|&other| other != cpu)
 }
@@ -35,13 +35,13 @@ pub fn current() -> usize {
 pub struct Claimed {
     /// The CPU.
     pub cpu: usize,
-    /// Given back by the kernel when its owner dies.
+    /// Released by the kernel when its owner dies.
     _name: Option<UnixListener>,
 }
 
-/// The CPU to measure on: the last one that nobody else measures on, because interrupts and daemons gather on
-/// the first. Two runs at the same time would halve each other's CPU and share the blame; where no CPU is left
-/// the later one waits, unless it is interrupted, and not for ever: the name may be held by a process that is
+/// The CPU to measure on: the last one on which no other run measures, because interrupts and daemons prefer
+/// the first. Two runs on one CPU would disturb each other. Where no CPU is free the later run waits until one is,
+/// or until it is interrupted, but not for ever: the name may be held by a process that is
 /// stopped, and the driver takes a longer silence for a case that hangs.
 pub fn claim() -> Option<Claimed> {
     const LONGEST: Duration = Duration::from_secs(200);
@@ -49,7 +49,7 @@ pub fn claim() -> Option<Claimed> {
     let mut cpus = allowed();
     cpus.sort_unstable_by(|a, b| b.cmp(a));
     loop {
-        let free = cpus.iter().map(|&cpu| (cpu, named(cpu))).find(|(_, name)| !name::is_taken(name));
+        let free = cpus.iter().map(|&cpu| (cpu, named(cpu))).find(|(_, name)| !is_taken(name));
         match free {
             Some((cpu, name)) => return Some(Claimed { cpu, _name: name.ok() }),
             None if cpus.is_empty() || signal::pending().is_some() || begun.elapsed() > LONGEST => {
@@ -61,25 +61,29 @@ pub fn claim() -> Option<Claimed> {
 }
 
 fn named(cpu: usize) -> std::io::Result<UnixListener> {
-    name::take(&format!("syscost-measures-on-cpu-{cpu}"))
+    take_name(&format!("syscost-measures-on-cpu-{cpu}"))
 }
 
 /// Keeps this thread on one CPU.
+///
+/// # Errors
+/// There is no such CPU, or the thread may not run there.
 pub fn pin(cpu: usize) -> Result<()> {
-    lent(); // the kernel forgets what was lent as soon as the thread has chosen
+    lent(); // the kernel forgets the former set as soon as the thread is pinned
     pin_bare(cpu).map_err(|e| {
         Error::refused(format!("sched_setaffinity to CPU {cpu} (allowed here: {:?})", allowed()), e)
     })
 }
 
-/// The same without a word: for a forked child, which must not allocate.
+/// Like [`pin`] without an allocation, for a forked child.
 pub(super) fn pin_bare(cpu: usize) -> nix::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu)?;
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
-/// A thread that keeps off one CPU, so that who measures there is alone. As it was again when this value goes.
+/// Keeps the thread that made it off one CPU, so that a measurement there is not disturbed. Dropping it restores the
+/// affinity.
 pub struct Aside {
     before: CpuSet,
     /// Empty where there is no other CPU.
@@ -88,6 +92,9 @@ pub struct Aside {
 
 impl Aside {
     /// Keeps this thread off `cpu`, if there is another.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell or to set the affinity.
     pub fn from(cpu: usize) -> Result<Self> {
         let mask = |e| Error::refused("sched_getaffinity", e);
         let before = sched_getaffinity(Pid::from_raw(0)).map_err(mask)?;
@@ -99,7 +106,7 @@ impl Aside {
         Ok(aside)
     }
 
-    /// Whether there is another CPU to be on.
+    /// Whether there is another CPU.
     pub fn is_aside(&self) -> bool {
         self.aside.is_some()
     }
@@ -109,7 +116,10 @@ impl Aside {
         sched_setaffinity(Pid::from_raw(0), rest).map_err(|e| Error::refused("sched_setaffinity", e))
     }
 
-    /// Runs `f` with the affinity of before, for a process that is started inherits it.
+    /// Runs `f` with the former affinity: a process that is started inherits it.
+    ///
+    /// # Errors
+    /// The kernel refuses to set the affinity.
     pub fn as_before<T>(&self, f: impl FnOnce() -> T) -> Result<T> {
         let refused = |e| Error::refused("sched_setaffinity", e);
         sched_setaffinity(Pid::from_raw(0), &self.before).map_err(refused)?;
@@ -121,12 +131,15 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        // It was allowed before, so it is again, unless somebody shrank the set meanwhile: then it is theirs.
+        // If the set was shrunk meanwhile, the smaller one remains.
         let _ = sched_setaffinity(Pid::from_raw(0), &self.before);
     }
 }
 
-/// Runs `f` with this thread on one CPU, and puts the affinity back afterwards, also when `f` fails.
+/// Runs `f` with this thread on one CPU, and restores the affinity afterwards.
+///
+/// # Errors
+/// As of [`pin`], or the affinity cannot be restored.
 pub fn while_on<T>(cpu: usize, f: impl FnOnce() -> T) -> Result<T> {
     let before = sched_getaffinity(Pid::from_raw(0)).map_err(|e| Error::refused("sched_getaffinity", e))?;
     pin(cpu)?;
@@ -148,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn two_who_measure_get_different_cpus() {
+    fn two_runs_get_different_cpus() {
         let Some(first) = claim() else {
             println!("skipped: abstract sockets are not allowed here");
             return;
@@ -156,7 +169,7 @@ mod tests {
         if allowed().len() > 1 {
             // A run outside this test may hold a CPU as well, so only the difference is asked for.
             let again = named(first.cpu);
-            assert!(name::is_taken(&again));
+            assert!(is_taken(&again));
         }
         let cpu = first.cpu;
         drop(first);

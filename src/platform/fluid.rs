@@ -1,11 +1,11 @@
-//! The fluid: a process that uses up whatever time others leave of a CPU, and counts it by the turns of a loop.
+//! The fluid: a process that uses up the time that other tasks leave of a CPU, and counts it by the turns of a loop.
 //!
-//! Each turn is a chain of multiplications, a read of the counter and a look at one shared word. What lies between
-//! two reads is a turn, or a turn and whatever had the CPU meanwhile: so the fluid sees from inside when it was
-//! displaced, and for how long, by a task, by an interrupt or by a hypervisor.
+//! Each turn is a chain of multiplications, a read of the counter and a look at one shared word. A turn that took
+//! longer than others was interrupted: so the fluid sees from inside when it was displaced, and for how long, by a
+//! task, by an interrupt or by a hypervisor.
 //!
-//! It counts in windows. [`Fluid::turn`] ends the window that is open and begins the next one, and returns when the
-//! fluid itself has done both: what runs between two calls lies wholly inside one window.
+//! It counts in windows. [`Fluid::turn`] ends the open window and begins the next one, and returns when the
+//! fluid itself has done both, so that everything between two calls lies inside one window.
 
 use super::partner::{Class, Kind, Partner, Task};
 use super::shared::{Word, Words};
@@ -20,23 +20,23 @@ use std::time::{Duration, Instant};
 /// Multiplications of one turn, three or four core cycles each: about 0.1 µs. Longer turns would hide short
 /// interrupts, shorter ones would be mostly the read of the counter.
 const CHAIN: u64 = 96;
-/// A turn that takes so many times the quickest was interrupted. Beside a busy thread of the same core turns were seen
-/// to take up to 4 times the quickest, all but one in 10 000 of them; interrupts took 20 times and more.
+/// A turn that takes more than this many times the quickest was interrupted. With a busy thread on the same core all
+/// but one in 10 000 turns took up to 4 times the quickest; interrupts took 20 times and more.
 const INTERRUPTED: u64 = 4;
-/// Turns of which the quickest says how long one is.
+/// Turns tried to find the quickest.
 const TRIED: u64 = 5_000;
-/// So much nicer than the process under test: one that never waits leaves it a thirtieth, enough to see interrupts
-/// by. Not the idle class: a CPU that runs nothing else counts as idle, and the kernel sends it work from elsewhere
-/// (`sched_idle_cpu()`).
+/// How far the nice value of the fluid is above that of the process under test. If that process never waits, the fluid
+/// gets a thirtieth of the CPU, enough to see interrupts. The idle class will not do: a CPU that runs nothing else
+/// counts as idle, and the kernel sends it work from other CPUs (`sched_idle_cpu()`).
 pub const NICER: i32 = 15;
-/// As nice as can be.
+/// The largest nice value.
 const NICEST: i32 = 19;
-/// A fluid that does not answer for so long is given no CPU.
+/// A fluid that does not answer within this time gets no CPU.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at the fluid's answer. On one CPU it runs only while we sleep.
 const LOOK: Duration = Duration::from_micros(20);
 
-// Where things stand in the shared page; a number of 64 bits takes two words.
+// Words of the shared page; a number of 64 bits takes two.
 const ASK: usize = 0;
 const OPENED: usize = 1;
 const CLOSED: usize = 2;
@@ -51,52 +51,52 @@ const AFTER: usize = 17;
 const AFTERS: usize = 19;
 const PREEMPTED: usize = 21;
 
-/// What the fluid counted in one window. Times are ticks of the counter, except one.
+/// What the fluid counted in one window. Times are ticks of the counter, except `own_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     /// From the first read of the counter to the last.
     pub ticks: u64,
     /// Turns of the loop.
     pub loops: u64,
-    /// What the kernel charged to the fluid meanwhile, ns.
+    /// CPU time that the kernel charged to the fluid, ns.
     pub own_ns: u64,
     /// Turns that were interrupted.
     pub gaps: u64,
-    /// Time of those turns.
+    /// Time of the interrupted turns.
     pub gapped: u64,
-    /// The longest of them.
+    /// The longest interrupted turn.
     pub longest: u64,
-    /// Time of the turns that came next after an interrupted one and were not interrupted themselves: what they
-    /// take more than others the caches cost.
+    /// Time of the turns that followed an interrupted one and were not interrupted themselves. What they take longer
+    /// than others is the cost of refilled caches.
     pub after: u64,
-    /// How many those were: fewer than gaps, where one was followed by another.
+    /// How many those were: fewer than `gaps` where interrupted turns followed each other.
     pub afters: u64,
-    /// How often another task took the CPU from the fluid.
+    /// How often the fluid was preempted.
     pub preempted: u64,
 }
 
-/// The fluid process. It is killed when this value goes, and by the kernel when its parent dies.
+/// The fluid process. It is killed when this value is dropped, and by the kernel when its parent dies.
 pub struct Fluid {
     partner: Partner,
     page: Arc<Words>,
 }
 
-/// Reads the counter when the turn is over, or the kernel's clock where the counter is unfit. A read that waits for
-/// nothing runs ahead of the chain, and further ahead the longer it was not interrupted.
+/// Reads the counter when the turn is over, or the kernel's clock where the counter is unfit. The read must wait for
+/// the chain: one that does not wait runs ahead of it, the further the longer it was not interrupted.
 type Read = fn() -> u64;
 
 impl Fluid {
-    /// Pours it onto a CPU, where it gives way to this process, 0 being our own. With `counter` it reads the processor's
-    /// counter, else `CLOCK_MONOTONIC_RAW`.
+    /// Starts a fluid on a CPU, with a priority below that of the process `beside`; 0 is the calling process. With
+    /// `counter` it reads the processor's counter, otherwise `CLOCK_MONOTONIC_RAW`.
     ///
     /// # Errors
-    /// The kernel refuses the process, its place or its priority.
+    /// The kernel refuses the process, the CPU or the priority.
     pub fn start(cpu: usize, counter: bool, beside: u32) -> Result<Self> {
         let page = Arc::new(Words::new()?);
         set(&page, LIMIT, u64::MAX);
         let theirs = Arc::clone(&page);
         let read: Read = if counter { arch::start } else { time::monotonic_raw_ns };
-        // Who may not be less nice than it is stays as it is.
+        // The nice value may not be lowered without a privilege.
         let nice = (process::niceness(beside) + NICER).max(process::niceness(0)).min(NICEST);
         let mut quickest = 0;
         let step = move || {
@@ -115,16 +115,16 @@ impl Fluid {
         Ok(fluid)
     }
 
-    /// Its number and its CPU.
+    /// The fluid as a task that can be watched.
     pub fn task(&self) -> Task {
         self.partner.task()
     }
 
-    /// Ends the open window, begins one that ends by itself after `limit` ticks if nobody ends it before, and
-    /// answers what was counted in the one that has ended.
+    /// Ends the open window, begins one that ends at the next call or by itself after `limit` ticks, and
+    /// returns the counts of the window that has ended.
     ///
     /// # Errors
-    /// The fluid has ended, or is not given the CPU.
+    /// The fluid has ended, or gets no CPU ([`Error::Disturbed`]).
     pub fn turn(&mut self, limit: u64) -> Result<Flow> {
         set(&self.page, LIMIT, limit);
         let asked = word(&self.page, ASK).load(Relaxed) + 1;
@@ -133,19 +133,28 @@ impl Fluid {
         Ok(self.flow())
     }
 
-    /// Waits until a window that ends by itself has ended, and answers what was counted in it.
+    /// Waits until a window that ends by itself has ended, and returns its counts.
+    ///
+    /// # Errors
+    /// As of [`Fluid::turn`].
     pub fn ended(&mut self) -> Result<Flow> {
         let asked = word(&self.page, ASK).load(Relaxed);
         self.wait(CLOSED, asked)?;
         Ok(self.flow())
     }
 
-    /// Stands still until [`Fluid::resume`], so that somebody else has the CPU alone.
+    /// Stops the fluid until [`Fluid::resume`], so that another task has the CPU alone.
+    ///
+    /// # Errors
+    /// The fluid has ended.
     pub fn pause(&self) -> Result<()> {
         self.send(Signal::SIGSTOP)
     }
 
-    /// Goes on. What was paused lies in the open window.
+    /// Lets the fluid continue. The pause is part of the open window.
+    ///
+    /// # Errors
+    /// The fluid has ended.
     pub fn resume(&self) -> Result<()> {
         self.send(Signal::SIGCONT)
     }
@@ -161,7 +170,7 @@ impl Fluid {
                 return Err(Error::Child(format!("the fluid: {fate}")));
             }
             if begun.elapsed() > PATIENCE {
-                return Err(Error::Child(format!(
+                return Err(Error::Disturbed(format!(
                     "the fluid on CPU {} has not come to run for {} s: other tasks have that CPU",
                     self.task().cpu,
                     PATIENCE.as_secs()
@@ -193,7 +202,7 @@ fn word(page: &Words, at: usize) -> &AtomicU32 {
     value
 }
 
-/// Both halves of a number. Who writes says so afterwards by a word of its own.
+/// Writes both halves of a number. Another word, stored afterwards with release order, publishes it.
 fn set(page: &Words, at: usize, number: u64) {
     word(page, at).store(number as u32, Relaxed);
     word(page, at + 1).store((number >> 32) as u32, Relaxed);
@@ -216,15 +225,16 @@ fn quickest_turn(read: Read) -> u64 {
     quickest.max(1)
 }
 
-/// One window, from the word that asks for it to the next, or to its limit: then the fluid flows on uncounted.
+/// One window, from the word that asks for it to the next one or to its limit; after the limit the fluid runs
+/// uncounted.
 fn window(page: &Words, read: Read, threshold: u64) {
     let asked = word(page, ASK).load(Acquire);
     let limit = get(page, LIMIT);
     let preempted = process::preemptions();
     let before = time::thread_cpu_ns();
     let start = read();
-    // The window is open before anybody is told: from here on we may lose the CPU at any moment. What was counted
-    // before stays in the page until then.
+    // The window is open before the parent learns of it, because we may be preempted from here on. The counts of the
+    // former window stay in the page until then.
     word(page, OPENED).store(asked, Release);
     let mut flow = flow(start, (word(page, ASK), asked), read, threshold, limit);
     flow.own_ns = time::thread_cpu_ns().saturating_sub(before);
@@ -248,8 +258,8 @@ fn write(page: &Words, flow: &Flow) {
     set(page, PREEMPTED, flow.preempted);
 }
 
-/// The loop itself, until the word is another or so many ticks have passed, and one turn more: the turn before may
-/// have read the counter, and lost the CPU, before the word changed.
+/// The loop itself, until the word changes or the limit is reached, and one turn more: the turn before may
+/// have read the counter, and been preempted, before the word changed.
 #[inline(never)]
 fn flow(start: u64, (ask, asked): (&AtomicU32, u32), read: Read, threshold: u64, limit: u64) -> Flow {
     let mut flow = Flow::default();
@@ -258,8 +268,7 @@ fn flow(start: u64, (ask, asked): (&AtomicU32, u32), read: Read, threshold: u64,
         open = ask.load(Relaxed) == asked && last.wrapping_sub(start) < limit;
         std::hint::black_box(arch::multiply_chain(CHAIN));
         let now = read();
-        // Two CPUs that disagree would make a turn of minus nothing: the fluid stays on one, and this is for a
-        // counter that a hypervisor steps back.
+        // A hypervisor may set the counter back.
         let took = now.saturating_sub(last);
         last = now;
         flow.loops += 1;
@@ -283,14 +292,14 @@ mod tests {
     use super::*;
     use crate::platform::cpu;
 
-    fn poured() -> Fluid {
+    fn started() -> Fluid {
         let cpu = cpu::allowed().into_iter().max().expect("a CPU");
         Fluid::start(cpu, arch::unfit().is_none(), 0).expect("a fluid")
     }
 
     #[test]
     fn what_runs_between_two_turns_lies_in_one_window() {
-        let mut fluid = poured();
+        let mut fluid = started();
         fluid.turn(u64::MAX).expect("a window");
         let begun = arch::read();
         std::thread::sleep(Duration::from_millis(20));
@@ -303,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_window_with_a_limit_ends_by_itself() {
-        let mut fluid = poured();
+        let mut fluid = started();
         let limit = 5_000_000;
         fluid.turn(limit).expect("a window");
         let flow = fluid.ended().expect("the window's count");
@@ -314,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_fluid_that_is_gone_is_an_error_and_no_endless_wait() {
-        let mut fluid = poured();
+        let mut fluid = started();
         kill(fluid.task().process, Signal::SIGKILL).expect("sent");
         let error = fluid.turn(u64::MAX).expect_err("it is dead").to_string();
         assert!(error.contains("SIGKILL"), "{error}");
@@ -322,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_paused_fluid_counts_nothing() {
-        let mut fluid = poured();
+        let mut fluid = started();
         fluid.pause().expect("stopped");
         std::thread::sleep(Duration::from_millis(30));
         fluid.resume().expect("continued");
@@ -331,8 +340,8 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_when_its_value_goes() {
-        let fluid = poured();
+    fn it_ends_when_its_value_is_dropped() {
+        let fluid = started();
         let process = fluid.task().process;
         drop(fluid);
         assert_eq!(kill(process, None), Err(nix::errno::Errno::ESRCH));

@@ -1,20 +1,20 @@
-//! futex(2): sleeping on a word until somebody says that it has changed.
+//! futex(2): sleeping until another task changes a 32-bit word in memory.
 //!
 //! # Invariants
 //!
-//! * **OWN-WORD**: the kernel reads one word behind a reference that is held for the whole call, and writes none.
+//! * **OWN-WORD**: the kernel reads one word behind a reference that is held for the whole call, and does not write it.
 #![allow(unsafe_code)]
 
 use super::arch::syscall6;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Who may sleep on a word.
+/// Which tasks may sleep on a word or wake its sleepers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Threads of this process: the kernel needs no look at the mapping.
+    /// Threads of this process: the kernel needs not look up the mapping.
     Private,
-    /// Whoever has the page mapped.
+    /// Every process that has the page mapped, and the kernel itself when a thread ends.
     Shared,
 }
 
@@ -24,7 +24,8 @@ impl Reach {
     }
 }
 
-/// Sleeps while the word has this value, unless it has another already.
+/// Sleeps while the word has this value. 0 after a wake-up, or a negative error number: `-EAGAIN` if the word has
+/// another value, `-EINTR` after a signal.
 #[inline(always)]
 pub fn wait(word: &AtomicU32, value: u32, reach: Reach) -> i64 {
     let operation = (libc::FUTEX_WAIT | reach.flag()) as usize;
@@ -32,7 +33,8 @@ pub fn wait(word: &AtomicU32, value: u32, reach: Reach) -> i64 {
     unsafe { syscall6(libc::SYS_futex, [word.as_ptr() as usize, operation, value as usize, 0, 0, 0]) }
 }
 
-/// The same until an absolute time of the monotonic clock at the latest; then it answers `-ETIMEDOUT`.
+/// Like [`wait`] among threads of this process, at most until an absolute time of the monotonic clock; then
+/// `-ETIMEDOUT`.
 #[inline(always)]
 pub fn wait_until(word: &AtomicU32, value: u32, deadline: Duration) -> i64 {
     let operation = (libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG) as usize;
@@ -46,7 +48,7 @@ pub fn wait_until(word: &AtomicU32, value: u32, deadline: Duration) -> i64 {
     unsafe { syscall6(libc::SYS_futex, arguments) }
 }
 
-/// Wakes at most one sleeper; answers how many there were.
+/// Wakes at most one sleeper. Returns how many it woke.
 #[inline(always)]
 pub fn wake(word: &AtomicU32, reach: Reach) -> i64 {
     let operation = (libc::FUTEX_WAKE | reach.flag()) as usize;
@@ -57,6 +59,7 @@ pub fn wake(word: &AtomicU32, reach: Reach) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn a_word_that_has_changed_is_not_slept_on() {
@@ -66,5 +69,16 @@ mod tests {
             assert_eq!(wake(&word, reach), 0);
         }
         assert_eq!(wait_until(&word, 1, Duration::from_nanos(1)), -i64::from(libc::ETIMEDOUT));
+    }
+
+    #[test]
+    fn a_sleeper_is_woken() {
+        let word = AtomicU32::new(0);
+        let sleep = || while word.load(Ordering::Acquire) == 0 && wait(&word, 0, Reach::Private) == 0 {};
+        std::thread::scope(|scope| {
+            scope.spawn(sleep);
+            word.store(1, Ordering::Release);
+            wake(&word, Reach::Private);
+        });
     }
 }

@@ -1,7 +1,7 @@
-//! The network interfaces of this machine: which address belongs to which, and what the kernel tells of one.
+//! The network interfaces of this machine: their addresses and their properties.
 //!
-//! Everything is asked by `ioctl`, and nothing of `/sys`, which shows the interfaces of the network namespace
-//! that mounted it and not those of the one that asks.
+//! Properties are read by `ioctl` and not from `/sys`, which shows the interfaces of the network namespace
+//! that mounted it and not those of the caller's.
 //!
 //! # Invariants
 //!
@@ -19,7 +19,7 @@ use std::ptr::null_mut;
 
 /// `ETHTOOL_GSET`: the settings of the link.
 const LINK: u32 = 0x01;
-/// `ETHTOOL_GDRVINFO`: who drives it.
+/// `ETHTOOL_GDRVINFO`: the driver.
 const DRIVER: u32 = 0x03;
 /// `ETHTOOL_GFLAGS`: offloads that have no call of their own.
 const FLAGS: u32 = 0x25;
@@ -35,7 +35,7 @@ const OFFLOADS: [(&str, u32); 6] = [
     ("generic-receive", 0x2b),
 ];
 
-/// Name and address of every interface that has one; nothing where the kernel does not tell.
+/// Names and addresses of all interfaces that have an address; empty where the kernel does not tell.
 pub fn addresses() -> Vec<(String, IpAddr)> {
     let mut first: *mut libc::ifaddrs = null_mut();
     // SAFETY: LIST.
@@ -78,16 +78,19 @@ fn address(of: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// Asks the kernel about interfaces by their names.
-pub struct Asker(UdpSocket);
+/// Reads properties of interfaces by their names.
+pub struct InterfaceQuery(UdpSocket);
 
-impl Asker {
-    /// Opens the socket that the questions are put to; it sends and receives nothing.
+impl InterfaceQuery {
+    /// Opens a socket for the `ioctl` calls; it sends and receives nothing.
+    ///
+    /// # Errors
+    /// The kernel refuses a socket.
     pub fn new() -> std::io::Result<Self> {
         UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map(Self)
     }
 
-    /// The longest packet that leaves by it, in bytes.
+    /// The longest packet that it sends, bytes.
     pub fn mtu(&self, name: &str) -> Option<u32> {
         let mut request = named(name)?;
         self.ask(libc::SIOCGIFMTU, &mut request)?;
@@ -95,7 +98,7 @@ impl Asker {
         u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok()
     }
 
-    /// Megabits a second; nothing where there is no link, or none with a speed.
+    /// Speed of the link, Mb/s; `None` without a link, or without a speed.
     pub fn speed_mbps(&self, name: &str) -> Option<u32> {
         // struct ethtool_cmd: the speed's halves stand in the words 3 (its upper half) and 7 (its lower half).
         let mut settings = [0_u32; 11];
@@ -119,7 +122,7 @@ impl Asker {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Which offloads are on; what the driver does not tell is left out.
+    /// Names of offloads and whether they are on. Those that the driver does not tell are left out.
     pub fn offloads(&self, name: &str) -> Vec<(&'static str, bool)> {
         let value = |call| {
             let mut answer = [call, 0];
@@ -143,7 +146,7 @@ impl Asker {
     }
 }
 
-/// A request about the interface of this name; none where no interface can be called so.
+/// A request about the interface of this name; `None` if the name is too long for an interface.
 fn named(name: &str) -> Option<libc::ifreq> {
     // SAFETY: REQUEST: plain numbers and a union of such, for which zero is a value.
     let mut request: libc::ifreq = unsafe { zeroed() };
@@ -165,17 +168,17 @@ mod tests {
             println!("skipped: the loopback interface has no address here");
             return;
         };
-        let asker = Asker::new().unwrap();
-        assert!(asker.mtu(&name).unwrap() >= 1280);
-        assert_eq!(asker.speed_mbps(&name), None, "a loop has no speed");
+        let query = InterfaceQuery::new().unwrap();
+        assert!(query.mtu(&name).unwrap() >= 1280);
+        assert_eq!(query.speed_mbps(&name), None, "a loop has no speed");
     }
 
     #[test]
     fn an_interface_that_is_not_there_is_nothing() {
-        let asker = Asker::new().unwrap();
+        let query = InterfaceQuery::new().unwrap();
         for name in ["", "no-such-0", "a-name-that-is-longer-than-any"] {
-            assert_eq!((asker.mtu(name), asker.driver(name)), (None, None), "{name}");
-            assert!(asker.offloads(name).is_empty(), "{name}");
+            assert_eq!((query.mtu(name), query.driver(name)), (None, None), "{name}");
+            assert!(query.offloads(name).is_empty(), "{name}");
         }
     }
 }

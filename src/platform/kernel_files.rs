@@ -1,7 +1,7 @@
-//! The files in which the kernel describes itself, read under a root that a test can fake.
+//! The files in which the kernel describes the machine, read below a root directory that a test can fake.
 //!
 //! A missing or unreadable file is `None`, never an error: kernels, architectures and containers differ in
-//! what they show, and what is not shown is unknown, which is a fact to write down and no reason to stop.
+//! what they show. What is not shown is recorded as unknown.
 
 use std::path::PathBuf;
 
@@ -17,17 +17,17 @@ impl KernelFiles {
         Self::under("/")
     }
 
-    /// The files of a copied or invented machine.
+    /// The files of a copied or faked machine.
     pub fn under(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Where a file lies under the root. A leading slash is ignored, since joining it would escape.
+    /// The path of a file under the root. A leading slash is ignored, because joining it would leave the root.
     pub fn path(&self, file: &str) -> PathBuf {
         self.root.join(file.trim_start_matches('/'))
     }
 
-    /// A whole file. Bytes that are no UTF-8 are replaced: firmware writes what it likes into DMI strings.
+    /// A whole file. Bytes that are no UTF-8 are replaced: DMI strings of firmware may hold any.
     pub fn text(&self, file: &str) -> Option<String> {
         self.bytes(file).map(|b| String::from_utf8_lossy(&b).into_owned())
     }
@@ -119,10 +119,46 @@ pub fn chosen(choices: &str) -> Option<&str> {
     rest.split_once(']').map(|(word, _)| word)
 }
 
+/// Kernel files of a machine that a test makes up.
+#[cfg(test)]
+pub mod fixture {
+    use super::KernelFiles;
+    use std::path::Path;
+
+    /// Kernel files in a temporary directory that is removed with this value.
+    pub struct Machine {
+        pub files: KernelFiles,
+        directory: tempfile::TempDir,
+    }
+
+    impl Machine {
+        /// A machine that shows these files and no others.
+        pub fn with(files: &[(&str, &str)]) -> Self {
+            let directory = tempfile::tempdir().expect("a directory");
+            let machine = Self { files: KernelFiles::under(directory.path()), directory };
+            files.iter().for_each(|(name, text)| machine.write(name, text));
+            machine
+        }
+
+        /// Adds or replaces a file.
+        pub fn write(&self, name: &str, text: &str) {
+            let path = self.directory.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).expect("a directory made");
+            std::fs::write(path, text).expect("a file written");
+        }
+
+        /// Removes a file or directory, if it is there.
+        pub fn remove(&self, name: &str) {
+            let path = self.directory.path().join(name);
+            let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::fixture::Machine;
     use super::*;
-    use crate::environment::invented::Machine;
 
     const MEMINFO: &str = include_str!("../../fixtures/captured/meminfo.txt");
 
@@ -153,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_leading_slash_does_not_escape_the_root() {
-        let files = KernelFiles::under("/invented");
-        assert_eq!(files.path("/proc/stat"), PathBuf::from("/invented/proc/stat"));
+        let files = KernelFiles::under("/faked");
+        assert_eq!(files.path("/proc/stat"), PathBuf::from("/faked/proc/stat"));
     }
 
     #[test]

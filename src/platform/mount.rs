@@ -1,36 +1,74 @@
-//! What is mounted where, from `/proc/self/mountinfo` (the kernel's Documentation/filesystems/proc.rst, 3.5).
+//! What is mounted where: the parser of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 
 use std::path::{Path, PathBuf};
+
+/// One mounted file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount<'a> {
+    /// Device number, `major:minor`. The major number is 0 where the file system has no block device.
+    pub device: &'a str,
+    /// The directory of the file system that the mount point shows: `/`, or another in a bind mount or a container.
+    pub root: String,
+    /// Where it is mounted.
+    pub point: String,
+    /// Type of the file system.
+    pub kind: &'a str,
+    /// What is mounted: often a device.
+    pub source: String,
+    options: &'a str,
+}
+
+/// All mounts, in the order in which the kernel lists them. Lines of another form are left out.
+pub fn mounts(mountinfo: &str) -> impl DoubleEndedIterator<Item = Mount<'_>> {
+    mountinfo.lines().filter_map(Mount::parse)
+}
+
+impl<'a> Mount<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        // The number of optional fields before the lone dash varies.
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(2);
+        let (device, root, point) = (before.next()?, unescape(before.next()?), unescape(before.next()?));
+        let mut after = after.split(' ');
+        let (kind, source) = (after.next()?, unescape(after.next()?));
+        Some(Self { device, root, point, kind, source, options: after.next().unwrap_or_default() })
+    }
+
+    /// Options of the file system. For version 1 control groups its controllers are among them.
+    pub fn options(&self) -> impl Iterator<Item = String> + use<'a> {
+        // A comma within an option is escaped, so the list is taken apart first.
+        self.options.split(',').map(unescape)
+    }
+}
 
 /// The type of the file system that holds a path. The path must be absolute and free of symbolic links;
 /// [`resolve`] makes it so.
 pub fn filesystem_of<'a>(mountinfo: &'a str, path: &Path) -> Option<&'a str> {
     // The last of equals wins: a later mount on the same point hides the earlier one.
-    mountinfo
-        .lines()
-        .filter_map(mount)
-        .filter(|(point, _)| path.starts_with(point))
-        .max_by_key(|(point, _)| point.components().count())
-        .map(|(_, filesystem)| filesystem)
+    mounts(mountinfo)
+        .filter(|mount| path.starts_with(&mount.point))
+        .max_by_key(|mount| Path::new(&mount.point).components().count())
+        .map(|mount| mount.kind)
 }
 
-/// The mount point and the file system type of one line. Optional fields stand before the lone dash, so
-/// the type can only be found from there.
-fn mount(line: &str) -> Option<(PathBuf, &str)> {
-    let (left, right) = line.split_once(" - ")?;
-    let point = left.split(' ').nth(4)?;
-    Some((PathBuf::from(unescape(point)), right.split(' ').next()?))
+/// Undoes the kernel's escapes: a backslash and three octal digits stand for one byte, as `\040` for a space.
+fn unescape(field: &str) -> String {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        let escaped = behind.get(..3).filter(|_| byte == b'\\').and_then(octal);
+        bytes.push(escaped.unwrap_or(byte));
+        rest = if escaped.is_some() { &behind[3..] } else { behind };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The kernel writes space, tab, newline and backslash in octal, as `\040`.
-fn unescape(point: &str) -> String {
-    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
-        .iter()
-        .fold(point.to_owned(), |text, (octal, plain)| text.replace(octal, plain))
+fn octal(digits: &[u8]) -> Option<u8> {
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
 }
 
-/// The path without symbolic links. What does not exist yet is judged by the nearest directory above it
-/// that does, because that is where it would be made.
+/// The path without symbolic links. A path that does not exist yet is replaced by the nearest directory above it that
+/// does, because it would be made on the same file system.
 pub fn resolve(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.ancestors().find_map(|p| p.canonicalize().ok()).unwrap_or(absolute)
@@ -69,12 +107,25 @@ mod tests {
     }
 
     #[test]
+    fn escapes_of_all_fields_are_undone() {
+        let line =
+            "36 28 0:50 /a\\134b /m\\011n rw shared:1 - overlay my\\040disk rw,upperdir=/u\\054v\\040w,x";
+        let mount = mounts(line).next().expect("a mount");
+        assert_eq!(
+            (mount.root.as_str(), mount.point.as_str(), mount.source.as_str()),
+            ("/a\\b", "/m\tn", "my disk")
+        );
+        assert_eq!(mount.options().collect::<Vec<_>>(), ["rw", "upperdir=/u,v w", "x"]);
+        assert_eq!(unescape("a\\04"), "a\\04", "too short for an escape");
+    }
+
+    #[test]
     fn without_mounts_nothing_is_known() {
         assert_eq!(filesystem_of("", Path::new("/")), None);
     }
 
     #[test]
-    fn what_does_not_exist_yet_is_judged_by_its_parent() {
+    fn a_path_that_does_not_exist_yet_is_judged_by_its_parent() {
         let directory = tempfile::tempdir().expect("a directory");
         let parent = directory.path().canonicalize().expect("it exists");
         assert_eq!(resolve(&directory.path().join("a/b")), parent);

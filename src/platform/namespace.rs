@@ -1,5 +1,6 @@
-//! Sockets of another network namespace. A socket belongs to the namespace in which it was made, so that a thread has
-//! to be there only for that moment.
+//! Network namespaces: making sockets in another, making one of our own, and the program `ip`, which makes interfaces.
+//!
+//! A socket belongs to the namespace in which it was made, so that a thread has to be there only for that moment.
 
 use crate::{Error, Result};
 use nix::mount::{MsFlags, mount};
@@ -9,11 +10,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs `make` with this thread in the network namespace that the file stands for, and comes back.
+/// Runs `make` with this thread in the network namespace of this file, and returns to the thread's own.
 ///
 /// # Errors
-/// The file cannot be opened, or the thread may not go there (CAP_SYS_ADMIN). Not coming back is an error of its
-/// own: what the thread did next would be done elsewhere.
+/// The file cannot be opened, or the thread may not enter (CAP_SYS_ADMIN). If it cannot return, that is the error,
+/// because what the thread does next would happen in the other namespace.
 pub fn within<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -> Result<T> {
     let open =
         |path: &Path| File::open(path).map_err(|e| Error::file(path, "opening a network namespace", e));
@@ -28,11 +29,11 @@ pub fn within<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -> Result<T
     made
 }
 
-/// Runs `make` in a network namespace of its own, where [`go_apart`] leads, by a thread that ends there. Handles that it
-/// opens lead there from anywhere. The namespace is there as long as the file that comes with its answer.
+/// Runs `make` in a new network namespace ([`go_apart`]), by a thread of its own. Handles that it opens keep referring
+/// to that namespace. The namespace exists as long as the file that is returned.
 ///
 /// # Errors
-/// It may not be made (root may), or as of `make`.
+/// No namespace may be made (root may), or an error of `make`.
 pub fn apart<T: Send>(make: impl FnOnce() -> Result<T> + Send) -> Result<(T, File)> {
     let there = || {
         go_apart()?;
@@ -47,41 +48,47 @@ pub fn apart<T: Send>(make: impl FnOnce() -> Result<T> + Send) -> Result<(T, Fil
     })
 }
 
-/// Makes so many pairs of virtual interfaces, in the network namespace of this thread.
+/// Runs commands of `ip` (iproute2), one a line, in the network namespace of this thread.
 ///
 /// # Errors
-/// There is no `ip` here, or it may not.
-pub fn pairs(count: usize) -> Result<()> {
+/// [`Error::Missing`] where there is no such program, or it is refused.
+pub fn ip(commands: &str) -> Result<()> {
     let missing =
         |e| Error::Missing(format!("interfaces are made by `ip` (iproute2), which fails here: {e}"));
     let mut command = Command::new("ip");
     command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(missing)?;
-    let line =
-        |pair| format!("link add {} type veth peer name {}-there\n", end_of_pair(pair), end_of_pair(pair));
-    let lines: String = (0..count).map(line).collect();
-    // It is told by its end what it did not read.
-    let _ = child.stdin.take().map(|mut input| input.write_all(lines.as_bytes()));
+    // If it ends before it has read everything, its exit status tells.
+    let _ = child.stdin.take().map(|mut input| input.write_all(commands.as_bytes()));
     let output = child.wait_with_output().map_err(missing)?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Err(Error::Missing(format!("`ip link add … type veth` is refused here: {said}")))
-        }
+    if output.status.success() {
+        return Ok(());
     }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let first = commands.lines().next().unwrap_or_default();
+    Err(Error::Missing(format!("`ip {first}` is refused here: {said}")))
 }
 
-/// The name of one end of one of the [`pairs`].
+/// Makes pairs of virtual interfaces in the network namespace of this thread.
+///
+/// # Errors
+/// As of [`ip`].
+pub fn pairs(count: usize) -> Result<()> {
+    let line =
+        |pair| format!("link add {} type veth peer name {}-there\n", end_of_pair(pair), end_of_pair(pair));
+    ip(&(0..count).map(line).collect::<String>())
+}
+
+/// The name of the near end of a pair that [`pairs`] has made. Pairs are counted from 0.
 pub fn end_of_pair(pair: usize) -> String {
     format!("pair-{pair}")
 }
 
-/// Takes this thread, and with it a process that has no other, into a network namespace of its own, with a `/sys` that
-/// shows its interfaces. For a child or a thread that ends there: nobody comes back.
+/// Moves this thread into a new network namespace, with a `/sys` that shows its interfaces. There is no way back, so
+/// this is for a child, or a thread that ends there.
 ///
 /// # Errors
-/// It may not (root may).
+/// It may not be made (root may).
 pub fn go_apart() -> Result<()> {
     let refused = |call: &str| {
         let call = call.to_owned();
@@ -106,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_apart_finds_a_loopback_interface_and_nothing_else() {
+    fn a_new_namespace_has_a_loopback_interface_and_nothing_else() {
         let child = crate::platform::child::Child::start(|| {
             if go_apart().is_ok() {
                 let names = std::fs::read_dir("/sys/class/net").expect("a list").flatten();

@@ -1,5 +1,5 @@
-//! Keeping the standard streams still while something is measured: a write to a terminal in the middle of
-//! a case wakes another process on some CPU, and Criterion writes whenever it likes.
+//! Silencing the standard streams during a measurement: a write to a terminal in the middle of
+//! a case wakes another process on some CPU, and Criterion writes at any time.
 
 use crate::{Error, Result};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -8,8 +8,11 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The standard input and output as files of our own; the streams themselves lead nowhere afterwards. What is
-/// started from here on does not inherit the files.
+/// Moves the standard input and output to files of our own, and redirects the streams to `/dev/null`. Processes that
+/// are started later do not inherit the files.
+///
+/// # Errors
+/// The kernel refuses another descriptor.
 pub fn take_streams() -> Result<[File; 2]> {
     let refused = |e| Error::refused("dup of the standard streams (raise `ulimit -n`)", e);
     let ours = |stream: BorrowedFd<'_>| -> Result<File> {
@@ -24,34 +27,40 @@ pub fn take_streams() -> Result<[File; 2]> {
     Ok(streams)
 }
 
-/// While it lives, the standard output and error lead elsewhere; then they are as before.
+/// Redirects the standard output and error while it lives. Dropping it restores them.
 pub struct Silence {
     output: OwnedFd,
     error: OwnedFd,
-    /// What is to be said afterwards: of the output, and of the error.
+    /// Output and error that were kept, to be written afterwards.
     kept: Option<[File; 2]>,
 }
 
 impl Silence {
     /// Silences both streams. What is written to them is lost.
+    ///
+    /// # Errors
+    /// The kernel refuses another descriptor.
     pub fn new() -> Result<Self> {
         let null = File::options().write(true).open("/dev/null");
         let null = null.map_err(|e| Error::file("/dev/null", "opening", e))?;
-        Self::leading_to([&null, &null])
+        Self::redirected([&null, &null])
     }
 
-    /// Silences both streams. What is written to them is kept in memory and follows when they are as before,
-    /// because Criterion panics where it cannot print: its reader has left, or the disk behind it is full.
+    /// Silences both streams. What is written to them is kept in memory and written when they are restored,
+    /// because Criterion panics if it cannot print: its reader has left, or the disk is full.
+    ///
+    /// # Errors
+    /// The kernel refuses another descriptor.
     pub fn for_now() -> Result<Self> {
         let keep = || memfd_create(c"criterion-said", MFdFlags::MFD_CLOEXEC).map(File::from);
         let refused = |e| Error::refused("memfd_create (raise `ulimit -n`)", e);
         let kept = [keep().map_err(refused)?, keep().map_err(refused)?];
-        let mut silence = Self::leading_to([&kept[0], &kept[1]])?;
+        let mut silence = Self::redirected([&kept[0], &kept[1]])?;
         silence.kept = Some(kept);
         Ok(silence)
     }
 
-    fn leading_to([output, error]: [&File; 2]) -> Result<Self> {
+    fn redirected([output, error]: [&File; 2]) -> Result<Self> {
         let refused = |e| Error::refused("dup of the standard streams (raise `ulimit -n`)", e);
         flush();
         let before = [dup(std::io::stdout()).map_err(refused)?, dup(std::io::stderr()).map_err(refused)?];
@@ -65,23 +74,23 @@ impl Silence {
 impl Drop for Silence {
     fn drop(&mut self) {
         flush();
-        // Nothing is left to say it on if this fails: the streams stay silent.
+        // If this fails there is no stream to report it on.
         let _ = dup2_stdout(&self.output);
         let _ = dup2_stderr(&self.error);
         if let Some([output, error]) = &mut self.kept {
-            say(output, std::io::stdout());
-            say(error, std::io::stderr());
+            replay(output, std::io::stdout());
+            replay(error, std::io::stderr());
             flush();
         }
     }
 }
 
-/// A reader who has left has seen enough.
-fn say(kept: &mut File, mut stream: impl Write) {
+/// Writes what was kept. If the reader has left, the rest is dropped.
+fn replay(kept: &mut File, mut stream: impl Write) {
     let _ = kept.rewind().and_then(|()| std::io::copy(kept, &mut stream));
 }
 
-/// What was printed so far belongs to the stream as it is now. A closed pipe is not our failure.
+/// Flushes both streams before they are redirected. A closed pipe is no failure.
 fn flush() {
     let _ = std::io::stdout().flush();
     let _ = std::io::stderr().flush();

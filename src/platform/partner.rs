@@ -1,9 +1,8 @@
-//! A partner: a process or a thread beside the measuring one, pinned to a CPU, which does one step again and
-//! again until it is told to end.
+//! A partner: a second process or thread, pinned to a CPU, which repeats one step until it is stopped.
 //!
-//! A process partner is killed and reaped when its value goes, and by the kernel when its parent dies. A thread
-//! cannot be killed: it is told to stop, woken by the way on which it waits, and joined; one that does not end
-//! is left behind to end with the process.
+//! A process is killed and reaped when its value is dropped, and killed by the kernel when its parent dies. A thread
+//! cannot be killed: it is told to stop, woken from its wait, and joined. A thread that does not end is left to end
+//! with the process.
 //!
 //! # Invariants
 //!
@@ -13,9 +12,9 @@
 //! * **OWN-TASK**: the call changes the calling task's own scheduling and reads one structure of ours.
 #![allow(unsafe_code)]
 
+use super::cpu;
 use super::process::{PANIC_CODE, die_with_parent};
 use super::shared::Words;
-use super::{cpu, syscall};
 use crate::{Error, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -25,7 +24,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What kind of task it is.
+/// Kind of task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A forked process.
@@ -34,12 +33,12 @@ pub enum Kind {
     Thread,
 }
 
-/// In which scheduling class it runs.
+/// Scheduling class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// As everybody (`SCHED_OTHER`).
+    /// The default class (`SCHED_OTHER`).
     Ordinary,
-    /// Only where nobody else wants the CPU (`SCHED_IDLE`).
+    /// Runs only while no other task wants the CPU (`SCHED_IDLE`).
     Idle,
 }
 
@@ -52,12 +51,12 @@ pub enum Role {
     Burns,
 }
 
-/// A partner as others see it.
+/// What is needed to watch a partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     /// The process that it belongs to.
     pub process: Pid,
-    /// Its own number.
+    /// Its thread number.
     pub thread: Pid,
     /// The CPU on which it must stay.
     pub cpu: usize,
@@ -65,14 +64,14 @@ pub struct Task {
     pub role: Role,
 }
 
-/// Where a partner stands, in the shared page.
+/// Word of the shared page: how far the start of the partner is.
 const STATE: usize = 0;
-/// Set when a thread is to end.
+/// Word of the shared page: not zero when a thread is to end.
 const STOP: usize = 1;
 const READY: u32 = 1;
-/// It could not take its place; the error number is added.
+/// The kernel refused the CPU or the class; the error number is added.
 const REFUSED: u32 = 1 << 16;
-/// How long a partner may take to come, and a thread to go.
+/// How long a partner may take to start, and a thread to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A partner that lives as long as this value.
@@ -81,17 +80,18 @@ pub struct Partner {
     task: Task,
     state: Arc<Words>,
     thread: Option<JoinHandle<()>>,
-    /// Wakes a thread that waits, so that it sees that it is to end.
+    /// Wakes a thread that waits, so that it sees that it is told to end.
     nudge: Box<dyn Fn()>,
     reaped: Option<WaitStatus>,
 }
 
 impl Partner {
-    /// Starts one that repeats `step` on this CPU until a step answers a negative error number. `nudge` must let
-    /// a step that waits go on: it is called to end a thread. A step of a process may not allocate.
+    /// Starts a partner that repeats `step` on this CPU until a step returns a negative error number. `nudge` must end
+    /// the wait of a step: it is called to end a thread. A step of a process must not allocate.
     ///
     /// # Errors
-    /// The kernel refuses the task, its place or its class.
+    /// The kernel refuses the task, the CPU or the class; [`Error::Disproved`] if it ended at once, and
+    /// [`Error::Disturbed`] if it did not start in time.
     pub fn start(
         kind: Kind,
         (cpu, class): (usize, Class),
@@ -109,19 +109,19 @@ impl Partner {
         };
         let task = Task { process, thread, cpu, role: Role::Answers };
         let mut partner = Self { kind, task, state, thread: handle, nudge, reaped: None };
-        partner.settled()?;
+        partner.wait_until_ready()?;
         Ok(partner)
     }
 
-    /// Waits until it is in its place.
-    fn settled(&mut self) -> Result<()> {
+    /// Waits until it is on its CPU and in its class.
+    fn wait_until_ready(&mut self) -> Result<()> {
         let begun = Instant::now();
         while self.state[STATE].value.load(SeqCst) == 0 {
             if let Some(fate) = self.fate() {
-                return Err(Error::Usage(fate));
+                return Err(Error::Disproved(fate));
             }
             if begun.elapsed() > PATIENCE {
-                return Err(Error::Usage(format!(
+                return Err(Error::Disturbed(format!(
                     "the partner on CPU {} did not come within {} s: that CPU is too busy",
                     self.task.cpu,
                     PATIENCE.as_secs()
@@ -138,7 +138,7 @@ impl Partner {
         }
     }
 
-    /// What others must know to watch it.
+    /// What is needed to watch it.
     pub fn task(&self) -> Task {
         self.task
     }
@@ -174,7 +174,7 @@ impl Drop for Partner {
         match self.kind {
             Kind::Process => {
                 if self.reaped.is_none() {
-                    // It may have died meanwhile; until it is waited for its number is nobody else's.
+                    // It may have died meanwhile, but until it is waited for no other process has its number.
                     let _ = kill(self.task.process, Signal::SIGKILL);
                     while waitpid(self.task.process, None) == Err(nix::errno::Errno::EINTR) {}
                 }
@@ -194,7 +194,7 @@ impl Partner {
             std::thread::sleep(Duration::from_micros(200));
         }
         if thread.is_finished() {
-            // A panic of its was told by `fate` to who asked.
+            // `fate` tells of a panic.
             let _ = thread.join();
         }
     }
@@ -212,11 +212,11 @@ fn process(
         ForkResult::Parent { child } => Ok((child, child)),
         ForkResult::Child => {
             let life = std::panic::AssertUnwindSafe(|| {
-                // Its parent may have died before the kernel knew that this is to be told.
+                // The parent may have died before the kernel was asked to tell.
                 if die_with_parent().is_err() || nix::unistd::getppid() != parent {
                     return i64::from(-libc::ESRCH);
                 }
-                if let Err(errno) = take_place(cpu, class) {
+                if let Err(errno) = set_cpu_and_class(cpu, class) {
                     state[STATE].value.store(REFUSED + errno as u32, SeqCst);
                     return -i64::from(errno);
                 }
@@ -251,7 +251,7 @@ fn thread(
     let builder = std::thread::Builder::new().stack_size(256 << 10);
     let life = move || {
         let _ = sender.send(gettid());
-        if let Err(errno) = take_place(cpu, class) {
+        if let Err(errno) = set_cpu_and_class(cpu, class) {
             state[STATE].value.store(REFUSED + errno as u32, SeqCst);
             return;
         }
@@ -263,12 +263,12 @@ fn thread(
         cause,
     };
     let thread = builder.spawn(life).map_err(refused)?;
-    let tid = receiver.recv().map_err(|_| Error::Usage("the partner thread ended at once".into()))?;
+    let tid = receiver.recv().map_err(|_| Error::Disproved("the partner thread ended at once".into()))?;
     Ok(((getpid(), tid), thread))
 }
 
 /// Pins the calling task and sets its class. Allocates nothing.
-fn take_place(cpu: usize, class: Class) -> std::result::Result<(), i32> {
+fn set_cpu_and_class(cpu: usize, class: Class) -> std::result::Result<(), i32> {
     cpu::pin_bare(cpu).map_err(|errno| errno as i32)?;
     if class == Class::Ordinary {
         return Ok(());
@@ -279,8 +279,11 @@ fn take_place(cpu: usize, class: Class) -> std::result::Result<(), i32> {
     if answer == 0 { Ok(()) } else { Err(nix::errno::Errno::last_raw()) }
 }
 
-/// A partner that only burns time: beside a measuring thread it is a CPU hog, in the idle class it keeps its
-/// CPU from falling asleep.
+/// A partner that only burns time: in the ordinary class it competes for its CPU, in the idle class it keeps an idle
+/// CPU from sleeping.
+///
+/// # Errors
+/// As of [`Partner::start`].
 pub fn spinner(cpu: usize, class: Class) -> Result<Partner> {
     let step = || {
         (0..1000).for_each(|_| std::hint::spin_loop());
@@ -291,14 +294,89 @@ pub fn spinner(cpu: usize, class: Class) -> Result<Partner> {
     Ok(partner)
 }
 
-/// Whether this process may start another and pin it.
-pub fn offered(cpu: usize) -> std::result::Result<(), String> {
-    let step = || {
-        syscall::sched_yield();
-        0
-    };
-    Partner::start(Kind::Process, (cpu, Class::Ordinary), step, || ()).map(drop).map_err(|e| e.to_string())
-}
-
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicU32};
+
+    fn here() -> (usize, Class) {
+        (cpu::allowed().into_iter().max().expect("a CPU"), Class::Ordinary)
+    }
+
+    fn fate_of(step: impl FnMut() -> i64 + Send + 'static) -> String {
+        let mut partner = Partner::start(Kind::Process, here(), step, || ()).expect("started");
+        let begun = Instant::now();
+        loop {
+            if let Some(fate) = partner.fate() {
+                return fate;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "it lives on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_partner_that_panics_never_returns_into_the_harness() {
+        let before = getpid();
+        assert_eq!(fate_of(|| std::panic::resume_unwind(Box::new("in the partner"))), "the partner panicked");
+        assert_eq!(getpid(), before);
+    }
+
+    #[test]
+    fn a_partner_that_is_shot_is_said_to_be() {
+        let dies = |signal: Signal| {
+            fate_of(move || {
+                let _ = nix::sys::signal::raise(signal);
+                0
+            })
+        };
+        assert_eq!(dies(Signal::SIGSEGV), "the partner was killed by SIGSEGV");
+        assert_eq!(dies(Signal::SIGKILL), "the partner was killed by SIGKILL");
+    }
+
+    #[test]
+    fn a_partner_without_memory_dies_alone() {
+        use nix::sys::resource::{Resource, setrlimit};
+        let hungry = || {
+            let _ = setrlimit(Resource::RLIMIT_AS, 1 << 20, 1 << 20);
+            let bytes = Vec::<u8>::try_reserve(&mut Vec::new(), 1 << 30);
+            if bytes.is_err() { -i64::from(libc::ENOMEM) } else { 0 }
+        };
+        assert!(fate_of(hungry).contains("memory"));
+    }
+
+    #[test]
+    fn a_partner_is_gone_with_its_value() {
+        let partner = spinner(here().0, Class::Idle).expect("started");
+        let pid = partner.task().process;
+        assert!(kill(pid, None).is_ok());
+        drop(partner);
+        assert_eq!(kill(pid, None), Err(nix::errno::Errno::ESRCH), "neither alive nor a zombie");
+    }
+
+    #[test]
+    fn a_thread_stops_when_it_is_nudged() {
+        let gate = Arc::new(AtomicBool::new(false));
+        let steps = Arc::new(AtomicU32::new(0));
+        let (waits, counts, opens) = (Arc::clone(&gate), Arc::clone(&steps), Arc::clone(&gate));
+        let step = move || {
+            counts.fetch_add(1, SeqCst);
+            while !waits.load(SeqCst) {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            0
+        };
+        let mut partner =
+            Partner::start(Kind::Thread, here(), step, move || opens.store(true, SeqCst)).unwrap();
+        let tid = partner.task().thread;
+        assert_eq!(partner.fate(), None);
+        drop(partner);
+        assert!(!std::path::Path::new(&format!("/proc/self/task/{tid}")).exists());
+    }
+
+    #[test]
+    fn a_place_that_does_not_exist_is_refused() {
+        let refused = Partner::start(Kind::Process, (1023, Class::Ordinary), || 0, || ()).err();
+        assert!(refused.expect("no such CPU").to_string().contains("CPU 1023"));
+    }
+}

@@ -4,6 +4,7 @@
 //!
 //! * **ATTRIBUTES**: the kernel reads as many bytes of the structure as its `size` field says, which is
 //!   the first published size (64) and the size of the Rust type.
+//! * **OWN-DESCRIPTOR**: the kernel has just made the descriptor, which has no other owner.
 //! * **PAGE**: the first page of the mapping is the kernel's `perf_event_mmap_page`, valid as long as the
 //!   mapping. The scale in it changes only when the clock source does, so its sequence lock is not taken.
 #![allow(unsafe_code)]
@@ -13,7 +14,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// What can be counted. Names are those of `perf list`.
+/// The events that can be counted. Names are those of `perf list`.
 pub const EVENTS: &[Event] = &[
     Event { name: "cpu-cycles", kind: 0, config: 0, hardware: true },
     Event { name: "instructions", kind: 0, config: 1, hardware: true },
@@ -27,14 +28,14 @@ pub const EVENTS: &[Event] = &[
     Event { name: "major-faults", kind: 1, config: 6, hardware: false },
 ];
 
-/// One row of [`EVENTS`]: the pair of numbers by which the kernel knows it (`linux/perf_event.h`).
+/// One row of [`EVENTS`], with the two numbers that identify the event (`linux/perf_event.h`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     /// Name as in `perf list`.
     pub name: &'static str,
     kind: u32,
     config: u64,
-    /// Counted by the processor's PMU, which a guest may lack, and not by the kernel.
+    /// Whether the processor's PMU counts it, which a guest may lack, and not the kernel.
     pub hardware: bool,
 }
 
@@ -63,13 +64,16 @@ const CLOSE_ON_EXEC: libc::c_ulong = 8;
 /// A running counter of this thread.
 pub struct Counter {
     file: File,
-    /// Whether the kernel's own share had to be left out.
+    /// Whether events in the kernel are not counted.
     pub user_space_only: bool,
 }
 
 impl Counter {
-    /// Opens a counter of the calling thread, with the kernel's share if that is allowed. Without it switches
-    /// and migrations, which happen in the kernel, would count as none: those are refused.
+    /// Opens a counter of the calling thread, with events in the kernel if that is allowed. Switches and migrations
+    /// happen only there, so that they are not offered without.
+    ///
+    /// # Errors
+    /// The kernel refuses `perf_event_open`.
     pub fn open(event: Event) -> Result<Self> {
         let whole = Self::open_with(event, 0).map(|file| Self { file, user_space_only: false });
         whole.or_else(|error| match event.hardware || event.name.ends_with("-faults") {
@@ -89,11 +93,14 @@ impl Counter {
         if fd < 0 {
             return Err(Error::last_os(format!("perf_event_open of {}", event.name)));
         }
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: OWN-DESCRIPTOR.
         Ok(unsafe { File::from_raw_fd(fd) })
     }
 
     /// The count so far.
+    ///
+    /// # Errors
+    /// The counter cannot be read.
     pub fn read(&self) -> Result<u64> {
         let mut value = [0; 8];
         let read = (&self.file).read_exact(&mut value);
@@ -102,8 +109,8 @@ impl Counter {
     }
 }
 
-/// The counter frequency that the kernel computes time with, Hz, from the scale (`time_mult`,
-/// `time_shift`) of a software event's page. `None` where the kernel does not offer it.
+/// The counter frequency by which the kernel computes time, Hz, from the scale (`time_mult`,
+/// `time_shift`) in the page of a software event. `None` where the kernel does not publish it.
 pub fn published_frequency() -> Option<f64> {
     let event = EVENTS.iter().find(|e| e.name == "page-faults")?;
     let counter = Counter::open(*event).ok()?;

@@ -1,20 +1,23 @@
-//! Processes: a forked witness, memory locked, death together with the parent.
+//! Processes: forking one that is watched, holding one by a descriptor, priority, CPU time, locked memory.
 //!
 //! # Invariants
 //!
 //! * **CHILD**: a forked child runs one closure and ends by `_exit`: a panic of the closure is caught, so that
 //!   it never returns or unwinds into the parent's code, runs no exit handler and flushes no buffer. The
-//!   measuring process has one thread, so that what the closure allocates finds no lock held. An alarm ends
+//!   measuring process has one thread, so that no lock is held when the closure allocates. An alarm ends
 //!   it if the closure does not return.
-//! * **NUMBERS-ONLY**: a question about a number.
+//! * **NUMBERS-ONLY**: the call is given numbers, and a null pointer where it allows one.
 #![allow(unsafe_code)]
 
 use crate::{Error, Result};
+use nix::errno::Errno;
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage};
 use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid, fork};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Exit code of a child whose closure panicked, as of any Rust program.
 pub const PANIC_CODE: i32 = 101;
@@ -29,38 +32,44 @@ pub fn page_size() -> u64 {
     *SIZE.get_or_init(|| u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(64 << 10))
 }
 
-/// CPUs that the calling thread may run on.
+/// How many CPUs the calling thread may run on.
+///
+/// # Errors
+/// The kernel knows more CPUs than the C library's set has room for.
 #[inline]
-pub fn cpus_allowed() -> std::io::Result<usize> {
+pub fn cpus_allowed() -> io::Result<usize> {
     // SAFETY: NUMBERS-ONLY: a set of CPUs is bits, which the kernel fills in and which are counted.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) {
             0 => Ok(libc::CPU_COUNT(&set) as usize),
-            _ => Err(std::io::Error::last_os_error()),
+            _ => Err(io::Error::last_os_error()),
         }
     }
 }
 
-/// CPUs that are online, whether we may run on them or not.
+/// How many CPUs are online, whether this process may run on them or not.
 pub fn cpus_online() -> usize {
     // SAFETY: NUMBERS-ONLY: a negative answer means that it is not known, and then there is one.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1).max(1)
 }
 
-/// CPUs that this machine may have online at some time: those of today, and those that may be plugged in.
+/// How many CPUs may be online at some time: those that are present, and those that may be plugged in.
 pub fn cpus_configured() -> usize {
     // SAFETY: NUMBERS-ONLY: a negative answer means that it is not known, and then there is one.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1).max(1)
 }
 
 /// Runs `body` in a forked child and returns its pid; the caller must wait for it.
+///
+/// # Errors
+/// The kernel refuses another process.
 pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
     // SAFETY: CHILD.
     match unsafe { fork() }.map_err(|e| Error::refused("fork of a witness", e))? {
         ForkResult::Parent { child } => Ok(child),
         ForkResult::Child => {
-            // SAFETY: `alarm` has no precondition.
+            // SAFETY: NUMBERS-ONLY.
             unsafe { libc::alarm(CHILD_LIMIT_SECONDS) };
             let _ = die_with_parent();
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
@@ -71,21 +80,54 @@ pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
 }
 
 /// Asks the kernel to kill this process when its parent dies, so that nothing is left behind.
+///
+/// # Errors
+/// The kernel refuses `prctl`.
 pub fn die_with_parent() -> Result<()> {
     set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::refused("prctl PR_SET_PDEATHSIG", e))
 }
 
-/// When a process began, in clock ticks since boot; `None` if none of this number runs. One that was killed may
-/// stand in the table for long, until its parent, or whoever has inherited it, looks: it has ended all the same.
+/// When a process began, in clock ticks since boot; `None` if no process of this number runs. A zombie has ended.
 pub fn began(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything; the state is the letter behind it, the start the 20th field.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+    super::proc::began(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// A process held by a descriptor, which never refers to another process that is given the same number (pidfd_open(2)).
+#[derive(Debug)]
+pub struct Pidfd(OwnedFd);
+
+impl Pidfd {
+    /// The process that has this number now.
+    ///
+    /// # Errors
+    /// No process has it.
+    pub fn open(pid: i32) -> io::Result<Self> {
+        // SAFETY: NUMBERS-ONLY: the number of a process and no flags.
+        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: NUMBERS-ONLY: the kernel has just made this descriptor, which has no other owner.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor as i32) }))
+    }
+
+    /// Whether it still exists, if only as a zombie. It is asked by signal 0, which is not delivered.
+    #[inline]
+    pub fn is_there(&self) -> bool {
+        // SAFETY: NUMBERS-ONLY: no information goes with the signal.
+        let answer = unsafe {
+            let none = std::ptr::null::<libc::siginfo_t>();
+            libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), 0, none, 0)
+        };
+        // A process that we may not signal exists all the same.
+        answer == 0 || Errno::last() == Errno::EPERM
+    }
 }
 
 /// Locks what is mapped now into memory, so that no page of it is taken away in the middle of a case.
+///
+/// # Errors
+/// The limit on locked memory is too low.
 pub fn lock_memory() -> Result<()> {
     mlockall(MlockAllFlags::MCL_CURRENT).map_err(|e| Error::refused("mlockall (RLIMIT_MEMLOCK)", e))
 }
@@ -104,54 +146,61 @@ pub fn touch_stack() {
     }
 }
 
-/// A command that, once started, is on this CPU and dies with its parent.
+/// Lets a command, once started, run on this CPU only and die with its parent.
 pub fn on_cpu(command: &mut std::process::Command, cpu: usize) {
     use std::os::unix::process::CommandExt;
     let settle = move || {
         let _ = set_pdeathsig(Signal::SIGKILL);
-        super::cpu::pin_bare(cpu).map_err(std::io::Error::from)
+        super::cpu::pin_bare(cpu).map_err(io::Error::from)
     };
     // SAFETY: CHILD: it makes two system calls on numbers and allocates nothing; the child then executes the command.
     unsafe { command.pre_exec(settle) };
 }
 
-/// Nanoseconds that all threads of a process have run, by its own clock. 0 once it has gone.
+/// Time that all threads of a process have run, ns, by its CPU-time clock. 0 once it has ended.
 pub fn cpu_ns_of(pid: u32) -> u64 {
-    // The clock's number is made of the process's (CPUCLOCK_SCHED of linux/posix-timers.h), as
-    // clock_getcpuclockid(3) does.
+    // The number of the clock contains that of the process (CPUCLOCK_SCHED of linux/posix-timers.h), as in
+    // clock_getcpuclockid(3).
     const SCHED: i32 = 2;
     i32::try_from(pid).map_or(0, |pid| super::time::clock_gettime_ns((!pid << 3) | SCHED))
 }
 
-/// How willingly a process gives way to others, from -20 to 19; 0 is the calling task. One that is gone is said to be
-/// at -1.
+/// The nice value of a process, from -20 to 19; `pid` 0 is the calling task. -1 for a process that does not exist.
 pub fn niceness(pid: u32) -> i32 {
-    // SAFETY: `getpriority` takes two numbers and reads nothing of ours.
+    // SAFETY: NUMBERS-ONLY.
     unsafe { libc::getpriority(libc::PRIO_PROCESS, pid) }
 }
 
-/// Sets how willingly the calling task gives way to others, 19 being the most willing. Answers an error number, so
-/// that a forked child, which must not allocate, can use it.
+/// Sets the nice value of the calling task. It allocates nothing, so that a forked child can use it.
+///
+/// # Errors
+/// The error number of the kernel: a value below the present one needs a privilege.
 pub fn be_nice(nice: i32) -> std::result::Result<(), i32> {
-    // SAFETY: `setpriority` takes three numbers; 0 is the calling task.
+    // SAFETY: NUMBERS-ONLY: 0 is the calling task.
     let answer = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
-    if answer == 0 { Ok(()) } else { Err(nix::errno::Errno::last_raw()) }
+    if answer == 0 { Ok(()) } else { Err(Errno::last_raw()) }
 }
 
 /// What the kernel has charged to this thread so far.
+///
+/// # Errors
+/// The kernel refuses `getrusage`.
 pub fn usage() -> Result<Usage> {
     getrusage(UsageWho::RUSAGE_THREAD).map_err(|e| Error::refused("getrusage RUSAGE_THREAD", e))
 }
 
-/// How often another task took the CPU from the calling task so far. It allocates nothing, so that a forked child can
-/// ask; 0 where the kernel does not tell.
+/// How often the calling task was preempted so far; 0 where the kernel does not tell. It allocates nothing, so that a
+/// forked child can use it.
 pub fn preemptions() -> u64 {
     usage().map_or(0, |usage| usage.involuntary_context_switches() as u64)
 }
 
 /// What the kernel has charged to all threads of this process, and to the children that it has waited for.
-pub fn family_usage() -> Result<[Usage; 2]> {
-    let of = |who, name: &str| getrusage(who).map_err(|e| Error::refused(format!("getrusage {name}"), e));
+///
+/// # Errors
+/// The kernel refuses `getrusage`.
+pub fn process_usage() -> Result<[Usage; 2]> {
+    let of = |whose, name: &str| getrusage(whose).map_err(|e| Error::refused(format!("getrusage {name}"), e));
     Ok([of(UsageWho::RUSAGE_SELF, "RUSAGE_SELF")?, of(UsageWho::RUSAGE_CHILDREN, "RUSAGE_CHILDREN")?])
 }
 
@@ -161,7 +210,7 @@ mod tests {
     use nix::sys::wait::{WaitStatus, waitpid};
 
     #[test]
-    fn who_is_nice_is_known_to_be() {
+    fn a_nice_value_that_was_set_is_read_back() {
         let nicer = std::thread::spawn(|| {
             let nice = (niceness(0) + 1).min(19);
             (be_nice(nice), nice, niceness(0))
@@ -171,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_dead_and_not_yet_buried_is_dead() {
+    fn a_zombie_has_ended() {
         let mut child = std::process::Command::new("true").spawn().expect("started");
         assert!(began(std::process::id()).is_some_and(|ticks| ticks > 0));
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("a process");
@@ -179,7 +228,7 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(began(child.id()), None);
-        child.wait().expect("buried");
+        child.wait().expect("waited for");
     }
 
     #[test]
@@ -207,5 +256,20 @@ mod tests {
         let child = fork_child(|| std::panic::resume_unwind(Box::new("in the child"))).expect("forked");
         assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, PANIC_CODE)));
         assert_eq!(here, std::process::id());
+    }
+
+    #[test]
+    fn a_process_is_there_until_it_was_waited_for() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a child");
+        let process = Pidfd::open(child.id() as i32).expect("a descriptor");
+        assert!(process.is_there());
+        child.kill().expect("killed");
+        child.wait().expect("waited for");
+        assert!(!process.is_there());
+    }
+
+    #[test]
+    fn no_process_has_a_number_below_one() {
+        assert!(Pidfd::open(-1).is_err());
     }
 }

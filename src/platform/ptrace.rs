@@ -1,8 +1,8 @@
-//! Watching an operation from outside by `ptrace(2)`: which instructions it executes, how often it enters
-//! a function, how often it enters the kernel and with which call.
+//! Tracing an operation by `ptrace(2)`: which instructions it executes, how often it enters
+//! a function, and which system calls it makes.
 //!
-//! This counts exactly, needs no privilege and no PMU, and costs two context switches a step. It is
-//! therefore done on a few iterations in a forked child, never on what is timed.
+//! It counts exactly, and needs no privilege and no PMU, but costs two context switches a step. So it is done
+//! on a few iterations in a forked child, never on what is timed.
 //!
 //! On AArch64 a step loses the reservation of a load-exclusive, so that a loop around a store-exclusive never
 //! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
@@ -14,15 +14,15 @@ use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-/// How a child died whose operation panicked, in [`Error::Died`].
+/// The text of [`Error::Died`] for a child whose operation panicked.
 pub const PANICKED: &str = "it panicked";
 
-/// What was seen of a child.
+/// What a traced child executed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sighting {
     /// Instructions executed in user space.
     pub instructions: u64,
-    /// Times that execution stood at the address asked about.
+    /// How often the instruction at the given address was executed.
     pub visits: u64,
     /// Numbers of the system calls entered, in order.
     pub entries: Vec<i64>,
@@ -31,15 +31,18 @@ pub struct Sighting {
 /// One instruction that is about to be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Where it stands.
+    /// Its address.
     pub address: usize,
-    /// Its first bytes, and those behind it.
+    /// Its bytes, and those behind it.
     pub code: [u8; 8],
     /// The number of the system call, if it enters the kernel.
     call: i64,
 }
 
-/// Runs `body` in a forked child, one instruction at a time. `None` if it takes more than `limit`.
+/// Runs `body` in a forked child, one instruction at a time. `None` if it takes more than `limit` instructions.
+///
+/// # Errors
+/// The kernel refuses a child or `ptrace`; [`Error::Died`] if the child does not end with code 0.
 pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> Result<Option<Sighting>> {
     let mut seen = Sighting::default();
     let ended = step_each(body, limit, |step| {
@@ -52,8 +55,11 @@ pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> 
     Ok(ended.then_some(seen))
 }
 
-/// Runs `body` in a forked child and looks at each instruction before it is executed. Answers whether the body ended
-/// within `limit` of them.
+/// Runs `body` in a forked child and calls `look` before each instruction. Returns whether the body ended
+/// within `limit` instructions.
+///
+/// # Errors
+/// As of [`step_through`].
 pub fn step_each(body: impl FnOnce(), limit: u64, mut look: impl FnMut(&Step)) -> Result<bool> {
     let mut stepper = Stepper::start(body)?;
     for _ in 0..limit {
@@ -65,26 +71,35 @@ pub fn step_each(body: impl FnOnce(), limit: u64, mut look: impl FnMut(&Step)) -
     Ok(false)
 }
 
-/// A forked child that is let go one instruction at a time. It is killed with this value.
+/// A forked child that executes one instruction at a time. Dropping this value kills it.
 pub struct Stepper {
     child: Traced,
     deliver: Option<Signal>,
 }
 
 impl Stepper {
-    /// Forks a child, which stands before it runs `body`.
+    /// Forks a child, which stops before it runs `body`.
+    ///
+    /// # Errors
+    /// The kernel refuses a child or `ptrace`.
     pub fn start(body: impl FnOnce()) -> Result<Self> {
         Ok(Self { child: stopped_child(body)?, deliver: None })
     }
 
-    /// The instruction that is next.
+    /// The next instruction.
+    ///
+    /// # Errors
+    /// The kernel refuses the registers.
     pub fn next(&self) -> Result<Step> {
         let At { instruction, call, .. } = registers(self.child.pid)?;
         let word = ptrace::read(self.child.pid, instruction as ptrace::AddressType).unwrap_or(0);
         Ok(Step { address: instruction, code: word.to_le_bytes(), call })
     }
 
-    /// Lets it execute that one. Answers whether it goes on.
+    /// Executes the next instruction. Returns whether the child goes on.
+    ///
+    /// # Errors
+    /// [`Error::Died`] if the child does not end with code 0.
     pub fn execute(&mut self) -> Result<bool> {
         ptrace::step(self.child.pid, self.deliver.take()).map_err(|e| Error::refused("ptrace step", e))?;
         match self.child.next_stop()? {
@@ -96,7 +111,10 @@ impl Stepper {
     }
 }
 
-/// Runs `body` in a forked child and lists the system calls that it enters.
+/// Runs `body` in a forked child and lists its system calls.
+///
+/// # Errors
+/// As of [`step_through`].
 pub fn list_entries(body: impl FnOnce()) -> Result<Sighting> {
     let mut child = stopped_child(body)?;
     ptrace::setoptions(child.pid, ptrace::Options::PTRACE_O_TRACESYSGOOD)
@@ -118,7 +136,7 @@ pub fn list_entries(body: impl FnOnce()) -> Result<Sighting> {
     }
 }
 
-/// A traced child. It is killed and reaped when the witness has seen enough.
+/// A traced child. Dropping it kills and reaps it.
 struct Traced {
     pid: Pid,
     /// Its end has been waited for: from then on the number may be another process's.
@@ -144,7 +162,7 @@ impl Traced {
 impl Drop for Traced {
     fn drop(&mut self) {
         if !self.reaped {
-            // It may have died meanwhile; until it is waited for its number is nobody else's.
+            // It may have died meanwhile, but until it is waited for no other process has its number.
             let _ = kill(self.pid, Signal::SIGKILL);
             let _ = waitpid(self.pid, None);
         }

@@ -1,10 +1,10 @@
-//! A stretch of address space of which the pages come and go: mapped, touched, given back, taken away.
+//! A mapped range of addresses whose pages are touched, given back to the kernel and protected.
 //!
 //! # Invariants
 //!
-//! * **OWN-MAPPING**: the addresses were mapped by the value that holds them, wherever the kernel liked, and are
-//!   unmapped once, with it. Nobody has a reference to what is there: its bytes are read and written as atomics alone,
-//!   by whichever thread, and zero or whatever a file holds is a value of each.
+//! * **OWN-MAPPING**: the addresses were mapped by the value that holds them, where the kernel chose, and are
+//!   unmapped once, with it. There is no reference to the bytes: any thread reads and writes them as atomics only,
+//!   and every content is a value of an atomic.
 //! * **WITHIN**: pages are asked for by number, and the numbers are checked against the region before a loop over
 //!   them begins.
 #![allow(unsafe_code)]
@@ -20,17 +20,17 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// The page that the cases of faults are made for.
+/// The page size, bytes, that cases of page faults are made for.
 pub const PAGE: usize = 4 << 10;
-/// A transparent huge page over such pages.
+/// The size of a transparent huge page made of such pages, bytes.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// What the kernel is told of the order in which pages will be touched.
+/// The advice that the kernel is given about the order in which pages will be touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Nothing: it reads around the page that is asked for, and ahead.
+    /// None: it reads pages around the one that is touched, and ahead.
     Untold,
-    /// Random: it reads this page alone.
+    /// The order is random: it reads the touched page alone.
     Random,
 }
 
@@ -38,7 +38,7 @@ pub enum Order {
 pub struct Region {
     mapping: NonNull<u8>,
     mapped: usize,
-    /// Where the part that is used begins, for an alignment.
+    /// Offset of the part that is used, for its alignment.
     begins: usize,
     bytes: usize,
 }
@@ -49,10 +49,10 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Fresh anonymous memory that is private and may be written, of which the kernel is told to make such pages.
+    /// Fresh private anonymous memory that may be written. The kernel is advised to use pages of this kind.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is no room for it.
+    /// [`Error::Missing`] where there is too little memory or address space.
     pub fn anonymous(bytes: usize, pages: Pages) -> Result<Self> {
         let mapped = if pages == Pages::Huge { bytes + HUGE_PAGE } else { bytes };
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -63,12 +63,12 @@ impl Region {
         let region = Self { mapping, mapped, begins, bytes };
         let advice =
             if pages == Pages::Huge { MmapAdvise::MADV_HUGEPAGE } else { MmapAdvise::MADV_NOHUGEPAGE };
-        // A kernel that knows no huge pages refuses either advice: the case's own claim tells which there are.
+        // A kernel without huge pages refuses either advice: the claim of the case checks which pages came.
         let _ = region.advise(0..region.pages(), advice);
         Ok(region)
     }
 
-    /// The first `bytes` of a file, to be read.
+    /// The first `bytes` of a file, for reading.
     ///
     /// # Errors
     /// As of [`Region::anonymous`].
@@ -99,12 +99,15 @@ impl Region {
     fn advise(&self, pages: Range<usize>, advice: MmapAdvise) -> Result<()> {
         let bytes = (pages.end - pages.start) * PAGE;
         let _within = self.at(pages.end);
-        // SAFETY: OWN-MAPPING: pages that vanish are nobody's.
+        // SAFETY: OWN-MAPPING: there is no reference to the pages that vanish.
         let answer = unsafe { madvise(self.at(pages.start).cast(), bytes, advice) };
         answer.map_err(|errno| Error::refused(format!("madvise {advice:?} of {bytes} bytes"), errno))
     }
 
-    /// Says in which order pages will be touched.
+    /// Advises the kernel in which order pages will be touched.
+    ///
+    /// # Errors
+    /// The kernel refuses `madvise`.
     pub fn expect(&self, order: Order) -> Result<()> {
         let advice = match order {
             Order::Untold => MmapAdvise::MADV_NORMAL,
@@ -113,13 +116,20 @@ impl Region {
         self.advise(0..self.pages(), advice)
     }
 
-    /// Gives pages back (`MADV_DONTNEED`): the next touch of each is a fault. Of a file only the mapping goes.
+    /// Gives pages back (`MADV_DONTNEED`), so that the next touch of each is a fault. Pages of a file stay in the page
+    /// cache.
+    ///
+    /// # Errors
+    /// The kernel refuses `madvise`.
     #[inline(always)]
     pub fn discard(&self, pages: Range<usize>) -> Result<()> {
         self.advise(pages, MmapAdvise::MADV_DONTNEED)
     }
 
-    /// Takes the permission to write these pages, or gives it.
+    /// Makes these pages writable or read-only.
+    ///
+    /// # Errors
+    /// The kernel refuses `mprotect`.
     #[inline(always)]
     pub fn protect(&self, pages: Range<usize>, writable: bool) -> Result<()> {
         let write = if writable { ProtFlags::PROT_WRITE } else { ProtFlags::empty() };
@@ -137,7 +147,7 @@ impl Region {
         write_each(self.at(pages.start).as_ptr(), pages.len().div_ceil(stride), stride * PAGE);
     }
 
-    /// Reads a byte of each `stride`-th of these pages; the sum of them.
+    /// Reads a byte of each `stride`-th of these pages, and returns their sum.
     #[inline(always)]
     pub fn read(&self, pages: Range<usize>, stride: usize) -> u64 {
         let _within = self.at(pages.end);
@@ -152,8 +162,11 @@ impl Region {
         unsafe { AtomicU8::from_ptr(self.at(page).as_ptr()) }.load(Relaxed)
     }
 
-    /// How many of these pages are in memory (`mincore`): of a file in the page cache, of other memory in the page
-    /// table. `seen` has room for a byte a page.
+    /// How many of these pages are in memory (`mincore`): for a file in the page cache, for other memory in the page
+    /// table. `seen` has room for a byte per page.
+    ///
+    /// # Errors
+    /// The kernel refuses `mincore`.
     pub fn resident(&self, pages: Range<usize>, seen: &mut [u8]) -> Result<usize> {
         let count = pages.len();
         let _within = self.at(pages.end);
@@ -170,7 +183,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: OWN-MAPPING: nobody else reaches it any more.
+        // SAFETY: OWN-MAPPING: this is the only owner.
         let _ = unsafe { munmap(self.mapping.cast(), self.mapped) };
     }
 }
@@ -206,14 +219,13 @@ fn read_each(first: *mut u8, count: usize, step: usize) -> u64 {
     sum
 }
 
-/// Maps so many bytes of anonymous memory and unmaps them; populated, every page is made meanwhile. Answers 0 or a
-/// negative error number.
+/// Maps anonymous memory and unmaps it; `populated` makes every page at once. Returns 0 or a negative error number.
 #[inline(never)]
 pub fn map_and_unmap(bytes: usize, populated: bool) -> i64 {
     let populate = if populated { libc::MAP_POPULATE } else { 0 };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | populate;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: OWN-MAPPING: what is mapped here is reached by nobody, and unmapped here.
+    // SAFETY: OWN-MAPPING: the address never leaves this function, and is unmapped here.
     let answer = unsafe {
         let mapped = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
         if mapped == libc::MAP_FAILED { -1 } else { libc::munmap(mapped, bytes) }
@@ -226,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_given_back_is_gone_and_comes_with_a_touch() {
+    fn pages_that_were_given_back_are_gone_and_come_with_a_touch() {
         let region = Region::anonymous(16 * PAGE, Pages::Base).expect("memory");
         let mut seen = [0; 16];
         assert_eq!(region.resident(0..16, &mut seen).expect("asked"), 0);
@@ -258,7 +270,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "page 5 of a region of 4")]
-    fn a_page_that_is_not_there_is_not_touched() {
+    fn a_page_outside_of_the_region_is_not_touched() {
         Region::anonymous(4 * PAGE, Pages::Base).expect("memory").write(0..5, 1);
     }
 }

@@ -1,17 +1,17 @@
-//! Memory that is there: mapped, touched, and in pages of a known size.
+//! Resident memory: mapped, touched, and in pages of a known size.
 
 use super::limit;
 use crate::{Error, Result};
 use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
 
-/// The smallest page that any of our kernels has.
+/// The smallest page of the supported architectures, bytes.
 const SMALLEST_PAGE: usize = 4 << 10;
-/// A huge page. Of kernels with larger base pages it is no huge page, and none will be found.
+/// A huge page, bytes. A kernel with larger base pages has huge pages of another size, and none will be found.
 const HUGE_PAGE: usize = 2 << 20;
-/// Beyond what is asked for, as much again must be left for everybody else, and no more than this.
+/// Bytes that must be left for other processes: as many as are asked for, and at most this.
 const MARGIN: usize = 256 << 20;
 
-/// What its pages are.
+/// Kind of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
     /// The kernel's base pages, 4 KiB nearly everywhere.
@@ -22,10 +22,10 @@ pub enum Pages {
     Reserved,
 }
 
-/// Where the kernel says to whom it gives huge pages.
+/// The file that tells which memory gets huge pages.
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Why there are no huge pages by this text of the setting, if there are none. A kernel that knows of none has no text.
+/// Checks by the text of the setting that there are huge pages. A kernel without huge pages has no text.
 fn given(setting: &str) -> std::result::Result<(), String> {
     if setting.contains("[always]") || setting.contains("[madvise]") {
         return Ok(());
@@ -34,7 +34,7 @@ fn given(setting: &str) -> std::result::Result<(), String> {
     Err(format!("huge pages are needed and given to nobody: {SETTING} is {is}; let it be madvise or always"))
 }
 
-/// Anonymous memory of which each page was written.
+/// Anonymous memory with every page written.
 pub struct ResidentMemory {
     memory: MmapMut,
     begins: usize,
@@ -42,27 +42,27 @@ pub struct ResidentMemory {
 }
 
 impl ResidentMemory {
-    /// `bytes` of it. The kernel is told not to give huge pages, or to give them, and asked afterwards which came.
+    /// Maps `bytes`, advises the kernel which pages to use, and checks afterwards that it did.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is too little memory, or it does not come in such pages.
+    /// [`Error::Missing`] where there is too little memory, or the kernel used other pages.
     pub fn new(bytes: usize, pages: Pages) -> Result<Self> {
         limit::for_memory((bytes + bytes.min(MARGIN)) as u64).map_err(Error::Missing)?;
         if pages == Pages::Huge {
             given(&std::fs::read_to_string(SETTING).unwrap_or_default()).map_err(Error::Missing)?;
         }
-        // A huge page that is only begun is none.
+        // The last huge page must be complete.
         let whole = if pages == Pages::Base { bytes } else { bytes.next_multiple_of(HUGE_PAGE) };
         let mut memory = mapped(whole, pages)?;
         let begins = memory.as_ptr().align_offset(HUGE_PAGE);
         advise(&memory, begins, whole, pages);
         memory[begins..begins + whole].iter_mut().step_by(SMALLEST_PAGE).for_each(|byte| *byte = 1);
         let touched = Self { memory, begins, bytes };
-        touched.is_in(pages, whole)?;
+        touched.check_pages(pages, whole)?;
         Ok(touched)
     }
 
-    fn is_in(&self, pages: Pages, bytes: usize) -> Result<()> {
+    fn check_pages(&self, pages: Pages, bytes: usize) -> Result<()> {
         let path = "/proc/self/smaps";
         let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, "reading", e))?;
         let from = self.memory.as_ptr() as usize + self.begins;
@@ -104,16 +104,16 @@ fn mapped(bytes: usize, pages: Pages) -> Result<MmapMut> {
     MmapMut::map_anon(bytes + HUGE_PAGE).map_err(refused)
 }
 
-/// Says which pages are wanted of the part that is used, and of no other: behind it there is always some that is not.
-/// Memory that was advised otherwise is a mapping of its own in `smaps`, so that the huge pages of a neighbour, which
-/// the kernel would else join to it, are not taken for its own.
+/// Advises the kernel which pages to use, for the part that is used and not for the rest behind it.
+/// Memory with another advice is a separate mapping in `smaps`. Without it the kernel might join a neighbour to this
+/// mapping, and the neighbour's huge pages would be counted here.
 fn advise(memory: &MmapMut, begins: usize, bytes: usize, pages: Pages) {
     let advice = match pages {
         Pages::Base => Advice::NoHugePage,
         Pages::Huge => Advice::HugePage,
         Pages::Reserved => return,
     };
-    // Where the kernel knows no huge pages it refuses the advice, and the check that follows tells.
+    // A kernel without huge pages refuses the advice; the check that follows finds out.
     let _ = memory.advise_range(advice, begins, bytes);
 }
 
@@ -137,7 +137,7 @@ fn bounds(line: &str) -> Option<(usize, usize)> {
     Some((usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?))
 }
 
-/// Neighbouring mappings of one touched page each. Every second one may not be written any more, so that the
+/// Neighbouring mappings of one touched page each. Every second one is read-only, so that the
 /// kernel cannot merge it with its neighbours.
 pub struct Mappings {
     _writable: Vec<MmapMut>,
@@ -145,7 +145,10 @@ pub struct Mappings {
 }
 
 impl Mappings {
-    /// So many of them.
+    /// Makes this many mappings.
+    ///
+    /// # Errors
+    /// The kernel refuses a mapping, or merged them ([`Error::Missing`]).
     pub fn new(count: usize) -> Result<Self> {
         let refused = |cause| Error::Kernel { call: format!("mmap of {count} mappings"), cause };
         let (mut writable, mut read_only) = (Vec::new(), Vec::new());
@@ -160,7 +163,7 @@ impl Mappings {
             }
         }
         let more = mappings().saturating_sub(before);
-        // At the ends of the row some may have been merged with what was there.
+        // The first and the last may have been merged with their other neighbours.
         if more + 2 < count {
             return Err(Error::Missing(format!("{count} mappings were made and {more} are there")));
         }
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_page_that_is_promised_is_there_or_missed_in_words() {
+    fn huge_pages_come_or_are_missing_with_a_reason() {
         for pages in [Pages::Huge, Pages::Reserved] {
             match ResidentMemory::new(16 << 10, pages) {
                 Ok(mut touched) => assert_eq!(touched.bytes().len(), 16 << 10),
@@ -200,16 +203,18 @@ mod tests {
     }
 
     #[test]
-    fn memory_in_other_pages_than_promised_is_missed() {
+    fn memory_in_other_pages_is_missing() {
         let touched = ResidentMemory::new(4 << 20, Pages::Base).expect("memory");
         for pages in [Pages::Huge, Pages::Reserved] {
-            let Err(Error::Missing(sentence)) = touched.is_in(pages, 4 << 20) else { panic!("{pages:?}") };
+            let Err(Error::Missing(sentence)) = touched.check_pages(pages, 4 << 20) else {
+                panic!("{pages:?}")
+            };
             assert!(sentence.contains("of 4 MiB only 0 came in"), "{sentence}");
         }
     }
 
     #[test]
-    fn a_kernel_that_never_gives_huge_pages_is_not_asked_for_them() {
+    fn a_setting_without_huge_pages_is_told() {
         assert!(given("always [madvise] never").is_ok() && given("[always] madvise never").is_ok());
         for (setting, is) in
             [("always madvise [never]\n", "is always madvise [never]; let"), ("", "is missing; let")]
@@ -225,8 +230,8 @@ mod tests {
         let (Ok(_before), Ok(between), Ok(_behind)) = (huge(), base(), huge()) else {
             return; // here are no huge pages
         };
-        assert!(between.is_in(Pages::Base, 4 << 20).is_ok());
-        assert!(between.is_in(Pages::Huge, 4 << 20).is_err());
+        assert!(between.check_pages(Pages::Base, 4 << 20).is_ok());
+        assert!(between.check_pages(Pages::Huge, 4 << 20).is_err());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! * **MAPPED**: the pages are mapped from the making of the value to its drop, readable and writable, aligned
-//!   to a page and full of zeroes, which is a value of every atomic. A forked child keeps the mapping until it
+//! * **MAPPED**: the page is mapped as long as the value lives, readable and writable, aligned
+//!   and initially zero, which is a value of every atomic. A forked child keeps the mapping until it
 //!   ends, and drops nothing.
 #![allow(unsafe_code)]
 
@@ -13,18 +13,18 @@ use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
-/// A word on a cache line of its own, and on two where the processor fetches lines in pairs.
+/// A word that shares its cache line, or pair of lines where the processor fetches pairs, with no other.
 #[repr(C, align(128))]
 #[derive(Default)]
 pub struct Word {
-    /// The word itself, which the kernel's futex calls take too.
+    /// The word, which [`super::futex`] can wait for.
     pub value: AtomicU32,
 }
 
 /// How many words a [`Words`] holds.
 pub const COUNT: usize = 4096 / size_of::<Word>();
 
-/// A page of words that begin as zero.
+/// A page of words, initially zero.
 pub struct Words(NonNull<[Word; COUNT]>);
 
 // SAFETY: MAPPED: what is there are atomics, which any thread may use.
@@ -33,11 +33,14 @@ unsafe impl Send for Words {}
 unsafe impl Sync for Words {}
 
 impl Words {
-    /// Maps them.
+    /// Maps a page.
+    ///
+    /// # Errors
+    /// The kernel refuses the mapping.
     pub fn new() -> Result<Self> {
         let length = const { NonZeroUsize::new(size_of::<[Word; COUNT]>()).expect("words have a size") };
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: MAPPED: a fresh mapping wherever the kernel likes.
+        // SAFETY: MAPPED: a fresh mapping where the kernel chooses.
         let page = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_SHARED) };
         page.map(|page| Self(page.cast())).map_err(|e| Error::refused("mmap of a shared page", e))
     }
@@ -54,7 +57,7 @@ impl std::ops::Deref for Words {
 
 impl Drop for Words {
     fn drop(&mut self) {
-        // SAFETY: MAPPED: nobody in this process holds a reference any more. What is mapped can be unmapped.
+        // SAFETY: MAPPED: no reference of this process outlives the value.
         let _ = unsafe { munmap(self.0.cast(), size_of::<[Word; COUNT]>()) };
     }
 }

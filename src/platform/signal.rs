@@ -1,4 +1,4 @@
-//! Interruption: a signal becomes a flag that is looked at between samples, and is passed on to the one
+//! Interruption: a signal sets a flag, which is checked between samples, and is passed on to the one
 //! child that may be running.
 //!
 //! # Invariants
@@ -14,23 +14,26 @@ static PENDING: AtomicI32 = AtomicI32::new(0);
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn remember(signal: libc::c_int) {
-    // Who asks twice does not want to wait for the child's answer.
+    // The second signal kills the child, because the first was not enough.
     let again = PENDING.swap(signal, Ordering::SeqCst) != 0;
     let errno = nix::errno::Errno::last_raw();
     pass_on(CHILD.load(Ordering::SeqCst), if again { libc::SIGKILL } else { signal });
-    // What was interrupted finds errno as it left it.
+    // The interrupted code must find errno unchanged.
     nix::errno::Errno::set_raw(errno);
 }
 
 fn pass_on(child: i32, signal: libc::c_int) {
     if child > 0 {
-        // SAFETY: HANDLER. A child that has gone answers ESRCH, which is nobody's concern.
+        // SAFETY: HANDLER. If the child has ended there is nothing to do.
         unsafe { libc::kill(child, signal) };
     }
 }
 
-/// From here on SIGINT, SIGTERM and SIGHUP no longer end the process: [`pending`] tells of them. Nor does a
-/// file that exceeds `ulimit -f`: the write that would make it so answers an error.
+/// From now on SIGINT, SIGTERM and SIGHUP do not end the process but are reported by [`pending`]. A write that exceeds
+/// `ulimit -f` does not end it either but returns an error.
+///
+/// # Errors
+/// The kernel refuses `sigaction`.
 pub fn watch() -> Result<()> {
     let action = SigAction::new(SigHandler::Handler(remember), SaFlags::SA_RESTART, SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
@@ -48,7 +51,7 @@ pub fn pending() -> Option<Signal> {
     Signal::try_from(PENDING.load(Ordering::SeqCst)).ok()
 }
 
-/// Names the child to which signals are passed on; `None` when it has ended. One that arrived while the child
+/// Sets the child to which signals are passed on; `None` when it has ended. A signal that has arrived while the child
 /// was being started is passed on at once.
 pub fn pass_on_to(child: Option<u32>) {
     let child = child.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);

@@ -1,13 +1,13 @@
 //! A known slowdown of every system call: a seccomp filter of chosen length, which the kernel runs at each entry
-//! and which allows everything. It needs no privilege, is inherited by every child, and never ends.
+//! and which allows everything. It needs no privilege, is inherited by every child, and cannot be removed.
 //!
-//! Since Linux 5.11 the kernel does not run a filter for a call that it allows whatever its arguments. This one
-//! looks at the first argument, so it is run.
+//! Since Linux 5.11 the kernel does not run a filter for a call that it allows with any arguments. This filter
+//! loads the first argument, so the kernel must run it.
 //!
 //! # Invariants
 //!
 //! * **FILTER**: the program and its length are those of one vector that lives across the call; the kernel
-//!   copies it and refuses what does not end.
+//!   copies it and refuses a program that does not end.
 #![allow(unsafe_code)]
 
 use crate::{Error, Result};
@@ -15,11 +15,14 @@ use libc::{sock_filter, sock_fprog};
 
 /// The longest filter that the kernel takes, in instructions (`BPF_MAXINSNS`).
 pub const LONGEST: usize = 4096;
-/// Instructions around those that were asked for: the load and the answer.
+/// Instructions around the additions: the load and the return.
 const FRAME: usize = 2;
 
-/// Installs a filter that spends `instructions` additions on every system call of this process, and of all that
-/// it starts. There is no way back.
+/// Installs a filter that executes `instructions` additions at every system call of this process and of its children.
+/// It cannot be removed.
+///
+/// # Errors
+/// [`Error::Usage`] if it is too long; the kernel refuses seccomp.
 pub fn take_on(instructions: usize) -> Result<()> {
     if instructions > LONGEST - FRAME {
         return Err(Error::Usage(format!(
@@ -29,10 +32,10 @@ pub fn take_on(instructions: usize) -> Result<()> {
     }
     let mut code = program(instructions);
     let program = sock_fprog { len: code.len() as u16, filter: code.as_mut_ptr() };
-    // Without privilege a filter needs the promise that the process never gains any.
+    // Without a privilege the kernel takes a filter only from a process that can never gain one.
     nix::sys::prctl::set_no_new_privs().map_err(|e| Error::refused("prctl PR_SET_NO_NEW_PRIVS", e))?;
-    // SAFETY: FILTER. The flag keeps older kernels from switching off speculative stores for a filtered process,
-    // which would slow everything and not only calls.
+    // SAFETY: FILTER. Without the flag older kernels switch off speculative stores for a filtered process,
+    // which would slow down more than its calls.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -68,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_is_too_long_is_refused_before_anything_is_changed() {
+    fn a_filter_that_is_too_long_is_refused_before_a_change() {
         assert!(take_on(LONGEST).expect_err("too long").to_string().contains("4094"));
     }
 }

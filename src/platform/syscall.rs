@@ -1,20 +1,20 @@
-//! System calls without the C library around them: one instruction into the kernel, and the answer.
+//! System calls without the C library: one instruction enters the kernel, and its return value is the result.
 //!
 //! # Invariants
 //!
-//! * **QUIET**: the call reads and writes no memory of ours.
+//! * **QUIET**: the call writes no memory of ours, and reads only what its arguments point to.
 //! * **OWN-BUFFER**: the call writes only into the reference that it is given, which is as large as the
 //!   kernel's structure.
-//! * **OWN-DESCRIPTOR**: a descriptor that is closed here was opened here and is known to nobody else.
+//! * **OWN-DESCRIPTOR**: a descriptor that is closed here was opened here and has no other owner.
 #![allow(unsafe_code)]
 
 use super::arch::{syscall0, syscall1, syscall2, syscall4};
 use std::ffi::CStr;
 
-/// A number that no kernel has given to a call: what remains is entry, look-up and exit.
+/// A number without a call, so that only entry, look-up and exit remain.
 const NO_SUCH_CALL: i64 = 9_999;
 
-/// Enters and leaves the kernel for nothing; it answers `ENOSYS`.
+/// Enters and leaves the kernel without a call. Returns `-ENOSYS`.
 #[inline(always)]
 pub fn bare() -> i64 {
     // SAFETY: QUIET.
@@ -49,27 +49,27 @@ pub fn sched_yield() -> i64 {
     unsafe { syscall0(libc::SYS_sched_yield) }
 }
 
-/// Room for what the kernel tells of a file.
+/// The kernel's description of a file, `struct stat`.
 pub struct Status(Box<libc::stat>);
 
 impl Default for Status {
     fn default() -> Self {
-        // SAFETY: `stat` is plain numbers, for which zero is a value.
+        // SAFETY: OWN-BUFFER: `stat` is plain numbers, for which zero is a value.
         Self(Box::new(unsafe { std::mem::zeroed() }))
     }
 }
 
-/// The calls by which `stat` and `open` go: AArch64 has only those relative to a directory.
+/// The calls that [`stat`] and [`open_close`] make: AArch64 has only those relative to a directory.
 #[cfg(target_arch = "x86_64")]
 mod path {
-    /// Name and number of the call that answers [`super::stat`].
+    /// Name and number of the call of [`super::stat`].
     pub const STAT: (&str, i64) = ("stat", libc::SYS_stat);
     /// Name and number of the call that opens in [`super::open_close`].
     pub const OPEN: (&str, i64) = ("open", libc::SYS_open);
 }
 #[cfg(not(target_arch = "x86_64"))]
 mod path {
-    /// Name and number of the call that answers [`super::stat`].
+    /// Name and number of the call of [`super::stat`].
     pub const STAT: (&str, i64) = ("newfstatat", libc::SYS_newfstatat);
     /// Name and number of the call that opens in [`super::open_close`].
     pub const OPEN: (&str, i64) = ("openat", libc::SYS_openat);
@@ -91,11 +91,11 @@ pub fn stat(path: &CStr, status: &mut Status) -> i64 {
     #[cfg(target_arch = "x86_64")]
     return unsafe { syscall2(STAT.1, path, status) };
     #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: the same.
+    // SAFETY: OWN-BUFFER: as above.
     return unsafe { syscall4(STAT.1, libc::AT_FDCWD as usize, path, status, 0) };
 }
 
-/// open(2) of a path for reading, and close(2). Answers a negative error number if either is refused.
+/// open(2) of a path for reading, and close(2). Returns a negative error number if either is refused.
 #[inline(always)]
 pub fn open_close(path: &CStr) -> i64 {
     const FLAGS: usize = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
@@ -133,7 +133,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn the_kernel_answers_what_the_library_answers() {
+    fn the_kernel_returns_what_the_library_returns() {
         assert_eq!(getpid(), i64::from(std::process::id()));
         assert_eq!(getppid(), i64::from(nix::unistd::getppid().as_raw()));
         assert_eq!(gettid(), i64::from(nix::unistd::gettid().as_raw()));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn files_answer_and_errors_are_negative() {
+    fn calls_on_files_succeed_and_errors_are_negative() {
         let zero = std::fs::File::open("/dev/zero").expect("/dev/zero");
         let mut byte = 7;
         assert_eq!(read_byte(zero.as_raw_fd(), &mut byte), 1);

@@ -1,14 +1,14 @@
-//! The kernel's clocks, by the C library (which answers from the vDSO where it can) and by a real entry.
+//! The kernel's clocks, by the C library (which reads the vDSO where it can) and by a system call.
 //!
 //! # Invariants
 //!
-//! * **OWN-TIMESPEC**: the kernel writes one `timespec` that lives in the calling function.
+//! * **OWN-TIMESPEC**: the kernel writes one `timespec` of the calling function, or gets a null pointer where it allows
+//!   one.
 #![allow(unsafe_code)]
 
 use super::arch;
 
-/// Nanoseconds of `CLOCK_MONOTONIC_RAW`: no slewing by NTP, so a second of it is as long as the
-/// oscillator makes it.
+/// Nanoseconds of `CLOCK_MONOTONIC_RAW`, which NTP does not slew.
 #[inline(always)]
 pub fn monotonic_raw_ns() -> u64 {
     clock_gettime_ns(libc::CLOCK_MONOTONIC_RAW)
@@ -23,7 +23,7 @@ pub fn clock_gettime_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nanoseconds of a clock, by entering the kernel.
+/// Nanoseconds of a clock, by a system call.
 #[inline(always)]
 pub fn clock_gettime_entry_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -32,7 +32,7 @@ pub fn clock_gettime_entry_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nanoseconds that this thread has run, up to this moment.
+/// CPU time of this thread so far, ns.
 pub fn thread_cpu_ns() -> u64 {
     clock_gettime_entry_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -40,15 +40,15 @@ pub fn thread_cpu_ns() -> u64 {
 /// Seconds since 1970 by the C library's `time`.
 #[inline(always)]
 pub fn time_vdso() -> i64 {
-    // SAFETY: a null pointer asks for the return value only.
+    // SAFETY: OWN-TIMESPEC: a null pointer asks for the return value only.
     unsafe { libc::time(std::ptr::null_mut()) }
 }
 
-/// Seconds since 1970 by entering the kernel. AArch64 never had this call.
+/// Seconds since 1970 by a system call, which AArch64 never had.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn time_entry() -> i64 {
-    // SAFETY: as in `time_vdso`.
+    // SAFETY: OWN-TIMESPEC: as in `time_vdso`.
     unsafe { arch::syscall1(libc::SYS_time, 0) }
 }
 

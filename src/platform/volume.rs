@@ -1,6 +1,12 @@
-//! What a directory's files lie on: a disk, memory, or another machine.
+//! What a directory's files lie on: a disk, memory, another machine, or a file of another file system, whose cache
+//! keeps what ours drops.
 
+use super::kernel_files::KernelFiles;
 use super::mount;
+use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
+use nix::sys::statvfs::statvfs;
+use nix::unistd::{AccessFlags, access};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where the bytes of a file system are.
@@ -12,70 +18,164 @@ pub enum Medium {
     Memory,
     /// On another machine.
     Remote,
-    /// Elsewhere: on another file system, or nobody knows.
+    /// On another file system, or not known.
     Unknown,
 }
+
+/// Of linux/magic.h, which nix does not have.
+const RAMFS_MAGIC: FsType = FsType(0x8584_58f6);
+/// One disk may lie on another, a loop device on a loop device: the search ends at this depth.
+const DEPTH: usize = 8;
 
 const DISK: [&str; 8] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs"];
 const MEMORY: [&str; 5] = ["tmpfs", "ramfs", "rootfs", "devtmpfs", "hugetlbfs"];
 /// Those in user space are named behind a dot.
+#[rustfmt::skip]
 const REMOTE: [&str; 17] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "ceph",
-    "afs",
-    "coda",
-    "lustre",
-    "fuse.sshfs",
-    "fuse.glusterfs",
-    "fuse.rclone",
-    "fuse.s3fs",
-    "fuse.nfs",
-    "fuse.ceph",
-    "fuse.davfs2",
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "coda", "lustre", "fuse.sshfs", "fuse.glusterfs",
+    "fuse.rclone", "fuse.s3fs", "fuse.nfs", "fuse.ceph", "fuse.davfs2",
 ];
 
 /// The file system that holds a path: its type as the kernel names it, and where its bytes are.
 pub fn of(path: &Path) -> (String, Medium) {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = KernelFiles::live().text("proc/self/mountinfo").unwrap_or_default();
     let name = mount::filesystem_of(&mounts, &mount::resolve(path)).unwrap_or("unknown").to_owned();
     let medium = medium(&name);
     (name, medium)
 }
 
 fn medium(filesystem: &str) -> Medium {
-    let is_in = |names: &[&str]| names.contains(&filesystem);
-    match () {
-        () if is_in(&DISK) => Medium::Disk,
-        () if is_in(&MEMORY) => Medium::Memory,
-        () if is_in(&REMOTE) => Medium::Remote,
-        () => Medium::Unknown,
+    let media = [(Medium::Disk, &DISK[..]), (Medium::Memory, &MEMORY), (Medium::Remote, &REMOTE)];
+    let found = media.into_iter().find(|(_, names)| names.contains(&filesystem));
+    found.map_or(Medium::Unknown, |(medium, _)| medium)
+}
+
+/// Why no file of this directory is read from a disk. `None` where one is, or where it is not known.
+pub fn no_disk(directory: &Path) -> Option<String> {
+    no_disk_below(&KernelFiles::live(), directory, DEPTH)
+}
+
+fn no_disk_below(files: &KernelFiles, directory: &Path, depth: usize) -> Option<String> {
+    let kind = statfs(directory).ok()?.filesystem_type();
+    if kind == TMPFS_MAGIC || kind == RAMFS_MAGIC {
+        let name = if kind == TMPFS_MAGIC { "tmpfs" } else { "ramfs" };
+        return Some(format!("{} is on {name}, whose files are memory", directory.display()));
+    }
+    let device = std::fs::metadata(directory).ok()?.dev();
+    if libc::major(device) > 0 {
+        return of_block_device(files, &number(device), depth);
+    }
+    // A file system without a device of its own says in its options, or by its source, what it lies on.
+    match foundation(&files.text("proc/self/mountinfo")?, &number(device))? {
+        Foundation::Directory(upper) => no_disk_below(files, &upper, depth.checked_sub(1)?),
+        Foundation::Device(path) => {
+            of_block_device(files, &number(std::fs::metadata(path).ok()?.rdev()), depth)
+        }
     }
 }
 
-/// What to do where a directory is on the wrong medium: a directory of this machine that is on a disk and may be
-/// written, if there is one.
+fn number(device: u64) -> String {
+    format!("{}:{}", libc::major(device), libc::minor(device))
+}
+
+/// What a file system without a device lies on.
+#[derive(Debug, PartialEq)]
+enum Foundation {
+    Directory(PathBuf),
+    Device(PathBuf),
+}
+
+/// The foundation of the mount that has this device number, by the text of `/proc/self/mountinfo`.
+fn foundation(mountinfo: &str, number: &str) -> Option<Foundation> {
+    let mount = mount::mounts(mountinfo).find(|mount| mount.device == number)?;
+    if mount.kind == "overlay" {
+        let upper = mount.options().find_map(|option| option.strip_prefix("upperdir=").map(PathBuf::from));
+        return upper.map(Foundation::Directory);
+    }
+    mount.source.starts_with("/dev/").then(|| Foundation::Device(mount.source.into()))
+}
+
+fn of_block_device(files: &KernelFiles, number: &str, depth: usize) -> Option<String> {
+    let depth = depth.checked_sub(1)?;
+    let entry = files.path("sys/dev/block").join(number).canonicalize().ok()?;
+    // A partition's directory lies in that of its disk.
+    let disk = if entry.join("partition").exists() { entry.parent()?.to_path_buf() } else { entry };
+    let name = disk.file_name()?.to_string_lossy().into_owned();
+    if ["ram", "zram", "nullb"].iter().any(|kind| is_numbered(&name, kind)) {
+        return Some(format!("it is on /dev/{name}, which is memory and no disk"));
+    }
+    let read = |file: &str| std::fs::read_to_string(disk.join(file)).map(|text| text.trim().to_owned());
+    if let Ok(file) = read("loop/backing_file") {
+        return of_loop(files, &name, &file, read("loop/dio").is_ok_and(|dio| dio == "1"), depth);
+    }
+    let parts = std::fs::read_dir(disk.join("slaves")).into_iter().flatten().flatten();
+    let mut numbers = parts.filter_map(|part| std::fs::read_to_string(part.path().join("dev")).ok());
+    numbers.find_map(|number| of_block_device(files, number.trim(), depth))
+}
+
+fn is_numbered(name: &str, kind: &str) -> bool {
+    name.strip_prefix(kind).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// A loop device reads through the cache of the file system below, unless it was told to bypass it.
+fn of_loop(files: &KernelFiles, name: &str, file: &str, direct: bool, depth: usize) -> Option<String> {
+    if !direct {
+        return Some(format!(
+            "it is on the loop device /dev/{name}, and what leaves our cache stays in that of the file below, {file}"
+        ));
+    }
+    no_disk_below(files, Path::new(file).parent()?, depth)
+}
+
+/// What to do where the directory of the files is on the wrong medium: a sentence that names a directory on a disk of
+/// this machine, if there is one that may be written.
 pub fn advice() -> String {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let places = [Some("/var/tmp".into()), Some("/tmp".into()), home, std::env::current_dir().ok()];
-    let fits = |place: &PathBuf| of(place).1 == Medium::Disk && may_be_written(place);
-    match places.into_iter().flatten().find(fits) {
+    match disk_with(0) {
         Some(place) => format!("`--dir {0}` (or SYSCOST_DIR={0}) puts the files on a disk", place.display()),
         None => "say where a disk is: `--dir DIRECTORY`, or SYSCOST_DIR".into(),
     }
 }
 
-fn may_be_written(place: &Path) -> bool {
-    nix::unistd::access(place, nix::unistd::AccessFlags::W_OK).is_ok()
+/// What to do where the temporary directory is on the wrong medium or full: a sentence that names one on a disk with
+/// this much room.
+pub fn elsewhere(bytes: u64) -> String {
+    match disk_with(bytes) {
+        Some(directory) => format!("let TMPDIR be a directory on a disk: TMPDIR={}", directory.display()),
+        None => "let TMPDIR be a directory on a disk; neither /var/tmp, nor the home, nor the current directory, nor \
+                 /tmp is one with room that may be written"
+            .into(),
+    }
+}
+
+fn disk_with(bytes: u64) -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let here = std::env::current_dir().ok();
+    let candidates = [Some("/var/tmp".into()), home, here, Some("/tmp".into())];
+    let fits = |directory: &PathBuf| {
+        access(directory, AccessFlags::W_OK).is_ok()
+            && is_known_disk(directory)
+            && no_disk(directory).is_none()
+            && free(directory) >= Some(bytes)
+    };
+    candidates.into_iter().flatten().find(fits)
+}
+
+/// A file system is known to have a disk by its device, or by its type.
+fn is_known_disk(directory: &Path) -> bool {
+    let has_device = std::fs::metadata(directory).is_ok_and(|metadata| libc::major(metadata.dev()) > 0);
+    has_device || of(directory).1 == Medium::Disk
+}
+
+/// Bytes that an ordinary user may still write there.
+pub fn free(directory: &Path) -> Option<u64> {
+    let found = statvfs(directory).ok()?;
+    Some(found.blocks_available() as u64 * found.fragment_size() as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn a_mounted_machine_is_no_disk_and_memory_is_none_either() {
@@ -87,5 +187,80 @@ mod tests {
     #[test]
     fn the_kernels_own_files_are_on_no_disk() {
         assert_eq!(of(Path::new("/proc/self")), ("proc".into(), Medium::Unknown));
+    }
+
+    /// A device: its number, where its directory is, and the files in it with their text.
+    type Device<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+    /// A tree of /sys/dev/block with these devices.
+    fn machine(devices: &[Device<'_>]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a directory");
+        let numbers = root.path().join("sys/dev/block");
+        std::fs::create_dir_all(&numbers).expect("made");
+        for (number, place, files) in devices {
+            let directory = root.path().join("sys/devices").join(place);
+            for (name, text) in *files {
+                let file = directory.join(name);
+                std::fs::create_dir_all(file.parent().expect("a parent")).expect("made");
+                std::fs::write(file, text).expect("written");
+            }
+            symlink(directory, numbers.join(number)).expect("linked");
+        }
+        root
+    }
+
+    fn said(root: &tempfile::TempDir, number: &str) -> Option<String> {
+        of_block_device(&KernelFiles::under(root.path()), number, DEPTH)
+    }
+
+    #[test]
+    fn a_disk_and_its_partition_are_disks() {
+        let root =
+            machine(&[("8:0", "sda", &[("dev", "8:0\n")]), ("8:1", "sda/sda1", &[("partition", "1\n")])]);
+        assert_eq!((said(&root, "8:0"), said(&root, "8:1"), said(&root, "9:9")), (None, None, None));
+    }
+
+    #[test]
+    fn memory_that_plays_a_disk_is_found_below_what_is_mapped_onto_it() {
+        let root = machine(&[
+            ("253:0", "dm-0", &[("slaves/zram0/dev", "252:0\n")]),
+            ("252:0", "zram0", &[("dev", "252:0\n")]),
+            ("1:0", "ramdisk", &[("dev", "1:0\n")]),
+        ]);
+        assert!(said(&root, "253:0").is_some_and(|words| words.contains("/dev/zram0, which is memory")));
+        assert_eq!(said(&root, "1:0"), None, "a name that only begins so");
+    }
+
+    #[test]
+    fn a_loop_device_is_a_disk_only_if_it_goes_around_the_cache_below() {
+        let file = ("loop/backing_file", "/sys/image");
+        let root = machine(&[
+            ("7:0", "loop0", &[file, ("loop/dio", "0\n")]),
+            ("7:1", "loop1", &[file, ("loop/dio", "1\n")]),
+            ("7:2", "loop2", &[("loop/backing_file", "/dev/shm/image"), ("loop/dio", "1\n")]),
+        ]);
+        assert!(
+            said(&root, "7:0")
+                .is_some_and(|words| words.contains("/dev/loop0") && words.contains("/sys/image"))
+        );
+        assert_eq!(said(&root, "7:1"), None);
+        if statfs("/dev/shm").is_ok_and(|found| found.filesystem_type() == TMPFS_MAGIC) {
+            assert!(said(&root, "7:2").is_some_and(|words| words.contains("whose files are memory")));
+        }
+    }
+
+    #[test]
+    fn devices_that_lie_on_one_another_end_somewhere() {
+        let root = machine(&[("253:0", "dm-0", &[("slaves/dm-0/dev", "253:0\n")])]);
+        assert_eq!(said(&root, "253:0"), None);
+    }
+
+    #[test]
+    fn an_overlay_lies_on_the_directory_that_takes_its_writes() {
+        let mounts = "36 28 0:50 / /merged rw - overlay none rw,lowerdir=/l,upperdir=/u\\040p,workdir=/w\n\
+                      37 28 0:51 / /b rw shared:1 - btrfs /dev/vdb rw\n38 28 0:52 / /n rw - nfs host:/x rw\n";
+        assert_eq!(foundation(mounts, "0:51"), Some(Foundation::Device("/dev/vdb".into())));
+        assert_eq!(foundation(mounts, "0:52"), None);
+        assert_eq!(foundation(mounts, "0:50"), Some(Foundation::Directory("/u p".into())));
     }
 }

@@ -36,7 +36,7 @@ use crate::case::{Case, Claim, Group, Place, Rule, Scale, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::kit::blocks::{OWN_NUMBER, Proof};
 use crate::kit::pattern_file::{self, PatternFile, Way};
-use crate::platform::io_account::Source;
+use crate::platform::proc::Source;
 use crate::platform::process::page_size;
 use crate::record::{Axis, Curve, Study};
 use crate::{Error, Result};

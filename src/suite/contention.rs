@@ -30,8 +30,8 @@ use crate::case::{Case, Claim, Found, Group, OwnTasks, Place, Report, Rule, SetU
 use crate::clock::{Clock, Ticks};
 use crate::kit::blocks::{Blocks, DISK, FROM_DEVICE, OWN_NUMBER, Pattern, reached};
 use crate::kit::pattern_file::{self, PatternFile, Way};
-use crate::platform::io_account::Source;
 use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::proc::Source;
 use crate::platform::shared::Words;
 use crate::record::{Axis, Curve};
 use crate::{Error, Result};

@@ -43,8 +43,8 @@ use crate::kit::blocks::{
     self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, one_after_another, reached,
 };
 use crate::kit::pattern_file::{PatternFile, Way};
-use crate::platform::io_account::Source;
 use crate::record::{Axis, Curve};
+use crate::platform::proc::Source;
 use crate::{Error, Result};
 
 pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"), cases).curves(&[

@@ -31,7 +31,7 @@
 use crate::case::{Case, Claim, Group, Need, Place, Rule};
 use crate::kit::blocks::{self, NOT_KEPT, OWN_NUMBER, Pattern};
 use crate::kit::pattern_file::{PatternFile, Way};
-use crate::platform::io_account::Source;
+use crate::platform::proc::Source;
 use crate::platform::volume::{self, Medium};
 use crate::record::{Axis, Curve};
 

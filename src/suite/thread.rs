@@ -32,7 +32,6 @@
 //! pthread_create(3), clone(2), futex(2).
 
 mod operation;
-mod operation_futex;
 mod operation_pool;
 
 use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, set_up};

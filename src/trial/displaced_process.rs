@@ -8,7 +8,7 @@ mod process_cost;
 
 pub use process_cost::{Costs, Found};
 
-use crate::clock::{Calibrating, Charge, Clock, FluidMeter};
+use crate::clock::{CalibrationPlan, Charge, Clock, FluidMeter};
 use crate::environment::cpu_list;
 use crate::platform::{proc, process, signal};
 use crate::statistic::displacement::replicate::Replicate;
@@ -21,7 +21,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// Windows and their length before and after each run.
-const CALIBRATING: Calibrating = Calibrating { windows: 8, each: Duration::from_millis(5) };
+const CALIBRATING: CalibrationPlan = CalibrationPlan { windows: 8, each: Duration::from_millis(5) };
 /// How often to look whether a command has ended.
 const POLL: Duration = Duration::from_millis(1);
 
@@ -166,7 +166,7 @@ fn failure(status: ExitStatus) -> Option<u8> {
 
 /// What wait4(2) has reported of all children so far. The fluid is not among them until it ends.
 fn charged_to_children() -> Result<Charge> {
-    let [_, children] = process::family_usage()?;
+    let [_, children] = process::process_usage()?;
     let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 * 1e6 + t.tv_usec() as f64;
     let ns = 1e3 * (micros(children.user_time()) + micros(children.system_time()));
     Ok(Charge { clock: ns, rusage: ns, waits: children.voluntary_context_switches() as f64 })

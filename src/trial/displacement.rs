@@ -10,7 +10,7 @@ mod saturation;
 
 use super::{Bench, CaseEnd, judge};
 use crate::case::{Case, Repetition, Scale, Subject};
-use crate::clock::{Calibrating, Clock, Counters, Delta, FluidMeter, PartnerMonitor, Ticks};
+use crate::clock::{CalibrationPlan, Clock, Counters, Delta, FluidMeter, PartnerMonitor, Ticks};
 use crate::environment::Accounting;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::signal;
@@ -38,7 +38,7 @@ struct Effort {
     most: usize,
     /// Length of a run.
     run: Duration,
-    calibrating: Calibrating,
+    calibrating: CalibrationPlan,
 }
 
 impl Effort {
@@ -52,7 +52,7 @@ impl Effort {
         let asked = repetition.filter(|_| scale != Scale::Smoke).and_then(|repetition| repetition.runs);
         let wanted = asked.unwrap_or(wanted);
         let most = if scale == Scale::Smoke { wanted + 2 } else { wanted + wanted / 2 };
-        Self { wanted, most, run, calibrating: Calibrating { windows, each } }
+        Self { wanted, most, run, calibrating: CalibrationPlan { windows, each } }
     }
 }
 

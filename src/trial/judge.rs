@@ -7,7 +7,7 @@ use super::sweep::{self, NoTime, Sweep, Sweeper};
 use super::{CaseEnd, Sample};
 use crate::Error;
 use crate::case::{Case, Claim, Scale, Subject};
-use crate::clock::witness::{self, Testimony};
+use crate::clock::witness::{self, WitnessReport};
 use crate::clock::{Clock, Delta};
 use crate::platform::ptrace::PANICKED;
 use crate::record::Interval;
@@ -47,13 +47,13 @@ pub(super) fn witness(
     case: &Case,
     subject: &mut dyn Subject,
     clock: &Clock,
-) -> Result<(Option<Testimony>, Judgements), CaseEnd> {
+) -> Result<(Option<WitnessReport>, Judgements), CaseEnd> {
     let callee = case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
     let mut verdict = Err(CaseEnd::Failed(String::new()));
     for _ in 0..TESTIMONIES {
         // A refusal in the forked child is met again, and reported, when the subject runs here.
         let run = |n| drop(subject.run(n, clock));
-        let testimony = match witness::testify(run, callee, !case.one_by_one) {
+        let testimony = match witness::watch(run, callee, !case.one_by_one) {
             Ok(testimony) => testimony,
             Err(died @ Error::Died(_)) => return Err(died_watched(subject, clock, &died)),
             // A sandbox may forbid ptrace: that is said, and the other claims carry the case.
@@ -82,7 +82,7 @@ fn died_watched(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> CaseE
 }
 
 /// What a claim says of a testimony: nothing, a word, or why it does not hold.
-fn by_witness(claim: &Claim, seen: &Testimony) -> Result<Option<Judgement>, String> {
+fn by_witness(claim: &Claim, seen: &WitnessReport) -> Result<Option<Judgement>, String> {
     let held = |sentence: Result<String, String>| sentence.map(|sentence| Some(Judgement::Held(sentence)));
     match claim {
         Claim::Calls(_) => held(called(seen)),
@@ -93,7 +93,7 @@ fn by_witness(claim: &Claim, seen: &Testimony) -> Result<Option<Judgement>, Stri
     }
 }
 
-fn called(seen: &Testimony) -> Result<String, String> {
+fn called(seen: &WitnessReport) -> Result<String, String> {
     match (seen.visits, seen.iterations) {
         (None, _) => Err("the call could not be followed: it is too long to step through".into()),
         (Some(visits), n) if visits == n => Ok(format!("the callee was entered {n} times in {n} iterations")),
@@ -104,7 +104,7 @@ fn called(seen: &Testimony) -> Result<String, String> {
     }
 }
 
-fn entered(calls: &[(&'static str, i64)], seen: &Testimony) -> Result<String, String> {
+fn entered(calls: &[(&'static str, i64)], seen: &WitnessReport) -> Result<String, String> {
     let n = seen.iterations as usize;
     let times = |number| seen.entries.iter().filter(|&&e| e == number).count();
     for (name, number) in calls {
@@ -125,7 +125,7 @@ fn entered(calls: &[(&'static str, i64)], seen: &Testimony) -> Result<String, St
     Ok(format!("{} entered the kernel {n} times each in {n} iterations", names.join(" and ")))
 }
 
-fn never_entered(seen: &Testimony) -> Result<String, String> {
+fn never_entered(seen: &WitnessReport) -> Result<String, String> {
     if seen.entries.is_empty() {
         return Ok(format!("the kernel was not entered in {} iterations", seen.iterations));
     }
@@ -137,7 +137,7 @@ fn never_entered(seen: &Testimony) -> Result<String, String> {
     ))
 }
 
-fn executed(least: f64, seen: &Testimony) -> Result<Judgement, String> {
+fn executed(least: f64, seen: &WitnessReport) -> Result<Judgement, String> {
     match seen.instructions {
         Some(count) if count < least => Err(format!(
             "the loop was optimised away: {count:.2} instructions an iteration where at least {least} are claimed"

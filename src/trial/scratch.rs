@@ -1,7 +1,8 @@
 //! Scratch directories: made for a measuring process, gone with it, and if it was killed, found and removed by
 //! the next run.
 
-use crate::platform::{memory_cgroup, process};
+use crate::platform::control_group::memory_cgroup;
+use crate::platform::process;
 use crate::{Error, Result};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::File;
@@ -49,7 +50,7 @@ fn lock(directory: &Path) -> Option<Flock<File>> {
 
 /// Removes the directories, and the control groups, of processes that are no more.
 pub fn sweep_up(temporary: &Path) {
-    memory_cgroup::sweep_up();
+    memory_cgroup::remove_left();
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries {
         if is_orphan(&entry.file_name().to_string_lossy()) && lock(&entry.path()).is_some() {

@@ -2,8 +2,6 @@
 
 mod wire;
 
-pub(super) use wire::ip;
-
 use super::Setting;
 use super::finding::Finding;
 use super::worker::Worker;

@@ -1,11 +1,11 @@
 //! C8: what is enumerated, against the kernel's own lists.
 
 use super::Setting;
-use super::datagram::ip;
 use super::finding::Finding;
 use super::worker::{Turn, Worker};
 use crate::counters::{Fault, Interface, camp, enumeration};
-use crate::platform::namespace;
+use crate::platform::cpu_list;
+use crate::platform::namespace::{self, ip};
 use crate::{Error, Result};
 use std::fs;
 use std::path::Path;
@@ -61,23 +61,14 @@ fn cpus() -> Result<Finding> {
     Ok(Finding::exact(
         "CPUs: Cpus_allowed_list",
         "equal",
-        numbers(list).len() as u64,
+        cpu_list::parse(list).len() as u64,
         camp::cpu_count()? as u64,
     ))
 }
 
 fn online() -> Result<Finding> {
     let list = text("/sys/devices/system/cpu/online")?;
-    Ok(Finding::same("CPUs online: /sys/devices", "", numbers(&list), enumeration::processors()?))
-}
-
-/// A list of the kernel's: `0-3,6`.
-fn numbers(list: &str) -> Vec<usize> {
-    let ranges = list.trim().split(',').filter_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(first.parse().ok()?..=last.parse().ok()?)
-    });
-    ranges.flatten().collect()
+    Ok(Finding::same("CPUs online: /sys/devices", "", cpu_list::parse(&list), enumeration::processors()?))
 }
 
 /// Children of our own are found by their parent's name, and are no longer when they have ended; and `ps` counts as many
@@ -142,16 +133,4 @@ fn make_and_remove(turn: &mut Turn) {
     let gone = removed && both(&listed()) == 0;
     let refused = kept.as_ref().is_ok_and(is_gone);
     turn.done(there as u64 + u64::from(gone) + u64::from(refused));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernels_lists_are_read() {
-        assert_eq!(numbers("0-3,6\n"), [0, 1, 2, 3, 6]);
-        assert_eq!(numbers("\t0\n"), [0]);
-        assert_eq!(numbers(""), [0; 0]);
-    }
 }

@@ -1,6 +1,8 @@
 //! A process that uses a known share of one CPU (the paper's Figure 4).
 
 use crate::platform::child::Child;
+use crate::platform::control_group::file_at_root;
+use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process::be_nice;
 use crate::platform::{cpu, time};
 use crate::statistic::Random;
@@ -71,11 +73,9 @@ fn work(share: f64, mut random: Random) {
 /// Time that all tasks together have run on one CPU, where the kernel counts it by itself, nanoseconds: the CPU accounting
 /// of the root group, which knows nothing of the tick.
 pub(super) fn run_ns(cpu: usize) -> Result<u64> {
-    const PLACES: [&str; 2] = ["/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu,cpuacct"];
-    let texts =
-        PLACES.iter().filter_map(|place| fs::read_to_string(format!("{place}/cpuacct.usage_percpu")).ok());
-    let mut each = texts.filter_map(|text| text.split_ascii_whitespace().nth(cpu)?.parse().ok());
-    each.next().ok_or_else(|| {
+    let file = file_at_root(&KernelFiles::live(), Some("cpuacct"), "cpuacct.usage_percpu");
+    let each = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    each.split_ascii_whitespace().nth(cpu).and_then(|ns| ns.parse().ok()).ok_or_else(|| {
         Error::Missing(
             "what other processes take of the CPU is not known here: that takes the root group of the cpuacct \
              hierarchy (control groups of version 1)"
@@ -88,7 +88,7 @@ pub(super) fn run_ns(cpu: usize) -> Result<u64> {
 pub(super) fn own_ns(load: &Load) -> Result<u64> {
     let path = format!("/proc/{}/schedstat", load.pid());
     let text = fs::read_to_string(&path).map_err(|e| Error::file(&path, "reading", e))?;
-    let ns = text.split_ascii_whitespace().next().and_then(|ns| ns.parse().ok());
+    let ns = crate::platform::proc::schedstat(&text).map(|read| read.ran_ns);
     ns.ok_or_else(|| Error::Missing(format!("{path} does not begin with a number")))
 }
 

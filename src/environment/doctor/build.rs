@@ -1,4 +1,4 @@
-//! How this binary was built.
+//! How this binary was compiled.
 
 use super::{Finding, Patient};
 

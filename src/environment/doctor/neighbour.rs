@@ -1,12 +1,13 @@
-//! Who else uses the CPUs: other processes, other guests, and a quota.
+//! Competition for the CPUs: other processes, other guests, and a quota.
 
 use super::{Finding, Patient};
+use crate::platform::proc::stolen_share;
 
-/// Above this load a CPU the scheduler will often have someone else to run; an idle system with a desktop
+/// Load per CPU above which the scheduler often has another task to run. An idle system with a desktop
 /// stays below.
 const BUSY_LOAD_PER_CPU: f64 = 0.3;
 
-/// Above this share of stolen time a quiet guest is not what it seems: 0.5 % is 50 µs in every 10 ms.
+/// Share of stolen time above which a guest is disturbed: 0.5 % is 50 µs in every 10 ms.
 const STOLEN_SHARE: f64 = 0.005;
 
 pub(super) fn other_work_runs(patient: &Patient) -> Option<Finding> {
@@ -57,33 +58,9 @@ fn one_minute_load(loadavg: &str) -> Option<f64> {
     loadavg.split_whitespace().next()?.parse().ok()
 }
 
-/// Stolen time as a share of all time, from the first line of `/proc/stat`: user, nice, system, idle,
-/// iowait, irq, softirq, steal. What follows (guest time) is in user already.
-fn stolen_share(stat: &str) -> Option<f64> {
-    let numbers = stat.lines().next()?.strip_prefix("cpu ")?;
-    let times: Vec<f64> = numbers.split_whitespace().take(8).filter_map(|n| n.parse().ok()).collect();
-    let total: f64 = times.iter().sum();
-    (total > 0.0).then(|| times.get(7).map(|steal| steal / total)).flatten()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const STAT: &str = include_str!("../../../fixtures/captured/stat.txt");
-
-    #[test]
-    fn stolen_time_is_a_share_of_all_time() {
-        let share = stolen_share(STAT).expect("eight numbers");
-        assert!((share - 2384.0 / 178_709.0).abs() < 1e-12, "{share}");
-    }
-
-    #[test]
-    fn a_kernel_without_steal_time_tells_nothing() {
-        assert_eq!(stolen_share("cpu  1 2 3 4\n"), None);
-        assert_eq!(stolen_share("cpu  0 0 0 0 0 0 0 0\n"), None);
-        assert_eq!(stolen_share(""), None);
-    }
 
     #[test]
     fn the_load_is_that_of_one_minute() {

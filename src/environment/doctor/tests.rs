@@ -1,9 +1,9 @@
-//! Each check on a machine that is well but for one thing.
+//! Each check on a machine with nothing else to find.
 
 use super::*;
-use crate::environment::invented::Machine;
+use crate::platform::kernel_files::fixture::Machine;
 
-/// A machine that a measurement would wish for.
+/// A machine without findings.
 const WELL: &[(&str, &str)] = &[
     ("proc/cpuinfo", include_str!("../../../fixtures/captured/cpuinfo-intel-laptop.txt")),
     ("proc/meminfo", include_str!("../../../fixtures/captured/meminfo.txt")),
@@ -76,7 +76,7 @@ fn every_check_finds_its_one_thing() {
         ("proc/stat", include_str!("../../../fixtures/captured/stat.txt"), "1.3 % of the time"),
         ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n", "clock source is hpet"),
         ("proc/cpuinfo", "flags\t: fpu tsc constant_tsc\n", "does not promise nonstop_tsc"),
-        ("sys/fs/cgroup/cpu.max", "150000 100000\n", "1.50 CPUs"),
+        ("sys/fs/cgroup/unified/cpu.max", "150000 100000\n", "1.50 CPUs"),
         ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n", "always"),
         ("proc/sys/kernel/perf_event_paranoid", "4\n", "perf_event_paranoid is 4"),
         ("proc/cmdline", "quiet mitigations=off\n", "mitigations=off"),

@@ -1,4 +1,4 @@
-//! The kernel command line, fit to be shown.
+//! The kernel command line without values that identify a machine.
 
 /// Parameters whose values name a disk, a host, an address or a key. They change no cost.
 const NAMING: [&str; 15] = [
@@ -18,11 +18,11 @@ const NAMING: [&str; 15] = [
     "rdinit",
     "mac",
 ];
-/// The same for whole families of them.
+/// Prefixes of further such parameters.
 const NAMING_PREFIXES: [&str; 5] = ["rd.", "systemd.", "iscsi", "luks", "cloud-"];
 
-/// Replaces the values that name something by `…` and drops what follows ` -- `: that is for the first
-/// program, not for the kernel.
+/// Replaces the values that name something by `…`, and drops what follows ` -- `, which is for the first
+/// program and not for the kernel.
 pub(super) fn without_names(line: &str) -> String {
     let words = line.split_whitespace().take_while(|&word| word != "--");
     words.map(without_name).collect::<Vec<_>>().join(" ")
@@ -44,13 +44,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn disks_and_addresses_do_not_reach_the_record() {
+    fn disks_and_addresses_are_left_out() {
         let line = "BOOT_IMAGE=/vmlinuz root=UUID=0123-4567 ip=192.0.2.7::: rd.luks.uuid=x quiet";
         assert_eq!(without_names(line), "BOOT_IMAGE=… root=… ip=… rd.luks.uuid=… quiet");
     }
 
     #[test]
-    fn what_changes_a_cost_stays() {
+    fn parameters_that_change_a_cost_stay() {
         let line = "mitigations=off isolcpus=3 nohz_full=3 intel_pstate=disable";
         assert_eq!(without_names(line), line);
     }

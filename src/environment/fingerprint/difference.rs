@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weight {
-    /// Worth knowing: it may be the very thing that is compared.
+    /// Only to be told: it may be what is compared.
     Fact,
-    /// The numbers may differ because of this and not because of what is compared.
+    /// The numbers may differ for this reason instead of the one that is studied.
     Warning,
-    /// The numbers say nothing about each other.
+    /// The numbers cannot be compared.
     Incomparable,
 }
 
@@ -21,15 +21,15 @@ pub enum Weight {
 pub struct Difference {
     /// Name of the field of [`Fingerprint`].
     pub field: &'static str,
-    /// Its value in the one.
+    /// Its value in the first fingerprint.
     pub ours: String,
-    /// Its value in the other.
+    /// Its value in the second.
     pub theirs: String,
     /// How much it matters.
     pub weight: Weight,
 }
 
-/// What stands between the entries of a list. The kernel's own texts use commas and semicolons.
+/// Separator of list entries. The kernel's own texts use commas and semicolons.
 const BETWEEN: &str = " | ";
 
 /// A row of the table of fields. `show` is `None` when the value is unknown.
@@ -41,8 +41,8 @@ struct Field {
 
 /// Every field with its weight.
 ///
-/// Incomparable is another processor, or another way of building the loop that measures. Kernels are
-/// compared on purpose, so whatever belongs to a kernel is at most a warning.
+/// Another processor is incomparable, and so is another way of compiling the measuring loop. Kernels are
+/// compared on purpose, so that properties of a kernel are at most a warning.
 const FIELDS: &[Field] = &[
     fact("kernel_release", |f| f.kernel_release.clone()),
     fact("kernel_version", |f| f.kernel_version.clone()),
@@ -68,7 +68,7 @@ const FIELDS: &[Field] = &[
     warning("huge_pages_reserved", |f| map(&f.huge_pages_reserved)),
     warning("clock_source", |f| f.clock_source.clone()),
     fact("clock_sources", |f| f.clock_sources.clone()),
-    // Absence is an answer in these two, so that bare metal against a guest is a known difference.
+    // For these two, absence is a value, so that bare metal and a guest differ.
     warning("hypervisor", |f| Some(f.hypervisor.clone().unwrap_or_else(|| "none".to_owned()))),
     fact("product", |f| f.product.clone()),
     warning("cpu_quota", |f| Some(f.cpu_quota.map_or_else(|| "none".to_owned(), |n| format!("{n} CPUs")))),
@@ -122,9 +122,9 @@ impl Fingerprint {
         FIELDS.iter().map(|field| (field.name, (field.show)(self)))
     }
 
-    /// The fields in which two fingerprints differ, the weightiest first.
+    /// The fields in which two fingerprints differ, the most important first.
     ///
-    /// A value that only one of the two knows weighs one step less: it may well be the same.
+    /// A value that is unknown on one side weighs one step less, because it may be the same.
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let mut differences: Vec<_> = FIELDS.iter().filter_map(|field| field.compare(self, other)).collect();
         differences.sort_by_key(|d| std::cmp::Reverse(d.weight));
@@ -154,7 +154,7 @@ impl Weight {
     }
 }
 
-/// Of two lists, what only the one has: two of twenty mitigations are readable, forty not.
+/// The entries that only one of two lists has, for each side: a difference in two of twenty mitigations stays readable.
 fn without_common(ours: &str, theirs: &str) -> (String, String) {
     (only_in(ours, theirs), only_in(theirs, ours))
 }

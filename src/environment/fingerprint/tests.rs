@@ -1,7 +1,7 @@
-//! A fingerprint taken of invented machines, and what its differences weigh.
+//! Fingerprints of faked machines, and the weight of their differences.
 
 use super::*;
-use crate::environment::invented::Machine;
+use crate::platform::kernel_files::fixture::Machine;
 
 fn take(files: &[(&str, &str)]) -> Fingerprint {
     Fingerprint::take(&Machine::with(files).files, Path::new("/dev/shm/absent"))
@@ -60,7 +60,7 @@ fn no_turbo_says_what_is_forbidden() {
 }
 
 #[test]
-fn a_firmware_that_pretends_to_be_a_product_is_a_hypervisor() {
+fn a_hypervisor_is_known_by_its_product_name() {
     let product = |name| take(&[("sys/class/dmi/id/product_name", name)]).hypervisor;
     assert_eq!(product("KVM Virtual Machine").as_deref(), Some("KVM Virtual Machine"));
     assert_eq!(product("ThinkPad X1"), None);

@@ -3,7 +3,7 @@
 use crate::clock::USER_HZ;
 use crate::counters::Spent;
 use crate::counters::snapshot::Snapshot;
-use crate::platform::process::family_usage;
+use crate::platform::process::process_usage;
 use crate::record::Meanwhile;
 use nix::sys::resource::Usage;
 
@@ -40,7 +40,7 @@ impl Beginning {
 
 impl Own {
     fn now() -> Option<Self> {
-        let all = family_usage().ok()?;
+        let all = process_usage().ok()?;
         let sum = |of: fn(&Usage) -> i64| all.iter().map(of).sum::<i64>().max(0) as u64;
         let micros = sum(|usage| {
             let (user, system) = (usage.user_time(), usage.system_time());

@@ -1,9 +1,9 @@
 //! Every name that is shown, with its help, its kind, and where its values come from.
 
 use super::Scene;
-use crate::clock::USER_HZ;
 use crate::counters::pressure::{Pressed, Resource, Stalled};
 use crate::counters::{Link, Spent, Traffic};
+use crate::platform::proc::USER_HZ;
 
 /// Values of one name.
 pub struct Family {

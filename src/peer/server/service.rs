@@ -5,7 +5,7 @@ use super::super::proof::{drawn, hex};
 use super::super::protocol::{Counted, Open, Opened, Service};
 use super::data::{self, Secret, Tally};
 use super::threshold::Threshold;
-use crate::platform::shutdown::shut_down;
+use crate::platform::socket_handle::shut_down;
 use crate::{Error, Result};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;

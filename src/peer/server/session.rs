@@ -5,7 +5,7 @@ use super::super::line::{Silence, Talk};
 use super::super::protocol::{Answer, Ask, Counted, Open, Welcome};
 use super::super::station;
 use super::service::{Opening, Serving};
-use crate::platform::shutdown::shut_down;
+use crate::platform::socket_handle::shut_down;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;

@@ -4,7 +4,7 @@
 //!
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
-//! * **RING**: each word that is come to holds the address of another such word, and none of them changes meanwhile.
+//! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
 //! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
 //!   answers for.
 //! * **OWN-CODE**: cache maintenance walks over bytes that are borrowed for as long, and changes none.
@@ -27,7 +27,7 @@ pub fn start() -> u64 {
 }
 
 /// Closes a bracket: the first `isb` waits for what is timed, the second keeps out what follows. It waits
-/// for instructions, not for memory: who times loads that nobody uses, or stores, ends with a `dsb`.
+/// for instructions, not for memory: code that times stores, or loads whose values are not used, ends with a `dsb`.
 #[inline(always)]
 pub fn stop() -> u64 {
     let ticks;
@@ -36,13 +36,13 @@ pub fn stop() -> u64 {
     ticks
 }
 
-/// Closes a bracket and tells the CPU. The counter does not carry it, so the kernel is asked afterwards.
+/// Closes a bracket, and returns the CPU too. The counter does not carry it, so the kernel is asked afterwards.
 #[inline(always)]
 pub fn stop_on() -> (u64, usize) {
     (stop(), crate::platform::cpu::current())
 }
 
-/// One read that waits for nothing.
+/// One unordered read.
 #[inline(always)]
 pub fn read() -> u64 {
     let ticks;
@@ -124,8 +124,8 @@ pub fn multiply_chain(n: u64) -> u64 {
     product
 }
 
-/// `steps` loads, each from the address that the one before it has loaded, with neither index nor offset. Answers
-/// where they have led.
+/// `steps` loads, each from the address that the one before it has loaded, with neither index nor offset. Returns
+/// the last address.
 ///
 /// # Safety
 /// RING: from `from` on, for as many words as there are steps.

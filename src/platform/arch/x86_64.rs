@@ -4,7 +4,7 @@
 //!
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
-//! * **RING**: each word that is come to holds the address of another such word, and none of them changes meanwhile.
+//! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
 //! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
 //!   answers for; `rcx` and `r11` are declared lost, as the `syscall` instruction loses them.
 #![allow(unsafe_code)]
@@ -27,13 +27,13 @@ pub fn start() -> u64 {
 }
 
 /// Closes a bracket. `rdtscp` waits for what is timed; the `lfence` keeps what follows from starting
-/// before the counter is read. Stores may still be in flight: who times stores ends with a fence.
+/// before the counter is read. Stores may still be in flight: code that times stores ends with a fence.
 #[inline(always)]
 pub fn stop() -> u64 {
     stop_on().0
 }
 
-/// Closes a bracket and tells the CPU that it was closed on (Linux keeps node and CPU in TSC_AUX).
+/// Closes a bracket, and returns the CPU too (Linux keeps node and CPU in TSC_AUX).
 #[inline(always)]
 pub fn stop_on() -> (u64, usize) {
     let (low, high, aux): (u32, u32, u32);
@@ -44,7 +44,7 @@ pub fn stop_on() -> (u64, usize) {
     (u64::from(high) << 32 | u64::from(low), (aux & 0xfff) as usize)
 }
 
-/// One read that waits for nothing and keeps nothing waiting.
+/// One unordered read: it waits for no other instruction, and none waits for it.
 #[inline(always)]
 pub fn read() -> u64 {
     let (low, high): (u32, u32);
@@ -58,7 +58,7 @@ pub fn read() -> u64 {
 #[inline(always)]
 pub fn start_cpuid() -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: PURE. `rbx` is saved by hand because the compiler keeps it for itself.
+    // SAFETY: PURE. `rbx` is saved by hand because the compiler reserves it.
     unsafe {
         asm!("mov {saved}, rbx", "xor eax, eax", "cpuid", "rdtsc", "mov rbx, {saved}",
             saved = out(reg) _, out("eax") low, out("edx") high, out("ecx") _, options(nostack));
@@ -100,7 +100,7 @@ pub fn has_serialize() -> bool {
 }
 
 /// The counter's frequency as the processor (leaf 0x15) or the hypervisor (leaf 0x4000_0010, kHz) states
-/// it, Hz, and which of them said so.
+/// it, Hz, and which of them does.
 pub fn frequency() -> Option<(f64, &'static str)> {
     #[allow(unused_unsafe)]
     // SAFETY: PURE; each leaf is read only after the leaf that bounds it.
@@ -192,7 +192,7 @@ pub fn multiply_chain(n: u64) -> u64 {
 }
 
 /// `steps` loads, each from the address that the one before it has loaded: `mov r, [r]`, with neither index nor
-/// offset, which cost a cycle more on some cores. Answers where they have led.
+/// offset, which cost a cycle more on some cores. Returns the last address.
 ///
 /// # Safety
 /// RING: from `from` on, for as many words as there are steps.

@@ -6,7 +6,7 @@ use crate::case::{Case, Claim, Found, Need, OwnTasks, Report, Scale, SetUp, Subj
 use crate::clock::{Clock, Ticks};
 use crate::kit::blocks::{DISK, OWN_NUMBER};
 use crate::kit::pattern_file::{self, PatternFile, Way};
-use crate::platform::memory_cgroup::MemoryCgroup;
+use crate::platform::control_group::memory_cgroup::LimitedMemory;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
@@ -86,7 +86,7 @@ fn has_room(directory: &Path, bytes: u64) -> Result<()> {
 
 /// A file that is read in order, again and again, in a group that may cache so much.
 struct Round {
-    confined: MemoryCgroup,
+    confined: LimitedMemory,
     limit: u64,
     stamped: PatternFile,
     at: u64,
@@ -100,7 +100,7 @@ struct Round {
 impl Round {
     fn new(stamped: PatternFile, limit: u64) -> Result<Self> {
         stamped.evict()?;
-        let confined = MemoryCgroup::to(limit)?;
+        let confined = LimitedMemory::enter(limit)?;
         let buffer = pattern_file::buffer(BLOCK)?;
         let (rounds, cached) = (Vec::new(), Vec::new());
         let mut round = Self { confined, limit, stamped, at: 0, buffer, spent: Ticks(0), rounds, cached };

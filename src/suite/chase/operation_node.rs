@@ -7,6 +7,7 @@
 //!   asked about is looked up and not touched.
 #![allow(unsafe_code)]
 
+use crate::platform::cpu_list;
 use crate::{Error, Result};
 use nix::errno::Errno;
 use std::ffi::{c_int, c_ulong};
@@ -24,18 +25,9 @@ pub fn others_than_of(cpu: usize) -> Vec<usize> {
 
 fn others(root: &Path, cpu: usize) -> Vec<usize> {
     let list = root.join("sys/devices/system/node/has_memory");
-    let nodes = std::fs::read_to_string(list).map_or_else(|_| Vec::new(), |text| listed(&text));
+    let nodes = std::fs::read_to_string(list).map_or_else(|_| Vec::new(), |text| cpu_list::parse(&text));
     let here = root.join(format!("sys/devices/system/cpu/cpu{cpu}"));
     nodes.into_iter().filter(|node| *node < MOST && !here.join(format!("node{node}")).exists()).collect()
-}
-
-/// The numbers of a list such as `0-2,4`.
-fn listed(text: &str) -> Vec<usize> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse::<usize>().ok()?..=last.trim().parse().ok()?)
-    };
-    text.split(',').filter_map(range).flatten().collect()
 }
 
 /// Calls `f` while the pages that this thread touches first come from this node and no other. Afterwards they come

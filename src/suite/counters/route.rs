@@ -4,6 +4,8 @@ use super::{Answer, Open, call, starter};
 use crate::counters::{
     ControlGroup, Disk, Fault, Interface, Percent, Pressure, Process, Processors, camp, enumeration, pressure,
 };
+use crate::platform::control_group::file_at_root;
+use crate::platform::kernel_files::KernelFiles;
 use crate::{Error, Result};
 use std::time::Duration;
 
@@ -113,7 +115,7 @@ pub(super) const ROUTES: [Route; 8] = [
     Route {
         name: "group-time",
         words: "CPU time of a control group",
-        path: || Ok(root_group()?.to_owned()),
+        path: || root_group(),
         kept: || {
             let group = ControlGroup::open("/")?;
             call(move || group.cpu_time().map(|reading| reading.value.as_micros() as u64))
@@ -124,14 +126,10 @@ pub(super) const ROUTES: [Route; 8] = [
 ];
 
 /// File with the CPU time of the root control group: one number in version 1, one of several in version 2.
-fn root_group() -> Result<&'static str> {
-    const PLACES: [&str; 4] = [
-        "/sys/fs/cgroup/cpuacct/cpuacct.usage",
-        "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage",
-        "/sys/fs/cgroup/cpu.stat",
-        "/sys/fs/cgroup/unified/cpu.stat",
-    ];
-    let found = PLACES.into_iter().find(|path| std::path::Path::new(path).exists());
+fn root_group() -> Result<String> {
+    let files = KernelFiles::live();
+    let found = file_at_root(&files, Some("cpuacct"), "cpuacct.usage");
+    let found = found.or_else(|| file_at_root(&files, None, "cpu.stat"));
     found.ok_or_else(|| Error::Missing("no control groups are mounted below /sys/fs/cgroup".into()))
 }
 

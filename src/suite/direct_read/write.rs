@@ -5,7 +5,7 @@ use crate::case::{Case, Claim, OwnTasks, SetUp, Subject};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::kit::blocks::{Blocks, Pattern};
 use crate::kit::pattern_file::{self, Way};
-use crate::platform::io_account::Source;
+use crate::platform::proc::Source;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;

@@ -43,8 +43,7 @@ fn own_network(is_up: bool) -> bool {
     if unshare(CloneFlags::CLONE_NEWNET).is_err() {
         return false;
     }
-    let up = || std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status();
-    !is_up || up().is_ok_and(|status| status.success())
+    !is_up || crate::platform::namespace::ip("link set lo up").is_ok()
 }
 
 fn offers_own_networks() -> bool {

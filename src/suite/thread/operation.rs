@@ -10,9 +10,9 @@
 //!   holds its id outlive it: both belong to [`Bare`], whose method returns after the kernel has cleared the word.
 #![allow(unsafe_code)]
 
-use super::operation_futex;
 use crate::kit::start_order::Order;
 use crate::kit::task::{self, Stack};
+use crate::platform::futex::{self, Reach};
 use crate::{Error, Result};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -158,7 +158,7 @@ impl Bare {
         loop {
             match self.id.load(Ordering::Acquire) {
                 0 => return 0,
-                id => operation_futex::wait_for_kernel(&self.id, id),
+                id => futex::wait(&self.id, id, Reach::Shared),
             };
         }
     }

@@ -1,6 +1,6 @@
 //! A pool of one thread that sleeps until it is given a turn, answers, and sleeps again.
 
-use super::operation_futex;
+use crate::platform::futex::{self, Reach};
 use crate::platform::{cpu, process};
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Pool {
         self.turn = if self.turn == END - 1 { 0 } else { self.turn + 1 };
         let before = self.shared.answered.0.load(Ordering::Relaxed);
         self.shared.handed.0.store(self.turn, Ordering::Release);
-        let woken = operation_futex::wake(&self.shared.handed.0);
+        let woken = futex::wake(&self.shared.handed.0, Reach::Private);
         if woken < 0 {
             return woken;
         }
@@ -70,7 +70,7 @@ impl Pool {
             if self.shared.answered.0.load(Ordering::Acquire) == self.turn {
                 return 0;
             }
-            match operation_futex::wait(&self.shared.answered.0, before) {
+            match futex::wait(&self.shared.answered.0, before, Reach::Private) {
                 answer if answer == -i64::from(libc::EINTR) => return answer,
                 _ => {}
             }
@@ -106,7 +106,7 @@ fn work(shared: &Shared) {
             return;
         }
         if turn == done {
-            operation_futex::wait(&shared.handed.0, done);
+            futex::wait(&shared.handed.0, done, Reach::Private);
             continue;
         }
         if shared.usage_wanted.load(Ordering::Relaxed) {
@@ -118,14 +118,14 @@ fn work(shared: &Shared) {
         }
         done = turn;
         shared.answered.0.store(turn, Ordering::Release);
-        operation_futex::wake(&shared.answered.0);
+        futex::wake(&shared.answered.0, Reach::Private);
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.handed.0.store(END, Ordering::Release);
-        operation_futex::wake(&self.shared.handed.0);
+        futex::wake(&self.shared.handed.0, Reach::Private);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // it does not panic
         }

@@ -37,7 +37,7 @@ impl Account {
     /// All of them, so far.
     pub(super) fn charge(&mut self) -> Result<Charge> {
         let partners = self.sum(true) - self.sum(false);
-        let usages = process::family_usage()?;
+        let usages = process::process_usage()?;
         let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 * 1e6 + t.tv_usec() as f64;
         let [own, children] = usages.map(|u| 1e3 * (micros(u.user_time()) + micros(u.system_time())));
         let waits = usages.map(|u| u.voluntary_context_switches() as f64).iter().sum();

@@ -87,7 +87,7 @@ pub(in crate::trial) fn by_strangers(
         }
         OwnTasks::SameCpu => {
             let stolen_ns = counted.stolen_ticks.unwrap_or(0) as f64 * 1e9 / USER_HZ;
-            Some((elapsed_ns - 1e3 * counted.family_us as f64 - stolen_ns).max(0.0) as u64)
+            Some((elapsed_ns - 1e3 * counted.process_us as f64 - stolen_ns).max(0.0) as u64)
         }
         OwnTasks::Elsewhere => None,
     }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_a_case_waits_for_its_own_tasks_is_no_disturbance() {
-        let counted = Reading { waited_ns: Some(400_000), family_us: 990, ..Reading::default() };
+        let counted = Reading { waited_ns: Some(400_000), process_us: 990, ..Reading::default() };
         assert_eq!(had(OwnTasks::None, counted), Some(400_000));
         assert_eq!(had(OwnTasks::SameCpu, counted), Some(10_000));
         assert_eq!(had(OwnTasks::Elsewhere, counted), None);
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn beside_tasks_of_its_own_a_stranger_is_what_nobody_of_us_was_charged_with() {
-        let counted = Reading { family_us: 500, ..Reading::default() };
+        let counted = Reading { process_us: 500, ..Reading::default() };
         assert_eq!(had(OwnTasks::SameCpu, counted), Some(500_000));
         let stolen = Reading { stolen_ticks: Some(1), ..counted };
         assert_eq!(had(OwnTasks::SameCpu, stolen), Some(0), "the hypervisor is judged by itself");

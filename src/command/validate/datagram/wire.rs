@@ -4,11 +4,10 @@
 use super::{BATCH, COUNT, Counted, PAYLOAD, in_a_child, received, to_ourselves};
 use crate::command::validate::worker::{Turn, Worker};
 use crate::counters::Interface;
-use crate::platform::namespace;
+use crate::platform::namespace::{self, ip};
 use crate::{Error, Result};
 use std::fs;
 use std::net::UdpSocket;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Whatever has not arrived by then will not.
@@ -110,15 +109,4 @@ fn set_up(own: &End, other: &End) -> Result<()> {
     ip(&format!("address add {}/24 dev {}", own.ip, own.name))?;
     ip(&format!("link set {} up", own.name))?;
     ip(&format!("neighbour add {} lladdr {} dev {} nud permanent", other.ip, other.mac, own.name))
-}
-
-/// Runs `ip` (iproute2) with these words.
-pub(in crate::command::validate) fn ip(words: &str) -> Result<()> {
-    let mut command = Command::new("ip");
-    command.args(words.split(' ')).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let status = command.status().map_err(|e| Error::file("ip", "running", e))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(Error::Missing(format!("`ip {words}` was refused"))),
-    }
 }

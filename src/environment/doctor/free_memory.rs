@@ -1,15 +1,15 @@
-//! What makes the cost of memory a matter of luck.
+//! Settings and shortages that make the cost of memory vary.
 
 use super::{Finding, Patient};
-use crate::environment::process::{CAP_IPC_LOCK, is_capable, locked_memory_limit};
 use crate::platform::kernel_files::meminfo_bytes;
+use crate::platform::proc::{CAP_IPC_LOCK, is_capable, locked_memory_limit};
 
 const MIB: u64 = 1 << 20;
 
-/// The largest cases map some hundred MiB, and the kernel begins to reclaim well before nothing is left.
+/// Bytes. The largest cases map some hundred MiB, and the kernel begins to reclaim well before nothing is left.
 const AVAILABLE_WANTED: u64 = 1024 * MIB;
 
-/// What a bench process with its arena and its samples comes to, so that it can be locked whole.
+/// Bytes of a bench process with its arena and its samples, all of which are to be locked.
 const LOCKED_WANTED: u64 = 64 * MIB;
 
 pub(super) fn huge_pages_are_always(patient: &Patient) -> Option<Finding> {

@@ -1,6 +1,6 @@
 //! The fluid as an instrument: it is calibrated alone, covers a run, and is calibrated again.
 //!
-//! What it reads goes into [`crate::statistic::displacement`], which knows what to make of it.
+//! [`crate::statistic::displacement`] computes displacement from its windows.
 
 use super::evidence::text;
 use super::{Clock, Ticks};
@@ -12,21 +12,21 @@ use crate::statistic::displacement::{Calibration, Covered, Window};
 use std::fs::File;
 use std::time::Duration;
 
-/// What is known of a process under test so far.
+/// What the kernel has charged to a process under test so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Charge {
-    /// Charged by the process clock, ns.
+    /// CPU time by the process clock, ns.
     pub clock: f64,
-    /// Charged by `getrusage`, ns.
+    /// CPU time by `getrusage`, ns.
     pub rusage: f64,
-    /// How often it has given up the CPU to wait.
+    /// Voluntary context switches.
     pub waits: f64,
 }
 
-/// How a calibration is made.
+/// Number and length of the windows of a calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Calibrating {
-    /// Windows of which the median counts.
+pub struct CalibrationPlan {
+    /// How many windows; their median counts.
     pub windows: usize,
     /// Length of each.
     pub each: Duration,
@@ -38,20 +38,20 @@ pub struct FluidMeter {
     cpu: usize,
     ns_per_tick: f64,
     interrupts_apart: bool,
-    /// Of the thread that runs interrupt work which was put off (`ksoftirqd`), where it is shown.
+    /// `schedstat` of the thread that runs deferred interrupt work (`ksoftirqd`), where it is visible.
     deferred: Option<File>,
     stat: Option<File>,
     buffer: Vec<u8>,
 }
 
-/// Waiting for a window that ends by itself: its own length and what it takes to wake.
+/// Added to the wait for a window that ends by itself, for waking up.
 const MARGIN: Duration = Duration::from_micros(200);
 
 impl FluidMeter {
-    /// Pours a fluid onto this CPU, where it gives way to this process, 0 being our own.
+    /// Starts a fluid on this CPU, with a priority below that of the process `beside`; 0 is the calling process.
     ///
     /// # Errors
-    /// The kernel refuses it a process, its place or its priority.
+    /// The kernel refuses it a process, the CPU or the priority.
     pub fn start(cpu: usize, clock: &Clock, interrupts_apart: bool, beside: u32) -> Result<Self> {
         let fluid = Fluid::start(cpu, clock.unfit().is_none(), beside)?;
         let deferred =
@@ -72,16 +72,17 @@ impl FluidMeter {
         self.fluid.task()
     }
 
-    /// Whether the thread that runs deferred interrupt work is seen: else its time is taken for a stranger's.
+    /// Whether the thread that runs deferred interrupt work is visible. Otherwise its time is counted as that of
+    /// another task.
     pub fn sees_deferred(&self) -> bool {
         self.deferred.is_some()
     }
 
-    /// Measures the fluid alone, by windows that end without anybody's waking.
+    /// Measures the fluid alone, by windows that end by themselves, without a task that wakes.
     ///
     /// # Errors
-    /// The fluid has ended, is not given the CPU, or was interrupted in every turn.
-    pub fn calibrate(&mut self, how: Calibrating) -> Result<Calibration> {
+    /// The fluid has ended, gets no CPU, or was interrupted in every turn.
+    pub fn calibrate(&mut self, how: CalibrationPlan) -> Result<Calibration> {
         let limit = (how.each.as_nanos() as f64 / self.ns_per_tick) as u64;
         let mut windows = Vec::with_capacity(how.windows);
         for _ in 0..how.windows {
@@ -91,17 +92,17 @@ impl FluidMeter {
         }
         let windows: Vec<_> = windows.iter().map(|flow| self.window(flow)).collect();
         Calibration::of(&windows).ok_or_else(|| {
-            crate::Error::Child(format!(
+            crate::Error::Disturbed(format!(
                 "the fluid on CPU {} was interrupted in every turn: other tasks have that CPU",
                 self.cpu
             ))
         })
     }
 
-    /// Covers a run by one window: it begins before and ends after, and so do the readings of what was charged.
+    /// Covers a run by one window, and reads before and after it what was charged.
     ///
     /// # Errors
-    /// As of the run, and if the fluid has ended or is not given the CPU.
+    /// An error of `charge` or `run`, or the fluid has ended or gets no CPU.
     pub fn cover<T>(
         &mut self,
         mut charge: impl FnMut() -> Result<Charge>,
@@ -127,13 +128,19 @@ impl FluidMeter {
         Ok((value, covered))
     }
 
-    /// Begins a window, and answers what was counted in the one before.
+    /// Begins a window, and returns the one before.
+    ///
+    /// # Errors
+    /// The fluid has ended or gets no CPU.
     pub fn turn(&mut self) -> Result<Window> {
         let flow = self.fluid.turn(u64::MAX)?;
         Ok(self.window(&flow))
     }
 
-    /// Runs something while the fluid stands still.
+    /// Runs something while the fluid is stopped.
+    ///
+    /// # Errors
+    /// An error of `run`, or the fluid has ended.
     pub fn aside<T>(&mut self, run: impl FnOnce() -> Result<T>) -> Result<T> {
         self.fluid.pause()?;
         let value = run();
@@ -141,13 +148,13 @@ impl FluidMeter {
         value
     }
 
-    /// Clock ticks that the hypervisor has taken from this CPU so far.
+    /// Time that the hypervisor has taken from this CPU so far, in clock ticks ([`super::USER_HZ`]).
     pub fn stolen_ticks(&mut self) -> u64 {
         let text = text(&self.stat, &mut self.buffer);
         text.and_then(|text| proc::stolen_ticks(text, self.cpu)).unwrap_or(0)
     }
 
-    /// What the thread that runs deferred interrupt work was charged so far, ns.
+    /// CPU time of the thread that runs deferred interrupt work so far, ns.
     pub fn deferred_ns(&mut self) -> Option<f64> {
         let text = text(&self.deferred, &mut self.buffer);
         text.and_then(proc::schedstat).map(|read| read.ran_ns as f64)
@@ -168,7 +175,7 @@ impl FluidMeter {
     }
 }
 
-/// The kernel's thread that runs deferred interrupt work on a CPU. In a container it is not shown.
+/// The kernel's thread that runs deferred interrupt work on a CPU. It is not visible in a container.
 fn deferring_thread(cpu: usize) -> Option<u32> {
     let name = format!("ksoftirqd/{cpu}");
     let numbers = std::fs::read_dir("/proc").ok()?.flatten();
@@ -196,7 +203,7 @@ mod tests {
         let cpu = cpu::allowed().into_iter().max().expect("a CPU");
         let found = cpu::while_on(cpu, || {
             let mut meter = FluidMeter::start(cpu, &clock, false, 0)?;
-            let how = Calibrating { windows: 3, each: Duration::from_millis(2) };
+            let how = CalibrationPlan { windows: 3, each: Duration::from_millis(2) };
             let before = meter.calibrate(how)?;
             let work = || Ok(arch::multiply_chain(20_000_000));
             let (_, covered) = meter.cover(charge, work)?;
@@ -204,7 +211,7 @@ mod tests {
         });
         let (before, covered) = found.expect("pinned").expect("measured");
         assert!(before.wall >= 0.9 * before.own && before.interrupts >= 0.0, "{before:?}");
-        // Beside other tests anything may run: what the process was charged lies in the window all the same.
+        // Other tests may run at the same time: what the process was charged still lies in the window.
         assert!(covered.charged > 1e6 && covered.window.elapsed > 0.9 * covered.charged, "{covered:?}");
         assert!(covered.window.own < covered.window.elapsed, "{covered:?}");
     }

@@ -1,30 +1,31 @@
-//! The network interface between two machines, and the machine at its other end.
+//! The way over a network to another machine: the interface at each end, and the machine at the far end.
 
 use super::Fingerprint;
-use crate::platform::interface::{Asker, addresses};
+use crate::platform::interface::{InterfaceQuery, addresses};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// An interface: what a round trip over it depends on. What the kernel does not tell is `None` or left out.
+/// Properties of an interface on which the cost of a round trip depends. Those that the kernel does not tell are `None`
+/// or left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interface {
     /// Its name, such as `eth0`.
     pub name: String,
-    /// Name of its driver; `loopback` where nothing is driven.
+    /// Name of its driver; `loopback` where packets stay in this machine.
     pub driver: Option<String>,
-    /// The longest packet, bytes.
+    /// The longest packet that it sends, bytes.
     pub mtu: Option<u32>,
     /// Speed of the link, Mb/s.
     pub speed_mbps: Option<u32>,
-    /// Which offloads are on.
+    /// Offloads, and whether they are on.
     pub offloads: BTreeMap<String, bool>,
 }
 
 impl Interface {
-    /// The one by which packets go from this local address to that one. What is addressed to oneself stays in
-    /// the loopback interface, whichever address it was given.
+    /// The interface by which packets go from this local address to that one. Packets to any address of this machine
+    /// stay in the loopback interface.
     pub fn between(here: IpAddr, there: IpAddr) -> Option<Self> {
         let known = addresses();
         let of = |wanted: IpAddr| known.iter().find(|(_, address)| *address == wanted);
@@ -37,49 +38,49 @@ impl Interface {
     }
 
     fn named(name: &str, is_loop: bool) -> Self {
-        let asker = Asker::new().ok();
-        let ask = |question: fn(&Asker, &str) -> Option<u32>| question(asker.as_ref()?, name);
-        let offloads = asker.as_ref().map(|asker| asker.offloads(name)).unwrap_or_default();
+        let query = InterfaceQuery::new().ok();
+        let ask = |question: fn(&InterfaceQuery, &str) -> Option<u32>| question(query.as_ref()?, name);
+        let offloads = query.as_ref().map(|query| query.offloads(name)).unwrap_or_default();
         Self {
             name: name.to_owned(),
             driver: match is_loop {
                 true => Some("loopback".to_owned()),
-                false => asker.as_ref().and_then(|asker| asker.driver(name)),
+                false => query.as_ref().and_then(|query| query.driver(name)),
             },
-            mtu: ask(Asker::mtu),
-            speed_mbps: ask(Asker::speed_mbps),
+            mtu: ask(InterfaceQuery::mtu),
+            speed_mbps: ask(InterfaceQuery::speed_mbps),
             offloads: offloads.into_iter().map(|(offload, on)| (offload.to_owned(), on)).collect(),
         }
     }
 }
 
-/// A machine at one end of a wire.
+/// A machine at one end of a network path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Station {
-    /// Tells it from others without naming it: a keyed hash of the number that its installation has.
+    /// Distinguishes it from other machines without naming it: a keyed hash of its machine id.
     pub identity: String,
-    /// What it is.
+    /// Its fingerprint.
     pub fingerprint: Fingerprint,
-    /// The interface that the wire leaves it by.
+    /// The interface towards the other machine.
     pub interface: Option<Interface>,
 }
 
-/// The way from this machine to another.
+/// The network path from this machine to another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Wire {
-    /// The interface that it leaves this machine by.
+    /// The interface of this machine.
     pub near: Option<Interface>,
-    /// The machine at its other end.
+    /// The other machine.
     pub far: Station,
-    /// What both ends may send, as `tc` writes it, where a queue before the interface is known to hold them back.
+    /// The rate to which a queue is known to limit both ends, as `tc` writes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
 }
 
 impl Wire {
-    /// Between two network namespaces of this machine that stand for nodes, each with an end of a virtual Ethernet.
+    /// Between two network namespaces of this machine that represent nodes, each with one end of a virtual Ethernet.
     pub fn between_nodes(here: IpAddr, there: IpAddr, rate: Option<String>) -> Self {
         let near = Interface::between(here, there);
         let identity = "a second node of this machine".to_owned();
@@ -87,8 +88,8 @@ impl Wire {
         Self { near, far, rate }
     }
 
-    /// What must be the same of two wires, so that numbers over the one say something about numbers over the other:
-    /// the far end, and how fast it can be reached.
+    /// The properties that must be equal for numbers over two paths to be comparable: the far end, and the limit of the
+    /// rate.
     pub fn key(&self) -> String {
         let held_back = self.rate.as_ref().map(|rate| format!(" at {rate}"));
         self.far.key() + &held_back.unwrap_or_default()
@@ -96,8 +97,8 @@ impl Wire {
 }
 
 impl Station {
-    /// What must be the same of two far ends, so that numbers against the one say something about numbers
-    /// against the other: the machine, and what drives the way to it.
+    /// The properties that must be equal for numbers against two far ends to be comparable: the machine, and the driver
+    /// of its interface.
     pub fn key(&self) -> String {
         let driver = self.interface.as_ref().and_then(|interface| interface.driver.as_deref());
         format!("{} by {}", self.identity, driver.unwrap_or("an unknown driver"))
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_addressed_to_oneself_goes_by_the_loop() {
+    fn packets_to_an_own_address_go_by_the_loop() {
         let local: IpAddr = "127.0.0.1".parse().unwrap();
         let found = Interface::between(local, local).unwrap();
         assert_eq!(found.driver.as_deref(), Some("loopback"));
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_nobody_has_is_on_no_interface() {
+    fn an_address_of_no_interface_has_no_path() {
         let [here, there] = ["240.0.0.1", "240.0.0.2"].map(|address| address.parse().unwrap());
         assert_eq!(Interface::between(here, there), None);
     }

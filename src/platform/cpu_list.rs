@@ -1,7 +1,7 @@
-//! Lists of CPUs as the kernel writes them: `0-3,8`.
+//! Lists of CPUs or nodes as the kernel writes them: `0-3,8`.
 
-/// The CPUs of a list in the kernel's notation. A part that is no number or range is left out: the caller
-/// learns of fewer CPUs, never of one that is not there.
+/// The CPUs of a list in the kernel's notation. A part that is no number or range is left out, so that no CPU is
+/// reported that does not exist.
 pub fn parse(list: &str) -> Vec<usize> {
     list.trim().split(',').filter_map(range).flatten().collect()
 }

@@ -1,8 +1,8 @@
-//! Control groups, of both versions: what a container uses and what it may use (cgroups(7)).
+//! Control groups of both versions (cgroups(7)): what a container uses, and its limits.
 //!
-//! A group is called by its path below the root of its hierarchy, as in `/proc/PID/cgroup`: `/`, `/system.slice`. The
-//! first version has a hierarchy for each controller or set of them, the second one for all; where both are mounted a
-//! controller is in one of them, and this reads it there.
+//! The name of a group is its path from the root of its hierarchy, as in `/proc/PID/cgroup`: `/`, `/system.slice`.
+//! Version 1 has a hierarchy for each set of controllers, version 2 one for all. Where both are mounted, each
+//! controller is in one of them, and is read there.
 
 mod place;
 
@@ -10,21 +10,22 @@ use super::file::{self, SHORT};
 use super::pressure::{Pressure, Resource};
 use super::text::{line, number};
 use super::{Fault, Method, Reading};
-use place::{Place, Version};
+use crate::platform::control_group::Version;
+use place::Place;
 use std::fs::File;
 use std::time::Duration;
 
-/// Room for a number of 64 bits and the line's end.
+/// Bytes of a 64-bit number and the end of the line.
 const DIGITS: usize = 24;
-/// Room for the times with which `cpu.stat` of the second version begins, whatever they are.
+/// Bytes of the times with which `cpu.stat` of version 2 begins, at their longest.
 const TIMES: usize = 128;
 
-/// The counters of one control group, by at most three files that are kept open. Once the group was removed every
-/// reading is [`Fault::Gone`]; what its kernel or its version lacks is [`Fault::Unsupported`].
+/// The counters of one control group, by at most three files that are kept open. After the group was removed every
+/// reading is [`Fault::Gone`]; a counter that the kernel or the version lacks is [`Fault::Unsupported`].
 #[derive(Debug)]
 pub struct ControlGroup {
     name: String,
-    /// Where its CPU time is counted; its files hold other units in the two versions.
+    /// Version of the hierarchy that counts CPU time: the units differ.
     version: Option<Version>,
     time: Option<File>,
     bandwidth: Option<File>,
@@ -32,7 +33,7 @@ pub struct ControlGroup {
     place: Place,
 }
 
-/// CPU time by what it was spent in.
+/// CPU time by mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// In user space.
@@ -41,14 +42,14 @@ pub struct Parts {
     pub kernel: Duration,
 }
 
-/// How often a group had used up its quota of CPU time (Documentation/scheduler/sched-bwc.rst).
+/// How often a group used up its quota of CPU time (Documentation/scheduler/sched-bwc.rst).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttled {
     /// Periods that have passed.
     pub periods: u64,
-    /// In so many of them it had to stop.
+    /// Periods in which the group was stopped.
     pub throttled: u64,
-    /// For so long, over all CPUs.
+    /// Time for which it was stopped, summed over CPUs.
     pub time: Duration,
 }
 
@@ -61,7 +62,7 @@ impl ControlGroup {
         Self::at(name.into(), Place::named(name)?)
     }
 
-    /// The group that this process is in: one name for each hierarchy.
+    /// The group of a process, in each hierarchy.
     ///
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Denied`] as of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
@@ -86,13 +87,13 @@ impl ControlGroup {
         Ok(Self { name, version, time, bandwidth, memory, place })
     }
 
-    /// Its name; of the group of a process, whose.
+    /// Its name; for the group of a process, the process.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// CPU time of all that have been in it, those that have ended included. The first version counts it in
-    /// nanoseconds, the second tells microseconds.
+    /// CPU time of all tasks that were in it, including those that have ended. Version 1 counts nanoseconds, version 2
+    /// microseconds.
     ///
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Unsupported`].
@@ -109,7 +110,7 @@ impl ControlGroup {
         Ok(Reading::now(time, step, Method::ControlGroup))
     }
 
-    /// The same by where it was spent. The first version opens a file for each.
+    /// CPU time by mode. Version 1 opens a file for each part.
     ///
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Unsupported`].
@@ -135,7 +136,7 @@ impl ControlGroup {
     /// How often its quota was used up.
     ///
     /// # Errors
-    /// [`Fault::Unsupported`] where the CPU controller does not reach it, as in the root; [`Fault::Gone`].
+    /// [`Fault::Unsupported`] where the CPU controller is not enabled, as in the root; [`Fault::Gone`].
     pub fn throttled(&self) -> Result<Reading<Throttled>, Fault> {
         let mut buffer = [0; SHORT];
         let file = if self.bandwidth.is_some() { &self.bandwidth } else { &self.time };
@@ -160,26 +161,26 @@ impl ControlGroup {
         Ok(Reading::now(bytes, crate::platform::process::page_size(), Method::ControlGroup))
     }
 
-    /// The memory that it may have, bytes; nothing where it has no limit of its own. Groups above it may have one.
+    /// Its limit of memory, bytes; `None` where it has none of its own. Groups above it may have one.
     ///
     /// # Errors
-    /// [`Fault::Gone`] once it was removed; [`Fault::Unsupported`] where the controller does not reach it.
+    /// [`Fault::Gone`] once it was removed; [`Fault::Unsupported`] where the controller is not enabled.
     pub fn memory_limit(&self) -> Result<Option<u64>, Fault> {
         self.place.memory_limit().map_err(|fault| self.absent("a limit of memory", fault))
     }
 
-    /// The CPUs that its quota is worth; nothing where it has none of its own. Groups above it may have one.
+    /// Its quota of CPU time, in CPUs; `None` where it has none of its own. Groups above it may have one.
     ///
     /// # Errors
-    /// [`Fault::Gone`] once it was removed; [`Fault::Unsupported`] where the controller does not reach it.
+    /// [`Fault::Gone`] once it was removed; [`Fault::Unsupported`] where the controller is not enabled.
     pub fn cpu_limit(&self) -> Result<Option<f64>, Fault> {
         self.place.cpu_limit().map_err(|fault| self.absent("a quota of CPU time", fault))
     }
 
-    /// The pressure on a resource within it, by a handle of its own.
+    /// A handle for the pressure on a resource within it.
     ///
     /// # Errors
-    /// [`Fault::Unsupported`] in a hierarchy of the first version.
+    /// [`Fault::Unsupported`] in a hierarchy of version 1.
     pub fn pressure(&self, resource: Resource) -> Result<Pressure, Fault> {
         let directory = self.place.unified.as_ref().ok_or_else(|| self.unsupported("pressure"))?;
         Pressure::of_group(directory, resource)
@@ -191,7 +192,7 @@ impl ControlGroup {
         file::read(file, buffer, || format!("control group {}", self.name))
     }
 
-    /// A file that is not there means that there is no such controller, unless the whole group went.
+    /// A missing file means that there is no such controller, unless the whole group was removed.
     fn absent(&self, what: &str, fault: Fault) -> Fault {
         match fault {
             Fault::Gone(_) if self.place.is_there() => self.unsupported(what),
@@ -213,7 +214,10 @@ fn field(text: &[u8], name: &[u8]) -> Option<u64> {
     Some(number(line(text, name)?)?.0)
 }
 
-/// Names of all groups that we may see, of all hierarchies.
+/// Names of all visible groups of all hierarchies.
+///
+/// # Errors
+/// [`Fault::Unsupported`] where no hierarchy is mounted.
 pub(super) fn names() -> Result<Vec<String>, Fault> {
     place::names()
 }
@@ -223,7 +227,7 @@ mod tests {
     use super::*;
     use crate::counters::{Percent, enumeration};
 
-    /// A group of our own, which is removed.
+    /// A group that a test has made. It is removed when this value is dropped.
     struct Made(std::path::PathBuf);
 
     impl Drop for Made {

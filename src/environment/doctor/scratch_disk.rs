@@ -1,8 +1,8 @@
-//! Where the files of the file cases would lie.
+//! The file system of the scratch directory.
 
 use super::{Finding, Patient};
 
-/// File systems without a disk of their own, and what a file case would then measure.
+/// File systems without a disk of their own, and what a case with files would measure there.
 const UNBACKED: [(&str, &str); 4] = [
     ("tmpfs", "its files are memory: nothing can be evicted, and cases that must reach a disk are skipped"),
     ("ramfs", "its files are memory: nothing can be evicted, and cases that must reach a disk are skipped"),

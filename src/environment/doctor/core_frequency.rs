@@ -1,4 +1,4 @@
-//! What moves the core's frequency under a measurement.
+//! Settings that let the core's frequency change during a measurement.
 
 use super::{Finding, Patient};
 

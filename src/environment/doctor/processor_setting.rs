@@ -1,8 +1,8 @@
-//! What the processor, its clock and its counters allow.
+//! Settings of the processor, its clock and its counters.
 
 use super::{Finding, Patient};
-use crate::environment::process::{CAP_PERFMON, CAP_SYS_ADMIN, is_capable};
 use crate::environment::{Smt, cpu_list, cpuinfo};
+use crate::platform::proc::{CAP_PERFMON, CAP_SYS_ADMIN, is_capable};
 
 pub(super) fn smt_is_active(patient: &Patient) -> Option<Finding> {
     (patient.fingerprint.smt == Smt::Active).then(|| {
@@ -25,7 +25,7 @@ pub(super) fn one_cpu_is_allowed(patient: &Patient) -> Option<Finding> {
     })
 }
 
-/// The sources that user space reads without a system call.
+/// Clock sources that user space reads without a system call.
 const FAST_SOURCES: [&str; 2] = ["tsc", "arch_sys_counter"];
 
 pub(super) fn clock_source_is_slow(patient: &Patient) -> Option<Finding> {
@@ -62,7 +62,7 @@ pub(super) fn counter_is_not_constant(patient: &Patient) -> Option<Finding> {
     })
 }
 
-/// What single mitigations do is part of what is measured; all of them off is another kind of machine.
+/// Single mitigations are part of what is measured. With all of them off the machine is of another kind.
 pub(super) fn mitigations_are_off(patient: &Patient) -> Option<Finding> {
     let line = patient.fingerprint.kernel_command_line.as_deref()?;
     line.split_whitespace().any(|word| word == "mitigations=off").then(|| {
@@ -74,7 +74,7 @@ pub(super) fn mitigations_are_off(patient: &Patient) -> Option<Finding> {
     })
 }
 
-/// Beyond this level a user may not count events of its own processes.
+/// Above this level an ordinary user may not count events of its own processes.
 const PARANOID_LIMIT: i64 = 2;
 
 pub(super) fn perf_is_forbidden(patient: &Patient) -> Option<Finding> {

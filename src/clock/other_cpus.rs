@@ -1,5 +1,5 @@
-//! Who is busy beside a case: CPU time where no task of the case is. Whoever has it uses no CPU of ours, and yet the
-//! last cache, the memory and the frequency that all of them share.
+//! CPU time used on the CPUs where no task of a case runs. It takes no CPU from the case, but it uses the last cache,
+//! the memory and the frequency budget that all of them share.
 
 use super::USER_HZ;
 use super::evidence::text;
@@ -7,28 +7,28 @@ use crate::platform::proc;
 use std::fs::File;
 use std::time::Instant;
 
-/// The CPUs on which no task of a case is, watched from a moment on.
-pub struct Beside {
+/// The CPUs on which no task of a case runs.
+pub struct OtherCpus {
     stat: Option<File>,
-    /// CPUs that the case has.
+    /// CPUs of the case.
     own: Vec<usize>,
     buffer: Vec<u8>,
     begun: Option<(Instant, u64)>,
 }
 
-impl Beside {
-    /// Opens what there is for a case that has these CPUs.
+impl OtherCpus {
+    /// Opens `/proc/stat` for a case that runs on these CPUs.
     pub fn open(own: Vec<usize>) -> Self {
         Self { stat: File::open("/proc/stat").ok(), own, buffer: vec![0; 64 << 10], begun: None }
     }
 
-    /// From now on.
+    /// Starts the interval that [`OtherCpus::busy`] is asked about.
     pub fn begin(&mut self) {
         self.begun = self.ticks().map(|ticks| (Instant::now(), ticks));
     }
 
-    /// How many of these CPUs were busy since then, on average; nothing where the kernel does not tell. It counts in
-    /// ticks of 10 ms: of much less than a second it is a rough answer.
+    /// How many of these CPUs were busy since then, on average; `None` where the kernel does not tell. The kernel
+    /// counts in ticks of 10 ms, so that much less than a second gives a rough answer.
     pub fn busy(&mut self) -> Option<f64> {
         let (then, before) = self.begun?;
         let ticks = self.ticks()?.saturating_sub(before);
@@ -46,17 +46,17 @@ mod tests {
     use crate::platform::cpu;
 
     #[test]
-    fn a_busy_cpu_is_told_unless_it_is_the_case_s_own() {
+    fn a_busy_cpu_is_counted_unless_it_is_the_case_s_own() {
         let here = cpu::current();
-        let (mut beside, mut own) = (Beside::open(Vec::new()), Beside::open((0..4096).collect()));
-        assert_eq!(beside.busy(), None, "it was not begun");
-        beside.begin();
+        let (mut others, mut own) = (OtherCpus::open(Vec::new()), OtherCpus::open((0..4096).collect()));
+        assert_eq!(others.busy(), None, "it was not begun");
+        others.begin();
         own.begin();
         let begun = Instant::now();
         while begun.elapsed().as_millis() < 300 {
             std::hint::black_box(here);
         }
-        let (Some(all), none) = (beside.busy(), own.busy()) else {
+        let (Some(all), none) = (others.busy(), own.busy()) else {
             return; // this kernel has no /proc/stat
         };
         assert!(all > 0.1, "{all} CPUs were busy while this thread spun");
