@@ -121,8 +121,8 @@ impl Means {
         matches!(self, Self::Scalar | Self::Library) || here::is_offered(self)
     }
 
-    /// Its name in a sentence.
-    pub fn words(self) -> &'static str {
+    /// The name in a sentence.
+    pub fn phrase(self) -> &'static str {
         match self {
             Self::Scalar => "registers of 8 bytes",
             Self::Sse2 => "SSE2 vectors of 16 bytes",

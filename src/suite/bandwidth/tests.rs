@@ -40,20 +40,20 @@ fn a_fault_inside_is_told() {
 
 #[test]
 fn an_iteration_moves_as_much_at_every_size() {
-    for row in row::rows() {
-        let plan = row.plan();
+    for variant in variant::variants() {
+        let plan = variant.plan();
         let expected = match (plan.is_whole(), plan.operation) {
             (true, _) => plan.bytes as u64,
             (_, Operation::Add | Operation::Triad) => 15 << 10,
             _ => 16 << 10,
         };
-        assert_eq!(plan.moved(), expected, "{}", row.name());
+        assert_eq!(plan.moved(), expected, "{}", variant.id());
     }
 }
 
 #[test]
 fn more_than_half_of_the_memory_is_not_taken() {
-    let plan = row::rows()[0].plan();
-    let Err(error) = one(Plan { bytes: 1 << 46, means: Means::Scalar, ..plan }) else { panic!("taken") };
+    let plan = variant::variants()[0].plan();
+    let Err(error) = alone(Plan { bytes: 1 << 46, means: Means::Scalar, ..plan }) else { panic!("taken") };
     assert!(error.is_of_the_machine(), "{error}");
 }
