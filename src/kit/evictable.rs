@@ -37,8 +37,8 @@ pub struct Evictable {
 }
 
 impl Evictable {
-    /// Writes a file of `wanted` bytes into a directory on a disk, or a shorter one if there is little room. The file has
-    /// no name, so it disappears with this value, or with a killed process.
+    /// Writes a file of `wanted` bytes into a directory on a disk, or a shorter one if there is little room. The file
+    /// has no name, so it disappears with this value, or with a killed process.
     ///
     /// # Errors
     /// [`Error::Missing`] if the directory is on no disk or has no room.

@@ -1,8 +1,8 @@
 //! Page faults of this thread, as the kernel counts them.
 //!
-//! The kernel counts a fault as major if it had to be retried. A read from a device causes a retry; so does waiting for a
-//! lock of the address space, and a fault that `userfaultfd` passes to another thread. A major fault is therefore no
-//! proof that a device was read.
+//! The kernel counts a fault as major if it had to be retried. A read from a device causes a retry; so does waiting
+//! for a lock of the address space, and a fault that `userfaultfd` passes to another thread. A major fault is
+//! therefore no proof that a device was read.
 
 use crate::Result;
 use crate::platform::process;
@@ -44,8 +44,8 @@ impl std::ops::AddAssign for Faults {
     }
 }
 
-/// Bytes that the kernel has read from devices for this thread (`read_bytes` of proc_pid_io(5)). `None` if the kernel does
-/// not count them.
+/// Bytes that the kernel has read from devices for this thread (`read_bytes` of proc_pid_io(5)). `None` if the kernel
+/// does not count them.
 pub fn read_from_devices() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/io").ok()?;
     text.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.trim().parse().ok()

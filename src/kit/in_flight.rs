@@ -1,8 +1,8 @@
 //! Moments of operations that overlap.
 //!
-//! With several operations in flight, one begins while others have not ended, and its end is seen elsewhere in the program than
-//! its beginning: a closure of [`Clock::time`] or [`Clock::each`] cannot enclose it. Only such operations open and close
-//! brackets by hand, with this type.
+//! With several operations in flight, one begins while others have not ended, and its end is seen elsewhere in the
+//! program than its beginning: a closure of [`Clock::time`] or [`Clock::each`] cannot enclose it. Only such
+//! operations open and close brackets by hand, with this type.
 
 use crate::clock::{Clock, Ticks};
 

@@ -3,8 +3,8 @@
 //!
 //! # Invariants
 //!
-//! * **OWN-STRUCTURE**: the kernel writes into one structure, or one vector, of the calling function, which is as large as
-//!   the kernel is told.
+//! * **OWN-STRUCTURE**: the kernel writes into one structure, or one vector, of the calling function, which is as
+//!   large as the kernel is told.
 //! * **MAPPED**: one function makes the mapping, removes it, and never accesses its pages.
 #![allow(unsafe_code)]
 
@@ -142,7 +142,8 @@ impl PatternFile {
     /// Verifies that `block` bytes were read or written at `offset`.
     ///
     /// # Errors
-    /// The call was refused, or moved fewer bytes. [`Error::Missing`] if the device does not support blocks of this length.
+    /// The call was refused, or moved fewer bytes. [`Error::Missing`] if the device does not support blocks of this
+    /// length.
     #[inline(always)]
     pub fn check_length(
         &self,
@@ -196,14 +197,15 @@ impl PatternFile {
         }
     }
 
-    /// The alignment of reads past the page cache, bytes; 0 if the file supports none, `None` if the kernel does not tell.
+    /// The alignment of reads past the page cache, bytes; 0 if the file supports none, `None` if the kernel does not
+    /// tell.
     fn direct_alignment(&self) -> Option<u32> {
         // SAFETY: `statx` is plain numbers, for which zero is a value.
-        let mut told: libc::statx = unsafe { std::mem::zeroed() };
+        let mut status: libc::statx = unsafe { std::mem::zeroed() };
         let (file, mask) = (self.file.as_raw_fd(), libc::STATX_DIOALIGN);
         // SAFETY: OWN-STRUCTURE.
-        let answer = unsafe { libc::statx(file, c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut told) };
-        (answer == 0 && told.stx_mask & mask != 0).then_some(told.stx_dio_offset_align)
+        let answer = unsafe { libc::statx(file, c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut status) };
+        (answer == 0 && status.stx_mask & mask != 0).then_some(status.stx_dio_offset_align)
     }
 
     /// The number of pages of a range, byte offsets, that are in the page cache, by mincore(2).

@@ -1,14 +1,14 @@
-//! A timer that interrupts its thread, and a handler that records what the thread is doing: the state that the thread has
-//! stored in a word, and the address of its next instruction.
+//! A timer that interrupts its thread, and a handler that records what the thread is doing: the state that the thread
+//! has stored in a word, and the address of its next instruction.
 //!
 //! # Invariants
 //!
-//! * **LOOK**: the handler reads and adds to atomics, reads the clock and the context that the kernel passes, and sets its own
-//!   timer, all of which POSIX permits. It acts only on signals of this file's timers: a signal that a process sent has
-//!   another code and carries no pointer.
-//! * **OWN-TIMER**: the timer carries the address of the sampler's own board, which is boxed and dropped after the timer is
-//!   deleted. The timer's signal is for the thread that made it, which the sampler cannot leave, so that none is pending
-//!   once `timer_delete` has returned there.
+//! * **LOOK**: the handler reads and adds to atomics, reads the clock and the context that the kernel passes, and
+//!   sets its own timer, all of which POSIX permits. It acts only on signals of this file's timers: a signal that a
+//!   process sent has another code and carries no pointer.
+//! * **OWN-TIMER**: the timer carries the address of the sampler's own board, which is boxed and dropped after the
+//!   timer is deleted. The timer's signal is for the thread that made it, which the sampler cannot leave, so that
+//!   none is pending once `timer_delete` has returned there.
 #![allow(unsafe_code)]
 
 use crate::platform::time::clock_gettime_ns;
@@ -136,8 +136,8 @@ impl Board {
 }
 
 impl Sampler {
-    /// A sampler of this thread, which counts addresses in `range` and keeps the times of the first `moments` samples. It is
-    /// not started.
+    /// A sampler of this thread, which counts addresses in `range` and keeps the times of the first `moments`
+    /// samples. It is not started.
     ///
     /// # Errors
     /// The kernel refuses a timer: `ulimit -i` limits their number.

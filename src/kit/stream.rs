@@ -1,13 +1,13 @@
 //! Loops over memory: reading, writing, copying and STREAM's arithmetic, with each kind of instructions of a processor.
 //!
-//! The loops are in one file per architecture and vector width, all in one form, so that they can be compared with each other
-//! and with the disassembly. They are in assembly because a compiler may replace a loop that it understands, and because an
-//! unoptimised build then measures the same.
+//! The loops are in one file per architecture and vector width, all in one form, so that they can be compared with
+//! each other and with the disassembly. They are in assembly because a compiler may replace a loop that it
+//! understands, and because an unoptimised build then measures the same.
 //!
 //! # Invariants
 //!
-//! * **INSIDE**: all bytes that a loop accesses are within slices that the caller holds, exclusively if it writes them. It does
-//!   not access arrays that its operation does not use.
+//! * **INSIDE**: all bytes that a loop accesses are within slices that the caller holds, exclusively if it writes
+//!   them. It does not access arrays that its operation does not use.
 //! * **OFFERED**: the processor has reported that it has the instructions of the loop.
 #![allow(unsafe_code)]
 
@@ -58,6 +58,7 @@ pub enum Operation {
 }
 
 impl Operation {
+    #[cfg(test)]
     pub const ALL: [Self; 9] = [
         Self::Read,
         Self::Write,
@@ -105,6 +106,7 @@ pub enum Means {
 }
 
 impl Means {
+    #[cfg(test)]
     pub const ALL: [Self; 7] =
         [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512, Self::Neon, Self::Strings, Self::Library];
 
@@ -165,7 +167,8 @@ impl Stream {
         turns.map(|turns| Self { operation, means, turns, asks_ahead: false })
     }
 
-    /// Replaces the loop, for arrays in main memory, by one that prefetches the lines it will write or read, if there is one.
+    /// Replaces the loop, for arrays in main memory, by one that prefetches the lines it will write or read, if there
+    /// is one.
     pub fn of_memory(self) -> Self {
         let ahead = here::ahead(self.operation, self.means);
         Self { turns: ahead.unwrap_or(self.turns), asks_ahead: ahead.is_some(), ..self }
@@ -176,9 +179,9 @@ impl Stream {
         self.asks_ahead
     }
 
-    /// Performs the operation `passes` times on the common length of the arrays. [`Operation::Read`] returns the sum of the
-    /// little-endian words, of which an incomplete last one is padded with zeroes; the others return 0. Operations that
-    /// calculate do not change an incomplete last word.
+    /// Performs the operation `passes` times on the common length of the arrays. [`Operation::Read`] returns the sum
+    /// of the little-endian words, of which an incomplete last one is padded with zeroes; the others return 0.
+    /// Operations that calculate do not change an incomplete last word.
     #[inline]
     pub fn run(&self, arrays: &mut Arrays, passes: u64, constant: u64) -> u64 {
         let bytes = self.length(arrays);

@@ -1,45 +1,46 @@
 //! # What is timed
-//! Processing memory in order: `read` adds up its words, `write` stores a constant, `copy` copies one half to the other,
-//! `update` adds to each word in place; `scale`, `add` and `triad` are STREAM's. The last part of an id is the size of all
-//! arrays together. An iteration moves 16 KiB (15 with three arrays), counting reads and writes alike: of a large size the
-//! next part each time, round and round. The loops use the widest vectors of the machine; `scalar`, `sse2`, `avx2`, `avx512`
-//! and `neon` name others. `nt` stores past the caches. `memcpy` and `memset` are the C library's, `rep-movsb` and
-//! `rep-stosb` the processor's own loops: there an iteration is one call for the whole size. Above 16 MiB STREAM's three
-//! prefetch the lines that they will write, and `copy-nt` alternates between four pages and prefetches what it will read,
-//! if the processor can. `all` is a thread on every CPU and `two` a thread on each of two, all on memory of their own of that
-//! size, from a common signal until the last has finished. A fence, which is timed, waits until the stores are visible to
-//! all CPUs.
+//! Processing memory in order: `read` adds up its words, `write` stores a constant, `copy` copies one half to the
+//! other, `update` adds to each word in place; `scale`, `add` and `triad` are STREAM's. The last part of an id is the
+//! size of all arrays together. An iteration moves 16 KiB (15 with three arrays), counting reads and writes alike: of
+//! a large size the next part each time, round and round. The loops use the widest vectors of the machine; `scalar`,
+//! `sse2`, `avx2`, `avx512` and `neon` name others. `nt` stores past the caches. `memcpy` and `memset` are the C
+//! library's, `rep-movsb` and `rep-stosb` the processor's own loops: there an iteration is one call for the whole
+//! size. Above 16 MiB STREAM's three prefetch the lines that they will write, and `copy-nt` alternates between four
+//! pages and prefetches what it will read, if the processor can. `all` is a thread on every CPU and `two` a thread on
+//! each of two, all on memory of their own of that size, from a common signal until the last has finished. A fence,
+//! which is timed, waits until the stores are visible to all CPUs.
 //!
 //! # What is not
 //! Mapping, first touch by the CPU that will use the memory, filling, and verifying the results.
 //!
 //! # How we know
 //! The words that are read are consecutive numbers: each batch's sum must be that of the closed form. At set-up every
-//! written word is verified; then, before each batch, words ahead are spoilt, and afterwards must hold the operation's
-//! result. A loop that does not run, or skips a word, ends the case. There are no page faults in the timed part. Up to
-//! 32 KiB, and in `base-pages`, the memory is in base pages; everything else is in transparent huge pages of 2 MiB, for each
-//! thread: `/proc/self/smaps` must show them, or the case is skipped. The evidence names the vectors.
+//! written word is verified; then, before each batch, words ahead are spoilt, and afterwards must hold the
+//! operation's result. A loop that does not run, or skips a word, ends the case. There are no page faults in the
+//! timed part. Up to 32 KiB, and in `base-pages`, the memory is in base pages; everything else is in transparent huge
+//! pages of 2 MiB, for each thread: `/proc/self/smaps` must show them, or the case is skipped. The evidence names the
+//! vectors.
 //!
 //! # What fools it
-//! Zeroes: Zen 4 performs non-temporal stores of zeroes more than three times as fast as those of other values, and `memset`
-//! to zero of a large size uses them. Hence the pattern, and `zeroes` for comparison. Large caches: a size is not a level;
-//! read on the curve where a level ends. Dirty lines: the writes of a batch evict the dirty lines of the one before, so
-//! their write-back is paid for, unless all of them are read in between: hence few words are verified. Neighbours: a note
-//! below the table names programs that kept other CPUs busy meanwhile; but on a shared host other guests use the memory
-//! too, and no counter of this machine shows it. Chiplets: those of EPYC write to memory over a link of some 28 GB/s that
-//! all their cores share; if a hypervisor moves the virtual CPUs, two of them on one chiplet write together as much as one
-//! alone, and twice as much on two.
+//! Zeroes: Zen 4 performs non-temporal stores of zeroes more than three times as fast as those of other values, and
+//! `memset` to zero of a large size uses them. Hence the pattern, and `zeroes` for comparison. Large caches: a size
+//! is not a level; read on the curve where a level ends. Dirty lines: the writes of a batch evict the dirty lines of
+//! the one before, so their write-back is paid for, unless all of them are read in between: hence few words are
+//! verified. Neighbours: a note below the table names programs that kept other CPUs busy meanwhile; but on a shared
+//! host other guests use the memory too, and no counter of this machine shows it. Chiplets: those of EPYC write to
+//! memory over a link of some 28 GB/s that all their cores share; if a hypervisor moves the virtual CPUs, two of them
+//! on one chiplet write together as much as one alone, and twice as much on two.
 //!
 //! # Reading the number
-//! `bandwidth` counts the program's bytes, as STREAM does: a copy reads and writes, and counts twice what mbw and perf
-//! count. A processor that must read a line before it can write a part of it moves more than that: this read-for-ownership
-//! is not counted. If stores past the caches are twice as fast, that is what they save; a core that recognises writes of
-//! whole lines may save it by itself. `cycle` is bytes per core cycle, to be compared with the width of the ports: of Zen 4
-//! two loads of 32 bytes or one of 64, and one store of 32. `share` is the part of what the machine's memory modules could
-//! transfer, if their speed is known; the evidence says why if it is not. The lines that one core has outstanding are its
-//! bandwidth times the latency, over 64 bytes (Little's law). Loads have as many as the independent chains of `chase` show;
-//! a read in order has more because prefetchers fetch lines, and no program can count those: there is no bound on them
-//! here.
+//! `bandwidth` counts the program's bytes, as STREAM does: a copy reads and writes, and counts twice what mbw and
+//! perf count. A processor that must read a line before it can write a part of it moves more than that: this
+//! read-for-ownership is not counted. If stores past the caches are twice as fast, that is what they save; a core
+//! that recognises writes of whole lines may save it by itself. `cycle` is bytes per core cycle, to be compared with
+//! the width of the ports: of Zen 4 two loads of 32 bytes or one of 64, and one store of 32. `share` is the part of
+//! what the machine's memory modules could transfer, if their speed is known; the evidence says why if it is not. The
+//! lines that one core has outstanding are its bandwidth times the latency, over 64 bytes (Little's law). Loads have
+//! as many as the independent chains of `chase` show; a read in order has more because prefetchers fetch lines, and
+//! no program can count those: there is no bound on them here.
 //!
 //! # Source
 //! McCalpin's STREAM (the four operations and the way of counting); lmbench's `bw_mem` (McVoy and Staelin 1996); CSE
@@ -113,8 +114,8 @@ fn case(variant: Variant) -> Case {
     }
 }
 
-/// The plan at the scale of `place`: a smoke run does the same on less memory. A call for a whole array would then not be
-/// what its id says, and is skipped.
+/// The plan at the scale of `place`: a smoke run does the same on less memory. A call for a whole array would then
+/// not be what its id says, and is skipped.
 fn fitting(plan: Plan, place: &Place) -> Result<Plan> {
     match place.scale {
         Scale::Smoke if plan.bytes > SMOKE && plan.is_whole() => Err(Error::Missing(

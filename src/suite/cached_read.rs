@@ -1,8 +1,8 @@
 //! # What is timed
 //! Reading one block of a file that is in the page cache: with `read`, with `pread`, by copying it out of a mapping
-//! (`mmap`), and by copying it into another file within the kernel (`copy-file-range`). `pread-by-file` reads 64 KiB at a
-//! time from files of several lengths. `file-cache-in-64MiB` and `file-cache-in-1GiB` read 1 MiB at a time, round and
-//! round, from files that are smaller and larger than the memory that a control group leaves for them.
+//! (`mmap`), and by copying it into another file within the kernel (`copy-file-range`). `pread-by-file` reads 64 KiB
+//! at a time from files of several lengths. `file-cache-in-64MiB` and `file-cache-in-1GiB` read 1 MiB at a time,
+//! round and round, from files that are smaller and larger than the memory that a control group leaves for them.
 //!
 //! # What is not
 //! Making the file and reading it into the cache; making and entering the control group, and the round before the first
@@ -10,25 +10,25 @@
 //!
 //! # How we know
 //! At least every 20 ms mincore(2) must report every page of the file in the cache, and no byte may have come from a
-//! device since the last check (`/proc/self/io`). A check at every batch would evict the processor's caches before the
-//! small ones. What was read last begins with its own number. The witness sees `pread` and `copy_file_range` entered once
-//! per block. For the file cache, the kernel has accepted the limit: its own account of the group's cached bytes is
-//! `cached` below the table, and may not exceed it.
+//! device since the last check (`/proc/self/io`). A check at every batch would evict the processor's caches before
+//! the small ones. What was read last begins with its own number. The witness sees `pread` and `copy_file_range`
+//! entered once per block. For the file cache, the kernel has accepted the limit: its own account of the group's
+//! cached bytes is `cached` below the table, and may not exceed it.
 //!
 //! # What fools it
 //! The processor's caches: 8 MiB that are read again and again may stay in the last level, and so may the buffer; the
-//! curve of `pread-by-file` shows it. On Btrfs and XFS `copy_file_range` may share blocks in place of copying bytes, and is
-//! then fast at any length. If a file that is read in order is a little larger than the cache, keeping the pages used last
-//! is the worst rule: all of it is read from the device again. Kernels since 3.15 keep a part, so the fall is no cliff. A
-//! host may cache the guest's disk.
+//! curve of `pread-by-file` shows it. On Btrfs and XFS `copy_file_range` may share blocks in place of copying bytes,
+//! and is then fast at any length. If a file that is read in order is a little larger than the cache, keeping the
+//! pages used last is the worst rule: all of it is read from the device again. Kernels since 3.15 keep a part, so the
+//! fall is no cliff. A host may cache the guest's disk.
 //!
 //! # Reading the number
-//! `bandwidth` against the length of the file falls where the file no longer fits. That is the size of the file cache: the
-//! limit less what else the group holds. Without a control group it would be that of the whole memory.
+//! `bandwidth` against the length of the file falls where the file no longer fits. That is the size of the file
+//! cache: the limit less what else the group holds. Without a control group it would be that of the whole memory.
 //!
 //! # Source
-//! CSE 221 project report (files of 0.5 to 14 GB read again: 8 GB/s up to 4 GB, far less beyond); lmbench's `bw_file_rd`
-//! and `bw_mmap_rd`.
+//! CSE 221 project report (files of 0.5 to 14 GB read again: 8 GB/s up to 4 GB, far less beyond); lmbench's
+//! `bw_file_rd` and `bw_mmap_rd`.
 
 mod file_cache;
 mod operation;

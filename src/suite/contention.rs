@@ -3,23 +3,24 @@
 //! 64 KiB, 4 KiB at a time, past the cache too and without a pause: `others/N`, N from 0 to 9.
 //!
 //! # What is not
-//! Making the files, and starting the processes. They run on the other CPUs in turn, so they compete for the disk and not
-//! for the measuring CPU.
+//! Making the files, and starting the processes. They run on the other CPUs in turn, so they compete for the disk and
+//! not for the measuring CPU.
 //!
 //! # How we know
-//! After every batch `/proc/self/io` must have grown by exactly the bytes that were asked for; the others are processes
-//! with accounts of their own. Each of them counts its blocks, and must have read some in every twentieth of a second. Each
-//! block begins with its own number. No process may leave its CPU, or end.
+//! After every batch `/proc/self/io` must have grown by exactly the bytes that were asked for; the others are
+//! processes with accounts of their own. Each of them counts its blocks, and must have read some in every twentieth
+//! of a second. Each block begins with its own number. No process may leave its CPU, or end.
 //!
 //! # What fools it
-//! A disk that serves several requests at once (all but rotating ones) hardly slows down until its queue is full, and with
-//! few CPUs the others cannot submit enough: nine of them on one CPU keep it busy, and each submits less. A virtual disk
-//! that is limited to a number of operations per second divides them. The disk's cache holds all these files.
+//! A disk that serves several requests at once (all but rotating ones) hardly slows down until its queue is full, and
+//! with few CPUs the others cannot submit enough: nine of them on one CPU keep it busy, and each submits less. A
+//! virtual disk that is limited to a number of operations per second divides them. The disk's cache holds all these
+//! files.
 //!
 //! # Reading the number
-//! The answer is the median and the percentiles against the number of others. `fairness` below the table is Jain's index of
-//! the blocks that the others have read (1: all read the same; 1/N: one read all), and `others` how many blocks they read
-//! per second together.
+//! The answer is the median and the percentiles against the number of others. `fairness` below the table is Jain's
+//! index of the blocks that the others have read (1: all read the same; 1/N: one read all), and `others` how many
+//! blocks they read per second together.
 //!
 //! # Source
 //! CSE 221 project report (a block of 4 KiB a thousand times, beside 0 to 9 processes with files of 64 KiB). R. Jain,
@@ -31,7 +32,7 @@ use crate::clock::{Clock, Counts, Ticks};
 use crate::kit::blocks::{Blocks, DISK, FROM_DEVICE, OWN_NUMBER, Pattern, reached};
 use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::io_account::Source;
-use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::shared::Words;
 use crate::{Error, Result};
 use memmap2::MmapMut;

@@ -1,28 +1,28 @@
 //! # What is timed
 //! Reading or writing one block of a file past the page cache (`O_DIRECT`), from the call to its return.
 //! `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths. `sequential` and `random` read
-//! blocks of several lengths from 64 MiB, one at a time, with pread(2). `uring-depth/N` and `threads-depth/N` read 4 KiB
-//! at random with N reads in flight: with io_uring(7), and with N threads that each call pread. `write` and
+//! blocks of several lengths from 64 MiB, one at a time, with pread(2). `uring-depth/N` and `threads-depth/N` read 4
+//! KiB at random with N reads in flight: with io_uring(7), and with N threads that each call pread. `write` and
 //! `write-random` write; in `write-dsync` each write returns when the device has stored the block (`O_DSYNC`).
 //!
 //! # What is not
-//! Preparing the file: it is written, flushed to the device and evicted before. Drawing the order. With N in flight the
-//! queue is filled and turned over once before the clock starts, and drained after it has stopped, so it is full at every
-//! moment of the timed part. A batch reads at least eight times the queue's depth in blocks, and is charged its share of
-//! the time.
+//! Preparing the file: it is written, flushed to the device and evicted before. Drawing the order. With N in flight
+//! the queue is filled and turned over once before the clock starts, and drained after it has stopped, so it is full
+//! at every moment of the timed part. A batch reads at least eight times the queue's depth in blocks, and is charged
+//! its share of the time.
 //!
 //! # How we know
-//! After every batch `/proc/self/io` must have grown by exactly the bytes that were asked for: bytes from a cache are not
-//! charged to a device. mincore(2) must find no page of what was read last in the page cache. Every sector of the file
-//! begins with its own number, so each block can be recognised. What was written last is read back and compared. A short
-//! or refused block ends the case with the name of the file.
+//! After every batch `/proc/self/io` must have grown by exactly the bytes that were asked for: bytes from a cache are
+//! not charged to a device. mincore(2) must find no page of what was read last in the page cache. Every sector of the
+//! file begins with its own number, so each block can be recognised. What was written last is read back and compared.
+//! A short or refused block ends the case with the name of the file.
 //!
 //! # What fools it
-//! Caches below: that of a controller, of a host that caches the guest's disk, of a disk that ignores `O_DSYNC`. A virtual
-//! disk is often limited to a number of operations or bytes per second: a deep queue then measures the limit, and bursts
-//! are faster than what follows. 64 MiB fit into the cache of any disk. tmpfs accepts `O_DIRECT` and has no device: such
-//! cases are skipped, and so are blocks that are smaller than those of the device. At smoke scale the file has 4 MiB in
-//! place of 64.
+//! Caches below: that of a controller, of a host that caches the guest's disk, of a disk that ignores `O_DSYNC`. A
+//! virtual disk is often limited to a number of operations or bytes per second: a deep queue then measures the limit,
+//! and bursts are faster than what follows. 64 MiB fit into the cache of any disk. tmpfs accepts `O_DIRECT` and has
+//! no device: such cases are skipped, and so are blocks that are smaller than those of the device. At smoke scale the
+//! file has 4 MiB in place of 64.
 //!
 //! # Reading the number
 //! The median with N in flight is the time from one completion to the next. The percentiles are those of single blocks,

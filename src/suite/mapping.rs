@@ -1,30 +1,30 @@
 //! # What is timed
-//! `first-touch`: mapping fresh anonymous memory, touching each of its pages once, and unmapping it: what a program pays
-//! for memory that it requests and uses. `map`: mapping and unmapping without a touch. `populate`: the same with
-//! `MAP_POPULATE`, so that the kernel makes all pages at once and no fault occurs. `mprotect`: taking the permission to
-//! write touched memory and giving it again, two calls. `dontneed`: giving touched pages back and keeping the mapping, one
-//! call. `brk`: moving the end of the data segment up and down again, two calls, untouched.
+//! `first-touch`: mapping fresh anonymous memory, touching each of its pages once, and unmapping it: what a program
+//! pays for memory that it requests and uses. `map`: mapping and unmapping without a touch. `populate`: the same with
+//! `MAP_POPULATE`, so that the kernel makes all pages at once and no fault occurs. `mprotect`: taking the permission
+//! to write touched memory and giving it again, two calls. `dontneed`: giving touched pages back and keeping the
+//! mapping, one call. `brk`: moving the end of the data segment up and down again, two calls, untouched.
 //!
 //! # What is not
 //! In `mprotect` and `dontneed` the touches that make the pages, which are base pages. Reading the counters.
 //!
 //! # How we know
-//! By the kernel's count of minor faults over each sample: with pages of 4 KiB one per touch, with huge pages one per 2 MiB,
-//! with folios a number between. Where memory is touched or populated there must be at least one per 2 MiB; where it is
-//! not, there may not be one per iteration; no fault may have read a device. A witness counts the system calls of some
-//! iterations: the named calls, once each. After `dontneed` every page must fault again: that is counted between the
-//! calls. The answer of every call is checked.
+//! By the kernel's count of minor faults over each sample: with pages of 4 KiB one per touch, with huge pages one per
+//! 2 MiB, with folios a number between. Where memory is touched or populated there must be at least one per 2 MiB;
+//! where it is not, there may not be one per iteration; no fault may have read a device. A witness counts the system
+//! calls of some iterations: the named calls, once each. After `dontneed` every page must fault again: that is
+//! counted between the calls. The answer of every call is checked.
 //!
 //! # What fools it
-//! Transparent huge pages (`/sys/kernel/mm/transparent_hugepage/enabled`): they change the number of faults by up to a
-//! factor of 512 and the time by several times. The fingerprint records the mode; within it the kernel decides. A control
-//! group near its limit reclaims memory at every fault. The kernel may keep freed pages for this CPU and hand them out
-//! again at once, but not in large numbers: the price of a page grows with their number. The C library keeps memory that
-//! it has mapped: a program's `malloc` and `free` cost this only above its thresholds.
+//! Transparent huge pages (`/sys/kernel/mm/transparent_hugepage/enabled`): they change the number of faults by up to
+//! a factor of 512 and the time by several times. The fingerprint records the mode; within it the kernel decides. A
+//! control group near its limit reclaims memory at every fault. The kernel may keep freed pages for this CPU and hand
+//! them out again at once, but not in large numbers: the price of a page grows with their number. The C library keeps
+//! memory that it has mapped: a program's `malloc` and `free` cost this only above its thresholds.
 //!
 //! # Reading the number
-//! Divided by the bytes it is the price of the first use of memory; zeroing a byte cannot cost less than writing it. The
-//! difference between `first-touch` and `populate` is the exceptions, between `populate` and `map` the pages.
+//! Divided by the bytes it is the price of the first use of memory; zeroing a byte cannot cost less than writing it.
+//! The difference between `first-touch` and `populate` is the exceptions, between `populate` and `map` the pages.
 //!
 //! # Source
 //! lmbench's `lat_pagefault` and `lat_mmap` (McVoy and Staelin 1996); mmap(2), mprotect(2), madvise(2), brk(2); the
@@ -50,8 +50,8 @@ pub const GROUP: Group =
 
 /// Memory that is left for other programs, bytes.
 const MARGIN: u64 = 64 << 20;
-/// From this size on an iteration takes milliseconds and is timed by itself: batches of several lengths, which show that
-/// time is proportional, would take seconds.
+/// From this size on an iteration takes milliseconds and is timed by itself: batches of several lengths, which show
+/// that time is proportional, would take seconds.
 const SINGLE: usize = 16 << 20;
 
 const MIB: usize = 1 << 20;

@@ -14,14 +14,15 @@
 //! sector of the file begins with its own number, so each block can be recognised.
 //!
 //! # What fools it
-//! The traffic of other programs is counted too. A server on this same machine is not remote: its bytes pass the loopback
-//! interface, which is counted as well. A file system that compresses sends fewer bytes than it delivers, and would fail.
-//! A file system in user space adds two switches to its own process for each request. Remote files are fast because of
-//! read-ahead; past the cache there is none.
+//! The traffic of other programs is counted too. A server on this same machine is not remote: its bytes pass the
+//! loopback interface, which is counted as well. A file system that compresses sends fewer bytes than it delivers,
+//! and would fail. A file system in user space adds two switches to its own process for each request. Remote files
+//! are fast because of read-ahead; past the cache there is none.
 //!
 //! # Reading the number
-//! A block of 4 KiB costs a round trip and the server's work, so the bandwidth is far below that of the line. With larger
-//! blocks `bandwidth` approaches it. Random and sequential should not differ if the server has the file in its memory.
+//! A block of 4 KiB costs a round trip and the server's work, so the bandwidth is far below that of the line. With
+//! larger blocks `bandwidth` approaches it. Random and sequential should not differ if the server has the file in its
+//! memory.
 //!
 //! # Source
 //! CSE 221 project report (NFS over a line of 100 Mbit/s, files of 128 KiB to 3 MiB, sequential and at random, 4 KiB

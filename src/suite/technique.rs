@@ -1,30 +1,31 @@
 //! # What is timed
 //! The cost of measuring, technique by technique. `flag`: testing a flag that is off. `span/off`: a span of the trace
-//! monitor while it is switched off; `span/counter` and `span/virtual-clock` while it is on and reads the cycle counter or
-//! the clock of the thread. `virtual-clock`: one reading of the process's clock. `sample`: from a timer's expiry until its
-//! handler has recorded the state and the address of its thread. `event/…`: an event passed to another CPU through a slot
-//! with one flag or with two. `burst/ring`: 1024 events through a ring of slots, until the last was taken; `event` below it
-//! is one of them. `step`: one instruction of another process, observed and executed.
+//! monitor while it is switched off; `span/counter` and `span/virtual-clock` while it is on and reads the cycle
+//! counter or the clock of the thread. `virtual-clock`: one reading of the process's clock. `sample`: from a timer's
+//! expiry until its handler has recorded the state and the address of its thread. `event/…`: an event passed to
+//! another CPU through a slot with one flag or with two. `burst/ring`: 1024 events through a ring of slots, until the
+//! last was taken; `event` below it is one of them. `step`: one instruction of another process, observed and
+//! executed.
 //!
 //! # What is not
-//! Setting the monitors up. `event/…` is timed until the last event of a batch was taken. A burst fits into the ring: the
-//! sender, which need not wait for its end, pays less. Programming the timer is part of `sample`, once per expiry, as it is
-//! with random periods.
+//! Setting the monitors up. `event/…` is timed until the last event of a batch was taken. A burst fits into the ring:
+//! the sender, which need not wait for its end, pays less. Programming the timer is part of `sample`, once per
+//! expiry, as it is with random periods.
 //!
 //! # How we know
-//! After each batch the monitor must have counted one span per iteration, and none if it was off. A witness counts the
-//! system calls of some spans. Every expiry must have been counted, and each must have found the thread's state. Two flags
-//! or a ring must deliver the number and the sum of the events, none of them twice; one flag must deliver the last, and
-//! `captured` below the table is the share that it delivered. Each stepped instruction must be the next of the two in the
-//! other process's loop.
+//! After each batch the monitor must have counted one span per iteration, and none if it was off. A witness counts
+//! the system calls of some spans. Every expiry must have been counted, and each must have found the thread's state.
+//! Two flags or a ring must deliver the number and the sum of the events, none of them twice; one flag must deliver
+//! the last, and `captured` below the table is the share that it delivered. Each stepped instruction must be the next
+//! of the two in the other process's loop.
 //!
 //! # What fools it
-//! Consecutive spans overlap in the processor: around real work they may cost more, since they limit its look-ahead. With
-//! one flag the sender writes to its own cache until the receiver fetches the line: the more events are lost, the cheaper
-//! they are. Events in a ring become cheaper the further the sender is ahead, since a line then holds several of them: hence
-//! bursts of one size, of which twice as many cost twice as much. An event of a burst of 16 costs seven times as much as
-//! one of 1024; with every slot on a line of its own an event of 1024 costs ten times as much. In a guest the hypervisor
-//! handles steps and timers.
+//! Consecutive spans overlap in the processor: around real work they may cost more, since they limit its look-ahead.
+//! With one flag the sender writes to its own cache until the receiver fetches the line: the more events are lost,
+//! the cheaper they are. Events in a ring become cheaper the further the sender is ahead, since a line then holds
+//! several of them: hence bursts of one size, of which twice as many cost twice as much. An event of a burst of 16
+//! costs seven times as much as one of 1024; with every slot on a line of its own an event of 1024 costs ten times as
+//! much. In a guest the hypervisor handles steps and timers.
 //!
 //! # Reading the number
 //! A monitor may be used if its cost times the frequency of the events is small: 1 % is one span per hundred times its
@@ -41,7 +42,6 @@ use crate::clock::{Clock, Ticks};
 use crate::kit::crowd::all_stayed;
 use crate::kit::placement::Placement;
 use crate::kit::sampler::{Gaps, Sampler};
-use crate::platform::partner::Task;
 use crate::platform::ptrace::Stepper;
 use crate::platform::{arch, time};
 use crate::technique::hybrid::{Interface, Observer, OneWay, Ring, Tally, TwoWay, event};
@@ -219,8 +219,8 @@ fn burst() -> Case {
 const LINE: f64 = 165.0;
 /// Numbers of 32 bits in a line of 64 bytes.
 const EVENTS_IN_A_LINE: f64 = 16.0;
-/// Events that are sent while the receiver fetches the line with the sender's position. The receiver falls behind at once,
-/// and fetches the line again only when it has caught up.
+/// Events that are sent while the receiver fetches the line with the sender's position. The receiver falls behind at
+/// once, and fetches the line again only when it has caught up.
 const LAG: f64 = 80.0;
 
 fn observed<I: Interface>(name: String, title: String, burst: u64, least: f64) -> Case {
@@ -297,8 +297,8 @@ fn step() -> Case {
         .predict(8_000.0, 10_000.0, "two switches of process, an exception, registers and code copied")
 }
 
-/// Steps a child through an endless loop of two instructions. Each batch has a child of its own, since a stepped child is
-/// killed after some seconds.
+/// Steps a child through an endless loop of two instructions. Each batch has a child of its own, since a stepped
+/// child is killed after some seconds.
 fn stepped(n: u64, clock: &Clock) -> Result<Ticks> {
     let mut stepper = Stepper::start(|| arch::register_loop(u64::MAX))?;
     let begins = arch::register_loop as *const () as usize;

@@ -48,7 +48,7 @@ fn a_page_cache_that_grew_is_an_error() {
     let mut blocks = Blocks::of(file, Pattern::Sequential, 4096, Source::Device).expect("blocks");
     let mut block = [0; 4096];
     std::os::unix::fs::FileExt::read_exact_at(blocks.file.file(), &mut block, 0).expect("read");
-    blocks.proof.begin().expect("told");
+    blocks.proof.begin().expect("an account");
     let error = blocks.prove(0, 0).expect_err("kept").to_string();
     assert!(error.contains("are in the page cache"), "{error}");
 }

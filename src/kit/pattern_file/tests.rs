@@ -28,11 +28,11 @@ fn pages_read_through_the_cache_stay_until_they_are_evicted() {
     let (_directory, file) = make(1 << 20, Way::Cached).expect("a file");
     file.file().read_exact_at(&mut vec![0; 1 << 20], 0).expect("read");
     let page = page_size();
-    assert_eq!(file.resident(0..1 << 20).expect("told") as u64, (1 << 20) / page);
-    assert_eq!(file.resident(page..2 * page).expect("told"), 1);
+    assert_eq!(file.resident(0..1 << 20).expect("mincore") as u64, (1 << 20) / page);
+    assert_eq!(file.resident(page..2 * page).expect("mincore"), 1);
     if volume::of(_directory.path()).1 == volume::Medium::Disk {
         file.evict().expect("evicted");
-        assert_eq!(file.resident(0..1 << 20).expect("told"), 0);
+        assert_eq!(file.resident(0..1 << 20).expect("mincore"), 0);
     }
 }
 

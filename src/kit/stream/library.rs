@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! * **INSIDE**: as in `stream`: the bytes are within slices that the caller holds, and a mutable slice overlaps no other.
+//! * **INSIDE**: as in `stream`: the bytes are within slices that the caller holds, and a mutable slice overlaps no
+//!   other.
 #![allow(unsafe_code)]
 
 use super::{Loop, Operation};

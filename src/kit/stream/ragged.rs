@@ -36,7 +36,8 @@ pub(super) fn run(
     0
 }
 
-/// Replaces each whole word of `to` by a function of the words of all arrays; an array that does not reach so far counts as 0.
+/// Replaces each whole word of `to` by a function of the words of all arrays; an array that does not reach so far
+/// counts as 0.
 fn each(arrays: &mut Arrays, part: Range<usize>, f: impl Fn(u64, u64, u64) -> u64) {
     for at in part.clone().step_by(8).take(part.len() / 8) {
         let of = |array: &[u8]| array.get(at..at + 8).map_or(0, word);

@@ -1,8 +1,8 @@
 use super::*;
 use crate::statistic::Random;
 
-/// Sizes around a word, a line, a block, several of these, and four pages once and twice with a rest; then the offsets of the
-/// arrays.
+/// Sizes around a word, a line, a block, several of these, and four pages once and twice with a rest; then the
+/// offsets of the arrays.
 const SIZES: [usize; 18] = [
     0,
     1,

@@ -8,16 +8,16 @@
 //! | `r10`, and vector register 15 | the constant, in every word |
 //! | `r11` | where the sums of the lanes are stored |
 //!
-//! A block is 512 bytes: eight vectors of 64 bytes, sixteen of 32. Eight sums are independent, since an addition takes a
-//! cycle and a core may perform two loads in it. Addresses have no index register, which would split the instruction in two
-//! on Intel's cores. Software prefetch of reads in order was tried at 1, 2 and 4 KiB ahead, into all levels and past them:
-//! on Zen 4 it gained nothing from memory and lost a third in the last level. For writes, and for several pages in turn, see
-//! `wide`.
+//! A block is 512 bytes: eight vectors of 64 bytes, sixteen of 32. Eight sums are independent, since an addition
+//! takes a cycle and a core may perform two loads in it. Addresses have no index register, which would split the
+//! instruction in two on Intel's cores. Software prefetch of reads in order was tried at 1, 2 and 4 KiB ahead, into
+//! all levels and past them: on Zen 4 it gained nothing from memory and lost a third in the last level. For writes,
+//! and for several pages in turn, see `wide`.
 //!
 //! # Invariants
 //!
-//! * **INSIDE**: as in `stream`. `bytes` is a multiple of the block, except for string instructions; `bytes` and `passes` are
-//!   not zero.
+//! * **INSIDE**: as in `stream`. `bytes` is a multiple of the block, except for string instructions; `bytes` and
+//!   `passes` are not zero.
 //! * **OFFERED**: as in `stream`.
 #![allow(unsafe_code)]
 

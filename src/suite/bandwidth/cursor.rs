@@ -1,5 +1,5 @@
-//! The position of a stream in its arrays. One iteration is one chunk. Batches continue one another round and round, so that
-//! in large arrays every batch finds chunks that were not used for long.
+//! The position of a stream in its arrays. One iteration is one chunk. Batches continue one another round and round,
+//! so that in large arrays every batch finds chunks that were not used for long.
 
 /// The position, and the number of visits of each chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

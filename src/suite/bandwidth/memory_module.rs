@@ -1,5 +1,5 @@
-//! The memory modules of the machine: the tables of the system management BIOS (DMTF DSP0134, *Memory Device*, type 17),
-//! which the kernel shows to root.
+//! The memory modules of the machine: the tables of the system management BIOS (DMTF DSP0134, *Memory Device*, type
+//! 17), which the kernel shows to root.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -55,8 +55,8 @@ fn of_table(bytes: &[u8]) -> Result<(f64, String), String> {
     Ok((limit, words))
 }
 
-/// The filled slots whose speed is known. The table is a sequence of structures: a head with type and length, then texts
-/// that end with an empty one.
+/// The filled slots whose speed is known. The table is a sequence of structures: a head with type and length, then
+/// texts that end with an empty one.
 fn modules(mut bytes: &[u8]) -> Vec<Module> {
     let mut found = Vec::new();
     while let [kind, length, ..] = *bytes {

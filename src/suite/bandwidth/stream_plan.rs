@@ -3,15 +3,16 @@
 use crate::kit::stream::{Means, Operation};
 use crate::platform::resident::Pages;
 
-/// Bytes that an iteration reads and writes together: a part of a large array, and the whole of the smallest. A third of
-/// it is no whole number of blocks, so with three arrays it is a little less.
+/// Bytes that an iteration reads and writes together: a part of a large array, and the whole of the smallest. A third
+/// of it is no whole number of blocks, so with three arrays it is a little less.
 const ITERATION: usize = 16 << 10;
 /// The integer that is written or added. None of its bytes is zero, since some processors store zeroes in another way.
 const PATTERN: u64 = 0x5c5c_5c5c_5c5c_5c5c;
 /// STREAM's scalar.
 const FACTOR: f64 = 3.0;
 
-/// A level of memory, by its size on a common machine, for predictions; the measured curve shows the levels of this machine.
+/// A level of memory, by its size on a common machine, for predictions; the measured curve shows the levels of this
+/// machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     First,

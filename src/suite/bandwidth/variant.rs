@@ -9,8 +9,8 @@ use crate::platform::resident::Pages;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
-/// The largest size that lies in base pages, bytes. The first translation cache of every machine holds them, so the first
-/// level can be measured without huge pages.
+/// The largest size that lies in base pages, bytes. The first translation cache of every machine holds them, so the
+/// first level can be measured without huge pages.
 const FEW_PAGES: usize = 32 * KIB;
 
 /// Sizes of default scale, one for each level of a common machine; then the others, which only full scale measures.
@@ -201,8 +201,8 @@ fn library() -> Vec<Variant> {
     for (variant, words, operation, means) in rows {
         all.extend(sizes.into_iter().map(|(bytes, is_long)| {
             let row = Variant::new(variant, words, operation, bytes).by(means);
-            // A call for a large size takes milliseconds. Of the two string instructions default scale measures only the
-            // smallest.
+            // A call for a large size takes milliseconds. Of the two string instructions default scale measures only
+            // the smallest.
             if is_long || means == Means::Strings && bytes > 16 * KIB { row.long() } else { row }
         }));
     }

@@ -181,8 +181,9 @@ impl Workload {
         little_endian(self.place(word))
     }
 
-    /// Chooses words of chunks ahead, each time another word of a chunk, and spoils them. They are few, so that few lines come
-    /// into a cache because of them. Words that are updated are not spoilt: their value shows the number of visits.
+    /// Chooses words of chunks ahead, each time another word of a chunk, and spoils them. They are few, so that few
+    /// lines come into a cache because of them. Words that are updated are not spoilt: their value shows the number
+    /// of visits.
     fn mark(&mut self) {
         self.marked.clear();
         if self.plan.operation == Operation::Read {

@@ -137,8 +137,8 @@ impl Round {
 
 impl Subject for Round {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        // Which part of the file stays in the cache is the kernel's choice, so samples begin after a whole round. The reads of
-        // that round are no samples: their clock keeps no single times.
+        // Which part of the file stays in the cache is the kernel's choice, so samples begin after a whole round. The
+        // reads of that round are no samples: their clock keeps no single times.
         let unrecorded = Clock::with_scale(clock.scale());
         while self.rounds.is_empty() {
             self.read(&unrecorded)?;
@@ -188,8 +188,8 @@ mod tests {
         assert!(allowed(0, 10).is_err() && allowed(11, 10).is_err() && allowed(10, 10).is_ok());
     }
 
-    /// Every page of a file that fits stays; of a larger one some are read again. The limit holds for a whole process, so
-    /// this runs in a child.
+    /// Every page of a file that fits stays; of a larger one some are read again. The limit holds for a whole
+    /// process, so this runs in a child.
     #[test]
     fn a_file_above_the_limit_is_not_kept() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -201,7 +201,7 @@ mod tests {
                     Err(why) => return println!("skipped: {why}"),
                 };
                 round.run(1, &Clock::fallback(Unfit::Declined)).expect("read");
-                let kept = round.file.resident(0..bytes).expect("told") as u64 * page_size();
+                let kept = round.file.resident(0..bytes).expect("mincore") as u64 * page_size();
                 assert_eq!(kept == bytes, fits, "{kept} of {bytes}");
             }
         });

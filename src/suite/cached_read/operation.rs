@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! * **UNNAMED**: the file has no name, and the owner of the mapping holds its only descriptors and does not write through
-//!   them, so the file is neither changed nor shortened while it is mapped.
+//! * **UNNAMED**: the file has no name, and the owner of the mapping holds its only descriptors and does not write
+//!   through them, so the file is neither changed nor shortened while it is mapped.
 #![allow(unsafe_code)]
 
 use crate::Result;

@@ -39,7 +39,7 @@ fn another_block_and_a_short_one_are_errors_of_the_file() {
 fn a_file_that_left_the_cache_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = PatternFile::make(directory.path(), MIB, Way::Cached).expect("a file");
-    if file.resident(0..MIB).expect("told") > 0 {
+    if file.resident(0..MIB).expect("mincore") > 0 {
         return println!("skipped: a file system in memory evicts nothing");
     }
     let other = PatternFile::make(directory.path(), 4096, Way::Cached).expect("a file");

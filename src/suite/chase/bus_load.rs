@@ -7,7 +7,7 @@ use crate::clock::{Clock, Ticks};
 use crate::kit::crowd::all_stayed;
 use crate::kit::stream::{Arrays, Means, Operation, Stream};
 use crate::platform::limit;
-use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::resident::{Pages, ResidentMemory};
 use crate::platform::shared::Word;
 use crate::{Error, Result};

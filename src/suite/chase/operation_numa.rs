@@ -37,7 +37,8 @@ fn listed(text: &str) -> Vec<usize> {
     text.split(',').filter_map(range).flatten().collect()
 }
 
-/// Calls `f` while pages that this thread touches first come from this node only. Afterwards the default policy applies.
+/// Calls `f` while pages that this thread touches first come from this node only. Afterwards the default policy
+/// applies.
 ///
 /// # Errors
 /// The kernel refuses the node.

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! * **RING**: the word of every slot holds the address of the word of a slot of the same memory. Following all of them when
-//!   the ring was linked has proven it; the memory lives as long as the ring and is not written again.
+//! * **RING**: the word of every slot holds the address of the word of a slot of the same memory. Following all of
+//!   them when the ring was linked has proven it; the memory lives as long as the ring and is not written again.
 #![allow(unsafe_code)]
 
 use crate::platform::arch;
@@ -20,8 +20,8 @@ pub const LINE: usize = 64;
 pub enum Spread {
     /// One slot at the beginning of each unit of this many bytes.
     Every(usize),
-    /// One slot in each unit of this many bytes, at a pseudo-random line of it. At the same line of each unit, or at lines
-    /// that ascend with the units, the slots would compete for few sets of a cache.
+    /// One slot in each unit of this many bytes, at a pseudo-random line of it. At the same line of each unit, or at
+    /// lines that ascend with the units, the slots would compete for few sets of a cache.
     Scattered(usize),
 }
 
@@ -107,9 +107,9 @@ impl Slots {
         self.spread.slot(offset).filter(|slot| *slot < self.count).map(|_| offset)
     }
 
-    /// Walks round once and writes its place into each slot; this also brings the ring into the caches as far as it fits. All
-    /// arcs of the ring are walked at the same time, since one walker in main memory would take seconds. If no slot is
-    /// visited twice and each arc ends where the next begins, the ring is one cycle.
+    /// Walks round once and writes its place into each slot; this also brings the ring into the caches as far as it
+    /// fits. All arcs of the ring are walked at the same time, since one walker in main memory would take seconds. If
+    /// no slot is visited twice and each arc ends where the next begins, the ring is one cycle.
     fn prove(&mut self, visits: &[u32]) -> Result<()> {
         let (count, arcs) = (self.count, self.count.min(ARCS));
         let begins: Vec<_> = (0..=arcs).map(|arc| arc * count / arcs).collect();
@@ -156,8 +156,8 @@ impl Slots {
     }
 }
 
-/// `N` walkers in one ring, evenly spread. Each batch continues where the last has ended, so that a slot is visited again
-/// only after all others, and no part of a large ring is in the caches more often than the rest.
+/// `N` walkers in one ring, evenly spread. Each batch continues where the last has ended, so that a slot is visited
+/// again only after all others, and no part of a large ring is in the caches more often than the rest.
 pub struct Walk<const N: usize> {
     slots: Slots,
     at: [*const u8; N],
@@ -165,11 +165,12 @@ pub struct Walk<const N: usize> {
 }
 
 impl<const N: usize> Walk<N> {
-    /// Links the slots of `memory` to a ring in this order, and walks round once, which proves that it is one cycle through
-    /// all slots.
+    /// Links the slots of `memory` to a ring in this order, and walks round once, which proves that it is one cycle
+    /// through all slots.
     ///
     /// # Errors
-    /// [`Error::Disproved`] if it is not; [`Error::Usage`] if there are fewer slots than walkers or the memory is too small.
+    /// [`Error::Disproved`] if it is not; [`Error::Usage`] if there are fewer slots than walkers or the memory is too
+    /// small.
     pub fn new(memory: ResidentMemory, spread: Spread, visits: &[u32]) -> Result<Self> {
         let count = visits.len();
         if count < N {
@@ -223,8 +224,8 @@ const UNROLLED: u64 = 8;
 /// RING, from each of the words on.
 #[inline(never)]
 unsafe fn follow<const N: usize>(mut at: [*const u8; N], steps: u64) -> [*const u8; N] {
-    // The compiler unrolls a plain loop over the walkers; `map` of an array remains a call per load, and among so many more
-    // instructions a core can look ahead to fewer loads.
+    // The compiler unrolls a plain loop over the walkers; `map` of an array remains a call per load, and among so
+    // many more instructions a core can look ahead to fewer loads.
     let turn = |at: &mut [*const u8; N]| {
         for walker in at {
             // SAFETY: RING, promised by the caller.

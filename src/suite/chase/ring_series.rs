@@ -13,8 +13,8 @@ use crate::platform::resident::Pages;
 
 /// The smallest page of the supported kernels, bytes.
 const PAGE: usize = 4 << 10;
-/// The least size, bytes, of rings that lie wholly or partly in memory shared by all CPUs: few cores have larger private
-/// caches.
+/// The least size, bytes, of rings that lie wholly or partly in memory shared by all CPUs: few cores have larger
+/// private caches.
 const SHARED: usize = 2 << 20;
 /// A size that lies in main memory on most machines, bytes.
 const LARGE: usize = 256 << 20;
@@ -211,8 +211,8 @@ fn large(set_up: SetUp, is_default: bool) -> SetUp {
 /// Makes the set-up of some number of walkers.
 type Many = fn(Plan) -> SetUp;
 
-/// Walkers in one ring, up to twice the outstanding lines of current cores, whose number the curve shows. The registers of
-/// x86-64 hold twelve walkers; the others are kept on the stack, whose cost a load from memory hides.
+/// Walkers in one ring, up to twice the outstanding lines of current cores, whose number the curve shows. The
+/// registers of x86-64 hold twelve walkers; the others are kept on the stack, whose cost a load from memory hides.
 const PARALLEL: [(u64, Many); 11] = [
     (1, many::<1>),
     (2, many::<2>),

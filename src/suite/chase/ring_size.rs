@@ -85,8 +85,8 @@ fn declined(bytes: usize, is_default: bool, most: usize, place: &Place) -> Resul
     }
 }
 
-/// The size of an exponent given in quarters. A size that is no power of two is rounded to whole lines, and to a name of
-/// at least two figures.
+/// The size of an exponent given in quarters. A size that is no power of two is rounded to whole lines, and to a name
+/// of at least two figures.
 fn size(quarters: u32) -> Size {
     let exact = f64::from(quarters) / 4.0;
     let power = (quarters % 4 == 0).then_some(quarters / 4);

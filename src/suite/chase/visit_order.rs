@@ -19,8 +19,8 @@ pub(super) fn visits(order: Order, slots: usize) -> Vec<u32> {
     let mut random = Random::new(slots as u64);
     let mut all: Vec<u32> = (0..u32::try_from(slots).unwrap_or(u32::MAX)).collect();
     match order {
-        // Every cycle is equally likely, as with Sattolo's algorithm, which draws successors in place of a list. Successors
-        // drawn by an ordinary shuffle would form several cycles.
+        // Every cycle is equally likely, as with Sattolo's algorithm, which draws successors in place of a list.
+        // Successors drawn by an ordinary shuffle would form several cycles.
         Order::Random => random.shuffle(&mut all),
         Order::WithinRuns(run) => return within_runs(all, run, &mut random),
         Order::Ascending => {}

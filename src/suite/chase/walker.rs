@@ -94,10 +94,11 @@ const SETTLING: u64 = 1 << 19;
 const WARMED: u64 = 1 << 15;
 /// A ring of at most this many slots is walked round twice: a cache does not always keep the newer of two lines.
 const TWICE: u64 = 1 << 13;
-/// Steps before each batch in a larger ring of a predictable order, after which the prefetchers have recognised it. Without
-/// them short batches would cost five times as much as long ones.
+/// Steps before each batch in a larger ring of a predictable order, after which the prefetchers have recognised it.
+/// Without them short batches would cost five times as much as long ones.
 const GUESSED: u64 = 1 << 13;
-/// Consecutive batches with a fault that end the case. A single fault may be chance: the kernel may move a resident page.
+/// Consecutive batches with a fault that end the case. A single fault may be chance: the kernel may move a resident
+/// page.
 const ATTEMPTS: u32 = 3;
 
 impl<const N: usize> Subject for Chase<N> {

@@ -52,8 +52,8 @@ impl Writes {
         Ok(Self { buffer: buffer()?, again: buffer()?, blocks, offset: 0 })
     }
 
-    /// Puts a value into the block that it did not hold before. The number of the sector alone would not tell the new block
-    /// from the old one.
+    /// Puts a value into the block that it did not hold before. The number of the sector alone would not tell the new
+    /// block from the old one.
     fn mark(&mut self) -> [u8; 8] {
         let counted = u64::from_le_bytes(self.buffer[8..16].try_into().unwrap_or_default()).wrapping_add(1);
         let mark = counted.to_le_bytes();

@@ -2,8 +2,9 @@
 //!
 //! # Invariants
 //!
-//! * **IN-FLIGHT**: a submitted read writes into the block of its slot until it has completed. The blocks and the file live
-//!   as long as the ring, whose drop waits for the reads in flight; a slot is used again only after its completion.
+//! * **IN-FLIGHT**: a submitted read writes into the block of its slot until it has completed. The blocks and the
+//!   file live as long as the ring, whose drop waits for the reads in flight; a slot is used again only after its
+//!   completion.
 #![allow(unsafe_code)]
 
 use crate::kit::pattern_file;
@@ -147,7 +148,8 @@ mod tests {
         while ring.in_flight() > 0 {
             ring.wait().expect("completed");
             while let Some((slot, bytes)) = ring.completed() {
-                let offset = slots.iter().position(|s| *s == Some(slot)).expect("ours") as u64 * 4096;
+                let offset =
+                    slots.iter().position(|s| *s == Some(slot)).expect("a slot of this test") as u64 * 4096;
                 assert!(bytes == 4096 && is_of(ring.block(slot), offset));
                 seen += 1;
             }

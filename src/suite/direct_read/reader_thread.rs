@@ -1,7 +1,7 @@
 //! Several reads in flight by as many threads on the measuring CPU, all of which are reading while it is timed.
 //!
-//! The threads take numbers. Between the completions of number `depth` and number `depth + n` each of them has a read in
-//! flight at every moment: that interval is timed.
+//! The threads take numbers. Between the completions of number `depth` and number `depth + n` each of them has a read
+//! in flight at every moment: that interval is timed.
 
 use super::{BLOCK, at_least, large, share};
 use crate::case::{SetUp, Subject, set_up};

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! * **BACK**: the break ends where it was. Between the two calls nothing is allocated and no other thread of this process
-//!   runs, so no allocator sees it moved.
+//! * **BACK**: the break ends where it was. Between the two calls nothing is allocated and no other thread of this
+//!   process runs, so no allocator sees it moved.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;

@@ -117,7 +117,8 @@ fn first_touch_huge() -> Case {
         let region = Rc::new(Region::anonymous(HUGE_PAGES * HUGE_PAGE, Pages::Huge)?);
         let touched = Rc::clone(&region);
         let mut seen = vec![0; HUGE_PAGES * EACH];
-        // Touching a base page is one fault as well: a page is huge if all of it is resident after its first byte was touched.
+        // Touching a base page is one fault as well: a page is huge if all of it is resident after its first byte was
+        // touched.
         let mut before = 0;
         let prepare = move |pages: usize| {
             whole(before, region.resident(0..before * EACH, &mut seen)? / EACH)?;

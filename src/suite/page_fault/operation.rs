@@ -1,10 +1,10 @@
-//! Faults that a thread of this process resolves (`userfaultfd`): a thread that touches a missing page of a region sleeps
-//! until another has filled it.
+//! Faults that a thread of this process resolves (`userfaultfd`): a thread that touches a missing page of a region
+//! sleeps until another has filled it.
 //!
 //! # Invariants
 //!
-//! * **OWN-RANGE**: the registered and filled addresses are those of a region that this value owns, and the structures that
-//!   the kernel reads and writes are local, in the layout of linux/userfaultfd.h.
+//! * **OWN-RANGE**: the registered and filled addresses are those of a region that this value owns, and the
+//!   structures that the kernel reads and writes are local, in the layout of linux/userfaultfd.h.
 //! * **MESSAGE**: the kernel writes whole messages of 32 bytes, and every bit pattern is a value.
 #![allow(unsafe_code)]
 
@@ -92,8 +92,8 @@ impl Userfault {
         self.region.address() as u64
     }
 
-    /// Waits for a touch and fills its page. Returns 0, or a negative error number; then the region is unregistered, and
-    /// the kernel fills the pages as in any other memory.
+    /// Waits for a touch and fills its page. Returns 0, or a negative error number; then the region is unregistered,
+    /// and the kernel fills the pages as in any other memory.
     pub fn fill_next(&self, filling: Filling) -> i64 {
         match self.next_address().and_then(|address| address.map_or(Ok(()), |at| self.fill(at, filling))) {
             Ok(()) => 0,

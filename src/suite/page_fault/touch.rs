@@ -1,5 +1,5 @@
-//! The subject of cases that touch pages: it prepares some pages untimed, touches them in one bracket, and counts faults
-//! around it.
+//! The subject of cases that touch pages: it prepares some pages untimed, touches them in one bracket, and counts
+//! faults around it.
 
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};

@@ -7,7 +7,7 @@ use crate::case::need::{FOUR_KIB, PINNED};
 use crate::case::{Case, Claim, Place, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::kit::placement::Placement;
-use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::region::PAGE;
 use crate::{Error, Result};
 use std::hint::black_box;
@@ -63,7 +63,7 @@ impl<S: Subject> Subject for Delegated<S> {
         let before = self.shared.filled();
         let ticks = self.touches.run(iterations, clock);
         if let Some(errno) = self.shared.refused() {
-            return Err(Error::refused_to_case("filling a page for who touched it", errno));
+            return Err(Error::refused_to_case("filling a page that was touched", errno));
         }
         filled(self.shared.filled() - before, iterations)?;
         ticks

@@ -11,8 +11,8 @@ use std::arch::asm;
 /// Bytes of four pages.
 const FOUR_PAGES: usize = 4 * 4096;
 
-/// All eight registers, and a pair. Sums use eight, which are independent. Loops that load and store alternate by pairs: by
-/// rows of eight, memory was slower by a quarter on Zen 4, and the first level no faster.
+/// All eight registers, and a pair. Sums use eight, which are independent. Loops that load and store alternate by
+/// pairs: by rows of eight, memory was slower by a quarter on Zen 4, and the first level no faster.
 macro_rules! eight {
     () => {
         "0,1,2,3,4,5,6,7"
@@ -64,19 +64,20 @@ macro_rules! spread {
     };
 }
 
-/// Prefetches the lines of a pair of stores, 1 KiB ahead: a stream of stores waits for the read-for-ownership, and hardware
-/// prefetchers react to loads. On Sapphire Rapids STREAM's three gain 7 % from memory; from 512 bytes on the distance does
-/// not matter. In the first level the requests would displace loads.
+/// Prefetches the lines of a pair of stores, 1 KiB ahead: a stream of stores waits for the read-for-ownership, and
+/// hardware prefetchers react to loads. On Sapphire Rapids STREAM's three gain 7 % from memory; from 512 bytes on the
+/// distance does not matter. In the first level the requests would displace loads.
 macro_rules! ask {
     ($lines:literal) => {
         concat!(".irp l,", $lines, "\nprefetchw [rdi + \\at + \\l + 1024]\n.endr")
     };
 }
 
-/// A copy past the caches that alternates between four pages, 256 bytes of each, and prefetches the same place of the next
-/// four. Hardware prefetchers work per page, so four streams of loads have four times the help: on Sapphire Rapids from
-/// memory 18.7 GB/s. One page after another reaches 13.7, four pages without prefetch 17.4, eight 18.2, and the C library's
-/// memcpy, which alternates between four too, 16.2. The plain loop copies a rest of fewer than four pages.
+/// A copy past the caches that alternates between four pages, 256 bytes of each, and prefetches the same place of the
+/// next four. Hardware prefetchers work per page, so four streams of loads have four times the help: on Sapphire
+/// Rapids from memory 18.7 GB/s. One page after another reaches 13.7, four pages without prefetch 17.4, eight 18.2,
+/// and the C library's memcpy, which alternates between four too, 16.2. The plain loop copies a rest of fewer than
+/// four pages.
 macro_rules! four_pages {
     ($name:ident, $plain:ident, $v:literal, $size:literal, $registers:literal) => {
         #[inline(never)]
@@ -162,8 +163,8 @@ macro_rules! arithmetic {
     };
 }
 
-/// Defines the loops for registers of this name and size. `$rows` are the offsets of eight registers within a block, `$pairs`
-/// those of a pair, `$lines` the offsets of the lines within a pair, `$quarter` the registers of 256 bytes.
+/// Defines the loops for registers of this name and size. `$rows` are the offsets of eight registers within a block,
+/// `$pairs` those of a pair, `$lines` the offsets of the lines within a pair, `$quarter` the registers of 256 bytes.
 macro_rules! wide {
     ($v:literal, $size:literal, $rows:literal, $pairs:literal, $lines:literal, $quarter:literal) => {
         use super::*;
