@@ -6,6 +6,7 @@ use crate::case::{Case, Claim, Found, Need, OwnTasks, Report, Scale, Subject, se
 use crate::clock::{Clock, Ticks};
 use crate::kit::blocks::{DISK, OWN_NUMBER};
 use crate::kit::pattern_file::{self, PatternFile, Way};
+use crate::platform::block_device;
 use crate::platform::memory_cgroup::MemoryCgroup;
 use crate::{Error, Result};
 use memmap2::MmapMut;
@@ -70,8 +71,7 @@ const NOT_SMOKE: Need = Need::new(|place| match place.scale {
 });
 
 fn has_room(directory: &Path, bytes: u64) -> Result<()> {
-    let disk = nix::sys::statvfs::statvfs(directory).map_err(|e| Error::refused("statvfs", e))?;
-    let free = disk.blocks_available() as u64 * disk.fragment_size() as u64;
+    let free = block_device::free(directory).unwrap_or(u64::MAX);
     if free >= bytes + bytes / 4 {
         return Ok(());
     }
