@@ -118,11 +118,6 @@ impl Evictable {
         let seen = self.region.resident(whole, &mut self.seen)?;
         Ok(if seen > 0 { seen } else { cachestat(&self.file).unwrap_or(0) })
     }
-
-    /// Whether the last [`Evictable::cached`] found this page in the page cache.
-    pub fn was_cached(&self, page: usize) -> bool {
-        self.seen[page] & 1 == 1
-    }
 }
 
 /// The length that a file may have here, bytes, and why it is less than wanted.
@@ -203,7 +198,7 @@ mod tests {
         file.evict().expect("evicted");
         assert_eq!(file.cached().expect("asked"), 0);
         assert_eq!(file.region().byte(700), Evictable::mark(700));
-        assert!(file.cached().expect("asked") > 0 && file.was_cached(700));
+        assert!(file.cached().expect("asked") > 0);
     }
 
     #[test]
