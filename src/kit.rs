@@ -6,6 +6,7 @@ pub mod crew;
 pub mod crowd;
 pub mod evictable;
 pub mod fault_count;
+pub mod in_flight;
 pub mod ipc;
 pub mod kernel_call;
 pub mod message_size;

@@ -1,8 +1,8 @@
-//! A file of which the pages can be put out of the page cache, so that they must be read from the disk again.
+//! A file whose pages can be evicted from the page cache, so that the next access reads them from the disk.
 //!
 //! # Invariants
 //!
-//! * **OWN-FILE**: `cachestat` is given an open descriptor and two structures of ours; it writes the second.
+//! * **OWN-FILE**: `cachestat` gets an open descriptor and two structures of this function, and writes only the second.
 #![allow(unsafe_code)]
 
 use crate::platform::region::{PAGE, Region};
@@ -16,18 +16,18 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is written at a time, and the unit of its size.
+/// Bytes of one write. The length of the file is a multiple of it.
 const BLOCK: usize = 1 << 20;
-/// A smaller one would be read by a few read-aheads.
+/// The least length, bytes: a few read-aheads would read the whole of a shorter file.
 const LEAST: usize = 4 * BLOCK;
-/// Of what is free on the disk it takes one part in so many.
+/// The file takes at most 1/SHARE of the free space of its file system.
 const SHARE: u64 = 4;
-/// Looks at the cache, a millisecond between, while a read that is under way keeps pages in it.
-const LOOKS: u32 = 100;
-/// Since Linux 6.5; the number is the same on all our architectures.
+/// Attempts to evict, a millisecond apart: a read that is in progress keeps its pages in the cache.
+const ATTEMPTS: u32 = 100;
+/// Since Linux 6.5; the number is the same on all supported architectures.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// A file without a name, mapped to be read.
+/// A file without a name, mapped for reading.
 pub struct Evictable {
     file: File,
     directory: PathBuf,
@@ -37,11 +37,11 @@ pub struct Evictable {
 }
 
 impl Evictable {
-    /// Writes one of `wanted` bytes into this directory, or of fewer where there is little room; it has no name, so
-    /// that it goes with this value, or with a process that is killed.
+    /// Writes a file of `wanted` bytes into a directory on a disk, or a shorter one if there is little room. The file
+    /// has no name, so it disappears with this value, or with a killed process.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is no disk, or no room.
+    /// [`Error::Missing`] if the directory is on no disk or has no room.
     pub fn new(directory: &Path, wanted: usize) -> Result<Self> {
         if let Some(why) = volume::no_disk(directory) {
             return Err(Error::Missing(format!("{why}; {}", volume::elsewhere(wanted as u64 * SHARE))));
@@ -49,7 +49,10 @@ impl Evictable {
         Self::anywhere(directory, wanted)
     }
 
-    /// The same on whatever there is: for faults that no disk has a part in.
+    /// As [`Evictable::new`], on any file system: for faults that need no disk.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is no room.
     pub fn anywhere(directory: &Path, wanted: usize) -> Result<Self> {
         let (bytes, shrunk) = fitting(directory, wanted)?;
         let file = tempfile::tempfile_in(directory);
@@ -60,34 +63,34 @@ impl Evictable {
         Ok(Self { file, directory: directory.to_path_buf(), region, shrunk, seen })
     }
 
-    /// Its bytes, mapped.
+    /// The mapping of the whole file.
     pub fn region(&self) -> &Region {
         &self.region
     }
 
-    /// Where it is.
+    /// The open file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Why it is smaller than was asked for, if it is.
+    /// Why the file is shorter than was asked for, if it is.
     pub fn shrunk(&self) -> Option<&str> {
         self.shrunk.as_deref()
     }
 
-    /// The byte that every page of it begins with.
+    /// The first byte of this page.
     pub fn mark(page: usize) -> u8 {
         (page % 251) as u8 + 1
     }
 
-    /// Puts all of it out of the page cache and sees that it is out.
+    /// Evicts the whole file from the page cache and verifies it.
     ///
     /// # Errors
-    /// [`Error::Missing`] where the file system keeps it.
+    /// [`Error::Missing`] if the file system keeps pages.
     pub fn evict(&mut self) -> Result<()> {
         let mut left = 0;
-        for _ in 0..LOOKS {
-            // What is mapped stays: the mapping goes first.
+        for _ in 0..ATTEMPTS {
+            // Mapped pages cannot be evicted: the mapping goes first.
             self.region.discard(0..self.region.pages())?;
             let advised = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
             advised.map_err(|errno| Error::refused("posix_fadvise POSIX_FADV_DONTNEED", errno))?;
@@ -105,21 +108,19 @@ impl Evictable {
         )))
     }
 
-    /// Pages of it that are in the page cache, by `mincore`; where that says none, by `cachestat`, which also counts
-    /// those that are just being read.
+    /// Pages of the file in the page cache, by `mincore`. If it reports none, by `cachestat`, which includes pages that
+    /// are being read.
+    ///
+    /// # Errors
+    /// `mincore` is refused.
     pub fn cached(&mut self) -> Result<usize> {
         let whole = 0..self.region.pages();
         let seen = self.region.resident(whole, &mut self.seen)?;
         Ok(if seen > 0 { seen } else { cachestat(&self.file).unwrap_or(0) })
     }
-
-    /// Whether a page is in the page cache by the last look.
-    pub fn was_cached(&self, page: usize) -> bool {
-        self.seen[page] & 1 == 1
-    }
 }
 
-/// The bytes that a file here may have, and why they are fewer than those wanted.
+/// The length that a file may have here, bytes, and why it is less than wanted.
 fn fitting(directory: &Path, wanted: usize) -> Result<(usize, Option<String>)> {
     let free = volume::free(directory).unwrap_or(u64::MAX);
     let limit = getrlimit(Resource::RLIMIT_FSIZE).map_or(u64::MAX, |(limit, _)| limit);
@@ -142,7 +143,7 @@ fn fitting(directory: &Path, wanted: usize) -> Result<(usize, Option<String>)> {
     }
 }
 
-/// Every page begins with its mark, and all is on the disk.
+/// Marks every page and has the device write the whole.
 fn fill(file: &mut File, bytes: usize) -> std::io::Result<()> {
     let mut block = vec![0; BLOCK];
     for at in (0..bytes).step_by(BLOCK) {
@@ -166,7 +167,7 @@ fn unwritten(directory: &Path, bytes: usize, cause: std::io::Error) -> Error {
     }
 }
 
-/// Pages of a file that the cache holds; nothing where the kernel is older or forbids the question.
+/// Pages of a file in the page cache. `None` if the kernel is older than the call or forbids it.
 fn cachestat(file: &File) -> Option<usize> {
     #[repr(C)]
     struct Range {
@@ -187,29 +188,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_evicted_comes_back_as_it_was_written() {
+    fn an_evicted_page_is_read_back_as_it_was_written() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut file = match Evictable::new(directory.path(), LEAST) {
-            Err(Error::Missing(_)) => return, // here is no disk
+            Err(Error::Missing(why)) => return println!("skipped: {why}"),
             made => made.expect("a file"),
         };
-        assert_eq!(std::fs::read_dir(directory.path()).expect("listed").count(), 0, "it has no name");
-        file.evict().expect("put out");
+        assert_eq!(std::fs::read_dir(directory.path()).expect("listed").count(), 0, "the file has a name");
+        file.evict().expect("evicted");
         assert_eq!(file.cached().expect("asked"), 0);
         assert_eq!(file.region().byte(700), Evictable::mark(700));
-        assert!(file.cached().expect("asked") > 0 && file.was_cached(700));
+        assert!(file.cached().expect("asked") > 0);
     }
 
     #[test]
-    fn memory_that_plays_a_file_system_is_refused() {
+    fn a_file_system_in_memory_is_refused() {
         let directory = Path::new("/dev/shm");
         if volume::no_disk(directory).is_none() {
-            return; // it is no tmpfs here
+            println!("skipped: /dev/shm is no tmpfs here");
+            return;
         }
         let Err(Error::Missing(why)) = Evictable::new(directory, LEAST) else { panic!("taken for a disk") };
         assert!(why.contains("/dev/shm is on tmpfs") && why.contains("TMPDIR"), "{why}");
         let Err(Error::Missing(why)) = Evictable::anywhere(directory, LEAST).expect("made").evict() else {
-            panic!("it said that it had evicted memory")
+            panic!("memory was reported as evicted")
         };
         assert!(why.contains("1024 of 1024 pages stayed") && why.contains("TMPDIR"), "{why}");
     }

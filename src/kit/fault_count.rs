@@ -1,34 +1,37 @@
-//! Page faults as the kernel counts them for this thread: those that were served from memory, and those that waited.
+//! Page faults of this thread, as the kernel counts them.
 //!
-//! The kernel calls a fault major if it had to be begun a second time, which a read from a device makes it do. So
-//! does a wait for a lock of the address space, and a fault that `userfaultfd` hands to somebody else: what no device
-//! has served is counted as major as well.
+//! The kernel counts a fault as major if it had to be retried. A read from a device causes a retry; so does waiting
+//! for a lock of the address space, and a fault that `userfaultfd` passes to another thread. A major fault is
+//! therefore no proof that a device was read.
 
 use crate::Result;
 use crate::platform::{proc, process};
 
-/// A number of faults.
+/// Numbers of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Served at once.
+    /// Resolved without a retry.
     pub minor: u64,
-    /// Begun a second time, after a wait.
+    /// Retried after a wait.
     pub major: u64,
 }
 
 impl Faults {
-    /// Those of this thread so far. Some 0.3 µs.
+    /// All faults of this thread until now. The call takes some 0.3 µs.
+    ///
+    /// # Errors
+    /// `getrusage` is refused.
     pub fn so_far() -> Result<Self> {
         let usage = process::usage()?;
         Ok(Self { minor: usage.minor_page_faults() as u64, major: usage.major_page_faults() as u64 })
     }
 
-    /// Those since an earlier count.
+    /// The difference to an earlier count.
     pub fn since(self, earlier: Self) -> Self {
         Self { minor: self.minor - earlier.minor, major: self.major - earlier.major }
     }
 
-    /// Of both kinds.
+    /// Faults of both kinds.
     pub fn all(self) -> u64 {
         self.minor + self.major
     }
@@ -41,8 +44,8 @@ impl std::ops::AddAssign for Faults {
     }
 }
 
-/// Bytes that this thread has had read from devices (`read_bytes` of proc_pid_io(5)); nothing where the kernel does
-/// not tell.
+/// Bytes that the kernel has read from devices for this thread (`read_bytes` of proc_pid_io(5)). `None` if the kernel
+/// does not count them.
 pub fn read_from_devices() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/io").ok()?;
     Some(proc::device_bytes(&text)?.read)
@@ -63,7 +66,7 @@ mod tests {
             Faults::so_far().expect("counted").since(before).all()
         };
         let (first, second) = (touched(), touched());
-        // Where pages are larger than 4 KiB there are fewer.
+        // Larger pages cause fewer faults.
         assert!((4..=66).contains(&first) && second < first, "{first} and then {second}");
     }
 }

@@ -1,11 +1,11 @@
-//! Files to be read: every sector begins with its own number, so that who has read a block can tell that it was the
-//! one that was asked for.
+//! Files with a known pattern: every sector begins with its own number, so that a block that was read can be recognised
+//! as the one that was asked for.
 //!
 //! # Invariants
 //!
-//! * **OWN-STRUCTURE**: the kernel writes into one structure, or one vector, of ours that is as large as it is told.
-//! * **MAPPED**: the pages are mapped from the making of the mapping to its end, in the same function; nobody
-//!   touches them.
+//! * **OWN-STRUCTURE**: the kernel writes into one structure, or one vector, of the calling function, which is as
+//!   large as the kernel is told.
+//! * **MAPPED**: one function makes the mapping, removes it, and never accesses its pages.
 #![allow(unsafe_code)]
 
 use crate::platform::process::page_size;
@@ -16,13 +16,14 @@ use nix::errno::Errno;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::resource::{Resource, getrlimit};
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The smallest piece that a disk knows.
+/// The smallest unit of a disk, bytes.
 pub const SECTOR: usize = 512;
-/// Written at once when a file is filled.
+/// Bytes of one write while a file is filled.
 const PIECE: usize = 1 << 20;
 
 /// How a file is opened.
@@ -30,9 +31,9 @@ const PIECE: usize = 1 << 20;
 pub enum Way {
     /// Through the page cache.
     Cached,
-    /// Past it (`O_DIRECT`).
+    /// Past the page cache (`O_DIRECT`).
     Direct,
-    /// Past it, and each write waits until the device has it for good (`O_DIRECT`, `O_DSYNC`).
+    /// Past the page cache, and each write returns when the device has stored the data (`O_DIRECT`, `O_DSYNC`).
     DirectSync,
 }
 
@@ -46,7 +47,10 @@ impl Way {
     }
 }
 
-/// Memory for blocks, at the beginning of a page and there.
+/// Memory for blocks that begins at a page and is resident.
+///
+/// # Errors
+/// There is no memory.
 pub fn buffer(bytes: usize) -> Result<MmapMut> {
     let refused = |cause| Error::Kernel { call: format!("mmap of {bytes} bytes"), cause };
     let mut memory = MmapMut::map_anon(bytes).map_err(refused)?;
@@ -54,36 +58,36 @@ pub fn buffer(bytes: usize) -> Result<MmapMut> {
     Ok(memory)
 }
 
-/// Writes the numbers of its sectors into what is to stand at this place of a file.
-pub fn stamp(block: &mut [u8], offset: u64) {
+/// Writes the pattern of this place of a file, a byte offset, into a block.
+pub fn number_sectors(block: &mut [u8], offset: u64) {
     for (sector, number) in block.chunks_mut(SECTOR).zip(offset / SECTOR as u64..) {
         sector[..8].copy_from_slice(&number.to_le_bytes());
     }
 }
 
-/// Whether a block begins with the number of this place.
+/// Whether a block begins with the pattern of this place of a file, a byte offset.
 #[inline(always)]
 pub fn is_of(block: &[u8], offset: u64) -> bool {
     block.first_chunk().is_some_and(|number| u64::from_le_bytes(*number) == offset / SECTOR as u64)
 }
 
-/// A stamped file that nobody else can find: its name is gone as soon as it is open.
+/// A pattern file that no other program can find: its name is removed as soon as it is open.
 pub struct PatternFile {
     file: File,
-    /// The name that it had, for sentences.
+    /// Its former name, for messages.
     path: PathBuf,
     bytes: u64,
 }
 
 impl PatternFile {
-    /// Makes one of so many bytes, has the device write it, and takes it out of the page cache.
+    /// Makes a file of this length, has the device write it, and evicts it from the page cache.
     ///
     /// # Errors
-    /// [`Error::File`] where it cannot be made; [`Error::Missing`] where it cannot be opened in this way.
+    /// [`Error::File`] if it cannot be made; [`Error::Missing`] if it cannot be opened in this way.
     pub fn make(directory: &Path, bytes: u64, way: Way) -> Result<Self> {
         let path = directory.join(format!("stamped-{bytes}"));
         let made = fill(&path, bytes).and_then(|()| Self::open(path.clone(), bytes, way));
-        // Open or not, nobody must find it. A file server that cannot unlink what is open renames it until then.
+        // The name goes whether the file is open or not. A file server that cannot unlink an open file renames it.
         let gone = std::fs::remove_file(&path);
         let made = made?;
         gone.map_err(|e| Error::file(&path, "unlinking", e))?;
@@ -96,35 +100,92 @@ impl PatternFile {
             Some(libc::EINVAL) if way != Way::Cached => no_direct(&path, &cause),
             _ => Error::file(&path, "opening", cause),
         })?;
-        let stamped = Self { file, path, bytes };
-        stamped.evict()?;
-        Ok(stamped)
+        let made = Self { file, path, bytes };
+        made.evict()?;
+        Ok(made)
     }
 
-    /// The file itself.
+    /// The open file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Its length.
+    /// The length.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What the kernel answered, with the name of the file.
-    pub fn refused(&self, doing: &'static str, cause: std::io::Error) -> Error {
+    /// The error of a call on this file.
+    pub fn refused(&self, doing: &'static str, cause: io::Error) -> Error {
         Error::file(&self.path, doing, cause)
     }
 
-    /// Takes it out of the page cache, as far as the kernel does.
+    /// The error of a proof about this file.
+    pub fn disproved(&self, doing: &'static str, what: String) -> Error {
+        Error::Disproved(self.refused(doing, io::Error::other(what)).to_string())
+    }
+
+    /// Verifies a read: `got` is the answer of the call, `block` all that was asked for, `offset` its place.
+    ///
+    /// # Errors
+    /// The read was refused, was short, or delivered another block.
+    #[inline(always)]
+    pub fn check(&self, got: io::Result<usize>, block: &[u8], offset: u64) -> Result<()> {
+        const DOING: &str = "reading a block";
+        self.check_length(DOING, got, block.len(), offset)?;
+        if is_of(block, offset) {
+            return Ok(());
+        }
+        Err(self.disproved(DOING, format!("what came is not what was written at {offset}")))
+    }
+
+    /// Verifies that `block` bytes were read or written at `offset`.
+    ///
+    /// # Errors
+    /// The call was refused, or moved fewer bytes. [`Error::Missing`] if the device does not support blocks of this
+    /// length.
+    #[inline(always)]
+    pub fn check_length(
+        &self,
+        doing: &'static str,
+        got: io::Result<usize>,
+        block: usize,
+        offset: u64,
+    ) -> Result<()> {
+        match got {
+            Ok(length) if length == block => Ok(()),
+            got => Err(self.incomplete(doing, got, block, offset)),
+        }
+    }
+
+    #[cold]
+    fn incomplete(&self, doing: &'static str, got: io::Result<usize>, block: usize, offset: u64) -> Error {
+        match got {
+            Err(cause) if cause.raw_os_error() == Some(libc::EINVAL) => Error::Missing(format!(
+                "blocks of {block} bytes are refused past the page cache here ({cause}): the device moves more at once; \
+                 {}",
+                volume::advice()
+            )),
+            Err(cause) => self.refused(doing, cause),
+            Ok(length) => self.disproved(doing, format!("{length} of {block} bytes were moved at {offset}")),
+        }
+    }
+
+    /// Evicts it from the page cache, as far as the kernel does so.
+    ///
+    /// # Errors
+    /// `posix_fadvise` is refused.
     pub fn evict(&self) -> Result<()> {
         let advised = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
         advised.map_err(|errno| self.refused("evicting", errno.into()))
     }
 
-    /// Refuses blocks that its device does not know, by what the kernel tells (since Linux 6.1). Where it does not,
-    /// the first read will.
-    pub fn takes(&self, block: usize) -> Result<()> {
+    /// Rejects blocks that are shorter than the device supports, if the kernel tells (since Linux 6.1). If it does not,
+    /// the first read fails.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] with the least length.
+    pub fn supports(&self, block: usize) -> Result<()> {
         match self.direct_alignment() {
             Some(0) => Err(no_direct(&self.path, &Errno::EINVAL.into())),
             Some(least) if block < least as usize => Err(Error::Missing(format!(
@@ -136,17 +197,21 @@ impl PatternFile {
         }
     }
 
-    /// The multiple of bytes that a read past the page cache must be; 0 where there are none.
+    /// The alignment of reads past the page cache, bytes; 0 if the file supports none, `None` if the kernel does not
+    /// tell.
     fn direct_alignment(&self) -> Option<u32> {
         // SAFETY: `statx` is plain numbers, for which zero is a value.
-        let mut told: libc::statx = unsafe { std::mem::zeroed() };
+        let mut status: libc::statx = unsafe { std::mem::zeroed() };
         let (file, mask) = (self.file.as_raw_fd(), libc::STATX_DIOALIGN);
         // SAFETY: OWN-STRUCTURE.
-        let answer = unsafe { libc::statx(file, c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut told) };
-        (answer == 0 && told.stx_mask & mask != 0).then_some(told.stx_dio_offset_align)
+        let answer = unsafe { libc::statx(file, c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut status) };
+        (answer == 0 && status.stx_mask & mask != 0).then_some(status.stx_dio_offset_align)
     }
 
-    /// How many pages of a range of it are in the page cache, by mincore(2).
+    /// The number of pages of a range, byte offsets, that are in the page cache, by mincore(2).
+    ///
+    /// # Errors
+    /// The file cannot be mapped, or the call is refused.
     pub fn resident(&self, range: std::ops::Range<u64>) -> Result<usize> {
         let page = page_size();
         let (from, to) = (range.start / page * page, range.end.min(self.bytes).div_ceil(page) * page);
@@ -155,8 +220,8 @@ impl PatternFile {
             return Ok(0);
         }
         let (file, place) = (self.file.as_raw_fd(), std::ptr::null_mut());
-        let refused = |doing| Err(self.refused(doing, std::io::Error::last_os_error()));
-        // SAFETY: MAPPED: a fresh mapping wherever the kernel likes.
+        let refused = |doing| Err(self.refused(doing, io::Error::last_os_error()));
+        // SAFETY: MAPPED: a new mapping at an address that the kernel chooses.
         let at = unsafe { libc::mmap(place, length, libc::PROT_READ, libc::MAP_PRIVATE, file, from as i64) };
         if at == libc::MAP_FAILED {
             return refused("mapping");
@@ -164,7 +229,7 @@ impl PatternFile {
         let mut pages = vec![0u8; length / page as usize];
         // SAFETY: MAPPED, OWN-STRUCTURE: a byte for each page.
         let answer = unsafe { libc::mincore(at, length, pages.as_mut_ptr()) };
-        // SAFETY: MAPPED: what was mapped above.
+        // SAFETY: MAPPED: the mapping made above.
         unsafe { libc::munmap(at, length) };
         if answer != 0 {
             return refused("asking mincore");
@@ -181,27 +246,27 @@ fn fill(path: &Path, bytes: u64) -> Result<()> {
     let mut at = 0;
     while at < bytes {
         let length = PIECE.min((bytes - at) as usize);
-        stamp(&mut piece[..length], at);
+        number_sectors(&mut piece[..length], at);
         file.write_all_at(&piece[..length], at).map_err(|e| Error::file(path, "writing", e))?;
         at += length as u64;
     }
-    // Only what lies on the device can be read from there, and only then it can be evicted.
+    // Only data that is on the device can be read from there, and only then can it be evicted.
     file.sync_all().map_err(|e| Error::file(path, "writing to the device", e))
 }
 
-/// A process that exceeds its limit is killed, which would explain nothing.
+/// Compares with the limit in advance: a process that exceeds it is killed without an explanation.
 fn allowed(path: &Path, bytes: u64) -> Result<()> {
     match getrlimit(Resource::RLIMIT_FSIZE) {
         Ok((limit, _)) if limit < bytes => {
             let cause =
                 format!("{bytes} bytes are more than RLIMIT_FSIZE allows, {limit}: raise `ulimit -f`");
-            Err(Error::file(path, "writing", std::io::Error::other(cause)))
+            Err(Error::file(path, "writing", io::Error::other(cause)))
         }
         _ => Ok(()),
     }
 }
 
-fn no_direct(path: &Path, cause: &std::io::Error) -> Error {
+fn no_direct(path: &Path, cause: &io::Error) -> Error {
     let directory = path.parent().unwrap_or(path);
     let (filesystem, _) = volume::of(directory);
     Error::Missing(format!(

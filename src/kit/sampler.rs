@@ -1,14 +1,14 @@
-//! A timer that interrupts its thread, and a handler that looks at what the thread is doing: at a word in which the
-//! thread says its state, and at the address of the instruction that is next.
+//! A timer that interrupts its thread, and a handler that records what the thread is doing: the state that the thread
+//! has stored in a word, and the address of its next instruction.
 //!
 //! # Invariants
 //!
-//! * **LOOK**: the handler reads and adds to atomics, reads the clock and the context that the kernel hands over, and sets
-//!   its own timer again, all of which POSIX allows. Only this file's timers are believed: a signal that somebody sent
-//!   is told from them by its code, and carries no pointer.
-//! * **OWN-TIMER**: the timer carries the address of the sampler's own board, which is boxed and dropped after the timer
-//!   was deleted. The timer's signal is for the thread that made it, which the sampler cannot leave, so that none is
-//!   under way once `timer_delete` has returned there.
+//! * **LOOK**: the handler reads and adds to atomics, reads the clock and the context that the kernel passes, and
+//!   sets its own timer, all of which POSIX permits. It acts only on signals of this file's timers: a signal that a
+//!   process sent has another code and carries no pointer.
+//! * **OWN-TIMER**: the timer carries the address of the sampler's own board, which is boxed and dropped after the
+//!   timer is deleted. The timer's signal is for the thread that made it, which the sampler cannot leave, so that
+//!   none is pending once `timer_delete` has returned there.
 #![allow(unsafe_code)]
 
 use crate::platform::time::clock_gettime_ns;
@@ -20,61 +20,62 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// States that are told apart. A higher number counts as the last.
+/// The number of states. A higher state counts as the last.
 pub const STATES: usize = 8;
 
-/// The times between two looks.
+/// The intervals between two samples.
 #[derive(Clone, Debug)]
 pub enum Gaps {
-    /// Always the same: the kernel keeps the step.
+    /// A fixed period, kept by the kernel.
     Every(Duration),
-    /// These, ns, again and again: each is set when the one before has ended.
+    /// These intervals, ns, in turn: each begins when the handler of the one before has run.
     Drawn(Vec<u32>),
-    /// None: only [`Sampler::look_now`].
+    /// No timer: samples only at [`Sampler::look_now`].
     Never,
 }
 
-/// What the handler sees and writes.
+/// The state shared with the handler.
 struct Board {
     state: AtomicU32,
+    /// Samples of each state.
     found: [AtomicU64; STATES],
-    /// Addresses that are looked for.
+    /// Addresses to be counted.
     range: Range<usize>,
     within: AtomicU64,
     looks: AtomicU64,
-    /// Expiries that came while the one before was still waiting for its handler.
+    /// Expiries that occurred while the one before was still pending.
     late: AtomicU64,
     moments: Box<[AtomicU64]>,
     gaps: Gaps,
-    /// The kernel's timer, from before the first expiry on.
+    /// The kernel's timer, set before its first expiry.
     timer: AtomicU64,
     running: AtomicBool,
 }
 
-/// Looks at one thread.
+/// Samples one thread.
 pub struct Sampler {
     board: Box<Board>,
-    /// It stays on its thread.
+    /// It is bound to its thread.
     _here: PhantomData<*const ()>,
 }
 
-/// What was found.
+/// The samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looks {
-    /// How often somebody looked.
+    /// All samples.
     pub count: u64,
-    /// … and found this state.
+    /// Samples of each state.
     pub in_state: [u64; STATES],
-    /// … and an address in the range.
+    /// Samples with an address in the range.
     pub in_range: u64,
-    /// Expiries that were not looked at, since the one before was not yet.
+    /// Expiries without a sample, since the one before was still pending.
     pub lost: u64,
-    /// When, ns of `CLOCK_MONOTONIC`: the first, as many as there was room for.
+    /// The times of the first samples, ns of `CLOCK_MONOTONIC`, as many as there was room for.
     pub moments: Vec<u64>,
 }
 
 extern "C" fn look(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: LOOK: the kernel hands over valid structures, and OWN-TIMER: what the timer carries is alive.
+    // SAFETY: LOOK: the kernel passes valid structures. OWN-TIMER: the board exists.
     unsafe {
         if (*info).si_code == libc::SI_TIMER {
             let board = &*(*info).si_value().sival_ptr.cast::<Board>();
@@ -84,7 +85,7 @@ extern "C" fn look(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut lib
 }
 
 /// # Safety
-/// LOOK: the context that the kernel hands to a handler.
+/// LOOK: the context that the kernel passes to a handler.
 unsafe fn next_instruction(context: *const libc::ucontext_t) -> usize {
     // SAFETY: promised by the caller.
     let machine = unsafe { &(*context).uc_mcontext };
@@ -95,10 +96,9 @@ unsafe fn next_instruction(context: *const libc::ucontext_t) -> usize {
 }
 
 /// # Safety
-/// LOOK: the structure that the kernel hands to the handler of a timer, which holds the timer's number and how many
-/// expiries were joined.
+/// LOOK: the structure that the kernel passes to the handler of a timer, with the timer's number and its overrun.
 unsafe fn overrun(info: *const libc::siginfo_t) -> u64 {
-    // Behind signal, error and code there are a number to pad, the timer, and the overrun: siginfo(2).
+    // After signal, error and code come padding, the timer's number, and the overrun (siginfo(2)).
     // SAFETY: promised by the caller; the structure is 128 bytes.
     let overrun = unsafe { info.cast::<i32>().add(5).read() };
     u64::try_from(overrun).unwrap_or(0)
@@ -122,7 +122,7 @@ impl Board {
         }
     }
 
-    /// A first time of zero stops it.
+    /// Starts the timer, or stops it if `first` is zero.
     fn set(&self, first: Duration, then: Duration) {
         let spec = |d: Duration| libc::timespec {
             tv_sec: d.as_secs() as libc::time_t,
@@ -130,19 +130,20 @@ impl Board {
         };
         let times = libc::itimerspec { it_value: spec(first), it_interval: spec(then) };
         let timer = self.timer.load(Relaxed) as usize as libc::timer_t;
-        // SAFETY: OWN-TIMER: the timer exists. Of a valid timer and such times it refuses none.
+        // SAFETY: OWN-TIMER: the timer exists. With a valid timer and such times the call cannot fail.
         unsafe { libc::timer_settime(timer, 0, &raw const times, null_mut()) };
     }
 }
 
 impl Sampler {
-    /// A sampler of this thread, which looks for addresses in `range` and keeps so many moments. It is not started.
+    /// A sampler of this thread, which counts addresses in `range` and keeps the times of the first `moments`
+    /// samples. It is not started.
     ///
     /// # Errors
-    /// The kernel has no timer for us: `ulimit -i` bounds their number.
+    /// The kernel refuses a timer: `ulimit -i` limits their number.
     pub fn new(gaps: Gaps, range: Range<usize>, moments: usize) -> Result<Self> {
-        let signal = libc::SIGRTMIN() + 4; // one behind the alarm's
-        // SAFETY: plain numbers, for which zero is a value. A call that it interrupts is begun again.
+        let signal = libc::SIGRTMIN() + 4; // the one after the alarm's
+        // SAFETY: plain numbers, for which zero is a value. Interrupted calls are restarted.
         let mut action: libc::sigaction = unsafe { zeroed() };
         action.sa_sigaction = look as extern "C" fn(_, _, _) as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
@@ -178,7 +179,7 @@ impl Sampler {
         Ok(Self { board, _here: PhantomData })
     }
 
-    /// Begins to look: the first time after one gap.
+    /// Starts sampling. The first sample comes after one interval.
     pub fn start(&self) {
         self.board.running.store(true, Relaxed);
         match &self.board.gaps {
@@ -190,30 +191,30 @@ impl Sampler {
         }
     }
 
-    /// Looks no more. What was found stays.
+    /// Stops sampling and keeps the samples.
     pub fn stop(&self) {
         self.board.running.store(false, Relaxed);
         self.board.set(Duration::ZERO, Duration::ZERO);
     }
 
-    /// Lets the timer expire at once. The handler runs at the next interrupt, which is some microseconds away.
+    /// Makes the timer expire at once. The handler runs at the next interrupt, some microseconds later.
     #[inline(always)]
     pub fn look_now(&self) {
         self.board.set(Duration::from_nanos(1), Duration::ZERO);
     }
 
-    /// The word in which the thread says its state: a number below [`STATES`].
+    /// The word in which the thread stores its state: a number below [`STATES`].
     pub fn state(&self) -> &AtomicU32 {
         &self.board.state
     }
 
-    /// How often somebody has looked so far.
+    /// The number of samples until now.
     #[inline(always)]
     pub fn count(&self) -> u64 {
         self.board.looks.load(Relaxed)
     }
 
-    /// What was found so far.
+    /// The samples until now.
     pub fn found(&self) -> Looks {
         let board = &self.board;
         let kept = board.moments.len().min(self.count() as usize);
@@ -231,7 +232,7 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         let timer = self.board.timer.load(Relaxed) as usize as libc::timer_t;
         self.board.running.store(false, Relaxed);
-        // SAFETY: OWN-TIMER: it is deleted once, here.
+        // SAFETY: OWN-TIMER: it is deleted only here.
         unsafe { libc::timer_delete(timer) };
     }
 }
@@ -244,13 +245,13 @@ mod tests {
     fn spin_until(mut done: impl FnMut() -> bool) {
         let begun = Instant::now();
         while !done() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "no timer is so late");
+            assert!(begun.elapsed() < Duration::from_secs(20), "the timer did not expire");
             std::hint::spin_loop();
         }
     }
 
     #[test]
-    fn a_state_is_found_and_its_moments_are_in_order() {
+    fn a_state_is_sampled_and_its_times_ascend() {
         for gaps in [Gaps::Every(Duration::from_micros(500)), Gaps::Drawn(vec![300_000, 700_000])] {
             let sampler = Sampler::new(gaps, 0..usize::MAX, 3).expect("a sampler");
             sampler.state().store(2, Relaxed);
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn stopped_it_looks_no_more() {
+    fn a_stopped_sampler_takes_no_sample() {
         let sampler = Sampler::new(Gaps::Drawn(vec![50_000]), 0..0, 0).expect("a sampler");
         sampler.start();
         spin_until(|| sampler.count() > 0);
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn asked_to_it_looks_once() {
+    fn a_request_takes_one_sample() {
         let sampler = Sampler::new(Gaps::Never, 0..0, 0).expect("a sampler");
         sampler.start();
         for wanted in 1..4 {

@@ -1,10 +1,10 @@
-//! Sleeping until a moment of the monotonic clock, in the ways that the kernel offers.
+//! Sleeping until a time of the monotonic clock, by several system calls.
 //!
 //! # Invariants
 //!
-//! * **OWN-BUFFER**: the call reads and writes only the locals that it is given, in their full length.
-//! * **OWN-DESCRIPTOR**: the descriptor was opened here and is closed once, by its owner.
-//! * **OWN-TASK**: the call changes the calling task's own scheduling and reads one structure of ours.
+//! * **OWN-BUFFER**: the call reads and writes only the local variables that it is given, in their full length.
+//! * **OWN-DESCRIPTOR**: the descriptor was opened here, and only its owner closes it.
+//! * **OWN-TASK**: the call changes only the calling task's scheduling and reads one local structure.
 #![allow(unsafe_code)]
 
 use crate::platform::futex;
@@ -15,12 +15,12 @@ use std::ptr::null_mut;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Sleeps until a moment; answers a negative error number if it cannot.
+/// A way to sleep.
 pub trait Sleep {
-    /// Sleeps until this time of `CLOCK_MONOTONIC`.
+    /// Sleeps until this time of `CLOCK_MONOTONIC`. Returns a negative error number if it is refused.
     fn until(&mut self, deadline: Duration) -> i64;
 
-    /// Whether it takes a time to wait, in whole milliseconds, instead of a moment.
+    /// Whether it sleeps for whole milliseconds and ignores the deadline.
     fn is_coarse(&self) -> bool {
         false
     }
@@ -43,7 +43,7 @@ pub struct Nanosleep;
 impl Sleep for Nanosleep {
     fn until(&mut self, deadline: Duration) -> i64 {
         let time = timespec(deadline);
-        // SAFETY: OWN-BUFFER. It answers the error number itself.
+        // SAFETY: OWN-BUFFER. The call returns the error number.
         let errno = unsafe {
             libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const time, null_mut())
         };
@@ -55,7 +55,8 @@ impl Sleep for Nanosleep {
 pub struct TimerDescriptor(OwnedFd);
 
 impl TimerDescriptor {
-    /// Opens one.
+    /// # Errors
+    /// `timerfd_create` is refused.
     pub fn new() -> Result<Self> {
         // SAFETY: `timerfd_create` has no precondition.
         let descriptor = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
@@ -82,7 +83,7 @@ impl Sleep for TimerDescriptor {
     }
 }
 
-/// A futex that nobody wakes.
+/// A wait for a futex that is never woken.
 #[derive(Default)]
 pub struct FutexTimeout(AtomicU32);
 
@@ -95,11 +96,12 @@ impl Sleep for FutexTimeout {
     }
 }
 
-/// epoll_wait(2) on nothing.
+/// epoll_wait(2) on an empty set.
 pub struct EpollTimeout(OwnedFd);
 
 impl EpollTimeout {
-    /// Opens one.
+    /// # Errors
+    /// `epoll_create1` is refused.
     pub fn new() -> Result<Self> {
         // SAFETY: `epoll_create1` has no precondition.
         let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
@@ -112,7 +114,7 @@ impl EpollTimeout {
 }
 
 impl Sleep for EpollTimeout {
-    /// Its time-out counts from the call: so it waits the one millisecond that it is given.
+    /// The time-out is relative and in milliseconds: it sleeps for one, whatever the deadline.
     fn until(&mut self, _: Duration) -> i64 {
         // SAFETY: plain numbers, for which zero is a value.
         let mut event: libc::epoll_event = unsafe { zeroed() };
@@ -125,14 +127,14 @@ impl Sleep for EpollTimeout {
     }
 }
 
-/// This thread in the real-time class `SCHED_FIFO`, until the value goes.
+/// Keeps this thread in the real-time class `SCHED_FIFO` until it is dropped.
 pub struct RealTime(());
 
 impl RealTime {
-    /// Enters the class at this priority, of 1 to 99.
+    /// Enters the class at this priority, 1 to 99.
     ///
     /// # Errors
-    /// The kernel refuses: it takes `CAP_SYS_NICE` or `ulimit -r`.
+    /// The kernel refuses without `CAP_SYS_NICE` or `ulimit -r`.
     pub fn enter(priority: i32) -> Result<Self> {
         let class = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
         match schedule(class, priority) {
@@ -144,7 +146,7 @@ impl RealTime {
 
 impl Drop for RealTime {
     fn drop(&mut self) {
-        // Everybody may leave it.
+        // Leaving the class needs no privilege.
         schedule(libc::SCHED_OTHER, 0);
     }
 }
@@ -161,7 +163,7 @@ mod tests {
     use crate::platform::time::clock_gettime_ns;
 
     #[test]
-    fn nobody_wakes_early() {
+    fn every_sleep_lasts_until_its_deadline() {
         let ways: [Box<dyn Sleep>; 4] = [
             Box::new(Nanosleep),
             Box::new(TimerDescriptor::new().expect("a timer")),
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_left_with_its_value() {
+    fn the_class_is_left_when_the_value_is_dropped() {
         match RealTime::enter(1) {
             Ok(real_time) => drop(real_time),
             Err(error) => println!("skipped: {error}"),

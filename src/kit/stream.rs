@@ -1,14 +1,14 @@
-//! Loops over memory: reading, writing, copying and STREAM's arithmetic, by every means that a processor has.
+//! Loops over memory: reading, writing, copying and STREAM's arithmetic, with each kind of instructions of a processor.
 //!
-//! The loops themselves are in one file an architecture, all of one form, so that a reader can hold one against
-//! another and against the disassembly. They are written in assembly, because a compiler that sees what a loop
-//! does may do something else, and because a build that is not optimised then measures the same.
+//! The loops are in one file per architecture and vector width, all in one form, so that they can be compared with
+//! each other and with the disassembly. They are in assembly because a compiler may replace a loop that it
+//! understands, and because an unoptimised build then measures the same.
 //!
 //! # Invariants
 //!
-//! * **INSIDE**: a loop is given arrays of which all of its bytes lie within slices that the caller holds, those
-//!   that it writes exclusively; what an operation does not use it does not touch.
-//! * **OFFERED**: the instructions are those of a means that the processor was asked for.
+//! * **INSIDE**: all bytes that a loop accesses are within slices that the caller holds, exclusively if it writes
+//!   them. It does not access arrays that its operation does not use.
+//! * **OFFERED**: the processor has reported that it has the instructions of the loop.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "aarch64")]
@@ -25,27 +25,27 @@ use x86_64 as here;
 
 pub use here::fence;
 
-/// One turn of a loop does so many bytes of each array.
+/// Bytes of each array that one turn of a loop processes.
 pub const BLOCK: usize = 512;
-/// A non-temporal store writes a whole line, and must lie in one.
+/// Bytes of a cache line. A non-temporal store must lie within one.
 const LINE: usize = 64;
 
-/// A loop: `passes` times over `bytes` of the arrays. What it answers is the sum of what it read, if it is to read.
+/// A loop: `passes` times over `bytes` of the arrays. It returns the sum of the words if its operation is to read.
 type Loop =
     unsafe fn(to: *mut u8, x: *const u8, y: *const u8, bytes: usize, passes: u64, constant: u64) -> u64;
 
-/// What is done with words of eight bytes.
+/// An operation on words of eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// The sum of x, as integers.
+    /// The sum of `x`, as integers.
     Read,
     /// to = constant.
     Write,
-    /// The same past the caches.
+    /// to = constant, past the caches.
     WriteNonTemporal,
     /// to = x.
     Copy,
-    /// The same past the caches.
+    /// to = x, past the caches.
     CopyNonTemporal,
     /// to = to + constant, as integers.
     Update,
@@ -58,7 +58,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them.
+    #[cfg(test)]
     pub const ALL: [Self; 9] = [
         Self::Read,
         Self::Write,
@@ -71,7 +71,7 @@ impl Operation {
         Self::Triad,
     ];
 
-    /// How many arrays it goes over.
+    /// The number of arrays that it uses.
     pub fn arrays(self) -> usize {
         match self {
             Self::Read | Self::Write | Self::WriteNonTemporal | Self::Update => 1,
@@ -80,13 +80,13 @@ impl Operation {
         }
     }
 
-    /// Whether it goes past the caches.
+    /// Whether it stores past the caches.
     pub fn is_non_temporal(self) -> bool {
         matches!(self, Self::WriteNonTemporal | Self::CopyNonTemporal)
     }
 }
 
-/// By what it is done.
+/// The kind of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
     /// Registers of eight bytes.
@@ -99,14 +99,14 @@ pub enum Means {
     Avx512,
     /// Vectors of 16 bytes, which every AArch64 processor has.
     Neon,
-    /// The instructions of x86 that repeat themselves, `rep movsb` and `rep stosb`.
+    /// The repeated string instructions of x86, `rep movsb` and `rep stosb`.
     Strings,
     /// The C library, `memcpy` and `memset`.
     Library,
 }
 
 impl Means {
-    /// All of them.
+    #[cfg(test)]
     pub const ALL: [Self; 7] =
         [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512, Self::Neon, Self::Strings, Self::Library];
 
@@ -116,13 +116,13 @@ impl Means {
         wide.into_iter().find(|means| means.is_offered()).unwrap_or(Self::Scalar)
     }
 
-    /// Whether this processor has it, and the kernel keeps its registers.
+    /// Whether this processor has it and the kernel saves its registers.
     pub fn is_offered(self) -> bool {
         matches!(self, Self::Scalar | Self::Library) || here::is_offered(self)
     }
 
-    /// Its name in a sentence.
-    pub fn words(self) -> &'static str {
+    /// The name in a sentence.
+    pub fn phrase(self) -> &'static str {
         match self {
             Self::Scalar => "registers of 8 bytes",
             Self::Sse2 => "SSE2 vectors of 16 bytes",
@@ -135,17 +135,17 @@ impl Means {
     }
 }
 
-/// What a stream goes over. What its operation does not use may be empty.
+/// The arrays of a stream. Those that its operation does not use may be empty.
 pub struct Arrays<'a> {
-    /// What is written, or updated.
+    /// Written or updated.
     pub to: &'a mut [u8],
-    /// What is read.
+    /// Read.
     pub x: &'a [u8],
-    /// What is read beside it.
+    /// Read by operations of three arrays.
     pub y: &'a [u8],
 }
 
-/// An operation by a means that this machine has.
+/// An operation and the loop that performs it on this machine.
 #[derive(Clone, Copy)]
 pub struct Stream {
     operation: Operation,
@@ -155,7 +155,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Chooses the loop; `None` where this machine lacks the means, or the means does not know the operation.
+    /// Chooses the loop; `None` if this machine lacks the means, or the means has no loop for the operation.
     pub fn new(operation: Operation, means: Means) -> Option<Self> {
         if !means.is_offered() {
             return None;
@@ -167,21 +167,21 @@ impl Stream {
         turns.map(|turns| Self { operation, means, turns, asks_ahead: false })
     }
 
-    /// The same for arrays that lie in memory: where there is such a loop, it asks ahead for lines that it will write, or
-    /// read.
+    /// Replaces the loop, for arrays in main memory, by one that prefetches the lines it will write or read, if there
+    /// is one.
     pub fn of_memory(self) -> Self {
         let ahead = here::ahead(self.operation, self.means);
         Self { turns: ahead.unwrap_or(self.turns), asks_ahead: ahead.is_some(), ..self }
     }
 
-    /// Whether it asks ahead.
+    /// Whether the loop prefetches.
     pub fn asks_ahead(&self) -> bool {
         self.asks_ahead
     }
 
-    /// Goes over the arrays so many times, as far as the shortest of them reaches, and answers the sum of what was
-    /// read if that is the operation: of words in little-endian order, a last one that is cut short filled up with
-    /// zeroes. Operations that calculate leave a word that is cut short as it was.
+    /// Performs the operation `passes` times on the common length of the arrays. [`Operation::Read`] returns the sum
+    /// of the little-endian words, of which an incomplete last one is padded with zeroes; the others return 0.
+    /// Operations that calculate do not change an incomplete last word.
     #[inline]
     pub fn run(&self, arrays: &mut Arrays, passes: u64, constant: u64) -> u64 {
         let bytes = self.length(arrays);
@@ -198,9 +198,9 @@ impl Stream {
         if body > 0 && passes > 0 {
             let [x, y] = [arrays.x, arrays.y].map(|array| array.as_ptr().wrapping_add(head));
             let to = arrays.to.as_mut_ptr().wrapping_add(head);
-            // Its first byte is the one that stands at `head` in a row of constants.
+            // The loop begins at `head`, so its constant begins with the byte that belongs there.
             let constant = constant.rotate_right(8 * (head as u32 % 8));
-            // SAFETY: INSIDE: `length` is that of the shortest array in use. OFFERED: asked in `new`.
+            // SAFETY: INSIDE: `length` is that of the shortest array in use. OFFERED: verified in `new`.
             sum = unsafe { (self.turns)(to, x, y, body, passes, constant) };
         }
         for part in [0..head, head + body..bytes] {

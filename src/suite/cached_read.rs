@@ -1,38 +1,39 @@
 //! # What is timed
-//! Reading one block of a file that is in the page cache: by `read`, by `pread`, by copying it out of a mapping
-//! (`mmap`), and, without coming to user space, into another file (`copy-file-range`). `pread-by-file` reads 64 KiB at
-//! once from files of several lengths. `file-cache-in-64MiB` and `file-cache-in-1GiB` read 1 MiB at once, round and
-//! round, from files that are smaller and larger than the memory that a control group leaves for them.
+//! Reading one block of a file that is in the page cache: with `read`, with `pread`, by copying it out of a mapping
+//! (`mmap`), and by copying it into another file within the kernel (`copy-file-range`). `pread-by-file` reads 64 KiB
+//! at a time from files of several lengths. `file-cache-in-64MiB` and `file-cache-in-1GiB` read 1 MiB at a time,
+//! round and round, from files that are smaller and larger than the memory that a control group leaves for them.
 //!
 //! # What is not
-//! Making the file and reading it into the cache; making the control group and going there, and the round before the first
+//! Making the file and reading it into the cache; making and entering the control group, and the round before the first
 //! sample.
 //!
 //! # How we know
-//! At least every 20 ms mincore(2) must say of every page of the file that it is in the cache, and nothing may have come
-//! from a device since the last time (`/proc/self/io`): asking at every batch would cost the small ones their caches. What was read last begins with its own number. `pread` and
-//! `copy_file_range` are entered once a block, by the witness. Of the file cache it is known that the kernel took the
-//! limit: its own account of what it caches is `cached` below the table, and may not be above it.
+//! At least every 20 ms mincore(2) must report every page of the file in the cache, and no byte may have come from a
+//! device since the last check (`/proc/self/io`). A check at every batch would evict the processor's caches before
+//! the small ones. What was read last begins with its own number. The witness sees `pread` and `copy_file_range`
+//! entered once per block. For the file cache, the kernel has accepted the limit: its own account of the group's
+//! cached bytes is `cached` below the table, and may not exceed it.
 //!
 //! # What fools it
-//! The processor's caches: 8 MiB that are read again and again may be in its last one, and so may the buffer; the
-//! curve of `pread-by-file` shows it. On Btrfs and XFS `copy_file_range` may share blocks instead of copying bytes,
-//! and is then fast at any length. In a file cache that is a little too small for a file that is read in order,
-//! keeping what was used last is the worst rule: all is read again from the device. Kernels since 3.15 keep a part,
-//! so that the fall is no cliff. A host may cache the guest's disk.
+//! The processor's caches: 8 MiB that are read again and again may stay in the last level, and so may the buffer; the
+//! curve of `pread-by-file` shows it. On Btrfs and XFS `copy_file_range` may share blocks in place of copying bytes,
+//! and is then fast at any length. If a file that is read in order is a little larger than the cache, keeping the
+//! pages used last is the worst rule: all of it is read from the device again. Kernels since 3.15 keep a part, so the
+//! fall is no cliff. A host may cache the guest's disk.
 //!
 //! # Reading the number
-//! `bandwidth` against the length of the file falls where the file no longer fits: that is the size of the file cache,
-//! below the limit by what else the group holds. Without a control group it would be that of the whole memory.
+//! `bandwidth` against the length of the file falls where the file no longer fits. That is the size of the file
+//! cache: the limit less what else the group holds. Without a control group it would be that of the whole memory.
 //!
 //! # Source
-//! CSE 221 project report (files of 0.5 to 14 GB read again: 8 GB/s up to 4 GB, far less beyond); lmbench's `bw_file_rd`
-//! and `bw_mmap_rd`.
+//! CSE 221 project report (files of 0.5 to 14 GB read again: 8 GB/s up to 4 GB, far less beyond); lmbench's
+//! `bw_file_rd` and `bw_mmap_rd`.
 
 mod file_cache;
 mod operation;
 
-use crate::case::{Case, Claim, Group, Place, Rule, Scale, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Place, Rule, Scale, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::kit::blocks::{OWN_NUMBER, Proof};
 use crate::kit::pattern_file::{self, PatternFile, Way};
@@ -72,19 +73,19 @@ const fn by_file_curve(prefix: &'static str, title: &'static str, chart: &'stati
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A way to read a block, of a file at a place: the bytes that were read.
-type Pass = fn(&mut Reader, u64) -> std::io::Result<usize>;
-/// A call of the kernel: its name and number.
+/// A way to read the block at this offset. Returns the number of bytes read.
+type ReadBlock = fn(&mut Reader, u64) -> std::io::Result<usize>;
+/// A system call: its name and number.
 type Call = (&'static str, i64);
-/// Name, words, and the call that is entered once a block.
-const WAYS: [(&str, &str, Pass, Option<Call>); 4] = [
+/// Name, description, and the call that is entered once per block.
+const WAYS: [(&str, &str, ReadBlock, Option<Call>); 4] = [
     ("read", "read", Reader::read, None),
     ("pread", "pread", Reader::pread, Some(("pread64", libc::SYS_pread64))),
-    ("mmap", "a copy out of a mapping", Reader::copied, None),
+    ("mmap", "a copy out of a mapping", Reader::copy_from_mapping, None),
     (
         "copy-file-range",
         "copy_file_range to another file",
-        Reader::passed_on,
+        Reader::copy_to_file,
         Some(("copy_file_range", libc::SYS_copy_file_range)),
     ),
 ];
@@ -93,7 +94,7 @@ const BLOCKS: [(&str, usize); 2] = [("4KiB", 4 << 10), ("1MiB", 1 << 20)];
 /// Lengths of a file.
 const FILES: [(&str, u64); 4] =
     [("128KiB", 128 * KIB), ("1MiB", MIB), ("8MiB", 8 * MIB), ("64MiB", 64 * MIB)];
-/// The usual file.
+/// The length of the file of most cases.
 const FILE: u64 = 8 * MIB;
 
 fn cases() -> Vec<Case> {
@@ -103,7 +104,7 @@ fn cases() -> Vec<Case> {
             let case = Case::new(
                 format!("{name}/{length}"),
                 format!("{length} of a cached file by {words}"),
-                set_up(way, |_| Ok(FILE), block),
+                reading(way, |_| Ok(FILE), block),
             );
             match call {
                 Some(call) => described(case, block).claim(Claim::Enters(vec![call])),
@@ -115,7 +116,7 @@ fn cases() -> Vec<Case> {
         let case = Case::new(
             format!("pread-by-file/{length}"),
             format!("64 KiB of a cached file of {length} by pread"),
-            set_up(Reader::pread, move |place| smoke(place, bytes), 64 << 10),
+            reading(Reader::pread, move |place| at_scale(place, bytes), 64 << 10),
         );
         described(case, 64 << 10)
     }));
@@ -123,8 +124,8 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// A file that smoke scale has the time for.
-fn smoke(place: &Place, bytes: u64) -> Result<u64> {
+/// Rejects files that take too long to make at smoke scale.
+fn at_scale(place: &Place, bytes: u64) -> Result<u64> {
     if bytes > FILE && place.scale == Scale::Smoke {
         let sentence =
             format!("smoke scale: a file of {} MiB is read at default and full scale", bytes >> 20);
@@ -133,6 +134,7 @@ fn smoke(place: &Place, bytes: u64) -> Result<u64> {
     Ok(bytes)
 }
 
+/// Adds the figure, the claims and the prediction of cases that read from the cache.
 fn described(case: Case, block: usize) -> Case {
     case.derive("bandwidth", Rule::Bandwidth(block as u64))
         .claim(Claim::Linear)
@@ -144,83 +146,82 @@ fn described(case: Case, block: usize) -> Case {
 const ALL_CACHED: &str =
     "every page of the file stayed in the page cache, by mincore every 20 ms, and nothing came from a device";
 
-/// A file in the cache, and what its blocks are read into.
+/// A file in the page cache and the destinations of its blocks.
 struct Reader {
-    stamped: PatternFile,
+    file: PatternFile,
     mapped: Mapped,
-    /// Where `copy_file_range` copies to.
+    /// The destination of `copy_file_range`.
     other: PatternFile,
     buffer: MmapMut,
     block: usize,
     at: u64,
-    /// Whether what was read last is in the other file.
-    passed: bool,
+    /// Whether the last block went to the other file.
+    is_in_other: bool,
 }
 
-fn set_up(way: Pass, bytes: impl Fn(&Place) -> Result<u64> + 'static, block: usize) -> SetUp {
-    Box::new(move |place| {
-        let stamped = PatternFile::make(&place.scratch, bytes(place)?, Way::Cached)?;
-        // It reads every page into the cache.
-        let mapped = Mapped::of(&stamped)?;
+/// The set-up of a case that reads a file of this length in blocks.
+fn reading(way: ReadBlock, bytes: impl Fn(&Place) -> Result<u64> + 'static, block: usize) -> SetUp {
+    set_up(move |place| {
+        let file = PatternFile::make(&place.scratch, bytes(place)?, Way::Cached)?;
+        // This reads every page into the cache.
+        let mapped = Mapped::of(&file)?;
         let other = PatternFile::make(&place.scratch, block as u64, Way::Cached)?;
         let (buffer, proof) = (pattern_file::buffer(block)?, Proof::by(Source::Device)?);
-        let reader = Reader { stamped, mapped, other, buffer, block, at: 0, passed: false };
-        Ok(Box::new(Cached { reader, proof, looked: None, way }) as Box<dyn Subject>)
+        let reader = Reader { file, mapped, other, buffer, block, at: 0, is_in_other: false };
+        Ok(Cached { reader, proof, checked: None, way })
     })
 }
 
 impl Reader {
     fn pread(&mut self, at: u64) -> std::io::Result<usize> {
-        self.stamped.file().read_at(&mut self.buffer, at)
+        self.file.file().read_at(&mut self.buffer, at)
     }
 
     fn read(&mut self, at: u64) -> std::io::Result<usize> {
-        let mut file = self.stamped.file();
+        let mut file = self.file.file();
         if at == 0 {
             file.rewind()?;
         }
         file.read(&mut self.buffer)
     }
 
-    fn copied(&mut self, at: u64) -> std::io::Result<usize> {
+    fn copy_from_mapping(&mut self, at: u64) -> std::io::Result<usize> {
         self.buffer.copy_from_slice(black_box(&self.mapped.bytes()[at as usize..][..self.block]));
         Ok(self.block)
     }
 
-    fn passed_on(&mut self, at: u64) -> std::io::Result<usize> {
-        self.passed = true;
+    fn copy_to_file(&mut self, at: u64) -> std::io::Result<usize> {
+        self.is_in_other = true;
         let (mut from, mut to) = (at as i64, 0);
-        let (file, other) = (self.stamped.file(), self.other.file());
+        let (file, other) = (self.file.file(), self.other.file());
         Ok(nix::fcntl::copy_file_range(file, Some(&mut from), other, Some(&mut to), self.block)?)
     }
 
+    /// The offset of the next block.
     #[inline(always)]
     fn next(&mut self) -> u64 {
         let at = self.at;
-        self.at = if at + 2 * self.block as u64 > self.stamped.bytes() { 0 } else { at + self.block as u64 };
+        self.at = if at + 2 * self.block as u64 > self.file.bytes() { 0 } else { at + self.block as u64 };
         at
     }
 
-    /// Whether what was read last is the block of this place.
-    fn arrived(&mut self, at: u64) -> Result<()> {
-        if self.passed {
+    /// Verifies that what was read last is the block of this offset.
+    fn check(&mut self, at: u64) -> Result<()> {
+        if self.is_in_other {
             let read = self.other.file().read_exact_at(&mut self.buffer, 0);
             read.map_err(|cause| self.other.refused("reading what was copied", cause))?;
         }
-        if pattern_file::is_of(&self.buffer, at) {
-            return Ok(());
-        }
-        let cause = std::io::Error::other(format!("what came is not what was written at {at}"));
-        Err(self.stamped.refused("reading a block", cause))
+        self.file.check(Ok(self.block), &self.buffer, at)
     }
 
+    /// Verifies that every page of the file is in the page cache.
     fn is_cached(&self) -> Result<()> {
-        let bytes = self.stamped.bytes();
-        let (pages, cached) = (bytes.div_ceil(page_size()) as usize, self.stamped.resident(0..bytes)?);
+        let bytes = self.file.bytes();
+        let (pages, cached) = (bytes.div_ceil(page_size()) as usize, self.file.resident(0..bytes)?);
         if cached == pages {
             return Ok(());
         }
-        Err(Error::Usage(format!(
+        Err(Error::Disturbed(format!(
             "{cached} of the file's {pages} pages are in the page cache: memory is short, and others are read again"
         )))
     }
@@ -229,34 +230,35 @@ impl Reader {
 struct Cached {
     reader: Reader,
     proof: Proof,
-    /// When it was last looked whether all is cached, if ever.
-    looked: Option<Instant>,
-    way: Pass,
+    /// When the cache was last checked, if it was.
+    checked: Option<Instant>,
+    way: ReadBlock,
 }
 
-/// So long nobody looks whether all is cached.
-const UNSEEN: Duration = Duration::from_millis(20);
+/// The least time between two checks of the cache.
+const UNCHECKED: Duration = Duration::from_millis(20);
 
 impl Cached {
-    fn look(&mut self) -> Result<()> {
-        if self.looked.is_some_and(|looked| looked.elapsed() < UNSEEN) {
+    /// Checks the cache and the bytes from devices, if it is time to.
+    fn check_cache(&mut self) -> Result<()> {
+        if self.checked.is_some_and(|checked| checked.elapsed() < UNCHECKED) {
             return Ok(());
         }
-        if self.looked.is_some() {
+        if self.checked.is_some() {
             self.proof.has_read(0)?;
         }
         self.reader.is_cached()?;
-        self.looked = Some(Instant::now());
+        self.checked = Some(Instant::now());
         self.proof.begin()
     }
 }
 
 impl Subject for Cached {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        self.look()?;
-        // A witness is a child, and shares the place at which the file is read next.
-        let place = self.reader.stamped.file().seek(SeekFrom::Start(self.reader.at));
-        place.map_err(|cause| self.reader.stamped.refused("seeking", cause))?;
+        self.check_cache()?;
+        // A witness is a child process and shares the file position.
+        let position = self.reader.file.file().seek(SeekFrom::Start(self.reader.at));
+        position.map_err(|cause| self.reader.file.refused("seeking", cause))?;
         let (way, reader) = (self.way, &mut self.reader);
         let (mut last, mut wrong) = (0, None);
         let ticks = clock.time(|| {
@@ -264,19 +266,15 @@ impl Subject for Cached {
                 last = reader.next();
                 match way(reader, last) {
                     Ok(length) if length == reader.block => {}
-                    got => wrong = Some(got),
+                    got => wrong = Some((got, last)),
                 }
             }
         });
-        match wrong {
-            Some(Err(cause)) => return Err(self.reader.stamped.refused("reading a block", cause)),
-            Some(Ok(length)) => {
-                let cause = std::io::Error::other(format!("{length} of {} bytes came", self.reader.block));
-                return Err(self.reader.stamped.refused("reading a block", cause));
-            }
-            None => self.reader.arrived(last)?,
+        if let Some((got, at)) = wrong {
+            self.reader.file.check_length("reading a block", got, self.reader.block, at)?;
         }
-        self.look()?;
+        self.reader.check(last)?;
+        self.check_cache()?;
         Ok(ticks)
     }
 }

@@ -1,36 +1,37 @@
 //! # What is timed
-//! Reading a block of 4 KiB past the page cache (`O_DIRECT`), always the same, while N other processes read files of
-//! their own of 64 KiB, 4 KiB at once, past the cache too and without a pause: `others/N`, N from 0 to 9.
+//! Reading the same block of 4 KiB past the page cache (`O_DIRECT`) while N other processes read files of their own of
+//! 64 KiB, 4 KiB at a time, past the cache too and without a pause: `others/N`, N from 0 to 9.
 //!
 //! # What is not
-//! Making the files, and starting the processes. They run on the other CPUs, in turn, so that they contend for the
-//! disk and not for the measuring CPU.
+//! Making the files, and starting the processes. They run on the other CPUs in turn, so they compete for the disk and
+//! not for the measuring CPU.
 //!
 //! # How we know
 //! After every batch `/proc/self/io` must have grown by exactly the bytes that were asked for; the others are
-//! processes and have accounts of their own. Each of them counts its blocks, and must have read some in every
-//! twentieth of a second. Each block begins with its own number. No process may leave its CPU, or end.
+//! processes with accounts of their own. Each of them counts its blocks, and must have read some in every twentieth
+//! of a second. Each block begins with its own number. No process may leave its CPU, or end.
 //!
 //! # What fools it
-//! A disk that serves several at once (all but rotating ones) hardly slows down until its queue is full, and with few
-//! CPUs the others cannot ask for more: nine of them on one CPU keep it busy, and each asks the less. A virtual disk
-//! that is limited to so many operations a second shares them out. The disk's cache holds all these files.
+//! A disk that serves several requests at once (all but rotating ones) hardly slows down until its queue is full, and
+//! with few CPUs the others cannot submit enough: nine of them on one CPU keep it busy, and each submits less. A
+//! virtual disk that is limited to a number of operations per second divides them. The disk's cache holds all these
+//! files.
 //!
 //! # Reading the number
-//! The median and the percentiles against the number of others are the answer; `fairness` below the table is Jain's
-//! index of what the others have read (1: all the same; 1/N: one had all), and `others` how many blocks they read in
-//! a second together.
+//! The answer is the median and the percentiles against the number of others. `fairness` below the table is Jain's
+//! index of the blocks that the others have read (1: all read the same; 1/N: one read all), and `others` how many
+//! blocks they read per second together.
 //!
 //! # Source
 //! CSE 221 project report (a block of 4 KiB a thousand times, beside 0 to 9 processes with files of 64 KiB). R. Jain,
 //! D. Chiu, W. Hawe, *A Quantitative Measure of Fairness* (1984).
 
 use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Found, Group, OwnTasks, Place, Report, Rule, SetUp, Subject};
-use crate::clock::{Clock, Ticks};
+use crate::case::{Case, Claim, Found, Group, OwnTasks, Place, Report, Rule, Subject, set_up};
+use crate::clock::{Clock, Counts, Ticks};
 use crate::kit::blocks::{Blocks, DISK, FROM_DEVICE, OWN_NUMBER, Pattern, reached};
 use crate::kit::pattern_file::{self, PatternFile, Way};
-use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::proc::Source;
 use crate::platform::shared::Words;
 use crate::record::{Axis, Curve};
@@ -46,7 +47,7 @@ pub const GROUP: Group = Group::new("contention", include_str!("contention.rs"),
 
 const BLOCK: usize = 4 << 10;
 const FILE: u64 = 64 << 10;
-/// So long the blocks of the others are counted before they are compared.
+/// The interval over which the blocks of the others are counted and compared.
 const WINDOW: Duration = Duration::from_millis(50);
 
 fn cases() -> Vec<Case> {
@@ -59,8 +60,7 @@ fn beside(others: usize) -> Case {
         1 => "4 KiB past the page cache, beside another reader".to_owned(),
         _ => format!("4 KiB past the page cache, beside {others} other readers"),
     };
-    let set_up: SetUp =
-        Box::new(move |place| Ok(Box::new(Contention::new(place, others)?) as Box<dyn Subject>));
+    let set_up = set_up(move |place| Contention::new(place, others));
     let case = Case::new(format!("others/{others}"), title, set_up).need(DISK).need(PINNED);
     let case = if others == 0 { case } else { case.need(TWO_CPUS).claim(Claim::Checked(ALL_READ)) };
     case.one_by_one()
@@ -78,11 +78,14 @@ struct Contention {
     own: Blocks,
     buffer: MmapMut,
     others: Vec<Partner>,
-    /// A word for each of the others: how many blocks it has read.
+    /// The blocks that each of the others has read.
     counts: Arc<Words>,
+    /// The counts at the beginning of the window.
     before: Vec<u32>,
     since: Instant,
+    /// Jain's index of each window.
     fairness: Vec<f64>,
+    /// Blocks per second of all others in each window.
     rates: Vec<f64>,
 }
 
@@ -97,10 +100,10 @@ impl Contention {
         Ok(Self { own, buffer, others, counts, before, since, fairness: Vec::new(), rates: Vec::new() })
     }
 
-    /// Looks at the others when it is time to.
-    fn look(&mut self) -> Result<()> {
+    /// Verifies that the others live, and at the end of a window that each has read.
+    fn check_others(&mut self) -> Result<()> {
         if let Some(fate) = self.others.iter_mut().find_map(Partner::fate) {
-            return Err(Error::Usage(format!("another reader: {fate}")));
+            return Err(Error::Disproved(format!("another reader: {fate}")));
         }
         let elapsed = self.since.elapsed();
         if self.others.is_empty() || elapsed < WINDOW {
@@ -110,15 +113,15 @@ impl Contention {
             self.counts[..self.others.len()].iter().map(|word| word.value.load(Relaxed)).collect();
         let read: Vec<_> =
             now.iter().zip(&self.before).map(|(now, before)| f64::from(now.wrapping_sub(*before))).collect();
-        self.fairness.push(jain(&read).map_err(Error::Usage)?);
+        self.fairness.push(fairness(&read).map_err(Error::Disturbed)?);
         self.rates.push(read.iter().sum::<f64>() / elapsed.as_secs_f64());
         (self.before, self.since) = (now, Instant::now());
         Ok(())
     }
 }
 
-/// The fairness of these shares: the square of their sum over their number times the sum of their squares.
-fn jain(shares: &[f64]) -> std::result::Result<f64, String> {
+/// Jain's index of these shares: the square of their sum over their number times the sum of their squares.
+fn fairness(shares: &[f64]) -> std::result::Result<f64, String> {
     if let Some(idle) = shares.iter().position(|share| *share == 0.0) {
         return Err(format!("reader {idle} of the others has read nothing for a twentieth of a second"));
     }
@@ -126,7 +129,7 @@ fn jain(shares: &[f64]) -> std::result::Result<f64, String> {
     Ok(sum * sum / (shares.len() as f64 * squares))
 }
 
-/// A process that reads a file of its own for as long as it lives.
+/// Starts a process that reads a file of its own until it is ended.
 fn other(place: &Place, index: usize, counts: &Arc<Words>) -> Result<Partner> {
     let cpu = place.cpus.others[index % place.cpus.others.len().max(1)];
     let file = PatternFile::make(&place.scratch, FILE, Way::Direct)?;
@@ -147,16 +150,19 @@ fn other(place: &Place, index: usize, counts: &Arc<Words>) -> Result<Partner> {
 impl Subject for Contention {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         self.own.proof.begin()?;
-        let mut sum = Ticks(0);
-        for _ in 0..iterations {
-            let mut got = Ok(0);
-            let (file, buffer) = (self.own.stamped.file(), &mut self.buffer);
-            sum += clock.time(|| got = file.read_at(buffer, 0));
-            self.own.check(got, &self.buffer, 0)?;
-        }
+        let ticks = clock.each(
+            iterations,
+            self,
+            |_| Ok(()),
+            |contention| contention.own.file.file().read_at(&mut contention.buffer, 0),
+            |contention, got| {
+                contention.own.file.check(got, &contention.buffer, 0)?;
+                Ok(Counts::Yes)
+            },
+        )?;
         self.own.prove(iterations, 0)?;
-        self.look()?;
-        Ok(sum)
+        self.check_others()?;
+        Ok(ticks)
     }
 
     fn report(&self) -> Report {
@@ -177,13 +183,13 @@ mod tests {
 
     #[test]
     fn equal_shares_are_fair_and_a_single_one_is_not() {
-        assert_eq!(jain(&[5.0, 5.0, 5.0]), Ok(1.0));
-        assert!((jain(&[1.0, 3.0]).expect("both") - 0.8).abs() < 1e-12);
-        assert!(jain(&[1e9, 1e-9]).expect("both") < 0.51);
+        assert_eq!(fairness(&[5.0, 5.0, 5.0]), Ok(1.0));
+        assert!((fairness(&[1.0, 3.0]).expect("both") - 0.8).abs() < 1e-12);
+        assert!(fairness(&[1e9, 1e-9]).expect("both") < 0.51);
     }
 
     #[test]
     fn a_reader_that_does_not_read_is_an_error() {
-        assert!(jain(&[7.0, 0.0]).expect_err("idle").contains("reader 1"));
+        assert!(fairness(&[7.0, 0.0]).expect_err("idle").contains("reader 1"));
     }
 }

@@ -1,50 +1,52 @@
 //! # What is timed
-//! Reading or writing one block of a file past the page cache (`O_DIRECT`), from the call until it has returned.
-//! `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths; `sequential` and `random` read
-//! blocks of several lengths from 64 MiB, one at a time, by pread(2). `uring-depth/N` and `threads-depth/N` read 4 KiB
-//! at random with N reads in flight, by io_uring(7) and by so many threads that call pread. `write` and `write-random`
-//! write; in `write-dsync` each write returns only when the device has the block for good (`O_DSYNC`).
+//! Reading or writing one block of a file past the page cache (`O_DIRECT`), from the call to its return.
+//! `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths. `sequential` and `random` read
+//! blocks of several lengths from 64 MiB, one at a time, with pread(2). `uring-depth/N` and `threads-depth/N` read 4
+//! KiB at random with N reads in flight: with io_uring(7), and with N threads that each call pread. `write` and
+//! `write-random` write; in `write-dsync` each write returns when the device has stored the block (`O_DSYNC`).
 //!
 //! # What is not
-//! Making the file, which is written, put on the device and evicted before; drawing the order. With N in flight the
-//! queue is filled and turned over once before the clock starts, and drained after it has stopped, so that it was
-//! full at every moment of the timed part; a batch reads at least eight queues of blocks, and is told its share.
+//! Preparing the file: it is written, flushed to the device and evicted before. Drawing the order. With N in flight
+//! the queue is filled and turned over once before the clock starts, and drained after it has stopped, so it is full
+//! at every moment of the timed part. A batch reads at least eight times the queue's depth in blocks, and is charged
+//! its share of the time.
 //!
 //! # How we know
-//! After every batch `/proc/self/io` must have grown by exactly the bytes that were asked for: what a cache answers
-//! is not charged to a device. mincore(2) finds none of what was read last in the page cache. Every sector of the
-//! file begins with its own number, so that a block is known to be the one that was asked for; what was written last
-//! is read again and looked at. A block that is shorter, or refused, ends the case with the name of the file.
+//! After every batch `/proc/self/io` must have grown by exactly the bytes that were asked for: bytes from a cache are
+//! not charged to a device. mincore(2) must find no page of what was read last in the page cache. Every sector of the
+//! file begins with its own number, so each block can be recognised. What was written last is read back and compared.
+//! A short or refused block ends the case with the name of the file.
 //!
 //! # What fools it
-//! What lies below: a controller with a cache, a host whose page cache holds the guest's disk, a disk that lies about
-//! `O_DSYNC`. A virtual disk is often limited to so many operations or bytes a second: then a deep queue measures the
-//! limit, and bursts are faster than what follows. 64 MiB fit into the cache of any disk. tmpfs accepts `O_DIRECT`
-//! and has no device: such cases are skipped, and so are blocks that are smaller than those of the device. At smoke
-//! scale 64 MiB are 4.
+//! Caches below: that of a controller, of a host that caches the guest's disk, of a disk that ignores `O_DSYNC`. A
+//! virtual disk is often limited to a number of operations or bytes per second: a deep queue then measures the limit,
+//! and bursts are faster than what follows. 64 MiB fit into the cache of any disk. tmpfs accepts `O_DIRECT` and has
+//! no device: such cases are skipped, and so are blocks that are smaller than those of the device. At smoke scale the
+//! file has 4 MiB in place of 64.
 //!
 //! # Reading the number
-//! The median with N in flight is the time from one completion to the next; the percentiles beside it are those of
-//! single blocks, from being asked for until found complete. `bandwidth` counts bytes of the blocks, `rate` blocks.
-//! On a rotating disk random is slower than sequential by the seek; on others it should not be. What a thread costs
-//! above a slot of a ring is two switches a block.
+//! The median with N in flight is the time from one completion to the next. The percentiles are those of single blocks,
+//! from submission until the completion was seen. `bandwidth` counts the bytes of the blocks, `rate` the blocks. On a
+//! rotating disk random access is slower than sequential by the seek; on others it should not be. A thread costs two
+//! context switches per block more than a slot of an io_uring.
 //!
 //! # Source
 //! CSE 221 project report (blocks of 4 KiB from files of 128 KiB to 1.5 MiB, sequential and at random, by `O_DIRECT`);
 //! fio's engines psync and io_uring; ioping. open(2), io_uring(7), proc_pid_io(5), mincore(2).
 
+mod direct_write;
 mod operation;
-mod queue;
-mod threads;
-mod write;
+mod reader_thread;
+mod ring_queue;
 
-use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, Rule, Scale, SetUp};
+use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, Rule, Scale, SetUp, set_up};
+use crate::clock::Ticks;
 use crate::kit::blocks::{
-    self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, one_after_another, reached,
+    self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, one_at_a_time, reached,
 };
 use crate::kit::pattern_file::{PatternFile, Way};
-use crate::record::{Axis, Curve};
 use crate::platform::proc::Source;
+use crate::record::{Axis, Curve};
 use crate::{Error, Result};
 
 pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"), cases).curves(&[
@@ -71,14 +73,14 @@ const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Lengths of a file that is read by 4 KiB: the report's first and last, and beyond.
+/// Lengths of a file that is read in blocks of 4 KiB: the report's first and last, and two beyond.
 const FILES: [(&str, u64); 4] =
     [("128KiB", 128 * KIB), ("1536KiB", 1536 * KIB), ("8MiB", 8 * MIB), ("64MiB", 64 * MIB)];
 /// Lengths of a block.
 const BLOCKS: [(&str, usize); 4] = [("512B", 512), ("4KiB", 4 << 10), ("64KiB", 64 << 10), ("1MiB", 1 << 20)];
 /// Reads in flight.
 const DEPTHS: [usize; 4] = [1, 4, 16, 64];
-/// The usual block, and the file that it is read from.
+/// The block and the file of most cases, bytes.
 const BLOCK: usize = 4 << 10;
 const FILE: u64 = 64 * MIB;
 
@@ -93,17 +95,17 @@ fn cases() -> Vec<Case> {
         cases.extend(BLOCKS.map(|(length, block)| by_block((pattern, name, words), length, block)));
     }
     cases.extend(
-        DEPTHS.map(|depth| in_flight("uring", "by io_uring", depth, queue::set_up(depth)).need(RING)),
+        DEPTHS.map(|depth| in_flight("uring", "by io_uring", depth, ring_queue::with(depth)).need(RING)),
     );
     cases.extend(DEPTHS.map(|depth| {
-        let case = in_flight("threads", "by as many threads", depth, threads::set_up(depth));
+        let case = in_flight("threads", "by as many threads", depth, reader_thread::with(depth));
         case.own_tasks(OwnTasks::Elsewhere)
     }));
-    cases.extend(write::cases());
+    cases.extend(direct_write::cases());
     cases
 }
 
-/// The kernel has io_uring and allows it.
+/// The kernel has io_uring and permits it.
 const RING: Need = Need::new(|_| operation::offered());
 
 fn by_file((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u64) -> Case {
@@ -124,11 +126,11 @@ fn by_file((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u
     read(case, BLOCK)
 }
 
-/// A file that is made in no time.
+/// The longest file that is made at smoke scale.
 const SMOKE_BYTES: u64 = 8 * MIB;
 
 fn by_block((pattern, name, words): (Pattern, &str, &str), length: &str, block: usize) -> Case {
-    let set_up: SetUp = Box::new(move |place| one_after_another(large(place, pattern, block)?));
+    let set_up = set_up(move |place| one_at_a_time(large(place, pattern, block)?));
     let title = format!("{length} past the page cache, {words} from 64 MiB");
     read(Case::new(format!("{name}/{length}"), title, set_up), block)
 }
@@ -138,7 +140,20 @@ fn in_flight(name: &str, how: &str, depth: usize, set_up: SetUp) -> Case {
     read(Case::new(format!("{name}-depth/{depth}"), title, set_up), BLOCK)
 }
 
-/// The large file, or what stands for it at smoke scale.
+/// A batch turns the queue over this often, so that it hardly matters how completions are bunched.
+const TURNS: u64 = 8;
+
+/// The blocks that are read for a batch.
+fn at_least(iterations: u64, depth: usize) -> u64 {
+    if depth == 1 { iterations } else { iterations.max(TURNS * depth as u64) }
+}
+
+/// The part of the time of `read` blocks that `iterations` of them took.
+fn share(ticks: Ticks, iterations: u64, read: u64) -> Ticks {
+    Ticks((u128::from(ticks.0) * u128::from(iterations) / u128::from(read.max(1))) as u64)
+}
+
+/// The large file, or a shorter one at smoke scale.
 fn file(place: &Place, way: Way) -> Result<PatternFile> {
     let bytes = if place.scale == Scale::Smoke { FILE / 16 } else { FILE };
     PatternFile::make(&place.scratch, bytes, way)
@@ -148,7 +163,7 @@ fn large(place: &Place, pattern: Pattern, block: usize) -> Result<Blocks> {
     Blocks::of(file(place, Way::Direct)?, pattern, block, Source::Device)
 }
 
-/// What all that read claim and predict.
+/// Adds the claims of all cases that read.
 fn read(case: Case, block: usize) -> Case {
     moved(case, block)
         .claim(Claim::Checked(FROM_DEVICE))
@@ -157,8 +172,9 @@ fn read(case: Case, block: usize) -> Case {
         .claim(Claim::Checked(NOT_KEPT))
 }
 
+/// Adds the need, the figures and the prediction of all cases.
 fn moved(case: Case, block: usize) -> Case {
-    // Some 60 µs until a flash disk answers, and a nanosecond a byte.
+    // Some 60 µs until a flash disk answers, and a nanosecond per byte.
     let hardware = 180_000.0 + 3.0 * block as f64;
     case.need(DISK)
         .one_by_one()

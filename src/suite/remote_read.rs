@@ -1,28 +1,28 @@
 //! # What is timed
-//! Reading one block of a file on another machine past the cache of this one (`O_DIRECT`), from the call until it has
-//! returned: `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths, `sequential` reads
-//! larger blocks from 3 MiB. The files lie in the directory that `--dir`, or SYSCOST_DIR, names: on any file system
-//! that the kernel mounts from elsewhere (NFS, SMB, 9P, Ceph, sshfs and others).
+//! Reading one block of a file on another machine past the cache of this one (`O_DIRECT`), from the call to its return.
+//! `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths; `sequential` reads larger blocks
+//! from 3 MiB. The files are in the directory that `--dir`, or SYSCOST_DIR, names: on any file system that the kernel
+//! mounts from another machine (NFS, SMB, 9P, Ceph, sshfs and others).
 //!
 //! # What is not
-//! Making the file there, and drawing the order. What the server's own cache holds is not evicted: a file that was
-//! just written is in it.
+//! Making the file there, and drawing the order. The server's own cache is not evicted: it holds a file that was just
+//! written.
 //!
 //! # How we know
 //! After every batch the interfaces of this machine must have received at least the bytes that were asked for
-//! (`/proc/self/net/dev`). mincore(2) finds none of what was read last in the page cache of this machine. Every
-//! sector of the file begins with its own number, so that a block is known to be the one that was asked for.
+//! (`/proc/self/net/dev`). mincore(2) must find no page of what was read last in the page cache of this machine. Every
+//! sector of the file begins with its own number, so each block can be recognised.
 //!
 //! # What fools it
-//! Whoever else uses the network is counted with us. A server on this same machine is no remote one: its bytes go
-//! through the loopback interface, which is counted as well. A file system that compresses sends fewer bytes than it
-//! delivers, and would fail. A file system in user space adds two switches to a process of its own for each request.
-//! Reading ahead is what makes remote files fast; past the cache there is none.
+//! The traffic of other programs is counted too. A server on this same machine is not remote: its bytes pass the
+//! loopback interface, which is counted as well. A file system that compresses sends fewer bytes than it delivers,
+//! and would fail. A file system in user space adds two switches to its own process for each request. Remote files
+//! are fast because of read-ahead; past the cache there is none.
 //!
 //! # Reading the number
-//! A block of 4 KiB costs a round trip and the server's work; divided by it, the bandwidth is far below the line's.
-//! With larger blocks `bandwidth` comes near to the line's. Random and sequential should not differ where the server
-//! has the file in its memory.
+//! A block of 4 KiB costs a round trip and the server's work, so the bandwidth is far below that of the line. With
+//! larger blocks `bandwidth` approaches it. Random and sequential should not differ if the server has the file in its
+//! memory.
 //!
 //! # Source
 //! CSE 221 project report (NFS over a line of 100 Mbit/s, files of 128 KiB to 3 MiB, sequential and at random, 4 KiB
@@ -41,7 +41,7 @@ pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"
 ]);
 
 const KIB: u64 = 1 << 10;
-/// Lengths of a file: the report's first and last, and two between.
+/// Lengths of a file: the report's first and last, and two between them.
 const FILES: [(&str, u64); 4] =
     [("128KiB", 128 * KIB), ("512KiB", 512 * KIB), ("1536KiB", 1536 * KIB), ("3MiB", 3072 * KIB)];
 const BLOCK: usize = 4 << 10;
@@ -73,7 +73,7 @@ fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize)
         .claim(Claim::Checked("at least as many bytes came from the network as were asked for"))
         .claim(Claim::Checked(OWN_NUMBER))
         .claim(Claim::Checked(NOT_KEPT))
-        // 8 ns a byte at a gigabit, half a millisecond to a server and back.
+        // 8 ns per byte at a gigabit, half a millisecond to a server and back.
         .predict(900_000.0 + 24.0 * block as f64, 600_000.0, "a round trip, the line's bytes, two processes")
 }
 
@@ -97,9 +97,10 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let scratch = directory.path().to_path_buf();
         let place = Place { scratch, scale: Scale::Smoke, cpus: Cpus::expected() };
-        if volume::of(directory.path()).1 != Medium::Remote {
-            let sentence = REMOTE.ask(&place).expect_err("local");
-            assert!(sentence.contains("--dir DIRECTORY"), "{sentence}");
+        if volume::of(directory.path()).1 == Medium::Remote {
+            return println!("skipped: temporary files are on another machine");
         }
+        let sentence = REMOTE.ask(&place).expect_err("local");
+        assert!(sentence.contains("--dir DIRECTORY"), "{sentence}");
     }
 }

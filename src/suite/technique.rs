@@ -1,46 +1,47 @@
 //! # What is timed
-//! What measuring itself costs, technique by technique. `flag`: the look at a flag that is off. `span/off`: a span of the
-//! trace monitor that is switched off; `span/counter` and `span/virtual-clock` one that is on and reads the cycle counter
-//! or the clock of the thread. `virtual-clock`: one reading of the process's clock. `sample`: a timer's expiry until its
-//! handler has looked at the state and the address of its thread. `event/…`: an event handed to another CPU, through a slot
-//! with one flag or a slot with two. `burst/ring`: so many events through a ring of slots, until the last has been taken;
-//! `event` below it is one of them. `step`: one instruction of another process, looked at and let go.
+//! The cost of measuring, technique by technique. `flag`: testing a flag that is off. `span/off`: a span of the trace
+//! monitor while it is switched off; `span/counter` and `span/virtual-clock` while it is on and reads the cycle
+//! counter or the clock of the thread. `virtual-clock`: one reading of the process's clock. `sample`: from a timer's
+//! expiry until its handler has recorded the state and the address of its thread. `event/…`: an event passed to
+//! another CPU through a slot with one flag or with two. `burst/ring`: 1024 events through a ring of slots, until the
+//! last was taken; `event` below it is one of them. `step`: one instruction of another process, observed and
+//! executed.
 //!
 //! # What is not
-//! The monitors' set-up. `event/…` is timed until the last event of a batch has been taken. A burst fits into the ring:
-//! the sender alone, who need not wait for its end, pays less.
-//! Programming the timer is in `sample`, once a look, as it is where periods are drawn by chance.
+//! Setting the monitors up. `event/…` is timed until the last event of a batch was taken. A burst fits into the ring:
+//! the sender, which need not wait for its end, pays less. Programming the timer is part of `sample`, once per
+//! expiry, as it is with random periods.
 //!
 //! # How we know
-//! A span that is on is counted, and after each batch there must be one an iteration, and none where it was off. A witness
-//! counts the entries of some spans. Every look must have been counted, and every one must have found the state that the
-//! thread said. Of the events that two flags or a ring hand over number and sum must arrive, none of them twice; of one
-//! flag the last must, and `captured` below the table says which share of them did. Each instruction that is stepped must
-//! be one of the two of the loop that the other process is in, in turn.
+//! After each batch the monitor must have counted one span per iteration, and none if it was off. A witness counts
+//! the system calls of some spans. Every expiry must have been counted, and each must have found the thread's state.
+//! Two flags or a ring must deliver the number and the sum of the events, none of them twice; one flag must deliver
+//! the last, and `captured` below the table is the share that it delivered. Each stepped instruction must be the next
+//! of the two in the other process's loop.
 //!
 //! # What fools it
-//! Back to back, spans overlap in the processor: around real work they may cost more, since they keep it from looking
-//! ahead. With one flag the sender writes to its own cache as long as nobody fetches the line: the more is lost, the
-//! cheaper it is. Events in a ring are the cheaper the further the sender is ahead, since a line then holds several of
-//! them: hence bursts of one size, of which twice as many cost twice as much. Each of a burst of 16 costs seven times as
-//! much as each of 1024, and with every slot on a line of its own each of 1024 ten times as much. In a guest a step and a
-//! timer are answered by the hypervisor.
+//! Consecutive spans overlap in the processor: around real work they may cost more, since they limit its look-ahead.
+//! With one flag the sender writes to its own cache until the receiver fetches the line: the more events are lost,
+//! the cheaper they are. Events in a ring become cheaper the further the sender is ahead, since a line then holds
+//! several of them: hence bursts of one size, of which twice as many cost twice as much. An event of a burst of 16
+//! costs seven times as much as one of 1024; with every slot on a line of its own an event of 1024 costs ten times as
+//! much. In a guest the hypervisor handles steps and timers.
 //!
 //! # Reading the number
-//! A monitor may be used where its cost times the frequency of the events is small: 1 % is one span in a hundred times its
-//! cost. `burst/ring`'s `event` less than `span/virtual-clock` says that a hybrid monitor disturbs less than a software
-//! one, and `step` over an instruction's own third of a nanosecond says why nobody traces everything.
+//! A monitor may be used if its cost times the frequency of the events is small: 1 % is one span per hundred times its
+//! cost. If `event` of `burst/ring` is less than `span/virtual-clock`, a hybrid monitor disturbs less than a software
+//! monitor. `step` against an instruction's own third of a nanosecond shows why programs are not traced instruction by
+//! instruction.
 //!
 //! # Source
 //! E. Kraemer, *Measurement Techniques* (slides 34 to 71): monitor artifact, programmable timers, interface registers.
 
 use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Found, Group, OwnTasks, Place, Report, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Found, Group, OwnTasks, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::kit::crowd::all_stayed;
 use crate::kit::placement::Placement;
 use crate::kit::sampler::{Gaps, Sampler};
-use crate::platform::partner::Task;
 use crate::platform::ptrace::Stepper;
 use crate::platform::{arch, time};
 use crate::technique::hybrid::{Interface, Observer, OneWay, Ring, Tally, TwoWay, event};
@@ -74,14 +75,14 @@ fn cases() -> Vec<Case> {
             .predict(300.0, 600.0, "two entries, each of which brings the thread's account up to date"),
         virtual_clock().claim(Claim::Enters(vec![clock])),
         sample(),
-        handed::<OneWay>("one-way", "a slot with one flag", 0.0)
+        event_case::<OneWay>("one-way", "a slot with one flag", 0.0)
             .claim(Claim::Checked("no event came that was not sent, and the last one did"))
             .predict(
                 1.0,
                 1.0,
                 "two stores to a line of its own, which the other fetches once in hundreds of events",
             ),
-        handed::<TwoWay>("two-way", "a slot with two flags", 1.0).claim(Claim::Checked(WHOLE)).predict(
+        event_case::<TwoWay>("two-way", "a slot with two flags", 1.0).claim(Claim::Checked(WHOLE)).predict(
             330.0,
             10.0,
             "a line fetched from another core's cache, twice",
@@ -93,7 +94,7 @@ fn cases() -> Vec<Case> {
 
 const WHOLE: &str = "every event that was sent was captured once";
 
-/// The flag, `n` times. It stays out of line, so that it can be held against its disassembly.
+/// Tests the flag `n` times. It is not inlined, so that it can be compared with its disassembly.
 #[inline(never)]
 fn flags(n: u64) {
     let flag = AtomicBool::new(false);
@@ -107,10 +108,10 @@ fn flags(n: u64) {
 }
 
 fn span<N: Fn() -> u64 + Copy + 'static>(name: &str, title: &str, on: bool, now: N) -> Case {
-    let set_up: SetUp = Box::new(move |_: &Place| {
+    let set_up = set_up(move |_| {
         let monitor = Monitor::new(&["nothing"], now);
         monitor.switch(on);
-        Ok(Box::new(move |n: u64, clock: &Clock| {
+        Ok(move |n: u64, clock: &Clock| {
             monitor.clear();
             let ticks = clock.time(|| {
                 for _ in 0..n {
@@ -120,9 +121,9 @@ fn span<N: Fn() -> u64 + Copy + 'static>(name: &str, title: &str, on: bool, now:
             let (seen, wanted) = (monitor.tally(0).calls, if on { n } else { 0 });
             match seen == wanted {
                 true => Ok(ticks),
-                false => Err(Error::Usage(format!("the monitor has seen {seen} spans and not {wanted}"))),
+                false => Err(Error::Disproved(format!("the monitor has seen {seen} spans and not {wanted}"))),
             }
-        }) as Box<dyn Subject>)
+        })
     });
     Case::new(format!("span/{name}"), title, set_up)
         .claim(Claim::Checked(if on { "every span was counted" } else { "no span was counted" }))
@@ -142,14 +143,14 @@ fn virtual_clock() -> Case {
         .predict(150.0, 300.0, "entry and exit, and the accounts of all threads")
 }
 
-/// The state that the thread says while it is looked at.
+/// The state of the thread while it is sampled.
 const STATE: u32 = 3;
 
 fn sample() -> Case {
-    let set_up: SetUp = Box::new(|_: &Place| {
+    let set_up = set_up(|_| {
         let sampler = Sampler::new(Gaps::Never, 0..usize::MAX, 0)?;
         sampler.state().store(STATE, Relaxed);
-        Ok(Box::new(move |n: u64, clock: &Clock| looked(&sampler, n, clock)) as Box<dyn Subject>)
+        Ok(move |n: u64, clock: &Clock| sampled(&sampler, n, clock))
     });
     Case::new("sample", "a timer's expiry, until its handler has looked", set_up)
         .claim(Claim::Checked(
@@ -159,8 +160,8 @@ fn sample() -> Case {
         .predict(3_000.0, 4_000.0, "a timer programmed, its interrupt, a signal delivered and left")
 }
 
-fn looked(sampler: &Sampler, n: u64, clock: &Clock) -> Result<Ticks> {
-    /// Turns of waiting for a handler, each some nanoseconds: no timer is so late.
+fn sampled(sampler: &Sampler, n: u64, clock: &Clock) -> Result<Ticks> {
+    /// Turns of waiting for the handler, each of some nanoseconds: more than a timer can be late.
     const PATIENCE: u32 = 1 << 30;
     let before = sampler.found();
     let ticks = clock.time(|| {
@@ -177,33 +178,33 @@ fn looked(sampler: &Sampler, n: u64, clock: &Clock) -> Result<Ticks> {
     let there = after.in_range - before.in_range;
     match (seen, there) == (n, n) {
         true => Ok(ticks),
-        false => Err(Error::Usage(format!("of {n} looks {seen} found the state and {there} an address"))),
+        false => Err(Error::Disproved(format!("of {n} looks {seen} found the state and {there} an address"))),
     }
 }
 
-/// The measuring thread sends, and the other CPU counts.
-struct Handed<I> {
+/// Events that the measuring thread sends and an observer on another CPU counts.
+struct Events<I> {
     observer: Observer<I>,
-    /// Events of an iteration. Where they are several, the last is waited for each time.
+    /// Events per iteration. If there are several, each iteration waits for the last.
     burst: u64,
     sent: u64,
-    /// The share of the events of each batch that was captured.
+    /// The captured share of the events of each batch.
     captured: Vec<f64>,
-    /// The smallest share that is right.
+    /// The least share that is correct.
     least: f64,
 }
 
-fn handed<I: Interface>(name: &str, through: &str, least: f64) -> Case {
+fn event_case<I: Interface>(name: &str, through: &str, least: f64) -> Case {
     let title = format!("an event handed to another CPU through {through}");
-    elsewhere::<I>(format!("event/{name}"), title, 1, least)
+    observed::<I>(format!("event/{name}"), title, 1, least)
 }
 
-/// Events of a burst, for which the ring always has room.
+/// Events of a burst, which fits into the ring.
 const BURST: u64 = 1024;
 
 fn burst() -> Case {
     let title = format!("{BURST} events handed to another CPU through a ring of slots");
-    elsewhere::<Ring>("burst/ring".into(), title, BURST, 1.0)
+    observed::<Ring>("burst/ring".into(), title, BURST, 1.0)
         .claim(Claim::Checked(WHOLE))
         .derive("event", Rule::OfCost(1.0 / BURST as f64))
         .predict(
@@ -213,18 +214,18 @@ fn burst() -> Case {
         )
 }
 
-/// Core cycles until a line has come from another core's cache.
+/// Core cycles to fetch a line from another core's cache.
 const LINE: f64 = 165.0;
 /// Numbers of 32 bits in a line of 64 bytes.
 const EVENTS_IN_A_LINE: f64 = 16.0;
-/// While who takes fetches the line that says how far the other is, the other sends so many more: the taking falls behind
-/// at once, and asks again only when it has caught up.
+/// Events that are sent while the receiver fetches the line with the sender's position. The receiver falls behind at
+/// once, and fetches the line again only when it has caught up.
 const LAG: f64 = 80.0;
 
-fn elsewhere<I: Interface>(name: String, title: String, burst: u64, least: f64) -> Case {
-    let set_up: SetUp = Box::new(move |place: &Place| {
+fn observed<I: Interface>(name: String, title: String, burst: u64, least: f64) -> Case {
+    let set_up = set_up(move |place| {
         let observer = Observer::<I>::start(Placement::Cross.cpu(place)?, 0)?;
-        Ok(Box::new(Handed { observer, burst, sent: 0, captured: Vec::new(), least }) as Box<dyn Subject>)
+        Ok(Events { observer, burst, sent: 0, captured: Vec::new(), least })
     });
     Case::new(name, title, set_up)
         .own_tasks(OwnTasks::Elsewhere)
@@ -234,12 +235,12 @@ fn elsewhere<I: Interface>(name: String, title: String, burst: u64, least: f64) 
         .claim(Claim::Counted(all_stayed))
 }
 
-impl<I: Interface> Subject for Handed<I> {
+impl<I: Interface> Subject for Events<I> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let before = self.observer.tally();
         let events = iterations * self.burst;
         let (first, last) = (self.sent, self.sent + events);
-        // Single events are all sent before the last is waited for.
+        // A batch of single events waits only for its last.
         let stretch = if self.burst == 1 { events } else { self.burst };
         let (mut taken, mut arrived) = (true, Ok(()));
         let ticks = clock.time(|| {
@@ -255,7 +256,7 @@ impl<I: Interface> Subject for Handed<I> {
         });
         self.sent = last;
         if !taken {
-            return Err(Error::Usage("the monitor on the other CPU takes no events any more".into()));
+            return Err(Error::Disproved("the monitor on the other CPU takes no events any more".into()));
         }
         arrived?;
         let after = self.observer.tally();
@@ -273,31 +274,30 @@ impl<I: Interface> Subject for Handed<I> {
     }
 }
 
-/// The share of the events that was captured, given their number and sum.
+/// The captured share of the events, given their number and sum.
 fn share(before: &Tally, after: &Tally, (sent, sum): (u64, u64), least: f64) -> Result<f64> {
     let captured = after.captured() - before.captured();
     let share = captured as f64 / sent as f64;
     let whole = captured == sent && after.received - before.received == sent;
     if share > 1.0 || share < least || whole && after.sum.wrapping_sub(before.sum) != sum {
-        return Err(Error::Usage(format!("{sent} events were sent and {captured} others captured")));
+        return Err(Error::Disproved(format!("{sent} events were sent and {captured} others captured")));
     }
     Ok(share)
 }
 
-/// Steps that it takes from the fork into the loop, at most.
+/// The most steps from the fork into the loop.
 const WAY_THERE: u32 = 100_000;
 
 fn step() -> Case {
-    let set_up: SetUp = Box::new(|_: &Place| Ok(Box::new(stepped) as Box<dyn Subject>));
-    Case::new("step", "one instruction of another process, looked at and let go", set_up)
+    Case::new("step", "one instruction of another process, looked at and let go", set_up(|_| Ok(stepped)))
         .own_tasks(OwnTasks::SameCpu)
         .claim(Claim::Checked("every step was one of the loop's two instructions, in turn"))
         .claim(Claim::Linear)
         .predict(8_000.0, 10_000.0, "two switches of process, an exception, registers and code copied")
 }
 
-/// A child in an endless loop of two instructions. It is a new one for each batch, since a child of this kind is not left
-/// to itself for longer than some seconds.
+/// Steps a child through an endless loop of two instructions. Each batch has a child of its own, since a stepped
+/// child is killed after some seconds.
 fn stepped(n: u64, clock: &Clock) -> Result<Ticks> {
     let mut stepper = Stepper::start(|| arch::register_loop(u64::MAX))?;
     let begins = arch::register_loop as *const () as usize;
@@ -326,7 +326,7 @@ fn stepped(n: u64, clock: &Clock) -> Result<Ticks> {
     });
     match (refused?, strange) {
         (true, 0) => Ok(ticks),
-        _ => Err(Error::Usage(format!("{strange} of {n} steps were elsewhere than in the loop"))),
+        _ => Err(Error::Disproved(format!("{strange} of {n} steps were elsewhere than in the loop"))),
     }
 }
 

@@ -3,33 +3,36 @@ use super::*;
 fn make(bytes: u64, way: Way) -> Option<(tempfile::TempDir, PatternFile)> {
     let directory = tempfile::tempdir().expect("a directory");
     match PatternFile::make(directory.path(), bytes, way) {
-        Ok(stamped) => Some((directory, stamped)),
-        Err(Error::Missing(_)) => None,
+        Ok(file) => Some((directory, file)),
+        Err(Error::Missing(why)) => {
+            println!("skipped: {why}");
+            None
+        }
         Err(error) => panic!("{error}"),
     }
 }
 
 #[test]
-fn its_name_is_gone_and_each_sector_knows_its_place() {
-    let (directory, stamped) = make(3 << 20, Way::Cached).expect("a file");
+fn its_name_is_gone_and_each_sector_holds_its_number() {
+    let (directory, file) = make(3 << 20, Way::Cached).expect("a file");
     assert_eq!(std::fs::read_dir(directory.path()).expect("read").count(), 0);
     let mut block = vec![0; 4096];
     for offset in [0, 4096, (3 << 20) - 4096] {
-        stamped.file().read_exact_at(&mut block, offset).expect("read");
+        file.file().read_exact_at(&mut block, offset).expect("read");
         assert!(is_of(&block, offset) && is_of(&block[512..], offset + 512) && !is_of(&block, offset + 512));
     }
 }
 
 #[test]
-fn what_was_read_through_the_cache_is_in_it_until_it_is_evicted() {
-    let (_directory, stamped) = make(1 << 20, Way::Cached).expect("a file");
-    stamped.file().read_exact_at(&mut vec![0; 1 << 20], 0).expect("read");
+fn pages_read_through_the_cache_stay_until_they_are_evicted() {
+    let (_directory, file) = make(1 << 20, Way::Cached).expect("a file");
+    file.file().read_exact_at(&mut vec![0; 1 << 20], 0).expect("read");
     let page = page_size();
-    assert_eq!(stamped.resident(0..1 << 20).expect("told") as u64, (1 << 20) / page);
-    assert_eq!(stamped.resident(page..2 * page).expect("told"), 1);
+    assert_eq!(file.resident(0..1 << 20).expect("mincore") as u64, (1 << 20) / page);
+    assert_eq!(file.resident(page..2 * page).expect("mincore"), 1);
     if volume::of(_directory.path()).1 == volume::Medium::Disk {
-        stamped.evict().expect("evicted");
-        assert_eq!(stamped.resident(0..1 << 20).expect("told"), 0);
+        file.evict().expect("evicted");
+        assert_eq!(file.resident(0..1 << 20).expect("mincore"), 0);
     }
 }
 
@@ -43,9 +46,9 @@ fn a_directory_that_has_vanished_is_named() {
 
 #[test]
 fn a_block_below_that_of_the_device_is_missing() {
-    let Some((_directory, stamped)) = make(1 << 20, Way::Direct) else { return };
-    if stamped.direct_alignment().is_some_and(|least| least > 0) {
-        assert!(matches!(stamped.takes(1), Err(Error::Missing(_))));
+    let Some((_directory, file)) = make(1 << 20, Way::Direct) else { return };
+    if file.direct_alignment().is_some_and(|least| least > 0) {
+        assert!(matches!(file.supports(1), Err(Error::Missing(_))));
     }
-    assert!(stamped.takes(1 << 20).is_ok());
+    assert!(file.supports(1 << 20).is_ok());
 }

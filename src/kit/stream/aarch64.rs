@@ -1,36 +1,36 @@
 //! The loops of AArch64.
 //!
-//! | register | what it holds |
+//! | register | content |
 //! |---|---|
-//! | `x0`, `x1`, `x2` | where the loop is in `to`, `x` and `y` |
-//! | `x3`, `x9` | passes left, blocks left of this pass |
+//! | `x0`, `x1`, `x2` | the position in `to`, `x` and `y` |
+//! | `x3`, `x9` | remaining passes, remaining blocks of this pass |
 //! | `x4`, `x5` | blocks and bytes of a pass |
-//! | `x6`, and `v31` | the constant, there once in every word |
-//! | `x7` | where the sums of the lanes go |
+//! | `x6`, and `v31` | the constant, in every word |
+//! | `x7` | where the sums of the lanes are stored |
 //!
-//! A block is 512 bytes: eight times two pairs of vectors of 16 bytes. Past the caches goes `stnp`, which is a hint.
+//! A block is 512 bytes: eight times two pairs of vectors of 16 bytes. Non-temporal stores are `stnp`, which is a hint.
 //!
 //! # Invariants
 //!
-//! * **INSIDE**: as in `stream`; `bytes` is a multiple of the block, and neither it nor `passes` is zero.
+//! * **INSIDE**: as in `stream`. `bytes` is a multiple of the block; `bytes` and `passes` are not zero.
 //! * **OFFERED**: as in `stream`.
 #![allow(unsafe_code)]
 
 use super::{Loop, Means, Operation};
 
-/// Whether the processor offers it.
+/// Whether the processor supports it.
 pub(super) fn is_offered(means: Means) -> bool {
     matches!(means, Means::Scalar | Means::Neon | Means::Library)
 }
 
-/// Waits until all stores before it can be seen by everybody.
+/// Waits until all earlier stores are visible to all CPUs.
 #[inline(always)]
 pub fn fence() {
-    // SAFETY: OFFERED: every processor has it, and it touches no memory of ours.
+    // SAFETY: OFFERED: every processor has it. It accesses no memory.
     unsafe { std::arch::asm!("dsb ish", options(nostack, preserves_flags)) };
 }
 
-/// A loop: what comes before it, 64 bytes of it at the offset `\at` of a block, and what comes after.
+/// Defines a loop: instructions before it, for 64 bytes at the offset `\at` of a block, and after it.
 macro_rules! turns {
     ($name:ident, $before:expr, [$($text:expr),+], $after:expr) => {
         #[inline(never)]
@@ -62,7 +62,7 @@ macro_rules! turns {
 mod neon;
 mod scalar;
 
-/// The loop of an operation by a means.
+/// The loop for this operation and means.
 pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
     match means {
         Means::Scalar => Some(scalar::turns(operation)),
@@ -71,7 +71,7 @@ pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
     }
 }
 
-/// None asks ahead for what it writes.
+/// No loop prefetches.
 pub(super) fn ahead(_: Operation, _: Means) -> Option<Loop> {
     None
 }

@@ -1,9 +1,9 @@
-//! What the C library offers: `memcpy` and `memset`, one call a pass.
+//! The C library's `memcpy` and `memset`, one call per pass.
 //!
 //! # Invariants
 //!
-//! * **INSIDE**: as in `stream`: the bytes lie within slices that the caller holds, and a mutable slice overlaps
-//!   with no other.
+//! * **INSIDE**: as in `stream`: the bytes are within slices that the caller holds, and a mutable slice overlaps no
+//!   other.
 #![allow(unsafe_code)]
 
 use super::{Loop, Operation};
@@ -17,11 +17,11 @@ pub(super) fn turns(operation: Operation) -> Option<Loop> {
     }
 }
 
-/// The last byte of the constant is what a byte can be set to.
+/// Stores the lowest byte of the constant.
 #[inline(never)]
 unsafe fn set(to: *mut u8, _: *const u8, _: *const u8, bytes: usize, passes: u64, constant: u64) -> u64 {
     for _ in 0..passes {
-        // SAFETY: INSIDE. The compiler knows the call, and is kept from dropping one that another overwrites.
+        // SAFETY: INSIDE. `black_box` keeps the compiler from dropping a call whose result another overwrites.
         unsafe { libc::memset(black_box(to.cast()), (constant & 0xff) as i32, bytes) };
     }
     0

@@ -1,9 +1,9 @@
-//! The ends that are no whole block, byte by byte and word by word. Nothing of a measured size is one.
+//! The ends of arrays that are no whole block, by bytes and words. Measured sizes have none.
 
 use super::{Arrays, Operation};
 use std::ops::Range;
 
-/// Does to this part of the arrays what a loop does to the rest.
+/// Performs the operation on this part of the arrays.
 pub(super) fn run(
     operation: Operation,
     arrays: &mut Arrays,
@@ -36,7 +36,8 @@ pub(super) fn run(
     0
 }
 
-/// Calculates each whole word anew from what was there and what the other arrays hold, if they reach so far.
+/// Replaces each whole word of `to` by a function of the words of all arrays; an array that does not reach so far
+/// counts as 0.
 fn each(arrays: &mut Arrays, part: Range<usize>, f: impl Fn(u64, u64, u64) -> u64) {
     for at in part.clone().step_by(8).take(part.len() / 8) {
         let of = |array: &[u8]| array.get(at..at + 8).map_or(0, word);
@@ -45,7 +46,7 @@ fn each(arrays: &mut Arrays, part: Range<usize>, f: impl Fn(u64, u64, u64) -> u6
     }
 }
 
-/// The word that these bytes are, in little-endian order; fewer than eight are filled up with zeroes.
+/// The little-endian word of these bytes; fewer than eight are padded with zeroes.
 pub(super) fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }

@@ -1,8 +1,8 @@
 use super::*;
 use crate::statistic::Random;
 
-/// Sizes around a word, a line, a block, several of these, and four pages once and twice with a rest; and where the
-/// arrays begin in their mapping.
+/// Sizes around a word, a line, a block, several of these, and four pages once and twice with a rest; then the
+/// offsets of the arrays.
 const SIZES: [usize; 18] = [
     0,
     1,
@@ -26,14 +26,14 @@ const SIZES: [usize; 18] = [
 const STARTS: [[usize; 3]; 4] = [[0, 0, 0], [1, 2, 3], [8, 16, 24], [63, 33, 7]];
 const GUARD: u8 = 0xa5;
 
-/// Memory with something else before and behind what may be touched.
-struct Field {
+/// An array between guard bytes.
+struct Guarded {
     bytes: Vec<u8>,
     from: usize,
     length: usize,
 }
 
-impl Field {
+impl Guarded {
     fn new(start: usize, length: usize, fill: impl Fn(usize) -> u64) -> Self {
         let mut bytes = vec![GUARD; length + 256];
         let from = bytes.as_ptr().align_offset(64) + start;
@@ -57,7 +57,7 @@ impl Field {
     }
 }
 
-/// What an operation should leave behind, told once more in the plainest way.
+/// The expected word, by a plain second implementation.
 fn expected(operation: Operation, [to, x, y]: [u64; 3], passes: u64, constant: u64) -> u64 {
     let real = f64::from_bits;
     match operation {
@@ -84,7 +84,7 @@ fn every_stream() -> impl Iterator<Item = (Operation, Means, Stream)> {
     })
 }
 
-/// Runs one over fresh fields and answers the sum; panics where it left anything but what it should.
+/// Runs a stream on fresh arrays and verifies every byte. Returns the sum.
 fn sum(
     (operation, means, stream): (Operation, Means, Stream),
     bytes: usize,
@@ -104,7 +104,7 @@ fn sum(
     } else {
         0x0123_4567_89ab_cdef
     };
-    let [mut to, mut x, mut y] = [0, 1, 2].map(|array| Field::new(starts[array], bytes, word(array)));
+    let [mut to, mut x, mut y] = [0, 1, 2].map(|array| Guarded::new(starts[array], bytes, word(array)));
     let before = [to.words(), x.words(), y.words()];
     let mut arrays = Arrays { to: to.inside(), x: x.inside(), y: y.inside() };
     let sum = stream.run(&mut arrays, passes, constant);
@@ -128,7 +128,7 @@ fn sum(
 }
 
 #[test]
-fn every_means_leaves_what_the_scalar_leaves_at_every_size_and_start() {
+fn every_means_has_the_expected_result_at_every_size_and_offset() {
     for stream in every_stream() {
         for bytes in SIZES {
             for starts in STARTS {
@@ -156,7 +156,7 @@ fn a_means_of_another_processor_is_none() {
 
 #[test]
 fn the_shortest_array_bounds_all() {
-    let [mut to, mut x] = [Field::new(0, 4096, |_| 1), Field::new(0, 1000, |at| at as u64)];
+    let [mut to, mut x] = [Guarded::new(0, 4096, |_| 1), Guarded::new(0, 1000, |at| at as u64)];
     let copy = Stream::new(Operation::Copy, Means::widest()).expect("every machine copies");
     copy.run(&mut Arrays { to: to.inside(), x: x.inside(), y: &[] }, 1, 0);
     assert_eq!((to.words()[124], to.words()[125]), (124, 1));

@@ -1,29 +1,29 @@
 //! The loops of x86-64.
 //!
-//! | register | what it holds |
+//! | register | content |
 //! |---|---|
-//! | `rdi`, `rsi`, `rdx` | where the loop is in `to`, `x` and `y` |
-//! | `rcx`, `rax` | passes left, blocks left of this pass |
+//! | `rdi`, `rsi`, `rdx` | the position in `to`, `x` and `y` |
+//! | `rcx`, `rax` | remaining passes, remaining blocks of this pass |
 //! | `r8`, `r9` | blocks and bytes of a pass |
-//! | `r10`, and vector register 15 | the constant, there once in every word |
-//! | `r11` | where the sums of the lanes go |
+//! | `r10`, and vector register 15 | the constant, in every word |
+//! | `r11` | where the sums of the lanes are stored |
 //!
-//! A block is 512 bytes: eight vectors of 64 bytes, sixteen of 32. Eight sums run beside one another, since an
-//! addition takes a cycle and two loads may come in one. Addresses have no index register, which would split the
-//! instruction in two on Intel's cores. Software prefetch of what is read in order was tried at 1, 2 and 4 KiB ahead,
-//! into all levels and past them: it gained nothing from memory and lost a third in the last level, on Zen 4. For what
-//! is written, and for several pages in turns, see `wide`.
+//! A block is 512 bytes: eight vectors of 64 bytes, sixteen of 32. Eight sums are independent, since an addition
+//! takes a cycle and a core may perform two loads in it. Addresses have no index register, which would split the
+//! instruction in two on Intel's cores. Software prefetch of reads in order was tried at 1, 2 and 4 KiB ahead, into
+//! all levels and past them: on Zen 4 it gained nothing from memory and lost a third in the last level. For writes,
+//! and for several pages in turn, see `wide`.
 //!
 //! # Invariants
 //!
-//! * **INSIDE**: as in `stream`; `bytes` is a multiple of the block, except for string instructions, and neither it
-//!   nor `passes` is zero.
+//! * **INSIDE**: as in `stream`. `bytes` is a multiple of the block, except for string instructions; `bytes` and
+//!   `passes` are not zero.
 //! * **OFFERED**: as in `stream`.
 #![allow(unsafe_code)]
 
 use super::{Loop, Means, Operation};
 
-/// Whether the processor and the kernel offer it.
+/// Whether the processor and the kernel support it.
 pub(super) fn is_offered(means: Means) -> bool {
     match means {
         Means::Scalar | Means::Sse2 | Means::Strings | Means::Library => true,
@@ -33,14 +33,14 @@ pub(super) fn is_offered(means: Means) -> bool {
     }
 }
 
-/// Waits until all stores before it can be seen by everybody.
+/// Waits until all earlier stores are visible to all CPUs.
 #[inline(always)]
 pub fn fence() {
-    // SAFETY: SSE2, which every x86-64 processor has, and no memory of ours.
+    // SAFETY: OFFERED: SSE2, which every x86-64 processor has. It accesses no memory.
     unsafe { std::arch::x86_64::_mm_mfence() };
 }
 
-/// A loop: what comes before it, one block of it, and what comes after.
+/// Defines a loop: instructions before it, for one block, and after it.
 macro_rules! turns {
     ($name:ident, [$($before:expr),*], [$($block:expr),+], [$($after:expr),*]) => {
         #[inline(never)]
@@ -70,14 +70,14 @@ macro_rules! turns {
     };
 }
 
-/// The same text for each of these offsets from the beginning of a block.
+/// Repeats a text for each of these offsets from the beginning of a block.
 macro_rules! at {
     ($offsets:expr, $($text:expr),+) => {
         concat!(".irp at,", $offsets, "\n", $($text, "\n",)+ ".endr")
     };
 }
 
-/// The same text for each of these vector registers.
+/// Repeats a text for each of these vector registers.
 macro_rules! each {
     ($registers:expr, $($text:expr),+) => {
         concat!(".irp i,", $registers, "\n", $($text, "\n",)+ ".endr")
@@ -89,7 +89,7 @@ mod sse2;
 mod strings;
 mod wide;
 
-/// The loop of an operation by a means.
+/// The loop for this operation and means.
 pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
     match means {
         Means::Scalar => Some(scalar::turns(operation)),
@@ -101,7 +101,7 @@ pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
     }
 }
 
-/// That which asks ahead, where there is one. A processor without the instruction does nothing for it.
+/// The loop that prefetches, if there is one. A processor without the prefetch instruction ignores it.
 pub(super) fn ahead(operation: Operation, means: Means) -> Option<Loop> {
     match means {
         Means::Avx2 => wide::avx2::ahead(operation),

@@ -1,29 +1,29 @@
-//! What the machine tells of its memory modules: the tables of the system management BIOS (DMTF DSP0134, *Memory
-//! Device*, type 17), which the kernel shows to root.
+//! The memory modules of the machine: the tables of the system management BIOS (DMTF DSP0134, *Memory Device*, type
+//! 17), which the kernel shows to root.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Where the kernel shows them.
+/// The file that holds the tables.
 const TABLE: &str = "/sys/firmware/dmi/tables/DMI";
 const MEMORY_DEVICE: u8 = 17;
 const END: u8 = 127;
 
-/// A slot with a module in it.
+/// A slot that holds a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Module {
-    /// Bits that it hands over at once, without those that correct errors.
+    /// Bits of one transfer, without those that correct errors.
     bits: u16,
-    /// Transfers in a microsecond, as it is set up.
+    /// Transfers per microsecond, as configured.
     speed: u32,
-    /// The channel that it is on, if its label says so.
+    /// The channel, if the label names one.
     channel: Option<String>,
 }
 
-/// What all channels together could hand over, in bytes a second, and in words; or why nobody knows.
+/// The greatest bandwidth of all channels together, bytes per second, and a sentence about it.
 ///
 /// # Errors
-/// A sentence: a guest has no such table, or it is for root only.
+/// Why it is not known, in a sentence: a guest has no such table, or only root can read it.
 pub fn limit() -> Result<(f64, String), String> {
     match std::fs::read(TABLE) {
         Ok(bytes) => of_table(&bytes),
@@ -42,7 +42,7 @@ fn of_table(bytes: &[u8]) -> Result<(f64, String), String> {
     let Some(speed) = slowest else {
         return Err(format!("{TABLE} names no memory module with its speed"));
     };
-    // Modules of one channel take turns. Where a label names no channel, a module is taken to have its own.
+    // Modules of one channel share its bandwidth. A module whose label names no channel counts as a channel.
     let named: BTreeSet<_> = modules.iter().filter_map(|module| module.channel.as_ref()).collect();
     let unnamed = modules.iter().filter(|module| module.channel.is_none()).count();
     let channels = named.len() + unnamed;
@@ -55,8 +55,8 @@ fn of_table(bytes: &[u8]) -> Result<(f64, String), String> {
     Ok((limit, words))
 }
 
-/// The filled slots of which the speed is known. The structures follow one another: a head with type and length,
-/// then texts that end with an empty one.
+/// The filled slots whose speed is known. The table is a sequence of structures: a head with type and length, then
+/// texts that end with an empty one.
 fn modules(mut bytes: &[u8]) -> Vec<Module> {
     let mut found = Vec::new();
     while let [kind, length, ..] = *bytes {
@@ -82,7 +82,7 @@ fn module(fields: &[u8], texts: &[u8]) -> Option<Module> {
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
     };
     let is_empty = word(0x0c)? == 0;
-    // 0xffff says that the speed is too great for the word and stands in a longer field.
+    // 0xffff means that the speed is in a longer field.
     let speed = |short: usize, extended: usize| match word(short)? {
         0 => None,
         0xffff => long(extended).filter(|speed| *speed > 0),
@@ -99,7 +99,7 @@ fn module(fields: &[u8], texts: &[u8]) -> Option<Module> {
     (!is_empty).then_some(Module { bits, speed, channel })
 }
 
-/// What of a label says the channel: `P0 CHANNEL A` whole, of `ChannelA-DIMM0` the first part.
+/// The part of a label that names the channel: all of `P0 CHANNEL A`, the first part of `ChannelA-DIMM0`.
 fn channel(label: &str) -> Option<String> {
     let from = label.find("channel")?;
     let name = label[from + "channel".len()..].trim_start();
@@ -111,7 +111,7 @@ fn channel(label: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A memory device of so many bytes of fields.
+    /// The structure of a memory device.
     fn device(size: u16, speed: u16, configured: u16, bank: &str) -> Vec<u8> {
         let mut fields = vec![0u8; 0x5c];
         (fields[0], fields[1]) = (MEMORY_DEVICE, 0x5c);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_names_no_module() {
+    fn a_malformed_table_names_no_module() {
         for bytes in
             [&[][..], &[17, 3, 0], &[17, 200, 0, 0], &device(1, 0, 0, "x")[..40], &device(1, 0, 0, "")]
         {

@@ -2,27 +2,28 @@
 
 use super::MIB;
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Found, Need, OwnTasks, Report, Scale, SetUp, Subject};
+use crate::case::{Case, Claim, Found, Need, OwnTasks, Report, Scale, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::kit::blocks::{DISK, OWN_NUMBER};
 use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::control_group::memory_cgroup::LimitedMemory;
+use crate::platform::volume;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Read at once.
+/// Bytes of one read.
 const BLOCK: usize = 1 << 20;
 
-/// Sizes of the files, MiB, for a limit of so many MiB.
+/// Files that are read within one limit of memory; all sizes in MiB.
 struct Series {
     name: &'static str,
     limit: u64,
     files: &'static [u64],
 }
 
-/// A quick one, and the size that machines had when the report was written.
+/// A quick series, and one with the memory of the report's time.
 const SERIES: [Series; 2] = [
     Series { name: "64MiB", limit: 64, files: &[16, 32, 48, 56, 60, 64, 72, 96] },
     Series {
@@ -39,10 +40,9 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn case(series: &Series, file: u64) -> Case {
     let (limit, bytes) = (series.limit * MIB, file * MIB);
-    let set_up: SetUp = Box::new(move |place| {
+    let set_up = set_up(move |place| {
         has_room(&place.scratch, bytes)?;
-        let stamped = PatternFile::make(&place.scratch, bytes, Way::Cached)?;
-        Ok(Box::new(Round::new(stamped, limit)?) as Box<dyn Subject>)
+        Round::new(PatternFile::make(&place.scratch, bytes, Way::Cached)?, limit)
     });
     let name = format!("file-cache-in-{}/{file}MiB", series.name);
     let title = format!("1 MiB of a file of {file} MiB, read round and round in {} of memory", series.name);
@@ -50,7 +50,7 @@ fn case(series: &Series, file: u64) -> Case {
         .need(if limit > SMALL { FULL_SCALE } else { NOT_SMOKE })
         .need(DISK)
         .one_by_one()
-        // The kernel's own threads take pages back.
+        // The kernel's own threads reclaim pages.
         .own_tasks(OwnTasks::Elsewhere)
         .claim(Claim::Checked(LIMITED))
         .claim(Claim::Checked(OWN_NUMBER));
@@ -60,7 +60,7 @@ fn case(series: &Series, file: u64) -> Case {
     }
 }
 
-/// A limit that is reached in no time.
+/// The largest limit that is filled at default scale, bytes.
 const SMALL: u64 = 64 * MIB;
 
 const LIMITED: &str = "a control group limited memory, and by its own account cached no more than that";
@@ -71,8 +71,7 @@ const NOT_SMOKE: Need = Need::new(|place| match place.scale {
 });
 
 fn has_room(directory: &Path, bytes: u64) -> Result<()> {
-    let disk = nix::sys::statvfs::statvfs(directory).map_err(|e| Error::refused("statvfs", e))?;
-    let free = disk.blocks_available() as u64 * disk.fragment_size() as u64;
+    let free = volume::free(directory).unwrap_or(u64::MAX);
     if free >= bytes + bytes / 4 {
         return Ok(());
     }
@@ -84,57 +83,52 @@ fn has_room(directory: &Path, bytes: u64) -> Result<()> {
     )))
 }
 
-/// A file that is read in order, again and again, in a group that may cache so much.
+/// A file that is read in order, again and again, in a memory cgroup.
 struct Round {
-    confined: LimitedMemory,
+    cgroup: LimitedMemory,
+    /// Bytes that the group may use.
     limit: u64,
-    stamped: PatternFile,
+    file: PatternFile,
     at: u64,
     buffer: MmapMut,
-    /// Time of the round so far, and bandwidths of those before, GB/s.
+    /// The time of the current round until now.
     spent: Ticks,
+    /// The bandwidth of each complete round, GB/s.
     rounds: Vec<f64>,
+    /// The group's cached memory after each batch, MiB.
     cached: Vec<f64>,
 }
 
 impl Round {
-    fn new(stamped: PatternFile, limit: u64) -> Result<Self> {
-        stamped.evict()?;
-        let confined = LimitedMemory::enter(limit)?;
+    fn new(file: PatternFile, limit: u64) -> Result<Self> {
+        file.evict()?;
+        let cgroup = LimitedMemory::enter(limit)?;
         let buffer = pattern_file::buffer(BLOCK)?;
         let (rounds, cached) = (Vec::new(), Vec::new());
-        let mut round = Self { confined, limit, stamped, at: 0, buffer, spent: Ticks(0), rounds, cached };
-        // The first fills the cache; from the second on the kernel knows what is read again.
-        for _ in 0..round.stamped.bytes() / BLOCK as u64 {
-            let got = round.stamped.file().read_at(&mut round.buffer, round.at);
-            round.arrived(got)?;
+        let mut round = Self { cgroup, limit, file, at: 0, buffer, spent: Ticks(0), rounds, cached };
+        // This round fills the cache; from the next on the kernel knows which pages are used again.
+        for _ in 0..round.file.bytes() / BLOCK as u64 {
+            let got = round.file.file().read_at(&mut round.buffer, round.at);
+            round.advance(got)?;
         }
         Ok(round)
     }
 
-    /// Whether a block came whole and is the right one; the next one is meant from here on.
+    /// Verifies the block and goes on to the next.
     #[inline(always)]
-    fn arrived(&mut self, got: std::io::Result<usize>) -> Result<()> {
-        match got {
-            Ok(BLOCK) if pattern_file::is_of(&self.buffer, self.at) => {}
-            Ok(length) => {
-                let cause = format!("{length} bytes came at {}, or others than were written there", self.at);
-                return Err(self.stamped.refused("reading a block", std::io::Error::other(cause)));
-            }
-            Err(cause) => return Err(self.stamped.refused("reading a block", cause)),
-        }
-        self.at = (self.at + BLOCK as u64) % self.stamped.bytes();
+    fn advance(&mut self, got: std::io::Result<usize>) -> Result<()> {
+        self.file.check(got, &self.buffer, self.at)?;
+        self.at = (self.at + BLOCK as u64) % self.file.bytes();
         Ok(())
     }
 
-    fn block(&mut self, clock: &Clock) -> Result<Ticks> {
-        let start = clock.start();
-        let got = self.stamped.file().read_at(&mut self.buffer, self.at);
-        let ticks = clock.stop() - start;
-        self.arrived(got)?;
+    fn read(&mut self, clock: &Clock) -> Result<Ticks> {
+        let mut got = Ok(0);
+        let ticks = clock.time(|| got = self.file.file().read_at(&mut self.buffer, self.at));
+        self.advance(got)?;
         self.spent += ticks;
         if self.at == 0 {
-            self.rounds.push(self.stamped.bytes() as f64 / clock.nanoseconds(self.spent).0.max(1.0));
+            self.rounds.push(self.file.bytes() as f64 / clock.nanoseconds(self.spent).0.max(1.0));
             self.spent = Ticks(0);
         }
         Ok(ticks)
@@ -143,16 +137,18 @@ impl Round {
 
 impl Subject for Round {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        // A part of a round says nothing of the whole: which part the kernel has kept is its choice.
+        // Which part of the file stays in the cache is the kernel's choice, so samples begin after a whole round. The
+        // reads of that round are no samples: their clock keeps no single times.
+        let unrecorded = Clock::with_scale(clock.scale());
         while self.rounds.is_empty() {
-            self.block(clock)?;
+            self.read(&unrecorded)?;
         }
         let mut sum = Ticks(0);
         for _ in 0..iterations {
-            sum += clock.note(self.block(clock)?);
+            sum += self.read(clock)?;
         }
-        let cached = self.confined.cached()?;
-        allowed(cached, self.limit).map_err(Error::Usage)?;
+        let cached = self.cgroup.cached()?;
+        allowed(cached, self.limit).map_err(Error::Disproved)?;
         self.cached.push(cached as f64 / MIB as f64);
         Ok(sum)
     }
@@ -168,7 +164,7 @@ impl Subject for Round {
     }
 }
 
-/// Nothing is cached beyond the limit, and something within it.
+/// The group must have cached something, and no more than its limit.
 fn allowed(cached: u64, limit: u64) -> std::result::Result<(), String> {
     match cached {
         0 => Err("the control group has cached nothing: the reads were charged to another".into()),
@@ -192,17 +188,20 @@ mod tests {
         assert!(allowed(0, 10).is_err() && allowed(11, 10).is_err() && allowed(10, 10).is_ok());
     }
 
-    /// Of a file that fits every page stays; of one that does not fit some are read again. In a process of its own, for
-    /// the limit is one for the whole process.
+    /// Every page of a file that fits stays; of a larger one some are read again. The limit holds for a whole
+    /// process, so this runs in a child.
     #[test]
     fn a_file_above_the_limit_is_not_kept() {
         let directory = tempfile::tempdir().expect("a directory");
         let child = Child::start(|| {
             for (bytes, fits) in [(8 * MIB, true), (96 * MIB, false)] {
-                let stamped = PatternFile::make(directory.path(), bytes, Way::Cached).expect("a file");
-                let Ok(mut round) = Round::new(stamped, 32 * MIB) else { return };
+                let file = PatternFile::make(directory.path(), bytes, Way::Cached).expect("a file");
+                let mut round = match Round::new(file, 32 * MIB) {
+                    Ok(round) => round,
+                    Err(why) => return println!("skipped: {why}"),
+                };
                 round.run(1, &Clock::fallback(Unfit::Declined)).expect("read");
-                let kept = round.stamped.resident(0..bytes).expect("told") as u64 * page_size();
+                let kept = round.file.resident(0..bytes).expect("mincore") as u64 * page_size();
                 assert_eq!(kept == bytes, fits, "{kept} of {bytes}");
             }
         });

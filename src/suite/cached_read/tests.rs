@@ -2,11 +2,11 @@ use super::*;
 use crate::case::Cpus;
 use crate::kit::pattern_file;
 
-fn subject(way: Pass) -> (tempfile::TempDir, Box<dyn Subject>) {
+fn subject(way: ReadBlock) -> (tempfile::TempDir, Box<dyn Subject>) {
     let directory = tempfile::tempdir().expect("a directory");
     let scratch = directory.path().to_path_buf();
     let place = Place { scratch, scale: Scale::Smoke, cpus: Cpus::expected() };
-    let subject = set_up(way, |_| Ok(MIB), 4096)(&place).expect("set up");
+    let subject = reading(way, |_| Ok(MIB), 4096)(&place).expect("set up");
     (directory, subject)
 }
 
@@ -26,7 +26,7 @@ fn each_way_reads_round_and_round() {
 
 #[test]
 fn another_block_and_a_short_one_are_errors_of_the_file() {
-    let stale: Pass = |reader, _| Ok(reader.block);
+    let stale: ReadBlock = |reader, _| Ok(reader.block);
     let (_directory, mut stale) = subject(stale);
     let error = stale.run(2, &clock()).expect_err("nothing came").to_string();
     assert!(error.contains("not what was written at 4096"), "{error}");
@@ -38,14 +38,14 @@ fn another_block_and_a_short_one_are_errors_of_the_file() {
 #[test]
 fn a_file_that_left_the_cache_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
-    let stamped = PatternFile::make(directory.path(), MIB, Way::Cached).expect("a file");
-    if stamped.resident(0..MIB).expect("told") > 0 {
-        return; // in memory nothing can be evicted
+    let file = PatternFile::make(directory.path(), MIB, Way::Cached).expect("a file");
+    if file.resident(0..MIB).expect("mincore") > 0 {
+        return println!("skipped: a file system in memory evicts nothing");
     }
     let other = PatternFile::make(directory.path(), 4096, Way::Cached).expect("a file");
     let mapped = Mapped::of(&other).expect("mapped");
     let buffer = pattern_file::buffer(4096).expect("memory");
-    let reader = Reader { stamped, mapped, other, buffer, block: 4096, at: 0, passed: false };
+    let reader = Reader { file, mapped, other, buffer, block: 4096, at: 0, is_in_other: false };
     let error = reader.is_cached().expect_err("evicted").to_string();
     assert!(error.contains(&format!("0 of the file's {} pages", MIB / page_size())), "{error}");
 }

@@ -2,38 +2,38 @@
 //!
 //! # Invariants
 //!
-//! * **RING**: the word of every slot holds the address of the word of a slot of the same memory. It was proven by
-//!   following all of them when the ring was linked; the memory lives as long as the ring, and is written no more.
+//! * **RING**: the word of every slot holds the address of the word of a slot of the same memory. Following all of
+//!   them when the ring was linked has proven it; the memory lives as long as the ring and is not written again.
 #![allow(unsafe_code)]
 
 use crate::platform::arch;
 use crate::platform::resident::ResidentMemory;
 use crate::{Error, Result};
 
-/// A slot holds the address of the next one, and behind it its place in the ring.
+/// Bytes of a slot: the address of the next one, then its own place in the ring.
 pub const SLOT: usize = 2 * size_of::<u64>();
-/// What a processor fetches at once. Where it is more, two lines of ours share one of its.
+/// Bytes of a cache line. On a processor with longer lines two slots share one.
 pub const LINE: usize = 64;
 
-/// Where the slots lie.
+/// The positions of the slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
-    /// One in so many bytes, at their beginning.
+    /// One slot at the beginning of each unit of this many bytes.
     Every(usize),
-    /// One in so many bytes, at one of their lines as if by chance: at the same line of each they would share few sets
-    /// of a cache, and so they would if the line went up with the page that it is in.
+    /// One slot in each unit of this many bytes, at a pseudo-random line of it. At the same line of each unit, or at
+    /// lines that ascend with the units, the slots would compete for few sets of a cache.
     Scattered(usize),
 }
 
 impl Spread {
-    /// Bytes from a slot to the next.
+    /// Bytes per slot.
     pub fn bytes(self) -> usize {
         match self {
             Self::Every(bytes) | Self::Scattered(bytes) => bytes,
         }
     }
 
-    /// Where a slot begins.
+    /// The offset at which a slot begins.
     fn offset(self, slot: usize) -> usize {
         match self {
             Self::Every(bytes) => slot * bytes,
@@ -41,24 +41,24 @@ impl Spread {
         }
     }
 
-    /// The slot that begins there, if one does.
+    /// The slot that begins at this offset, if one does.
     fn slot(self, offset: usize) -> Option<usize> {
         let slot = offset / self.bytes();
         (self.offset(slot) == offset).then_some(slot)
     }
 }
 
-/// Multiplicative hashing by the golden ratio (Knuth, volume 3): what comes one after another is evenly spread.
+/// Multiplicative hashing by the golden ratio (Knuth, volume 3), which spreads consecutive numbers evenly.
 fn hashed(number: usize) -> usize {
     ((number as u32).wrapping_mul(0x9e37_79b9) >> 16) as usize
 }
 
-/// The place of a slot that was not come to yet.
-const NOWHERE: u64 = u64::MAX;
-/// Arcs that are proven at the same time: a core waits for so many lines at once, or nearly.
+/// The place of a slot that was not visited yet.
+const UNVISITED: u64 = u64::MAX;
+/// Arcs that are proven at the same time: about as many lines as a core can have outstanding.
 const ARCS: usize = 16;
 
-/// Slots in memory that holds nothing else.
+/// The slots of a ring and their memory.
 struct Slots {
     memory: ResidentMemory,
     spread: Spread,
@@ -68,7 +68,7 @@ struct Slots {
 }
 
 impl Slots {
-    /// Writes into each slot the address of the one that is visited next.
+    /// Writes into each slot the address of the next one in this order.
     fn link(mut memory: ResidentMemory, spread: Spread, visits: &[u32]) -> Result<Self> {
         let (count, bytes) = (visits.len(), memory.bytes().len());
         let outside = visits.iter().any(|&slot| slot as usize >= count);
@@ -80,7 +80,7 @@ impl Slots {
         let mut slots = Self { memory, spread, count, begins };
         let all = visits.iter().zip(visits.iter().cycle().skip(1));
         for (&slot, &next) in all {
-            slots.write(spread.offset(slot as usize), [slots.address(next) as u64, NOWHERE]);
+            slots.write(spread.offset(slot as usize), [slots.address(next) as u64, UNVISITED]);
         }
         Ok(slots)
     }
@@ -95,28 +95,28 @@ impl Slots {
         slot[8..].copy_from_slice(&place.to_ne_bytes());
     }
 
-    /// What a slot holds: the address of the next one, and its place.
+    /// The content of a slot: the address of the next one, and its place.
     fn read(&mut self, offset: usize) -> [u64; 2] {
         let slot = &self.memory.bytes()[offset..offset + SLOT];
         [0, 8].map(|at| u64::from_ne_bytes(std::array::from_fn(|i| slot[at + i])))
     }
 
-    /// Where in the memory the slot is that begins at this address, if one does.
+    /// The offset of the slot that begins at this address, if one does.
     fn offset(&self, address: usize) -> Option<usize> {
         let offset = address.wrapping_sub(self.begins);
         self.spread.slot(offset).filter(|slot| *slot < self.count).map(|_| offset)
     }
 
-    /// Walks round once, writes its place into each slot, and so brings the ring into the caches as far as it fits.
-    /// Each arc of the ring is walked at the same time as the others, since one walker in main memory would take
-    /// seconds. That no slot is come to twice and that each arc ends where the next begins proves one cycle.
+    /// Walks round once and writes its place into each slot; this also brings the ring into the caches as far as it
+    /// fits. All arcs of the ring are walked at the same time, since one walker in main memory would take seconds. If
+    /// no slot is visited twice and each arc ends where the next begins, the ring is one cycle.
     fn prove(&mut self, visits: &[u32]) -> Result<()> {
         let (count, arcs) = (self.count, self.count.min(ARCS));
         let begins: Vec<_> = (0..=arcs).map(|arc| arc * count / arcs).collect();
         let firsts: Vec<_> = begins.iter().map(|place| self.address(visits[place % count])).collect();
         let mut at = firsts[..arcs].to_vec();
         for step in 0..count.div_ceil(arcs) {
-            // With so little between them all arcs' slots are on their way at once, and not only the first few.
+            // Without other work between them the loads of all arcs overlap.
             at.iter().for_each(|at| self.fetch(*at));
             for (arc, at) in
                 at.iter_mut().enumerate().filter(|(arc, _)| begins[*arc] + step < begins[arc + 1])
@@ -126,28 +126,28 @@ impl Slots {
         }
         match at[..] == firsts[1..] {
             true => Ok(()),
-            false => Err(Error::Usage(format!(
+            false => Err(Error::Disproved(format!(
                 "the ring of {count} slots is not one cycle: an arc ends elsewhere"
             ))),
         }
     }
 
-    /// Loads a slot, if one begins there.
+    /// Loads the slot at this address, if one begins there.
     fn fetch(&mut self, address: usize) {
         if let Some(offset) = self.offset(address) {
             std::hint::black_box(self.memory.bytes()[offset]);
         }
     }
 
-    /// Gives a slot its place, and answers the address that it holds.
+    /// Writes its place into a slot and returns the address that it holds.
     fn take_place(&mut self, address: usize, place: usize) -> Result<usize> {
         let Some(offset) = self.offset(address) else {
-            return Err(Error::Usage(format!("place {place} of the ring lies outside of its slots")));
+            return Err(Error::Disproved(format!("place {place} of the ring lies outside of its slots")));
         };
         let [next, seen] = self.read(offset);
-        if seen != NOWHERE {
+        if seen != UNVISITED {
             let count = self.count;
-            return Err(Error::Usage(format!(
+            return Err(Error::Disproved(format!(
                 "the ring of {count} slots is not one cycle: places {seen} and {place} are the same slot"
             )));
         }
@@ -156,8 +156,8 @@ impl Slots {
     }
 }
 
-/// `N` walkers in one ring, which begin evenly spread and never meet. Each batch goes on where the last has ended:
-/// a slot is come to again only after all the others, and no part of a large ring is warmer than the rest.
+/// `N` walkers in one ring, evenly spread. Each batch continues where the last has ended, so that a slot is visited
+/// again only after all others, and no part of a large ring is in the caches more often than the rest.
 pub struct Walk<const N: usize> {
     slots: Slots,
     at: [*const u8; N],
@@ -165,11 +165,12 @@ pub struct Walk<const N: usize> {
 }
 
 impl<const N: usize> Walk<N> {
-    /// Links the slots of `memory` to a ring in which they are visited in this order, and walks round once, which
-    /// proves that they are one cycle through all of them.
+    /// Links the slots of `memory` to a ring in this order, and walks round once, which proves that it is one cycle
+    /// through all slots.
     ///
     /// # Errors
-    /// They are not, or there are fewer slots than walkers.
+    /// [`Error::Disproved`] if it is not; [`Error::Usage`] if there are fewer slots than walkers or the memory is too
+    /// small.
     pub fn new(memory: ResidentMemory, spread: Spread, visits: &[u32]) -> Result<Self> {
         let count = visits.len();
         if count < N {
@@ -182,7 +183,7 @@ impl<const N: usize> Walk<N> {
         Ok(Self { slots, at, places: places.map(|place| place as u64) })
     }
 
-    /// So many steps of each. Answers where they led; [`Walk::arrive`] is to be told.
+    /// Moves each walker by `steps` and returns the new positions, which [`Walk::arrive`] verifies and stores.
     #[inline(always)]
     pub fn go(&self, steps: u64) -> [*const u8; N] {
         if N == 1 {
@@ -194,17 +195,17 @@ impl<const N: usize> Walk<N> {
         }
     }
 
-    /// Whether each has arrived at the slot that is so many steps further.
+    /// Verifies that each walker is `steps` further than before.
     ///
     /// # Errors
-    /// One is elsewhere: the walk was not done as it was asked for.
+    /// [`Error::Disproved`] if one is elsewhere.
     pub fn arrive(&mut self, steps: u64, at: [*const u8; N]) -> Result<()> {
         for (walker, at) in at.into_iter().enumerate() {
             let expected = (self.places[walker] + steps) % self.slots.count as u64;
             let found = self.slots.offset(at.addr()).map(|offset| self.slots.read(offset)[1]);
             if found != Some(expected) {
                 let found = found.map_or("outside of it".into(), |place| format!("at place {place}"));
-                return Err(Error::Usage(format!(
+                return Err(Error::Disproved(format!(
                     "the walk did not end where the ring says: after {steps} steps {found}, not at place {expected}"
                 )));
             }
@@ -214,7 +215,7 @@ impl<const N: usize> Walk<N> {
     }
 }
 
-/// Steps that stand in one turn of the loop.
+/// Steps per turn of the loop.
 const UNROLLED: u64 = 8;
 
 /// `steps` loads of each walker, one of each in turn.
@@ -223,8 +224,8 @@ const UNROLLED: u64 = 8;
 /// RING, from each of the words on.
 #[inline(never)]
 unsafe fn follow<const N: usize>(mut at: [*const u8; N], steps: u64) -> [*const u8; N] {
-    // A plain loop over the walkers is unrolled; `map` of an array stays a call a load, and a core that looks ahead over
-    // so many more instructions sees fewer loads.
+    // The compiler unrolls a plain loop over the walkers; `map` of an array remains a call per load, and among so
+    // many more instructions a core can look ahead to fewer loads.
     let turn = |at: &mut [*const u8; N]| {
         for walker in at {
             // SAFETY: RING, promised by the caller.
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_linked_is_refused() {
+    fn an_impossible_ring_is_refused() {
         for (visits, spread) in [(&[0, 1, 4, 2][..], 64), (&[0], 64), (&[0, 1], 8)] {
             assert!(walk::<1>(visits, Spread::Every(spread)).is_err(), "{visits:?}");
         }
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_cycle_is_noticed() {
+    fn a_ring_of_two_cycles_is_noticed() {
         for slots in [4, 100, 1001] {
             let visits = around(slots);
             let linked = || Slots::link(memory(visits.len(), Spread::Every(64)), Spread::Every(64), &visits);
@@ -277,12 +278,12 @@ mod tests {
             for (from, to) in [(1, 0), (slots - 1, 2), (2, 2)] {
                 let mut broken = linked().expect("linked");
                 let next = broken.address(to) as u64;
-                broken.write(broken.spread.offset(from as usize), [next, NOWHERE]);
+                broken.write(broken.spread.offset(from as usize), [next, UNVISITED]);
                 let error = broken.prove(&visits).expect_err("two cycles").to_string();
                 assert!(error.contains("is not one cycle"), "{error}");
             }
             let mut astray = linked().expect("linked");
-            astray.write(astray.spread.offset(0), [4096, NOWHERE]);
+            astray.write(astray.spread.offset(0), [4096, UNVISITED]);
             assert!(astray.prove(&visits).is_err());
         }
     }

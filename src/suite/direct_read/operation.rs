@@ -1,10 +1,10 @@
-//! Reads in flight by io_uring(7): a queue of so many, each into a block of its own.
+//! Reads in flight with io_uring(7), each into a block of its own.
 //!
 //! # Invariants
 //!
-//! * **IN-FLIGHT**: a read that the kernel has been given writes into the block of its slot until it is completed. The
-//!   blocks and the file live as long as the ring, whose drop waits for what is in flight; a slot is given out again
-//!   only after its completion.
+//! * **IN-FLIGHT**: a submitted read writes into the block of its slot until it has completed. The blocks and the
+//!   file live as long as the ring, whose drop waits for the reads in flight; a slot is used again only after its
+//!   completion.
 #![allow(unsafe_code)]
 
 use crate::kit::pattern_file;
@@ -15,26 +15,26 @@ use nix::errno::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// A ring of reads of one file.
+/// An io_uring for reads of one file.
 pub struct Ring {
     ring: IoUring,
     file: File,
     memory: MmapMut,
     block: usize,
-    /// Slots that nothing is in flight for.
+    /// Slots without a read in flight.
     free: Vec<usize>,
     depth: usize,
 }
 
 impl Ring {
-    /// For so many reads at the same time.
+    /// A ring for `depth` reads at a time, of `block` bytes each.
     ///
     /// # Errors
     /// [`Error::Missing`] where the kernel has no io_uring or forbids it.
     pub fn new(file: &File, block: usize, depth: usize) -> Result<Self> {
         let entries = u32::try_from(depth).unwrap_or(u32::MAX);
-        // Completions are only looked for when this thread asks for them, and then all at once; kernels before 6.1 do
-        // not know it.
+        // With these flags completions are processed only when this thread asks for them, and then all at once. Kernels
+        // before 6.1 do not have them.
         let quiet = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
         let ring = quiet.or_else(|_| IoUring::new(entries)).map_err(|cause| absent(&cause))?;
         let file = file.try_clone().map_err(|e| Error::Kernel { call: "dup of a file".into(), cause: e })?;
@@ -42,7 +42,7 @@ impl Ring {
         Ok(Self { ring, file, memory, block, free: (0..depth).collect(), depth })
     }
 
-    /// Puts a read into the queue, where there is room: its slot.
+    /// Queues a read and returns its slot; `None` if all slots are in use.
     #[inline(always)]
     pub fn read(&mut self, offset: u64) -> Option<usize> {
         let slot = self.free.pop()?;
@@ -55,7 +55,10 @@ impl Ring {
         Some(slot)
     }
 
-    /// Gives the kernel what is in the queue and waits until at least one is completed.
+    /// Submits the queued reads and waits until at least one has completed.
+    ///
+    /// # Errors
+    /// `io_uring_enter` is refused.
     #[inline(always)]
     pub fn wait(&mut self) -> Result<()> {
         loop {
@@ -67,7 +70,7 @@ impl Ring {
         }
     }
 
-    /// One that is completed: its slot, and the bytes that were read or a negative error number.
+    /// A completed read: its slot, and the bytes that were read or a negative error number.
     #[inline(always)]
     pub fn completed(&mut self) -> Option<(usize, i32)> {
         let entry = self.ring.completion().next()?;
@@ -76,13 +79,13 @@ impl Ring {
         Some((slot, entry.result()))
     }
 
-    /// What was read into a slot, until that slot is given out again.
+    /// The bytes that were read into a slot, until the slot is used again.
     #[inline(always)]
     pub fn block(&self, slot: usize) -> &[u8] {
         &self.memory[slot * self.block..][..self.block]
     }
 
-    /// How many are in flight.
+    /// The number of reads in flight.
     pub fn in_flight(&self) -> usize {
         self.depth - self.free.len()
     }
@@ -94,7 +97,7 @@ impl Drop for Ring {
             while self.completed().is_some() {}
         }
         if self.in_flight() > 0 {
-            // The kernel may yet write there: the memory stays until the process ends.
+            // The kernel may still write to the memory, which is therefore leaked.
             let fresh = MmapMut::map_anon(1);
             if let Ok(fresh) = fresh {
                 std::mem::forget(std::mem::replace(&mut self.memory, fresh));
@@ -103,7 +106,10 @@ impl Drop for Ring {
     }
 }
 
-/// Whether there can be a ring here.
+/// Whether io_uring can be used here.
+///
+/// # Errors
+/// Why not, and what to do about it.
 pub fn offered() -> std::result::Result<(), String> {
     IoUring::new(1).map(drop).map_err(|cause| absent(&cause).to_string())
 }
@@ -129,20 +135,21 @@ mod tests {
 
     #[test]
     fn as_many_are_in_flight_as_the_ring_is_deep() {
-        if let Err(sentence) = offered() {
-            assert!(sentence.contains("io_uring_setup"));
-            return;
+        if let Err(why) = offered() {
+            assert!(why.contains("io_uring_setup"), "{why}");
+            return println!("skipped: {why}");
         }
         let directory = tempfile::tempdir().expect("a directory");
-        let stamped = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
-        let mut ring = Ring::new(stamped.file(), 4096, 4).expect("a ring");
+        let file = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
+        let mut ring = Ring::new(file.file(), 4096, 4).expect("a ring");
         let slots: Vec<_> = (0..5).map(|i| ring.read(4096 * i)).collect();
         assert!(slots[..4].iter().all(Option::is_some) && slots[4].is_none(), "{slots:?}");
         let mut seen = 0;
         while ring.in_flight() > 0 {
             ring.wait().expect("completed");
             while let Some((slot, bytes)) = ring.completed() {
-                let offset = slots.iter().position(|s| *s == Some(slot)).expect("ours") as u64 * 4096;
+                let offset =
+                    slots.iter().position(|s| *s == Some(slot)).expect("a slot of this test") as u64 * 4096;
                 assert!(bytes == 4096 && is_of(ring.block(slot), offset));
                 seen += 1;
             }
@@ -151,9 +158,9 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_may_go_while_reads_are_in_flight() {
-        if offered().is_err() {
-            return;
+    fn a_ring_may_be_dropped_while_reads_are_in_flight() {
+        if let Err(why) = offered() {
+            return println!("skipped: {why}");
         }
         let file = tempfile::tempfile().expect("a file");
         file.set_len(1 << 20).expect("longer");

@@ -1,20 +1,20 @@
-//! The end of the data segment, moved up and back again (`brk`).
+//! Moves the end of the data segment, the program break, up and back again (`brk`).
 //!
 //! # Invariants
 //!
 //! * **BACK**: the break ends where it was. Between the two calls nothing is allocated and no other thread of this
-//!   process runs, so that no allocator sees it elsewhere.
+//!   process runs, so no allocator sees it moved.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
 
-/// Where the break is now.
+/// The address of the break.
 pub fn end() -> usize {
-    // SAFETY: an address that cannot be is refused, and the answer is the break as it is.
+    // SAFETY: an impossible address is refused and moves nothing; the answer is the current break.
     unsafe { libc::syscall(libc::SYS_brk, 0) as usize }
 }
 
-/// Moves the break from `end` up by so many bytes, and back. Answers 0 or a negative error number.
+/// Moves the break from `end` up by `bytes`, and back. Returns 0 or a negative error number.
 #[inline(always)]
 pub fn grow_and_shrink(end: usize, bytes: usize) -> i64 {
     // SAFETY: BACK.

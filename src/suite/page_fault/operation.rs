@@ -1,11 +1,11 @@
-//! Faults that a thread of ours resolves (`userfaultfd`): whoever touches a missing page of a region sleeps until it
-//! has been put there.
+//! Faults that a thread of this process resolves (`userfaultfd`): a thread that touches a missing page of a region
+//! sleeps until another has filled it.
 //!
 //! # Invariants
 //!
-//! * **OWN-RANGE**: the addresses that are registered and filled are those of a region that this value holds, and the
-//!   structures that are handed over are ours, of the layout of linux/userfaultfd.h.
-//! * **MESSAGE**: the kernel writes whole messages of 32 bytes, of which every bit pattern is a value.
+//! * **OWN-RANGE**: the registered and filled addresses are those of a region that this value owns, and the
+//!   structures that the kernel reads and writes are local, in the layout of linux/userfaultfd.h.
+//! * **MESSAGE**: the kernel writes whole messages of 32 bytes, and every bit pattern is a value.
 #![allow(unsafe_code)]
 
 use crate::platform::region::{PAGE, Region};
@@ -16,21 +16,21 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 
-/// How a missing page is made.
+/// How a missing page is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filling {
-    /// A page of ours is copied (`UFFDIO_COPY`).
+    /// Copies a page (`UFFDIO_COPY`).
     Copy,
-    /// The kernel's page of zeroes is mapped (`UFFDIO_ZEROPAGE`).
+    /// Maps the kernel's page of zeroes (`UFFDIO_ZEROPAGE`).
     Zero,
 }
 
-/// A region of which somebody must fill every page that is touched.
+/// A region whose missing pages another thread must fill when they are touched.
 pub struct Userfault {
     region: Region,
     source: Region,
     descriptor: OwnedFd,
-    /// Read end and write end: written to, it lets the filling thread see that it is to end.
+    /// A pipe, read end and write end: a byte in it wakes the filling thread, which is then to end.
     nudge: (OwnedFd, OwnedFd),
     filled: AtomicU64,
     refused: AtomicI64,
@@ -41,22 +41,22 @@ const API: u64 = 0xAA;
 const USER_MODE_ONLY: libc::c_int = 1;
 const MODE_MISSING: u64 = 1;
 const EVENT_PAGEFAULT: u8 = 0x12;
-/// Where in a message the address stands.
+/// The offset of the address in a message, bytes.
 const ADDRESS: usize = 16;
 
-/// The number of a request that reads and writes so many bytes, or that reads them only.
+/// The number of an ioctl whose structure has this many bytes; `writes` if the kernel also writes to it.
 const fn request(number: u64, bytes: usize, writes: bool) -> u64 {
     (if writes { 3 << 30 } else { 2 << 30 }) | ((bytes as u64) << 16) | (API << 8) | number
 }
 
 impl Userfault {
-    /// A region of so many bytes, none of its pages there.
+    /// A region of which all pages are missing.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] where the call is, [`Error::Missing`] where there is no room.
+    /// [`Error::Forbidden`] if the call is, [`Error::Missing`] if there is no memory.
     pub fn new(bytes: usize) -> Result<Self> {
         let flags = USER_MODE_ONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
-        // SAFETY: the call takes flags and answers a descriptor that is nobody else's.
+        // SAFETY: the call takes flags and returns a new descriptor.
         let descriptor = unsafe {
             match libc::syscall(libc::SYS_userfaultfd, flags) {
                 -1 => return Err(Error::refused_to_case("userfaultfd", Errno::last())),
@@ -74,17 +74,16 @@ impl Userfault {
         Ok(made)
     }
 
-    /// The region.
     pub fn region(&self) -> &Region {
         &self.region
     }
 
-    /// Pages that were filled so far.
+    /// The number of pages filled until now.
     pub fn filled(&self) -> u64 {
         self.filled.load(SeqCst)
     }
 
-    /// The error number with which a filling was refused, if one was: since then nobody fills any more.
+    /// The error number of a refused request, if there was one: since then the kernel fills missing pages itself.
     pub fn refused(&self) -> Option<Errno> {
         Some(self.refused.load(SeqCst)).filter(|errno| *errno != 0).map(|errno| Errno::from_raw(errno as i32))
     }
@@ -93,8 +92,8 @@ impl Userfault {
         self.region.address() as u64
     }
 
-    /// Waits for a touch and fills its page. Answers 0, or a negative error number after which nobody waits: the
-    /// kernel then fills the pages as if nothing had been registered.
+    /// Waits for a touch and fills its page. Returns 0, or a negative error number; then the region is unregistered,
+    /// and the kernel fills the pages as in any other memory.
     pub fn fill_next(&self, filling: Filling) -> i64 {
         match self.next_address().and_then(|address| address.map_or(Ok(()), |at| self.fill(at, filling))) {
             Ok(()) => 0,
@@ -108,7 +107,7 @@ impl Userfault {
         -(errno as i64)
     }
 
-    /// The address that somebody waits for. `None` if it was told to look up.
+    /// Waits for a touch and returns its address; `None` after [`Userfault::nudge`].
     fn next_address(&self) -> std::result::Result<Option<u64>, Errno> {
         let mut waits =
             [&self.descriptor, &self.nudge.0].map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
@@ -132,7 +131,7 @@ impl Userfault {
     }
 
     fn fill(&self, address: u64, filling: Filling) -> std::result::Result<(), Errno> {
-        // Counted before: who waits goes on as soon as the page is there.
+        // Counted first: the touching thread continues as soon as the page is there.
         self.filled.fetch_add(1, SeqCst);
         let (page, bytes) = (address / PAGE as u64 * PAGE as u64, PAGE as u64);
         let answer = match filling {
@@ -153,7 +152,7 @@ impl Userfault {
         if answer == 0 { Ok(()) } else { Err(Errno::last()) }
     }
 
-    /// Lets a thread that waits for a touch look up.
+    /// Wakes a thread that waits for a touch.
     pub fn nudge(&self) {
         let _ = nix::unistd::write(&self.nudge.1, &[0]);
     }
@@ -165,10 +164,10 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_touched_page_is_filled_by_who_was_asked_to() {
+    fn a_touched_page_is_filled_as_requested() {
         for (filling, byte) in [(Filling::Copy, 1), (Filling::Zero, 0)] {
             let shared = match Userfault::new(8 * PAGE) {
-                Err(Error::Forbidden { .. }) => return, // a sandbox
+                Err(why @ Error::Forbidden { .. }) => return println!("skipped: {why}"),
                 made => Arc::new(made.expect("made")),
             };
             let theirs = Arc::clone(&shared);
@@ -181,16 +180,21 @@ mod tests {
     }
 
     #[test]
-    fn who_is_nudged_looks_up() {
-        let Ok(fault) = Userfault::new(PAGE) else { return };
+    fn a_nudge_ends_the_wait() {
+        let fault = match Userfault::new(PAGE) {
+            Err(why) => return println!("skipped: {why}"),
+            Ok(fault) => fault,
+        };
         fault.nudge();
         assert_eq!((fault.fill_next(Filling::Copy), fault.filled()), (0, 0));
     }
 
     #[test]
-    fn when_nobody_fills_any_more_nobody_waits() {
-        let Ok(fault) = Userfault::new(2 * PAGE) else { return };
-        let fault = Arc::new(fault);
+    fn after_a_refusal_no_touch_waits() {
+        let fault = match Userfault::new(2 * PAGE) {
+            Err(why) => return println!("skipped: {why}"),
+            Ok(fault) => Arc::new(fault),
+        };
         let theirs = Arc::clone(&fault);
         let toucher = std::thread::spawn(move || theirs.region().byte(1));
         while fault.next_address() != Ok(Some(fault.start() + PAGE as u64)) {}

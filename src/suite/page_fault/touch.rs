@@ -1,26 +1,26 @@
-//! The live thing of a case of touches: so many pages are made ready, untimed, and touched in one bracket, around
-//! which the kernel's count of faults is read.
+//! The subject of cases that touch pages: it prepares some pages untimed, touches them in one bracket, and counts
+//! faults around it.
 
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::kit::fault_count::Faults;
 use crate::{Error, Result};
 
-/// What so many touches must have cost in faults.
+/// The number of faults that touches must have caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// A minor fault each, and no other.
+    /// One minor fault per touch and no major one.
     OneEach,
-    /// One each, minor or major.
+    /// One fault per touch, minor or major.
     OneEachOfAnyKind,
-    /// No more than one each, and at least one: a fault may serve its neighbours.
+    /// At least one, and at most one per touch: a fault may map neighbouring pages.
     AtMostOneEach,
-    /// One each, or none at all.
+    /// One minor fault per touch, or none at all.
     AllOrNone,
 }
 
 impl Expected {
-    /// Of so many touches. A few faults more may be those of our own code and stack.
+    /// Compares with the faults of these touches. A few more may be those of our own code and stack.
     pub(super) fn judge(self, touches: u64, faults: Faults) -> std::result::Result<(), String> {
         let slack = touches / 20 + 2;
         let each = touches..=touches + slack;
@@ -37,11 +37,11 @@ impl Expected {
         Err(format!(
             "{touches} touches took {minor} minor and {} major faults, where {} claimed",
             faults.major,
-            self.words()
+            self.phrase()
         ))
     }
 
-    /// The same as a claim.
+    /// The claim of a case.
     pub(super) fn claim(self) -> &'static str {
         match self {
             Self::OneEach => "every touch was a minor fault, by the kernel's count around each timed part",
@@ -55,7 +55,7 @@ impl Expected {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn phrase(self) -> &'static str {
         match self {
             Self::OneEach => "a minor fault each was",
             Self::OneEachOfAnyKind => "a fault each was",
@@ -65,54 +65,48 @@ impl Expected {
     }
 }
 
-/// Touches of pages that were made ready before.
-pub(super) struct Touches<R, T> {
-    /// So many iterations may be ready at once.
+/// Touches of prepared pages.
+pub(super) struct Touches<P, T> {
+    /// Iterations that can be prepared at once.
     most: u64,
-    /// Touches of an iteration.
+    /// Touches per iteration.
     each: u64,
     expected: Expected,
-    /// Makes what so many iterations touch ready.
-    ready: R,
-    /// Touches it.
+    /// Prepares the pages of this many iterations.
+    prepare: P,
+    /// Touches them.
     touch: T,
     /// Faults in the brackets of the last run.
     last: Faults,
-    /// Touches and faults of all of them.
+    /// Touches and faults of all runs.
     all: (u64, Faults),
 }
 
-impl<R, T> Touches<R, T> {
-    pub(super) fn new(most: usize, expected: Expected, ready: R, touch: T) -> Self {
-        Self {
-            most: most as u64,
-            each: 1,
-            expected,
-            ready,
-            touch,
-            last: Faults::default(),
-            all: Default::default(),
-        }
+impl<P, T> Touches<P, T> {
+    /// One touch per iteration.
+    pub(super) fn new(most: usize, expected: Expected, prepare: P, touch: T) -> Self {
+        let (last, all) = Default::default();
+        Self { most: most as u64, each: 1, expected, prepare, touch, last, all }
     }
 
-    /// The same with iterations of so many touches.
+    /// Sets the number of touches per iteration.
     pub(super) fn each(self, touches: usize) -> Self {
         Self { each: touches as u64, ..self }
     }
 }
 
-impl<R: FnMut(usize) -> Result<()>, T: FnMut(usize)> Subject for Touches<R, T> {
+impl<P: FnMut(usize) -> Result<()>, T: FnMut(usize)> Subject for Touches<P, T> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let mut sum = Ticks(0);
         self.last = Faults::default();
         let mut left = iterations;
         while left > 0 {
             let now = left.min(self.most);
-            (self.ready)(now as usize)?;
+            (self.prepare)(now as usize)?;
             let before = Faults::so_far()?;
             sum += clock.time(|| (self.touch)(now as usize));
             let faults = Faults::so_far()?.since(before);
-            self.expected.judge(now * self.each, faults).map_err(Error::Usage)?;
+            self.expected.judge(now * self.each, faults).map_err(Error::Disproved)?;
             self.last += faults;
             left -= now;
         }
@@ -123,12 +117,16 @@ impl<R: FnMut(usize) -> Result<()>, T: FnMut(usize)> Subject for Touches<R, T> {
 
     fn report(&self) -> Report {
         let (touches, faults) = self.all;
-        Report { events: Some(self.last.all()), evidence: vec![told(touches, faults)], ..Report::default() }
+        Report {
+            events: Some(self.last.all()),
+            evidence: vec![summary(touches, faults)],
+            ..Report::default()
+        }
     }
 }
 
-/// So many touches and what the kernel counted of them.
-pub(super) fn told(touches: u64, faults: Faults) -> String {
+/// The evidence of these touches and their faults.
+pub(super) fn summary(touches: u64, faults: Faults) -> String {
     let each = faults.all() as f64 / touches.max(1) as f64;
     format!("{touches} touches took {} minor and {} major faults, {each:.4} each", faults.minor, faults.major)
 }

@@ -47,7 +47,7 @@ impl Load {
             return Err(Error::Usage(sentence));
         }
         let file = Arc::new(PatternFile::make(directory, FILE, Way::Direct)?);
-        file.takes(BLOCK)?;
+        file.supports(BLOCK)?;
         let mut load = Self { signals: Arc::default(), stop: Arc::default(), threads: Vec::new() };
         load.spawn(move |signals, stop| compute(signals, stop, on))?;
         for channel in 0..channels {

@@ -1,4 +1,4 @@
-//! Registers of eight bytes, unrolled: what the bandwidth of a program is that knows no vectors.
+//! Registers of eight bytes, unrolled: the bandwidth of a program without vectors.
 //!
 //! # Invariants
 //!
@@ -22,14 +22,14 @@ pub(super) fn turns(operation: Operation) -> Loop {
     }
 }
 
-/// The same text for each of eight words.
+/// Repeats a text for each of eight words.
 macro_rules! words {
     ($($text:expr),+) => {
         concat!(".irp o,0,8,16,24,32,40,48,56\n", $($text, "\n",)+ ".endr")
     };
 }
 
-/// The same text for each of four pairs of words.
+/// Repeats a text for each of four pairs of words.
 macro_rules! pairs {
     ($($text:expr),+) => {
         concat!(".irp o,0,16,32,48\n", $($text, "\n",)+ ".endr")

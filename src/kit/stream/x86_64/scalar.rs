@@ -1,4 +1,4 @@
-//! Registers of eight bytes, unrolled: what the bandwidth of a program is that knows no vectors.
+//! Registers of eight bytes, unrolled: the bandwidth of a program without vectors.
 //!
 //! # Invariants
 //!
@@ -22,7 +22,7 @@ pub(super) fn turns(operation: Operation) -> Loop {
     }
 }
 
-/// The same text for the four words at each of sixteen places.
+/// Repeats a text for the four words at each of sixteen offsets.
 macro_rules! words {
     ($($text:expr),+) => {
         at!(

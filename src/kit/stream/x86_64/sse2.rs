@@ -1,5 +1,4 @@
-//! Vectors of 16 bytes, whose instructions have two operands and want what they calculate with aligned: so it is
-//! loaded first.
+//! Vectors of 16 bytes. Arithmetic needs aligned memory operands, so the loops load unaligned words first.
 //!
 //! # Invariants
 //!
@@ -23,7 +22,7 @@ pub(super) fn turns(operation: Operation) -> Loop {
     }
 }
 
-/// For each register of four rows of eight.
+/// Repeats a text for each of eight registers at four offsets.
 macro_rules! rows {
     ($($text:expr),+) => {
         at!("0,128,256,384", $(each!("0,1,2,3,4,5,6,7", $text)),+)

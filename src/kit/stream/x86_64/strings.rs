@@ -1,8 +1,8 @@
-//! The instructions that repeat themselves: one of them a pass, of any number of bytes.
+//! The repeated string instructions: one per pass, for any number of bytes.
 //!
 //! # Invariants
 //!
-//! * **INSIDE**: as in `stream`. The direction flag is clear, as the calling convention has it.
+//! * **INSIDE**: as in `stream`. The direction flag is clear by the calling convention.
 #![allow(unsafe_code)]
 
 use super::super::{Loop, Operation};
@@ -16,7 +16,7 @@ pub(super) fn turns(operation: Operation) -> Option<Loop> {
     }
 }
 
-/// The last byte of the constant is what it stores.
+/// Stores the lowest byte of the constant.
 #[inline(never)]
 unsafe fn store(to: *mut u8, _: *const u8, _: *const u8, bytes: usize, passes: u64, constant: u64) -> u64 {
     for _ in 0..passes {

@@ -1,4 +1,4 @@
-//! Vectors of 32 and of 64 bytes: AVX spells both alike.
+//! Vectors of 32 and of 64 bytes, whose AVX instructions have the same names.
 //!
 //! # Invariants
 //!
@@ -11,8 +11,8 @@ use std::arch::asm;
 /// Bytes of four pages.
 const FOUR_PAGES: usize = 4 * 4096;
 
-/// All eight registers, and a pair. Sums need eight to run beside one another. What loads and stores takes turns by
-/// the pair: after rows of eight, memory was slower by a quarter on Zen 4, and the first level no faster.
+/// All eight registers, and a pair. Sums use eight, which are independent. Loops that load and store alternate by
+/// pairs: by rows of eight, memory was slower by a quarter on Zen 4, and the first level no faster.
 macro_rules! eight {
     () => {
         "0,1,2,3,4,5,6,7"
@@ -45,7 +45,7 @@ macro_rules! load {
     };
 }
 
-/// Calculates each of these registers from itself, or from the constant, and a place of memory.
+/// Calculates each of these registers from itself, or from the constant, and a memory operand.
 macro_rules! own {
     ($registers:expr, $v:literal, $size:literal, $instruction:literal, $array:literal) => {
         from!($registers, $size, concat!($instruction, " ", $v, "\\i, ", $v, "\\i"), $array)
@@ -57,27 +57,27 @@ macro_rules! constant {
     };
 }
 
-/// Puts the constant into every word of these registers.
+/// Fills these registers with the constant.
 macro_rules! spread {
     ($v:literal, $registers:expr) => {
         concat!("vmovq xmm15, r10\n.irp i,", $registers, "\nvpbroadcastq ", $v, "\\i, xmm15\n.endr")
     };
 }
 
-/// Asks for the lines that a pair of registers will be stored to, 1 KiB before they are: to have them read for
-/// ownership is what a stream of stores waits for, and prefetchers begin with loads. On Sapphire Rapids STREAM's three
-/// gain 7 % from memory; from 512 bytes on the distance matters no more. In the first level the requests would take the
-/// place of loads.
+/// Prefetches the lines of a pair of stores, 1 KiB ahead: a stream of stores waits for the read-for-ownership, and
+/// hardware prefetchers react to loads. On Sapphire Rapids STREAM's three gain 7 % from memory; from 512 bytes on the
+/// distance does not matter. In the first level the requests would displace loads.
 macro_rules! ask {
     ($lines:literal) => {
         concat!(".irp l,", $lines, "\nprefetchw [rdi + \\at + \\l + 1024]\n.endr")
     };
 }
 
-/// A copy past the caches that goes over four pages in turns, 256 bytes of each, and asks for the same place of the four
-/// that come next. A stream of loads has the prefetchers of one page to help it, and four have those of four: on Sapphire
-/// Rapids from memory 18.7 GB/s, where one page after the other is 13.7, four without asking 17.4, eight 18.2, and the C
-/// library's memcpy, which takes four too, 16.2. What is no four pages is left to the plain loop.
+/// A copy past the caches that alternates between four pages, 256 bytes of each, and prefetches the same place of the
+/// next four. Hardware prefetchers work per page, so four streams of loads have four times the help: on Sapphire
+/// Rapids from memory 18.7 GB/s. One page after another reaches 13.7, four pages without prefetch 17.4, eight 18.2,
+/// and the C library's memcpy, which alternates between four too, 16.2. The plain loop copies a rest of fewer than
+/// four pages.
 macro_rules! four_pages {
     ($name:ident, $plain:ident, $v:literal, $size:literal, $registers:literal) => {
         #[inline(never)]
@@ -93,7 +93,7 @@ macro_rules! four_pages {
             let done = groups * FOUR_PAGES;
             for _ in 0..passes {
                 if groups > 0 {
-                    // SAFETY: INSIDE, OFFERED. What is only asked for may lie outside.
+                    // SAFETY: INSIDE, OFFERED. A prefetch may be outside.
                     unsafe {
                         asm!(
                             "2:", "mov rax, 16",
@@ -122,7 +122,7 @@ macro_rules! four_pages {
     };
 }
 
-/// STREAM's three, each pair of registers with this beside it.
+/// STREAM's three operations, with these instructions before each pair of registers.
 macro_rules! arithmetic {
     ($scale:ident, $add:ident, $triad:ident, $v:literal, $size:literal, $pairs:literal, $beside:expr) => {
         turns!(
@@ -163,8 +163,8 @@ macro_rules! arithmetic {
     };
 }
 
-/// The loops by registers of this name and size; a block is eight of them from each of the first
-/// offsets on, and a pair of them, which are these lines, from each of the others; 256 bytes are so many of them.
+/// Defines the loops for registers of this name and size. `$rows` are the offsets of eight registers within a block,
+/// `$pairs` those of a pair, `$lines` the offsets of the lines within a pair, `$quarter` the registers of 256 bytes.
 macro_rules! wide {
     ($v:literal, $size:literal, $rows:literal, $pairs:literal, $lines:literal, $quarter:literal) => {
         use super::*;
@@ -183,7 +183,7 @@ macro_rules! wide {
             }
         }
 
-        /// Those that ask ahead.
+        /// The loops that prefetch.
         pub(in super::super) fn ahead(operation: Operation) -> Option<Loop> {
             match operation {
                 Operation::CopyNonTemporal => Some(copy_four_pages),

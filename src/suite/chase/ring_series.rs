@@ -1,27 +1,28 @@
-//! The cases: a row a series, a series a case for each of its sizes.
+//! The cases: a table of series, each with a case for each of its sizes.
 
-use super::load::{self, Loaders};
-use super::node;
+use super::bus_load::{self, Loaders};
 use super::operation_ring::{LINE, Spread};
-use super::order::Order;
-use super::size::{Range, Size, Sizes};
-use super::walk::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, alone, many};
+use super::other_node;
+use super::ring_size::{Range, Size, Sizes};
+use super::visit_order::Order;
+use super::walker::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, alone, many};
 use crate::Error;
 use crate::case::need::FOUR_KIB;
-use crate::case::{Case, Claim, Place, Rule, SetUp};
+use crate::case::{Case, Claim, Rule, SetUp};
 use crate::platform::resident::Pages;
 
-/// The smallest page that any of our kernels has.
+/// The smallest page of the supported kernels, bytes.
 const PAGE: usize = 4 << 10;
-/// Rings from here on are in what all CPUs share, wholly or in part: few cores have more for themselves.
+/// The least size, bytes, of rings that lie wholly or partly in memory shared by all CPUs: few cores have larger
+/// private caches.
 const SHARED: usize = 2 << 20;
-/// Main memory, on most machines.
+/// A size that lies in main memory on most machines, bytes.
 const LARGE: usize = 256 << 20;
 
 /// A ring of many sizes.
 struct Series {
     name: String,
-    /// What it leads through, in words.
+    /// What it visits, for the title.
     words: String,
     pages: Pages,
     spread: Spread,
@@ -33,11 +34,11 @@ pub(super) fn cases() -> Vec<Case> {
     let mut all: Vec<_> = series().iter().flat_map(Series::cases).collect();
     all.extend(PARALLEL.map(|(walkers, set_up)| parallel(walkers, set_up)));
     all.extend(LOADERS.map(loaded));
-    all.push(node::case(Plan::random(LARGE, Pages::Base)).shares_memory());
+    all.push(other_node::case(Plan::random(LARGE, Pages::Base)).shares_memory());
     all.into_iter().map(proven).collect()
 }
 
-/// What all of them claim.
+/// Adds the claims of all cases.
 fn proven(case: Case) -> Case {
     let claims = [ONE_CYCLE, ARRIVED, NO_FAULT].map(Claim::Checked);
     claims.into_iter().fold(case, Case::claim).claim(Claim::Linear)
@@ -87,7 +88,7 @@ fn series() -> Vec<Series> {
     all
 }
 
-/// The prefetchers' own order.
+/// Ascending order, which prefetchers recognise.
 fn stride(bytes: usize) -> Series {
     let (range, default): (_, &[u32]) = match bytes {
         64 => (Range::Powers(12, 30), &[14, 18, 22, 28]),
@@ -115,7 +116,7 @@ fn quarters_of(bytes: usize) -> Series {
     }
 }
 
-/// The list of the CSC501 report. A C library lays nodes of 64 bytes so far apart.
+/// The list of the CSC501 report. A C library places nodes of 64 bytes at this distance.
 fn list() -> Series {
     Series {
         name: "list".into(),
@@ -125,7 +126,7 @@ fn list() -> Series {
     }
 }
 
-/// One line of each page. Its control has as many lines, and hardly any pages.
+/// One line of each page. The control has as many lines in few pages.
 fn tlb() -> Series {
     Series {
         name: "tlb-4KiB".into(),
@@ -151,13 +152,14 @@ impl Series {
         let name = format!("{}/{}", self.name, size.name);
         let (plan, sizes) = (self.plan(size.bytes), self.sizes);
         let (hardware, why) = self.expected(size.bytes);
-        let case = Case::new(name, title, when(sizes, size.clone(), alone(plan))).predict(hardware, 0.0, why);
+        let case =
+            Case::new(name, title, at_scale(sizes, size.clone(), alone(plan))).predict(hardware, 0.0, why);
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         match (self.order, self.spread) {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {
                 let dense = Plan::random(size.bytes / page * LINE, Pages::Base);
-                case.control_set_up(when(sizes, size, alone(dense)))
+                case.control_set_up(at_scale(sizes, size, alone(dense)))
                     .derive("walk", Rule::OfNet(1.0))
                     .need(FOUR_KIB)
             }
@@ -165,7 +167,7 @@ impl Series {
         }
     }
 
-    /// Core cycles of a step and why, for caches of 32 KiB, 1 MiB and 32 MiB as many a machine has them.
+    /// Core cycles of a step and why, for the caches of a common machine: 32 KiB, 1 MiB and 32 MiB.
     fn expected(&self, bytes: usize) -> (f64, &'static str) {
         let touched = bytes / self.spread.bytes() * self.spread.bytes().min(LINE);
         let (cycles, why) = match touched {
@@ -189,28 +191,28 @@ impl Series {
     }
 }
 
-/// The set-up, where this size is for now.
-fn when(sizes: Sizes, size: Size, set_up: SetUp) -> SetUp {
-    Box::new(move |place: &Place| {
+/// The set-up, unless this size is not measured at the current scale.
+fn at_scale(sizes: Sizes, size: Size, set_up: SetUp) -> SetUp {
+    Box::new(move |place| {
         sizes.declined(&size, place).map_err(Error::Missing)?;
         set_up(place)
     })
 }
 
-/// The one size of a row that is about something else.
+/// The set-up of a case of one size.
 fn large(set_up: SetUp, is_default: bool) -> SetUp {
     const POWER: u32 = LARGE.ilog2();
     let default: &[u32] = if is_default { &[POWER] } else { &[] };
     let sizes = Sizes { range: Range::Powers(POWER, POWER), default };
     let size = Size { name: "256MiB".into(), bytes: LARGE, power: Some(POWER) };
-    when(sizes, size, set_up)
+    at_scale(sizes, size, set_up)
 }
 
-/// Makes the set-up of so many walkers.
+/// Makes the set-up of some number of walkers.
 type Many = fn(Plan) -> SetUp;
 
-/// Walkers in one ring, up to twice the lines that cores of today wait for at once: what one of them reaches tells how
-/// many they are. The registers of x86-64 hold twelve; beyond, some are kept on the stack, which a load from memory hides.
+/// Walkers in one ring, up to twice the outstanding lines of current cores, whose number the curve shows. The
+/// registers of x86-64 hold twelve walkers; the others are kept on the stack, whose cost a load from memory hides.
 const PARALLEL: [(u64, Many); 11] = [
     (1, many::<1>),
     (2, many::<2>),
@@ -249,7 +251,7 @@ const LOADERS: [Loaders; 8] = [
 
 fn loaded(loaders: Loaders) -> Case {
     let name = format!("loaded-256MiB/{}", loaders.name());
-    let mut case = load::case(name, Plan::random(LARGE, Pages::Huge), loaders);
+    let mut case = bus_load::case(name, Plan::random(LARGE, Pages::Huge), loaders);
     case.set_up = large(case.set_up, true);
     case.shares_memory().predict(500.0, 0.0, "a line from memory, behind those of the others in its queues")
 }

@@ -1,44 +1,42 @@
-//! The sizes of the rings: powers of two, and quarters of a power between them.
+//! The sizes of the rings: powers of two, and three sizes between each two.
 
 use crate::case::{Place, Scale};
 
-/// A size, as an id names it.
+/// A size and its name in an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) name: String,
     pub(super) bytes: usize,
-    /// The power of two, where it is one.
+    /// The exponent, if it is a power of two.
     pub(super) power: Option<u32>,
 }
 
 /// A set of sizes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
-    /// All of them.
     pub(super) range: Range,
-    /// The powers of two that default scale has time for.
+    /// The exponents of the sizes that are measured at default scale.
     pub(super) default: &'static [u32],
 }
 
-/// From where to where, in powers of two.
+/// The sizes of a series, by exponents of two.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Range {
-    /// In quarters of a power.
+    /// From the first to the last exponent in quarters.
     Quarters(u32, u32),
-    /// In whole powers.
+    /// From the first to the last exponent in whole steps.
     Powers(u32, u32),
-    /// Those of the default.
+    /// Those of default scale.
     Few,
 }
 
-/// Above four times the last level of cache everything is memory, and so it is from here on where the caches are not
-/// known.
+/// The least size, bytes, that is taken for memory: larger than the caches of which the kernel reports no size.
 const MEMORY: usize = 256 << 20;
-/// Rings up to here are linked while one waits.
+/// The largest ring that is linked at smoke scale, bytes.
 const SMOKE: usize = 16 << 20;
 
 impl Sizes {
-    /// They, from the smallest on.
+    /// All sizes, ascending.
     pub(super) fn all(self) -> Vec<Size> {
         match self.range {
             Range::Quarters(low, high) => (4 * low..=4 * high).map(size).collect(),
@@ -47,16 +45,19 @@ impl Sizes {
         }
     }
 
-    /// Why this one is not for now, if it is not.
+    /// Whether this size is measured at the scale of `place`.
+    ///
+    /// # Errors
+    /// Why not.
     pub(super) fn declined(self, size: &Size, place: &Place) -> Result<(), String> {
         let most = self.largest(last_level(place.cpus.here.unwrap_or(0)));
         let is_chosen = size.power.is_some_and(|power| self.default.contains(&power));
-        // The curve of many sizes ends where it must at default scale, too.
+        // At default scale, too, the curve of many sizes ends with the largest.
         let is_last = matches!(self.range, Range::Quarters(..)) && size.bytes == most;
         declined(size.bytes, is_chosen || is_last, most, place)
     }
 
-    /// The first size that holds the last level of cache four times.
+    /// The first size that is at least four times the last level of cache.
     fn largest(self, last_level: usize) -> usize {
         let all = self.all();
         let enough = all.iter().find(|size| size.bytes >= MEMORY.max(4 * last_level));
@@ -84,8 +85,8 @@ fn declined(bytes: usize, is_default: bool, most: usize, place: &Place) -> Resul
     }
 }
 
-/// The size of so many quarters of a power of two. What is no power is rounded to whole lines and to a name of two
-/// figures and more.
+/// The size of an exponent given in quarters. A size that is no power of two is rounded to whole lines, and to a name
+/// of at least two figures.
 fn size(quarters: u32) -> Size {
     let exact = f64::from(quarters) / 4.0;
     let power = (quarters % 4 == 0).then_some(quarters / 4);
@@ -99,14 +100,14 @@ fn size(quarters: u32) -> Size {
     Size { name: name(bytes), bytes, power }
 }
 
-/// In the largest unit that divides it.
+/// The size in the largest unit that divides it.
 fn name(bytes: usize) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let fitting = units.iter().find(|(shift, _)| bytes % (1 << shift) == 0);
     fitting.map_or_else(|| format!("{bytes}B"), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
-/// The size of the largest cache that the kernel reports of this CPU, bytes; 0 where it reports none.
+/// The size of the largest cache that the kernel reports of this CPU, bytes; 0 if it reports none.
 fn last_level(cpu: usize) -> usize {
     let sizes = (0..8).filter_map(|index| {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/size");

@@ -1,9 +1,9 @@
-//! Faults of a file of which every page is in the page cache, or just those that are touched.
+//! Faults of a file of which all pages are in the page cache, or only those that are touched.
 
 use super::judged;
 use super::touch::{Expected, Touches};
 use crate::case::need::FOUR_KIB;
-use crate::case::{Case, Claim, Place, Report, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::kit::evictable::Evictable;
 use crate::platform::region::{Order, PAGE};
@@ -14,12 +14,12 @@ use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
-/// What one iteration walks through, pages: 1 MiB.
+/// Pages that one iteration touches: 1 MiB.
 const EXTENT: usize = 256;
-/// The files' sizes, bytes.
+/// Lengths of the files, bytes.
 const SMALL: usize = 4 << 20;
 const LARGE: usize = 16 << 20;
-/// The window in which a fault may map neighbours as well (`fault_around_bytes`, 64 KiB), in pages.
+/// Pages of the window within which a fault may map neighbours as well (`fault_around_bytes`, 64 KiB).
 const WINDOW: usize = 16;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -33,10 +33,10 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// A file lives as long as its case.
-struct Kept<S>(Rc<Evictable>, S);
+/// A subject and the file that it touches, whose length belongs to the evidence.
+struct WithFile<S>(Rc<Evictable>, S);
 
-impl<S: Subject> Subject for Kept<S> {
+impl<S: Subject> Subject for WithFile<S> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         self.1.run(iterations, clock)
     }
@@ -48,9 +48,9 @@ impl<S: Subject> Subject for Kept<S> {
     }
 }
 
-/// Every page is in the cache. They are touched in the order that the kernel was told of.
+/// All pages are in the cache. They are touched in the order that the kernel was advised of.
 fn whole(name: &str, title: &str, order: Order) -> Case {
-    let set_up: SetUp = Box::new(move |place: &Place| {
+    let set_up = set_up(move |place| {
         let mut file = Evictable::anywhere(&place.scratch, SMALL)?;
         let (cached, pages) = (file.cached()?, file.region().pages());
         if cached < pages {
@@ -65,13 +65,13 @@ fn whole(name: &str, title: &str, order: Order) -> Case {
         file.region().expect(order)?;
         let file = Rc::new(file);
         let (unmapped, touched) = (Rc::clone(&file), Rc::clone(&file));
-        let ready = move |_: usize| unmapped.region().discard(0..EXTENT);
+        let prepare = move |_: usize| unmapped.region().discard(0..EXTENT);
         let touch = move |_: usize| {
             let region = touched.region();
             black_box(numbers.iter().map(|page| u64::from(region.byte(*page))).sum::<u64>());
         };
-        let touches = Touches::new(1, Expected::AtMostOneEach, ready, touch).each(EXTENT);
-        Ok(Box::new(Kept(file, touches)) as Box<dyn Subject>)
+        let touches = Touches::new(1, Expected::AtMostOneEach, prepare, touch).each(EXTENT);
+        Ok(WithFile(file, touches))
     });
     judged(Case::new(name, title, set_up).need(FOUR_KIB), Expected::AtMostOneEach)
         .claim(Claim::Linear)
@@ -80,13 +80,13 @@ fn whole(name: &str, title: &str, order: Order) -> Case {
         .derive("byte", Rule::OfCost(1.0 / (EXTENT * PAGE) as f64))
 }
 
-/// One page in the cache of each window: there is no neighbour that a fault could map.
+/// Of each window only one page is in the cache, so a fault can map no neighbour.
 fn alone() -> Case {
-    let set_up: SetUp = Box::new(|place: &Place| {
+    let set_up = set_up(|place| {
         let mut file = Evictable::new(&place.scratch, LARGE)?;
         let windows = file.region().pages() / WINDOW;
         file.evict()?;
-        lonely(&file, windows)?;
+        read_first_pages(&file, windows)?;
         let cached = file.cached()?;
         if cached != windows {
             return Err(Error::Missing(format!(
@@ -96,10 +96,10 @@ fn alone() -> Case {
         }
         let file = Rc::new(file);
         let (unmapped, touched) = (Rc::clone(&file), Rc::clone(&file));
-        let ready = move |windows: usize| unmapped.region().discard(0..windows * WINDOW);
+        let prepare = move |windows: usize| unmapped.region().discard(0..windows * WINDOW);
         let touch = move |windows: usize| _ = black_box(touched.region().read(0..windows * WINDOW, WINDOW));
-        let touches = Touches::new(windows, Expected::OneEach, ready, touch);
-        Ok(Box::new(Kept(file, touches)) as Box<dyn Subject>)
+        let touches = Touches::new(windows, Expected::OneEach, prepare, touch);
+        Ok(WithFile(file, touches))
     });
     let title = "a page of a file touched that is in the cache without its neighbours";
     judged(Case::new("cached-alone/4KiB", title, set_up).need(FOUR_KIB), Expected::OneEach)
@@ -114,7 +114,7 @@ fn alone() -> Case {
 }
 
 /// Reads the first page of each window.
-fn lonely(file: &Evictable, windows: usize) -> Result<()> {
+fn read_first_pages(file: &Evictable, windows: usize) -> Result<()> {
     let advised = posix_fadvise(file.file(), 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM);
     advised.map_err(|errno| Error::refused("posix_fadvise POSIX_FADV_RANDOM", errno))?;
     for window in 0..windows {

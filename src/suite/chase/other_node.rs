@@ -1,15 +1,14 @@
-//! A ring in the memory of another node.
+//! A ring in the memory of another NUMA node.
 
-use super::operation_node;
-use super::walk::Plan;
-use crate::case::{Case, Need, Place, SetUp, Subject};
-use crate::case::{Claim, Scale};
+use super::operation_numa;
+use super::walker::Plan;
+use crate::case::{Case, Claim, Need, Place, Scale, set_up};
 use crate::platform::resident::ResidentMemory;
 use crate::{Error, Result};
 
 const LIES_THERE: &str = "pages all over the ring lay on the other node when it was linked";
 
-/// There is memory that belongs to other CPUs.
+/// The machine has memory on another node.
 const OTHER_NODE: Need = Need::new(|place| match other(place) {
     Some(_) => Ok(()),
     None => Err(
@@ -20,21 +19,21 @@ const OTHER_NODE: Need = Need::new(|place| match other(place) {
 });
 
 fn other(place: &Place) -> Option<usize> {
-    operation_node::others_than_of(place.cpus.here?).last().copied()
+    operation_numa::nodes_except_of(place.cpus.here?).last().copied()
 }
 
-/// The case. `plan` says what the ring is.
+/// The case of this ring.
 pub(super) fn case(plan: Plan) -> Case {
-    let set_up: SetUp = Box::new(move |place: &Place| {
+    let set_up = set_up(move |place| {
         if place.scale == Scale::Smoke {
             return Err(Error::Missing(
                 "smoke scale: a ring of this size is linked at default and full scale".into(),
             ));
         }
         let node = other(place).ok_or_else(|| Error::Missing("there is no other memory node".into()))?;
-        let mut memory = operation_node::while_bound(node, || plan.memory())??;
+        let mut memory = operation_numa::while_bound(node, || plan.memory())??;
         lies_on(&mut memory, node)?;
-        Ok(Box::new(plan.chase::<1>(memory)?) as Box<dyn Subject>)
+        plan.chase::<1>(memory)
     });
     let title = "a load that needs the one before: lines in random order in another node's memory";
     Case::new("other-node/256MiB", title, set_up).need(OTHER_NODE).claim(Claim::Checked(LIES_THERE)).predict(
@@ -44,12 +43,12 @@ pub(super) fn case(plan: Plan) -> Case {
     )
 }
 
-/// Looks at pages all over it.
+/// Verifies the node of pages that are spread over the memory.
 fn lies_on(memory: &mut ResidentMemory, node: usize) -> Result<()> {
-    const LOOKS: usize = 64;
+    const PROBES: usize = 64;
     let bytes = memory.bytes();
-    for at in bytes.iter().step_by(bytes.len().div_ceil(LOOKS).max(1)) {
-        let found = operation_node::of(at)?;
+    for at in bytes.iter().step_by(bytes.len().div_ceil(PROBES).max(1)) {
+        let found = operation_numa::node_of(at)?;
         if found != node {
             return Err(Error::Missing(format!(
                 "memory was asked for on node {node} and came on node {found}: free some there"
@@ -67,7 +66,7 @@ mod tests {
     #[test]
     fn memory_of_the_wrong_node_is_noticed() {
         let mut memory = ResidentMemory::new(1 << 20, Pages::Base).expect("memory");
-        let Ok(here) = operation_node::of(&memory.bytes()[0]) else {
+        let Ok(here) = operation_numa::node_of(&memory.bytes()[0]) else {
             println!("skipped: this kernel does not tell of nodes");
             return;
         };

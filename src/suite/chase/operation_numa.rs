@@ -1,10 +1,9 @@
-//! Memory nodes: which there are, and memory that lies on a chosen one.
+//! NUMA nodes: those that have memory, and binding memory to one of them.
 //!
 //! # Invariants
 //!
-//! * **OWN-POLICY**: the call reads a mask of ours and changes where the calling thread's next pages come from.
-//! * **OWN-WORD**: the call writes one word to which the function holds the only reference; the address that it is
-//!   asked about is looked up and not touched.
+//! * **OWN-POLICY**: the call reads a local mask and changes only from which node the calling thread's next pages come.
+//! * **OWN-WORD**: the call writes one local word; it looks the given address up and does not access it.
 #![allow(unsafe_code)]
 
 use crate::platform::cpu_list;
@@ -13,13 +12,13 @@ use nix::errno::Errno;
 use std::ffi::{c_int, c_ulong};
 use std::path::Path;
 
-/// `MPOL_F_NODE | MPOL_F_ADDR` of linux/mempolicy.h: the node of an address is asked for, not a policy.
+/// `MPOL_F_NODE | MPOL_F_ADDR` of linux/mempolicy.h: the call returns the node of an address, not a policy.
 const NODE_OF_ADDRESS: c_ulong = 1 | 2;
-/// Nodes that a mask of one word can name.
+/// Nodes that a mask of one word can represent.
 const MOST: usize = c_ulong::BITS as usize;
 
-/// The nodes that have memory and are not the one of this CPU.
-pub fn others_than_of(cpu: usize) -> Vec<usize> {
+/// The nodes with memory, except the one of this CPU.
+pub fn nodes_except_of(cpu: usize) -> Vec<usize> {
     others(Path::new("/"), cpu)
 }
 
@@ -30,8 +29,8 @@ fn others(root: &Path, cpu: usize) -> Vec<usize> {
     nodes.into_iter().filter(|node| *node < MOST && !here.join(format!("node{node}")).exists()).collect()
 }
 
-/// Calls `f` while the pages that this thread touches first come from this node and no other. Afterwards they come
-/// from wherever the kernel likes.
+/// Calls `f` while pages that this thread touches first come from this node only. Afterwards the default policy
+/// applies.
 ///
 /// # Errors
 /// The kernel refuses the node.
@@ -51,8 +50,11 @@ fn set_policy(mode: c_int, mask: c_ulong, bits: usize) -> Result<()> {
     }
 }
 
-/// The node on which the page of this byte lies.
-pub fn of(byte: &u8) -> Result<usize> {
+/// The node of the page that holds this byte.
+///
+/// # Errors
+/// The kernel refuses the question, or does not know.
+pub fn node_of(byte: &u8) -> Result<usize> {
     let mut node: c_int = -1;
     let none: *mut c_ulong = std::ptr::null_mut();
     // SAFETY: OWN-WORD.
@@ -67,7 +69,7 @@ pub fn of(byte: &u8) -> Result<usize> {
         )
     };
     Errno::result(answer).map_err(|errno| Error::refused_to_case("get_mempolicy", errno))?;
-    usize::try_from(node).map_err(|_| Error::Usage(format!("get_mempolicy answered node {node}")))
+    usize::try_from(node).map_err(|_| Error::Disproved(format!("get_mempolicy answered node {node}")))
 }
 
 #[cfg(test)]
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_listed_without_the_own() {
+    fn nodes_are_listed_without_that_of_the_cpu() {
         let root = tempfile::tempdir().expect("a directory");
         let make = |path: &str| std::fs::create_dir_all(root.path().join(path)).expect("made");
         make("sys/devices/system/node");
@@ -91,7 +93,7 @@ mod tests {
         let touch = || {
             memmap2::MmapMut::map_anon(4096).map(|mut page| {
                 page[0] = 1;
-                of(&page[0])
+                node_of(&page[0])
             })
         };
         match while_bound(0, touch) {

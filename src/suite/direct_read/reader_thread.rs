@@ -1,41 +1,43 @@
-//! Several reads in flight by as many threads on the measuring CPU, all of them busy while it is timed.
+//! Several reads in flight by as many threads on the measuring CPU, all of which are reading while it is timed.
 //!
-//! The threads take numbers. Between the completion of number `depth` and of number `depth + n` each of them has had
-//! a read in flight at every moment, and that is what is timed.
+//! The threads take numbers. Between the completions of number `depth` and number `depth + n` each of them has a read
+//! in flight at every moment: that interval is timed.
 
-use super::queue::{at_least, share};
-use super::{BLOCK, large};
-use crate::case::{SetUp, Subject};
+use super::{BLOCK, at_least, large, share};
+use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, ClockScale, Ticks};
 use crate::kit::blocks::{Blocks, Pattern};
+use crate::kit::in_flight::Moment;
 use crate::kit::pattern_file;
 use crate::{Error, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
-/// What the threads share for one batch.
+/// The state that the threads share for one batch.
 struct Batch {
     scale: ClockScale,
     offsets: Vec<u64>,
     /// Completions before the clock starts.
     turned: u64,
+    /// Completions while it runs.
     timed: u64,
-    /// The next number that nobody has taken.
+    /// The next number to be taken.
     next: AtomicU64,
     done: AtomicU64,
-    /// When the clock started and stopped.
-    bracket: [AtomicU64; 2],
-    /// What each block took, or the first failure: the block's place and what came.
-    found: Mutex<Found>,
+    began: OnceLock<Moment>,
+    ended: OnceLock<Moment>,
+    outcome: Mutex<Outcome>,
 }
 
 #[derive(Default)]
-struct Found {
+struct Outcome {
+    /// The time of each block.
     ticks: Vec<Ticks>,
+    /// The first wrong read: the answer of the call, the buffer, and the offset.
     wrong: Option<(std::io::Result<usize>, Vec<u8>, u64)>,
 }
 
@@ -50,11 +52,12 @@ struct Threads {
     workers: Vec<Worker>,
 }
 
-pub(super) fn set_up(depth: usize) -> SetUp {
-    Box::new(move |place| {
+/// The set-up with `depth` threads.
+pub(super) fn with(depth: usize) -> SetUp {
+    set_up(move |place| {
         let blocks = large(place, Pattern::Random, BLOCK)?;
-        let workers = (0..depth).map(|_| Worker::start(blocks.stamped.file())).collect::<Result<_>>()?;
-        Ok(Box::new(Threads { blocks, workers }) as Box<dyn Subject>)
+        let workers = (0..depth).map(|_| Worker::start(blocks.file.file())).collect::<Result<_>>()?;
+        Ok(Threads { blocks, workers })
     })
 }
 
@@ -63,10 +66,10 @@ impl Worker {
         let refused = |call: &'static str| move |cause| Error::Kernel { call: call.into(), cause };
         let file = file.try_clone().map_err(refused("dup of a file"))?;
         let mut buffer = pattern_file::buffer(BLOCK)?;
-        let (batches, handed) = mpsc::channel::<Arc<Batch>>();
+        let (batches, received) = mpsc::channel::<Arc<Batch>>();
         let (end, ended) = mpsc::channel();
         let life = move || {
-            for batch in handed {
+            for batch in received {
                 work(&batch, &file, &mut buffer);
                 drop(batch);
                 let _ = end.send(());
@@ -83,7 +86,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.batches.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of its ended the batch.
+            // If it panicked, the batch has failed already.
             let _ = thread.join();
         }
     }
@@ -96,25 +99,26 @@ fn work(batch: &Batch, file: &File, buffer: &mut [u8]) {
     loop {
         let number = batch.next.fetch_add(1, Relaxed);
         let Some(&offset) = batch.offsets.get(number as usize) else { break };
-        let asked = clock.start();
+        let submitted = Moment::submitted(&clock);
         let got = file.read_at(buffer, offset);
-        let now = clock.stop();
+        let now = Moment::completed(&clock);
         let done = batch.done.fetch_add(1, SeqCst) + 1;
+        // Each of the two numbers is drawn once, so neither cell is set twice.
         if done == batch.turned {
-            batch.bracket[0].store(now.0, SeqCst);
+            let _ = batch.began.set(now);
         } else if done == batch.turned + batch.timed {
-            batch.bracket[1].store(now.0, SeqCst);
+            let _ = batch.ended.set(now);
         }
         if done > batch.turned && done <= batch.turned + batch.timed {
-            own.push(now - asked);
+            own.push(now.since(submitted));
         }
         if !matches!(got, Ok(BLOCK)) || !pattern_file::is_of(buffer, offset) {
-            let mut found = batch.found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.wrong = Some((got, buffer.to_vec(), offset));
+            let mut outcome = batch.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+            outcome.wrong = Some((got, buffer.to_vec(), offset));
             break;
         }
     }
-    batch.found.lock().unwrap_or_else(PoisonError::into_inner).ticks.append(&mut own);
+    batch.outcome.lock().unwrap_or_else(PoisonError::into_inner).ticks.append(&mut own);
 }
 
 impl Threads {
@@ -128,8 +132,9 @@ impl Threads {
             timed,
             next: AtomicU64::new(0),
             done: AtomicU64::new(0),
-            bracket: [AtomicU64::new(0), AtomicU64::new(0)],
-            found: Mutex::default(),
+            began: OnceLock::new(),
+            ended: OnceLock::new(),
+            outcome: Mutex::default(),
         }
     }
 }
@@ -139,24 +144,24 @@ impl Subject for Threads {
         let batch = Arc::new(self.batch(at_least(iterations, self.workers.len()), clock));
         self.blocks.proof.begin()?;
         for worker in &self.workers {
-            let handed = worker.batches.as_ref().map(|batches| batches.send(Arc::clone(&batch)));
-            handed.and_then(std::result::Result::ok).ok_or_else(gone)?;
+            let sent = worker.batches.as_ref().map(|batches| batches.send(Arc::clone(&batch)));
+            sent.and_then(std::result::Result::ok).ok_or_else(gone)?;
         }
         for worker in &self.workers {
             worker.ended.recv().map_err(|_| gone())?;
         }
-        let found = std::mem::take(&mut *batch.found.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some((got, read, offset)) = found.wrong {
-            self.blocks.check(got, &read, offset)?;
+        let outcome = std::mem::take(&mut *batch.outcome.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some((got, read, offset)) = outcome.wrong {
+            self.blocks.file.check(got, &read, offset)?;
         }
-        found.ticks.into_iter().for_each(|ticks| _ = clock.note(ticks));
+        outcome.ticks.into_iter().for_each(|ticks| _ = clock.note(ticks));
         let last = batch.offsets.last().copied().unwrap_or_default();
         self.blocks.prove(batch.offsets.len() as u64, last)?;
-        let [began, ended] = [0, 1].map(|i| Ticks(batch.bracket[i].load(SeqCst)));
-        Ok(share(ended - began, iterations, batch.timed))
+        let (began, ended) = batch.began.get().zip(batch.ended.get()).ok_or_else(gone)?;
+        Ok(share(ended.since(*began), iterations, batch.timed))
     }
 }
 
 fn gone() -> Error {
-    Error::Usage("a thread that reads has ended: it panicked".into())
+    Error::Disproved("a thread that reads has ended: it panicked".into())
 }

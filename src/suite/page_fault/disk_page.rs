@@ -1,9 +1,9 @@
-//! Faults that wait for the disk, and the second and the third touch of the same pages.
+//! Faults that read the disk, and the second and third touch of the same pages.
 
-use super::touch::told;
+use super::touch::summary;
 use crate::case::need::FOUR_KIB;
-use crate::case::{Case, Claim, Place, Report, Rule, Scale, SetUp, Subject};
-use crate::clock::{Clock, Delta, Ticks};
+use crate::case::{Case, Claim, Place, Report, Rule, Scale, Subject, set_up};
+use crate::clock::{Clock, Counts, Delta, Ticks};
 use crate::kit::evictable::Evictable;
 use crate::kit::fault_count::{self, Faults};
 use crate::platform::region::{Order, PAGE};
@@ -11,17 +11,18 @@ use crate::platform::volume::elsewhere;
 use crate::statistic::Random;
 use crate::{Error, Result};
 use std::hint::black_box;
+use std::ops::Range;
 use std::path::PathBuf;
 
-/// Pages that are touched one after the other where the kernel reads ahead: 1 MiB.
+/// Pages that are touched in order while the kernel reads ahead: 1 MiB.
 const EXTENT: usize = 256;
 
 /// Which touch of a page is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Touch {
-    /// The first after it was put out of the page cache.
+    /// The first after its eviction from the page cache.
     First,
-    /// The next after its mapping was taken away: the page is in the cache.
+    /// The next, after its mapping was removed: the page is in the cache.
     Second,
     /// One more: the page is mapped.
     Third,
@@ -52,7 +53,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// The size of the file that is touched: large enough that a run does not come round.
+/// The length of the file, bytes: long enough that a run does not touch a page twice.
 fn size(place: &Place) -> usize {
     match place.scale {
         Scale::Smoke => 8 << 20,
@@ -61,12 +62,9 @@ fn size(place: &Place) -> usize {
     }
 }
 
-/// One page a touch: the kernel is told that the order is random, so that it reads no other.
+/// Touches of single pages. The kernel is advised that the order is random, so it reads no other page.
 fn single(name: &str, title: &str, touch: Touch, random: bool) -> Case {
-    let set_up: SetUp = Box::new(move |place: &Place| {
-        let walk = Walk::new(place, Order::Random, 1, random)?;
-        Ok(Box::new(Single { walk, touch }) as Box<dyn Subject>)
-    });
+    let set_up = set_up(move |place| Ok(Single { walk: Walk::new(place, Order::Random, 1, random)?, touch }));
     let case = Case::new(name, title, set_up)
         .need(FOUR_KIB)
         .one_by_one()
@@ -80,12 +78,10 @@ fn single(name: &str, title: &str, touch: Touch, random: bool) -> Case {
     }
 }
 
-/// So many pages one after the other, of a file of which nothing is in the cache.
+/// Touches of pages in order, of a file of which no page is in the cache.
 fn read_ahead(name: &str, title: &str, pages: usize) -> Case {
-    let set_up: SetUp = Box::new(move |place: &Place| {
-        let walk = Walk::new(place, Order::Untold, pages, true)?;
-        Ok(Box::new(ReadAhead { walk, pages }) as Box<dyn Subject>)
-    });
+    let set_up =
+        set_up(move |place| Ok(ReadAhead { walk: Walk::new(place, Order::Untold, pages, true)?, pages }));
     let case = Case::new(name, title, set_up).need(FOUR_KIB).one_by_one().claim(Claim::Checked(MARKED));
     let bytes = pages * PAGE;
     let case = from_disk(case).derive("byte", Rule::OfCost(1.0 / bytes as f64));
@@ -99,7 +95,7 @@ fn read_ahead(name: &str, title: &str, pages: usize) -> Case {
 
 const MARKED: &str = "every byte that was touched is the one that was written to the file";
 
-/// What is claimed of whatever is read from a disk.
+/// Adds the claims of cases that read from the disk.
 fn from_disk(case: Case) -> Case {
     case.claim(Claim::Checked(
         "before it was touched no page was in the page cache, by mincore and cachestat",
@@ -110,7 +106,7 @@ fn from_disk(case: Case) -> Case {
     .claim(Claim::Counted(waited))
 }
 
-/// One major fault an iteration at least, by the counters of the whole sample.
+/// The claim that there was at least one major fault per iteration, by the counters of the whole sample.
 fn waited(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let (minor, major) = (delta.counted.minor_faults, delta.counted.major_faults);
     if major < iterations {
@@ -121,58 +117,70 @@ fn waited(delta: &Delta, iterations: u64) -> std::result::Result<String, String>
     Ok(format!("{major} major and {minor} minor faults in {iterations} iterations"))
 }
 
-/// A file, the order in which its pages are touched, and what came of it.
+/// A file, the order in which its pages are touched, and the outcome.
 struct Walk {
     file: Evictable,
-    /// Pages to begin at.
+    /// The pages at which iterations begin.
     order: Vec<usize>,
     at: usize,
     directory: PathBuf,
-    /// Touches that were counted, and their faults.
+    /// The page at which the current iteration begins.
+    page: usize,
+    /// The faults of this thread before it.
+    before: Faults,
+    /// Touches that count, and their faults.
     touches: u64,
     faults: Faults,
     /// Faults of the last run.
     last: u64,
-    /// Touches that were not what they had to be, and were done again.
+    /// Touches that were another kind of fault and were repeated.
     left_out: u64,
 }
 
 impl Walk {
-    /// Over a file in the place's scratch directory, in steps of so many pages.
-    fn new(place: &Place, told: Order, step: usize, random: bool) -> Result<Self> {
+    /// Over a file in the scratch directory, in steps of this many pages.
+    fn new(place: &Place, advice: Order, step: usize, random: bool) -> Result<Self> {
         let mut file = Evictable::new(&place.scratch, size(place))?;
-        file.region().expect(told)?;
-        file.evict()?; // here it is known whether it can be
+        file.region().expect(advice)?;
+        file.evict()?; // reports whether it can be evicted
         let mut order: Vec<_> = (0..file.region().pages() / step).map(|i| i * step).collect();
         if random {
             Random::new(order.len() as u64).shuffle(&mut order);
         }
         let directory = place.scratch.clone();
-        let faults = Faults::default();
-        Ok(Self { file, order, at: 0, directory, touches: 0, faults, last: 0, left_out: 0 })
+        let (before, faults) = Default::default();
+        let (at, page, touches, last, left_out) = Default::default();
+        Ok(Self { file, order, at, directory, page, before, touches, faults, last, left_out })
     }
 
-    /// Where to touch next. Who comes round begins with a file that is put out of the cache again.
-    fn next(&mut self) -> Result<usize> {
+    /// Goes on to the next page of the order. After the last the file is evicted again.
+    fn advance(&mut self) -> Result<()> {
         if self.at == self.order.len() {
             self.file.evict()?;
             self.at = 0;
         }
+        self.page = self.order[self.at];
         self.at += 1;
-        Ok(self.order[self.at - 1])
+        Ok(())
     }
 
-    fn count(&mut self, touches: u64, faults: Faults) {
+    /// The faults of the current iteration.
+    fn since(&self) -> Result<Faults> {
+        Ok(Faults::so_far()?.since(self.before))
+    }
+
+    fn count(&mut self, touches: u64, faults: Faults) -> Counts {
         self.touches += touches;
         self.faults += faults;
         self.last += faults.all();
+        Counts::Yes
     }
 
-    /// A touch that was something else than it had to be is not counted. There may not be many.
-    fn leave_out(&mut self, faults: Faults) -> Result<()> {
+    /// Discards a touch that was another kind of fault. There may not be many.
+    fn leave_out(&mut self, faults: Faults) -> Result<Counts> {
         self.left_out += 1;
         if self.left_out <= 16 + self.touches {
-            return Ok(());
+            return Ok(Counts::Again);
         }
         Err(Error::Missing(format!(
             "{} of {} touches were not the fault that they had to be (the last: {} minor, {} major): the files of {} \
@@ -186,17 +194,17 @@ impl Walk {
         )))
     }
 
-    fn evidence(&self) -> Vec<String> {
-        let mut said = vec![told(self.touches, self.faults)];
+    fn report(&self) -> Report {
+        let mut evidence = vec![summary(self.touches, self.faults)];
         if self.left_out > 0 {
-            said.push(format!("{} touches were something else, and left out", self.left_out));
+            evidence.push(format!("{} touches were something else, and left out", self.left_out));
         }
-        said.extend(self.file.shrunk().map(str::to_owned));
-        said
+        evidence.extend(self.file.shrunk().map(str::to_owned));
+        Report { events: Some(self.last), evidence, ..Report::default() }
     }
 }
 
-/// Bytes of a device that this thread was charged with must have grown by these.
+/// The bytes that this thread has read from devices must have grown by those of these pages.
 fn charged(walk: &Walk, before: Option<u64>, pages: u64) -> Result<()> {
     let (Some(before), Some(after)) = (before, fault_count::read_from_devices()) else { return Ok(()) };
     let (read, least) = (after - before, pages * PAGE as u64);
@@ -211,13 +219,13 @@ fn charged(walk: &Walk, before: Option<u64>, pages: u64) -> Result<()> {
     )))
 }
 
-/// The byte of a page must be the one that was written there.
+/// The first byte of a page must be the one that was written.
 fn marked(page: usize, byte: u8) -> Result<()> {
     let mark = Evictable::mark(page);
     if byte == mark {
         return Ok(());
     }
-    Err(Error::Usage(format!("page {page} of the file begins with {byte} where {mark} was written")))
+    Err(Error::Disproved(format!("page {page} of the file begins with {byte} where {mark} was written")))
 }
 
 /// Touches of single pages.
@@ -227,9 +235,10 @@ struct Single {
 }
 
 impl Single {
-    /// Touches the page as often as it must be before the touch that is timed.
-    fn prepare(&self, page: usize) -> Result<()> {
-        let region = self.walk.file.region();
+    /// Performs the touches that come before the timed one.
+    fn prepare(&mut self) -> Result<()> {
+        self.walk.advance()?;
+        let (region, page) = (self.walk.file.region(), self.walk.page);
         if self.touch != Touch::First {
             black_box(region.byte(page));
             region.discard(page..page + 1)?;
@@ -237,87 +246,85 @@ impl Single {
         if self.touch == Touch::Third {
             black_box(region.byte(page));
         }
+        self.walk.before = Faults::so_far()?;
         Ok(())
     }
 
-    fn is(&self, faults: Faults) -> bool {
+    fn expected(&self) -> Faults {
         let (minor, major) = match self.touch {
             Touch::First => (0, 1),
             Touch::Second => (1, 0),
             Touch::Third => (0, 0),
         };
-        faults == Faults { minor, major }
+        Faults { minor, major }
+    }
+
+    fn check(&mut self, byte: u8) -> Result<Counts> {
+        let faults = self.walk.since()?;
+        marked(self.walk.page, byte)?;
+        if faults == self.expected() { Ok(self.walk.count(1, faults)) } else { self.walk.leave_out(faults) }
     }
 }
 
 impl Subject for Single {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let (mut sum, mut done) = (Ticks(0), 0);
         let charged_before = fault_count::read_from_devices();
         self.walk.last = 0;
-        while done < iterations {
-            let page = self.walk.next()?;
-            self.prepare(page)?;
-            let before = Faults::so_far()?;
-            let start = clock.start();
-            let byte = black_box(self.walk.file.region().byte(page));
-            let ticks = clock.stop() - start;
-            let faults = Faults::so_far()?.since(before);
-            marked(page, byte)?;
-            if !self.is(faults) {
-                self.walk.leave_out(faults)?;
-                continue;
-            }
-            self.walk.count(1, faults);
-            sum += clock.note(ticks);
-            done += 1;
-        }
+        let touch = |single: &mut Self| single.walk.file.region().byte(single.walk.page);
+        let ticks = clock.each(iterations, self, Self::prepare, touch, Self::check)?;
         charged(&self.walk, charged_before, iterations)?;
-        Ok(sum)
+        Ok(ticks)
     }
 
     fn report(&self) -> Report {
-        Report { events: Some(self.walk.last), evidence: self.walk.evidence(), ..Report::default() }
+        self.walk.report()
     }
 }
 
-/// Touches of pages in a row, where the kernel reads ahead of them as it likes.
+/// Touches of pages in order, with the kernel's own read-ahead.
 struct ReadAhead {
     walk: Walk,
     pages: usize,
 }
 
+impl ReadAhead {
+    fn range(&self) -> Range<usize> {
+        self.walk.page..self.walk.page + self.pages
+    }
+
+    fn check(&mut self, found: u64, charged_before: Option<u64>) -> Result<Counts> {
+        let (faults, pages) = (self.walk.since()?, self.pages);
+        let written: u64 = self.range().map(|page| u64::from(Evictable::mark(page))).sum();
+        if found != written {
+            return Err(Error::Disproved(format!("{pages} bytes sum up to {found}, {written} were written")));
+        }
+        if faults.major == 0 {
+            return self.walk.leave_out(faults);
+        }
+        charged(&self.walk, charged_before, pages as u64)?;
+        Ok(self.walk.count(pages as u64, faults))
+    }
+}
+
 impl Subject for ReadAhead {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let (mut sum, mut done, pages) = (Ticks(0), 0, self.pages);
         self.walk.last = 0;
-        while done < iterations {
-            let first = self.walk.next()?;
-            self.walk.file.evict()?;
-            let (charged_before, before) = (fault_count::read_from_devices(), Faults::so_far()?);
-            let region = self.walk.file.region();
-            let start = clock.start();
-            let found = black_box(region.read(first..first + pages, 1));
-            let ticks = clock.stop() - start;
-            let faults = Faults::so_far()?.since(before);
-            let written: u64 = (first..first + pages).map(|page| u64::from(Evictable::mark(page))).sum();
-            if found != written {
-                return Err(Error::Usage(format!("{pages} bytes sum up to {found}, {written} were written")));
-            }
-            if faults.major == 0 {
-                self.walk.leave_out(faults)?;
-                continue;
-            }
-            self.walk.count(pages as u64, faults);
-            charged(&self.walk, charged_before, pages as u64)?;
-            sum += clock.note(ticks);
-            done += 1;
-        }
-        Ok(sum)
+        clock.each(
+            iterations,
+            &mut (self, None),
+            |(this, charged)| {
+                this.walk.advance()?;
+                this.walk.file.evict()?;
+                (*charged, this.walk.before) = (fault_count::read_from_devices(), Faults::so_far()?);
+                Ok(())
+            },
+            |(this, _)| this.walk.file.region().read(this.range(), 1),
+            |(this, charged), found| this.check(found, *charged),
+        )
     }
 
     fn report(&self) -> Report {
-        Report { events: Some(self.walk.last), evidence: self.walk.evidence(), ..Report::default() }
+        self.walk.report()
     }
 }
 
@@ -327,7 +334,7 @@ mod tests {
     use crate::clock::Reading;
 
     #[test]
-    fn a_sample_without_a_major_fault_each_is_not_believed() {
+    fn a_sample_without_a_major_fault_per_iteration_is_rejected() {
         let sample = |major_faults| {
             let counted = Reading { major_faults, minor_faults: 7, ..Reading::default() };
             waited(&Delta { counted, ..Delta::default() }, 10)
@@ -340,12 +347,15 @@ mod tests {
         assert!(marked(7, Evictable::mark(7)).is_ok() && marked(7, Evictable::mark(8)).is_err());
     }
 
-    fn walked(touch: Touch) -> Option<Single> {
+    fn single_in_scratch(touch: Touch) -> Option<Single> {
         let scratch = tempfile::tempdir().expect("a directory");
         let place =
             Place { scratch: scratch.path().into(), scale: Scale::Smoke, cpus: crate::case::Cpus::default() };
         match Walk::new(&place, Order::Random, 1, true) {
-            Err(Error::Missing(_)) => None, // here is no disk
+            Err(Error::Missing(why)) => {
+                println!("skipped: {why}");
+                None
+            }
             walk => Some(Single { walk: walk.expect("a walk"), touch }),
         }
     }
@@ -354,16 +364,16 @@ mod tests {
     fn each_touch_is_the_fault_that_its_name_says() {
         let clock = Clock::fallback(crate::platform::arch::Unfit::Declined);
         for (touch, faults) in [(Touch::First, 20), (Touch::Second, 20), (Touch::Third, 0)] {
-            let Some(mut single) = walked(touch) else { return };
+            let Some(mut single) = single_in_scratch(touch) else { return };
             single.run(20, &clock).expect("touched");
             assert_eq!(single.report().events, Some(faults), "{touch:?}");
         }
     }
 
     #[test]
-    fn a_page_that_is_cached_is_no_first_touch() {
+    fn a_cached_page_is_no_first_touch() {
         let clock = Clock::fallback(crate::platform::arch::Unfit::Declined);
-        let Some(mut single) = walked(Touch::First) else { return };
+        let Some(mut single) = single_in_scratch(Touch::First) else { return };
         let pages = single.walk.file.region().pages();
         single.walk.file.region().read(0..pages, 1);
         single.walk.file.region().discard(0..pages).expect("unmapped");

@@ -1,22 +1,23 @@
-//! The live thing of a case: memory, a ring in it, and walkers.
+//! The subject of a case: memory, a ring in it, and walkers.
 
 use super::operation_ring::{SLOT, Spread, Walk};
-use super::order::{Order, visits};
-use crate::case::{Place, SetUp, Subject};
+use super::visit_order::{Order, visits};
+use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
+use crate::kit::fault_count::Faults;
+use crate::platform::limit;
 use crate::platform::resident::{Pages, ResidentMemory};
-use crate::platform::{limit, process};
 use crate::{Error, Result};
 
-/// What every walk has proven when it is over.
+/// The claims of every walk.
 pub(super) const ONE_CYCLE: &str = "the ring was walked once: it is one cycle through every slot";
 pub(super) const ARRIVED: &str = "each batch ended at the slot that the ring says";
 pub(super) const NO_FAULT: &str = "no page fault in what was timed";
 
-/// A ring to be made.
+/// The description of a ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// What the slots lie in.
+    /// The memory that the slots are spread over.
     pub(super) bytes: usize,
     pub(super) pages: Pages,
     pub(super) spread: Spread,
@@ -24,7 +25,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Slots in random order, one in each line.
+    /// One slot in each line, in random order.
     pub(super) fn random(bytes: usize, pages: Pages) -> Self {
         Self { bytes, pages, spread: Spread::Every(super::operation_ring::LINE), order: Order::Random }
     }
@@ -33,19 +34,25 @@ impl Plan {
         self.bytes / self.spread.bytes()
     }
 
-    /// The memory, and at most half of what there is.
+    /// The memory of the ring, which may take at most half of what is available.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if it does not.
     pub(super) fn memory(&self) -> Result<ResidentMemory> {
-        // The order is drawn beside it.
+        // While the ring is linked, its order needs memory too.
         let drawn = self.slots() * 2 * size_of::<u32>();
         limit::for_half((self.bytes + drawn) as u64).map_err(Error::Missing)?;
         ResidentMemory::new(self.bytes.max(SLOT), self.pages)
     }
 
-    /// The live thing in this memory.
+    /// Links and proves the ring in this memory.
+    ///
+    /// # Errors
+    /// [`Error::Disproved`] if it is not one cycle.
     pub(super) fn chase<const N: usize>(&self, memory: ResidentMemory) -> Result<Chase<N>> {
         let walk = Walk::new(memory, self.spread, &visits(self.order, self.slots()))?;
         let mut chase = Chase { walk, run_up: self.run_up() };
-        // The arcs of the proof were walked at the same time; what is timed is walked as a whole.
+        // The proof walks several arcs of the ring at a time; the timed part walks it in order.
         let settling = (self.slots() as u64).min(SETTLING) / N as u64;
         let at = chase.walk.go(settling);
         chase.walk.arrive(settling, at)?;
@@ -62,47 +69,47 @@ impl Plan {
     }
 }
 
-/// One walker in such a ring.
+/// The set-up of one walker in this ring.
 pub(super) fn alone(plan: Plan) -> SetUp {
     many::<1>(plan)
 }
 
-/// So many walkers in such a ring.
+/// The set-up of `N` walkers in this ring.
 pub(super) fn many<const N: usize>(plan: Plan) -> SetUp {
-    Box::new(move |_: &Place| Ok(Box::new(plan.chase::<N>(plan.memory()?)?) as Box<dyn Subject>))
+    set_up(move |_| plan.chase::<N>(plan.memory()?))
 }
 
-/// Walkers that are timed.
+/// Walkers in a ring.
 pub(super) struct Chase<const N: usize> {
     walk: Walk<N>,
-    /// Steps before each batch that are not timed.
+    /// Untimed steps before each batch.
     run_up: u64,
 }
 
-/// Steps after which the caches hold what was visited last, as far as they ever will: they fill 32 MiB.
+/// Steps that fill the caches with the slots visited last: 32 MiB.
 const SETTLING: u64 = 1 << 19;
-/// A ring of no more slots is walked round once before each batch. What reads the counters between two batches, and
-/// a control that takes turns with it, have used the caches too: a ring that just fits would be paid for by short
-/// batches, and long ones would not notice.
+/// A ring of at most this many slots is walked round once before each batch. Reading the counters between two batches,
+/// and a control that alternates with the case, have used the caches: refilling them would make short batches of a ring
+/// that just fits dearer than long ones.
 const WARMED: u64 = 1 << 15;
-/// And one of no more than these twice: a cache does not always keep the newer of two lines.
+/// A ring of at most this many slots is walked round twice: a cache does not always keep the newer of two lines.
 const TWICE: u64 = 1 << 13;
-/// In a larger ring whose order can be guessed, so many steps let the prefetchers be sure of it again. Short batches
-/// would cost five times as much as long ones.
+/// Steps before each batch in a larger ring of a predictable order, after which the prefetchers have recognised it.
+/// Without them short batches would cost five times as much as long ones.
 const GUESSED: u64 = 1 << 13;
-/// Batches before a fault in each of them is no accident. The kernel may move a page: that is a fault where the
-/// memory was there all the time.
+/// Consecutive batches with a fault that end the case. A single fault may be chance: the kernel may move a resident
+/// page.
 const ATTEMPTS: u32 = 3;
 
 impl<const N: usize> Subject for Chase<N> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let (walk, run_up) = (&mut self.walk, self.run_up);
         without_faults(|| {
-            let before = faults()?;
+            let before = Faults::so_far()?;
             let mut at = walk.go(run_up);
             walk.arrive(run_up, at)?;
             let ticks = clock.time(|| at = walk.go(iterations));
-            let faults = faults()? - before;
+            let faults = Faults::so_far()?.since(before).all();
             walk.arrive(iterations, at)?;
             Ok((ticks, faults))
         })
@@ -119,16 +126,10 @@ fn without_faults(mut batch: impl FnMut() -> Result<(Ticks, u64)>) -> Result<Tic
         }
         least = least.min(faults);
     }
-    Err(Error::Usage(format!(
+    Err(Error::Disturbed(format!(
         "{ATTEMPTS} times in a row there were page faults in what was timed, at least {least}: the kernel moves this \
          memory or takes it away"
     )))
-}
-
-/// Page faults of this thread so far, with a device and without.
-fn faults() -> Result<u64> {
-    let usage = process::usage()?;
-    Ok((usage.minor_page_faults() + usage.major_page_faults()) as u64)
 }
 
 #[cfg(test)]
@@ -136,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_now_and_then_is_walked_again_and_one_each_time_is_an_error() {
+    fn a_batch_with_a_fault_is_repeated_and_a_fault_in_each_is_an_error() {
         let mut faults = [2, 0].into_iter();
         assert_eq!(
             without_faults(|| Ok((Ticks(7), faults.next().expect("twice")))).expect("clean"),
@@ -147,13 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn touching_fresh_memory_in_what_is_timed_is_noticed() {
+    fn touching_fresh_memory_in_the_timed_part_is_noticed() {
         let mut memory = memmap2::MmapMut::map_anon(3 * 4096).expect("mapped");
         let mut pages = memory.chunks_mut(4096);
         let batch = || {
-            let before = faults()?;
+            let before = Faults::so_far()?;
             pages.next().expect("a page for each attempt")[0] = 1;
-            Ok((Ticks(1), faults()? - before))
+            Ok((Ticks(1), Faults::so_far()?.since(before).all()))
         };
         assert!(without_faults(batch).is_err());
     }

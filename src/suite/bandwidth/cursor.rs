@@ -1,15 +1,15 @@
-//! Where in its arrays a stream is. One iteration is one chunk; batches follow one another round and round, so that
-//! of large arrays every batch finds what none has used for long.
+//! The position of a stream in its arrays. One iteration is one chunk. Batches continue one another round and round,
+//! so that in large arrays every batch finds chunks that were not used for long.
 
-/// A place, and how often each chunk was visited until now.
+/// The position, and the number of visits of each chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Walk {
+pub(super) struct Cursor {
     chunks: u64,
-    /// Iterations so far.
+    /// Iterations until now.
     done: u64,
 }
 
-/// Chunks that lie one behind the other, all done so many times.
+/// Consecutive chunks that are processed `passes` times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) from: u64,
@@ -17,23 +17,23 @@ pub(super) struct Stretch {
     pub(super) passes: u64,
 }
 
-impl Walk {
-    /// At the first of so many chunks.
+impl Cursor {
+    /// The beginning of arrays of this many chunks.
     pub(super) fn new(chunks: u64) -> Self {
         Self { chunks: chunks.max(1), done: 0 }
     }
 
-    /// The chunk that comes next.
+    /// The next chunk.
     pub(super) fn at(&self) -> u64 {
         self.done % self.chunks
     }
 
-    /// The chunk that comes so many after that.
+    /// The chunk at this distance after the next.
     pub(super) fn ahead(&self, distance: u64) -> u64 {
         (self.done + distance) % self.chunks
     }
 
-    /// Goes on by one stretch of the iterations that are left, and takes them off.
+    /// Advances by one stretch of the iterations that are left, and subtracts them.
     #[inline]
     pub(super) fn next(&mut self, left: &mut u64) -> Option<Stretch> {
         let from = self.at();
@@ -50,7 +50,7 @@ impl Walk {
         Some(stretch)
     }
 
-    /// How often a chunk was visited.
+    /// The number of visits of a chunk.
     pub(super) fn visits(&self, chunk: u64) -> u64 {
         (self.done + self.chunks - 1 - chunk) / self.chunks
     }
@@ -63,22 +63,22 @@ mod tests {
     #[test]
     fn every_chunk_is_visited_in_turn() {
         for chunks in [1, 2, 3, 7, 16] {
-            let mut walk = Walk::new(chunks);
+            let mut cursor = Cursor::new(chunks);
             let mut seen = vec![0; chunks as usize];
             for batch in [0, 1, 5, chunks, 3 * chunks + 2, 2] {
-                let (mut left, before) = (batch, walk.done);
+                let (mut left, before) = (batch, cursor.done);
                 let mut count = 0;
-                while let Some(stretch) = walk.next(&mut left) {
+                while let Some(stretch) = cursor.next(&mut left) {
                     assert!(stretch.from + stretch.chunks <= chunks);
                     for chunk in stretch.from..stretch.from + stretch.chunks {
                         seen[chunk as usize] += stretch.passes;
                     }
                     count += stretch.chunks * stretch.passes;
                 }
-                assert_eq!((count, walk.done), (batch, before + batch));
-                assert_eq!(walk.at(), walk.done % chunks);
+                assert_eq!((count, cursor.done), (batch, before + batch));
+                assert_eq!(cursor.at(), cursor.done % chunks);
                 for (chunk, visits) in seen.iter().enumerate() {
-                    assert_eq!(walk.visits(chunk as u64), *visits, "{chunk} of {chunks}");
+                    assert_eq!(cursor.visits(chunk as u64), *visits, "{chunk} of {chunks}");
                 }
             }
         }
@@ -86,12 +86,12 @@ mod tests {
 
     #[test]
     fn a_round_is_one_stretch_and_a_single_chunk_is_many_passes() {
-        let mut walk = Walk::new(4);
+        let mut cursor = Cursor::new(4);
         let mut left = 9;
-        assert_eq!(walk.next(&mut left), Some(Stretch { from: 0, chunks: 4, passes: 2 }));
-        assert_eq!(walk.next(&mut left), Some(Stretch { from: 0, chunks: 1, passes: 1 }));
-        assert_eq!((walk.next(&mut left), walk.at(), walk.ahead(3)), (None, 1, 0));
+        assert_eq!(cursor.next(&mut left), Some(Stretch { from: 0, chunks: 4, passes: 2 }));
+        assert_eq!(cursor.next(&mut left), Some(Stretch { from: 0, chunks: 1, passes: 1 }));
+        assert_eq!((cursor.next(&mut left), cursor.at(), cursor.ahead(3)), (None, 1, 0));
         let mut left = 9;
-        assert_eq!(Walk::new(1).next(&mut left), Some(Stretch { from: 0, chunks: 1, passes: 9 }));
+        assert_eq!(Cursor::new(1).next(&mut left), Some(Stretch { from: 0, chunks: 1, passes: 9 }));
     }
 }

@@ -1,9 +1,9 @@
-//! Faults of anonymous memory: its first touch, and touches of what may not be written just now.
+//! Faults of anonymous memory: first touches, and writes to pages that are write-protected or shared.
 
 use super::judged;
 use super::touch::{Expected, Touches};
 use crate::case::need::FOUR_KIB;
-use crate::case::{Case, Claim, OwnTasks, Place, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, OwnTasks, Rule, set_up};
 use crate::platform::child::Child;
 use crate::platform::region::{HUGE_PAGE, PAGE, Region};
 use crate::platform::resident::Pages;
@@ -13,9 +13,9 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::rc::Rc;
 
-/// Pages of 4 KiB that are ready at once: their page tables and their translations stay near.
+/// Pages of 4 KiB that are prepared at once: few enough that their page tables and translations stay cached.
 const PAGES: usize = 1024;
-/// Huge pages that are ready at once.
+/// Huge pages that are prepared at once.
 const HUGE_PAGES: usize = 8;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -35,21 +35,20 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// A case of touches of base pages, each made ready by `ready`.
+/// A case that touches base pages, each of which `prepare` makes fault again.
 fn of_base_pages(
     name: &str,
     title: &str,
     expected: Expected,
-    ready: impl Fn(&Region, usize) -> Result<()> + Copy + 'static,
+    prepare: impl Fn(&Region, usize) -> Result<()> + Copy + 'static,
     touch: impl Fn(&Region, usize) + Copy + 'static,
 ) -> Case {
-    let set_up: SetUp = Box::new(move |_: &Place| {
+    let set_up = set_up(move |_| {
         let region = Rc::new(Region::anonymous(PAGES * PAGE, Pages::Base)?);
-        region.write(0..PAGES, 1); // the page tables are there from now on
+        region.write(0..PAGES, 1); // this makes the page tables
         let touched = Rc::clone(&region);
-        let ready = move |pages| ready(&region, pages);
-        Ok(Box::new(Touches::new(PAGES, expected, ready, move |pages| touch(&touched, pages)))
-            as Box<dyn Subject>)
+        let prepare = move |pages| prepare(&region, pages);
+        Ok(Touches::new(PAGES, expected, prepare, move |pages| touch(&touched, pages)))
     });
     judged(Case::new(name, title, set_up).need(FOUR_KIB), expected).claim(Claim::Linear)
 }
@@ -114,19 +113,20 @@ fn mprotected() -> Case {
 
 fn first_touch_huge() -> Case {
     const EACH: usize = HUGE_PAGE / PAGE;
-    let set_up: SetUp = Box::new(|_: &Place| {
+    let set_up = set_up(|_| {
         let region = Rc::new(Region::anonymous(HUGE_PAGES * HUGE_PAGE, Pages::Huge)?);
         let touched = Rc::clone(&region);
         let mut seen = vec![0; HUGE_PAGES * EACH];
-        // A touch in a base page is one fault as well: a huge page is there if all of it came with its first byte.
+        // Touching a base page is one fault as well: a page is huge if all of it is resident after its first byte was
+        // touched.
         let mut before = 0;
-        let ready = move |pages: usize| {
+        let prepare = move |pages: usize| {
             whole(before, region.resident(0..before * EACH, &mut seen)? / EACH)?;
             before = pages;
             region.discard(0..HUGE_PAGES * EACH)
         };
         let touch = move |pages: usize| touched.write(0..pages * EACH, EACH);
-        Ok(Box::new(Touches::new(HUGE_PAGES, Expected::OneEach, ready, touch)) as Box<dyn Subject>)
+        Ok(Touches::new(HUGE_PAGES, Expected::OneEach, prepare, touch))
     });
     let case = Case::new("anonymous/2MiB", "the first write to an anonymous huge page of 2 MiB", set_up);
     judged(case.need(FOUR_KIB), Expected::OneEach)
@@ -146,46 +146,46 @@ fn whole(touched: usize, came: usize) -> Result<()> {
     )))
 }
 
-/// Writes after a fork, while the child has the pages too, or after it has ended.
+/// Writes after a fork, while the child shares the pages or after it has ended.
 fn forked(name: &str, title: &str, child_keeps: bool) -> Case {
-    let set_up: SetUp = Box::new(move |_: &Place| {
+    let set_up = set_up(move |_| {
         let region = Rc::new(Region::anonymous(PAGES * PAGE, Pages::Base)?);
         region.write(0..PAGES, 1);
         let touched = Rc::clone(&region);
         let (read, write) = nix::unistd::pipe().map_err(|errno| Error::refused("pipe", errno))?;
         let pipe = (File::from(read), File::from(write));
         let mut child = None;
-        let ready = move |pages: usize| {
+        let prepare = move |pages: usize| {
             region.write(0..pages, 1);
             drop(child.take()); // killed and reaped
             child = Some(sleeper(&pipe)?);
             if !child_keeps {
                 drop(child.take());
             }
-            // The fork has protected our own stack and heap as well: what comes now is touched before.
-            settle();
+            // The fork has write-protected our own stack as well.
+            touch_stack();
             Ok(())
         };
         let touch = move |pages: usize| touched.write(0..pages, 1);
-        Ok(Box::new(Touches::new(PAGES, Expected::OneEach, ready, touch)) as Box<dyn Subject>)
+        Ok(Touches::new(PAGES, Expected::OneEach, prepare, touch))
     });
     judged(Case::new(name, title, set_up).need(FOUR_KIB).own_tasks(OwnTasks::SameCpu), Expected::OneEach)
 }
 
-/// A child that sleeps until it is killed. It is asleep when this returns, or about to be.
-fn sleeper(ready: &(File, File)) -> Result<Child> {
+/// Starts a child that sleeps until it is killed. It has begun to sleep when this returns, or is about to.
+fn sleeper(pipe: &(File, File)) -> Result<Child> {
     let child = Child::start(|| {
-        let _ = (&ready.1).write(&[0]);
+        let _ = (&pipe.1).write(&[0]);
         nix::unistd::pause();
     })?;
-    let read = (&ready.0).read_exact(&mut [0]);
+    let read = (&pipe.0).read_exact(&mut [0]);
     read.map_err(|cause| Error::Kernel { call: "read of a child's byte".into(), cause })?;
     syscall::sched_yield();
     Ok(child)
 }
 
-/// Writes to the stack that the timed part will use.
+/// Writes to the part of the stack that the timed part will use.
 #[inline(never)]
-fn settle() {
+fn touch_stack() {
     std::hint::black_box([1u8; 8 << 10]);
 }

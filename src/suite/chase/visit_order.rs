@@ -1,27 +1,26 @@
-//! In which order a ring leads through its slots. Closed to a ring, a list of all of them is one cycle.
+//! The order in which a ring visits its slots. A list of all slots, closed to a ring, is one cycle.
 
 use crate::statistic::Random;
 
-/// An order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Random over all.
+    /// A random permutation of all slots.
     Random,
-    /// Random within runs of so many neighbours, and the runs in random order.
+    /// Runs of this many neighbours in random order, and random order within each run.
     WithinRuns(usize),
-    /// One after another.
+    /// Ascending.
     Ascending,
-    /// From each quarter in turn, the first, the last, the second, the third, and on by one slot.
+    /// One slot from each quarter in turn: the first, the last, the second, the third; then the next slot of each.
     Quarters,
 }
 
-/// So many slots in this order, each of them once.
+/// The numbers of all slots in this order, each once.
 pub(super) fn visits(order: Order, slots: usize) -> Vec<u32> {
     let mut random = Random::new(slots as u64);
     let mut all: Vec<u32> = (0..u32::try_from(slots).unwrap_or(u32::MAX)).collect();
     match order {
-        // All cycles are as likely as by Sattolo's algorithm, which draws successors in place of a list. Successors
-        // drawn by an ordinary shuffle would fall into several cycles.
+        // Every cycle is equally likely, as with Sattolo's algorithm, which draws successors in place of a list.
+        // Successors drawn by an ordinary shuffle would form several cycles.
         Order::Random => random.shuffle(&mut all),
         Order::WithinRuns(run) => return within_runs(all, run, &mut random),
         Order::Ascending => {}
@@ -41,7 +40,7 @@ fn within_runs(mut all: Vec<u32>, run: usize, random: &mut Random) -> Vec<u32> {
     visits
 }
 
-/// What cannot be dealt to four quarters comes last.
+/// Slots that do not fill four quarters come last.
 fn quarters(all: &[u32]) -> Vec<u32> {
     let quarter = all.len() / 4;
     let dealt = (0..quarter).flat_map(|i| [0, 3, 1, 2].map(|of| all[of * quarter + i]));
@@ -74,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_left_only_when_all_of_them_is_seen() {
+    fn a_run_is_left_only_after_all_its_slots() {
         let visits = visits(Order::WithinRuns(64), 640);
         for run in visits.chunks(64) {
             assert!(run.iter().all(|slot| slot / 64 == run[0] / 64));

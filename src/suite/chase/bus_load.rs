@@ -1,14 +1,13 @@
-//! A walk beside CPUs that load the bus: each reads memory of its own, more than any cache holds, without a pause.
+//! A walk while other CPUs load the memory bus: each reads memory of its own, without a pause.
 
-use super::walk::{Chase, Plan};
+use super::walker::{Chase, Plan};
 use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
-use crate::case::{Case, Need, Place, Report, SetUp, Subject};
-use crate::case::{Claim, Derived, Rule};
+use crate::case::{Case, Claim, Derived, Need, Place, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::kit::crowd::all_stayed;
 use crate::kit::stream::{Arrays, Means, Operation, Stream};
 use crate::platform::limit;
-use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::resident::{Pages, ResidentMemory};
 use crate::platform::shared::Word;
 use crate::{Error, Result};
@@ -16,21 +15,21 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Memory of each that loads the bus. Together with its neighbours it leaves the caches to nobody.
+/// Memory that each loading CPU reads, bytes: more than the caches hold.
 const EACH: usize = 64 << 20;
-/// It counts after so many bytes.
+/// Bytes after which a loading CPU counts.
 const CHUNK: usize = 256 << 10;
-/// One that has not moved a chunk in so much of what is timed is not there, ns.
+/// The longest timed interval in which a loading CPU may read no chunk, ns.
 const SILENT_NS: f64 = 50e6;
 
-/// What is proven of those beside.
+/// The claim about the loading CPUs.
 pub(super) const LOADED: &str = "every CPU that loads the bus read on while the ring was walked";
 
-/// How many load the bus.
+/// The number of CPUs that load the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loaders {
     Exactly(usize),
-    /// All but the measuring CPU.
+    /// All except the measuring one.
     All,
 }
 
@@ -42,7 +41,7 @@ impl Loaders {
         }
     }
 
-    fn words(self) -> String {
+    fn phrase(self) -> String {
         match self {
             Self::Exactly(0) => "while no other CPU loads the bus".into(),
             Self::Exactly(1) => "while another CPU loads the bus".into(),
@@ -51,7 +50,7 @@ impl Loaders {
         }
     }
 
-    /// Their CPUs.
+    /// The loading CPUs.
     fn cpus(self, place: &Place) -> Result<&[usize]> {
         let others = &place.cpus.others;
         match self {
@@ -78,32 +77,32 @@ fn needing(case: Case, cpus: Need) -> Case {
     case.need(PINNED).need(cpus).claim(Claim::Counted(all_stayed)).claim(Claim::Checked(LOADED))
 }
 
-/// The case of a ring that is walked beside so many.
+/// The case of a ring that is walked beside these.
 pub(super) fn case(name: String, plan: Plan, loaders: Loaders) -> Case {
-    let set_up: SetUp = Box::new(move |place: &Place| {
+    let set_up = set_up(move |place| {
         let cpus = loaders.cpus(place)?;
         limit::for_half((plan.bytes + cpus.len() * EACH) as u64).map_err(Error::Missing)?;
         let chase = plan.chase(plan.memory()?)?;
         let load = cpus.iter().map(|&cpu| Load::start(cpu)).collect::<Result<_>>()?;
-        Ok(Box::new(Loaded { chase, load, silent_ns: 0.0 }) as Box<dyn Subject>)
+        Ok(Loaded { chase, load, silent_ns: 0.0 })
     });
-    let title = format!("a load that needs the one before, {}", loaders.words());
+    let title = format!("a load that needs the one before, {}", loaders.phrase());
     let mut case = loaders.needed(Case::new(name, title, set_up));
     case.derived.push(Derived { name: "bandwidth", rule: Rule::Bandwidth(plan.spread.bytes() as u64) });
     case
 }
 
-/// One that loads the bus.
+/// A thread that loads the bus.
 struct Load {
     partner: Partner,
     chunks: Arc<Word>,
-    /// The count when it was last seen to have moved.
+    /// The count at the last check.
     seen: u32,
 }
 
 impl Load {
     fn start(cpu: usize) -> Result<Self> {
-        // Huge pages, so that it waits for the bus and not for page walks.
+        // Huge pages, so that it is limited by the bus and not by page walks.
         let mut memory = ResidentMemory::new(EACH, Pages::Huge)?;
         let Some(stream) = Stream::new(Operation::Read, Means::widest()) else {
             return Err(Error::Missing("this processor has nothing that reads memory fast".into()));
@@ -122,26 +121,28 @@ impl Load {
         Ok(Self { partner, chunks, seen: 0 })
     }
 
-    /// Whether it has moved since it was last asked.
-    fn moved(&mut self) -> bool {
+    /// Whether it has read a chunk since the last check.
+    fn has_read(&mut self) -> bool {
         let now = self.chunks.value.load(Relaxed);
         std::mem::replace(&mut self.seen, now) != now
     }
 }
 
-/// A walk, and those beside it.
+/// A walk and the threads that load the bus.
 struct Loaded {
     chase: Chase<1>,
     load: Vec<Load>,
+    /// The timed interval for which one of them has been silent, ns.
     silent_ns: f64,
 }
 
 impl Subject for Loaded {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let ticks = self.chase.run(iterations, clock)?;
-        let still = self.load.iter_mut().filter_map(|load| (!load.moved()).then(|| load.partner.task().cpu));
-        let still: Vec<_> = still.collect();
-        self.silent_ns = silence(self.silent_ns, clock.nanoseconds(ticks).0, &still)?;
+        let silent =
+            self.load.iter_mut().filter_map(|load| (!load.has_read()).then(|| load.partner.task().cpu));
+        let silent: Vec<_> = silent.collect();
+        self.silent_ns = silence(self.silent_ns, clock.nanoseconds(ticks).0, &silent)?;
         Ok(ticks)
     }
 
@@ -150,11 +151,11 @@ impl Subject for Loaded {
     }
 }
 
-/// For how long one of those beside has been still, after a batch of `ns` in which these CPUs were.
-fn silence(before: f64, ns: f64, still: &[usize]) -> Result<f64> {
-    let now = if still.is_empty() { 0.0 } else { before + ns };
-    match still.first() {
-        Some(cpu) if now > SILENT_NS => Err(Error::Usage(format!(
+/// The time, ns, for which a loading CPU has been silent, after a batch of `ns` in which these CPUs were.
+fn silence(before: f64, ns: f64, silent: &[usize]) -> Result<f64> {
+    let now = if silent.is_empty() { 0.0 } else { before + ns };
+    match silent.first() {
+        Some(cpu) if now > SILENT_NS => Err(Error::Disturbed(format!(
             "CPU {cpu} was to load the bus and read nothing in {:.0} ms: others have it",
             now / 1e6
         ))),
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bus_that_nobody_loads_is_noticed() {
+    fn a_bus_that_is_not_loaded_is_noticed() {
         assert_eq!(silence(40e6, 5e6, &[]).expect("moved"), 0.0);
         let silent = silence(40e6, 5e6, &[3]).expect("not for long");
         let error = silence(silent, 10e6, &[3]).expect_err("too long").to_string();
@@ -175,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn one_who_loads_the_bus_goes_on_until_it_is_told_to_end() {
+    fn a_thread_loads_the_bus_until_it_is_dropped() {
         let cpu = crate::platform::cpu::current();
         let mut load = match Load::start(cpu) {
-            Err(error) if error.is_of_the_machine() => return, // here are no huge pages
+            Err(why) if why.is_of_the_machine() => return println!("skipped: {why}"),
             load => load.expect("a thread"),
         };
         let begun = std::time::Instant::now();
-        while !load.moved() && begun.elapsed().as_secs() < 10 {
+        while !load.has_read() && begun.elapsed().as_secs() < 10 {
             std::thread::yield_now();
         }
         assert!(load.seen > 0);

@@ -1,0 +1,81 @@
+use super::*;
+use crate::kit::stream::Means;
+use crate::platform::resident::Pages;
+
+fn plan(operation: Operation, means: Means) -> Plan {
+    Plan { operation, means, bytes: 48 << 10, skew: 0, zeroes: false, pages: Pages::Base }
+}
+
+fn workload(operation: Operation) -> Workload {
+    Workload::new(plan(operation, Means::widest())).expect("set up")
+}
+
+#[test]
+fn correct_work_is_accepted_batch_after_batch() {
+    for operation in Operation::ALL {
+        for skew in [0, 1] {
+            let mut workload =
+                Workload::new(Plan { skew, ..plan(operation, Means::widest()) }).expect("set up");
+            for batch in [1, 2, 0, 7, 64] {
+                workload.run(batch);
+                assert_eq!(workload.prove(), Ok(()), "{operation:?}, a batch of {batch}, skew {skew}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_call_of_the_library_processes_the_whole_array() {
+    for operation in [Operation::Write, Operation::Copy] {
+        let plan = plan(operation, Means::Library);
+        assert_eq!((plan.chunks(), plan.moved()), (1, 48 << 10));
+        let mut workload = Workload::new(plan).expect("set up");
+        workload.run(2);
+        assert_eq!(workload.prove(), Ok(()));
+    }
+}
+
+#[test]
+fn work_that_was_left_out_is_noticed() {
+    for operation in Operation::ALL {
+        let mut workload = workload(operation);
+        workload.run(1);
+        assert_eq!(workload.prove(), Ok(()), "{operation:?}");
+        // As if the next batch had been counted and not done.
+        (workload.begun, workload.batch) = (workload.cursor, 1);
+        workload.cursor.next(&mut 1);
+        workload.sum = 0;
+        assert!(workload.prove().is_err(), "{operation:?}");
+    }
+}
+
+#[test]
+fn a_loop_that_leaves_out_a_word_is_noticed_at_set_up() {
+    for operation in Operation::ALL {
+        let mut workload = workload(operation);
+        workload.run(workload.plan.chunks() as u64);
+        let [to, x, _] = Workload::arrays(&mut workload.memory, workload.plan, workload.stride);
+        let array = if operation == Operation::Read { x } else { to };
+        array[8 * 77 + 3] ^= 1;
+        if operation == Operation::Read {
+            workload.run(workload.plan.chunks() as u64);
+        }
+        assert!(workload.prove_all().is_err(), "{operation:?}");
+    }
+}
+
+#[test]
+fn what_is_moved_is_what_the_operation_reads_and_writes() {
+    let moved = |operation| plan(operation, Means::Scalar).moved();
+    assert_eq!(moved(Operation::Read), 16 << 10);
+    assert_eq!(moved(Operation::Copy), 16 << 10);
+    assert_eq!(moved(Operation::Triad), 3 * (5 << 10));
+    assert_eq!(moved(Operation::Update), 16 << 10);
+}
+
+#[test]
+fn a_means_of_another_processor_is_missing() {
+    let other = if cfg!(target_arch = "x86_64") { Means::Neon } else { Means::Avx512 };
+    let Err(Error::Missing(sentence)) = Workload::new(plan(Operation::Read, other)) else { panic!("there") };
+    assert!(sentence.starts_with("this processor does not have"), "{sentence}");
+}

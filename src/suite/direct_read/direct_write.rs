@@ -1,0 +1,146 @@
+//! Writes of blocks past the page cache, and with `O_DSYNC` past the cache of the disk.
+
+use super::{BLOCK, file, moved};
+use crate::Result;
+use crate::case::{Case, Claim, OwnTasks, Subject, set_up};
+use crate::clock::{Clock, Counts, Delta, Ticks};
+use crate::kit::blocks::{Blocks, Pattern};
+use crate::kit::pattern_file::{self, Way};
+use crate::platform::proc::Source;
+use memmap2::MmapMut;
+use std::os::unix::fs::FileExt;
+
+const TO_DEVICE: &str = "at least as many bytes went to the device as were asked for, by /proc/self/io";
+const READ_AGAIN: &str = "what was written last was read again, past the page cache, and was it";
+
+pub(super) fn cases() -> Vec<Case> {
+    const IN_ORDER: [(&str, usize); 3] = [("4KiB", BLOCK), ("64KiB", 64 << 10), ("1MiB", 1 << 20)];
+    let mut cases = Vec::from(IN_ORDER.map(|(length, block)| {
+        let title = format!("{length} written past the page cache, in order");
+        case(format!("write/{length}"), title, Way::Direct, Pattern::Sequential, block)
+    }));
+    let title = "4KiB written past the page cache, at random".into();
+    cases.push(case("write-random/4KiB".into(), title, Way::Direct, Pattern::Random, BLOCK));
+    cases.extend(IN_ORDER.map(|(length, block)| {
+        let title = format!("{length} written past the page cache and kept by the device, at random");
+        case(format!("write-dsync/{length}"), title, Way::DirectSync, Pattern::Random, block)
+    }));
+    cases
+}
+
+fn case(name: String, title: String, way: Way, pattern: Pattern, block: usize) -> Case {
+    let set_up =
+        set_up(move |place| Writes::new(Blocks::of(file(place, way)?, pattern, block, Source::Device)?));
+    let case = moved(Case::new(name, title, set_up), block);
+    // With `O_DSYNC` threads of the kernel do a part of the work.
+    let case = if way == Way::DirectSync { case.own_tasks(OwnTasks::Elsewhere) } else { case };
+    case.claim(Claim::Checked(TO_DEVICE)).claim(Claim::Counted(written)).claim(Claim::Checked(READ_AGAIN))
+}
+
+struct Writes {
+    blocks: Blocks,
+    buffer: MmapMut,
+    /// What is read back.
+    again: MmapMut,
+    /// Where the current block begins.
+    offset: u64,
+}
+
+impl Writes {
+    fn new(blocks: Blocks) -> Result<Self> {
+        let buffer = || pattern_file::buffer(blocks.block);
+        Ok(Self { buffer: buffer()?, again: buffer()?, blocks, offset: 0 })
+    }
+
+    /// Puts a value into the block that it did not hold before. The number of the sector alone would not tell the new
+    /// block from the old one.
+    fn mark(&mut self) -> [u8; 8] {
+        let counted = u64::from_le_bytes(self.buffer[8..16].try_into().unwrap_or_default()).wrapping_add(1);
+        let mark = counted.to_le_bytes();
+        self.buffer[8..16].copy_from_slice(&mark);
+        mark
+    }
+
+    /// Reads the last block back.
+    fn prove(&mut self, mark: [u8; 8]) -> Result<()> {
+        let file = &self.blocks.file;
+        let got = file.file().read_at(&mut self.again, self.offset);
+        file.check(got, &self.again, self.offset)?;
+        if self.again[8..16] == mark {
+            return Ok(());
+        }
+        let what = format!("what was written at {} is not there", self.offset);
+        Err(file.disproved("reading a block again", what))
+    }
+}
+
+impl Subject for Writes {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let mark = self.mark();
+        self.blocks.proof.begin()?;
+        let ticks = clock.each(
+            iterations,
+            self,
+            |writes| {
+                writes.offset = writes.blocks.order.next();
+                pattern_file::number_sectors(&mut writes.buffer, writes.offset);
+                Ok(())
+            },
+            |writes| writes.blocks.file.file().write_at(&writes.buffer, writes.offset),
+            |writes, got| {
+                let (file, block) = (&writes.blocks.file, writes.blocks.block);
+                file.check_length("writing a block", got, block, writes.offset)?;
+                Ok(Counts::Yes)
+            },
+        )?;
+        self.blocks.proof.has_written(iterations * self.blocks.block as u64)?;
+        self.prove(mark)?;
+        Ok(ticks)
+    }
+}
+
+fn written(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+    let Some(bytes) = delta.counted.device_written else {
+        return Err("the kernel does not tell what went to devices (CONFIG_TASK_IO_ACCOUNTING)".into());
+    };
+    if bytes < iterations * pattern_file::SECTOR as u64 {
+        return Err(format!("{bytes} bytes went to the device in {iterations} writes: not each was written"));
+    }
+    Ok(format!("{bytes} bytes went to the device in {iterations} writes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::pattern_file::PatternFile;
+    use crate::platform::arch::Unfit;
+
+    /// Each block, not only the last.
+    #[test]
+    fn every_block_that_was_timed_is_new() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
+        let blocks = Blocks::of(file, Pattern::Sequential, BLOCK, Source::Device).expect("blocks");
+        let mut writes = Writes::new(blocks).expect("memory");
+        let clock = Clock::fallback(Unfit::Declined);
+        // On a file system in memory nothing is charged as written.
+        if let Err(why) = writes.run(3, &clock) {
+            return println!("skipped: {why}");
+        }
+        let mut block = [0; BLOCK];
+        for number in 0..3 {
+            writes.blocks.file.file().read_exact_at(&mut block, number * BLOCK as u64).expect("read");
+            assert_eq!(block[8..16], writes.buffer[8..16], "block {number}");
+        }
+    }
+
+    #[test]
+    fn a_write_that_no_device_was_charged_with_is_no_write() {
+        let mut delta = Delta::default();
+        assert!(written(&delta, 1).is_err());
+        delta.counted.device_written = Some(511);
+        assert!(written(&delta, 1).is_err());
+        delta.counted.device_written = Some(8192);
+        assert!(written(&delta, 1).is_ok());
+    }
+}

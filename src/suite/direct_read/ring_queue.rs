@@ -1,0 +1,86 @@
+//! Several reads in flight with one io_uring, whose queue is full while it is timed.
+
+use super::operation::Ring;
+use super::{BLOCK, at_least, large, share};
+use crate::Result;
+use crate::case::{SetUp, Subject, set_up};
+use crate::clock::{Clock, Ticks};
+use crate::kit::blocks::{Blocks, Pattern};
+use crate::kit::in_flight::Moment;
+
+struct Queue {
+    blocks: Blocks,
+    ring: Ring,
+    depth: usize,
+    /// The offset of each slot's read, and when it was submitted.
+    submitted: Vec<(u64, Moment)>,
+    /// The number of all reads until now.
+    reads: u64,
+}
+
+/// The set-up with `depth` reads in flight.
+pub(super) fn with(depth: usize) -> SetUp {
+    set_up(move |place| {
+        let blocks = large(place, Pattern::Random, BLOCK)?;
+        let ring = Ring::new(blocks.file.file(), BLOCK, depth)?;
+        Ok(Queue { blocks, ring, depth, submitted: vec![Default::default(); depth], reads: 0 })
+    })
+}
+
+impl Queue {
+    /// Fills the queue as far as there are reads left.
+    #[inline(always)]
+    fn fill(&mut self, left: &mut u64, clock: &Clock) {
+        while *left > 0 {
+            let offset = self.blocks.order.next();
+            let Some(slot) = self.ring.read(offset) else { return self.blocks.order.back() };
+            self.submitted[slot] = (offset, Moment::submitted(clock));
+            *left -= 1;
+            self.reads += 1;
+        }
+    }
+
+    /// Turns the queue over untimed, reads at least `timed` blocks, then drains the queue. Returns the number of blocks
+    /// that were read while the clock ran, and their time. It starts and stops when the kernel has delivered a bunch of
+    /// completions.
+    fn turn(&mut self, timed: u64, clock: &Clock) -> Result<(u64, Ticks)> {
+        let depth = self.depth as u64;
+        let turned = if depth == 1 { 0 } else { depth };
+        let (mut left, mut done) = (turned + timed + 2 * (depth - 1), 0);
+        let mut began = (turned == 0).then(|| (0, Moment::submitted(clock)));
+        let mut ended = None;
+        while left > 0 || self.ring.in_flight() > 0 {
+            self.fill(&mut left, clock);
+            self.ring.wait()?;
+            let now = Moment::completed(clock);
+            while let Some((slot, answer)) = self.ring.completed() {
+                let (offset, submitted) = self.submitted[slot];
+                let got = usize::try_from(answer).map_err(|_| std::io::Error::from_raw_os_error(-answer));
+                self.blocks.file.check(got, self.ring.block(slot), offset)?;
+                done += 1;
+                if began.is_some() && ended.is_none() {
+                    clock.note(now.since(submitted));
+                }
+            }
+            match (began, ended) {
+                (None, _) if done >= turned => began = Some((done, now)),
+                (Some((before, _)), None) if done >= before + timed => ended = Some((done, now)),
+                _ => {}
+            }
+        }
+        // Enough reads were submitted that the clock has started and stopped.
+        let ((before, began), (done, ended)) = began.zip(ended).unwrap_or_default();
+        Ok((done - before, ended.since(began)))
+    }
+}
+
+impl Subject for Queue {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let before = self.reads;
+        self.blocks.proof.begin()?;
+        let (read, ticks) = self.turn(at_least(iterations, self.depth), clock)?;
+        let (last, _) = self.submitted[0];
+        self.blocks.prove(self.reads - before, last)?;
+        Ok(share(ticks, iterations, read))
+    }
+}
