@@ -16,6 +16,7 @@ pub mod paired;
 pub mod quantity;
 pub mod store;
 pub mod verdict;
+pub mod version;
 
 use crate::environment::{Fingerprint, Wire};
 pub use crate::statistic::Interval;
@@ -26,7 +27,8 @@ use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
 /// The version of the record's layout. Newer code reads older versions; older code refuses newer ones.
-pub const FORMAT: u32 = 1;
+/// 2: a group has a `version` in place of `body`, the hash of its source.
+pub const FORMAT: u32 = 2;
 
 /// One run of the tool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -62,8 +64,9 @@ pub struct Record {
 pub struct GroupRun {
     /// The group's name.
     pub name: String,
-    /// Hash of the source of the operations: another body is another series.
-    pub body: String,
+    /// The version of its operations, which a person decides: another version is another series.
+    #[serde(alias = "body", deserialize_with = "version::read")]
+    pub version: String,
     /// The clock of that process.
     pub clock: ClockRun,
     /// The CPU that it was pinned to, if it could be.

@@ -1,5 +1,6 @@
 //! Statistics as pure functions: numbers in, numbers out, no I/O. Each names its source.
 
+mod beta;
 pub mod bootstrap;
 pub mod discovery;
 pub mod displacement;

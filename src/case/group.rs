@@ -38,7 +38,7 @@ impl Group {
     }
 
     /// The version as a record spells it.
-    pub fn body(&self) -> String {
+    pub fn version_text(&self) -> String {
         self.version.to_string()
     }
 

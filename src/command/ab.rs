@@ -111,7 +111,7 @@ impl Manner {
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     if let Some(file) = &asked.judge {
-        let paired = load(file)?;
+        let paired = Paired::load(file)?;
         write(&paired, &paired.judge(), &asked.form, layout())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -175,22 +175,6 @@ fn save(home: &Path, paired: &Paired) -> Result<PathBuf> {
     let bytes = serde_json::to_vec(paired).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
     store::replace(&path, &bytes)?;
     Ok(path)
-}
-
-fn load(file: &Path) -> Result<Paired> {
-    let bytes = store::read(file)?;
-    let content = |found: String| Error::Content {
-        path: file.into(),
-        field: "the whole file".into(),
-        expected: "the pairs of `syscost ab`".into(),
-        found,
-        remedy: "name a file from `pairs` in the store, or one that was copied from there".into(),
-    };
-    let paired: Paired = serde_json::from_slice(&bytes).map_err(|e| content(e.to_string()))?;
-    match paired.paired {
-        1..=crate::record::paired::LAYOUT => Ok(paired),
-        version => Err(content(format!("layout {version}, of a newer syscost"))),
-    }
 }
 
 #[cfg(test)]

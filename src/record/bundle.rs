@@ -25,7 +25,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The version of the file's layout. Newer code reads older versions; older code refuses newer ones.
-pub const LAYOUT: u32 = 1;
+/// 2: a series has a `version` in place of `body`.
+pub const LAYOUT: u32 = 2;
 
 /// What a comparison needs: small, and read without the rest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,8 +72,9 @@ pub struct Series {
     /// `group/variant/parameter`; of single operations also `group/variant/parameter p99` and the like, whose
     /// values are the processes' percentiles.
     pub id: String,
-    /// Hash of the source of the operation. Of two bodies in one bundle each has its own series.
-    pub body: String,
+    /// The version of the group. Of two versions in one bundle each has its own series.
+    #[serde(alias = "body", deserialize_with = "super::version::read")]
+    pub version: String,
     /// The clock by which it was measured, `tsc` for one.
     pub clock: String,
     /// The peer against which it was measured, if it was against one.
@@ -157,11 +159,11 @@ impl Head {
         group: &'a GroupRun,
         index: &mut Index<'a>,
     ) -> usize {
-        let (body, clock) = (&group.body, &group.clock.source);
-        *index.series.entry((id, percentile, body, clock, peer)).or_insert_with(|| {
+        let (version, clock) = (&group.version, &group.clock.source);
+        *index.series.entry((id, percentile, version, clock, peer)).or_insert_with(|| {
             self.series.push(Series {
                 id: percentile.map_or_else(|| id.to_owned(), |p| format!("{id} p{p}")),
-                body: body.clone(),
+                version: version.clone(),
                 clock: clock.clone(),
                 peer: peer.map(str::to_owned),
                 values: Vec::new(),
@@ -176,7 +178,7 @@ impl Head {
     /// A process that died before it had a clock says why beside those that had one, and is no series of its own.
     fn gather_clockless(&mut self) {
         let is_clockless = |series: &Series| series.clock.is_empty() && series.values.is_empty();
-        let key = |series: &Series| (series.id.clone(), series.body.clone());
+        let key = |series: &Series| (series.id.clone(), series.version.clone());
         let (clockless, clocked): (Vec<_>, Vec<_>) = self.series.drain(..).partition(is_clockless);
         self.series = clocked;
         let at: BTreeMap<_, _> = self.series.iter().enumerate().rev().map(|(at, s)| (key(s), at)).collect();
@@ -201,7 +203,7 @@ fn percentiles(measured: &Measured) -> impl Iterator<Item = (u8, f64)> {
 /// What makes a series one.
 type Place<'a> = (&'a str, Option<u8>, &'a str, &'a str, Option<&'a str>);
 
-/// Where each series stands, by id, percentile, body, clock and peer, and which sentences it has. Of thousands of cases none is
+/// Where each series stands, by id, percentile, version, clock and peer, and which sentences it has. Of thousands of cases none is
 /// looked for one by one.
 #[derive(Default)]
 struct Index<'a> {
@@ -249,9 +251,9 @@ mod tests {
     }
 
     #[test]
-    fn another_body_or_clock_is_another_series() {
+    fn another_version_or_clock_is_another_series() {
         let mut other = fixture::record();
-        other.groups[0].body = "another".into();
+        other.groups[0].version = "another".into();
         other.groups[1].clock.source = "monotonic-raw".into();
         let one = Head::of("x", 1, &[fixture::record()]).series.len();
         let cases: usize = other.groups[..2].iter().map(|group| group.cases.len()).sum();

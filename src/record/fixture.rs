@@ -27,7 +27,7 @@ fn group(name: &str, cases: Vec<CaseRecord>) -> GroupRun {
     let clock = ClockRun { source: "tsc".into(), hz: 2.59e9, uncertainty_ppm: 3.1, ..ClockRun::default() };
     GroupRun {
         name: name.into(),
-        body: "9c56cc51".into(),
+        version: "1".into(),
         clock,
         cpu: Some(1),
         notes: vec!["Memory is not locked: RLIMIT_MEMLOCK is 64 KiB; raise it with `ulimit -l`.".into()],

@@ -2,11 +2,15 @@
 //!
 //! The verdicts are not stored but derived ([`Paired::judge`]), so the same pairs always give the same words.
 
+use super::store::{parse, read};
+use crate::Result;
 use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
-/// The version of the layout.
-pub const LAYOUT: u32 = 1;
+/// The version of the layout. 2: a case has `versions` in place of `bodies`.
+pub const LAYOUT: u32 = 2;
+
 /// How verdicts are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
@@ -62,8 +66,9 @@ pub struct CasePairs {
     pub canary: bool,
     /// What the two sides proved in their first pair.
     pub evidence: [Vec<String>; 2],
-    /// Hash of the source of the operation on each side.
-    pub bodies: [String; 2],
+    /// The version of the group on each side.
+    #[serde(alias = "bodies", deserialize_with = "super::version::read_both")]
+    pub versions: [String; 2],
     /// What a reader should know.
     pub notes: Vec<String>,
     /// Why it ended without a verdict. It has no pairs then: what is not proved has no number.
@@ -102,6 +107,16 @@ pub struct PairRecord {
     pub cost_ns: [f64; 2],
     /// Why it does not count. By what happened on the machine, never by its figure.
     pub rejected: Option<String>,
+}
+
+impl Paired {
+    /// Reads the file of a comparison.
+    ///
+    /// # Errors
+    /// The file cannot be read, holds something else, or was written by a newer version.
+    pub fn load(path: &Path) -> Result<Self> {
+        parse::pairs(path, &read(path)?)
+    }
 }
 
 impl PairRecord {

@@ -189,7 +189,7 @@ mod tests {
             m.ticks = f64::NAN;
         }
         let message = store.save_run(&record).unwrap_err().to_string();
-        assert!(message.contains("`ticks`"), "{message}");
+        assert!(message.contains("ticks"), "{message}");
         assert!(store.run_files().unwrap().is_empty());
     }
 }

@@ -67,7 +67,7 @@ fn of_series(at: usize, series: &Series, head: &Head) -> Option<Fault> {
     // A group of somebody else's may have given no source, and a process that died early no clock.
     let given = |part, text: &String| if text.is_empty() { None } else { name(field(part), text) };
     name(field("id"), &series.id)
-        .or_else(|| given("body", &series.body))
+        .or_else(|| given("version", &series.version))
         .or_else(|| given("clock", &series.clock))
         .or_else(|| name(field("peer"), series.peer.as_ref()?))
         .or_else(|| of_values(&field("values"), series, head))
@@ -101,7 +101,7 @@ fn repeated(head: &Head) -> Option<Fault> {
     let mut runs = BTreeSet::new();
     let mut series = BTreeSet::new();
     let run = head.runs.iter().find(|run| !runs.insert((&run.boot, &run.name)));
-    let again = head.series.iter().find(|s| !series.insert((&s.id, &s.body, &s.clock, &s.peer)));
+    let again = head.series.iter().find(|s| !series.insert((&s.id, &s.version, &s.clock, &s.peer)));
     run.map(|run| fault("runs".into(), "each once", format!("{} twice", run.name)))
         .or_else(|| again.map(|s| fault("series".into(), "each once", format!("{} twice", s.id))))
 }

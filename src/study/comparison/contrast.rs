@@ -9,15 +9,15 @@ use crate::statistic::{standard_deviation, student_quantile_above};
 pub(super) struct Contrast {
     pub a: Vec<Option<Word>>,
     pub b: Vec<Option<Word>>,
-    /// What its body, clock and peer were: by them the same series is found in other records.
+    /// What its version, clock and peer were: by them the same series is found in other records.
     pub key: Key,
 }
 
-/// What makes two series one: id, body, clock, peer.
+/// What makes two series one: id, version, clock, peer.
 pub(super) type Key = (String, String, String, Option<String>);
 
 pub(super) fn key(series: &Series) -> Key {
-    (series.id.clone(), series.body.clone(), series.clock.clone(), series.peer.clone())
+    (series.id.clone(), series.version.clone(), series.clock.clone(), series.peer.clone())
 }
 
 impl Contrast {

@@ -25,7 +25,7 @@ pub fn of_cases(name: &str, boots: usize, processes: usize, cases: &[String]) ->
     let exactly = Interval { estimate: 100.0, low: 99.0, high: 101.0 };
     let series = |id: &String| Series {
         id: id.clone(),
-        body: "9c56cc51".into(),
+        version: "1".into(),
         clock: "tsc".into(),
         peer: None,
         values: (0..runs).map(|run| Value { run, median: exactly }).collect(),

@@ -163,10 +163,10 @@ mod tests {
         assert_eq!(all.remarks().len(), 1);
         assert!(all.remarks()[0].starts_with("all baselines: all cases: unreplicated: one boot a side"));
         let mut part = head("b", 5, 1);
-        part.series[2].body = "another".into();
+        part.series[2].version = "another".into();
         let remarks = compare(&[head("a", 5, 1), part], &[], Options::default()).remarks();
         assert!(
-            remarks.len() == 1 && remarks[0].starts_with("b: syscall/getpid: another body"),
+            remarks.len() == 1 && remarks[0].starts_with("b: syscall/getpid: another version"),
             "{remarks:?}"
         );
     }

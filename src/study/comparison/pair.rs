@@ -48,14 +48,14 @@ pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Se
     };
     let (of_a, of_b) = (measured(a), measured(b));
     let pairs = of_a.iter().flat_map(|x| of_b.iter().map(move |y| (*x, *y)));
-    let alike = pairs.filter(|(x, y)| x.body == y.body && x.clock == y.clock && x.peer == y.peer);
+    let alike = pairs.filter(|(x, y)| x.version == y.version && x.clock == y.clock && x.peer == y.peer);
     let fullest = alike.reduce(|best, next| if size(next) > size(best) { next } else { best });
     match fullest {
         Some(found) if [found.0, found.1].into_iter().all(is_positive) => Ok(found),
         Some(_) => Err("a value is not above zero, and has no ratio to another".into()),
-        None if best_a.body != best_b.body => Err(format!(
-            "another body: the source of the operation is not the same in {} and {}",
-            a.head.name, b.head.name
+        None if best_a.version != best_b.version => Err(format!(
+            "another version of the operation: {} in {}, {} in {}",
+            best_a.version, a.head.name, best_b.version, b.head.name
         )),
         None if best_a.clock == best_b.clock => Err(format!(
             "another peer: {} in {}, {} in {}",
@@ -108,7 +108,10 @@ mod tests {
             reason(&a, &b)
         };
         assert!(changed(|s| s.id = "other".into()).contains("the case is not in new"));
-        assert!(changed(|s| s.body = "other".into()).contains("another body"));
+        assert!(
+            changed(|s| s.version = "other".into())
+                .contains("another version of the operation: 1 in old, other in new")
+        );
         assert!(changed(|s| s.clock = "monotonic-raw".into()).contains("tsc in old, monotonic-raw in new"));
         assert!(changed(|s| s.peer = Some("b by veth".into())).contains("none in old, b by veth in new"));
         assert!(changed(|s| s.values[0].median.estimate = 0.0).contains("not above zero"));
@@ -120,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn of_two_bodies_the_common_one_is_compared() {
+    fn of_two_versions_the_common_one_is_compared() {
         let (a, mut b) = (head("old", 2, 1), head("new", 2, 1));
         let at = b.series.iter().position(|s| s.id == "syscall/getpid").expect("the case");
-        let newer = Series { body: "newer".into(), ..b.series[at].clone() };
+        let newer = Series { version: "newer".into(), ..b.series[at].clone() };
         b.series.insert(0, newer);
         let (_, found) = pair("syscall/getpid", &Index::of(&a), &Index::of(&b)).expect("a pair");
-        assert_eq!(found.body, a.series[0].body);
+        assert_eq!(found.version, a.series[0].version);
     }
 }

@@ -1,6 +1,8 @@
 use super::invented::{disturb, head, of_cases, one_boot, scale};
 use super::*;
 use crate::record::bundle::Head;
+use crate::record::store::Store;
+use crate::record::{Record, fixture};
 
 fn against(first: &Head, other: &Head, history: &[Head]) -> Comparison {
     compare(&[first.clone(), other.clone()], history, Options::default())
@@ -186,7 +188,7 @@ fn what_cannot_be_compared_says_why() {
     };
     assert!(changed(|head| head.unit = "instructions".into()).contains("old counts ns, new instructions"));
     assert!(changed(|head| head.fingerprints[0].debug_assertions = true).contains("debug_assertions"));
-    assert!(changed(|head| head.series[2].body = "other".into()).contains("another body"));
+    assert!(changed(|head| head.series[2].version = "other".into()).contains("another version"));
     assert!(changed(|head| head.series[2].clock = "other".into()).contains("another clock"));
     let skip: fn(&mut Head) = |head| {
         head.series[2].values.clear();
@@ -194,6 +196,29 @@ fn what_cannot_be_compared_says_why() {
     };
     assert!(changed(skip).ends_with("A claim did not hold."));
     assert!(changed(|head| _ = head.series.remove(2)).contains("not in new"));
+}
+
+/// A record as it was saved when groups had a hash of their source in place of a version.
+fn hashed(run: &str, hash: &str) -> Head {
+    let record =
+        Record { run: run.into(), groups: fixture::record().groups.split_off(3), ..fixture::record() };
+    let text = serde_json::to_string(&record).expect("JSON").replace("\"format\":2", "\"format\":1");
+    let text = text.replace("\"version\":\"1\"", &format!("\"body\":\"{hash}\""));
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), text).expect("written");
+    Head::of(run, 1, &[Store::load(file.path()).expect("read")])
+}
+
+#[test]
+fn the_last_hash_of_a_group_is_compared_with_version_1_and_any_other_is_named() {
+    let new = Head::of("new", 1, &[Record { run: "new".into(), ..fixture::record() }]);
+    let comparison = against(&hashed("old", "b0432391e6d77828"), &new, &[]);
+    assert_eq!(of(&comparison, "syscall/getpid").verdict, Verdict::Inconclusive, "comparable");
+    let comparison = against(&hashed("older", "0123456789abcdef"), &new, &[]);
+    let change = of(&comparison, "syscall/getpid");
+    assert_eq!(change.verdict, Verdict::Incomparable);
+    let reason = change.reason.as_deref().expect("a reason");
+    assert!(reason.ends_with("0123456789abcdef in older, 1 in new"), "{reason}");
 }
 
 #[test]

@@ -131,8 +131,8 @@ fn what_is_no_record_is_named_so() {
 
 #[test]
 fn a_newer_layout_is_called_newer() {
-    let message = refused(&gzip(br#"{"bundle":2,"unheard_of":1}"#));
-    assert!(message.contains("written by a newer syscost") && message.contains("found 2"), "{message}");
+    let message = refused(&gzip(br#"{"bundle":3,"unheard_of":1}"#));
+    assert!(message.contains("written by a newer syscost") && message.contains("found 3"), "{message}");
 }
 
 #[test]
