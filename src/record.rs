@@ -7,11 +7,11 @@
 
 pub mod baseline;
 pub mod bundle;
-mod curve;
-pub mod displaced;
+mod contamination;
+mod curve_record;
+mod displacement_record;
 #[cfg(test)]
-pub mod fixture;
-pub mod meanwhile;
+pub mod fixture_run;
 pub mod paired;
 pub mod quantity;
 pub mod store;
@@ -20,9 +20,9 @@ pub mod version;
 
 use crate::environment::{Fingerprint, Wire};
 pub use crate::statistic::Interval;
-pub use curve::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
-pub use displaced::{Displaced, Throughput};
-pub use meanwhile::Meanwhile;
+pub use contamination::{Contamination, Meanwhile};
+pub use curve_record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
+pub use displacement_record::{Displaced, Throughput};
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
@@ -215,38 +215,6 @@ pub struct Predicted {
     pub software: f64,
     /// Why.
     pub why: String,
-}
-
-/// What else happened while each sample was taken. Vectors run along the samples; an empty one means that
-/// the kernel does not tell.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Contamination {
-    /// Nanoseconds that the thread was ready but another ran.
-    pub waited_ns: Vec<u64>,
-    /// Clock ticks (10 ms) that the hypervisor took from this CPU.
-    pub stolen_ticks: Vec<u64>,
-    /// Involuntary context switches.
-    pub involuntary_switches: Vec<u64>,
-    /// Minor and major page faults.
-    pub faults: Vec<u64>,
-    /// Whether the sample ended on another CPU.
-    pub migrated: Vec<bool>,
-    /// Of a case that waits for memory: how many CPUs on which no task of it was were busy meanwhile, on average.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub busy_beside: Option<f64>,
-}
-
-impl Contamination {
-    /// The number of samples in which another task ran, the hypervisor stole time, or the thread moved.
-    pub fn disturbed(&self) -> usize {
-        (0..self.involuntary_switches.len())
-            .filter(|&i| {
-                self.involuntary_switches[i] > 0
-                    || self.stolen_ticks.get(i).is_some_and(|&t| t > 0)
-                    || self.migrated.get(i) == Some(&true)
-            })
-            .count()
-    }
 }
 
 /// A distribution of single operations, nanoseconds.

@@ -11,7 +11,7 @@ use crate::environment::Weight;
 use crate::harness::layout;
 use crate::record::bundle::{Head, read_any_head};
 use crate::record::verdict::Verdict;
-use crate::render::comparison::{csv, markdown};
+use crate::render::compared::{csv, markdown};
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, LEAST_THRESHOLD, Options, Row, compare, wants_history};
 use crate::{Error, Result};

@@ -9,7 +9,7 @@ use crate::platform::cpu::Aside;
 use crate::platform::signal;
 use crate::record::paired::{CasePairs, PairRecord, Rule, Why};
 use crate::statistic::{Random, median, percentile};
-use crate::study::paired::{Stand, stand};
+use crate::study::sequential::{Stand, stand};
 use crate::trial::Turn;
 
 /// Pairs of a case that may be lost, by a side that died, hung or talked nonsense, before the case is given up.

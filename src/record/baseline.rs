@@ -135,7 +135,7 @@ fn part(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     /// The cases of a baseline by run.
     fn ids(records: &[Record]) -> Vec<(&str, &str)> {
@@ -145,7 +145,7 @@ mod tests {
 
     /// A later run of a part, on another kernel.
     fn part() -> Record {
-        let mut part = Record { run: "20270101T000000-1".into(), ..fixture::record() };
+        let mut part = Record { run: "20270101T000000-1".into(), ..fixture_run::record() };
         part.fingerprint.kernel_release = Some("7.0.0".into());
         part.groups.retain(|g| g.name == "call");
         part.groups[0].cases.truncate(3);
@@ -157,8 +157,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         assert!(store.load_baseline("main").unwrap().is_empty());
-        store.merge_baseline("main", &fixture::record()).unwrap();
-        let (measured, ..) = fixture::record().tally();
+        store.merge_baseline("main", &fixture_run::record()).unwrap();
+        let (measured, ..) = fixture_run::record().tally();
         store.merge_baseline("main", &part()).unwrap();
         let merged = store.load_baseline("main").unwrap();
         let cases = ids(&merged);
@@ -169,15 +169,17 @@ mod tests {
 
     #[test]
     fn each_run_keeps_its_own_machine() {
-        let merged = merge(vec![fixture::record()], &part());
+        let merged = merge(vec![fixture_run::record()], &part());
         let kernels: Vec<_> = merged.iter().map(|r| r.fingerprint.kernel_release.as_deref()).collect();
         assert_eq!(kernels, [None, Some("7.0.0")]);
     }
 
     #[test]
     fn a_run_of_which_nothing_is_left_vanishes() {
-        let again =
-            merge(merge(Vec::new(), &fixture::record()), &Record { run: "b".into(), ..fixture::record() });
+        let again = merge(
+            merge(Vec::new(), &fixture_run::record()),
+            &Record { run: "b".into(), ..fixture_run::record() },
+        );
         assert_eq!(again.iter().map(|r| r.run.as_str()).collect::<Vec<_>>(), ["b"]);
         let shorter = merge(merge(Vec::new(), &part()), &part());
         assert_eq!(shorter.len(), 1, "a run takes the place of its shorter self");
@@ -188,7 +190,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         let path = store.baseline_path("main").unwrap();
-        replace(&path, &serde_json::to_vec(&fixture::record()).unwrap()).unwrap();
+        replace(&path, &serde_json::to_vec(&fixture_run::record()).unwrap()).unwrap();
         assert_eq!(store.load_baseline("main").unwrap().len(), 1);
         store.merge_baseline("main", &part()).unwrap();
         assert_eq!(store.load_baseline("main").unwrap().len(), 2);
@@ -198,9 +200,12 @@ mod tests {
     fn runs_that_save_at_the_same_time_lose_nothing() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
-        let groups = fixture::record().groups;
-        let part =
-            |at: usize| Record { run: at.to_string(), groups: vec![groups[at].clone()], ..fixture::record() };
+        let groups = fixture_run::record().groups;
+        let part = |at: usize| Record {
+            run: at.to_string(),
+            groups: vec![groups[at].clone()],
+            ..fixture_run::record()
+        };
         std::thread::scope(|scope| {
             for at in 0..groups.len() {
                 let store = &store;
@@ -210,25 +215,25 @@ mod tests {
             }
         });
         let merged = store.load_baseline("main").unwrap();
-        assert_eq!(ids(&merged).len(), fixture::record().tally().0);
+        assert_eq!(ids(&merged).len(), fixture_run::record().tally().0);
     }
 
     #[test]
     fn values_in_another_unit_do_not_stay() {
-        let counted = Record { unit: "instructions".into(), ..fixture::record() };
+        let counted = Record { unit: "instructions".into(), ..fixture_run::record() };
         let merged = merge(vec![counted], &part());
         assert_eq!(merged.iter().map(|r| r.unit.as_str()).collect::<Vec<_>>(), ["ns"]);
     }
 
     #[test]
     fn a_failed_case_takes_the_old_number_with_it() {
-        let mut failed = fixture::record();
+        let mut failed = fixture_run::record();
         for case in failed.groups.iter_mut().flat_map(|g| &mut g.cases) {
             case.outcome = Outcome::Failed("no".into());
         }
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
-        let path = store.merge_baseline("main", &fixture::record()).unwrap();
+        let path = store.merge_baseline("main", &fixture_run::record()).unwrap();
         store.merge_baseline("main", &failed).unwrap();
         assert!(!path.exists() && store.load_baseline("main").unwrap().is_empty());
         store.merge_baseline("main", &failed).unwrap();

@@ -6,18 +6,18 @@
 //! sessions of one boot its kernel.
 
 #[cfg(feature = "cli")]
+mod bundle_file;
+#[cfg(feature = "cli")]
 mod bundle_store;
 #[cfg(feature = "cli")]
 mod check;
 #[cfg(feature = "cli")]
-mod file;
-#[cfg(feature = "cli")]
 mod member;
 
 #[cfg(feature = "cli")]
-pub use bundle_store::name_of;
+pub use bundle_file::{Bundle, read, read_any, read_any_head, read_head, write_new};
 #[cfg(feature = "cli")]
-pub use file::{Bundle, read, read_any, read_any_head, read_head, write_new};
+pub use bundle_store::name_of;
 
 use super::{GroupRun, Interval, Measured, Outcome, Record};
 use crate::environment::Fingerprint;
@@ -225,11 +225,11 @@ fn scales(records: &[Record]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     #[test]
     fn a_process_has_one_value_of_a_case_and_its_machine_stands_once() {
-        let run = |name: &str| Record { run: name.into(), ..fixture::record() };
+        let run = |name: &str| Record { run: name.into(), ..fixture_run::record() };
         let other = crate::environment::Fingerprint { governor: Some("x".into()), ..Default::default() };
         let records = [run("a"), run("b"), Record { fingerprint: other, ..run("c") }];
         let head = Head::of("main", 1, &records);
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_percentiles_of_single_operations_are_series_of_processes_too() {
-        let records = [fixture::record(), Record { run: "b".into(), ..fixture::record() }];
+        let records = [fixture_run::record(), Record { run: "b".into(), ..fixture_run::record() }];
         let head = Head::of("x", 1, &records);
         let of = |id: &str| head.series.iter().find(|series| series.id == id).unwrap();
         let values: Vec<_> = of("syscall/getpid/cold p99").values.iter().map(|v| v.median.estimate).collect();
@@ -252,18 +252,18 @@ mod tests {
 
     #[test]
     fn another_version_or_clock_is_another_series() {
-        let mut other = fixture::record();
+        let mut other = fixture_run::record();
         other.groups[0].version = "another".into();
         other.groups[1].clock.source = "monotonic-raw".into();
-        let one = Head::of("x", 1, &[fixture::record()]).series.len();
+        let one = Head::of("x", 1, &[fixture_run::record()]).series.len();
         let cases: usize = other.groups[..2].iter().map(|group| group.cases.len()).sum();
-        assert_eq!(Head::of("x", 1, &[fixture::record(), other]).series.len(), one + cases);
+        assert_eq!(Head::of("x", 1, &[fixture_run::record(), other]).series.len(), one + cases);
     }
 
     #[test]
     fn another_peer_is_another_series() {
         let against = |peer: &str| {
-            let mut record = fixture::record();
+            let mut record = fixture_run::record();
             let case = record.groups.iter_mut().flat_map(|group| &mut group.cases);
             let measured = case.filter_map(|case| match &mut case.outcome {
                 Outcome::Measured(measured) => Some(measured),
@@ -273,7 +273,7 @@ mod tests {
             Head::of("x", 1, &[record])
         };
         let (one, other) = (against("a by veth"), against("b by veth"));
-        assert_eq!(one.series.len(), Head::of("x", 1, &[fixture::record()]).series.len());
+        assert_eq!(one.series.len(), Head::of("x", 1, &[fixture_run::record()]).series.len());
         assert_eq!(
             one.series.iter().filter(|series| series.peer.is_some()).count(),
             one.series.iter().filter(|series| !series.values.is_empty()).count()
@@ -283,13 +283,13 @@ mod tests {
 
     #[test]
     fn a_process_that_died_before_it_had_a_clock_is_no_series_of_its_own() {
-        let mut dead = fixture::record();
+        let mut dead = fixture_run::record();
         dead.groups.retain(|group| group.name == "call");
         dead.groups[0].clock = Default::default();
         dead.groups[0].cases.truncate(1);
         dead.groups[0].cases[0].outcome = Outcome::Failed("It died.".into());
-        let whole = Head::of("x", 1, &[fixture::record()]);
-        for records in [[dead.clone(), fixture::record()], [fixture::record(), dead.clone()]] {
+        let whole = Head::of("x", 1, &[fixture_run::record()]);
+        for records in [[dead.clone(), fixture_run::record()], [fixture_run::record(), dead.clone()]] {
             let head = Head::of("x", 1, &records);
             assert_eq!(head.series.len(), whole.series.len());
             let series = head.series.iter().find(|series| series.id == "call/u64/0").unwrap();
@@ -300,7 +300,10 @@ mod tests {
 
     #[test]
     fn scales_that_differ_are_all_named() {
-        let smoke = Record { scale: "smoke".into(), ..fixture::record() };
-        assert_eq!(Head::of("x", 1, &[fixture::record(), smoke, fixture::record()]).scale, "default, smoke");
+        let smoke = Record { scale: "smoke".into(), ..fixture_run::record() };
+        assert_eq!(
+            Head::of("x", 1, &[fixture_run::record(), smoke, fixture_run::record()]).scale,
+            "default, smoke"
+        );
     }
 }

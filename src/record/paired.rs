@@ -22,12 +22,6 @@ pub struct Rule {
     pub looks: usize,
 }
 
-impl Default for Rule {
-    fn default() -> Self {
-        Self::of(0.01)
-    }
-}
-
 /// A whole comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Paired {

@@ -109,7 +109,7 @@ pub fn check_name(name: &str, what: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     fn store() -> (tempfile::TempDir, Store) {
         let home = tempfile::tempdir().unwrap();
@@ -118,13 +118,13 @@ mod tests {
     }
 
     fn named(run: &str) -> Record {
-        Record { run: run.into(), ..fixture::record() }
+        Record { run: run.into(), ..fixture_run::record() }
     }
 
     #[test]
     fn a_run_is_read_as_it_was_saved() {
         let (_home, store) = store();
-        let record = fixture::record();
+        let record = fixture_run::record();
         let back = Store::load(&store.save_run(&record).unwrap()).unwrap();
         assert_eq!((&back.run, back.seed, back.tally()), (&record.run, record.seed, record.tally()));
         for ((_, a), (_, b)) in record.cases().zip(back.cases()) {
@@ -144,7 +144,7 @@ mod tests {
         store.save_run(&named("20261120T134405-1")).unwrap();
         store.save_run(&named("20261119T000000-9")).unwrap();
         assert_eq!(store.runs().unwrap().len(), 2);
-        assert_eq!(store.newest().unwrap().unwrap().tally(), fixture::record().tally());
+        assert_eq!(store.newest().unwrap().unwrap().tally(), fixture_run::record().tally());
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_number_that_json_cannot_hold_is_refused_before_it_is_saved() {
         let (_home, store) = store();
-        let mut record = fixture::record();
+        let mut record = fixture_run::record();
         if let crate::record::Outcome::Measured(m) = &mut record.groups[0].cases[0].outcome {
             m.ticks = f64::NAN;
         }

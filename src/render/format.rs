@@ -1,11 +1,11 @@
 //! A record for other readers: Markdown for a discussion, CSV for a spreadsheet, JSON for a program.
 //! Nothing is left out for want of room, and machines get every decimal.
 
-pub(super) mod csv;
-pub(super) mod markdown;
+pub(super) mod record_csv;
+pub(super) mod record_markdown;
 
-pub use csv::csv;
-pub use markdown::markdown;
+pub use record_csv::csv;
+pub use record_markdown::markdown;
 
 use crate::record::Record;
 use crate::{Error, Result};
@@ -19,13 +19,13 @@ pub fn json(record: &Record) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     #[test]
     fn json_is_the_record() {
-        let text = json(&fixture::record()).unwrap();
+        let text = json(&fixture_run::record()).unwrap();
         let back: Record = serde_json::from_str(&text).unwrap();
-        assert_eq!(back.tally(), fixture::record().tally());
+        assert_eq!(back.tally(), fixture_run::record().tally());
         assert!(text.ends_with("}\n"));
     }
 }

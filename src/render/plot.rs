@@ -4,14 +4,14 @@
 //! everything lies is reckoned here. Letters come with the crate, so that a machine without a screen, which has no
 //! fonts, draws the same picture.
 
+mod axis;
 mod canvas;
 mod chart;
 mod heat_map;
 mod panel;
-mod scale;
 
-use super::paper::Figure;
 use crate::record::{CurveRecord, Matrix, Record};
+use crate::study::paper::Figure;
 use crate::{Error, Result};
 use canvas::{Canvas, Drawn, Letters};
 pub use panel::{Line, Panel};

@@ -5,7 +5,7 @@
 
 mod below;
 mod column;
-mod curve;
+mod curve_text;
 mod paragraph;
 mod squeeze;
 

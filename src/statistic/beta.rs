@@ -48,7 +48,8 @@ mod tests {
     #[test]
     fn half_is_the_middle_however_large_the_parameters_are() {
         for a in [0.5, 7.0, 5e3, 5e6] {
-            assert!((incomplete_beta(0.5, a, a) - 0.5).abs() < 1e-8, "{a}");
+            // lnΓ of 10⁷ has eight digits before its point, which are lost to the difference.
+            assert!((incomplete_beta(0.5, a, a) - 0.5).abs() < 1e-6, "{a}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Two independent samples: do they differ, and by how much? (Fisher 1935; Mann and Whitney 1947; Hollander,
 //! Wolfe and Chicken, *Nonparametric Statistical Methods*, chapter 4.)
 
-use super::order::{between_ranks, count_within};
+use super::order_statistic::{between_ranks, count_within};
 use super::{Alternative, Interval, Random, normal};
 
 /// Up to this many ways to split the pooled sample, each is looked at (about a millisecond).

@@ -1,6 +1,6 @@
 //! What a comparison could have found: without it, "no difference" and "not looked closely" read alike.
 
-use super::order::nth_smallest;
+use super::order_statistic::nth_smallest;
 use super::signed_rank::{rank_within, walsh_averages};
 use super::{Random, hodges_lehmann, normal};
 

@@ -38,25 +38,23 @@
 //! Same heads, same options: same bytes.
 
 mod canary;
-mod column;
+mod contender;
 mod contrast;
+#[cfg(test)]
+pub mod fixture_head;
 mod history;
 mod identity;
-#[cfg(test)]
-pub mod invented;
-mod learnt;
-pub mod mark;
-mod note;
-mod order;
-mod pair;
+mod pairing;
+mod pooled;
 mod replicate;
 mod replicated;
+mod rule;
+mod selection;
 mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use history::wanted as wants_history;
-pub use mark::LEGEND;
 pub use replicate::Replicate;
 pub use tally::Tally;
 
@@ -66,7 +64,8 @@ use crate::record::bundle::Head;
 use crate::record::verdict::Verdict;
 use crate::{Error, Result};
 use history::History;
-use pair::Index;
+use pairing::Index;
+use rule::Rule;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -216,13 +215,13 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
     let ids = ids(heads);
     let history = History::of(heads, history);
     let threshold = if options.threshold > LEAST_THRESHOLD { options.threshold } else { LEAST_THRESHOLD };
-    let rule = column::Rule { threshold, margin: MARGIN.max(threshold), seed: options.seed };
+    let rule = Rule { threshold, margin: MARGIN.max(threshold), seed: options.seed };
     let names = identity::names(heads);
     let mut baselines: Vec<_> =
         heads.iter().zip(names).map(|(head, name)| identity::baseline(head, name)).collect();
     let columns: Vec<_> = (1..heads.len())
         .map(|at| {
-            let (relation, changes) = column::column(&indexes[0], &indexes[at], &ids, &history, rule);
+            let (relation, changes) = contender::compare(&indexes[0], &indexes[at], &ids, &history, rule);
             baselines[at].relation = Some(relation);
             changes
         })

@@ -2,7 +2,7 @@
 
 use crate::record::{CaseRecord, FitRecord, Measured};
 use crate::statistic::fit_line;
-use crate::study::cost::Basis;
+use crate::study::basis::Basis;
 
 /// Draws a line through the measured cases whose ids begin with `prefix` and end in a number; `step` says what
 /// one step of that number is. All its points stand on the same basis, the best that every

@@ -4,12 +4,12 @@
 mod mute;
 
 #[cfg(feature = "cli")]
-pub use mute::{Mute, Mutes};
+pub use mute::Mutes;
 
 use super::comparison::Comparison;
 use crate::record::Verdict;
 use crate::record::paired::{CasePairs, Ended, Paired, Why};
-use crate::study::paired::Row;
+use crate::study::sequential::Row;
 use serde::Serialize;
 
 /// What a gate looks at, whatever the comparison was made of.

@@ -2,7 +2,7 @@
 //! observation table that a person may fill in.
 
 #[cfg(feature = "cli")]
-mod file;
+mod prediction_file;
 
 use crate::record::{Outcome, Predicted, Record};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub fn apply(overrides: &Overrides, record: &mut Record) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     fn overrides(id: &str, given: Override) -> Overrides {
         Overrides(BTreeMap::from([(id.to_owned(), given)]))
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn what_is_not_given_stays() {
-        let mut record = fixture::record();
+        let mut record = fixture_run::record();
         let before = predicted(&record, "call/u64/3");
         let given = Override { hardware_ns: Some(9.5), ..Override::default() };
         assert!(apply(&overrides("call/u64/3", given), &mut record).is_empty());
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_case_without_a_prediction_gets_one() {
-        let mut record = fixture::record();
+        let mut record = fixture_run::record();
         let given = Override { software_ns: Some(3.0), why: Some("a guess".into()), ..Override::default() };
         apply(&overrides("known_work/chain-1000", given), &mut record);
         let wanted = Predicted { hardware: 0.0, software: 3.0, why: "a guess".into() };
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn an_unknown_id_is_told_and_a_skipped_case_is_not() {
-        let mut record = fixture::record();
+        let mut record = fixture_run::record();
         assert_eq!(apply(&overrides("call/u65/3", Override::default()), &mut record), ["call/u65/3"]);
         assert!(apply(&overrides("clock_read/cntvct", Override::default()), &mut record).is_empty());
     }

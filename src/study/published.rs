@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn whose_the_values_are_is_told_and_which_are_of_another_operation() {
-        let mut record = crate::record::fixture::record();
+        let mut record = crate::record::fixture_run::record();
         let [csc501] = &find("csc501").unwrap()[..] else { panic!("one was asked for") };
         let said = csc501.below(&record);
         assert!(said[0].starts_with("csc501: ") && said[0].contains("ThinkPad"), "{said:?}");

@@ -1,8 +1,9 @@
 //! What stands above the table, and below it.
 
 use crate::command::page::{Tone, inert, length, paint, wrap};
+use crate::render::compared::LEGEND;
 use crate::render::table::Layout;
-use crate::study::comparison::{Baseline, Comparison, LEGEND};
+use crate::study::comparison::{Baseline, Comparison};
 
 /// Longer names have a line of their own.
 const LONGEST: usize = 24;

@@ -5,9 +5,10 @@ use super::super::page;
 use super::{Asked, Format, draw, save, title};
 use crate::record::Record;
 use crate::record::store::Store;
-use crate::render::paper::{GROUP, Paper, Sheet, figures, sheets};
+use crate::render::paper_table::{Sheet, sheets};
 use crate::render::plot::picture;
 use crate::render::table::Layout;
+use crate::study::paper::{GROUP, Paper, figures};
 use crate::{Error, Result};
 use std::process::ExitCode;
 

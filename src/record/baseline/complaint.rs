@@ -106,7 +106,7 @@ impl Look<'_> {
 mod tests {
     use super::*;
     use crate::record::baseline::directory;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     const ID: &str = "call/u64/3";
 
@@ -138,7 +138,7 @@ mod tests {
     fn a_whole_baseline_is_no_complaint() {
         let home = whole();
         assert_eq!(complaints(&home), []);
-        Store::at(home.path()).merge_baseline("main", &fixture::record()).unwrap();
+        Store::at(home.path()).merge_baseline("main", &fixture_run::record()).unwrap();
         assert_eq!(complaints(&home), []);
     }
 
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn another_unit_is_no_baseline() {
         let home = whole();
-        let counted = Record { unit: "instructions".into(), ..fixture::record() };
+        let counted = Record { unit: "instructions".into(), ..fixture_run::record() };
         Store::at(home.path()).merge_baseline("main", &counted).unwrap();
         let complaint = only(&home);
         assert_eq!(complaint.kind, Kind::OtherUnit);
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_case_that_our_record_lacks_is_criterions_alone() {
         let home = whole();
-        let mut record = fixture::record();
+        let mut record = fixture_run::record();
         record.groups.truncate(1);
         Store::at(home.path()).merge_baseline("main", &record).unwrap();
         assert_eq!(complaints(&home), []);
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_broken_record_of_ours_is_a_complaint() {
         let home = whole();
-        let path = Store::at(home.path()).merge_baseline("main", &fixture::record()).unwrap();
+        let path = Store::at(home.path()).merge_baseline("main", &fixture_run::record()).unwrap();
         std::fs::write(path, "{").unwrap();
         assert_eq!(only(&home).kind, Kind::Broken);
     }

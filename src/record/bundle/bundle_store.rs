@@ -47,14 +47,14 @@ pub fn name_of(file: &Path) -> String {
 mod tests {
     use super::*;
     use crate::record::bundle::read;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     #[test]
     fn a_record_is_kept_under_its_name_until_it_is_removed() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         assert!(store.record_files().unwrap().is_empty());
-        let bundle = Bundle::of("v1.2", 7, vec![fixture::record()]).unwrap();
+        let bundle = Bundle::of("v1.2", 7, vec![fixture_run::record()]).unwrap();
         let (path, size) = store.save_new(&bundle).unwrap();
         assert!(path.ends_with("syscost/records/v1.2.syscost"));
         assert_eq!(path.metadata().unwrap().len(), size);

@@ -133,11 +133,11 @@ fn fault(field: String, expected: impl ToString, found: impl ToString) -> Fault 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     /// What is said of a head in which one thing is wrong.
     fn said(change: impl FnOnce(&mut Head)) -> String {
-        let mut head = Head::of("main", 1, &[fixture::record()]);
+        let mut head = Head::of("main", 1, &[fixture_run::record()]);
         check(Path::new("x.syscost"), &head).expect("the specimen is sound");
         change(&mut head);
         check(Path::new("x.syscost"), &head).expect_err("one thing is wrong").to_string()

@@ -172,7 +172,7 @@ fn cause(error: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     fn message(text: &str) -> String {
         record(Path::new("runs/x.json"), text.as_bytes()).unwrap_err().to_string()
@@ -203,16 +203,16 @@ mod tests {
     #[cfg(feature = "cli")]
     #[test]
     fn a_wrong_field_is_named_with_its_path() {
-        let whole = serde_json::to_string(&fixture::record()).unwrap();
+        let whole = serde_json::to_string(&fixture_run::record()).unwrap();
         let text = message(&whole.replace(r#""seed":42"#, r#""seed":"lucky""#));
         assert!(text.contains("`seed` (line 1, column ") && text.contains("expected u64"), "{text}");
-        let text = message(&whole.replacen(r#""title":"known work chain 1000""#, r#""title":7"#, 1));
+        let text = message(&whole.replacen(r#""title":"known_work chain 1000""#, r#""title":7"#, 1));
         assert!(text.contains("`groups[1].cases[0].title` (line 1"), "{text}");
     }
 
     #[test]
     fn an_older_layout_is_read_into_this_one() {
-        let text = serde_json::to_string(&fixture::record()).unwrap();
+        let text = serde_json::to_string(&fixture_run::record()).unwrap();
         let text = text.replace(r#""format":2"#, r#""format":1"#);
         let text = text.replace(r#""version":"1""#, r#""body":"b0432391e6d77828""#);
         let record = record(Path::new("x.json"), text.as_bytes()).unwrap();
@@ -230,7 +230,7 @@ mod tests {
             run: "a".into(),
             started: 1,
             seed: 1,
-            rule: paired::Rule::default(),
+            rule: paired::Rule { threshold: 0.01, margin: 0.02, looks: 3 },
             by_turns: true,
             sides,
             fingerprint: Default::default(),
@@ -256,8 +256,8 @@ mod tests {
 
     #[test]
     fn records_may_follow_one_another_on_lines_or_not() {
-        let plain = serde_json::to_string(&fixture::record()).unwrap();
-        let pretty = serde_json::to_string_pretty(&fixture::record()).unwrap();
+        let plain = serde_json::to_string(&fixture_run::record()).unwrap();
+        let pretty = serde_json::to_string_pretty(&fixture_run::record()).unwrap();
         let read = |text: &str| records(Path::new("x.json"), text.as_bytes());
         assert_eq!(read(&plain).unwrap().len(), 1);
         assert_eq!(read(&format!("{plain}\n{pretty}\n\n{plain}\n")).unwrap().len(), 3);
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_record_cut_anywhere_is_an_error_that_names_the_file() {
-        let whole = serde_json::to_vec(&fixture::record()).unwrap();
+        let whole = serde_json::to_vec(&fixture_run::record()).unwrap();
         for length in (0..whole.len()).step_by(97) {
             let text = record(Path::new("runs/cut.json"), &whole[..length]).unwrap_err().to_string();
             assert!(text.starts_with("runs/cut.json: "), "{length}: {text}");

@@ -1,7 +1,7 @@
 //! Curves of one kind on two axes, with their levels.
 
+use super::axis::Scale;
 use super::canvas::{Canvas, Drawn, GRID, INK, Letters, Mark, PALE, Place};
-use super::scale::Scale;
 use crate::record::quantity::{duration, size};
 use crate::record::{CurveRecord, LevelRecord, Point};
 use plotters::backend::DrawingBackend;

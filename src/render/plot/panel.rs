@@ -1,9 +1,9 @@
 //! Panels below each other that share their horizontal axis, both axes from zero: an index over time, and below it what
 //! was done about it.
 
+use super::axis::Scale;
 use super::canvas::{Canvas, Drawn, GRID, INK, Letters, Place};
 use super::chart::COLORS;
-use super::scale::Scale;
 use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 

@@ -1,11 +1,12 @@
 //! What stands below the table: whatever needs a sentence, and the sum.
 
 use super::column::{Column, Kind, is_bandwidth};
-use super::{Layout, Row, Shape, Sheet, Tone, curve, paragraph};
-use crate::record::meanwhile::sentence;
-use crate::record::quantity::{NANOSECONDS, amount, ends, follows, spread};
+use super::{Layout, Row, Shape, Sheet, Tone, curve_text, paragraph};
+use crate::record::quantity::{NANOSECONDS, amount, ends};
 use crate::record::{Derived, FitRecord, GroupRun};
-use crate::render::heat_map::heat_map;
+use crate::render::figure_line::{follows, spread};
+use crate::render::terminal_heat_map::heat_map;
+use crate::study::disturbance::sentence;
 use std::collections::BTreeMap;
 
 /// A paragraph and its tone.
@@ -20,8 +21,8 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         plain(distributions(sheet)),
         plain(derived(sheet, shape)),
         maps(sheet).into_iter().map(|line| (Tone::Drawn, line)).collect(),
-        curve::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
-        plain(curve::told(&groups)),
+        curve_text::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
+        plain(curve_text::told(&groups)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
         plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
         plain(if layout.brief { Vec::new() } else { notes(&groups) }),

@@ -3,7 +3,7 @@
 use super::{Row, Sheet};
 use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, share, times};
 use crate::record::{CaseRecord, Derived, Measured, Outcome, Predicted};
-use crate::study::cost::{cost, ratio};
+use crate::study::basis::{cost, ratio};
 
 /// A column of the table, in the order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Work that no kernel can change. Where it differs between two boots, the core ran at another frequency, or
 //! somebody else was on it, and everything else differs by as much.
 
-use super::pair::{Index, pair};
-use super::replicate::{Replicates, Word};
+use super::pairing::{Index, pair};
+use super::replicate::{Estimate, Replicates};
 use crate::record::quantity::NANOSECONDS;
 
 /// Dependent additions and multiplications in registers.
@@ -28,7 +28,7 @@ impl Canary {
     }
 
     /// The case less the canaries. A canary itself is left as it is: it shows what was taken off.
-    pub(super) fn take_off(&self, id: &str, a: &mut [Option<Word>], b: &mut [Option<Word>]) {
+    pub(super) fn take_off(&self, id: &str, a: &mut [Option<Estimate>], b: &mut [Option<Estimate>]) {
         if !is_canary(id) {
             less(a, &self.a);
             less(b, &self.b);
@@ -47,7 +47,7 @@ pub(super) fn is_canary(id: &str) -> bool {
 }
 
 fn means(replicates: &Replicates, series: &crate::record::bundle::Series) -> Option<Vec<f64>> {
-    replicates.words(series).into_iter().map(|word| word.map(|word| word.mean)).collect()
+    replicates.estimates(series).into_iter().map(|estimate| estimate.map(|estimate| estimate.mean)).collect()
 }
 
 /// By replicate, over the canaries.
@@ -57,10 +57,10 @@ fn average(of_each: &[Vec<f64>]) -> Vec<f64> {
     (0..replicates).map(mean).collect()
 }
 
-fn less(words: &mut [Option<Word>], canary: &[f64]) {
-    for (word, canary) in words.iter_mut().zip(canary) {
-        if let Some(word) = word {
-            word.mean -= canary;
+fn less(estimates: &mut [Option<Estimate>], canary: &[f64]) {
+    for (entry, canary) in estimates.iter_mut().zip(canary) {
+        if let Some(estimate) = entry {
+            estimate.mean -= canary;
         }
     }
 }

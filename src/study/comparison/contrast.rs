@@ -1,14 +1,14 @@
 //! A case on both sides, as the replicates tell it; and its value on one.
 
-use super::replicate::{Replicate, Replicates, Word};
+use super::replicate::{Estimate, Replicate, Replicates};
 use crate::record::Interval;
 use crate::record::bundle::{Head, Series};
 use crate::statistic::{standard_deviation, student_quantile_above};
 
 /// A case on both sides, one entry a replicate.
 pub(super) struct Contrast {
-    pub a: Vec<Option<Word>>,
-    pub b: Vec<Option<Word>>,
+    pub a: Vec<Option<Estimate>>,
+    pub b: Vec<Option<Estimate>>,
     /// What its version, clock and peer were: by them the same series is found in other records.
     pub key: Key,
 }
@@ -23,17 +23,23 @@ pub(super) fn key(series: &Series) -> Key {
 impl Contrast {
     /// What each replicate says: the first side, and the second.
     pub(super) fn means(&self) -> (Vec<f64>, Vec<f64>) {
-        let means = |words: &[Option<Word>]| words.iter().flatten().map(|word| word.mean).collect();
+        let means = |estimates: &[Option<Estimate>]| {
+            estimates.iter().flatten().map(|estimate| estimate.mean).collect()
+        };
         (means(&self.a), means(&self.b))
     }
 
     /// One entry a replicate of both sides, NaN where it says nothing.
     pub(super) fn row(&self) -> Vec<f64> {
-        self.a.iter().chain(&self.b).map(|word| word.map_or(f64::NAN, |word| word.mean)).collect()
+        self.a
+            .iter()
+            .chain(&self.b)
+            .map(|estimate| estimate.map_or(f64::NAN, |estimate| estimate.mean))
+            .collect()
     }
 
     pub(super) fn replicates(&self) -> [usize; 2] {
-        [&self.a, &self.b].map(|words| words.iter().flatten().count())
+        [&self.a, &self.b].map(|estimates| estimates.iter().flatten().count())
     }
 }
 
@@ -42,12 +48,12 @@ pub(super) fn value(head: &Head, series: &Series) -> Option<Interval> {
     if series.values.iter().any(|value| value.median.estimate <= 0.0) {
         return zero(series);
     }
-    let words = |replicate| -> Vec<f64> {
-        let words = Replicates::of(head, replicate).words(series);
-        words.into_iter().flatten().map(|word| word.mean).collect()
+    let estimates = |replicate| -> Vec<f64> {
+        let estimates = Replicates::of(head, replicate).estimates(series);
+        estimates.into_iter().flatten().map(|estimate| estimate.mean).collect()
     };
     let processes = || series.values.iter().map(|value| value.median.estimate.ln()).collect();
-    let levels = [words(Replicate::Boot), words(Replicate::Session), processes()];
+    let levels = [estimates(Replicate::Boot), estimates(Replicate::Session), processes()];
     let several = levels.into_iter().find(|logs| logs.len() > 1);
     match several {
         Some(logs) => Some(geometric(&logs)),
@@ -72,7 +78,7 @@ fn zero(series: &Series) -> Option<Interval> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::comparison::invented::{disturb, head};
+    use crate::study::comparison::fixture_head::{disturb, head};
 
     #[test]
     fn a_value_is_a_geometric_mean() {

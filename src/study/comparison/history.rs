@@ -3,7 +3,7 @@
 use super::canary::is_canary;
 use super::contrast::{Key, key};
 use super::replicate::Replicate;
-use super::replicated::ENOUGH;
+use super::rule::ENOUGH;
 use crate::environment::{Fingerprint, Weight};
 use crate::record::bundle::{Head, Run, Series};
 use crate::statistic::standard_deviation;
@@ -123,12 +123,14 @@ pub(super) struct Deviations<'a> {
 impl Deviations<'_> {
     /// How replicates deviate in this case.
     pub(super) fn of(&self, case: &Key) -> Option<Deviation> {
-        let mut words = gathered(self.history.logs.get(case)?, self.replicate);
+        let mut estimates = gathered(self.history.logs.get(case)?, self.replicate);
         if let Some(canary) = self.canary.as_ref().filter(|_| !is_canary(&case.0)) {
-            words.retain(|place, _| canary.contains_key(place));
-            words.iter_mut().for_each(|(place, logs)| logs.iter_mut().for_each(|log| *log -= canary[place]));
+            estimates.retain(|place, _| canary.contains_key(place));
+            estimates
+                .iter_mut()
+                .for_each(|(place, logs)| logs.iter_mut().for_each(|log| *log -= canary[place]));
         }
-        pooled(&words)
+        pooled(&estimates)
     }
 }
 
@@ -163,9 +165,9 @@ fn gathered<'a>(
 }
 
 /// The variance between replicates of one fingerprint, pooled over fingerprints.
-fn pooled(words: &BTreeMap<Place<'_>, Vec<f64>>) -> Option<Deviation> {
+fn pooled(estimates: &BTreeMap<Place<'_>, Vec<f64>>) -> Option<Deviation> {
     let mut of_fingerprint: BTreeMap<usize, Vec<&Vec<f64>>> = BTreeMap::new();
-    words.iter().for_each(|(place, logs)| of_fingerprint.entry(place.0).or_default().push(logs));
+    estimates.iter().for_each(|(place, logs)| of_fingerprint.entry(place.0).or_default().push(logs));
     of_fingerprint.retain(|_, replicates| replicates.len() > 1);
     let all: Vec<&Vec<f64>> = of_fingerprint.values().flatten().copied().collect();
     let squares = |values: &[f64]| standard_deviation(values).powi(2) * (values.len() - 1) as f64;

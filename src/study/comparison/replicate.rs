@@ -45,7 +45,7 @@ impl Replicate {
 
 /// One replicate's word on a case: logarithms, so that a difference is a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Word {
+pub(super) struct Estimate {
     /// Mean over its processes of the logarithm of their medians.
     pub mean: f64,
     /// How many processes.
@@ -54,7 +54,7 @@ pub(super) struct Word {
     pub squares: f64,
 }
 
-impl Word {
+impl Estimate {
     fn of(logs: &[f64]) -> Option<Self> {
         let mean = logs.iter().sum::<f64>() / logs.len() as f64;
         let squares = logs.iter().map(|log| (log - mean).powi(2)).sum();
@@ -80,21 +80,21 @@ impl Replicates {
     }
 
     /// What each of them says of the case; `None` where it was not measured.
-    pub(super) fn words(&self, series: &Series) -> Vec<Option<Word>> {
+    pub(super) fn estimates(&self, series: &Series) -> Vec<Option<Estimate>> {
         let mut logs = vec![Vec::new(); self.count];
         for value in &series.values {
             if let Some(&replicate) = self.of_run.get(value.run) {
                 logs[replicate].push(value.median.estimate.ln());
             }
         }
-        logs.iter().map(|logs| Word::of(logs)).collect()
+        logs.iter().map(|logs| Estimate::of(logs)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::comparison::invented::head;
+    use crate::study::comparison::fixture_head::head;
 
     #[test]
     fn one_known_boot_is_compared_by_sessions_and_all_else_by_boots() {
@@ -117,8 +117,8 @@ mod tests {
         let mut two = head("x", 2, 3);
         two.series[0].values.pop();
         let replicates = Replicates::of(&two, Replicate::Boot);
-        let words = replicates.words(&two.series[0]);
-        let processes: Vec<_> = words.iter().flatten().map(|word| word.processes).collect();
+        let estimates = replicates.estimates(&two.series[0]);
+        let processes: Vec<_> = estimates.iter().flatten().map(|word| word.processes).collect();
         assert_eq!((replicates.count, processes), (2, vec![3, 2]));
     }
 

@@ -1,7 +1,7 @@
 //! The rule where both sides have replicates enough to speak for themselves.
 
-use super::column::{ALPHA, Rule};
 use super::contrast::Contrast;
+use super::rule::{ALPHA, POWER, Rule};
 use super::{Basis, Change};
 use crate::record::verdict::Verdict;
 use crate::statistic::{
@@ -9,11 +9,6 @@ use crate::statistic::{
     student_quantile_above,
 };
 use std::collections::BTreeMap;
-
-/// As many replicates a side speak for themselves. With four there are 70 deals, and no p is below 0.014.
-pub(super) const ENOUGH: usize = 5;
-/// How likely the smallest detectable change is found: what is usual, and what the other rules mean by it.
-pub(super) const POWER: f64 = 0.8;
 
 /// Judges these rows, which all come from one column.
 pub(super) fn judge(rows: &[&Contrast], rule: Rule) -> Vec<Change> {

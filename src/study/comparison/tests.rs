@@ -1,8 +1,8 @@
-use super::invented::{disturb, head, of_cases, one_boot, scale};
+use super::fixture_head::{disturb, head, of_cases, one_boot, scale};
 use super::*;
 use crate::record::bundle::Head;
 use crate::record::store::Store;
-use crate::record::{Record, fixture};
+use crate::record::{Record, fixture_run};
 
 fn against(first: &Head, other: &Head, history: &[Head]) -> Comparison {
     compare(&[first.clone(), other.clone()], history, Options::default())
@@ -200,8 +200,11 @@ fn what_cannot_be_compared_says_why() {
 
 /// A record as it was saved when groups had a hash of their source in place of a version.
 fn hashed(run: &str, hash: &str) -> Head {
-    let record =
-        Record { run: run.into(), groups: fixture::record().groups.split_off(3), ..fixture::record() };
+    let record = Record {
+        run: run.into(),
+        groups: fixture_run::record().groups.split_off(3),
+        ..fixture_run::record()
+    };
     let text = serde_json::to_string(&record).expect("JSON").replace("\"format\":2", "\"format\":1");
     let text = text.replace("\"version\":\"1\"", &format!("\"body\":\"{hash}\""));
     let file = tempfile::NamedTempFile::new().expect("a file");
@@ -211,7 +214,7 @@ fn hashed(run: &str, hash: &str) -> Head {
 
 #[test]
 fn the_last_hash_of_a_group_is_compared_with_version_1_and_any_other_is_named() {
-    let new = Head::of("new", 1, &[Record { run: "new".into(), ..fixture::record() }]);
+    let new = Head::of("new", 1, &[Record { run: "new".into(), ..fixture_run::record() }]);
     let comparison = against(&hashed("old", "b0432391e6d77828"), &new, &[]);
     assert_eq!(of(&comparison, "syscall/getpid").verdict, Verdict::Inconclusive, "comparable");
     let comparison = against(&hashed("older", "0123456789abcdef"), &new, &[]);

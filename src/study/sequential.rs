@@ -35,6 +35,12 @@ const ERROR_OF_SUITE: f64 = 0.01;
 /// Confidence of the interval of a change.
 const CONFIDENCE: f64 = 0.95;
 
+impl Default for Rule {
+    fn default() -> Self {
+        Self::of(0.01)
+    }
+}
+
 impl Rule {
     /// The rule for changes beyond this share.
     pub fn of(threshold: f64) -> Self {

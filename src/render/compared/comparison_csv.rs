@@ -1,7 +1,7 @@
 //! One line a case and baseline, as a spreadsheet or a data frame wants it.
 
 use crate::record::Interval;
-use crate::render::format::csv::line;
+use crate::render::format::record_csv::line;
 use crate::study::comparison::{Baseline, Basis, Cell, Change, Comparison, Row};
 
 const HEAD: [&str; 20] = [
@@ -82,7 +82,7 @@ fn number(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::comparison::invented::head;
+    use crate::study::comparison::fixture_head::head;
     use crate::study::comparison::{Options, compare};
 
     #[test]

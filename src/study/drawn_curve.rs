@@ -1,12 +1,12 @@
 //! Cases that are points of a curve: latency against size, bandwidth against size, efficiency against the
 //! number of processes; and what the curve shows, levels or a fall.
 
-mod cache;
+mod cache_level;
 mod parameter;
 #[cfg(test)]
 mod tests;
 
-use super::cost::Basis;
+use super::basis::Basis;
 use crate::environment::Fingerprint;
 use crate::record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
 use crate::record::{CaseRecord, GroupRun, Interval, Measured};
@@ -96,13 +96,13 @@ fn find_levels(
         ];
         return;
     }
-    drawn.levels = cache::named(&levels(&octaves, &values), &drawn.points, &caches);
+    drawn.levels = cache_level::named(&levels(&octaves, &values), &drawn.points, &caches);
     for level in &mut drawn.levels {
         let per_ns = level.latency.estimate / 1e9;
         level.ticks = (run.clock.hz > 0.0).then_some(per_ns * run.clock.hz);
         level.cycles = core_hz.map(|hz| per_ns * hz);
     }
-    drawn.remarks = cache::remarks(&drawn.levels, &caches, fingerprint.hypervisor.is_some());
+    drawn.remarks = cache_level::remarks(&drawn.levels, &caches, fingerprint.hypervisor.is_some());
 }
 
 fn find_fall(points: &[Point]) -> Option<FallRecord> {

@@ -3,7 +3,7 @@
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, Record};
 use crate::render::table::Against;
-use crate::study::cost::ratio;
+use crate::study::basis::ratio;
 
 /// The fixed columns; those of the values from elsewhere follow.
 const HEAD: [&str; 35] = [
@@ -114,12 +114,12 @@ fn quoted(cell: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
     use std::collections::BTreeMap;
 
     #[test]
     fn every_case_has_one_line_with_all_columns() {
-        let mut record = fixture::record();
+        let mut record = fixture_run::record();
         for case in record.groups.iter_mut().flat_map(|g| &mut g.cases) {
             if let Outcome::Measured(m) = &mut case.outcome {
                 m.evidence = vec!["Held.".into()];
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn figures_stand_under_their_heads() {
-        let text = csv(&fixture::record(), &[]);
+        let text = csv(&fixture_run::record(), &[]);
         let row: Vec<&str> =
             text.lines().find(|l| l.starts_with("call/u64/3,")).unwrap().split(',').collect();
         let at = |head: &str| row[HEAD.iter().position(|h| *h == head).unwrap()];
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_tail_stands_under_its_heads() {
-        let text = csv(&fixture::record(), &[]);
+        let text = csv(&fixture_run::record(), &[]);
         let row = text.lines().find(|line| line.starts_with("syscall/getpid/cold,")).unwrap();
         let cells: Vec<_> = row.split(',').collect();
         let at = |head: &str| cells[HEAD.iter().position(|h| *h == head).unwrap()];

@@ -1,11 +1,12 @@
 //! Tables that a forge or a wiki shows, one a group, with every column.
 
-use crate::record::meanwhile::sentence;
-use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, follows, spread, times};
+use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, times};
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
-use crate::render::heat_map::heat_map;
+use crate::render::figure_line::{follows, spread};
 use crate::render::table::Against;
-use crate::study::cost::{cost, ratio};
+use crate::render::terminal_heat_map::heat_map;
+use crate::study::basis::{cost, ratio};
+use crate::study::disturbance::sentence;
 use std::fmt::Write;
 
 const HEAD: [&str; 11] = [
@@ -128,19 +129,19 @@ pub(in crate::render) fn line(cells: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     #[test]
     fn every_row_of_a_table_has_as_many_cells_as_its_head() {
-        let text = markdown(&fixture::record(), &[]);
+        let text = markdown(&fixture_run::record(), &[]);
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
         assert!(rows.iter().all(|row| row.matches('|').count() == HEAD.len() + 1), "{text}");
-        assert_eq!(rows.len(), fixture::record().cases().count() + 2 * 4);
+        assert_eq!(rows.len(), fixture_run::record().cases().count() + 2 * 4);
     }
 
     #[test]
     fn reasons_and_lines_stand_below_their_group() {
-        let text = markdown(&fixture::record(), &[]);
+        let text = markdown(&fixture_run::record(), &[]);
         let call = text.split("## ").find(|part| part.starts_with("call")).unwrap();
         assert!(call.contains("* **FAILED** `call/f64/0`: time(2n)"), "{call}");
         assert!(call.contains("* a further u64 argument costs 0.3100 ns"), "{call}");
@@ -148,12 +149,12 @@ mod tests {
 
     #[test]
     fn a_distribution_is_told() {
-        assert!(markdown(&fixture::record(), &[]).contains("* `syscall/getpid/cold`: p5 1.902 µs"));
+        assert!(markdown(&fixture_run::record(), &[]).contains("* `syscall/getpid/cold`: p5 1.902 µs"));
     }
 
     #[test]
     fn what_follows_is_told() {
-        let text = markdown(&fixture::record(), &[]);
+        let text = markdown(&fixture_run::record(), &[]);
         assert!(text.contains("* `syscall/getpid/cold`: switch 1.157 µs [1.155, 1.158]"), "{text}");
     }
 

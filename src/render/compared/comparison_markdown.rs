@@ -1,9 +1,9 @@
 //! Tables that a forge or a mail reader shows, one a group.
 
+use super::LEGEND;
 use crate::record::quantity::{amount, change};
 use crate::record::verdict::Verdict;
-use crate::render::format::markdown::line;
-use crate::study::comparison::mark::LEGEND;
+use crate::render::format::record_markdown::line;
 use crate::study::comparison::{Baseline, Cell, Comparison, Row};
 use std::fmt::Write;
 
@@ -53,7 +53,7 @@ fn cell(cell: &Cell, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::comparison::invented::{head, scale};
+    use crate::study::comparison::fixture_head::{head, scale};
     use crate::study::comparison::{Options, compare};
 
     #[test]

@@ -1,9 +1,18 @@
-//! What was published, compiled in.
+//! The paper that the group `displacement` redoes (Woodside, Courtois and Schramm 1997): its four tables, compiled in,
+//! and its figures with the curves of a run beside the published ones.
 
+mod paper_figure;
+
+pub use paper_figure::{Figure, figures};
+
+use crate::record::{Displaced, Record};
 use crate::{Error, Result};
 use serde::Deserialize;
 
-const TEXT: &str = include_str!("../../../fixtures/published/woodside1997.toml");
+/// The group whose cases fill the tables.
+pub const GROUP: &str = "displacement";
+
+const TEXT: &str = include_str!("../../fixtures/published/woodside1997.toml");
 
 /// The four tables.
 #[derive(Clone, Debug, Deserialize)]
@@ -69,6 +78,12 @@ pub struct Spread {
     pub half: f64,
 }
 
+/// What a case of the group displaced, by its id without the group.
+pub fn columns_of<'a>(record: &'a Record, name: &str) -> Option<&'a Displaced> {
+    let id = format!("{GROUP}/{name}");
+    record.cases().find(|(_, case)| case.id == id)?.1.measured()?.displaced.as_ref()
+}
+
 impl Paper {
     /// Reads what is compiled in.
     pub fn read() -> Result<Self> {
@@ -83,8 +98,25 @@ impl Paper {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+    use crate::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, fixture_run};
+
+    pub fn measured(name: &str, displaced: Displaced) -> CaseRecord {
+        let outcome =
+            Outcome::Measured(Box::new(Measured { displaced: Some(displaced), ..Measured::default() }));
+        CaseRecord { id: format!("{GROUP}/{name}"), title: String::new(), outcome }
+    }
+
+    pub fn record(cases: Vec<CaseRecord>) -> Record {
+        let mut record = fixture_run::record();
+        record.groups = vec![GroupRun { name: GROUP.into(), cases, ..GroupRun::default() }];
+        record
+    }
+
+    pub fn interval(estimate: f64) -> Option<Interval> {
+        Some(Interval { estimate, low: 0.9 * estimate, high: 1.1 * estimate })
+    }
 
     #[test]
     fn percentages_are_those_of_the_numbers_beside_them() {

@@ -1,54 +1,6 @@
-//! What else the machine did while a case was measured, beside its number.
+//! Whether other work on the machine could have disturbed the cases of a run.
 
-use super::CaseRecord;
-use serde::{Deserialize, Serialize};
-
-/// What happened between the beginning of a case and its end, set-up and warm-up included; all of it on the whole machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Meanwhile {
-    /// How long the case took.
-    pub seconds: f64,
-    /// CPU time of all CPUs that the case and its children were not charged with, as the timer's ticks saw it.
-    pub others_seconds: f64,
-    /// Time that the hypervisor took from all CPUs.
-    pub stolen_seconds: f64,
-    /// Interrupts.
-    pub interrupts: u64,
-    /// Page faults of everybody else.
-    #[serde(default)]
-    pub others_faults: Option<u64>,
-    /// Free memory before and after, bytes, with what lies in the lists of each CPU where that can be seen.
-    pub free_bytes: (u64, u64),
-    /// Bytes that disks read for others.
-    pub others_disk_read: u64,
-    /// Bytes that disks wrote for others.
-    pub others_disk_written: u64,
-    /// Bytes that all interfaces but the loop sent and received.
-    pub network_bytes: u64,
-}
-
-impl Meanwhile {
-    /// All of it, for who looks at one case.
-    pub fn words(&self) -> String {
-        let seconds = self.seconds;
-        let each = |value: f64| if seconds > 0.0 { value / seconds } else { 0.0 };
-        let mib = |bytes: u64| bytes as f64 / MIB;
-        let faults =
-            self.others_faults.map_or(String::new(), |faults| format!(", {faults} page faults of others"));
-        format!(
-            "in {seconds:.2} s others used {:.2} CPUs and the hypervisor took {:.2}; {} interrupts{faults}; for others \
-             disks read {:.2} and wrote {:.2} MiB; networks moved {:.2} MiB; free memory was {:.0} and then {:.0} MiB",
-            each(self.others_seconds),
-            each(self.stolen_seconds),
-            self.interrupts,
-            mib(self.others_disk_read),
-            mib(self.others_disk_written),
-            mib(self.network_bytes),
-            mib(self.free_bytes.0),
-            mib(self.free_bytes.1),
-        )
-    }
-}
+use crate::record::{CaseRecord, Meanwhile};
 
 /// Shorter than this, ticks of 10 ms tell nothing of a share.
 const SHORTEST_SECONDS: f64 = 0.2;
@@ -74,6 +26,27 @@ const KINDS: [Kind; 4] = [
     ),
     ("networks moved up to {} MiB/s", |m| m.network_bytes as f64 / m.seconds, MOVED),
 ];
+
+/// Everything that is known of one case, in a sentence.
+pub fn summary(meanwhile: &Meanwhile) -> String {
+    let seconds = meanwhile.seconds;
+    let each = |value: f64| if seconds > 0.0 { value / seconds } else { 0.0 };
+    let mib = |bytes: u64| bytes as f64 / MIB;
+    let faults =
+        meanwhile.others_faults.map_or(String::new(), |faults| format!(", {faults} page faults of others"));
+    format!(
+        "in {seconds:.2} s others used {:.2} CPUs and the hypervisor took {:.2}; {} interrupts{faults}; for others \
+         disks read {:.2} and wrote {:.2} MiB; networks moved {:.2} MiB; free memory was {:.0} and then {:.0} MiB",
+        each(meanwhile.others_seconds),
+        each(meanwhile.stolen_seconds),
+        meanwhile.interrupts,
+        mib(meanwhile.others_disk_read),
+        mib(meanwhile.others_disk_written),
+        mib(meanwhile.network_bytes),
+        mib(meanwhile.free_bytes.0),
+        mib(meanwhile.free_bytes.1),
+    )
+}
 
 /// One sentence about all of these cases, where something in them is worth a reader's eye.
 pub fn sentence<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Option<String> {
@@ -128,13 +101,13 @@ mod tests {
             free_bytes: (8 << 20, 6 << 20),
             ..Meanwhile::default()
         };
-        let words = told.words();
+        let words = summary(&told);
         for part in ["in 2.00 s", "others used 0.75 CPUs", "7 page faults of others", "was 8 and then 6 MiB"]
         {
             assert!(words.contains(part), "{part}: {words}");
         }
         assert!(
-            Meanwhile::default().words().contains("others used 0.00 CPUs"),
+            summary(&Meanwhile::default()).contains("others used 0.00 CPUs"),
             "of no time nothing is divided"
         );
     }

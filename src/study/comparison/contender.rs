@@ -3,39 +3,17 @@
 use super::canary::Canary;
 use super::contrast::{Contrast, key};
 use super::history::History;
-use super::pair::{Index, pair};
+use super::pairing::{Index, pair};
 use super::replicate::{Replicate, Replicates};
-use super::{Change, Relation, identity, learnt, replicated};
+use super::rule::{ENOUGH, Rule};
+use super::{Change, Relation, identity, pooled, replicated};
 use crate::record::verdict::Verdict;
 
-/// The level of every test, one-sided.
-pub(super) const ALPHA: f64 = 0.01;
-
-/// What is asked of a row.
-#[derive(Clone, Copy)]
-pub(super) struct Rule {
-    pub threshold: f64,
-    pub margin: f64,
-    pub seed: u64,
-}
-
-impl Rule {
-    /// The threshold as a logarithm.
-    pub(super) fn theta(self) -> f64 {
-        self.threshold.ln_1p()
-    }
-
-    /// Half the width of what is called the same, as a logarithm.
-    pub(super) fn half_width(self) -> f64 {
-        self.margin.ln_1p()
-    }
-}
-
 /// The two sides of a column.
-pub(super) struct Sides<'a> {
-    pub a: &'a Index<'a>,
-    pub b: &'a Index<'a>,
-    pub replicate: Replicate,
+struct Sides<'a> {
+    a: &'a Index<'a>,
+    b: &'a Index<'a>,
+    replicate: Replicate,
     of_a: Replicates,
     of_b: Replicates,
     canary: Option<Canary>,
@@ -53,14 +31,9 @@ impl<'a> Sides<'a> {
         Self { a, b, replicate, of_a, of_b, canary }
     }
 
-    /// Whether the canaries are taken off.
-    pub(super) fn has_canary(&self) -> bool {
-        self.canary.is_some()
-    }
-
     fn contrast(&self, id: &str) -> Result<Contrast, String> {
         let (x, y) = pair(id, self.a, self.b)?;
-        let (mut a, mut b) = (self.of_a.words(x), self.of_b.words(y));
+        let (mut a, mut b) = (self.of_a.estimates(x), self.of_b.estimates(y));
         if let Some(canary) = &self.canary {
             canary.take_off(id, &mut a, &mut b);
         }
@@ -81,7 +54,7 @@ impl<'a> Sides<'a> {
 }
 
 /// How the baseline stands to the first, and its change in each of the cases.
-pub(super) fn column(
+pub(super) fn compare(
     a: &Index<'_>,
     b: &Index<'_>,
     ids: &[&str],
@@ -95,11 +68,12 @@ pub(super) fn column(
         return (relation, changes);
     }
     let contrasts: Vec<_> = ids.iter().map(|id| sides.contrast(id)).collect();
-    let is_enough = |contrast: &&Contrast| contrast.replicates().iter().all(|n| *n >= replicated::ENOUGH);
+    let is_enough = |contrast: &&Contrast| contrast.replicates().iter().all(|n| *n >= ENOUGH);
     let (enough, few): (Vec<_>, Vec<_>) =
         contrasts.iter().filter_map(|contrast| contrast.as_ref().ok()).partition(is_enough);
     let mut enough = replicated::judge(&enough, rule).into_iter();
-    let mut few = learnt::judge(&few, &sides, history, rule).into_iter();
+    let deviations = history.deviations(sides.replicate, sides.canary.is_some());
+    let mut few = pooled::judge(&few, sides.replicate, &deviations, rule).into_iter();
     let judged = |contrast: &Result<Contrast, String>| match contrast {
         Err(reason) => Some(incomparable(reason.clone())),
         Ok(contrast) if is_enough(&contrast) => enough.next(),

@@ -20,7 +20,9 @@
 //! operation ends one of its `w` waits, and takes the CPU from the fluid if the fluid had it, which happened `k` times:
 //! `c = w/k`, and no more than `1 + O/X`. On a quiet CPU it is 1.
 
-pub mod replicate;
+mod fluid_run;
+
+pub use fluid_run::{NOT_QUIET, Replicate, Spoilt, Summary};
 
 /// Others may have so much of a window before a calibration by the wall clock is doubted.
 pub const QUIET: f64 = 0.005;

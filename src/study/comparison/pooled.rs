@@ -1,33 +1,36 @@
 //! The rule where a side has too few replicates to speak for itself: the deviation between replicates is taken
 //! from other records, or nothing is said.
 
-use super::column::{ALPHA, Rule, Sides};
 use super::contrast::Contrast;
-use super::history::{Deviation, History};
-use super::replicate::{Replicate, Word};
-use super::replicated::{ENOUGH, POWER};
+use super::history::{Deviation, Deviations};
+use super::replicate::{Estimate, Replicate};
+use super::rule::{ALPHA, ENOUGH, POWER, Rule};
 use super::{Basis, Change};
 use crate::record::verdict::Verdict;
 use crate::statistic::{adjusted, student_above, student_quantile_above};
 
 /// Judges these rows, which all come from one column.
-pub(super) fn judge(rows: &[&Contrast], sides: &Sides<'_>, history: &History<'_>, rule: Rule) -> Vec<Change> {
-    let deviations = history.deviations(sides.replicate, sides.has_canary());
+pub(super) fn judge(
+    rows: &[&Contrast],
+    replicate: Replicate,
+    deviations: &Deviations<'_>,
+    rule: Rule,
+) -> Vec<Change> {
     let known: Vec<Option<Deviation>> = rows.iter().map(|row| deviations.of(&row.key)).collect();
-    let learnt: Vec<_> =
-        rows.iter().zip(&known).map(|(row, deviation)| Learnt::of(row, *deviation, rule)).collect();
-    let p: Vec<f64> = learnt.iter().flatten().map(Learnt::p_of_either).collect();
+    let pooled: Vec<_> =
+        rows.iter().zip(&known).map(|(row, deviation)| Pooled::of(row, *deviation, rule)).collect();
+    let p: Vec<f64> = pooled.iter().flatten().map(Pooled::p_of_either).collect();
     let family = p.len();
     let mut adjusted = adjusted(&p).into_iter();
-    let judged = |((row, known), learnt): ((&&Contrast, _), Option<Learnt>)| match learnt {
-        Some(learnt) => learnt.change(row, adjusted.next().unwrap_or(1.0), family, rule),
-        None => unreplicated(row, sides.replicate, known),
+    let judged = |((row, known), pooled): ((&&Contrast, _), Option<Pooled>)| match pooled {
+        Some(pooled) => pooled.change(row, adjusted.next().unwrap_or(1.0), family, rule),
+        None => unreplicated(row, replicate, known),
     };
-    rows.iter().zip(known).zip(learnt).map(judged).collect()
+    rows.iter().zip(known).zip(pooled).map(judged).collect()
 }
 
 /// A difference with the standard error that other records give it.
-struct Learnt {
+struct Pooled {
     difference: f64,
     error: f64,
     degrees: usize,
@@ -35,12 +38,15 @@ struct Learnt {
     p: [f64; 2],
 }
 
-impl Learnt {
+impl Pooled {
     fn of(row: &Contrast, deviation: Option<Deviation>, rule: Rule) -> Option<Self> {
         let deviation = deviation.filter(Deviation::is_enough)?;
-        let variance = |words: &[Option<Word>]| {
-            let of_each: Vec<f64> =
-                words.iter().flatten().map(|word| deviation.variance_of(word.processes)).collect();
+        let variance = |estimates: &[Option<Estimate>]| {
+            let of_each: Vec<f64> = estimates
+                .iter()
+                .flatten()
+                .map(|estimate| deviation.variance_of(estimate.processes))
+                .collect();
             of_each.iter().sum::<f64>() / (of_each.len() as f64).powi(2)
         };
         let difference = difference(row);

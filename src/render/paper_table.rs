@@ -1,17 +1,14 @@
-//! The four tables, published columns first, and the error terms.
+//! The tables of the displacement paper with the columns of a run beside the published ones, and the error terms.
 
-use super::form::Sheet;
-use super::{GROUP, Paper};
+mod sheet;
+
+pub use sheet::Sheet;
+
 use crate::record::{Displaced, Interval, Record, Throughput};
+use crate::study::paper::{GROUP, Paper, columns_of};
 
 /// What a cell holds that nobody measured.
 const NOTHING: &str = "–";
-
-/// What a case of the group displaced, by its id without the group.
-pub fn columns_of<'a>(record: &'a Record, name: &str) -> Option<&'a Displaced> {
-    let id = format!("{GROUP}/{name}");
-    record.cases().find(|(_, case)| case.id == id)?.1.measured()?.displaced.as_ref()
-}
 
 /// All four, and the terms by which the numbers may be off.
 pub fn sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
@@ -267,26 +264,10 @@ fn within(share: Option<Interval>) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::environment::Wire;
-    use crate::record::{CaseRecord, GroupRun, Measured, Outcome, fixture};
-
-    pub(in super::super) fn measured(name: &str, displaced: Displaced) -> CaseRecord {
-        let outcome =
-            Outcome::Measured(Box::new(Measured { displaced: Some(displaced), ..Measured::default() }));
-        CaseRecord { id: format!("{GROUP}/{name}"), title: String::new(), outcome }
-    }
-
-    pub(in super::super) fn record(cases: Vec<CaseRecord>) -> Record {
-        let mut record = fixture::record();
-        record.groups = vec![GroupRun { name: GROUP.into(), cases, ..GroupRun::default() }];
-        record
-    }
-
-    pub(in super::super) fn interval(estimate: f64) -> Option<Interval> {
-        Some(Interval { estimate, low: 0.9 * estimate, high: 1.1 * estimate })
-    }
+    use crate::study::paper::tests::{interval, measured, record};
 
     #[test]
     fn a_cell_that_nobody_measured_says_so_and_the_published_ones_stay() {

@@ -1,8 +1,7 @@
 //! The figures of the paper as curves: those of 1997 and ours. Where the two machines are too far apart for one axis
 //! their percentages stand beside each other, which are what the figures are to show.
 
-use super::published::{Cost, Spread};
-use super::{GROUP, Paper, columns_of};
+use super::{Cost, GROUP, Paper, Spread, columns_of};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{CurveRecord, Displaced, Interval, Point, Record};
 
@@ -213,7 +212,7 @@ fn deviations(paper: &Paper, record: &Record) -> Vec<Line> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::tests::{interval, measured, record};
+    use super::super::tests::{interval, measured, record};
     use super::*;
 
     #[test]

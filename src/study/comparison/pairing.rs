@@ -86,7 +86,7 @@ fn is_positive(series: &Series) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::comparison::invented::head;
+    use crate::study::comparison::fixture_head::head;
 
     fn reason(a: &Head, b: &Head) -> String {
         pair("syscall/getpid", &Index::of(a), &Index::of(b)).expect_err("no pair")

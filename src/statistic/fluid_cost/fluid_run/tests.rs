@@ -1,5 +1,5 @@
 use super::*;
-use crate::statistic::displacement::Window;
+use crate::statistic::fluid_cost::Window;
 
 const TURN: f64 = 120.0;
 

@@ -1,8 +1,8 @@
 //! What is said of a comparison in sentences: of its sides above the table, of its rows below it.
 
-use super::{Baseline, Basis, Change, Comparison, Relation, Replicate};
 use crate::environment::{Difference, Weight};
 use crate::record::quantity;
+use crate::study::comparison::{Baseline, Basis, Change, Comparison, Relation, Replicate};
 use std::collections::BTreeMap;
 
 /// Longer values of a fact are in the JSON.
@@ -128,7 +128,7 @@ fn enumerated(names: &[&str], what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::study::comparison::invented::head;
+    use crate::study::comparison::fixture_head::head;
     use crate::study::comparison::{Options, compare};
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::record::bundle::LAYOUT;
-use crate::record::{Outcome, fixture};
+use crate::record::{Outcome, fixture_run};
 use tempfile::TempDir;
 
 /// Three processes of two sessions.
@@ -11,7 +11,7 @@ fn bundle() -> Bundle {
         run: name.into(),
         session: Some(session.into()),
         started,
-        ..fixture::record()
+        ..fixture_run::record()
     };
     let records = vec![run("a-2", "a", 2), run("b-1", "b", 9), run("a-1", "a", 1)];
     Bundle::of("main", 10, records).unwrap()
@@ -169,7 +169,8 @@ fn a_bomb_is_refused_at_its_bound() {
 fn plain_runs_are_a_bundle_too() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("old.json");
-    let json = |run: &str| serde_json::to_string(&Record { run: run.into(), ..fixture::record() }).unwrap();
+    let json =
+        |run: &str| serde_json::to_string(&Record { run: run.into(), ..fixture_run::record() }).unwrap();
     std::fs::write(&path, json("a")).unwrap();
     let bundle = read_any(&path).unwrap();
     assert_eq!((bundle.head.name.as_str(), bundle.head.runs[0].session.as_str()), ("old", "a"));
@@ -183,13 +184,13 @@ fn plain_runs_are_a_bundle_too() {
 #[test]
 fn runs_that_do_not_belong_together_are_refused() {
     let of = |change: fn(&mut Record)| {
-        let mut other = Record { run: "b".into(), ..fixture::record() };
+        let mut other = Record { run: "b".into(), ..fixture_run::record() };
         change(&mut other);
-        Bundle::of("x", 1, vec![fixture::record(), other]).map(drop).unwrap_err().to_string()
+        Bundle::of("x", 1, vec![fixture_run::record(), other]).map(drop).unwrap_err().to_string()
     };
     assert!(of(|other| other.unit = "instructions".into()).contains("agree in their unit"));
     assert!(of(|other| other.scale = "smoke".into()).contains("agree in their scale"));
-    assert!(of(|other| other.run = fixture::record().run).contains("is there twice"));
+    assert!(of(|other| other.run = fixture_run::record().run).contains("is there twice"));
     assert!(Bundle::of("x", 1, Vec::new()).unwrap_err().to_string().contains("no run to record"));
 }
 
@@ -197,7 +198,7 @@ fn runs_that_do_not_belong_together_are_refused() {
 fn what_could_not_be_read_again_is_not_written() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("x.syscost");
-    let mut record = fixture::record();
+    let mut record = fixture_run::record();
     if let Outcome::Measured(measured) = &mut record.groups[0].cases[0].outcome {
         measured.median.low = f64::NAN;
     }

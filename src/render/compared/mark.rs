@@ -1,9 +1,9 @@
 //! A change in few characters, as kernel people know it from mmtests: stars around what is significant,
 //! brackets around what is not.
 
-use super::Change;
 use crate::record::quantity;
 use crate::record::verdict::Verdict;
+use crate::study::comparison::Change;
 
 /// What the marks mean. It stands above every table of them.
 pub const LEGEND: &str = "+ is slower (it takes more), - is faster. *+5.2%* changed, (+0.3%) the same, \
