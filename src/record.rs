@@ -6,6 +6,7 @@
 //! claim that did not hold. All durations are nanoseconds, all times Unix seconds.
 
 pub mod baseline;
+#[cfg(feature = "cli")]
 pub mod bundle;
 mod contamination;
 mod curve_record;

@@ -1,10 +1,12 @@
 //! What records mean: comparison, verdicts, levels, fits. It reads plain data and answers plain data.
 
 pub mod basis;
+#[cfg(feature = "cli")]
 pub mod comparison;
 pub mod disturbance;
 pub mod drawn_curve;
 pub mod fit;
+#[cfg(feature = "cli")]
 pub mod gate;
 #[cfg(feature = "cli")]
 pub mod paper;

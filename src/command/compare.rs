@@ -198,6 +198,6 @@ fn text(format: Format, comparison: &Comparison, layout: Layout) -> Result<Strin
         }
         Format::Markdown => Ok(markdown(comparison)),
         Format::Json => comparison.json(),
-        Format::Csv => Ok(csv(comparison)),
+        Format::Csv => csv(comparison),
     }
 }

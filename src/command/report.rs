@@ -203,7 +203,7 @@ fn text(format: Format, record: &Record, columns: &[Column], layout: Layout) -> 
             + &table(record, None, &against, layout)),
         Format::Markdown => Ok(format::markdown(record, &against)),
         Format::Json => format::json(record),
-        Format::Csv => Ok(format::csv(record, &against)),
+        Format::Csv => format::csv(record, &against),
     }
 }
 

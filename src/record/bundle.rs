@@ -5,18 +5,12 @@
 //! a *boot* is one start of a kernel. Two processes of one session have the machine's mood in common, two
 //! sessions of one boot its kernel.
 
-#[cfg(feature = "cli")]
 mod bundle_file;
-#[cfg(feature = "cli")]
 mod bundle_store;
-#[cfg(feature = "cli")]
 mod check;
-#[cfg(feature = "cli")]
 mod member;
 
-#[cfg(feature = "cli")]
 pub use bundle_file::{Bundle, read, read_any, read_any_head, read_head, write_new};
-#[cfg(feature = "cli")]
 pub use bundle_store::name_of;
 
 use super::{GroupRun, Interval, Measured, Outcome, Record};

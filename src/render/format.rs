@@ -10,7 +10,29 @@ pub use record_markdown::markdown;
 use crate::record::Record;
 use crate::{Error, Result};
 
+/// The end of a line by RFC 4180.
+pub(super) const CRLF: csv::Terminator = csv::Terminator::CRLF;
+/// The end of a line in Unix.
+pub(super) const LF: csv::Terminator = csv::Terminator::Any(b'\n');
+
+/// Lines of cells as CSV; a cell is quoted only where it must be.
+///
+/// # Errors
+/// Two lines have different numbers of cells.
+pub(super) fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<String>>) -> Result<String> {
+    let failed = |cause| Error::file("the table", "writing as CSV", cause);
+    let mut writer = csv::WriterBuilder::new().terminator(end).from_writer(Vec::new());
+    for line in lines {
+        writer.write_record(line).map_err(|e| failed(e.into()))?;
+    }
+    let bytes = writer.into_inner().map_err(|e| failed(e.into_error()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// The record itself, indented. It can be read back as it is.
+///
+/// # Errors
+/// It holds a number that JSON cannot hold.
 pub fn json(record: &Record) -> Result<String> {
     let text = serde_json::to_string_pretty(record);
     text.map(|text| text + "\n").map_err(|e| Error::file(&record.run, "writing as JSON", e.into()))
@@ -20,6 +42,26 @@ pub fn json(record: &Record) -> Result<String> {
 mod tests {
     use super::*;
     use crate::record::fixture_run;
+
+    /// CSV as it was written before: a cell is quoted if it has a comma, a quotation mark or the end of a line.
+    fn by_hand(end: &str, lines: &[Vec<String>]) -> String {
+        let quoted = |cell: &String| match cell.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.clone(),
+        };
+        lines.iter().map(|line| line.iter().map(quoted).collect::<Vec<_>>().join(",") + end).collect()
+    }
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be_and_nowhere_else() {
+        let cells =
+            ["a,b", "say \"x\"", "c", "", " ", "'", "two\nlines", "\r", "µs; [1 2]", "#", "\t", "-1.5", "=1"];
+        let pairs = cells.iter().flat_map(|a| cells.iter().map(move |b| vec![(*a).into(), (*b).into()]));
+        let lines: Vec<Vec<String>> = pairs.collect();
+        assert_eq!(csv_text(CRLF, lines.iter().cloned()).unwrap(), by_hand("\r\n", &lines));
+        assert_eq!(csv_text(LF, lines.iter().cloned()).unwrap(), by_hand("\n", &lines));
+        assert_eq!(by_hand("\r\n", &[vec!["a,b".into(), "c".into()]]), "\"a,b\",c\r\n");
+    }
 
     #[test]
     fn json_is_the_record() {

@@ -1,9 +1,7 @@
 //! From verdicts to one answer that a build can hang on, and the cases that it is told to overlook for a while.
 
-#[cfg(feature = "cli")]
 mod mute;
 
-#[cfg(feature = "cli")]
 pub use mute::Mutes;
 
 use super::comparison::Comparison;

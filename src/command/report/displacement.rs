@@ -74,7 +74,7 @@ fn text(format: Format, record: &Record, sheets: &[Sheet]) -> Result<String> {
             Ok(format!("{head}\n\n{}", joined(Sheet::text)))
         }
         Format::Markdown => Ok(format!("{}\n\n{}", title(record), joined(Sheet::markdown))),
-        Format::Csv => Ok(sheets.iter().map(Sheet::csv).collect()),
+        Format::Csv => sheets.iter().map(Sheet::csv).collect(),
         Format::Json => {
             let value = serde_json::json!({ "run": record.run, "tables": sheets });
             Ok(format!("{value:#}\n"))

@@ -1,7 +1,8 @@
 //! One line a case and baseline, as a spreadsheet or a data frame wants it.
 
+use crate::Result;
 use crate::record::Interval;
-use crate::render::format::record_csv::line;
+use crate::render::format::{CRLF, csv_text};
 use crate::study::comparison::{Baseline, Basis, Cell, Change, Comparison, Row};
 
 const HEAD: [&str; 20] = [
@@ -28,12 +29,15 @@ const HEAD: [&str; 20] = [
 ];
 
 /// A head, and a line a case and baseline; the first baseline's lines end after its values.
-pub fn csv(comparison: &Comparison) -> String {
+///
+/// # Errors
+/// Never in practice: the text is made in memory.
+pub fn csv(comparison: &Comparison) -> Result<String> {
     let lines = comparison.rows.iter().flat_map(|row| {
         let cells = comparison.baselines.iter().zip(&row.cells);
-        cells.map(move |(baseline, cell)| line(cells_of(comparison, row, baseline, cell).into_iter()))
+        cells.map(move |(baseline, cell)| cells_of(comparison, row, baseline, cell))
     });
-    line(HEAD.iter().map(|head| (*head).to_owned())) + &lines.collect::<String>()
+    csv_text(CRLF, std::iter::once(HEAD.map(str::to_owned).to_vec()).chain(lines))
 }
 
 fn cells_of(comparison: &Comparison, row: &Row, baseline: &Baseline, cell: &Cell) -> Vec<String> {
@@ -88,7 +92,7 @@ mod tests {
     #[test]
     fn every_case_has_a_line_a_baseline_with_all_columns() {
         let heads = [head("old", 1, 1), head("new", 1, 1)];
-        let text = csv(&compare(&heads, &[], Options::default()));
+        let text = csv(&compare(&heads, &[], Options::default())).unwrap();
         let lines: Vec<&str> = text.split_terminator("\r\n").collect();
         assert_eq!(lines.len(), 1 + 4 * 2);
         let columns = |line: &str| {
