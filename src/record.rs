@@ -1,5 +1,5 @@
-//! What was read: the outcome of a run as plain data. It knows no subject and no Criterion type, so that
-//! a record written on one machine can be studied on another, by newer code, without either.
+//! The outcome of a run as plain data. It uses no subject and no type of Criterion, so that a record of one machine can
+//! be studied on another, by newer code.
 //!
 //! A [`Record`] is one run. It holds a [`GroupRun`] for each group (a process of its own), and each of
 //! those a [`CaseRecord`] for each case: measured, skipped with the missing need, or failed with the
@@ -72,7 +72,7 @@ pub struct GroupRun {
     pub clock: ClockRun,
     /// The CPU that it was pinned to, if it could be.
     pub cpu: Option<usize>,
-    /// What a reader should know about the whole group (not pinned, not locked in memory, …).
+    /// Notes on the whole group: not pinned, not locked in memory, …
     pub notes: Vec<String>,
     /// The cases, in table order.
     pub cases: Vec<CaseRecord>,
@@ -111,7 +111,7 @@ pub struct ClockRun {
 pub struct CaseRecord {
     /// `group/variant/parameter`.
     pub id: String,
-    /// Plain words for the table's first column.
+    /// A description for people.
     pub title: String,
     /// How it ended.
     pub outcome: Outcome,
@@ -156,14 +156,14 @@ pub struct Measured {
     pub instructions: Option<f64>,
     /// Core frequency just before and just after, Hz, inferred from a chain of additions.
     pub core_hz: Option<(f64, f64)>,
-    /// One sentence a claim that held.
+    /// A sentence for each claim that held.
     pub evidence: Vec<String>,
-    /// One sentence a claim that could not be asked here, with the reason.
+    /// A sentence for each claim that could not be checked here, with the reason.
     #[serde(default)]
     pub unasked: Vec<String>,
     /// What else happened on the CPU, sample by sample.
     pub contamination: Contamination,
-    /// What else the machine did meanwhile, where the kernel tells.
+    /// Other work on the machine at the same time, where the kernel reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meanwhile: Option<Meanwhile>,
     /// Single timed operations, where the distribution is the answer, ns.
@@ -171,17 +171,17 @@ pub struct Measured {
     /// Figures that follow from those above.
     #[serde(default)]
     pub derived: Vec<Derived>,
-    /// Between every two CPUs, where the case went to all of them.
+    /// Values between every two CPUs, for a case that measures all of them.
     #[serde(default)]
     pub matrix: Option<Matrix>,
-    /// What it displaced, where it was measured so.
+    /// CPU time that it displaced, if it was measured by displacement.
     #[serde(default)]
     pub displaced: Option<Displaced>,
-    /// Which peer it was measured against, and by what: the [`Wire::key`] of
-    /// its group's wire. Numbers against another say nothing of each other.
+    /// The peer and the transport, as the [`Wire::key`] of the group's wire. Values against different peers are not
+    /// comparable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// The way to that peer, on its way to the driver, who writes it down once for the group.
+    /// The way to that peer. The driver moves it to [`GroupRun::wire`], once for the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<Box<Wire>>,
 }
@@ -240,7 +240,7 @@ pub struct Bar {
 }
 
 impl Distribution {
-    /// The value at this percentile, if it is among those that are told.
+    /// The value at this percentile, if it is recorded.
     pub fn at(&self, percentile: f64) -> Option<f64> {
         self.percentiles.iter().find(|(p, _)| *p == percentile).map(|(_, ns)| *ns)
     }

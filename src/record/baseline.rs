@@ -1,6 +1,5 @@
-//! Baselines: what was saved under one of Criterion's baseline names, and whether Criterion's own files of
-//! that name can be compared with. Criterion itself passes a missing or broken baseline with exit code 0,
-//! and compares two units as if they were one.
+//! Baselines: the runs saved under one of Criterion's baseline names, and a check of Criterion's own files of that
+//! name. Criterion itself exits with 0 on a missing or broken baseline, and compares values in different units.
 
 mod complaint;
 
@@ -18,26 +17,36 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 impl Store {
-    /// The file that says what was saved under this name.
+    /// The file of the baseline with this name.
+    ///
+    /// # Errors
+    /// The name is no file name.
     pub fn baseline_path(&self, name: &str) -> Result<PathBuf> {
         Ok(self.home().join("baselines").join(file_name(name, "baseline")?))
     }
 
     /// The files of all baselines, by name.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
     pub fn baseline_files(&self) -> Result<Vec<PathBuf>> {
         self.files("baselines", "json")
     }
 
-    /// What was saved under this name, a record for each run of which something is left; empty if nothing was
-    /// saved.
+    /// The runs saved under this name, each with the cases that no later run replaced. Empty if nothing was saved.
+    ///
+    /// # Errors
+    /// The name is no file name, or the file cannot be read.
     pub fn load_baseline(&self, name: &str) -> Result<Vec<Record>> {
         let path = self.baseline_path(name)?;
         if path.exists() { parse::records(&path, &read(&path)?) } else { Ok(Vec::new()) }
     }
 
-    /// Puts the measured cases of a run under this name, in place of those with the same ids; the others
-    /// stay, as they do in Criterion's directories, each with the run that measured it. Another run that does
-    /// the same at this moment waits.
+    /// Saves the measured cases of a run under this name, in place of those with the same ids. Other cases stay with
+    /// the run that measured them, as in Criterion's directories. A lock makes concurrent runs wait.
+    ///
+    /// # Errors
+    /// The name is no file name, or the file cannot be read or written.
     pub fn merge_baseline(&self, name: &str, record: &Record) -> Result<PathBuf> {
         let path = self.baseline_path(name)?;
         let _alone = self.alone_with_baselines();
@@ -45,7 +54,7 @@ impl Store {
         Ok(path)
     }
 
-    /// A lock that ends with its owner. `None` where a file system has none, or somebody holds it for ever.
+    /// A lock that the kernel releases with the process. `None` after 5 s, or if the file system has no locks.
     fn alone_with_baselines(&self) -> Option<Flock<File>> {
         let directory = self.home().join("baselines");
         // What cannot be made or opened is reported by the saving that follows.
@@ -63,7 +72,7 @@ impl Store {
     }
 }
 
-/// A line a run, which is sure to be readable; no file if no run is left.
+/// Writes one line for each run, after checking that it can be read back; removes the file if no run is left.
 fn save(path: &Path, records: &[Record]) -> Result<()> {
     if records.is_empty() {
         return match std::fs::remove_file(path) {
@@ -81,10 +90,9 @@ fn save(path: &Path, records: &[Record]) -> Result<()> {
     replace(path, &bytes)
 }
 
-/// What is left of the earlier runs, and this one. Cases that failed take the earlier number with them: under
-/// this name nothing is known of them any more. Skipped ones change nothing: Criterion wrote nothing for them
-/// either. A baseline has one unit, so values in another one cannot stay; [`check`] then finds them missing
-/// and says so.
+/// The earlier runs without the cases that the new run measured, and the new run. A case that failed loses its earlier
+/// number; a skipped case keeps it, because Criterion wrote nothing for it either. Values in another unit are
+/// dropped, because a baseline has one unit; [`check`] then reports them as missing.
 fn merge(old: Vec<Record>, new: &Record) -> Vec<Record> {
     let tried = new.cases().filter(|(_, case)| !matches!(case.outcome, Outcome::Skipped(_)));
     let replaced: BTreeSet<&str> = tried.map(|(_, case)| case.id.as_str()).collect();

@@ -1,9 +1,8 @@
-//! A record that can be carried: the runs of one or several sessions in one file, and at its head what a
-//! comparison needs of them.
+//! A bundle: the runs of one or more sessions in one file, after a head with what a comparison needs of them.
 //!
-//! The unit of comparison is a process. A *session* is one go of processes, one after another, in one place;
-//! a *boot* is one start of a kernel. Two processes of one session have the machine's mood in common, two
-//! sessions of one boot its kernel.
+//! Each process gives one value of a case. A *session* is a sequence of processes in one place; a *boot* is one start
+//! of a kernel. Processes of one session share the machine's state, sessions of one boot share its kernel, so their
+//! values are correlated.
 
 mod bundle_file;
 mod bundle_store;
@@ -22,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// 2: a series has a `version` in place of `body`.
 pub const LAYOUT: u32 = 2;
 
-/// What a comparison needs: small, and read without the rest.
+/// What a comparison needs. It is small and is read without the runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// Layout version, [`LAYOUT`].
@@ -45,7 +44,7 @@ pub struct Head {
     pub series: Vec<Series>,
 }
 
-/// One go over the groups: a process each.
+/// One run over the groups, each in a process of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Its unique name.
@@ -60,7 +59,7 @@ pub struct Run {
     pub fingerprint: usize,
 }
 
-/// What all processes said of one case.
+/// The values of one case in all processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// `group/variant/parameter`; of single operations also `group/variant/parameter p99` and the like, whose
@@ -80,7 +79,7 @@ pub struct Series {
     pub without: Vec<String>,
 }
 
-/// One process's word on one case.
+/// The value of one case in one process.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Value {
     /// Which of the head's runs.
@@ -90,7 +89,7 @@ pub struct Value {
 }
 
 impl Head {
-    /// The head of these runs. They count in the same unit; who puts them together has seen to that.
+    /// The head of these runs, which the caller has checked to have one unit.
     pub fn of(name: &str, created: u64, records: &[Record]) -> Self {
         let first = records.first();
         let text = |f: fn(&Record) -> &String| first.map(f).cloned().unwrap_or_default();
@@ -169,7 +168,8 @@ impl Head {
 }
 
 impl Head {
-    /// A process that died before it had a clock says why beside those that had one, and is no series of its own.
+    /// A process that died before it had a clock has no series of its own: its reasons are added to the series of the
+    /// same case that has a clock.
     fn gather_clockless(&mut self) {
         let is_clockless = |series: &Series| series.clock.is_empty() && series.values.is_empty();
         let key = |series: &Series| (series.id.clone(), series.version.clone());
@@ -188,24 +188,24 @@ impl Head {
     }
 }
 
-/// What of a distribution is compared: its middle, and the tail as far as a few hundred operations tell of it.
+/// The percentiles that are compared: the median, and the 99th, the furthest that a few hundred operations support.
 fn percentiles(measured: &Measured) -> impl Iterator<Item = (u8, f64)> {
     let distribution = measured.distribution.as_ref();
     [50, 99].into_iter().filter_map(move |p| Some((p, distribution?.at(f64::from(p))?)))
 }
 
-/// What makes a series one.
+/// The key of a series: id, percentile, version, clock, peer.
 type Place<'a> = (&'a str, Option<u8>, &'a str, &'a str, Option<&'a str>);
 
-/// Where each series stands, by id, percentile, version, clock and peer, and which sentences it has. Of thousands of cases none is
-/// looked for one by one.
+/// The index of each series by its key, and the sentences that it has: a linear search would be slow for thousands of
+/// cases.
 #[derive(Default)]
 struct Index<'a> {
     series: BTreeMap<Place<'a>, usize>,
     without: BTreeSet<(usize, &'a str)>,
 }
 
-/// The scale of these runs. Baselines of Criterion's may have been saved at several.
+/// The scale of these runs, or a list: a baseline of Criterion's may have been saved at several.
 fn scales(records: &[Record]) -> String {
     let mut scales: Vec<&str> = Vec::new();
     for record in records {

@@ -1,4 +1,5 @@
-//! Series of cases whose ids differ in a size or a number only: how a group declares one, and what a record keeps of it.
+//! Curves: cases whose ids differ only in a size or a number. [`Curve`] is how a group declares one, [`CurveRecord`]
+//! what a record keeps.
 
 use super::Interval;
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Curve {
     /// The ids' common beginning, with the group: `chase/random/`.
     pub prefix: &'static str,
-    /// What tells it from the others of its chart: "random order".
+    /// Its name in the legend of its chart: "random order".
     pub title: &'static str,
     /// Curves of a group with the same name here are drawn together.
     pub chart: &'static str,
@@ -16,13 +17,13 @@ pub struct Curve {
     pub axis: Axis,
     /// Name of the derived figure that is drawn; without one, what a single operation costs.
     pub figure: Option<&'static str>,
-    /// What is looked for.
+    /// What is searched for in it.
     pub study: Study,
-    /// A point that needs no measurement: one alone has the efficiency 1.
+    /// A point that needs no measurement: one process has the efficiency 1.
     pub start: Option<(u64, f64)>,
 }
 
-/// What the last part of an id says, with its name in words.
+/// How the last part of an id is read, with the name of the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
     /// A size with its unit: `256KiB`.
@@ -31,11 +32,11 @@ pub enum Axis {
     Mebibytes(&'static str),
     /// A number of these, or `all`: as many as there are CPUs.
     Count(&'static str),
-    /// A number of these beside the one that measures, or `all`: one fewer than there are CPUs.
+    /// A number of these in addition to the one that measures, or `all`: one fewer than there are CPUs.
     Others(&'static str),
 }
 
-/// What is looked for in a curve.
+/// What is searched for in a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Study {
     /// Nothing: it is drawn.
@@ -53,12 +54,12 @@ impl Curve {
         Self { prefix, title, chart, axis, figure, study, start }
     }
 
-    /// The same of a derived figure, drawn on the chart of its name.
+    /// Draws this derived figure instead of the cost, on a chart of the same name.
     pub const fn figure(self, name: &'static str) -> Self {
         Self { figure: Some(name), chart: name, ..self }
     }
 
-    /// Looks for something in it.
+    /// Looks for levels or a fall.
     pub const fn study(self, study: Study) -> Self {
         Self { study, ..self }
     }
@@ -68,7 +69,7 @@ impl Curve {
         Self { chart, ..self }
     }
 
-    /// Beginning at a point that needs no measurement.
+    /// Adds a point that needs no measurement.
     pub const fn start(self, at: u64, value: f64) -> Self {
         Self { start: Some((at, value)), ..self }
     }
@@ -79,7 +80,7 @@ impl Curve {
 pub struct CurveRecord {
     /// The ids' common beginning.
     pub prefix: String,
-    /// What tells it from the others of its chart.
+    /// Its name in the legend of its chart.
     pub title: String,
     /// Curves with the same name here are drawn together.
     pub chart: String,
@@ -114,7 +115,7 @@ pub struct Point {
 /// A stretch on which a curve stays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelRecord {
-    /// `L1`, `L2`, `memory`; nothing where it could not be told.
+    /// `L1`, `L2`, `memory`; `None` if it could not be identified.
     pub name: Option<String>,
     /// The smallest size on it, bytes.
     pub first: u64,

@@ -1,4 +1,4 @@
-//! What an operation displaced: the four columns side by side, the error terms, and what must be said of them.
+//! The CPU time that an operation displaced, by four estimators, with its error terms.
 
 use super::Interval;
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// what was computed could not be a cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Displaced {
-    /// Runs that nothing spoilt, and all.
+    /// Number of undisturbed runs, and of all runs.
     pub kept: (usize, usize),
     /// Whether the machine was quiet: else the paper's column is missing.
     pub quiet: bool,
-    /// The median share of a run that tasks of others had.
+    /// The median share of a run that other tasks had the CPU.
     pub others: f64,
     /// Operations a run.
     pub operations: u64,
@@ -21,7 +21,7 @@ pub struct Displaced {
     pub paper: Option<Interval>,
     /// From the gaps that the fluid saw.
     pub gap: Option<Interval>,
-    /// Without what others had.
+    /// Without the time that other tasks had.
     pub daemon_free: Option<Interval>,
     /// By the process clock.
     pub charged: Option<Interval>,
@@ -33,17 +33,17 @@ pub struct Displaced {
     pub difference: Option<Interval>,
     /// Standard deviation of the gap estimate over the runs.
     pub deviation: f64,
-    /// Daemons beside the operation beyond those of the calibration.
+    /// Time of daemons during the operation beyond that during the calibration.
     pub error_daemons: f64,
     /// Beginning and ending a run, which was taken off.
     pub error_start: f64,
-    /// A turn of the fluid more or less.
+    /// Half-width from counting whole turns of the fluid.
     pub error_resolution: f64,
     /// What the fluid's own caches cost it after each interruption.
     pub error_cache: f64,
-    /// What should keep a reader from believing a column, or says why it is missing.
+    /// Reasons to doubt a column, or why it is missing.
     pub flags: Vec<String>,
-    /// Throughput of a CPU that never idles, where it was measured beside.
+    /// Throughput of a CPU that never idles, where that was measured as well.
     #[serde(default)]
     pub throughput: Option<Throughput>,
 }

@@ -1,12 +1,10 @@
-//! An invented run for the tests of this floor: every outcome, every optional figure, ids as long as real
-//! ones.
+//! A run for tests, with every outcome, most optional figures, and ids as long as real ones.
 
 use super::{
     Bar, CaseRecord, ClockRun, Contamination, Derived, Distribution, FORMAT, FitRecord, GroupRun, Interval,
     Measured, Outcome, Predicted, Record,
 };
 
-/// The run.
 pub fn record() -> Record {
     Record {
         format: FORMAT,

@@ -1,6 +1,5 @@
-//! A comparison by pairs of processes, as data: what each pair found, and the verdicts that follow from it.
-//!
-//! The verdicts are not stored but derived ([`Paired::judge`]), so the same pairs always give the same words.
+//! A comparison by pairs of processes, as data. Verdicts are not stored: `Paired::judge` of [`crate::study`] derives
+//! them, so the same pairs always give the same verdicts.
 
 use super::store::{parse, read};
 use crate::Result;
@@ -39,7 +38,7 @@ pub struct Paired {
     pub rule: Rule,
     /// Whether the sides took turns, or ran one after the other in blocks.
     pub by_turns: bool,
-    /// What the two sides are, in words.
+    /// A description of each side.
     pub sides: [String; 2],
     /// The machine.
     pub fingerprint: Fingerprint,
@@ -56,7 +55,7 @@ pub struct Paired {
 pub struct CasePairs {
     /// `group/variant/parameter`.
     pub id: String,
-    /// Neither side can change it: if it moves, it is not the sides that differ.
+    /// A canary, which neither side can change: if it moves, the machine did.
     pub canary: bool,
     /// What the two sides proved in their first pair.
     pub evidence: [Vec<String>; 2],
@@ -86,7 +85,7 @@ pub struct Ended {
 pub enum Why {
     /// The machine lacks what the case needs, for both sides alike.
     Skipped,
-    /// A claim does not hold, one side alone cannot run it, or a side died, hung or answered nonsense.
+    /// A claim does not hold, only one side can run it, or a side died, hung or gave an invalid answer.
     Failed,
     /// Only one of the two builds has it.
     Lone,
@@ -99,7 +98,7 @@ pub struct PairRecord {
     pub difference: f64,
     /// An iteration on each side, ns: the lower quartile of its turns.
     pub cost_ns: [f64; 2],
-    /// Why it does not count. By what happened on the machine, never by its figure.
+    /// Why it does not count: something that happened on the machine, never its value.
     pub rejected: Option<String>,
 }
 
@@ -114,14 +113,14 @@ impl Paired {
 }
 
 impl PairRecord {
-    /// A pair that does not count and has no figure.
+    /// A pair that does not count and has no value.
     pub fn rejected(sentence: String) -> Self {
         Self { rejected: Some(sentence), ..Self::default() }
     }
 }
 
 impl CasePairs {
-    /// A case that ends without a verdict: whatever it has measured is forgotten.
+    /// Ends a case without a verdict and drops its pairs.
     pub fn end(&mut self, why: Why, sentence: String) {
         self.pairs.clear();
         self.ended = Some(Ended { why, sentence });

@@ -1,4 +1,4 @@
-//! Comparisons as text for other readers.
+//! Comparisons as text: marks, sentences, CSV and Markdown.
 
 mod comparison_csv;
 mod comparison_markdown;

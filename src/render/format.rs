@@ -1,5 +1,5 @@
-//! A record for other readers: Markdown for a discussion, CSV for a spreadsheet, JSON for a program.
-//! Nothing is left out for want of room, and machines get every decimal.
+//! A record as Markdown for a discussion, CSV for a spreadsheet, JSON for a program: all columns, and all decimals in
+//! CSV and JSON.
 
 pub(super) mod record_csv;
 pub(super) mod record_markdown;

@@ -1,4 +1,4 @@
-//! The tables of the displacement paper with the columns of a run beside the published ones, and the error terms.
+//! The tables of the displacement paper: the published columns, those of a run, and the error terms.
 
 mod sheet;
 
@@ -7,7 +7,7 @@ pub use sheet::Sheet;
 use crate::record::{Displaced, Interval, Record, Throughput};
 use crate::study::paper::{GROUP, Paper, columns_of};
 
-/// What a cell holds that nobody measured.
+/// A cell without a measurement.
 const NOTHING: &str = "–";
 
 /// All four, and the terms by which the numbers may be off.
@@ -270,7 +270,7 @@ mod tests {
     use crate::study::paper::tests::{interval, measured, record};
 
     #[test]
-    fn a_cell_that_nobody_measured_says_so_and_the_published_ones_stay() {
+    fn a_cell_without_a_measurement_says_so_and_the_published_ones_stay() {
         let paper = Paper::read().expect("four tables");
         let sheets = sheets(&paper, &record(Vec::new()));
         assert_eq!(sheets.len(), 5);

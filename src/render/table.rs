@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 pub struct Layout {
     /// Columns of the terminal; `None` for a pipe or a file, which gets as many as are needed.
     pub width: Option<u16>,
-    /// Whether headings, skips and failures are told apart by colour as well.
+    /// Whether headings, skips and failures are coloured.
     pub color: bool,
     /// Whether what is the same for every table (the legend, notes about the whole run) is left to a later one.
     pub brief: bool,

@@ -1,10 +1,10 @@
-//! A matrix as a person sees it: a row and a column a CPU, the darker the longer the way.
+//! A matrix of CPUs in a terminal: a row and a column for each CPU, darker for a larger value.
 
 use crate::record::Matrix;
 
 /// From near to far.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
-/// So many CPUs still have their figures on a line; more have shades only.
+/// Up to this number of CPUs the map shows figures; beyond it only shades.
 const WITH_FIGURES: usize = 16;
 
 /// The lines of the map.

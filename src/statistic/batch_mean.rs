@@ -1,4 +1,4 @@
-//! What samples say that were taken one after the other, and are alike because they are neighbours.
+//! The interval of a share in a series of correlated samples, by batch means.
 
 use super::student::mean_interval;
 use super::{Interval, proportion};

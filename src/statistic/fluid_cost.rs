@@ -7,7 +7,7 @@
 //!
 //! | estimator | cost of `n` operations | what it trusts |
 //! |---|---|---|
-//! | paper | `T − L·τ`, with `τ = T/L` of the fluid alone | only the wall clock; nobody else runs, and a turn is as long as before |
+//! | paper | `T − L·τ`, with `τ = T/L` of the fluid alone | only the wall clock; no other task runs, and a turn is as long as before |
 //! | gap | `P + (X − L·m − g·L)·c`, with `m` the mean turn of *this* window that was neither interrupted nor the next, `g` what interrupts cost a turn of the fluid alone | nothing from before but the rate of ticks |
 //! | daemon-free | `P + (X − L·x)·c`, with `x = X/L` of the fluid alone | a turn is as long as before |
 //! | accounting | `P`, by the process clock, and what `getrusage` says | the kernel charges whom it should |
@@ -171,7 +171,7 @@ pub struct Covered {
     pub operations: f64,
     /// How often the process under test gave up the CPU to wait.
     pub waits: f64,
-    /// The kernel charges interrupts to nobody: then `X` and `P` are without them, and only the wall clock tells.
+    /// The kernel charges interrupts to no task: `X` and `P` do not contain them, only the wall clock does.
     pub interrupts_apart: bool,
 }
 
@@ -211,7 +211,7 @@ pub struct Cost(f64);
 pub enum Nonsense {
     /// It is no number: something was divided by nothing.
     NoNumber,
-    /// It is nothing or less: the fluid was faster beside the process under test than alone.
+    /// It is zero or negative: the fluid was faster during the operation than alone.
     NotPositive(f64),
     /// It is more than the wall time of the window.
     MoreThanTime(f64, f64),
@@ -261,7 +261,7 @@ pub struct Estimate {
     pub paper: Result<Cost, Nonsense>,
     /// From the gaps that the fluid saw, by its own pace in the same window.
     pub gap: Result<Cost, Nonsense>,
-    /// Without what others had. Not where interrupts are charged to nobody: they cannot be told from others.
+    /// Without what others had. Not if interrupts are charged to no task: they would count as others.
     pub daemon_free: Option<Result<Cost, Nonsense>>,
     /// By the process clock.
     pub charged: Result<Cost, Nonsense>,

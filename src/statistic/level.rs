@@ -16,14 +16,14 @@ const TOLERANCE: f64 = 0.08;
 const SPACING: f64 = 0.25;
 /// Points farther apart than this, octaves, tell of no levels: a cache could lie between two of them.
 pub const WIDEST: f64 = 1.0;
-/// A point costs at most so much on its level, in squares of the tolerance: it is an outlier and no more.
+/// The most that a point costs on its level, in squares of the tolerance: more is an outlier.
 const OUTLIER: f64 = 9.0;
 /// What a point costs that belongs to no level: as much as one that is off by two tolerances.
 const LOOSE: f64 = 4.0;
 /// What a level costs by itself, of sizes close to each other and of sizes far apart: as much as the fewest points
 /// that it may have, or somewhat less, cost loose. What is cheaper makes levels of ramps.
 const LEVEL: [f64; 2] = [12.0, 6.0];
-/// And is at least so many times as high as the one before.
+/// The least ratio of a level to the one before.
 const STEP: f64 = 1.15;
 
 /// A stretch on which a curve stays.

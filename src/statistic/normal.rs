@@ -1,4 +1,4 @@
-//! The standard normal distribution, for sample sizes at which exact counting costs more than it tells.
+//! The standard normal distribution, for samples that are too large for exact counting.
 
 use std::f64::consts::SQRT_2;
 

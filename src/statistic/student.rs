@@ -1,9 +1,9 @@
-//! Student's t: how surely a difference is one, when its deviation was itself only estimated.
+//! Student's t distribution, for a mean whose deviation is estimated.
 
 use super::beta::incomplete_beta;
 use super::{Interval, standard_deviation};
 
-/// Values of which an interval can be made.
+/// The fewest values for an interval.
 pub const FEWEST: usize = 3;
 
 /// The probability of a value above `t` (Abramowitz and Stegun 26.7.1). One half without a degree of freedom, or
@@ -17,7 +17,7 @@ pub fn student_above(t: f64, degrees: usize) -> f64 {
     if t < 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The value that is exceeded with this chance, which lies between 0 and one half. Infinite without a degree of
+/// The value that is exceeded with probability `chance`, which is between 0 and one half. Infinite without a degree of
 /// freedom.
 pub fn student_quantile_above(chance: f64, degrees: usize) -> f64 {
     if degrees == 0 {
@@ -34,7 +34,7 @@ pub fn student_quantile_above(chance: f64, degrees: usize) -> f64 {
     high
 }
 
-/// An interval of 95 % for the mean, by Student's t. Nothing below [`FEWEST`] values.
+/// A 95 % interval for the mean. `None` below [`FEWEST`] values.
 pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     if values.len() < FEWEST || values.iter().any(|v| !v.is_finite()) {
         return None;

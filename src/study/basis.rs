@@ -1,4 +1,4 @@
-//! Which of a case's figures says best what one operation costs.
+//! The best figure for the cost of one operation.
 
 use crate::record::{Interval, Measured};
 
@@ -29,7 +29,7 @@ impl Basis {
     }
 }
 
-/// What one operation costs, on the best basis that the case has.
+/// The cost of one operation, on the best basis that the case has.
 pub fn cost(measured: &Measured) -> Option<(Basis, Interval)> {
     Basis::ALL.into_iter().find_map(|basis| basis.of(measured).map(|figure| (basis, figure)))
 }

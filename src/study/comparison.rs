@@ -2,10 +2,10 @@
 //!
 //! # The unit
 //!
-//! Processes of one boot share its mood, those of one session too; so a boot (the sides ran in different
-//! boots, perhaps of different kernels) or a session (all ran in one boot) is one [`Replicate`], and answers
-//! once: the mean, over its processes, of the logarithm of their medians. Between boots the same mean over
-//! the canaries, which no kernel can change, is taken off: what moves them is the core's frequency.
+//! Processes of one boot, or of one session, are correlated. So a boot (if the sides ran in different boots, perhaps of
+//! different kernels) or a session (if all ran in one boot) is one [`Replicate`] with one estimate: the mean, over its
+//! processes, of the logarithm of their medians. Between boots the mean of the canaries, which no kernel can change,
+//! is subtracted: it follows the core's frequency.
 //!
 //! # The rule, with five replicates a side or more
 //!
@@ -29,11 +29,11 @@
 //!
 //! # With fewer
 //!
-//! One boot a side says nothing of how boots differ. That is learnt from other records of the machine: the
-//! variance of the replicates of each case within one fingerprint (and so one kernel), pooled over
-//! fingerprints. Where at least four degrees of freedom stand behind it (as five records of one kernel give),
-//! a verdict is given by Student's t, its p corrected by Benjamini and Hochberg (q = 0.01, both directions);
-//! else the change is shown, and the verdict is inconclusive and says what would settle it.
+//! One boot a side does not show how boots differ. That is taken from other records of the machine: the variance of
+//! the replicates of each case within one fingerprint (and so one kernel), pooled over fingerprints. With at least four
+//! degrees of freedom (five records of one kernel) the verdict is given by Student's t, with p corrected by Benjamini
+//! and Hochberg (q = 0.01, both directions). Otherwise the change is shown, and the verdict is inconclusive and names
+//! what would settle it.
 //!
 //! Same heads, same options: same bytes.
 
@@ -77,12 +77,12 @@ pub const LEAST_THRESHOLD: f64 = 0.01;
 /// A change within this share is called none, unless the threshold is larger.
 pub const MARGIN: f64 = 0.02;
 
-/// What a person may choose.
+/// Options of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// A change up to this share is none that matters; [`LEAST_THRESHOLD`] at least.
     pub threshold: f64,
-    /// Of the deals that are drawn where there are too many to try each.
+    /// Seed of the permutations that are drawn where there are too many to try all.
     pub seed: u64,
 }
 
@@ -92,7 +92,7 @@ impl Default for Options {
     }
 }
 
-/// The outcome.
+/// The result of a comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// Layout version, [`LAYOUT`].
@@ -103,7 +103,7 @@ pub struct Comparison {
     pub margin: f64,
     /// The seed.
     pub seed: u64,
-    /// What is compared; the first is what the others are compared with.
+    /// The baselines; the others are compared with the first.
     pub baselines: Vec<Baseline>,
     /// The cases.
     pub rows: Vec<Row>,
@@ -147,7 +147,7 @@ pub struct Relation {
     pub canary: Option<f64>,
     /// In what the machines, kernels and builds differ, the weightiest first; `ours` is the first's.
     pub differences: Vec<Difference>,
-    /// What else a reader should know.
+    /// Warnings for the reader.
     pub warnings: Vec<String>,
     /// Why nothing of it can be compared.
     pub incomparable: Option<String>,
@@ -179,7 +179,7 @@ pub struct Cell {
 pub struct Change {
     /// What is shown.
     pub verdict: Verdict,
-    /// Why no more is.
+    /// Why there is no stronger verdict.
     pub reason: Option<String>,
     /// This one's value over the first one's; above 1 is slower.
     pub ratio: Option<f64>,
@@ -208,8 +208,8 @@ pub enum Basis {
     History,
 }
 
-/// Compares every head with the first. `history` is what else is stored; records of other machines in it, and
-/// runs of the heads themselves, are left aside.
+/// Compares every head with the first. `history` are other records; those of other machines and runs of the heads
+/// are ignored.
 pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison {
     let indexes: Vec<Index<'_>> = heads.iter().map(Index::of).collect();
     let ids = ids(heads);
@@ -268,6 +268,9 @@ impl Row {
 
 impl Comparison {
     /// The whole as JSON, indented.
+    ///
+    /// # Errors
+    /// A number is not finite.
     pub fn json(&self) -> Result<String> {
         let text = serde_json::to_string_pretty(self);
         text.map(|text| text + "\n").map_err(|e| Error::file("the comparison", "writing as JSON", e.into()))

@@ -2,18 +2,18 @@
 
 use crate::record::{CaseRecord, Meanwhile};
 
-/// Shorter than this, ticks of 10 ms tell nothing of a share.
+/// In less time, ticks of 10 ms are too coarse for a share.
 const SHORTEST_SECONDS: f64 = 0.2;
-/// What others may use before it is told of, in CPUs: more than a machine at rest does.
+/// CPUs that other tasks may use before it is reported: more than on an idle machine.
 const OTHERS_CPUS: f64 = 0.1;
-/// What the hypervisor may take, in CPUs.
+/// CPUs that the hypervisor may take before it is reported.
 const STOLEN_CPUS: f64 = 0.02;
-/// What others may move from and to disks or networks, bytes a second.
+/// Bytes a second that disks or networks may move for others before it is reported.
 const MOVED: f64 = MIB;
 /// Bytes of a MiB.
 const MIB: f64 = (1 << 20) as f64;
 
-/// Something that is told of: its words, and how much is much.
+/// A kind of disturbance: its sentence, its value, and the value above which it is reported.
 type Kind = (&'static str, fn(&Meanwhile) -> f64, f64);
 
 const KINDS: [Kind; 4] = [
@@ -48,7 +48,7 @@ pub fn summary(meanwhile: &Meanwhile) -> String {
     )
 }
 
-/// One sentence about all of these cases, where something in them is worth a reader's eye.
+/// One sentence about these cases, if other work on the machine was above a limit in one of them.
 pub fn sentence<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Option<String> {
     let told = cases.filter_map(|case| Some((case.id.as_str(), case.measured()?.meanwhile.as_ref()?)));
     of(&told.collect::<Vec<_>>())

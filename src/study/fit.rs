@@ -15,7 +15,7 @@ pub fn fit(step: &str, prefix: &str, cases: &[CaseRecord]) -> Option<FitRecord> 
 }
 
 fn member<'a>(prefix: &str, case: &'a CaseRecord) -> Option<(f64, &'a Measured)> {
-    // Counts only: "inf" and "nan" parse as floating point and are parameters of nothing.
+    // Whole numbers only: "inf" and "nan" would parse as floating point.
     let parameter: u64 = case.id.strip_prefix(prefix)?.parse().ok()?;
     Some((parameter as f64, case.measured()?))
 }

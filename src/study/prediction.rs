@@ -1,5 +1,4 @@
-//! What a reader expects of this machine, in place of what the subjects predict: the columns of the
-//! observation table that a person may fill in.
+//! Predictions by a reader, which replace those of the cases in the observation table.
 
 #[cfg(feature = "cli")]
 mod prediction_file;
@@ -11,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides(pub BTreeMap<String, Override>);
 
-/// One prediction. What is not given stays as the subject predicted it.
+/// One prediction. A part that is not given stays as the case predicted it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Override {
     /// The part that the hardware charges, ns.
@@ -30,8 +29,7 @@ impl Override {
     }
 }
 
-/// Puts the predictions into the record. Returns the ids that no case has: most likely misspelt, and a
-/// prediction that goes nowhere must not do so quietly.
+/// Puts the predictions into the record. Returns the ids that no case has, which are probably misspelt.
 pub fn apply(overrides: &Overrides, record: &mut Record) -> Vec<String> {
     for case in record.groups.iter_mut().flat_map(|g| &mut g.cases) {
         if let (Some(given), Outcome::Measured(measured)) = (overrides.0.get(&case.id), &mut case.outcome) {

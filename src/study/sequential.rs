@@ -1,12 +1,10 @@
-//! When pairs are enough, and what they say.
+//! The sequential test of a comparison by pairs: when there are enough pairs, and the verdict.
 //!
-//! Under "nothing changed" the two sides are exchangeable: who is A is chance. So the signed-rank test of the
-//! pairs' log ratios is exact whatever their law, with one provision, that a slowdown below the threshold is not
-//! worth an alarm. It is asked after 8, 16 and 32 pairs. A case that is flagged must be found again on fresh
-//! pairs, of which no choice was made: the chance of a false alarm is then that of both together, below one in
-//! ten thousand for a case. Over a suite the same is asked of all cases together: however many there are, the chance
-//! of any false change is below one in a hundred, which holds the rate of false discoveries too and does not
-//! depend on what the other cases found.
+//! If nothing changed, the two sides are exchangeable, so the signed-rank test of the pairs' log ratios is exact
+//! whatever their distribution. Changes below the threshold raise no alarm. The test is made after 8, 16 and 32 pairs. A
+//! case that it flags must be found again on fresh pairs, so the chance of a false alarm is the product of both: below
+//! one in ten thousand for a case. Over a suite the chance of any false change is below one in a hundred, however many
+//! cases there are; that bounds the false discovery rate too, and does not depend on the other cases.
 //!
 //! Source: Wilcoxon 1945; Hodges and Lehmann 1963; Bonferroni over looks and cases; Schuirmann 1987 for
 //! equivalence.
@@ -20,7 +18,7 @@ use serde::Serialize;
 
 /// Share of the pairs that may be rejected before the machine is called unfit.
 const MOST_REJECTED: f64 = 0.2;
-/// So many rejected pairs say nothing yet.
+/// Up to this number of rejected pairs the machine is not called unfit.
 const FEW_REJECTED: usize = 3;
 
 /// Pairs after which a case is looked at, and the error that is spent there. With 8 pairs the smallest p is
@@ -55,10 +53,10 @@ impl Rule {
     }
 }
 
-/// Where a case stands after so many pairs.
+/// The state of a case after some pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stand {
-    /// More pairs are needed, until there are so many.
+    /// More pairs are needed: this many in all.
     Open(usize),
     /// There is a verdict.
     Closed(Judgement),
@@ -73,7 +71,7 @@ pub struct Judgement {
     pub change: Interval,
     /// The p-value of the change; 1 where none was found.
     pub p: f64,
-    /// Why it is no more than it is.
+    /// Why there is no stronger verdict.
     pub reason: Option<String>,
 }
 
@@ -82,7 +80,7 @@ impl Judgement {
         Self { verdict, change: ratio(hodges_lehmann(differences, CONFIDENCE)), p, reason: None }
     }
 
-    /// What can be said before there are enough pairs.
+    /// Inconclusive, for want of pairs.
     pub(super) fn open(differences: &[f64], wanted: usize) -> Self {
         let open = Self::of(Verdict::Inconclusive, differences, 1.0);
         open.because(format!("ended after {} of {wanted} pairs", differences.len()))
@@ -99,7 +97,7 @@ fn ratio(log: Interval) -> Interval {
     Interval { estimate: log.estimate.exp_m1(), low: log.low.exp_m1(), high: log.high.exp_m1() }
 }
 
-/// What the pairs so far say of a case that is one of so many.
+/// The state of a case, one of `cases`, after these pairs.
 pub fn stand(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
     let looks = &LOOKS[..rule.looks.clamp(1, LOOKS.len())];
     for &(pairs, error) in looks {
@@ -117,8 +115,7 @@ pub fn stand(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
     Stand::Closed(open.because("neither a change nor its absence was shown".into()))
 }
 
-/// Whether pairs that had no part in the flagging find the change again, strongly enough to stand among the
-/// other cases too.
+/// Whether pairs after those that flagged a change find it again, with an error that is small enough among all cases.
 fn confirmed(
     differences: &[f64],
     flagged: usize,
@@ -138,7 +135,7 @@ fn confirmed(
                 Alternative::Greater => Verdict::Slower,
                 Alternative::Less => Verdict::Faster,
             };
-            // Flagged by an error of ERROR, and independently found again at one of so many looks.
+            // Flagged with an error of ERROR, and found again independently at one of the looks.
             return Stand::Closed(Judgement::of(verdict, differences, ERROR * looks * p));
         }
     }
@@ -153,7 +150,7 @@ fn beyond(differences: &[f64], rule: &Rule, direction: Alternative) -> f64 {
     signed_rank_p(differences, shift, direction)
 }
 
-/// What the pairs say of one case.
+/// The result of one case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// `group/variant/parameter`.
@@ -166,7 +163,7 @@ pub struct Row {
     pub pairs: usize,
     /// Pairs that were rejected.
     pub rejected: usize,
-    /// What its costs say that its change does not.
+    /// A remark if its costs differ from its change.
     pub remark: Option<String>,
     /// The smallest change that such pairs would show four times in five, as a share; none for too few pairs.
     pub detectable: Option<f64>,

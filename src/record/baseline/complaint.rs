@@ -1,4 +1,4 @@
-//! What is wrong with a baseline before it is compared with, case by case.
+//! A check of each case of a baseline, before it is compared.
 
 use crate::record::Record;
 use crate::record::store::{Store, read};
@@ -12,7 +12,7 @@ pub struct Complaint {
     pub id: String,
     /// The file that is missing or wrong.
     pub path: PathBuf,
-    /// In a word.
+    /// The kind of fault.
     pub kind: Kind,
     /// In a sentence: the file, what was expected of it, and what to do.
     pub sentence: String,
@@ -25,17 +25,17 @@ pub enum Kind {
     Missing,
     /// Something was saved, and cannot be read.
     Broken,
-    /// It was saved in another unit, or nobody can say in which.
+    /// It was saved in another unit.
     OtherUnit,
 }
 
-/// What Criterion needs of each file, as a pointer into it, and in words.
+/// Criterion's files: the name, a JSON pointer to a number that must be there, and a name for messages.
 const FILES: [(&str, &str, &str); 2] = [
     ("estimates.json", "/mean/point_estimate", "Criterion's estimates"),
     ("sample.json", "/times/0", "Criterion's samples"),
 ];
 
-/// One case under one baseline name.
+/// The case and the baseline that are checked.
 struct Look<'a> {
     name: &'a str,
     id: &'a str,
@@ -72,8 +72,8 @@ impl Look<'_> {
         })
     }
 
-    /// Without a record of ours nothing is known against the baseline, nor against a case that ours lacks: a run
-    /// that was killed has saved with Criterion and not yet with us.
+    /// No record of ours, or none with this case, is no complaint: a run that was killed has saved Criterion's files
+    /// and not yet ours.
     fn at_the_unit(
         &self,
         path: &Path,
@@ -85,7 +85,6 @@ impl Look<'_> {
             Err(error) => return Some(self.complain(path, Kind::Broken, "a record of syscost", error)),
         };
         let is_known = |record: &&Record| record.cases().any(|(_, case)| case.id == self.id);
-        // What no record knows Criterion saved all the same, as a run does that was killed.
         let foreign = records.iter().filter(|record| record.unit != unit).find(is_known)?;
         let found = format!("values in {}", foreign.unit);
         Some(self.complain(path, Kind::OtherUnit, &format!("values in {unit}"), &found))

@@ -35,7 +35,6 @@ impl Bundle {
         Ok(Self { head: Head::of(name, created, &records), records })
     }
 
-    /// The same under another name.
     pub fn renamed(mut self, name: &str) -> Self {
         name.clone_into(&mut self.head.name);
         self
@@ -73,7 +72,7 @@ fn agree(name: &str, records: &[Record]) -> Result<()> {
 pub fn write_new(path: &Path, bundle: &Bundle) -> Result<u64> {
     agree(&bundle.head.name, &bundle.records)?;
     let bytes = encoded(path, bundle)?;
-    // As whoever opens it will read it: what could not be read again is not written.
+    // A file that could not be read again (NaN, for one) is not written.
     whole(Source::new(path, &bytes[..]), path)?;
     create(path, &bytes)?;
     Ok(bytes.len() as u64)
@@ -87,7 +86,7 @@ pub fn read_head(path: &Path) -> Result<Head> {
     head(&mut open(path)?, path)
 }
 
-/// Reads a bundle, and that its head says of the runs what they say themselves.
+/// Reads a bundle and checks that its head follows from its runs.
 ///
 /// # Errors
 /// As [`read_head`]; and the runs are not those of the head.
@@ -95,14 +94,20 @@ pub fn read(path: &Path) -> Result<Bundle> {
     whole(open(path)?, path)
 }
 
-/// Reads the head of a bundle; or what would be the head of a file with runs as plain JSON, one or several, as
-/// `cargo bench` and `--save-baseline` leave them.
+/// Reads the head of a bundle, or makes one of a file with one or more runs as plain JSON, as `cargo bench` and
+/// `--save-baseline` leave them.
+///
+/// # Errors
+/// As [`read_head`]; of plain JSON also if the runs do not have one unit.
 pub fn read_any_head(path: &Path) -> Result<Head> {
     let mut source = open(path)?;
     if source.is_gzip()? { head(&mut source, path) } else { Ok(plain(source, path)?.head) }
 }
 
 /// As [`read_any_head`], with the runs.
+///
+/// # Errors
+/// As [`read_any_head`].
 pub fn read_any(path: &Path) -> Result<Bundle> {
     let mut source = open(path)?;
     if source.is_gzip()? { whole(source, path) } else { plain(source, path) }
@@ -150,7 +155,7 @@ fn whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle> {
     }
 }
 
-/// In what a head differs from what the runs say.
+/// The first part of a head that does not follow from the runs.
 fn difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'static str> {
     let agree = |f: fn(&Record) -> &String, with: &String| records.iter().all(|record| f(record) == with);
     [
@@ -165,7 +170,7 @@ fn difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'static s
     .find_map(|(part, agrees)| (!agrees).then_some(part))
 }
 
-/// A bundle of what was saved as plain JSON. It bears the name of its file, where that is one.
+/// A bundle of runs that were saved as plain JSON, with the name of the file if that is a valid name.
 fn plain<R: Read>(source: Source<'_, R>, path: &Path) -> Result<Bundle> {
     let records = parse::records(path, &source.text()?)?;
     let created = records.iter().map(|record| record.started).max().unwrap_or_default();
@@ -186,7 +191,7 @@ fn encoded(path: &Path, bundle: &Bundle) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Adds a member with a line for each of these.
+/// Appends a gzip member with one line of JSON for each value.
 fn member<T: Serialize>(path: &Path, bytes: Vec<u8>, lines: &[T]) -> Result<Vec<u8>> {
     let failed = |e| Error::file(path, "writing as JSON", e);
     let mut encoder = GzEncoder::new(bytes, Compression::default());

@@ -1,4 +1,4 @@
-//! What is said of a comparison in sentences: of its sides above the table, of its rows below it.
+//! Sentences about a comparison: its sides above the table, its rows below it.
 
 use crate::environment::{Difference, Weight};
 use crate::record::quantity;
@@ -17,9 +17,9 @@ impl Baseline {
             1 => format!("kernel {}", self.kernels[0]),
             _ => format!("kernels {}", self.kernels.join(", ")),
         }];
-        parts.push(format!("{} {}", self.boots, Replicate::Boot.word(self.boots)));
+        parts.push(format!("{} {}", self.boots, Replicate::Boot.name(self.boots)));
         if self.sessions != self.boots {
-            parts.push(format!("{} {}", self.sessions, Replicate::Session.word(self.sessions)));
+            parts.push(format!("{} {}", self.sessions, Replicate::Session.name(self.sessions)));
         }
         parts.push(format!(
             "{} {}",
@@ -32,7 +32,7 @@ impl Baseline {
             text.push_str(", unreplicated");
         }
         if let Some(relation) = &self.relation {
-            text.push_str(&format!("; by {}", relation.replicate.word(2)));
+            text.push_str(&format!("; by {}", relation.replicate.name(2)));
             let canary = relation.canary.map(|ratio| format!(", canaries {}", quantity::change(ratio)));
             text.push_str(&canary.unwrap_or_default());
         }
@@ -105,7 +105,7 @@ impl Comparison {
     }
 }
 
-/// What must be said of a change besides its mark.
+/// The remark on a change besides its mark.
 fn remarkable(change: &Change) -> Option<&str> {
     match change.basis {
         Some(Basis::Replicates) => None,

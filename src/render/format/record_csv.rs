@@ -123,7 +123,7 @@ mod tests {
         let lines: Vec<&str> = text.split_terminator("\r\n").collect();
         assert_eq!(lines.len(), 1 + record.cases().count());
         for line in &lines {
-            // Quoted sentences of the specimen have one comma at most; all other cells have none.
+            // A quoted sentence of the fixture has one comma at most, other cells have none.
             let commas = line.matches(',').count() - usize::from(line.contains('"'));
             assert_eq!(commas, HEAD.len(), "{line}");
         }

@@ -23,7 +23,7 @@ const HEAD: [&str; 11] = [
     "evidence",
 ];
 
-/// A heading and a table a group, with the reasons, lines and notes of that group below it.
+/// For each group a heading, a table, and its reasons, fits and notes.
 pub fn markdown(record: &Record, against: &[Against<'_>]) -> String {
     let mut text = format!("# {}\n\n{}, {}, seed {}\n", record.run, record.tool, record.scale, record.seed);
     for group in record.groups.iter().filter(|group| !group.cases.is_empty()) {
@@ -43,7 +43,7 @@ fn head(unit: &str, against: &[Against<'_>]) -> String {
         if name == "measured" && unit != NANOSECONDS { unit.to_owned() } else { name.to_owned() }
     };
     let heads = HEAD.iter().map(|name| named(name)).chain(against.iter().map(|a| a.name.to_owned()));
-    // Numbers end at the right; the operation, and the words at the end of the fixed columns, do not.
+    // Numbers are aligned right, the operation and the evidence left.
     let rule = (0..HEAD.len() + against.len()).map(|i| if [0, 10].contains(&i) { ":--" } else { "--:" });
     line(heads) + &line(rule.map(str::to_owned))
 }
@@ -52,8 +52,8 @@ fn row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> String {
     let mut cells = vec![format!("`{}`", case.id)];
     match &case.outcome {
         Outcome::Measured(measured) => cells.extend(figures(measured, unit)),
-        Outcome::Skipped(_) => cells.extend(word("skipped")),
-        Outcome::Failed(_) => cells.extend(word("**FAILED**")),
+        Outcome::Skipped(_) => cells.extend(outcome_cells("skipped")),
+        Outcome::Failed(_) => cells.extend(outcome_cells("**FAILED**")),
     }
     let value =
         |a: &Against<'_>| a.values.get(&case.id).filter(|_| unit == NANOSECONDS).map(|ns| duration(*ns));
@@ -61,10 +61,10 @@ fn row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> String {
     line(cells.into_iter().chain(elsewhere))
 }
 
-/// The word under "measured", and nothing under the other heads.
-fn word(word: &str) -> Vec<String> {
+/// The text under "measured", and nothing under the other heads.
+fn outcome_cells(outcome: &str) -> Vec<String> {
     let mut cells = vec![String::new(); HEAD.len() - 1];
-    cells[3] = word.into();
+    cells[3] = outcome.into();
     cells
 }
 

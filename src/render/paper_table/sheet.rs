@@ -4,7 +4,7 @@ use crate::Result;
 use crate::render::format::{LF, csv_text};
 use serde::Serialize;
 
-/// A table of its own: a title, a head, rows of as many cells, sentences below.
+/// A table: a title, a head, rows with the same number of cells, and notes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sheet {
     /// What it is.
@@ -13,12 +13,12 @@ pub struct Sheet {
     pub head: Vec<String>,
     /// Cells. The first of a row is text, the others numbers.
     pub rows: Vec<Vec<String>>,
-    /// What must be said of it.
+    /// Notes below it.
     pub notes: Vec<String>,
 }
 
 impl Sheet {
-    /// Columns under each other, numbers to the right.
+    /// For a terminal: aligned columns, numbers to the right.
     pub fn text(&self) -> String {
         let all: Vec<_> = std::iter::once(&self.head).chain(&self.rows).collect();
         let widest = |column: usize| {

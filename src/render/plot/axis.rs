@@ -6,7 +6,7 @@ use crate::render::terminal_plot::logarithms;
 
 /// Values that span more than this factor are drawn on a logarithmic axis.
 const WIDE: f64 = 8.0;
-/// At most so many marks on an axis.
+/// The most marks on an axis.
 const MOST: usize = 12;
 
 /// One axis.

@@ -1,4 +1,4 @@
-//! What stands below the table: whatever needs a sentence, and the sum.
+//! The text below the table: reasons, distributions, curves, fits, notes and the tally.
 
 use super::column::{Column, Kind, is_bandwidth};
 use super::{Layout, Row, Shape, Sheet, Tone, curve_text, paragraph};
@@ -54,8 +54,8 @@ fn groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
     groups
 }
 
-/// Why cases have no number, in full. Those of a group that were skipped for one reason share a paragraph; a failure is
-/// looked for by its id.
+/// Why cases have no number. Cases of a group that were skipped for the same reason share a paragraph; each failure has
+/// its own, so that its id can be searched for.
 fn endings(sheet: &Sheet<'_>, kind: Kind) -> Vec<Paragraph> {
     let of_kind = sheet.rows.iter().filter(|row| Kind::of(row.case) == kind);
     let mut endings: Vec<(&Row<'_>, &str, Vec<&str>)> = Vec::new();

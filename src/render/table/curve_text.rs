@@ -3,7 +3,7 @@
 use super::{Layout, width};
 use crate::record::quantity::{NANOSECONDS, amount, count, ends, share, size};
 use crate::record::{CurveRecord, FallRecord, GroupRun, LevelRecord};
-use crate::render::terminal_plot::{line, sketch};
+use crate::render::terminal_plot::{line, plot};
 use comfy_table::{CellAlignment, Table, presets};
 
 const HEAD: [&str; 6] = ["level", "ends between", "kernel says", "latency", "ticks", "cycles"];
@@ -43,7 +43,7 @@ fn pictures(group: &GroupRun, layout: Layout) -> Vec<String> {
     let shown = |curve: &&CurveRecord| curve.points.len() >= FEWEST;
     let telling = |curve: &&CurveRecord| !curve.levels.is_empty() || curve.fall.is_some();
     let first = group.curves.iter().filter(shown).find(telling);
-    let mut lines = first.map(|curve| sketch(curve, layout.width, layout.ascii)).unwrap_or_default();
+    let mut lines = first.map(|curve| plot(curve, layout.width, layout.ascii)).unwrap_or_default();
     let others =
         group.curves.iter().filter(shown).filter(|curve| first.is_none_or(|f| !std::ptr::eq(f, *curve)));
     lines.extend(others.map(|curve| line(curve, layout.ascii)));

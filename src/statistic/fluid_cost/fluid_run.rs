@@ -1,19 +1,19 @@
-//! Several runs of one operation: which of them count, and what they say together.
+//! Several runs of one operation: which of them count, and their common estimate.
 
 use super::{Calibration, Cost, Covered, ErrorTerms, Estimate, Nonsense, QUIET, Totals, estimate};
 use crate::statistic::Interval;
 use crate::statistic::student::{FEWEST, mean_interval};
 
-/// The cost may be off by so much because a turn of the fluid changed its length from the calibration before a run to
-/// the one after it. What is x % of a turn is x % of the fluid's time in the run: a cost that took most of the run
+/// The largest relative error of the cost by a change of the fluid's turn between the calibration before a run and the
+/// one after it. What is x % of a turn is x % of the fluid's time in the run: a cost that took most of the run
 /// bears more of it.
 const STEADY: f64 = 0.01;
-/// Others may have met so many times the interrupts that the fluid met: beyond, what it says of theirs is a guess from
-/// a few. Beside an operation that never waits there are none to meet, and the fluid may have next to nothing.
+/// The most interrupts of other tasks, as a multiple of those of the fluid: beyond it the estimate rests on too few. An
+/// operation that never waits has no such interrupts, and may leave the fluid almost no time.
 const UNMET: f64 = 1.0;
 /// What the hypervisor took is counted in such steps, ns: `USER_HZ` is 100 wherever Linux runs.
 const STOLEN_TICK: f64 = 1e7;
-/// How the sentence begins that tells of a machine that was not quiet.
+/// The beginning of the sentence for a machine that was not quiet.
 pub const NOT_QUIET: &str = "the machine was not quiet";
 /// Estimates that differ by no more than this agree whatever their intervals.
 const SAME: f64 = 0.01;
@@ -33,7 +33,7 @@ pub struct Replicate {
     pub stolen_ticks: u64,
 }
 
-/// What spoilt a run. It is looked for in covariates, never in the cost.
+/// What disturbed a run, by covariates and never by its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoilt {
     /// Other tasks had the CPU.
@@ -47,10 +47,10 @@ pub enum Spoilt {
 }
 
 impl Replicate {
-    /// What spoilt it, if anything did.
+    /// What disturbed it, if anything did.
     pub fn spoilt(&self) -> Option<Spoilt> {
         let covered = &self.covered;
-        // Where interrupts are charged to nobody they cannot be told from others.
+        // A kernel that charges interrupts to no task counts them as time of others.
         let told = !covered.interrupts_apart;
         match () {
             () if self.stolen() > QUIET * covered.window.elapsed => Some(Spoilt::Stolen),
@@ -212,7 +212,7 @@ impl Summary {
         }
     }
 
-    /// Why the machine was not quiet, in words.
+    /// Why the machine was not quiet.
     fn unquiet(&self) -> String {
         let [others, drift, stolen, uncovered] = self.spoilt;
         let (kept, all) = self.kept;

@@ -1,5 +1,5 @@
-//! Work that no kernel can change. Where it differs between two boots, the core ran at another frequency, or
-//! somebody else was on it, and everything else differs by as much.
+//! Canaries: work that no kernel can change. If it differs between two boots, the core had another frequency or other
+//! load, and all other values differ by the same factor.
 
 use super::pairing::{Index, pair};
 use super::replicate::{Estimate, Replicates};
@@ -15,8 +15,8 @@ pub(super) struct Canary {
 }
 
 impl Canary {
-    /// The canaries that every replicate of both sides has measured; `None` if there is none, or if what is
-    /// counted is not time.
+    /// The canaries that every replicate of both sides has measured; `None` if there are none, or if the unit is not
+    /// time.
     pub(super) fn of(a: &Index<'_>, b: &Index<'_>, of_a: &Replicates, of_b: &Replicates) -> Option<Self> {
         if a.head.unit != NANOSECONDS {
             return None;
@@ -27,7 +27,7 @@ impl Canary {
         (!of_a.is_empty()).then(|| Self { a: average(&of_a), b: average(&of_b) })
     }
 
-    /// The case less the canaries. A canary itself is left as it is: it shows what was taken off.
+    /// Subtracts the canaries from a case. A canary itself stays: it shows what was subtracted.
     pub(super) fn take_off(&self, id: &str, a: &mut [Option<Estimate>], b: &mut [Option<Estimate>]) {
         if !is_canary(id) {
             less(a, &self.a);
@@ -35,7 +35,7 @@ impl Canary {
         }
     }
 
-    /// By how much the canaries differ: the second side's over the first's.
+    /// The canaries of the second side over those of the first.
     pub(super) fn ratio(&self) -> f64 {
         let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
         (mean(&self.b) - mean(&self.a)).exp()

@@ -1,4 +1,4 @@
-//! One baseline against the first: every row of its column.
+//! Compares one baseline with the first, case by case.
 
 use super::canary::Canary;
 use super::contrast::{Contrast, key};
@@ -53,7 +53,7 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// How the baseline stands to the first, and its change in each of the cases.
+/// The relation of a baseline to the first, and its change in each case.
 pub(super) fn compare(
     a: &Index<'_>,
     b: &Index<'_>,

@@ -1,19 +1,19 @@
-//! A case on both sides, as the replicates tell it; and its value on one.
+//! The estimates of a case on both sides, and its value on one.
 
 use super::replicate::{Estimate, Replicate, Replicates};
 use crate::record::Interval;
 use crate::record::bundle::{Head, Series};
 use crate::statistic::{standard_deviation, student_quantile_above};
 
-/// A case on both sides, one entry a replicate.
+/// A case on both sides, one entry for each replicate.
 pub(super) struct Contrast {
     pub a: Vec<Option<Estimate>>,
     pub b: Vec<Option<Estimate>>,
-    /// What its version, clock and peer were: by them the same series is found in other records.
+    /// The key by which the same series is found in other records.
     pub key: Key,
 }
 
-/// What makes two series one: id, version, clock, peer.
+/// The key of a series: id, version, clock, peer.
 pub(super) type Key = (String, String, String, Option<String>);
 
 pub(super) fn key(series: &Series) -> Key {
@@ -21,7 +21,7 @@ pub(super) fn key(series: &Series) -> Key {
 }
 
 impl Contrast {
-    /// What each replicate says: the first side, and the second.
+    /// The mean of each replicate: of the first side, and of the second.
     pub(super) fn means(&self) -> (Vec<f64>, Vec<f64>) {
         let means = |estimates: &[Option<Estimate>]| {
             estimates.iter().flatten().map(|estimate| estimate.mean).collect()
@@ -29,7 +29,7 @@ impl Contrast {
         (means(&self.a), means(&self.b))
     }
 
-    /// One entry a replicate of both sides, NaN where it says nothing.
+    /// One entry for each replicate of both sides, NaN where the case was not measured.
     pub(super) fn row(&self) -> Vec<f64> {
         self.a
             .iter()
@@ -43,7 +43,8 @@ impl Contrast {
     }
 }
 
-/// The geometric mean of a case with its 95 % interval, by the coarsest replicate of which there are several.
+/// The geometric mean of a case with its 95 % interval, over boots if there are several, else over sessions, else over
+/// processes.
 pub(super) fn value(head: &Head, series: &Series) -> Option<Interval> {
     if series.values.iter().any(|value| value.median.estimate <= 0.0) {
         return zero(series);
@@ -68,7 +69,7 @@ fn geometric(logs: &[f64]) -> Interval {
     Interval { estimate: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() }
 }
 
-/// A count may be zero, and its logarithm is none: the range of what the processes said.
+/// A count may be zero, which has no logarithm: the mean and range of the processes' values.
 fn zero(series: &Series) -> Option<Interval> {
     let values = series.values.iter().map(|value| value.median.estimate);
     let (low, high) = (values.clone().reduce(f64::min)?, values.clone().reduce(f64::max)?);

@@ -1,4 +1,4 @@
-//! Heads that the tests of this module invent.
+//! Heads for tests.
 
 use crate::environment::Fingerprint;
 use crate::record::Interval;
@@ -8,7 +8,7 @@ use crate::statistic::Random;
 pub const CASES: [&str; 4] =
     ["known_work/add", "known_work/multiply", "syscall/getpid", "syscall/openat-close"];
 
-/// A quiet machine: so many boots, each with one session of so many processes; every value is 100 ns.
+/// A machine without noise: `boots` boots, each with one session of `processes` processes; every value is 100 ns.
 pub fn head(name: &str, boots: usize, processes: usize) -> Head {
     of_cases(name, boots, processes, &CASES.map(str::to_owned))
 }

@@ -1,9 +1,9 @@
-//! Which numbers of two heads belong together, and why others do not.
+//! Finds the series of two heads that can be compared, or the reason why there are none.
 
 use crate::record::bundle::{Head, Series};
 use std::collections::BTreeMap;
 
-/// A head, by case.
+/// The series of a head by case.
 pub(super) struct Index<'a> {
     pub head: &'a Head,
     series: BTreeMap<&'a str, Vec<&'a Series>>,
@@ -20,13 +20,13 @@ impl<'a> Index<'a> {
         self.series.get(id).map_or(&[], Vec::as_slice)
     }
 
-    /// What most processes say of the case, if any says something.
+    /// The series of the case with the most values.
     pub(super) fn fullest(&self, id: &str) -> Option<&'a Series> {
         let measured = self.all(id).iter().copied().filter(|series| !series.values.is_empty());
         measured.reduce(|best, next| if next.values.len() > best.values.len() { next } else { best })
     }
 
-    /// Why this head has no number for the case.
+    /// Why this head has no value of the case.
     fn absence(&self, id: &str) -> String {
         let name = &self.head.name;
         match self.all(id).iter().find_map(|series| series.without.first()) {
@@ -36,8 +36,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The numbers of two heads for a case: the same operation by the same clock, against the same peer. Else the reason why there is no
-/// such pair.
+/// The largest pair of series of a case with the same version, clock and peer; or the reason why there is none.
 pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Series, &'a Series), String> {
     let (Some(best_a), Some(best_b)) = (a.fullest(id), b.fullest(id)) else {
         let silent = if a.fullest(id).is_none() { a } else { b };

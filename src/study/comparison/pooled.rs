@@ -1,5 +1,5 @@
-//! The rule where a side has too few replicates to speak for itself: the deviation between replicates is taken
-//! from other records, or nothing is said.
+//! The rule for a side with too few replicates: their deviation is pooled from other records; without those there is no
+//! verdict.
 
 use super::contrast::Contrast;
 use super::history::{Deviation, Deviations};
@@ -9,7 +9,7 @@ use super::{Basis, Change};
 use crate::record::verdict::Verdict;
 use crate::statistic::{adjusted, student_above, student_quantile_above};
 
-/// Judges these rows, which all come from one column.
+/// Judges rows of one column.
 pub(super) fn judge(
     rows: &[&Contrast],
     replicate: Replicate,
@@ -29,7 +29,7 @@ pub(super) fn judge(
     rows.iter().zip(known).zip(pooled).map(judged).collect()
 }
 
-/// A difference with the standard error that other records give it.
+/// A difference and its standard error, which comes from other records.
 struct Pooled {
     difference: f64,
     error: f64,
@@ -56,7 +56,7 @@ impl Pooled {
         Some(Self { difference, error, degrees: deviation.degrees, p })
     }
 
-    /// Both directions are asked, so each may err half as often.
+    /// Both directions are tested, so each has half of the error.
     fn p_of_either(&self) -> f64 {
         (2.0 * self.p[0].min(self.p[1])).min(1.0)
     }
@@ -105,11 +105,11 @@ fn unreplicated(row: &Contrast, replicate: Replicate, deviation: Option<Deviatio
     }
 }
 
-/// Why there is no verdict, and what would give one.
+/// Why there is no verdict, and what would allow one.
 fn reason([a, b]: [usize; 2], replicate: Replicate, stored: usize) -> String {
-    let several = replicate.word(2);
+    let several = replicate.name(2);
     let there_are = match (a, b) {
-        (1, 1) => format!("one {} a side", replicate.word(1)),
+        (1, 1) => format!("one {} a side", replicate.name(1)),
         (a, b) if a == b => format!("{a} {several} a side"),
         (a, b) => format!("{a} and {b} {several}"),
     };

@@ -1,5 +1,5 @@
-//! What may be counted as one answer: a boot, or a session of one boot. All processes of a replicate have its
-//! mood in common, so however many they are, they answer once.
+//! The replicate: a boot, or a session of one boot. The processes of a replicate share the state of the machine, so
+//! together they give one estimate.
 
 use crate::record::bundle::{Head, Run, Series};
 use serde::{Deserialize, Serialize};
@@ -16,15 +16,15 @@ pub enum Replicate {
 }
 
 impl Replicate {
-    /// What the two sides are compared by. Only a boot that is known can be the same one.
+    /// The replicate for these two sides: sessions if all ran in one known boot, else boots.
     pub fn between(a: &Head, b: &Head) -> Self {
         let mut boots = a.runs.iter().chain(&b.runs).map(|run| run.boot.as_str());
         let first = boots.next().unwrap_or_default();
         if !first.is_empty() && boots.all(|boot| boot == first) { Self::Session } else { Self::Boot }
     }
 
-    /// The word for one, or for several.
-    pub fn word(self, count: usize) -> &'static str {
+    /// Its name, singular or plural.
+    pub fn name(self, count: usize) -> &'static str {
         match (self, count) {
             (Self::Boot, 1) => "boot",
             (Self::Boot, _) => "boots",
@@ -33,8 +33,7 @@ impl Replicate {
         }
     }
 
-    /// What makes two runs the same replicate. Boots that were not recorded count as one: to count them as
-    /// several could make replicates of a single one.
+    /// The key of the replicate of a run. Boots that were not recorded count as one, because they could be one.
     pub(super) fn key(self, run: &Run) -> (&str, &str) {
         match self {
             Self::Boot => (&run.boot, ""),
@@ -43,7 +42,7 @@ impl Replicate {
     }
 }
 
-/// One replicate's word on a case: logarithms, so that a difference is a ratio.
+/// The estimate of a case by one replicate, in logarithms: a difference is a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     /// Mean over its processes of the logarithm of their medians.
@@ -79,7 +78,7 @@ impl Replicates {
         Self { of_run, count: known.len() }
     }
 
-    /// What each of them says of the case; `None` where it was not measured.
+    /// The estimate by each replicate; `None` where the case was not measured.
     pub(super) fn estimates(&self, series: &Series) -> Vec<Option<Estimate>> {
         let mut logs = vec![Vec::new(); self.count];
         for value in &series.values {
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_one_boot_answer_once() {
+    fn processes_of_one_boot_are_one_replicate() {
         let mut two = head("x", 2, 3);
         two.series[0].values.pop();
         let replicates = Replicates::of(&two, Replicate::Boot);

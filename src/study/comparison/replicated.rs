@@ -1,4 +1,4 @@
-//! The rule where both sides have replicates enough to speak for themselves.
+//! The rule for two sides with enough replicates: each is judged by its own deviation.
 
 use super::contrast::Contrast;
 use super::rule::{ALPHA, POWER, Rule};
@@ -10,12 +10,12 @@ use crate::statistic::{
 };
 use std::collections::BTreeMap;
 
-/// Judges these rows, which all come from one column.
+/// Judges rows of one column.
 pub(super) fn judge(rows: &[&Contrast], rule: Rule) -> Vec<Change> {
     let first = rows.first().map_or(0, |row| row.a.len());
     let values: Vec<Vec<f64>> = rows.iter().map(|row| row.row()).collect();
     let joint = joint_p(&values, first, rule.seed);
-    // Almost every row has as many replicates as the one before.
+    // Almost every row has the same number of replicates, so the result is kept.
     let mut reaches = BTreeMap::new();
     let judged = |(row, joint): (&&Contrast, f64)| {
         let sizes = row.replicates();

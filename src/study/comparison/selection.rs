@@ -1,20 +1,20 @@
-//! In which order rows are read: what changed most stands first.
+//! The rows that are shown, and their order: the largest change first.
 
 use super::{Change, Comparison, Row, Tally};
 use crate::record::verdict::Verdict;
 use std::collections::BTreeMap;
 
-/// How much a row deserves to be read: the rank of its verdict, then the size of its change.
+/// The sort key of a row: rank of its verdict, then size of its change.
 type Weight = (u8, f64);
 
 impl Comparison {
-    /// Keeps the rows that are asked for, and sums them up. No verdict changes: each was given among all rows.
+    /// Keeps some rows and their tally. Verdicts stay, because each was given among all rows.
     pub fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
         self.rows.retain(|row| wanted(&row.id));
         self.tally = Tally::of(&self.rows);
     }
 
-    /// Keeps the rows in which something changed, and remembers how many others there were.
+    /// Keeps the rows with a change and counts the others.
     pub fn keep_changed(&mut self) {
         let before = self.rows.len();
         self.rows.retain(|row| row.changes().any(|change| change.verdict.is_change()));

@@ -163,7 +163,7 @@ fn other_machines_and_the_judged_runs_teach_nothing() {
 }
 
 #[test]
-fn one_process_deviates_more_than_what_was_learnt_from_many() {
+fn one_process_deviates_more_than_the_mean_of_many() {
     let mut history = stored(12, 0.0);
     for (at, head) in history.iter_mut().enumerate() {
         disturb(head, 0.0, 0.01, at as u64);
@@ -314,9 +314,9 @@ fn unchanged_rows_are_hardly_ever_called_changed() {
     assert!(alarms <= 4, "less than one is expected of 2040, and a hundredth would be 20: {alarms}");
 }
 
-/// The same where the deviation had to be learnt, from eight stored boots.
+/// The same where the deviation is pooled from eight stored boots.
 #[test]
-fn unchanged_rows_are_hardly_ever_called_changed_by_what_was_learnt() {
+fn unchanged_rows_are_hardly_ever_called_changed_by_a_pooled_deviation() {
     let mut alarms = 0;
     for round in 0..20 {
         let ids: Vec<String> = (0..60).map(|at| format!("call/u64/{at}")).collect();

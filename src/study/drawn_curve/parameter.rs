@@ -2,7 +2,8 @@
 
 use super::Axis;
 
-/// `256KiB`, `1.5MiB`, `64`, or `all` of so many CPUs. What is none of these is no point of a curve.
+/// The number in `256KiB`, `1.5MiB`, `64`, or `all`, which stands for `cpus`. `None` for any other text, which is no
+/// point of a curve.
 pub(super) fn read(text: &str, axis: Axis, cpus: u64) -> Option<u64> {
     match axis {
         Axis::Bytes(_) => size(text),
@@ -13,7 +14,7 @@ pub(super) fn read(text: &str, axis: Axis, cpus: u64) -> Option<u64> {
     }
 }
 
-/// Digits only: "inf" and "+1" parse as numbers and are parameters of nothing.
+/// Digits only: "inf" and "+1" would parse as numbers too.
 fn number(text: &str) -> Option<u64> {
     text.chars().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?
 }

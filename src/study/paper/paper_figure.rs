@@ -1,5 +1,5 @@
-//! The figures of the paper as curves: those of 1997 and ours. Where the two machines are too far apart for one axis
-//! their percentages stand beside each other, which are what the figures are to show.
+//! The figures of the paper as curves: the published ones and those of a run. Where the values of the two machines are
+//! too far apart for one axis, the figures show percentages.
 
 use super::{Cost, GROUP, Paper, Spread, columns_of};
 use crate::record::quantity::NANOSECONDS;
@@ -43,7 +43,7 @@ const MEAN: Axes = Axes {
 const DEVIATION: Axes = Axes { up: "standard deviation of the runs, of their mean", ..MEAN };
 const PERCENT: &str = "%";
 
-/// Those figures of which the record has two points or more.
+/// The figures for which the record has at least two points.
 pub fn figures(paper: &Paper, record: &Record) -> Vec<Figure> {
     let sends = [
         figure("figure-4", "Figure 4: TCP send and a reply of one byte", SENT, costs(paper, record)),

@@ -1,4 +1,4 @@
-//! Predictions from a TOML file, with an error that names the place for everything that cannot be meant.
+//! Predictions from a TOML file; errors name the place.
 
 use super::{Override, Overrides};
 use crate::record::store;
@@ -10,7 +10,7 @@ use toml::{Table, Value};
 const REMEDY: &str = "write [\"group/variant/parameter\"] and under it hardware_ns, software_ns or why";
 
 impl Overrides {
-    /// Reads a file of the shape
+    /// Reads a file of the form
     ///
     /// ```toml
     /// ["call/u64/3"]
@@ -18,12 +18,18 @@ impl Overrides {
     /// software_ns = 0.4
     /// why = "two moves and a call"
     /// ```
+    ///
+    /// # Errors
+    /// The file cannot be read, is no TOML, or has an unknown key or an invalid value.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = store::read(path)?;
         Self::parse(path, &String::from_utf8_lossy(&bytes))
     }
 
-    /// The same from text; the path is only for the errors.
+    /// As [`Overrides::read`], from text; the path is only for errors.
+    ///
+    /// # Errors
+    /// As [`Overrides::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         let table: Table = text.parse().map_err(|error| syntax(path, text, &error))?;
         let mut overrides = BTreeMap::new();
