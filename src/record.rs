@@ -150,7 +150,7 @@ pub struct Measured {
     pub control: Option<Interval>,
     /// Slope less control, both from the same rounds, ns. May be negative.
     pub net: Option<Interval>,
-    /// What was expected.
+    /// The prediction, if there was one.
     pub predicted: Option<Predicted>,
     /// Instructions an iteration in user space, counted by single-stepping.
     pub instructions: Option<f64>,
@@ -161,7 +161,7 @@ pub struct Measured {
     /// A sentence for each claim that could not be checked here, with the reason.
     #[serde(default)]
     pub unasked: Vec<String>,
-    /// What else happened on the CPU, sample by sample.
+    /// Other activity on the CPU during each sample.
     pub contamination: Contamination,
     /// Other work on the machine at the same time, where the kernel reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,7 +207,7 @@ pub struct Derived {
     pub value: Interval,
 }
 
-/// What was expected of a case before it was measured.
+/// The cost that was expected before the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Predicted {
     /// The part that the hardware charges, ns.
@@ -221,7 +221,7 @@ pub struct Predicted {
 /// A distribution of single operations, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// How many operations were timed one by one.
+    /// Number of operations that were timed one by one.
     pub count: usize,
     /// Pairs of percentile and value: 0 is the minimum, 100 the maximum.
     pub percentiles: Vec<(f64, f64)>,
@@ -235,7 +235,7 @@ pub struct Distribution {
 pub struct Bar {
     /// The least value that falls into it, ns.
     pub low: f64,
-    /// How many did.
+    /// Number of values.
     pub count: u64,
 }
 
@@ -255,7 +255,7 @@ pub struct FitRecord {
     pub slope: Interval,
     /// The value at parameter 0, ns.
     pub intercept: Interval,
-    /// How many cases the line was drawn through.
+    /// Number of cases on the line.
     pub cases: usize,
 }
 

@@ -1,9 +1,9 @@
-//! What else happened on the machine while a case was measured.
+//! Other activity on the machine while a case was measured.
 
 use serde::{Deserialize, Serialize};
 
-/// What else happened while each sample was taken. Vectors run along the samples; an empty one means that
-/// the kernel does not tell.
+/// Other activity during each sample. Vectors have one entry for each sample; an empty one means that the kernel does
+/// not report it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Contamination {
     /// Nanoseconds that the thread was ready but another ran.
@@ -16,7 +16,7 @@ pub struct Contamination {
     pub faults: Vec<u64>,
     /// Whether the sample ended on another CPU.
     pub migrated: Vec<bool>,
-    /// Of a case that waits for memory: how many CPUs on which no task of it was were busy meanwhile, on average.
+    /// For a case that waits for memory: mean number of busy CPUs that ran none of its tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_beside: Option<f64>,
 }
@@ -34,10 +34,10 @@ impl Contamination {
     }
 }
 
-/// What happened between the beginning of a case and its end, set-up and warm-up included; all of it on the whole machine.
+/// Activity of the whole machine from the beginning of a case to its end, set-up and warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meanwhile {
-    /// How long the case took.
+    /// Duration of the case.
     pub seconds: f64,
     /// CPU time of all CPUs that the case and its children were not charged with, as the timer's ticks saw it.
     pub others_seconds: f64,

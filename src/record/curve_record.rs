@@ -13,7 +13,7 @@ pub struct Curve {
     pub title: &'static str,
     /// Curves of a group with the same name here are drawn together.
     pub chart: &'static str,
-    /// What the end of an id is.
+    /// How the end of an id is read.
     pub axis: Axis,
     /// Name of the derived figure that is drawn; without one, what a single operation costs.
     pub figure: Option<&'static str>,
@@ -84,7 +84,7 @@ pub struct CurveRecord {
     pub title: String,
     /// Curves with the same name here are drawn together.
     pub chart: String,
-    /// What it runs along: "ring", "processes".
+    /// Name of the parameter: "ring", "processes".
     pub parameter: String,
     /// Whether that is a size in bytes; else it is a number.
     pub bytes: bool,
@@ -98,7 +98,7 @@ pub struct CurveRecord {
     /// Where it falls.
     #[serde(default)]
     pub fall: Option<FallRecord>,
-    /// What a reader must know, in sentences.
+    /// Remarks in sentences.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
@@ -112,7 +112,7 @@ pub struct Point {
     pub value: Interval,
 }
 
-/// A stretch on which a curve stays.
+/// A stretch of constant latency.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelRecord {
     /// `L1`, `L2`, `memory`; `None` if it could not be identified.
@@ -123,13 +123,13 @@ pub struct LevelRecord {
     pub last: u64,
     /// Latency, ns.
     pub latency: Interval,
-    /// The same in ticks of the counter.
+    /// Latency in ticks of the counter.
     pub ticks: Option<f64>,
-    /// The same in core cycles, at the frequency that the additions of the clock's test showed.
+    /// Latency in core cycles, at the frequency inferred from a chain of additions.
     pub cycles: Option<f64>,
     /// Two neighbouring sizes, bytes: at the first most loads still stay on this level, at the second they do not.
     pub step: Option<(u64, u64)>,
-    /// What the kernel reports of the cache that ends there, bytes.
+    /// Size that the kernel reports for the cache that ends there, bytes.
     pub reported: Option<u64>,
 }
 

@@ -29,7 +29,7 @@ pub struct Displaced {
     pub rusage: Option<Interval>,
     /// The share of the cost that accounting missed; negative is an over-charge.
     pub missed: Option<Interval>,
-    /// How much more the cost is than what accounting says.
+    /// The cost over accounting, less 1.
     pub difference: Option<Interval>,
     /// Standard deviation of the gap estimate over the runs.
     pub deviation: f64,
@@ -39,7 +39,7 @@ pub struct Displaced {
     pub error_start: f64,
     /// Half-width from counting whole turns of the fluid.
     pub error_resolution: f64,
-    /// What the fluid's own caches cost it after each interruption.
+    /// Extra time of the fluid after each interruption, caused by its own caches.
     pub error_cache: f64,
     /// Reasons to doubt a column, or why it is missing.
     pub flags: Vec<String>,
@@ -56,10 +56,10 @@ pub struct Throughput {
     pub real: Interval,
     /// Predicted from the gap estimate.
     pub displaced: Interval,
-    /// How far that is off, run by run: 0.02 is 2 % more than real.
+    /// Its relative error, run by run: 0.02 is 2 % more than real.
     pub displaced_off: Interval,
     /// Predicted from accounting.
     pub charged: Interval,
-    /// How far that is off.
+    /// Its relative error.
     pub charged_off: Interval,
 }

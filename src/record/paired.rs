@@ -10,7 +10,7 @@ use std::path::Path;
 /// The version of the layout. 2: a case has `versions` in place of `bodies`.
 pub const LAYOUT: u32 = 2;
 
-/// How verdicts are reached.
+/// The parameters of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
     /// A change smaller than this share is not worth an alarm.
@@ -34,7 +34,7 @@ pub struct Paired {
     pub started: u64,
     /// Seed of everything random.
     pub seed: u64,
-    /// How verdicts are reached.
+    /// The parameters of the verdicts.
     pub rule: Rule,
     /// Whether the sides took turns, or ran one after the other in blocks.
     pub by_turns: bool,
@@ -44,7 +44,7 @@ pub struct Paired {
     pub fingerprint: Fingerprint,
     /// The CPU of the measurement.
     pub cpu: usize,
-    /// What a reader should know of the whole.
+    /// Notes on the whole.
     pub notes: Vec<String>,
     /// The cases, in the order in which they ran.
     pub cases: Vec<CasePairs>,
@@ -57,12 +57,12 @@ pub struct CasePairs {
     pub id: String,
     /// A canary, which neither side can change: if it moves, the machine did.
     pub canary: bool,
-    /// What the two sides proved in their first pair.
+    /// Evidence of the two sides, from their first pair.
     pub evidence: [Vec<String>; 2],
     /// The version of the group on each side.
     #[serde(alias = "bodies", deserialize_with = "super::version::read_both")]
     pub versions: [String; 2],
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// Why it ended without a verdict. It has no pairs then: what is not proved has no number.
     pub ended: Option<Ended>,

@@ -1,5 +1,5 @@
-//! Numbers as a person reads them: four digits that matter, in the unit in which they are short. Files
-//! for machines get all decimals; this is for tables.
+//! Numbers for people: four significant digits, in the unit in which they are short. Files for programs have all
+//! decimals.
 
 use crate::record::Interval;
 
@@ -66,13 +66,13 @@ pub fn share(interval: &Interval) -> String {
     }
 }
 
-/// How many times: `1.08×`, `12.3×`, `240×`.
+/// A ratio: `1.08×`, `12.3×`, `240×`.
 pub fn times(ratio: f64) -> String {
     let places = if ratio.abs() >= 99.95 { 0 } else { usize::from(ratio.abs() < 9.995) + 1 };
     format!("{}×", digits(ratio, places))
 }
 
-/// How much more, of a ratio: `+5.2%`, `-0.3%`, `+140%`. Without a sign where nothing is left of it.
+/// A ratio less 1 in percent: `+5.2%`, `-0.3%`, `+140%`; `0.0%` without a sign.
 pub fn change(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
     let places = usize::from(percent.abs() < 99.95);

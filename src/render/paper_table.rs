@@ -203,7 +203,7 @@ fn errors(record: &Record) -> Sheet {
     }
 }
 
-/// What lay between the two nodes, for a title.
+/// The wire between the two nodes, for a title.
 fn wire(record: &Record) -> String {
     let wire = record.groups.iter().find(|run| run.name == GROUP).and_then(|run| run.wire.as_ref());
     match wire.map(|wire| wire.rate.as_deref()) {
@@ -213,12 +213,12 @@ fn wire(record: &Record) -> String {
     }
 }
 
-/// How much longer a message and its computation were predicted than they took, µs.
+/// Predicted less measured time of a message and its computation, µs.
 fn longer(rates: &Throughput) -> f64 {
     1e6 / rates.displaced.estimate - 1e6 / rates.real.estimate
 }
 
-/// How many of these cases were measured on a quiet machine.
+/// The number of these cases that were measured on a quiet machine.
 fn quietness(record: &Record, prefix: &str) -> String {
     let prefix = format!("{GROUP}/{prefix}");
     let of_prefix = record.cases().filter(|(_, case)| case.id.starts_with(&prefix));

@@ -136,7 +136,7 @@ impl Picture<'_> {
     }
 }
 
-/// Each pixel the mean of [`FINER`] times as many across and down.
+/// Scales down by [`FINER`]: each pixel is the mean of a square.
 fn smaller(pixels: &[u8], wide: usize) -> Vec<u8> {
     let (finer, row) = (FINER as usize, wide * 3);
     let mut mean = Vec::with_capacity(pixels.len() / (finer * finer));

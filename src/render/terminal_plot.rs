@@ -9,7 +9,7 @@ const ROWS: usize = 8;
 const WIDEST: usize = 100;
 /// From the foot to the head of a line.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// The same where the terminal knows ASCII only.
+/// [`BLOCKS`] for a terminal with ASCII only.
 const PLAIN: [char; 8] = ['_', '.', '-', '=', '+', '*', '#', '@'];
 
 /// Dots in a character: the number of columns and rows of a cell.

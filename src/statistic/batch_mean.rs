@@ -50,7 +50,7 @@ mod tests {
         (0..samples).map(|_| next()).collect()
     }
 
-    /// How many intervals of 200 series hold the truth.
+    /// The number of intervals, of 200 series, that contain the truth.
     fn covered(lasts: usize, interval: impl Fn(&[bool]) -> Interval) -> usize {
         let mut random = Random::new(11);
         let holds = |interval: Interval| interval.low <= 1.0 / 3.0 && 1.0 / 3.0 <= interval.high;

@@ -1,6 +1,6 @@
-//! The rule of two processes, by which benchmark harnesses usually compare a run with the one before. It uses the samples
-//! of one process a side, ignores the variance between processes, and so finds changes where there are none. It is
-//! here for comparison with a rule that does not.
+//! The rule of two processes, by which benchmark harnesses usually compare a run with the one before. It uses the
+//! samples of one process a side, ignores the variance between processes, and so finds changes where there are none. It
+//! is here for comparison with a rule that does not.
 
 use super::{Random, percentile};
 

@@ -1,4 +1,4 @@
-//! What an operation costs in CPU time, from what a fluid process lost to it (Woodside, Courtois and Schramm, *A
+//! The CPU time of an operation, from the time that a fluid process lost to it (Woodside, Courtois and Schramm, *A
 //! "Displacement" Technique for Robust Portable Measurement of Communications Processing Overheads*, 1997).
 //!
 //! A fluid process uses up whatever time others leave of one CPU and counts turns of a loop. Alone, it shows how long
@@ -32,14 +32,14 @@ const SELDOM: f64 = 0.1;
 /// Interrupted turns that say nothing of a window in which the fluid hardly came to run.
 const FEW: f64 = 1e3;
 
-/// What the fluid counted in one window.
+/// The counts of the fluid in one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Window {
     /// Wall time, T.
     pub elapsed: f64,
     /// Turns of the loop, L.
     pub loops: f64,
-    /// What the kernel charged to the fluid, X.
+    /// Time that the kernel charged to the fluid, X.
     pub own: f64,
     /// Turns that were interrupted.
     pub gaps: f64,
@@ -47,9 +47,9 @@ pub struct Window {
     pub gapped: f64,
     /// Time of the turns that came next after an interrupted one and were not interrupted.
     pub after: f64,
-    /// How many those were.
+    /// Number of those turns.
     pub afters: f64,
-    /// How often another task took the CPU from the fluid.
+    /// Number of times that another task took the CPU from the fluid.
     pub preempted: f64,
 }
 
@@ -61,19 +61,18 @@ impl Window {
         (plain >= 1.0 && turn.is_finite() && turn > 0.0).then_some(turn)
     }
 
-    /// Whether the processor changed its pace within the window: many turns took a little longer than the others, which
-    /// counts as interrupted and is not. Beside a busy thread of the same core it is so.
+    /// Whether the speed of the processor changed within the window: many turns took a little longer than the others
+    /// and count as interrupted. A busy thread on the same core does this.
     pub fn is_uneven(&self) -> bool {
         self.gaps > SELDOM * self.loops + FEW
     }
 
-    /// The same window beside others of other CPUs, where a turn takes `by` times as long as here: counted in turns of
-    /// theirs.
+    /// The window counted in turns of another CPU, on which a turn takes `by` times as long.
     pub fn in_turns_of(&self, by: f64) -> Self {
         Self { loops: self.loops * by, gaps: self.gaps * by, afters: self.afters * by, ..*self }
     }
 
-    /// Both together, one after the other or on two CPUs of one pace.
+    /// The sum of two windows, one after the other or on two CPUs of the same speed.
     pub fn and(&self, other: &Self) -> Self {
         Self {
             elapsed: self.elapsed + other.elapsed,
@@ -93,7 +92,7 @@ impl Window {
     }
 }
 
-/// What the fluid does alone.
+/// The fluid when it runs alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
     /// Wall time a turn, τ: ticks, daemons and whatever else there always is are in it.
@@ -102,9 +101,9 @@ pub struct Calibration {
     pub own: f64,
     /// A turn that was neither interrupted nor the next after one that was.
     pub plain: f64,
-    /// What interrupts cost a turn, g.
+    /// Cost of interrupts for each turn, g.
     pub interrupts: f64,
-    /// What others had, a turn: the paper's α.
+    /// Time of others for each turn: the paper's α.
     pub daemons: f64,
     /// Windows in which others had no more than [`QUIET`], and all.
     pub quiet: (usize, usize),
@@ -144,13 +143,13 @@ impl Calibration {
         }
     }
 
-    /// Of a fluid that was never alone: what it is to cover was there already, and so were its interrupts. Only its
-    /// turns without any are its own; what the CPU's own interrupts take is counted with the rest.
+    /// The calibration of a fluid that was never alone, because the operation ran already. It uses only turns without
+    /// interrupts, so the interrupts of the CPU itself are counted as cost.
     pub fn bare(&self) -> Self {
         Self { wall: self.plain, own: self.plain, interrupts: 0.0, daemons: 0.0, ..*self }
     }
 
-    /// By how much a turn became longer or shorter from one to the other, as a share.
+    /// The relative change of a turn from one calibration to the other.
     pub fn drift(before: &Self, after: &Self) -> f64 {
         (after.own / before.own - 1.0).abs().max((after.wall / before.wall - 1.0).abs())
     }
@@ -161,34 +160,35 @@ impl Calibration {
 pub struct Covered {
     /// The window.
     pub window: Window,
-    /// What the process clock charged to the process under test, and to its own on that CPU.
+    /// Time that the process clock charged to the process under test and its children on that CPU.
     pub charged: f64,
-    /// What `getrusage` said of the same.
+    /// The same time by `getrusage`.
     pub rusage: f64,
-    /// What the thread that runs deferred interrupt work on that CPU was charged.
+    /// Time of the thread that runs deferred interrupt work on that CPU.
     pub deferred: f64,
     /// Operations.
     pub operations: f64,
-    /// How often the process under test gave up the CPU to wait.
+    /// Number of times that the process under test gave up the CPU to wait.
     pub waits: f64,
     /// The kernel charges interrupts to no task: `X` and `P` do not contain them, only the wall clock does.
     pub interrupts_apart: bool,
 }
 
 impl Covered {
-    /// What neither the fluid nor the process under test was charged.
+    /// Time that neither the fluid nor the process under test was charged.
     pub fn others(&self) -> f64 {
         self.window.elapsed - self.window.own - self.charged - self.deferred
     }
 
-    /// The same as a share of the window. Never negative: a clock that is read a moment later is no guest.
+    /// [`Covered::others`] as a share of the window. Never negative, as it could be when clocks are read one after the
+    /// other.
     pub fn others_share(&self) -> f64 {
         (self.others() / self.window.elapsed).max(0.0)
     }
 
-    /// What others met of the interrupts that work for the operation, as a multiple of what the fluid met. Who computes
-    /// has none; who waits is woken by one, and another task than the fluid had the CPU then if the fluid did not lose
-    /// it. While the waits are long, others may have had much time and met little; never more than their time allows.
+    /// Interrupts of the operation that hit other tasks, as a multiple of those that hit the fluid. A process that
+    /// computes has none. One that waits is woken by one, which hit another task if the fluid did not lose the CPU. If
+    /// waits are long, others may have had much time and few interrupts, so their time is an upper bound.
     pub fn unmet(&self) -> f64 {
         let by_time = self.others().max(0.0) / self.window.own.max(1.0);
         let met = self.window.preempted;
@@ -202,14 +202,14 @@ impl Covered {
     }
 }
 
-/// A cost that can be one: above nothing, and no more than the time that there was.
+/// A possible cost: above zero, and no more than the time of the window.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Cost(f64);
 
-/// What was computed is no cost, and why.
+/// Why a computed value cannot be a cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Nonsense {
-    /// It is no number: something was divided by nothing.
+    /// It is not a number, by a division by zero.
     NoNumber,
     /// It is zero or negative: the fluid was faster during the operation than alone.
     NotPositive(f64),
@@ -261,7 +261,7 @@ pub struct Estimate {
     pub paper: Result<Cost, Nonsense>,
     /// From the gaps that the fluid saw, by its own pace in the same window.
     pub gap: Result<Cost, Nonsense>,
-    /// Without what others had. Not if interrupts are charged to no task: they would count as others.
+    /// Without the time of others. Not if interrupts are charged to no task: they would count as others.
     pub daemon_free: Option<Result<Cost, Nonsense>>,
     /// By the process clock.
     pub charged: Result<Cost, Nonsense>,
@@ -269,26 +269,26 @@ pub struct Estimate {
     pub rusage: Result<Cost, Nonsense>,
 }
 
-/// What the estimators make of a whole window, ns, before anybody asks whether it can be a cost. Of a run without
-/// operations it is what it takes to begin and to end, which the paper calls S.
+/// The estimates for a whole window, ns, before the check whether they can be costs. For a run without operations they
+/// are the cost of beginning and ending, which the paper calls S.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// By the paper's formula.
     pub paper: f64,
-    /// From the gaps. Nothing where no turn was uninterrupted.
+    /// From the gaps. `None` if every turn was interrupted.
     pub gap: Option<f64>,
-    /// Without what others had.
+    /// Without the time of others.
     pub daemon_free: f64,
     /// By the process clock.
     pub charged: f64,
     /// By `getrusage`.
     pub rusage: f64,
-    /// What others had.
+    /// Time of other tasks.
     pub others: f64,
 }
 
 impl Totals {
-    /// Of a run between calibrations.
+    /// The totals of a run between two calibrations.
     pub fn of(covered: &Covered, calibration: &Calibration) -> Self {
         let window = &covered.window;
         let known = covered.charged + covered.deferred;
@@ -342,20 +342,20 @@ pub fn estimate(covered: &Covered, calibration: &Calibration, empty: &Totals) ->
 /// The terms by which an estimate may be off, a single operation (section 3 of the paper).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ErrorTerms {
-    /// `[D(2) − D(1)·L(2)/L(1)]/n`: more daemons beside the operation than in the calibration. It is in the paper's
-    /// estimate and in no other.
+    /// `[D(2) − D(1)·L(2)/L(1)]/n`: more daemons during the operation than during the calibration. Only the paper's
+    /// estimate contains it.
     pub daemons: f64,
-    /// `S/n`: beginning and ending, which was taken off.
+    /// `S/n`: beginning and ending, which was subtracted.
     pub start: f64,
     /// `±Δ·(1 + L(2)/L(1))/2n`: a turn more or less at the edges of the windows.
     pub resolution: f64,
-    /// What the fluid's turns after an interruption took more than others, a part of the cost that its caches made. What
-    /// they made the interrupted turn take itself cannot be told from the interruption.
+    /// Extra time of the fluid's turns after an interruption, caused by its caches: a part of the cost. Their effect on
+    /// the interrupted turn itself cannot be separated from the interruption.
     pub cache: f64,
 }
 
 impl ErrorTerms {
-    /// Of a run between calibrations of `calibrated` turns.
+    /// The terms of a run between calibrations of `calibrated` turns.
     pub fn of(covered: &Covered, calibration: &Calibration, calibrated: f64, empty: &Totals) -> Self {
         let (window, n) = (&covered.window, covered.operations.max(1.0));
         let turn = window.plain_turn().unwrap_or_default();

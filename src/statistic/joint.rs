@@ -61,7 +61,7 @@ fn centred(row: &[f64]) -> Vec<Option<f64>> {
     row.iter().map(|value| value.is_finite().then_some(value - mean)).collect()
 }
 
-/// Which units are on the second side, the true deal first.
+/// The units on the second side in each deal, the true deal first.
 fn deals(units: usize, first: usize, seed: u64) -> Vec<Vec<bool>> {
     let truth: Vec<bool> = (0..units).map(|unit| unit >= first).collect();
     if ways(units, first.min(units)) <= DEALS as f64 {

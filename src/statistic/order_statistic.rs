@@ -81,7 +81,7 @@ pub(super) fn between_ranks(mut values: Vec<f64>, rank: usize) -> Interval {
     }
 }
 
-/// How many of the first terms of a law together stay within `tail`.
+/// The number of first terms of a distribution whose sum is within `tail`.
 pub(super) fn count_within(law: &[f64], tail: f64) -> usize {
     let cumulative = law.iter().scan(0.0, |sum, term| {
         *sum += term;

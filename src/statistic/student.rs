@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn the_interval_is_students() {
-        // The third row of table 4 of the displacement paper: 20 replications, deviation 7.41: t(0.025, 19) = 2.093 gives
-        // 3.47, and it says 4.58.
+        // The third row of table 4 of the displacement paper: 20 replications, deviation 7.41: t(0.025, 19) = 2.093
+        // gives 3.47, and it says 4.58.
         let values: Vec<f64> = (0..20).map(|i| if i % 2 == 0 { 918.0 } else { 919.0 }).collect();
         let interval = mean_interval(&values).expect("an interval");
         let half = 2.093 * standard_deviation(&values) / 20f64.sqrt();

@@ -2,7 +2,7 @@
 
 use crate::record::{Interval, Measured};
 
-/// Where a cost was taken from, the best first.
+/// The figure that a cost is taken from, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Slope less the same loop without the operation.

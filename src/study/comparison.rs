@@ -107,7 +107,7 @@ pub struct Comparison {
     pub baselines: Vec<Baseline>,
     /// The cases.
     pub rows: Vec<Row>,
-    /// How many rows are not here, as none of their verdicts is a change.
+    /// Number of rows that were left out because they have no change.
     pub left_out: usize,
     /// The sum, with the rows that were left out for that.
     pub tally: Tally,
@@ -122,30 +122,30 @@ pub struct Baseline {
     pub created: u64,
     /// Smoke, default or full.
     pub scale: String,
-    /// What its values count.
+    /// Unit of its values.
     pub unit: String,
     /// Kernel releases, each once.
     pub kernels: Vec<String>,
-    /// How many boots it has seen.
+    /// Number of boots.
     pub boots: usize,
-    /// How many sessions.
+    /// Number of sessions.
     pub sessions: usize,
-    /// How many processes measured the case that most of them measured.
+    /// The largest number of processes that measured a case.
     pub processes: usize,
-    /// How it stands to the first; `None` for the first.
+    /// Its relation to the first; `None` for the first.
     pub relation: Option<Relation>,
 }
 
-/// How a baseline stands to the first one.
+/// The relation of a baseline to the first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Relation {
-    /// What is counted.
+    /// The unit of replication.
     pub replicate: Replicate,
-    /// How many of them the first has, and this one.
+    /// Number of replicates of the first, and of this one.
     pub replicates: [usize; 2],
-    /// This one's canaries over the first one's: taken off every change. `None` where that is not done.
+    /// Canaries of this one over those of the first, by which every change is divided. `None` if that is not done.
     pub canary: Option<f64>,
-    /// In what the machines, kernels and builds differ, the weightiest first; `ours` is the first's.
+    /// Differences between machines, kernels and builds, the weightiest first; `ours` is the first's.
     pub differences: Vec<Difference>,
     /// Warnings for the reader.
     pub warnings: Vec<String>,
@@ -177,7 +177,7 @@ pub struct Cell {
 /// A case against the first baseline.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Change {
-    /// What is shown.
+    /// The verdict.
     pub verdict: Verdict,
     /// Why there is no stronger verdict.
     pub reason: Option<String>,
@@ -185,20 +185,20 @@ pub struct Change {
     pub ratio: Option<f64>,
     /// Its 95 % interval.
     pub interval: Option<[f64; 2]>,
-    /// What it rests on.
+    /// The data behind the verdict.
     pub basis: Option<Basis>,
     /// The chance of such a change or a larger one, if the true one were no larger than the threshold.
     /// `None` if the change itself is no larger.
     pub p: Option<f64>,
-    /// The same with regard to all rows of the column: by the joint test, or adjusted for their number.
+    /// `p` with regard to all rows of the column: by the joint test, or adjusted for their number.
     pub p_among_all: Option<f64>,
-    /// How many replicates the first has, and this one.
+    /// Number of replicates of the first, and of this one.
     pub replicates: [usize; 2],
     /// The smallest change that would have been found here in 80 of 100 comparisons, percent.
     pub detectable_percent: Option<f64>,
 }
 
-/// What a verdict rests on.
+/// The data behind a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
@@ -260,7 +260,7 @@ fn row(id: &str, indexes: &[Index<'_>]) -> Row {
 }
 
 impl Row {
-    /// Its changes, one a baseline after the first.
+    /// Its changes, one for each baseline after the first.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.cells.iter().filter_map(|cell| cell.change.as_ref())
     }

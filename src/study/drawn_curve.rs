@@ -1,5 +1,5 @@
-//! Cases that are points of a curve: latency against size, bandwidth against size, efficiency against the
-//! number of processes; and what the curve shows, levels or a fall.
+//! Curves drawn through measured cases (latency or bandwidth against size, efficiency against the number of
+//! processes), with their levels or their fall.
 
 mod cache_level;
 mod parameter;

@@ -15,7 +15,7 @@ use serde::Serialize;
 pub struct Finding {
     /// `group/variant/parameter`.
     pub id: String,
-    /// What was shown.
+    /// The verdict.
     pub verdict: Verdict,
     /// New over old, less 1.
     pub change: Option<f64>,
@@ -23,13 +23,13 @@ pub struct Finding {
     pub reason: Option<String>,
     /// Neither side can change it.
     pub canary: bool,
-    /// How far it got.
+    /// How the measurement ended.
     pub progress: Progress,
     /// Why it is muted, if it is.
     pub muted: Option<String>,
 }
 
-/// How far a case got.
+/// How the measurement of a case ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Progress {
@@ -47,7 +47,7 @@ pub enum Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Something is slower.
+    /// A case is slower.
     Slower,
     /// The machine was not fit to tell: a canary moved, or too many pairs were rejected.
     Unfit,

@@ -40,7 +40,7 @@ pub struct Cost {
     pub accounting: f64,
     /// By displacement.
     pub displacement: f64,
-    /// How much more that is.
+    /// Displacement over accounting, less 1, percent.
     pub percent: f64,
 }
 
@@ -54,11 +54,11 @@ pub struct Rate {
     pub real: f64,
     /// Predicted from displacement.
     pub displacement: f64,
-    /// How far that is off.
+    /// Its error, percent.
     pub displacement_percent: f64,
     /// Predicted from accounting.
     pub accounting: f64,
-    /// How far that is off.
+    /// Its error, percent.
     pub accounting_percent: f64,
 }
 
@@ -72,20 +72,23 @@ pub struct Spread {
     pub mean: f64,
     /// Standard deviation.
     pub deviation: f64,
-    /// The same in per cent of the mean.
+    /// Standard deviation in percent of the mean.
     pub percent: f64,
     /// Half of an interval of 95 %.
     pub half: f64,
 }
 
-/// What a case of the group displaced, by its id without the group.
+/// The displacement record of a case of the group, by its id without the group.
 pub fn columns_of<'a>(record: &'a Record, name: &str) -> Option<&'a Displaced> {
     let id = format!("{GROUP}/{name}");
     record.cases().find(|(_, case)| case.id == id)?.1.measured()?.displaced.as_ref()
 }
 
 impl Paper {
-    /// Reads what is compiled in.
+    /// Parses the tables that are compiled in.
+    ///
+    /// # Errors
+    /// The compiled file is no TOML of this layout.
     pub fn read() -> Result<Self> {
         toml::from_str(TEXT).map_err(|error| Error::Content {
             path: "fixtures/published/woodside1997.toml".into(),

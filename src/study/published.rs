@@ -36,11 +36,11 @@ pub struct PublishedValue {
     pub ns: f64,
     /// Its standard deviation, ns.
     pub sd: Option<f64>,
-    /// What its authors had expected, ns.
+    /// The authors' own prediction, ns.
     pub predicted_ns: Option<f64>,
     /// What they timed.
     pub what: String,
-    /// Whether that is another operation than the case times.
+    /// Whether that is another operation than that of the case.
     #[serde(default)]
     pub differs: bool,
 }

@@ -1,10 +1,10 @@
 //! The sequential test of a comparison by pairs: when there are enough pairs, and the verdict.
 //!
 //! If nothing changed, the two sides are exchangeable, so the signed-rank test of the pairs' log ratios is exact
-//! whatever their distribution. Changes below the threshold raise no alarm. The test is made after 8, 16 and 32 pairs. A
-//! case that it flags must be found again on fresh pairs, so the chance of a false alarm is the product of both: below
-//! one in ten thousand for a case. Over a suite the chance of any false change is below one in a hundred, however many
-//! cases there are; that bounds the false discovery rate too, and does not depend on the other cases.
+//! whatever their distribution. Changes below the threshold raise no alarm. The test is made after 8, 16 and 32 pairs.
+//! A case that it flags must be found again on fresh pairs, so the chance of a false alarm is the product of both:
+//! below one in ten thousand for a case. Over a suite the chance of any false change is below one in a hundred, however
+//! many cases there are; that bounds the false discovery rate too, and does not depend on the other cases.
 //!
 //! Source: Wilcoxon 1945; Hodges and Lehmann 1963; Bonferroni over looks and cases; Schuirmann 1987 for
 //! equivalence.
@@ -24,7 +24,7 @@ const FEW_REJECTED: usize = 3;
 /// Pairs after which a case is looked at, and the error that is spent there. With 8 pairs the smallest p is
 /// 1/256.
 const LOOKS: [(usize, f64); 3] = [(8, 0.004), (16, 0.003), (32, 0.003)];
-/// The same on fresh pairs, once a case was flagged.
+/// As [`LOOKS`], on fresh pairs after a case was flagged.
 const CONFIRMATIONS: [(usize, f64); 3] = [(8, 0.004), (16, 0.003), (32, 0.003)];
 /// The error of either sequence of looks.
 const ERROR: f64 = 0.01;

@@ -6,7 +6,7 @@ use crate::record::store::{Store, check_name};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// How the name of a bundle's file ends.
+/// The extension of a bundle's file.
 const ENDING: &str = "syscost";
 
 impl Store {

@@ -7,7 +7,7 @@ use crate::render::format::record_markdown::line;
 use crate::study::comparison::{Baseline, Cell, Comparison, Row};
 use std::fmt::Write;
 
-/// What is compared, a table a group, the reasons below.
+/// The baselines, a table for each group, and the remarks.
 pub fn markdown(comparison: &Comparison) -> String {
     let names: Vec<_> = comparison.baselines.iter().map(|baseline| baseline.name.as_str()).collect();
     let mut text = format!("# {}\n\n{}\n\n", names.join(" · "), LEGEND.replace('*', "**"));

@@ -1,11 +1,10 @@
-//! A change in few characters, as kernel people know it from mmtests: stars around what is significant,
-//! brackets around what is not.
+//! A change in few characters, in the style of mmtests: stars around a significant change, brackets around others.
 
 use crate::record::quantity;
 use crate::record::verdict::Verdict;
 use crate::study::comparison::Change;
 
-/// What the marks mean. It stands above every table of them.
+/// The legend of the marks, printed above every table.
 pub const LEGEND: &str = "+ is slower (it takes more), - is faster. *+5.2%* changed, (+0.3%) the same, \
     (+3.1%)? neither is shown, ! not comparable.";
 

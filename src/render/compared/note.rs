@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const LONGEST_FACT: usize = 24;
 
 impl Baseline {
-    /// What it is and how it is compared, in a line: `kernel 6.12.3, 5 boots, 15 processes, default; by boots,
+    /// The baseline and how it is compared, in a line: `kernel 6.12.3, 5 boots, 15 processes, default; by boots,
     /// canaries +0.1%`.
     pub fn summary(&self) -> String {
         let mut parts = vec![match self.kernels.len() {
@@ -41,7 +41,7 @@ impl Baseline {
 }
 
 impl Relation {
-    /// In what it differs from the first, warnings first.
+    /// Differences from the first, warnings first.
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.incomparable.iter().cloned().collect();
         notes.extend(self.warnings.iter().map(|sentence| format!("warning: {sentence}")));

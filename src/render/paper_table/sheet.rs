@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A table: a title, a head, rows with the same number of cells, and notes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sheet {
-    /// What it is.
+    /// Title.
     pub title: String,
     /// Heads of the columns.
     pub head: Vec<String>,

@@ -1,4 +1,4 @@
-//! From a value to a place on the paper, and the marks of an axis.
+//! An axis: the position of a value, and the marks.
 
 use crate::record::CurveRecord;
 use crate::record::quantity::size;
@@ -14,7 +14,7 @@ pub(super) struct Scale {
     low: f64,
     high: f64,
     is_logarithmic: bool,
-    /// Where its marks are, and what they say.
+    /// Positions and labels of its marks.
     pub(super) marks: Vec<(f64, String)>,
 }
 
@@ -108,7 +108,7 @@ fn ends(values: &[f64], room: f64) -> (f64, f64) {
     (low - room, high + room)
 }
 
-/// A duration as a mark says it: `5 ns`, `0.2 µs`.
+/// A duration as the label of a mark: `5 ns`, `0.2 µs`.
 fn time(ns: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     let (divisor, unit) = UNITS.into_iter().find(|(divisor, _)| ns >= 0.999 * divisor).unwrap_or(UNITS[3]);

@@ -125,7 +125,7 @@ fn bands<B: DrawingBackend>(
     Ok(())
 }
 
-/// What each level is, below it: below a rising curve there is room.
+/// The name of each level, below it, because a rising curve leaves room there.
 fn levels<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveRecord) -> Drawn {
     const TALL: f64 = 18.0;
     let letters = Letters::small().color(INK).opaque();

@@ -64,7 +64,7 @@ fn names<B: DrawingBackend>(
     Ok(())
 }
 
-/// What the colours mean.
+/// The key of the colours.
 fn key<B: DrawingBackend>(canvas: &Canvas<B>, low: f64, high: f64, x: f64) -> Drawn {
     const STEPS: usize = 40;
     let (top, bottom) = (84.0, 284.0);

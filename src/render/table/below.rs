@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// A paragraph and its tone.
 type Paragraph = (Tone, String);
 
-/// Everything below the table, each kind of thing set off by an empty line.
+/// Everything below the table, its sections separated by empty lines.
 pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
     let groups = groups(sheet);
     let sections = [
@@ -82,7 +82,7 @@ fn ending(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
     }
 }
 
-/// All of them, or of very many the first and the last.
+/// All operations, or the first and the last of more than 40.
 fn listed(operations: &[&str]) -> String {
     const MOST: usize = 40;
     match operations {
@@ -99,7 +99,7 @@ fn distributions(sheet: &Sheet<'_>) -> Vec<String> {
     sheet.rows.iter().filter_map(with).collect()
 }
 
-/// All figures that follow from those of one case stand on its line, but those that have a column.
+/// One line for each case with its derived figures, except those that have a column.
 fn derived(sheet: &Sheet<'_>, shape: &Shape) -> Vec<String> {
     let has_column = shape.columns.contains(&Column::Bandwidth);
     let below = |figure: &&Derived| !(has_column && is_bandwidth(figure));
@@ -125,7 +125,7 @@ fn line(fit: &FitRecord, unit: &str) -> String {
     format!("{step} costs {cost}{counted} {ends}, fitted over {cases} cases")
 }
 
-/// Each note once, with the groups that it is about unless it is about all.
+/// Each note once, with its groups unless it is about all of them.
 fn notes(groups: &[&GroupRun]) -> Vec<String> {
     let mut about: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for group in groups {
@@ -140,7 +140,7 @@ fn notes(groups: &[&GroupRun]) -> Vec<String> {
     about.into_iter().map(sentence).collect()
 }
 
-/// What the short heads mean, and what is not shown.
+/// The meaning of the short heads, and the columns that are not shown.
 fn legend(shape: &Shape, layout: Layout) -> Vec<String> {
     let explained = [
         (

@@ -15,7 +15,7 @@ pub(super) enum Column {
     Measured,
     /// The median's interval, both ends.
     Interval,
-    /// The same interval as a share, where there is no room for both ends.
+    /// The interval as a share, if both ends do not fit.
     Share,
     Deviation,
     Ticks,
@@ -30,7 +30,7 @@ pub(super) enum Column {
     Claims,
 }
 
-/// How a case ended, without what it found.
+/// How a case ended, without its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Measured,
@@ -157,7 +157,7 @@ fn bandwidth<'a>(row: &Row<'a>) -> Option<&'a Derived> {
     row.case.measured()?.derived.iter().find(|figure| is_bandwidth(figure))
 }
 
-/// Whether it is the figure that has a column of its own.
+/// Whether it is the figure with a column of its own.
 pub(super) fn is_bandwidth(figure: &Derived) -> bool {
     figure.name == "bandwidth" && figure.unit == "GB/s"
 }

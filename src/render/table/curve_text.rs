@@ -1,4 +1,4 @@
-//! What the curves of a group show, below the table.
+//! The curves of a group, below the table.
 
 use super::{Layout, width};
 use crate::record::quantity::{NANOSECONDS, amount, count, ends, share, size};
@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 const HEAD: [&str; 6] = ["level", "ends between", "kernel says", "latency", "ticks", "cycles"];
 
-/// Lines that stay as they are: the curves themselves, and the levels of those that have some.
+/// Lines that must not be wrapped: the curves, and the tables of their levels.
 pub(super) fn drawn(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
     let curves = || groups.iter().flat_map(|group| &group.curves);
     let mut lines = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn drawn(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
     lines
 }
 
-/// Sentences about them.
+/// Remarks on the curves.
 pub(super) fn told(groups: &[&GroupRun]) -> Vec<String> {
     let about = |curve: &CurveRecord| {
         let fall = curve.fall.iter().map(|fall| fallen(curve, fall));

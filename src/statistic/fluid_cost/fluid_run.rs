@@ -11,13 +11,13 @@ const STEADY: f64 = 0.01;
 /// The most interrupts of other tasks, as a multiple of those of the fluid: beyond it the estimate rests on too few. An
 /// operation that never waits has no such interrupts, and may leave the fluid almost no time.
 const UNMET: f64 = 1.0;
-/// What the hypervisor took is counted in such steps, ns: `USER_HZ` is 100 wherever Linux runs.
+/// The unit of stolen time, ns: `USER_HZ` is 100 wherever Linux runs.
 const STOLEN_TICK: f64 = 1e7;
 /// The beginning of the sentence for a machine that was not quiet.
 pub const NOT_QUIET: &str = "the machine was not quiet";
-/// Estimates that differ by no more than this agree whatever their intervals.
+/// Estimates that differ by no more than this agree, whatever their intervals are.
 const SAME: f64 = 0.01;
-/// Where the machine was not quiet nothing but their agreement vouches for two estimates: beyond this they are none.
+/// On a machine that was not quiet two estimates count only if they agree within this.
 const VOUCHED: f64 = 0.05;
 
 /// One run between two calibrations.
@@ -64,7 +64,7 @@ impl Replicate {
         }
     }
 
-    /// What the hypervisor took, ns. Less than a step is not seen, and one step of a short run is much of it.
+    /// Time that the hypervisor took, ns, in steps of 10 ms, which is coarse for a short run.
     pub fn stolen(&self) -> f64 {
         self.stolen_ticks as f64 * STOLEN_TICK
     }
@@ -74,7 +74,8 @@ impl Replicate {
         estimate(&self.covered, &self.calibration(), empty)
     }
 
-    /// By what share the cost is uncertain since the fluid's pace changed: that of the middle is off by half of it.
+    /// The relative uncertainty of the cost by a change of the fluid's speed: half of the change, because the mean of
+    /// both calibrations is used.
     fn shift(&self) -> f64 {
         let window = &self.covered.window;
         let drift = Calibration::drift(&self.before, &self.after);
@@ -86,15 +87,15 @@ impl Replicate {
     }
 }
 
-/// What the runs say together of one operation, ns. A column is missing where it would be nonsense.
+/// The common estimates of several runs of one operation, ns. A value that cannot be a cost is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Runs that nothing spoilt, and all.
+    /// Number of undisturbed runs, and of all runs.
     pub kept: (usize, usize),
-    /// Whether enough runs were unspoilt. Else gap, daemon-free and accounting are of all runs that the fluid
-    /// covered, and the paper's is missing.
+    /// Whether enough runs were undisturbed. Otherwise gap, daemon-free and accounting use all runs that the fluid
+    /// covered, and the paper's estimate is missing.
     pub quiet: bool,
-    /// How many runs each cause spoilt: others, drift, stolen, uncovered.
+    /// Number of runs disturbed by each cause: others, drift, stolen, uncovered.
     pub spoilt: [usize; 4],
     /// The median share of a run that others had.
     pub others: f64,
@@ -110,18 +111,18 @@ pub struct Summary {
     pub rusage: Option<Interval>,
     /// The share of the cost that accounting missed, run by run: 0.4 is two fifths; negative is an over-charge.
     pub missed: Option<Interval>,
-    /// How much more the cost is than what accounting says, run by run, as the paper prints it: 0.46 is 46 %.
+    /// The cost over accounting, less 1, run by run, as the paper prints it: 0.46 is 46 %.
     pub difference: Option<Interval>,
     /// The gap estimates behind the interval, in order.
     pub each: Vec<f64>,
     /// The medians of the error terms.
     pub terms: ErrorTerms,
-    /// Why a column is missing, or why the columns should not be believed.
+    /// Reasons why a column is missing or doubtful.
     pub flags: Vec<String>,
 }
 
 impl Summary {
-    /// Of these runs. `wanted` unspoilt ones make it quiet.
+    /// The summary of these runs. It is quiet with `wanted` undisturbed ones.
     pub fn of(runs: &[Replicate], empty: &Totals, wanted: usize) -> Self {
         let mut summary = Self { kept: (0, runs.len()), ..Self::default() };
         for run in runs {
@@ -198,7 +199,7 @@ impl Summary {
         }
     }
 
-    /// Leaves out two estimates that contradict each other where there is no third.
+    /// Drops two estimates that contradict each other, because there is no third one to decide.
     fn doubt(&mut self) {
         let Some((gap, free)) = self.gap.zip(self.daemon_free) else { return };
         let off = free.estimate / gap.estimate - 1.0;
@@ -233,7 +234,7 @@ impl Summary {
     }
 }
 
-/// An interval that reaches down to nothing does not tell a cost from none.
+/// An interval that contains zero does not show a cost.
 fn possible(interval: Option<Interval>) -> Option<Interval> {
     interval.filter(|interval| interval.low > 0.0)
 }

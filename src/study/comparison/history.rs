@@ -40,7 +40,7 @@ pub(super) struct History<'a> {
 pub(super) struct Deviation {
     variance: f64,
     pub degrees: usize,
-    /// How many replicates.
+    /// Number of replicates.
     pub replicates: usize,
     /// Variance between the processes of one replicate, as far as known.
     within: f64,
@@ -55,7 +55,7 @@ impl Deviation {
         self.variance + self.within * (share - self.share).max(0.0)
     }
 
-    /// Whether a verdict may rest on it.
+    /// Whether it has enough degrees of freedom for a verdict.
     pub(super) fn is_enough(&self) -> bool {
         self.degrees >= LEAST_DEGREES
     }
@@ -94,7 +94,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// How replicates deviate, with the canaries taken off or not.
+    /// The deviations between replicates, with the canaries subtracted or not.
     pub(super) fn deviations(&self, replicate: Replicate, canaries: bool) -> Deviations<'_> {
         Deviations { history: self, replicate, canary: canaries.then(|| self.canary(replicate)) }
     }
@@ -121,7 +121,7 @@ pub(super) struct Deviations<'a> {
 }
 
 impl Deviations<'_> {
-    /// How replicates deviate in this case.
+    /// The deviation between replicates of this case.
     pub(super) fn of(&self, case: &Key) -> Option<Deviation> {
         let mut estimates = gathered(self.history.logs.get(case)?, self.replicate);
         if let Some(canary) = self.canary.as_ref().filter(|_| !is_canary(&case.0)) {

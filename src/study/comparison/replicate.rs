@@ -5,7 +5,7 @@ use crate::record::bundle::{Head, Run, Series};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a comparison counts.
+/// The unit of replication of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replicate {
@@ -47,7 +47,7 @@ impl Replicate {
 pub(super) struct Estimate {
     /// Mean over its processes of the logarithm of their medians.
     pub mean: f64,
-    /// How many processes.
+    /// Number of processes.
     pub processes: usize,
     /// Sum of their squared distances from the mean.
     pub squares: f64,

@@ -64,8 +64,7 @@ fn beyond(a: &[f64], b: &[f64], estimate: f64, rule: Rule) -> f64 {
     permutation_p(a, &moved, alternative, rule.seed)
 }
 
-/// By how many deviations of a replicate a change must differ from nothing, so that it is found: for one pair
-/// of sizes of the two sides.
+/// The smallest change that is found, in deviations of a replicate, for one pair of sizes of the two sides.
 #[derive(Clone, Copy)]
 struct Reach {
     /// Beyond the threshold, by the test of the row.

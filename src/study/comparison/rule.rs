@@ -3,7 +3,7 @@
 /// The level of every test, one-sided.
 pub(super) const ALPHA: f64 = 0.01;
 
-/// As many replicates a side are judged by their own deviation. With four there are 70 ways to deal them to the
+/// The fewest replicates a side that are judged by their own deviation. With four there are 70 ways to deal them to the
 /// sides, and no p is below 0.014.
 pub(super) const ENOUGH: usize = 5;
 /// The probability with which the smallest detectable change is found.

@@ -1,11 +1,11 @@
-//! Which cache a level is: steps of the curve and caches of the kernel, matched in order.
+//! Names the levels of a curve: its steps are matched, in order, with the caches that the kernel reports.
 
 use super::{LevelRecord, Point};
 use crate::record::quantity::size;
 use crate::statistic::{Level, half_way};
 
-/// The end of a cache makes latency at least so many times as long; what does less is another thing, such as
-/// the reach of a translation cache.
+/// The least factor by which latency rises at the end of a cache; a smaller step has another cause, such as the reach
+/// of a translation cache.
 const LEAST: f64 = 1.5;
 /// A step that is off by a factor of two from what is reported must be so much steeper than one that is not,
 /// as a power of e, to be taken for it. A guest that is given a tenth of the cache has its step there.
@@ -14,11 +14,11 @@ const OCTAVE: f64 = 0.3;
 /// Sizes of a curve are rounded.
 const SLACK: f64 = 1.01;
 
-/// Where one level ends.
+/// The end of a level.
 struct Step {
     held: u64,
     beyond: u64,
-    /// How many times the next level's latency is this one's.
+    /// Latency of the next level over that of this one.
     ratio: f64,
 }
 
@@ -90,7 +90,7 @@ fn name(at: usize, matched: &[Option<usize>], caches: &[(u8, u64)], first: u64, 
 
 const MEMORY: &str = "memory";
 
-/// Why a cache ends elsewhere than the kernel says.
+/// Why a cache ends at another size than the kernel reports.
 const SHARED_BY_GUESTS: &str =
     "the hypervisor shows the host's cache, and this is what the guest gets beside its neighbours";
 const SHARED_BY_OTHERS: &str = "others use it, or the order of the pages in it leaves a part unused";
@@ -109,7 +109,7 @@ impl LevelRecord {
     }
 }
 
-/// What must be said of levels that are not as reported, and of steps that no cache makes.
+/// Remarks on levels that differ from what the kernel reports, and on steps without a cache.
 pub(super) fn remarks(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Vec<String> {
     let other = |level: &LevelRecord| match (level.reported, level.step, &level.name) {
         (None, Some((held, beyond)), Some(name)) => {
@@ -133,7 +133,7 @@ pub(super) fn remarks(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bo
     otherwise.chain(unseen(levels, caches, is_guest)).chain(several).chain(others).collect()
 }
 
-/// A last cache that nothing of the curve shows: what would fit into it is as slow as memory.
+/// The last cache, if the curve does not show it: sizes that fit into it are as slow as memory.
 fn unseen(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Option<String> {
     let (cache, bytes) = caches.last()?;
     let memory =

@@ -10,13 +10,13 @@ use crate::record::{CurveRecord, Displaced, Interval, Point, Record};
 pub struct Figure {
     /// Name of a file: `figure-2`.
     pub name: &'static str,
-    /// What it is.
+    /// Title of the picture.
     pub title: &'static str,
     /// The published curves and ours.
     pub curves: Vec<CurveRecord>,
 }
 
-/// What stands at the axes.
+/// Labels of the axes.
 #[derive(Clone, Copy)]
 struct Axes {
     up: &'static str,
@@ -125,7 +125,7 @@ fn computation(paper: &Paper, record: &Record) -> Vec<Line> {
     ]
 }
 
-/// What a message displaced by one way.
+/// The displacement of messages by one way.
 fn sent(
     paper: &Paper,
     record: &Record,
@@ -172,7 +172,7 @@ fn rates(paper: &Paper, record: &Record) -> Vec<Line> {
     ]
 }
 
-/// Both machines' means, each against its own of the longest runs.
+/// The means of both machines, each relative to its own mean of the longest runs.
 fn means(paper: &Paper, record: &Record) -> Vec<Line> {
     let theirs =
         |row: &Spread| Interval { estimate: row.mean, low: row.mean - row.half, high: row.mean + row.half };
