@@ -47,3 +47,20 @@ pub struct Interval {
     /// Upper end.
     pub high: f64,
 }
+
+impl Interval {
+    /// A value without uncertainty.
+    pub const fn exactly(value: f64) -> Self {
+        Self { estimate: value, low: value, high: value }
+    }
+
+    /// The interval that reaches by `half` to either side.
+    pub fn around(estimate: f64, half: f64) -> Self {
+        Self { estimate, low: estimate - half, high: estimate + half }
+    }
+
+    /// Estimate and both ends under an increasing function.
+    pub fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        Self { estimate: f(self.estimate), low: f(self.low), high: f(self.high) }
+    }
+}

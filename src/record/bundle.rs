@@ -132,8 +132,7 @@ impl Head {
                     self.series[at].values.push(Value { run, median: measured.median });
                     for (percentile, value) in percentiles(measured) {
                         let at = self.series_of((&case.id, Some(percentile), peer), group, index);
-                        let median = Interval { estimate: value, low: value, high: value };
-                        self.series[at].values.push(Value { run, median });
+                        self.series[at].values.push(Value { run, median: Interval::exactly(value) });
                     }
                 }
                 Outcome::Skipped(sentence) | Outcome::Failed(sentence) => {

@@ -7,7 +7,7 @@ pub(super) mod record_markdown;
 pub use record_csv::csv;
 pub use record_markdown::markdown;
 
-use crate::record::Record;
+use crate::record::{Interval, Record};
 use crate::{Error, Result};
 
 /// The end of a line by RFC 4180.
@@ -27,6 +27,16 @@ pub(super) fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<Str
     }
     let bytes = writer.into_inner().map_err(|e| failed(e.into_error()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Estimate, lower and upper end, as three columns have them.
+pub(super) fn ends(interval: Option<Interval>) -> [Option<f64>; 3] {
+    interval.map_or([None; 3], |i| [Some(i.estimate), Some(i.low), Some(i.high)])
+}
+
+/// The cell of a number, with all its decimals; empty for none.
+pub(super) fn number(value: Option<f64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// The record itself, indented. It can be read back as it is.

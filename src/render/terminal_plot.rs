@@ -166,13 +166,12 @@ mod tests {
     use crate::record::{Interval, LevelRecord};
 
     fn curve(values: &[(u64, f64)]) -> CurveRecord {
-        let value = |estimate| Interval { estimate, low: estimate, high: estimate };
         CurveRecord {
             prefix: "chase/random/".into(),
             title: "random".into(),
             bytes: true,
             unit: "ns".into(),
-            points: values.iter().map(|&(at, v)| Point { at, value: value(v) }).collect(),
+            points: values.iter().map(|&(at, v)| Point { at, value: Interval::exactly(v) }).collect(),
             levels: vec![LevelRecord {
                 name: Some("L1".into()),
                 step: Some((32 << 10, 38_912)),

@@ -31,8 +31,8 @@ pub fn fit_line(points: &[(f64, f64)]) -> Option<Line> {
     let t = student_quantile_above(0.025, points.len() - 2);
     let range = span(points);
     Some(Line {
-        slope: around(slope, t * (variance / sum_xx).sqrt()),
-        intercept: around(intercept, t * (variance * (1.0 / n + mean_x.powi(2) / sum_xx)).sqrt()),
+        slope: Interval::around(slope, t * (variance / sum_xx).sqrt()),
+        intercept: Interval::around(intercept, t * (variance * (1.0 / n + mean_x.powi(2) / sum_xx)).sqrt()),
         worst_residual: points.iter().map(|p| residual(p).abs()).fold(0.0, f64::max) / range,
     })
 }
@@ -41,10 +41,6 @@ fn span(points: &[(f64, f64)]) -> f64 {
     let (low, high) =
         points.iter().fold((f64::MAX, f64::MIN), |(low, high), p| (low.min(p.1), high.max(p.1)));
     (high - low).max(f64::MIN_POSITIVE)
-}
-
-fn around(estimate: f64, half: f64) -> Interval {
-    Interval { estimate, low: estimate - half, high: estimate + half }
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     let n = values.len() as f64;
     let estimate = values.iter().sum::<f64>() / n;
     let half = student_quantile_above(0.025, values.len() - 1) * standard_deviation(values) / n.sqrt();
-    Some(Interval { estimate, low: estimate - half, high: estimate + half })
+    Some(Interval::around(estimate, half))
 }
 
 #[cfg(test)]

@@ -46,23 +46,19 @@ mod tests {
     use super::*;
     use crate::record::Predicted;
 
-    fn exactly(estimate: f64) -> Interval {
-        Interval { estimate, low: estimate, high: estimate }
-    }
-
     #[test]
     fn the_control_is_taken_off_where_there_is_one() {
-        let mut measured = Measured { median: exactly(3.0), ..Measured::default() };
-        assert_eq!(cost(&measured), Some((Basis::Median, exactly(3.0))));
-        measured.slope = exactly(2.5);
-        assert_eq!(cost(&measured), Some((Basis::Slope, exactly(2.5))));
-        measured.net = Some(exactly(-0.1));
-        assert_eq!(cost(&measured), Some((Basis::Net, exactly(-0.1))));
+        let mut measured = Measured { median: Interval::exactly(3.0), ..Measured::default() };
+        assert_eq!(cost(&measured), Some((Basis::Median, Interval::exactly(3.0))));
+        measured.slope = Interval::exactly(2.5);
+        assert_eq!(cost(&measured), Some((Basis::Slope, Interval::exactly(2.5))));
+        measured.net = Some(Interval::exactly(-0.1));
+        assert_eq!(cost(&measured), Some((Basis::Net, Interval::exactly(-0.1))));
     }
 
     #[test]
     fn nothing_predicted_gives_no_ratio() {
-        let mut measured = Measured { slope: exactly(3.0), ..Measured::default() };
+        let mut measured = Measured { slope: Interval::exactly(3.0), ..Measured::default() };
         assert_eq!(ratio(&measured), None);
         measured.predicted = Some(Predicted::default());
         assert_eq!(ratio(&measured), None);

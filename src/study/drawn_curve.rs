@@ -18,7 +18,7 @@ pub fn draw(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> Option<
     let cpus = fingerprint.cpus_allowed.as_deref().map_or(0, |list| cpus(list) as u64);
     let members: Vec<_> = run.cases.iter().filter_map(|case| member(curve, case, cpus)).collect();
     let (unit, mut points) = values(curve.figure, &members)?;
-    points.extend(curve.start.map(|(at, value)| Point { at, value: exactly(value) }));
+    points.extend(curve.start.map(|(at, value)| Point { at, value: Interval::exactly(value) }));
     points.sort_by_key(|point| point.at);
     points.dedup_by_key(|point| point.at);
     if points.len() < 2 {
@@ -110,8 +110,4 @@ fn find_fall(points: &[Point]) -> Option<FallRecord> {
     let found = fall(&values)?;
     let step = (points[found.last].at, points[found.last + 1].at);
     Some(FallRecord { step, before: found.before, after: found.after })
-}
-
-fn exactly(value: f64) -> Interval {
-    Interval { estimate: value, low: value, high: value }
 }

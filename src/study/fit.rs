@@ -34,8 +34,11 @@ mod tests {
     }
 
     fn case(id: &str, slope: f64, net: Option<f64>) -> CaseRecord {
-        let at = |estimate| Interval { estimate, low: estimate, high: estimate };
-        let measured = Measured { slope: at(slope), net: net.map(at), ..Measured::default() };
+        let measured = Measured {
+            slope: Interval::exactly(slope),
+            net: net.map(Interval::exactly),
+            ..Measured::default()
+        };
         CaseRecord { id: id.into(), title: String::new(), outcome: Outcome::Measured(Box::new(measured)) }
     }
 

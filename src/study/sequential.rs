@@ -77,7 +77,7 @@ pub struct Judgement {
 
 impl Judgement {
     fn of(verdict: Verdict, differences: &[f64], p: f64) -> Self {
-        Self { verdict, change: ratio(hodges_lehmann(differences, CONFIDENCE)), p, reason: None }
+        Self { verdict, change: hodges_lehmann(differences, CONFIDENCE).map(f64::exp_m1), p, reason: None }
     }
 
     /// Inconclusive, for want of pairs.
@@ -91,10 +91,6 @@ impl Judgement {
         self.p = 1.0;
         self
     }
-}
-
-fn ratio(log: Interval) -> Interval {
-    Interval { estimate: log.estimate.exp_m1(), low: log.low.exp_m1(), high: log.high.exp_m1() }
 }
 
 /// The state of a case, one of `cases`, after these pairs.

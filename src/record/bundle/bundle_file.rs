@@ -35,6 +35,7 @@ impl Bundle {
         Ok(Self { head: Head::of(name, created, &records), records })
     }
 
+    /// The same bundle with another name in its head.
     pub fn renamed(mut self, name: &str) -> Self {
         name.clone_into(&mut self.head.name);
         self

@@ -1,8 +1,7 @@
 //! One line a case and baseline, as a spreadsheet or a data frame wants it.
 
 use crate::Result;
-use crate::record::Interval;
-use crate::render::format::{CRLF, csv_text};
+use crate::render::format::{CRLF, csv_text, ends, number};
 use crate::study::comparison::{Baseline, Basis, Cell, Change, Comparison, Row};
 
 const HEAD: [&str; 20] = [
@@ -44,7 +43,7 @@ fn cells_of(comparison: &Comparison, row: &Row, baseline: &Baseline, cell: &Cell
     let against = cell.change.as_ref().and(comparison.baselines.first()).map_or("", |first| &first.name);
     let mut cells =
         [&row.id, &row.group, &baseline.name, against, &baseline.unit].map(str::to_owned).to_vec();
-    cells.extend(three(cell.value));
+    cells.extend(ends(cell.value).map(number));
     if let Some(change) = &cell.change {
         cells.extend(verdict(change));
     }
@@ -73,14 +72,6 @@ fn verdict(change: &Change) -> Vec<String> {
         own,
         number(change.detectable_percent),
     ]
-}
-
-fn three(interval: Option<Interval>) -> [String; 3] {
-    [interval.map(|i| i.estimate), interval.map(|i| i.low), interval.map(|i| i.high)].map(number)
-}
-
-fn number(value: Option<f64>) -> String {
-    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One line a case, as RFC 4180 has it.
 
-use super::{CRLF, csv_text};
+use super::{CRLF, csv_text, ends, number};
 use crate::Result;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, Record};
@@ -55,7 +55,7 @@ pub fn csv(record: &Record, against: &[Against<'_>]) -> Result<String> {
     let head = HEAD.iter().copied().chain(against.iter().map(|a| a.name)).map(str::to_owned).collect();
     let lines = record.cases().map(|(group, case)| {
         let value = |a: &Against<'_>| a.values.get(&case.id).copied().filter(|_| record.unit == NANOSECONDS);
-        let elsewhere = against.iter().map(|a| option(value(a)));
+        let elsewhere = against.iter().map(|a| number(value(a)));
         cells(record, group, case).into_iter().chain(elsewhere).collect()
     });
     csv_text(CRLF, std::iter::once(head).chain(lines))
@@ -77,12 +77,12 @@ fn cells(record: &Record, group: &GroupRun, case: &CaseRecord) -> Vec<String> {
 fn figures(m: &Measured) -> Vec<String> {
     let predicted = m.predicted.as_ref().map(|p| [p.hardware, p.software, p.hardware + p.software]);
     let mut figures: Vec<Option<f64>> = predicted.map_or([None; 3], |p| p.map(Some)).to_vec();
-    figures.extend(three(Some(m.median)));
+    figures.extend(ends(Some(m.median)));
     figures.extend([Some(m.standard_deviation), Some(m.ticks)]);
-    figures.extend(three(Some(m.slope)));
-    figures.extend(three(Some(m.intercept)));
+    figures.extend(ends(Some(m.slope)));
+    figures.extend(ends(Some(m.intercept)));
     figures.push(m.control.map(|c| c.estimate));
-    figures.extend(three(m.net));
+    figures.extend(ends(m.net));
     figures.extend([ratio(m), m.instructions]);
     let counts = [m.counted.len(), m.contamination.disturbed(), m.evidence.len()];
     let derived = m.derived.iter().map(|d| {
@@ -92,16 +92,8 @@ fn figures(m: &Measured) -> Vec<String> {
     let derived = derived.collect::<Vec<_>>().join("; ");
     let counts = counts.map(|n| n.to_string());
     let tail =
-        [50.0, 99.0, 99.9, 99.99, 100.0].map(|p| option(m.distribution.as_ref().and_then(|d| d.at(p))));
-    figures.into_iter().map(option).chain(counts).chain(tail).chain([derived]).collect()
-}
-
-fn three(interval: Option<Interval>) -> [Option<f64>; 3] {
-    interval.map_or([None; 3], |i| [Some(i.estimate), Some(i.low), Some(i.high)])
-}
-
-fn option(value: Option<f64>) -> String {
-    value.map(|v| v.to_string()).unwrap_or_default()
+        [50.0, 99.0, 99.9, 99.99, 100.0].map(|p| number(m.distribution.as_ref().and_then(|d| d.at(p))));
+    figures.into_iter().map(number).chain(counts).chain(tail).chain([derived]).collect()
 }
 
 #[cfg(test)]

@@ -127,8 +127,7 @@ mod tests {
     use crate::record::{Interval, Point};
 
     fn curve(unit: &str, values: &[(u64, f64)]) -> CurveRecord {
-        let value = |estimate| Interval { estimate, low: estimate, high: estimate };
-        let points = values.iter().map(|&(at, v)| Point { at, value: value(v) }).collect();
+        let points = values.iter().map(|&(at, v)| Point { at, value: Interval::exactly(v) }).collect();
         CurveRecord { bytes: true, unit: unit.into(), points, ..CurveRecord::default() }
     }
 

@@ -66,7 +66,7 @@ fn geometric(logs: &[f64]) -> Interval {
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;
     let half = student_quantile_above(0.025, logs.len() - 1) * standard_deviation(logs) / n.sqrt();
-    Interval { estimate: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() }
+    Interval::around(mean, half).map(f64::exp)
 }
 
 /// A count may be zero, which has no logarithm: the mean and range of the processes' values.

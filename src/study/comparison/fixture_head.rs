@@ -68,8 +68,7 @@ pub fn disturb(head: &mut Head, between: f64, within: f64, seed: u64) {
 }
 
 fn multiply(value: &mut Value, factor: f64) {
-    let Interval { estimate, low, high } = value.median;
-    value.median = Interval { estimate: estimate * factor, low: low * factor, high: high * factor };
+    value.median = value.median.map(|end| end * factor);
 }
 
 /// By the method of Box and Muller.

@@ -170,7 +170,7 @@ fn one_process_deviates_more_than_the_mean_of_many() {
     }
     let detectable = |processes| {
         let (old, new) = (head("old", 1, processes), head("new", 1, processes));
-        of(&against(&old, &new, &history), "syscall/getpid").detectable_percent.expect("learnt")
+        of(&against(&old, &new, &history), "syscall/getpid").detectable_percent.expect("pooled")
     };
     assert!(detectable(1) > 1.3 * detectable(3), "{} {}", detectable(1), detectable(3));
 }

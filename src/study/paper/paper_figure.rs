@@ -98,22 +98,15 @@ fn line<T>(rows: &[T], id: fn(&T) -> &str, value: impl Fn(&T) -> Option<Interval
     rows.iter().filter_map(|row| Some(Point { at: number(id(row))?, value: value(row)? })).collect()
 }
 
-fn exactly(value: f64) -> Interval {
-    Interval { estimate: value, low: value, high: value }
-}
-
 /// A share as a percentage.
 fn percent(share: Interval) -> Interval {
-    scaled(share, 100.0)
-}
-
-fn scaled(value: Interval, by: f64) -> Interval {
-    Interval { estimate: value.estimate * by, low: value.low * by, high: value.high * by }
+    share.map(|share| 100.0 * share)
 }
 
 fn computation(paper: &Paper, record: &Record) -> Vec<Line> {
     let rows = &paper.compute;
-    let theirs = |of: fn(&Cost) -> f64| line(rows, |row| &row.id, |row| Some(exactly(1e3 * of(row))));
+    let theirs =
+        |of: fn(&Cost) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(1e3 * of(row))));
     let ours = |of: fn(&Displaced) -> Option<Interval>| {
         line(rows, |row| &row.id, |row| columns_of(record, &row.id).and_then(of))
     };
@@ -136,7 +129,8 @@ fn sent(
 }
 
 fn costs(paper: &Paper, record: &Record) -> Vec<Line> {
-    let theirs = |of: fn(&Cost) -> f64| line(&paper.send, |row| &row.id, |row| Some(exactly(1e3 * of(row))));
+    let theirs =
+        |of: fn(&Cost) -> f64| line(&paper.send, |row| &row.id, |row| Some(Interval::exactly(1e3 * of(row))));
     vec![
         (false, "1997: ioctl", theirs(|row| row.accounting)),
         (false, "1997: displacement", theirs(|row| row.displacement)),
@@ -148,7 +142,7 @@ fn costs(paper: &Paper, record: &Record) -> Vec<Line> {
 fn differences(paper: &Paper, record: &Record) -> Vec<Line> {
     let ours = |way| sent(paper, record, way, |o| o.difference.map(percent));
     vec![
-        (false, "1997", line(&paper.send, |row| &row.id, |row| Some(exactly(row.percent)))),
+        (false, "1997", line(&paper.send, |row| &row.id, |row| Some(Interval::exactly(row.percent)))),
         (true, "2 nodes", ours("nodes")),
         (true, "steered", ours("steered")),
         (true, "loopback", ours("loopback")),
@@ -161,11 +155,15 @@ fn rates(paper: &Paper, record: &Record) -> Vec<Line> {
         line(rows, |row| &row.id, |row| Some(percent(of(columns_of(record, &row.id)?.throughput.as_ref()?))))
     };
     vec![
-        (false, "1997: from ioctl", line(rows, |row| &row.id, |row| Some(exactly(row.accounting_percent)))),
+        (
+            false,
+            "1997: from ioctl",
+            line(rows, |row| &row.id, |row| Some(Interval::exactly(row.accounting_percent))),
+        ),
         (
             false,
             "1997: from displacement",
-            line(rows, |row| &row.id, |row| Some(exactly(row.displacement_percent))),
+            line(rows, |row| &row.id, |row| Some(Interval::exactly(row.displacement_percent))),
         ),
         (true, "from accounting", ours(|t| t.charged_off)),
         (true, "from displacement", ours(|t| t.displaced_off)),
@@ -174,8 +172,7 @@ fn rates(paper: &Paper, record: &Record) -> Vec<Line> {
 
 /// The means of both machines, each relative to its own mean of the longest runs.
 fn means(paper: &Paper, record: &Record) -> Vec<Line> {
-    let theirs =
-        |row: &Spread| Interval { estimate: row.mean, low: row.mean - row.half, high: row.mean + row.half };
+    let theirs = |row: &Spread| Interval::around(row.mean, row.half);
     let rows = &paper.loops;
     vec![
         (false, "1997", beyond_last(line(rows, |row| &row.id, |row| Some(theirs(row))))),
@@ -190,22 +187,17 @@ fn means(paper: &Paper, record: &Record) -> Vec<Line> {
 fn beyond_last(points: Vec<Point>) -> Vec<Point> {
     let Some(last) = points.last().map(|point| point.value.estimate) else { return points };
     let percent = |value: f64| 100.0 * (value / last - 1.0);
-    let beyond = |value: Interval| Interval {
-        estimate: percent(value.estimate),
-        low: percent(value.low),
-        high: percent(value.high),
-    };
-    points.into_iter().map(|point| Point { value: beyond(point.value), ..point }).collect()
+    points.into_iter().map(|point| Point { value: point.value.map(percent), ..point }).collect()
 }
 
 fn deviations(paper: &Paper, record: &Record) -> Vec<Line> {
     let rows = &paper.loops;
     let ours = |row: &Spread| {
         let ours = columns_of(record, &row.id)?;
-        Some(percent(exactly(ours.deviation / ours.gap?.estimate)))
+        Some(percent(Interval::exactly(ours.deviation / ours.gap?.estimate)))
     };
     vec![
-        (false, "1997", line(rows, |row| &row.id, |row| Some(exactly(row.percent)))),
+        (false, "1997", line(rows, |row| &row.id, |row| Some(Interval::exactly(row.percent)))),
         (true, "here", line(rows, |row| &row.id, ours)),
     ]
 }
