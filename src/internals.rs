@@ -26,10 +26,10 @@ pub mod platform {
 }
 
 pub mod record {
+    #[cfg(feature = "cli")]
+    pub use crate::record::bundle;
     pub use crate::record::store::Store;
-    pub use crate::record::{
-        CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record, bundle,
-    };
+    pub use crate::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
 }
 
 #[cfg(feature = "cli")]

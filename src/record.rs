@@ -1,32 +1,35 @@
-//! What was read: the outcome of a run as plain data. It knows no subject and no Criterion type, so that
-//! a record written on one machine can be studied on another, by newer code, without either.
+//! The outcome of a run as plain data. It uses no subject and no type of Criterion, so that a record of one machine can
+//! be studied on another, by newer code.
 //!
 //! A [`Record`] is one run. It holds a [`GroupRun`] for each group (a process of its own), and each of
 //! those a [`CaseRecord`] for each case: measured, skipped with the missing need, or failed with the
 //! claim that did not hold. All durations are nanoseconds, all times Unix seconds.
 
 pub mod baseline;
+#[cfg(feature = "cli")]
 pub mod bundle;
-mod curve;
-pub mod displaced;
+mod contamination;
+mod curve_record;
+mod displacement_record;
 #[cfg(test)]
-pub mod fixture;
-pub mod meanwhile;
+pub mod fixture_run;
 pub mod paired;
 pub mod quantity;
 pub mod store;
 pub mod verdict;
+pub mod version;
 
 use crate::environment::{Fingerprint, Wire};
 pub use crate::statistic::Interval;
-pub use curve::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
-pub use displaced::{Displaced, Throughput};
-pub use meanwhile::Meanwhile;
+pub use contamination::{Contamination, Meanwhile};
+pub use curve_record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
+pub use displacement_record::{Displaced, Throughput};
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
 /// The version of the record's layout. Newer code reads older versions; older code refuses newer ones.
-pub const FORMAT: u32 = 1;
+/// 2: a group has a `version` in place of `body`, the hash of its source.
+pub const FORMAT: u32 = 2;
 
 /// One run of the tool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -62,13 +65,14 @@ pub struct Record {
 pub struct GroupRun {
     /// The group's name.
     pub name: String,
-    /// Hash of the source of the operations: another body is another series.
-    pub body: String,
+    /// The version of its operations, which a person decides: another version is another series.
+    #[serde(alias = "body", deserialize_with = "version::read")]
+    pub version: String,
     /// The clock of that process.
     pub clock: ClockRun,
     /// The CPU that it was pinned to, if it could be.
     pub cpu: Option<usize>,
-    /// What a reader should know about the whole group (not pinned, not locked in memory, …).
+    /// Notes on the whole group: not pinned, not locked in memory, …
     pub notes: Vec<String>,
     /// The cases, in table order.
     pub cases: Vec<CaseRecord>,
@@ -107,7 +111,7 @@ pub struct ClockRun {
 pub struct CaseRecord {
     /// `group/variant/parameter`.
     pub id: String,
-    /// Plain words for the table's first column.
+    /// A description for people.
     pub title: String,
     /// How it ended.
     pub outcome: Outcome,
@@ -146,20 +150,20 @@ pub struct Measured {
     pub control: Option<Interval>,
     /// Slope less control, both from the same rounds, ns. May be negative.
     pub net: Option<Interval>,
-    /// What was expected.
+    /// The prediction, if there was one.
     pub predicted: Option<Predicted>,
     /// Instructions an iteration in user space, counted by single-stepping.
     pub instructions: Option<f64>,
     /// Core frequency just before and just after, Hz, inferred from a chain of additions.
     pub core_hz: Option<(f64, f64)>,
-    /// One sentence a claim that held.
+    /// A sentence for each claim that held.
     pub evidence: Vec<String>,
-    /// One sentence a claim that could not be asked here, with the reason.
+    /// A sentence for each claim that could not be checked here, with the reason.
     #[serde(default)]
     pub unasked: Vec<String>,
-    /// What else happened on the CPU, sample by sample.
+    /// Other activity on the CPU during each sample.
     pub contamination: Contamination,
-    /// What else the machine did meanwhile, where the kernel tells.
+    /// Other work on the machine at the same time, where the kernel reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meanwhile: Option<Meanwhile>,
     /// Single timed operations, where the distribution is the answer, ns.
@@ -167,17 +171,17 @@ pub struct Measured {
     /// Figures that follow from those above.
     #[serde(default)]
     pub derived: Vec<Derived>,
-    /// Between every two CPUs, where the case went to all of them.
+    /// Values between every two CPUs, for a case that measures all of them.
     #[serde(default)]
     pub matrix: Option<Matrix>,
-    /// What it displaced, where it was measured so.
+    /// CPU time that it displaced, if it was measured by displacement.
     #[serde(default)]
     pub displaced: Option<Displaced>,
-    /// Which peer it was measured against, and by what: the [`Wire::key`] of
-    /// its group's wire. Numbers against another say nothing of each other.
+    /// The peer and the transport, as the [`Wire::key`] of the group's wire. Values against different peers are not
+    /// comparable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// The way to that peer, on its way to the driver, who writes it down once for the group.
+    /// The way to that peer. The driver moves it to [`GroupRun::wire`], once for the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<Box<Wire>>,
 }
@@ -203,7 +207,7 @@ pub struct Derived {
     pub value: Interval,
 }
 
-/// What was expected of a case before it was measured.
+/// The cost that was expected before the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Predicted {
     /// The part that the hardware charges, ns.
@@ -214,42 +218,10 @@ pub struct Predicted {
     pub why: String,
 }
 
-/// What else happened while each sample was taken. Vectors run along the samples; an empty one means that
-/// the kernel does not tell.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Contamination {
-    /// Nanoseconds that the thread was ready but another ran.
-    pub waited_ns: Vec<u64>,
-    /// Clock ticks (10 ms) that the hypervisor took from this CPU.
-    pub stolen_ticks: Vec<u64>,
-    /// Involuntary context switches.
-    pub involuntary_switches: Vec<u64>,
-    /// Minor and major page faults.
-    pub faults: Vec<u64>,
-    /// Whether the sample ended on another CPU.
-    pub migrated: Vec<bool>,
-    /// Of a case that waits for memory: how many CPUs on which no task of it was were busy meanwhile, on average.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub busy_beside: Option<f64>,
-}
-
-impl Contamination {
-    /// The number of samples in which another task ran, the hypervisor stole time, or the thread moved.
-    pub fn disturbed(&self) -> usize {
-        (0..self.involuntary_switches.len())
-            .filter(|&i| {
-                self.involuntary_switches[i] > 0
-                    || self.stolen_ticks.get(i).is_some_and(|&t| t > 0)
-                    || self.migrated.get(i) == Some(&true)
-            })
-            .count()
-    }
-}
-
 /// A distribution of single operations, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// How many operations were timed one by one.
+    /// Number of operations that were timed one by one.
     pub count: usize,
     /// Pairs of percentile and value: 0 is the minimum, 100 the maximum.
     pub percentiles: Vec<(f64, f64)>,
@@ -263,12 +235,12 @@ pub struct Distribution {
 pub struct Bar {
     /// The least value that falls into it, ns.
     pub low: f64,
-    /// How many did.
+    /// Number of values.
     pub count: u64,
 }
 
 impl Distribution {
-    /// The value at this percentile, if it is among those that are told.
+    /// The value at this percentile, if it is recorded.
     pub fn at(&self, percentile: f64) -> Option<f64> {
         self.percentiles.iter().find(|(p, _)| *p == percentile).map(|(_, ns)| *ns)
     }
@@ -283,7 +255,7 @@ pub struct FitRecord {
     pub slope: Interval,
     /// The value at parameter 0, ns.
     pub intercept: Interval,
-    /// How many cases the line was drawn through.
+    /// Number of cases on the line.
     pub cases: usize,
 }
 

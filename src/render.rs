@@ -1,11 +1,14 @@
 //! How records and comparisons are shown: tables, plots, Markdown, CSV, JSON.
 
-pub mod comparison;
-pub mod format;
-mod heat_map;
 #[cfg(feature = "cli")]
-pub mod paper;
+pub mod compared;
+mod figure_line;
+#[cfg(feature = "cli")]
+pub mod format;
+#[cfg(feature = "cli")]
+pub mod paper_table;
 #[cfg(feature = "cli")]
 pub mod plot;
 pub mod table;
+mod terminal_heat_map;
 mod terminal_plot;

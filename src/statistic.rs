@@ -1,36 +1,37 @@
 //! Statistics as pure functions: numbers in, numbers out, no I/O. Each names its source.
 
-pub mod bootstrap;
-pub mod discovery;
-pub mod displacement;
-pub mod equivalence;
-pub mod fall;
+mod batch_mean;
+mod beta;
+mod bootstrap;
+mod discovery;
+mod equivalence;
+mod fall;
+pub mod fluid_cost;
 pub mod joint;
 pub mod level;
-pub mod line;
 mod normal;
-pub mod order;
-pub mod permutation;
-pub mod power;
-pub mod proportion;
-pub mod random;
-pub mod series;
-pub mod signed_rank;
+mod order_statistic;
+mod permutation;
+mod power;
+mod proportion;
+mod random;
+mod regression;
+mod signed_rank;
 pub mod student;
 
+pub use batch_mean::proportion_of_series;
 pub use bootstrap::{Change, change_between};
 pub use discovery::{adjusted, benjamini_hochberg};
 pub use equivalence::equivalence_p;
 pub use fall::{Fall, fall};
 pub use joint::joint_p;
 pub use level::{Level, half_way, levels, spacing};
-pub use line::{Line, fit_line};
-pub use order::{median, median_interval, percentile, standard_deviation};
+pub use order_statistic::{median, median_interval, percentile, standard_deviation};
 pub use permutation::{permutation_p, shift};
 pub use power::{minimum_detectable, minimum_detectable_between};
 pub use proportion::proportion;
 pub use random::Random;
-pub use series::proportion_of_series;
+pub use regression::{Line, fit_line};
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 pub use student::{student_above, student_quantile_above};
 
@@ -45,4 +46,21 @@ pub struct Interval {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+}
+
+impl Interval {
+    /// A value without uncertainty.
+    pub const fn exactly(value: f64) -> Self {
+        Self { estimate: value, low: value, high: value }
+    }
+
+    /// The interval that reaches by `half` to either side.
+    pub fn around(estimate: f64, half: f64) -> Self {
+        Self { estimate, low: estimate - half, high: estimate + half }
+    }
+
+    /// Estimate and both ends under an increasing function.
+    pub fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        Self { estimate: f(self.estimate), low: f(self.low), high: f(self.high) }
+    }
 }

@@ -1,11 +1,16 @@
 //! What records mean: comparison, verdicts, levels, fits. It reads plain data and answers plain data.
 
+pub mod basis;
+#[cfg(feature = "cli")]
 pub mod comparison;
-pub mod cost;
-pub mod curve;
+pub mod disturbance;
+pub mod drawn_curve;
 pub mod fit;
+#[cfg(feature = "cli")]
 pub mod gate;
-pub mod paired;
+#[cfg(feature = "cli")]
+pub mod paper;
 pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;
+pub mod sequential;

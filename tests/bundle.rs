@@ -67,7 +67,7 @@ fn run(name: &str, started: u64) -> Record {
         unit: "ns".into(),
         seed: 42,
         fingerprint: Default::default(),
-        groups: vec![GroupRun { name: "call".into(), body: "9c56cc51".into(), cases, ..GroupRun::default() }],
+        groups: vec![GroupRun { name: "call".into(), version: "1".into(), cases, ..GroupRun::default() }],
     }
 }
 

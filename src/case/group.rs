@@ -73,7 +73,7 @@ impl Group {
     }
 
     /// The version as a record writes it.
-    pub fn body(&self) -> String {
+    pub fn version_text(&self) -> String {
         self.version.to_string()
     }
 

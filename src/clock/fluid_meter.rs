@@ -8,7 +8,7 @@ use crate::Result;
 use crate::platform::fluid::{Flow, Fluid};
 use crate::platform::partner::Task;
 use crate::platform::proc;
-use crate::statistic::displacement::{Calibration, Covered, Window};
+use crate::statistic::fluid_cost::{Calibration, Covered, Window};
 use std::fs::File;
 use std::time::Duration;
 

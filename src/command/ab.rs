@@ -114,7 +114,7 @@ impl Manner {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(file) = &args.judge {
-        let paired = load(file)?;
+        let paired = Paired::load(file)?;
         write(&paired, &paired.judge(), &args.form, layout())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -181,22 +181,6 @@ fn save(home: &Path, paired: &Paired) -> Result<PathBuf> {
     let bytes = serde_json::to_vec(paired).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
     store::replace(&path, &bytes)?;
     Ok(path)
-}
-
-fn load(file: &Path) -> Result<Paired> {
-    let bytes = store::read(file)?;
-    let content = |found: String| Error::Content {
-        path: file.into(),
-        field: "the whole file".into(),
-        expected: "the pairs of `syscost ab`".into(),
-        found,
-        remedy: "name a file from `pairs` in the store, or one that was copied from there".into(),
-    };
-    let paired: Paired = serde_json::from_slice(&bytes).map_err(|e| content(e.to_string()))?;
-    match paired.paired {
-        1..=crate::record::paired::LAYOUT => Ok(paired),
-        version => Err(content(format!("layout {version}, of a newer syscost"))),
-    }
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ mod tests {
         let run = |run: &str, tool: &str| {
             let text = serde_json::json!({
                 "format": FORMAT, "tool": tool, "run": run, "started": 1, "scale": "smoke", "unit": "ns", "seed": 1,
-                "fingerprint": {}, "groups": [{ "name": "g", "body": "", "notes": [], "fits": [], "cpu": null,
+                "fingerprint": {}, "groups": [{ "name": "g", "version": "", "notes": [], "fits": [], "cpu": null,
                 "clock": { "source": "tsc", "hz": 1.0, "uncertainty_ppm": 1.0 }, "cases": [
                 { "id": "g/a", "title": "", "outcome": { "failed": "no" } }] }],
             });

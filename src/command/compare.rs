@@ -11,7 +11,7 @@ use crate::environment::Weight;
 use crate::harness::layout;
 use crate::record::bundle::{Head, read_any_head};
 use crate::record::verdict::Verdict;
-use crate::render::comparison::{csv, markdown};
+use crate::render::compared::{csv, markdown};
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, LEAST_THRESHOLD, Options, Row, compare, wants_history};
 use crate::{Error, Result};
@@ -195,6 +195,6 @@ fn text(format: Format, comparison: &Comparison, layout: Layout) -> Result<Strin
         }
         Format::Markdown => Ok(markdown(comparison)),
         Format::Json => comparison.json(),
-        Format::Csv => Ok(csv(comparison)),
+        Format::Csv => csv(comparison),
     }
 }

@@ -50,7 +50,7 @@ fn last(args: &Args) -> Option<String> {
     files.iter().rev().find_map(|file| {
         let record = Store::load(file).ok()?;
         let (_, case) = record.cases().find(|(_, case)| case.id == args.subject)?;
-        let words = case.measured()?.meanwhile.as_ref()?.words();
+        let words = crate::study::disturbance::summary(case.measured()?.meanwhile.as_ref()?);
         Some(format!("{words} (run {}, {})", record.run, page::moment(record.started)))
     })
 }

@@ -174,7 +174,7 @@ fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -
     }
     text.extend(said.iter().map(|sentence| page::wrap("note: ", sentence, width) + "\n"));
     let tone = if answer == Answer::Pass { Tone::Bold } else { Tone::Red };
-    text + &page::paint(tone, &format!("gate: {}; {}", answer.words(), count(findings)), layout) + "\n"
+    text + &page::paint(tone, &format!("gate: {}; {}", answer.summary(), count(findings)), layout) + "\n"
 }
 
 /// Whether a finding is more than "nothing changed".
@@ -230,7 +230,7 @@ fn count(findings: &[Finding]) -> String {
 fn summary(args: &Args, findings: &[Finding], said: &[String], answer: Answer) -> String {
     let mut text = format!(
         "### syscost gate: {}\n\n{}, slowdowns up to {} % let through\n\n",
-        answer.words(),
+        answer.summary(),
         count(findings),
         100.0 * args.max_regress
     );

@@ -163,8 +163,8 @@ fn difference(saved: &Record, record: &Record) -> Vec<String> {
         said.push(format!("{weight}: {field} is {}, and was {}", d.ours, d.theirs));
     }
     for group in &record.groups {
-        if saved.groups.iter().any(|then| then.name == group.name && then.body != group.body) {
-            said.push(format!("the source of {} was another: another operation", group.name));
+        if saved.groups.iter().any(|then| then.name == group.name && then.version != group.version) {
+            said.push(format!("the version of {} was another: another operation", group.name));
         }
     }
     said
@@ -191,7 +191,7 @@ fn text(format: Format, record: &Record, columns: &[Column], layout: Layout) -> 
             + &table(record, None, &against, layout)),
         Format::Markdown => Ok(format::markdown(record, &against)),
         Format::Json => format::json(record),
-        Format::Csv => Ok(format::csv(record, &against)),
+        Format::Csv => format::csv(record, &against),
     }
 }
 

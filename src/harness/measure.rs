@@ -162,7 +162,7 @@ fn ready(
     }
     GroupRun {
         name: group.name.into(),
-        body: group.body(),
+        version: group.version_text(),
         clock: facts(clock),
         cpu,
         notes,

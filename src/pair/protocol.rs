@@ -95,8 +95,9 @@ pub enum How {
 /// A case that is set up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
-    /// Hash of the source of its operation.
-    pub body: String,
+    /// The version of its group. On the line it keeps its first name, so that an older driver understands it.
+    #[serde(rename = "body", deserialize_with = "crate::record::version::read")]
+    pub version: String,
     /// The CPU that the side stays on.
     pub cpu: usize,
     /// What one iteration takes, ns, with everything around the timed part.

@@ -15,7 +15,7 @@ use crate::platform::slowdown::LONGEST;
 use crate::record::Verdict;
 use crate::record::paired::{CasePairs, Rule};
 use crate::statistic::{Change, Random, change_between, median};
-use crate::study::paired::{Stand, stand};
+use crate::study::sequential::{Stand, stand};
 use crate::suite;
 use std::time::{Duration, Instant};
 

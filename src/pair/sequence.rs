@@ -9,7 +9,7 @@ use crate::platform::cpu::Aside;
 use crate::platform::signal;
 use crate::record::paired::{CasePairs, PairRecord, Rule, Why};
 use crate::statistic::{Random, median, percentile};
-use crate::study::paired::{Stand, stand};
+use crate::study::sequential::{Stand, stand};
 use crate::trial::Turn;
 
 /// Pairs of a case that may be lost, by a side that died, hung or talked nonsense, before the case is given up.
@@ -144,7 +144,7 @@ impl Bout<'_> {
     fn keep(&self, case: &mut CasePairs, pair: &Pair, first: bool, meeting: &dyn Meeting) {
         if first {
             case.evidence = pair.ready.each_ref().map(|ready| ready.evidence.clone());
-            case.bodies = pair.ready.each_ref().map(|ready| ready.body.clone());
+            case.versions = pair.ready.each_ref().map(|ready| ready.version.clone());
             case.notes.extend(notes(pair));
         }
         let ns = |ticks: f64| ticks * 1e9 / self.clock.hz();
@@ -166,8 +166,9 @@ fn notes(pair: &Pair) -> Vec<String> {
             }
         }
     }
-    if pair.ready[0].body != pair.ready[1].body {
-        notes.push("the source of the operation differs between the sides".into());
+    let [a, b] = pair.ready.each_ref().map(|ready| &ready.version);
+    if a != b {
+        notes.push(format!("the version of the operation differs between the sides: {a} and {b}"));
     }
     notes
 }

@@ -109,7 +109,13 @@ fn case_by_turns(
     let iteration_ns = trial.iteration_ns(asked.batch_ns)?;
     let evidence = trial.evidence().to_vec();
     notes.extend(trial.unasked().iter().map(|sentence| format!("not asked: {sentence}")));
-    driver.answer(&Answer::Ready(Ready { body: group.body(), cpu, iteration_ns, evidence, notes }))?;
+    driver.answer(&Answer::Ready(Ready {
+        version: group.version_text(),
+        cpu,
+        iteration_ns,
+        evidence,
+        notes,
+    }))?;
     while let Some(question) = driver.question()? {
         if let Ask::Turn { iterations, batches } = question {
             let turn = trial.turn(iterations, batches)?;

@@ -1,6 +1,5 @@
-//! Baselines: what was saved under one of Criterion's baseline names, and whether Criterion's own files of
-//! that name can be compared with. Criterion itself passes a missing or broken baseline with exit code 0,
-//! and compares two units as if they were one.
+//! Baselines: the runs saved under one of Criterion's baseline names, and a check of Criterion's own files of that
+//! name. Criterion itself exits with 0 on a missing or broken baseline, and compares values in different units.
 
 mod complaint;
 
@@ -18,26 +17,36 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 impl Store {
-    /// The file that says what was saved under this name.
+    /// The file of the baseline with this name.
+    ///
+    /// # Errors
+    /// The name is no file name.
     pub fn baseline_path(&self, name: &str) -> Result<PathBuf> {
         Ok(self.home().join("baselines").join(file_name(name, "baseline")?))
     }
 
     /// The files of all baselines, by name.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
     pub fn baseline_files(&self) -> Result<Vec<PathBuf>> {
         self.files("baselines", "json")
     }
 
-    /// What was saved under this name, a record for each run of which something is left; empty if nothing was
-    /// saved.
+    /// The runs saved under this name, each with the cases that no later run replaced. Empty if nothing was saved.
+    ///
+    /// # Errors
+    /// The name is no file name, or the file cannot be read.
     pub fn load_baseline(&self, name: &str) -> Result<Vec<Record>> {
         let path = self.baseline_path(name)?;
         if path.exists() { parse::records(&path, &read(&path)?) } else { Ok(Vec::new()) }
     }
 
-    /// Puts the measured cases of a run under this name, in place of those with the same ids; the others
-    /// stay, as they do in Criterion's directories, each with the run that measured it. Another run that does
-    /// the same at this moment waits.
+    /// Saves the measured cases of a run under this name, in place of those with the same ids. Other cases stay with
+    /// the run that measured them, as in Criterion's directories. A lock makes concurrent runs wait.
+    ///
+    /// # Errors
+    /// The name is no file name, or the file cannot be read or written.
     pub fn merge_baseline(&self, name: &str, record: &Record) -> Result<PathBuf> {
         let path = self.baseline_path(name)?;
         let _alone = self.alone_with_baselines();
@@ -45,7 +54,7 @@ impl Store {
         Ok(path)
     }
 
-    /// A lock that ends with its owner. `None` where a file system has none, or somebody holds it for ever.
+    /// A lock that the kernel releases with the process. `None` after 5 s, or if the file system has no locks.
     fn alone_with_baselines(&self) -> Option<Flock<File>> {
         let directory = self.home().join("baselines");
         // What cannot be made or opened is reported by the saving that follows.
@@ -63,7 +72,7 @@ impl Store {
     }
 }
 
-/// A line a run, which is sure to be readable; no file if no run is left.
+/// Writes one line for each run, after checking that it can be read back; removes the file if no run is left.
 fn save(path: &Path, records: &[Record]) -> Result<()> {
     if records.is_empty() {
         return match std::fs::remove_file(path) {
@@ -81,10 +90,9 @@ fn save(path: &Path, records: &[Record]) -> Result<()> {
     replace(path, &bytes)
 }
 
-/// What is left of the earlier runs, and this one. Cases that failed take the earlier number with them: under
-/// this name nothing is known of them any more. Skipped ones change nothing: Criterion wrote nothing for them
-/// either. A baseline has one unit, so values in another one cannot stay; [`check`] then finds them missing
-/// and says so.
+/// The earlier runs without the cases that the new run measured, and the new run. A case that failed loses its earlier
+/// number; a skipped case keeps it, because Criterion wrote nothing for it either. Values in another unit are
+/// dropped, because a baseline has one unit; [`check`] then reports them as missing.
 fn merge(old: Vec<Record>, new: &Record) -> Vec<Record> {
     let tried = new.cases().filter(|(_, case)| !matches!(case.outcome, Outcome::Skipped(_)));
     let replaced: BTreeSet<&str> = tried.map(|(_, case)| case.id.as_str()).collect();
@@ -135,7 +143,7 @@ fn part(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     /// The cases of a baseline by run.
     fn ids(records: &[Record]) -> Vec<(&str, &str)> {
@@ -145,7 +153,7 @@ mod tests {
 
     /// A later run of a part, on another kernel.
     fn part() -> Record {
-        let mut part = Record { run: "20270101T000000-1".into(), ..fixture::record() };
+        let mut part = Record { run: "20270101T000000-1".into(), ..fixture_run::record() };
         part.fingerprint.kernel_release = Some("7.0.0".into());
         part.groups.retain(|g| g.name == "call");
         part.groups[0].cases.truncate(3);
@@ -157,8 +165,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         assert!(store.load_baseline("main").unwrap().is_empty());
-        store.merge_baseline("main", &fixture::record()).unwrap();
-        let (measured, ..) = fixture::record().tally();
+        store.merge_baseline("main", &fixture_run::record()).unwrap();
+        let (measured, ..) = fixture_run::record().tally();
         store.merge_baseline("main", &part()).unwrap();
         let merged = store.load_baseline("main").unwrap();
         let cases = ids(&merged);
@@ -169,15 +177,17 @@ mod tests {
 
     #[test]
     fn each_run_keeps_its_own_machine() {
-        let merged = merge(vec![fixture::record()], &part());
+        let merged = merge(vec![fixture_run::record()], &part());
         let kernels: Vec<_> = merged.iter().map(|r| r.fingerprint.kernel_release.as_deref()).collect();
         assert_eq!(kernels, [None, Some("7.0.0")]);
     }
 
     #[test]
     fn a_run_of_which_nothing_is_left_vanishes() {
-        let again =
-            merge(merge(Vec::new(), &fixture::record()), &Record { run: "b".into(), ..fixture::record() });
+        let again = merge(
+            merge(Vec::new(), &fixture_run::record()),
+            &Record { run: "b".into(), ..fixture_run::record() },
+        );
         assert_eq!(again.iter().map(|r| r.run.as_str()).collect::<Vec<_>>(), ["b"]);
         let shorter = merge(merge(Vec::new(), &part()), &part());
         assert_eq!(shorter.len(), 1, "a run takes the place of its shorter self");
@@ -188,7 +198,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         let path = store.baseline_path("main").unwrap();
-        replace(&path, &serde_json::to_vec(&fixture::record()).unwrap()).unwrap();
+        replace(&path, &serde_json::to_vec(&fixture_run::record()).unwrap()).unwrap();
         assert_eq!(store.load_baseline("main").unwrap().len(), 1);
         store.merge_baseline("main", &part()).unwrap();
         assert_eq!(store.load_baseline("main").unwrap().len(), 2);
@@ -198,9 +208,12 @@ mod tests {
     fn runs_that_save_at_the_same_time_lose_nothing() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
-        let groups = fixture::record().groups;
-        let part =
-            |at: usize| Record { run: at.to_string(), groups: vec![groups[at].clone()], ..fixture::record() };
+        let groups = fixture_run::record().groups;
+        let part = |at: usize| Record {
+            run: at.to_string(),
+            groups: vec![groups[at].clone()],
+            ..fixture_run::record()
+        };
         std::thread::scope(|scope| {
             for at in 0..groups.len() {
                 let store = &store;
@@ -210,25 +223,25 @@ mod tests {
             }
         });
         let merged = store.load_baseline("main").unwrap();
-        assert_eq!(ids(&merged).len(), fixture::record().tally().0);
+        assert_eq!(ids(&merged).len(), fixture_run::record().tally().0);
     }
 
     #[test]
     fn values_in_another_unit_do_not_stay() {
-        let counted = Record { unit: "instructions".into(), ..fixture::record() };
+        let counted = Record { unit: "instructions".into(), ..fixture_run::record() };
         let merged = merge(vec![counted], &part());
         assert_eq!(merged.iter().map(|r| r.unit.as_str()).collect::<Vec<_>>(), ["ns"]);
     }
 
     #[test]
     fn a_failed_case_takes_the_old_number_with_it() {
-        let mut failed = fixture::record();
+        let mut failed = fixture_run::record();
         for case in failed.groups.iter_mut().flat_map(|g| &mut g.cases) {
             case.outcome = Outcome::Failed("no".into());
         }
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
-        let path = store.merge_baseline("main", &fixture::record()).unwrap();
+        let path = store.merge_baseline("main", &fixture_run::record()).unwrap();
         store.merge_baseline("main", &failed).unwrap();
         assert!(!path.exists() && store.load_baseline("main").unwrap().is_empty());
         store.merge_baseline("main", &failed).unwrap();

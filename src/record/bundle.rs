@@ -1,23 +1,16 @@
-//! A record that can be carried: the runs of one or several sessions in one file, and at its head what a
-//! comparison needs of them.
+//! A bundle: the runs of one or more sessions in one file, after a head with what a comparison needs of them.
 //!
-//! The unit of comparison is a process. A *session* is one go of processes, one after another, in one place;
-//! a *boot* is one start of a kernel. Two processes of one session have the machine's mood in common, two
-//! sessions of one boot its kernel.
+//! Each process gives one value of a case. A *session* is a sequence of processes in one place; a *boot* is one start
+//! of a kernel. Processes of one session share the machine's state, sessions of one boot share its kernel, so their
+//! values are correlated.
 
-#[cfg(feature = "cli")]
+mod bundle_file;
 mod bundle_store;
-#[cfg(feature = "cli")]
 mod check;
-#[cfg(feature = "cli")]
-mod file;
-#[cfg(feature = "cli")]
 mod member;
 
-#[cfg(feature = "cli")]
+pub use bundle_file::{Bundle, read, read_any, read_any_head, read_head, write_new};
 pub use bundle_store::name_of;
-#[cfg(feature = "cli")]
-pub use file::{Bundle, read, read_any, read_any_head, read_head, write_new};
 
 use super::{GroupRun, Interval, Measured, Outcome, Record};
 use crate::environment::Fingerprint;
@@ -25,9 +18,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The version of the file's layout. Newer code reads older versions; older code refuses newer ones.
-pub const LAYOUT: u32 = 1;
+/// 2: a series has a `version` in place of `body`.
+pub const LAYOUT: u32 = 2;
 
-/// What a comparison needs: small, and read without the rest.
+/// What a comparison needs. It is small and is read without the runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// Layout version, [`LAYOUT`].
@@ -50,7 +44,7 @@ pub struct Head {
     pub series: Vec<Series>,
 }
 
-/// One go over the groups: a process each.
+/// One run over the groups, each in a process of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Its unique name.
@@ -65,14 +59,15 @@ pub struct Run {
     pub fingerprint: usize,
 }
 
-/// What all processes said of one case.
+/// The values of one case in all processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// `group/variant/parameter`; of single operations also `group/variant/parameter p99` and the like, whose
     /// values are the processes' percentiles.
     pub id: String,
-    /// Hash of the source of the operation. Of two bodies in one bundle each has its own series.
-    pub body: String,
+    /// The version of the group. Of two versions in one bundle each has its own series.
+    #[serde(alias = "body", deserialize_with = "super::version::read")]
+    pub version: String,
     /// The clock by which it was measured, `tsc` for one.
     pub clock: String,
     /// The peer against which it was measured, if it was against one.
@@ -84,7 +79,7 @@ pub struct Series {
     pub without: Vec<String>,
 }
 
-/// One process's word on one case.
+/// The value of one case in one process.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Value {
     /// Which of the head's runs.
@@ -94,7 +89,7 @@ pub struct Value {
 }
 
 impl Head {
-    /// The head of these runs. They count in the same unit; who puts them together has seen to that.
+    /// The head of these runs, which the caller has checked to have one unit.
     pub fn of(name: &str, created: u64, records: &[Record]) -> Self {
         let first = records.first();
         let text = |f: fn(&Record) -> &String| first.map(f).cloned().unwrap_or_default();
@@ -137,8 +132,7 @@ impl Head {
                     self.series[at].values.push(Value { run, median: measured.median });
                     for (percentile, value) in percentiles(measured) {
                         let at = self.series_of((&case.id, Some(percentile), peer), group, index);
-                        let median = Interval { estimate: value, low: value, high: value };
-                        self.series[at].values.push(Value { run, median });
+                        self.series[at].values.push(Value { run, median: Interval::exactly(value) });
                     }
                 }
                 Outcome::Skipped(sentence) | Outcome::Failed(sentence) => {
@@ -157,11 +151,11 @@ impl Head {
         group: &'a GroupRun,
         index: &mut Index<'a>,
     ) -> usize {
-        let (body, clock) = (&group.body, &group.clock.source);
-        *index.series.entry((id, percentile, body, clock, peer)).or_insert_with(|| {
+        let (version, clock) = (&group.version, &group.clock.source);
+        *index.series.entry((id, percentile, version, clock, peer)).or_insert_with(|| {
             self.series.push(Series {
                 id: percentile.map_or_else(|| id.to_owned(), |p| format!("{id} p{p}")),
-                body: body.clone(),
+                version: version.clone(),
                 clock: clock.clone(),
                 peer: peer.map(str::to_owned),
                 values: Vec::new(),
@@ -173,10 +167,11 @@ impl Head {
 }
 
 impl Head {
-    /// A process that died before it had a clock says why beside those that had one, and is no series of its own.
+    /// A process that died before it had a clock has no series of its own: its reasons are added to the series of the
+    /// same case that has a clock.
     fn gather_clockless(&mut self) {
         let is_clockless = |series: &Series| series.clock.is_empty() && series.values.is_empty();
-        let key = |series: &Series| (series.id.clone(), series.body.clone());
+        let key = |series: &Series| (series.id.clone(), series.version.clone());
         let (clockless, clocked): (Vec<_>, Vec<_>) = self.series.drain(..).partition(is_clockless);
         self.series = clocked;
         let at: BTreeMap<_, _> = self.series.iter().enumerate().rev().map(|(at, s)| (key(s), at)).collect();
@@ -192,24 +187,24 @@ impl Head {
     }
 }
 
-/// What of a distribution is compared: its middle, and the tail as far as a few hundred operations tell of it.
+/// The percentiles that are compared: the median, and the 99th, the furthest that a few hundred operations support.
 fn percentiles(measured: &Measured) -> impl Iterator<Item = (u8, f64)> {
     let distribution = measured.distribution.as_ref();
     [50, 99].into_iter().filter_map(move |p| Some((p, distribution?.at(f64::from(p))?)))
 }
 
-/// What makes a series one.
+/// The key of a series: id, percentile, version, clock, peer.
 type Place<'a> = (&'a str, Option<u8>, &'a str, &'a str, Option<&'a str>);
 
-/// Where each series stands, by id, percentile, body, clock and peer, and which sentences it has. Of thousands of cases none is
-/// looked for one by one.
+/// The index of each series by its key, and the sentences that it has: a linear search would be slow for thousands of
+/// cases.
 #[derive(Default)]
 struct Index<'a> {
     series: BTreeMap<Place<'a>, usize>,
     without: BTreeSet<(usize, &'a str)>,
 }
 
-/// The scale of these runs. Baselines of Criterion's may have been saved at several.
+/// The scale of these runs, or a list: a baseline of Criterion's may have been saved at several.
 fn scales(records: &[Record]) -> String {
     let mut scales: Vec<&str> = Vec::new();
     for record in records {
@@ -223,11 +218,11 @@ fn scales(records: &[Record]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     #[test]
     fn a_process_has_one_value_of_a_case_and_its_machine_stands_once() {
-        let run = |name: &str| Record { run: name.into(), ..fixture::record() };
+        let run = |name: &str| Record { run: name.into(), ..fixture_run::record() };
         let other = crate::environment::Fingerprint { governor: Some("x".into()), ..Default::default() };
         let records = [run("a"), run("b"), Record { fingerprint: other, ..run("c") }];
         let head = Head::of("main", 1, &records);
@@ -240,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_percentiles_of_single_operations_are_series_of_processes_too() {
-        let records = [fixture::record(), Record { run: "b".into(), ..fixture::record() }];
+        let records = [fixture_run::record(), Record { run: "b".into(), ..fixture_run::record() }];
         let head = Head::of("x", 1, &records);
         let of = |id: &str| head.series.iter().find(|series| series.id == id).unwrap();
         let values: Vec<_> = of("syscall/getpid/cold p99").values.iter().map(|v| v.median.estimate).collect();
@@ -249,19 +244,19 @@ mod tests {
     }
 
     #[test]
-    fn another_body_or_clock_is_another_series() {
-        let mut other = fixture::record();
-        other.groups[0].body = "another".into();
+    fn another_version_or_clock_is_another_series() {
+        let mut other = fixture_run::record();
+        other.groups[0].version = "another".into();
         other.groups[1].clock.source = "monotonic-raw".into();
-        let one = Head::of("x", 1, &[fixture::record()]).series.len();
+        let one = Head::of("x", 1, &[fixture_run::record()]).series.len();
         let cases: usize = other.groups[..2].iter().map(|group| group.cases.len()).sum();
-        assert_eq!(Head::of("x", 1, &[fixture::record(), other]).series.len(), one + cases);
+        assert_eq!(Head::of("x", 1, &[fixture_run::record(), other]).series.len(), one + cases);
     }
 
     #[test]
     fn another_peer_is_another_series() {
         let against = |peer: &str| {
-            let mut record = fixture::record();
+            let mut record = fixture_run::record();
             let case = record.groups.iter_mut().flat_map(|group| &mut group.cases);
             let measured = case.filter_map(|case| match &mut case.outcome {
                 Outcome::Measured(measured) => Some(measured),
@@ -271,7 +266,7 @@ mod tests {
             Head::of("x", 1, &[record])
         };
         let (one, other) = (against("a by veth"), against("b by veth"));
-        assert_eq!(one.series.len(), Head::of("x", 1, &[fixture::record()]).series.len());
+        assert_eq!(one.series.len(), Head::of("x", 1, &[fixture_run::record()]).series.len());
         assert_eq!(
             one.series.iter().filter(|series| series.peer.is_some()).count(),
             one.series.iter().filter(|series| !series.values.is_empty()).count()
@@ -281,13 +276,13 @@ mod tests {
 
     #[test]
     fn a_process_that_died_before_it_had_a_clock_is_no_series_of_its_own() {
-        let mut dead = fixture::record();
+        let mut dead = fixture_run::record();
         dead.groups.retain(|group| group.name == "call");
         dead.groups[0].clock = Default::default();
         dead.groups[0].cases.truncate(1);
         dead.groups[0].cases[0].outcome = Outcome::Failed("It died.".into());
-        let whole = Head::of("x", 1, &[fixture::record()]);
-        for records in [[dead.clone(), fixture::record()], [fixture::record(), dead.clone()]] {
+        let whole = Head::of("x", 1, &[fixture_run::record()]);
+        for records in [[dead.clone(), fixture_run::record()], [fixture_run::record(), dead.clone()]] {
             let head = Head::of("x", 1, &records);
             assert_eq!(head.series.len(), whole.series.len());
             let series = head.series.iter().find(|series| series.id == "call/u64/0").unwrap();
@@ -298,7 +293,10 @@ mod tests {
 
     #[test]
     fn scales_that_differ_are_all_named() {
-        let smoke = Record { scale: "smoke".into(), ..fixture::record() };
-        assert_eq!(Head::of("x", 1, &[fixture::record(), smoke, fixture::record()]).scale, "default, smoke");
+        let smoke = Record { scale: "smoke".into(), ..fixture_run::record() };
+        assert_eq!(
+            Head::of("x", 1, &[fixture_run::record(), smoke, fixture_run::record()]).scale,
+            "default, smoke"
+        );
     }
 }

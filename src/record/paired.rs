@@ -1,13 +1,16 @@
-//! A comparison by pairs of processes, as data: what each pair found, and the verdicts that follow from it.
-//!
-//! The verdicts are not stored but derived ([`Paired::judge`]), so the same pairs always give the same words.
+//! A comparison by pairs of processes, as data. Verdicts are not stored: `Paired::judge` of [`crate::study`] derives
+//! them, so the same pairs always give the same verdicts.
 
+use super::store::{parse, read};
+use crate::Result;
 use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
-/// The version of the layout.
-pub const LAYOUT: u32 = 1;
-/// How verdicts are reached.
+/// The version of the layout. 2: a case has `versions` in place of `bodies`.
+pub const LAYOUT: u32 = 2;
+
+/// The parameters of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
     /// A change smaller than this share is not worth an alarm.
@@ -16,12 +19,6 @@ pub struct Rule {
     pub margin: f64,
     /// Looks that may be taken: 1 to 3.
     pub looks: usize,
-}
-
-impl Default for Rule {
-    fn default() -> Self {
-        Self::of(0.01)
-    }
 }
 
 /// A whole comparison.
@@ -37,17 +34,17 @@ pub struct Paired {
     pub started: u64,
     /// Seed of everything random.
     pub seed: u64,
-    /// How verdicts are reached.
+    /// The parameters of the verdicts.
     pub rule: Rule,
     /// Whether the sides took turns, or ran one after the other in blocks.
     pub by_turns: bool,
-    /// What the two sides are, in words.
+    /// A description of each side.
     pub sides: [String; 2],
     /// The machine.
     pub fingerprint: Fingerprint,
     /// The CPU of the measurement.
     pub cpu: usize,
-    /// What a reader should know of the whole.
+    /// Notes on the whole.
     pub notes: Vec<String>,
     /// The cases, in the order in which they ran.
     pub cases: Vec<CasePairs>,
@@ -58,13 +55,14 @@ pub struct Paired {
 pub struct CasePairs {
     /// `group/variant/parameter`.
     pub id: String,
-    /// Neither side can change it: if it moves, it is not the sides that differ.
+    /// A canary, which neither side can change: if it moves, the machine did.
     pub canary: bool,
-    /// What the two sides proved in their first pair.
+    /// Evidence of the two sides, from their first pair.
     pub evidence: [Vec<String>; 2],
-    /// Hash of the source of the operation on each side.
-    pub bodies: [String; 2],
-    /// What a reader should know.
+    /// The version of the group on each side.
+    #[serde(alias = "bodies", deserialize_with = "super::version::read_both")]
+    pub versions: [String; 2],
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// Why it ended without a verdict. It has no pairs then: what is not proved has no number.
     pub ended: Option<Ended>,
@@ -87,7 +85,7 @@ pub struct Ended {
 pub enum Why {
     /// The machine lacks what the case needs, for both sides alike.
     Skipped,
-    /// A claim does not hold, one side alone cannot run it, or a side died, hung or answered nonsense.
+    /// A claim does not hold, only one side can run it, or a side died, hung or gave an invalid answer.
     Failed,
     /// Only one of the two builds has it.
     Lone,
@@ -100,19 +98,29 @@ pub struct PairRecord {
     pub difference: f64,
     /// An iteration on each side, ns: the lower quartile of its turns.
     pub cost_ns: [f64; 2],
-    /// Why it does not count. By what happened on the machine, never by its figure.
+    /// Why it does not count: something that happened on the machine, never its value.
     pub rejected: Option<String>,
 }
 
+impl Paired {
+    /// Reads the file of a comparison.
+    ///
+    /// # Errors
+    /// The file cannot be read, holds something else, or was written by a newer version.
+    pub fn load(path: &Path) -> Result<Self> {
+        parse::pairs(path, &read(path)?)
+    }
+}
+
 impl PairRecord {
-    /// A pair that does not count and has no figure.
+    /// A pair that does not count and has no value.
     pub fn rejected(sentence: String) -> Self {
         Self { rejected: Some(sentence), ..Self::default() }
     }
 }
 
 impl CasePairs {
-    /// A case that ends without a verdict: whatever it has measured is forgotten.
+    /// Ends a case without a verdict and drops its pairs.
     pub fn end(&mut self, why: Why, sentence: String) {
         self.pairs.clear();
         self.ended = Some(Ended { why, sentence });

@@ -1,5 +1,5 @@
-//! Where records live: beside Criterion's files, in `<criterion home>/syscost/`. A run is saved after each
-//! group, so what was measured before a crash is kept; no run overwrites another.
+//! The directory of records, `<criterion home>/syscost/`. A run is saved after each group, so that a crash loses one
+//! group at most; no run overwrites another.
 
 pub(super) mod parse;
 mod temporary;
@@ -29,7 +29,10 @@ impl Store {
         &self.home
     }
 
-    /// Saves a run, whole or not at all, in place of its shorter self; gives the file.
+    /// Saves a run, whole or not at all, over what was saved of it before; returns the file.
+    ///
+    /// # Errors
+    /// Its name is no file name, it holds a number that JSON cannot hold, or the file cannot be written.
     pub fn save_run(&self, record: &Record) -> Result<PathBuf> {
         let path = self.run_path(&record.run)?;
         save(&path, record)?;
@@ -37,32 +40,46 @@ impl Store {
     }
 
     /// The file of the run with this name.
+    ///
+    /// # Errors
+    /// The name is no file name.
     pub fn run_path(&self, run: &str) -> Result<PathBuf> {
         Ok(self.home.join("runs").join(file_name(run, "run")?))
     }
 
-    /// Reads one record, from wherever it was carried.
+    /// Reads one record from any file.
+    ///
+    /// # Errors
+    /// The file cannot be read, holds no record, or was written by a newer version.
     pub fn load(path: &Path) -> Result<Record> {
         parse::record(path, &read(path)?)
     }
 
-    /// The newest run, by its name, which begins with its start. `None` where nothing was measured yet. A
-    /// damaged newest run is an error: the last but one in its place would be a quiet, wrong answer.
+    /// The newest run, by its name, which begins with its start time. `None` if there is none.
+    ///
+    /// # Errors
+    /// The newest run cannot be read; an older one in its place would be a wrong answer.
     pub fn newest(&self) -> Result<Option<Record>> {
         self.run_files()?.last().map(|path| Self::load(path)).transpose()
     }
 
     /// Every run, oldest first, each with its own result: one damaged file does not hide the others.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
     pub fn runs(&self) -> Result<Vec<(PathBuf, Result<Record>)>> {
         Ok(self.run_files()?.into_iter().map(|path| (path.clone(), Self::load(&path))).collect())
     }
 
     /// The files of all runs, oldest first.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
     pub fn run_files(&self) -> Result<Vec<PathBuf>> {
         self.files("runs", "json")
     }
 
-    /// The files in one of the store's directories of which the name ends so, by name.
+    /// The files with this extension in one of the store's directories, by name.
     pub(super) fn files(&self, directory: &str, ending: &str) -> Result<Vec<PathBuf>> {
         let directory = self.home.join(directory);
         let listed = |e| Error::file(&directory, "listing the directory", e);
@@ -82,20 +99,26 @@ impl Store {
     }
 }
 
-/// Writes a record that is sure to be readable. JSON has no infinity and no NaN: they would be written as
-/// `null`, and the file could never be read again.
+/// Writes a record after checking that it can be read back: JSON has no infinity and no NaN, which would be written as
+/// `null` and could never be read again.
 pub(super) fn save(path: &Path, record: &Record) -> Result<()> {
     let bytes = serde_json::to_vec(record).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
     parse::record(path, &bytes)?;
     replace(path, &bytes)
 }
 
-/// The file of a name that cannot leave its directory or hide in it.
+/// The file name `NAME.json`, for a name that passes [`check_name`].
+///
+/// # Errors
+/// As [`check_name`].
 pub fn file_name(name: &str, what: &str) -> Result<String> {
     check_name(name, what).map(|()| format!("{name}.json"))
 }
 
-/// Refuses a name that could leave its directory or hide in it.
+/// Refuses a name that would leave its directory or be a hidden file.
+///
+/// # Errors
+/// The name is empty, too long, begins with a dot, or has a slash or a control character.
 pub fn check_name(name: &str, what: &str) -> Result<()> {
     let plain = |c: char| !c.is_control() && !"/\\".contains(c);
     if name.is_empty() || name.starts_with('.') || name.len() > 200 || !name.chars().all(plain) {
@@ -109,7 +132,7 @@ pub fn check_name(name: &str, what: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     fn store() -> (tempfile::TempDir, Store) {
         let home = tempfile::tempdir().unwrap();
@@ -118,13 +141,13 @@ mod tests {
     }
 
     fn named(run: &str) -> Record {
-        Record { run: run.into(), ..fixture::record() }
+        Record { run: run.into(), ..fixture_run::record() }
     }
 
     #[test]
     fn a_run_is_read_as_it_was_saved() {
         let (_home, store) = store();
-        let record = fixture::record();
+        let record = fixture_run::record();
         let back = Store::load(&store.save_run(&record).unwrap()).unwrap();
         assert_eq!((&back.run, back.seed, back.tally()), (&record.run, record.seed, record.tally()));
         for ((_, a), (_, b)) in record.cases().zip(back.cases()) {
@@ -144,7 +167,7 @@ mod tests {
         store.save_run(&named("20261120T134405-1")).unwrap();
         store.save_run(&named("20261119T000000-9")).unwrap();
         assert_eq!(store.runs().unwrap().len(), 2);
-        assert_eq!(store.newest().unwrap().unwrap().tally(), fixture::record().tally());
+        assert_eq!(store.newest().unwrap().unwrap().tally(), fixture_run::record().tally());
     }
 
     #[test]
@@ -184,12 +207,12 @@ mod tests {
     #[test]
     fn a_number_that_json_cannot_hold_is_refused_before_it_is_saved() {
         let (_home, store) = store();
-        let mut record = fixture::record();
+        let mut record = fixture_run::record();
         if let crate::record::Outcome::Measured(m) = &mut record.groups[0].cases[0].outcome {
             m.ticks = f64::NAN;
         }
         let message = store.save_run(&record).unwrap_err().to_string();
-        assert!(message.contains("`ticks`"), "{message}");
+        assert!(message.contains("ticks"), "{message}");
         assert!(store.run_files().unwrap().is_empty());
     }
 }

@@ -1,9 +1,9 @@
-//! What a comparison says of a case.
+//! The verdict of a comparison on one case.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a comparison says of a case: never more than was shown, and what was not shown has a word too.
+/// The verdict on one case. "No change was found" is two verdicts: the same, or inconclusive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -11,7 +11,7 @@ pub enum Verdict {
     Faster,
     /// It takes more than before, by more than the threshold.
     Slower,
-    /// Whatever the change is, it is too small to matter.
+    /// The change is shown to be too small to matter.
     Same,
     /// Neither a change nor its absence was shown. This is not a pass.
     #[default]
@@ -25,8 +25,8 @@ impl Verdict {
     pub const ALL: [Self; 5] =
         [Self::Slower, Self::Faster, Self::Same, Self::Inconclusive, Self::Incomparable];
 
-    /// The word, as a record spells it.
-    pub fn word(self) -> &'static str {
+    /// Its name in a record.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Faster => "faster",
             Self::Slower => "slower",
@@ -44,7 +44,7 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.name())
     }
 }
 

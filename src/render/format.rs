@@ -1,16 +1,48 @@
-//! A record for other readers: Markdown for a discussion, CSV for a spreadsheet, JSON for a program.
-//! Nothing is left out for want of room, and machines get every decimal.
+//! A record as Markdown for a discussion, CSV for a spreadsheet, JSON for a program: all columns, and all decimals in
+//! CSV and JSON.
 
-pub(super) mod csv;
-pub(super) mod markdown;
+pub(super) mod record_csv;
+pub(super) mod record_markdown;
 
-pub use csv::csv;
-pub use markdown::markdown;
+pub use record_csv::csv;
+pub use record_markdown::markdown;
 
-use crate::record::Record;
+use crate::record::{Interval, Record};
 use crate::{Error, Result};
 
+/// The end of a line by RFC 4180.
+pub(super) const CRLF: csv::Terminator = csv::Terminator::CRLF;
+/// The end of a line in Unix.
+pub(super) const LF: csv::Terminator = csv::Terminator::Any(b'\n');
+
+/// Lines of cells as CSV; a cell is quoted only where it must be.
+///
+/// # Errors
+/// Two lines have different numbers of cells.
+pub(super) fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<String>>) -> Result<String> {
+    let failed = |cause| Error::file("the table", "writing as CSV", cause);
+    let mut writer = csv::WriterBuilder::new().terminator(end).from_writer(Vec::new());
+    for line in lines {
+        writer.write_record(line).map_err(|e| failed(e.into()))?;
+    }
+    let bytes = writer.into_inner().map_err(|e| failed(e.into_error()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Estimate, lower and upper end, as three columns have them.
+pub(super) fn ends(interval: Option<Interval>) -> [Option<f64>; 3] {
+    interval.map_or([None; 3], |i| [Some(i.estimate), Some(i.low), Some(i.high)])
+}
+
+/// The cell of a number, with all its decimals; empty for none.
+pub(super) fn number(value: Option<f64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
 /// The record itself, indented. It can be read back as it is.
+///
+/// # Errors
+/// It holds a number that JSON cannot hold.
 pub fn json(record: &Record) -> Result<String> {
     let text = serde_json::to_string_pretty(record);
     text.map(|text| text + "\n").map_err(|e| Error::file(&record.run, "writing as JSON", e.into()))
@@ -19,13 +51,33 @@ pub fn json(record: &Record) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
+
+    /// CSV as it was written before: a cell is quoted if it has a comma, a quotation mark or the end of a line.
+    fn by_hand(end: &str, lines: &[Vec<String>]) -> String {
+        let quoted = |cell: &String| match cell.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.clone(),
+        };
+        lines.iter().map(|line| line.iter().map(quoted).collect::<Vec<_>>().join(",") + end).collect()
+    }
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be_and_nowhere_else() {
+        let cells =
+            ["a,b", "say \"x\"", "c", "", " ", "'", "two\nlines", "\r", "µs; [1 2]", "#", "\t", "-1.5", "=1"];
+        let pairs = cells.iter().flat_map(|a| cells.iter().map(move |b| vec![(*a).into(), (*b).into()]));
+        let lines: Vec<Vec<String>> = pairs.collect();
+        assert_eq!(csv_text(CRLF, lines.iter().cloned()).unwrap(), by_hand("\r\n", &lines));
+        assert_eq!(csv_text(LF, lines.iter().cloned()).unwrap(), by_hand("\n", &lines));
+        assert_eq!(by_hand("\r\n", &[vec!["a,b".into(), "c".into()]]), "\"a,b\",c\r\n");
+    }
 
     #[test]
     fn json_is_the_record() {
-        let text = json(&fixture::record()).unwrap();
+        let text = json(&fixture_run::record()).unwrap();
         let back: Record = serde_json::from_str(&text).unwrap();
-        assert_eq!(back.tally(), fixture::record().tally());
+        assert_eq!(back.tally(), fixture_run::record().tally());
         assert!(text.ends_with("}\n"));
     }
 }

@@ -1,17 +1,16 @@
 //! Curves and maps as pictures: SVG for a page, PNG for everything else.
 //!
-//! The shapes are drawn by `plotters`, whose own axes know neither kibibytes nor gaps between their labels: where
-//! everything lies is reckoned here. Letters come with the crate, so that a machine without a screen, which has no
-//! fonts, draws the same picture.
+//! `plotters` draws the shapes. The layout is computed here, because its axes have neither kibibytes nor gaps between
+//! labels. The font comes with the crate, so that a machine without fonts draws the same picture.
 
+mod axis;
 mod canvas;
 mod chart;
 mod heat_map;
 mod panel;
-mod scale;
 
-use super::paper::Figure;
 use crate::record::{CurveRecord, Matrix, Record};
+use crate::study::paper::Figure;
 use crate::{Error, Result};
 use canvas::{Canvas, Drawn, Letters};
 pub use panel::{Line, Panel};
@@ -21,13 +20,12 @@ use plotters::drawing::{DrawingArea, IntoDrawingArea};
 
 /// Width and height in the points of an SVG.
 const SIZE: (u32, u32) = (960, 560);
-/// A PNG has so many pixels for each of them, so that it is sharp on a good screen.
+/// Pixels of a PNG for each point of [`SIZE`], so that it is sharp on a screen with a high resolution.
 const PIXELS: u32 = 2;
-/// And is drawn so many times as large first: the mean of the pixels has smooth edges, which shapes drawn pixel by
-/// pixel have not.
+/// A PNG is drawn this many times as large and averaged down, which gives smooth edges.
 const FINER: u32 = 2;
 
-/// Something to be drawn.
+/// A picture: curves, a map, or panels.
 pub struct Picture<'a> {
     /// Name of a file: `chase-latency`.
     pub name: String,
@@ -87,14 +85,16 @@ fn subtitle(record: &Record) -> String {
 }
 
 impl Picture<'_> {
-    /// Lines below each other, along one axis: what was measured over time, and what was done about it. `across` says
-    /// what that axis is.
+    /// Panels with one horizontal axis, which `across` names.
     pub fn of_panels(name: &str, title: &str, subtitle: &str, across: &str, panels: Vec<Panel>) -> Self {
         let content = Content::Panels(panels, across.into());
         Self { name: name.into(), title: title.into(), subtitle: subtitle.into(), content }
     }
 
     /// As SVG.
+    ///
+    /// # Errors
+    /// It could not be drawn.
     pub fn svg(&self) -> Result<String> {
         let mut text = String::new();
         self.draw(SVGBackend::with_string(&mut text, SIZE).into_drawing_area(), 1)?;
@@ -102,6 +102,9 @@ impl Picture<'_> {
     }
 
     /// As PNG.
+    ///
+    /// # Errors
+    /// It could not be drawn.
     pub fn png(&self) -> Result<Vec<u8>> {
         let (wide, tall) = (SIZE.0 * PIXELS * FINER, SIZE.1 * PIXELS * FINER);
         let mut pixels = vec![255; (wide * tall * 3) as usize];
@@ -129,11 +132,11 @@ impl Picture<'_> {
     }
 
     fn refused(&self, why: &str) -> Error {
-        Error::Usage(format!("the picture {} could not be drawn: {why}", self.name))
+        Error::Missing(format!("the picture {} could not be drawn: {why}", self.name))
     }
 }
 
-/// Each pixel the mean of [`FINER`] times as many across and down.
+/// Scales down by [`FINER`]: each pixel is the mean of a square.
 fn smaller(pixels: &[u8], wide: usize) -> Vec<u8> {
     let (finer, row) = (FINER as usize, wide * 3);
     let mut mean = Vec::with_capacity(pixels.len() / (finer * finer));

@@ -1,11 +1,10 @@
-//! The observation table: what was expected of each operation, what was measured, how sure we are, and
-//! how we know. One line a case; whatever needs a sentence stands below.
+//! The observation table: prediction, measurement, interval and evidence of each case on one line, and sentences below.
 //!
-//! It fits the terminal by leaving out whole columns, never by breaking a row, and says which ones.
+//! It fits the terminal by leaving out whole columns, which it names, never by breaking a row.
 
 mod below;
 mod column;
-mod curve;
+mod curve_text;
 mod paragraph;
 mod squeeze;
 
@@ -14,16 +13,16 @@ use column::{Column, Kind};
 use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;
 
-/// Where the table is to be shown.
+/// Where the table is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Columns of the terminal; `None` for a pipe or a file, which gets as many as are needed.
     pub width: Option<u16>,
-    /// Whether headings, skips and failures are told apart by colour as well.
+    /// Whether headings, skips and failures are coloured.
     pub color: bool,
-    /// Whether what is the same for every table (the legend, notes about the whole run) is left to a later one.
+    /// Whether the legend and the notes on the whole run are left to a later table.
     pub brief: bool,
-    /// Whether drawings must do with ASCII, since the terminal shows nothing else.
+    /// Whether drawings use ASCII only.
     pub ascii: bool,
 }
 
@@ -61,7 +60,7 @@ struct Row<'a> {
     case: &'a CaseRecord,
 }
 
-/// What is shown, whatever the width.
+/// The content of a table, for any width.
 #[derive(Clone, Copy)]
 struct Sheet<'a> {
     rows: &'a [Row<'a>],
@@ -69,10 +68,10 @@ struct Sheet<'a> {
     against: &'a [Against<'a>],
 }
 
-/// How it is shown at one width.
+/// The layout of a table at one width.
 struct Shape {
     columns: Vec<Column>,
-    /// Names of the columns that were left out for want of room.
+    /// Names of the columns that did not fit.
     hidden: Vec<&'static str>,
     /// The longest operation, in characters; longer ones end in `…`.
     longest: usize,
@@ -85,7 +84,8 @@ fn rows<'a>(record: &'a Record, group: Option<&str>) -> Vec<Row<'a>> {
 }
 
 impl Sheet<'_> {
-    /// The rows that have a line. Of many that were skipped for one reason none has, unless elsewhere it has a value.
+    /// The rows that have a line. Cases that were skipped for one reason have none, unless a column from elsewhere has
+    /// a value for them.
     fn listed(&self) -> impl Iterator<Item = &Row<'_>> {
         self.rows.iter().filter(|row| {
             let Outcome::Skipped(sentence) = &row.case.outcome else { return true };
@@ -102,7 +102,7 @@ impl Row<'_> {
         self.case.measured()
     }
 
-    /// Why it has no number.
+    /// The reason why it has no number.
     fn reason(&self) -> Option<&str> {
         match &self.case.outcome {
             Outcome::Measured(_) => None,
@@ -161,7 +161,7 @@ fn heading(group: &str, width: usize) -> String {
     head + &"─".repeat(rule)
 }
 
-/// How a whole line is coloured. Codes stand only around whole lines, where they move no column.
+/// The colour of a whole line. Codes are only around whole lines, where they do not shift columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tone {
     Plain,

@@ -3,16 +3,16 @@
 use crate::record::quantity::{amount, size};
 use crate::record::{CurveRecord, Point};
 
-/// Lines of a sketch, without its axis.
+/// Lines of a plot, without its axis.
 const ROWS: usize = 8;
-/// A sketch wider than this shows no more.
+/// The most columns of a plot.
 const WIDEST: usize = 100;
 /// From the foot to the head of a line.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// The same where the terminal knows ASCII only.
+/// [`BLOCKS`] for a terminal with ASCII only.
 const PLAIN: [char; 8] = ['_', '.', '-', '=', '+', '*', '#', '@'];
 
-/// How dots are put into characters: so many in a cell beside and above each other.
+/// Dots in a character: the number of columns and rows of a cell.
 struct Ink {
     across: usize,
     down: usize,
@@ -54,7 +54,7 @@ pub(super) fn line(curve: &CurveRecord, is_ascii: bool) -> String {
 }
 
 /// Several lines with two axes. What does not fit into the width is not drawn finer.
-pub(super) fn sketch(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> Vec<String> {
+pub(super) fn plot(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> Vec<String> {
     let ink = if is_ascii { STARS } else { BRAILLE };
     let points = logarithms(&curve.points);
     let (low, high) = range(points.iter().map(|p| p.1));
@@ -166,13 +166,12 @@ mod tests {
     use crate::record::{Interval, LevelRecord};
 
     fn curve(values: &[(u64, f64)]) -> CurveRecord {
-        let value = |estimate| Interval { estimate, low: estimate, high: estimate };
         CurveRecord {
             prefix: "chase/random/".into(),
             title: "random".into(),
             bytes: true,
             unit: "ns".into(),
-            points: values.iter().map(|&(at, v)| Point { at, value: value(v) }).collect(),
+            points: values.iter().map(|&(at, v)| Point { at, value: Interval::exactly(v) }).collect(),
             levels: vec![LevelRecord {
                 name: Some("L1".into()),
                 step: Some((32 << 10, 38_912)),
@@ -205,7 +204,7 @@ mod tests {
     fn no_line_is_wider_than_the_terminal_and_none_is_lost() {
         for width in [20, 40, 80, 200] {
             for is_ascii in [false, true] {
-                let lines = sketch(&steps(), Some(width), is_ascii);
+                let lines = plot(&steps(), Some(width), is_ascii);
                 assert_eq!(lines.len(), 1 + ROWS + 2);
                 let widest = lines[1..].iter().map(|line| line.chars().count()).max();
                 assert!(widest <= Some(usize::from(width)), "{width}: {lines:#?}");
@@ -216,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_curve_that_rises_ends_higher_than_it_begins() {
-        let lines = sketch(&steps(), Some(60), true);
+        let lines = plot(&steps(), Some(60), true);
         let star = |line: &str| line.find('*');
         assert!(star(&lines[1]) > Some(40) && star(&lines[ROWS]) < Some(12), "{lines:#?}");
         assert!(lines[1].starts_with("64.00 ns |") && lines[ROWS].starts_with("1.000 ns |"), "{lines:#?}");
@@ -232,7 +231,7 @@ mod tests {
     #[test]
     fn two_points_and_a_curve_that_stays_are_drawn_too() {
         for values in [&[(0, 1.0), (1 << 20, 1.0)][..], &[(1, 5.0), (2, 1.0)]] {
-            assert_eq!(sketch(&curve(values), Some(80), false).len(), 1 + ROWS + 2);
+            assert_eq!(plot(&curve(values), Some(80), false).len(), 1 + ROWS + 2);
             assert!(!line(&curve(values), true).is_empty());
         }
     }

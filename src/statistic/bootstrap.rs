@@ -1,10 +1,10 @@
-//! The rule of two processes: what a benchmark harness usually does to compare a run with the one before. It
-//! sees the samples of one process a side and nothing of what differs between processes, so it finds changes
-//! where none are. It is here to be shown beside a rule that does not.
+//! The rule of two processes, by which benchmark harnesses usually compare a run with the one before. It uses the
+//! samples of one process a side, ignores the variance between processes, and so finds changes where there are none. It
+//! is here for comparison with a rule that does not.
 
 use super::{Random, percentile};
 
-/// What the rule says of the new run.
+/// The answer of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The new mean is the smaller.

@@ -33,7 +33,7 @@ mod tests {
         0.6528, 0.7590, 1.0,
     ];
 
-    /// The paper's words: reject the k smallest, k the largest with p₍ₖ₎ ≤ k·q/m.
+    /// As in the paper: reject the k smallest, k the largest with p₍ₖ₎ ≤ k·q/m.
     fn by_definition(p: &[f64], q: f64) -> Vec<bool> {
         let mut sorted = p.to_vec();
         sorted.sort_by(f64::total_cmp);

@@ -2,9 +2,9 @@
 
 use super::{Interval, median, median_interval};
 
-/// What is before the fall is at least so many times as high as what is after.
+/// The least ratio of the median before a fall to the median after it.
 const LEAST: f64 = 1.5;
-/// On each side there are at least so many points: one alone may be a bad one.
+/// The fewest points on each side: a single one may be an outlier.
 const FEWEST: usize = 2;
 /// At most this share of the points may be on the wrong side of the middle.
 const STRAYED: f64 = 0.2;

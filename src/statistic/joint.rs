@@ -1,14 +1,14 @@
-//! One test for many rows that were measured together: which of them differ between two sides, so that the
-//! chance of a single false one among them all stays small?
+//! One test for many rows that were measured together: which of them differ between two sides, with a small chance of
+//! any false one among them.
 
 use super::Random;
 
-/// So many ways to deal the units to the sides are tried; fewer where fewer exist. With 5 and 5 units there
+/// The most ways of dealing the units to the sides that are tried. With 5 and 5 units there
 /// are 252, with 6 and 6 there are 924. The standard error of a p of 0.01 is then 0.003.
 const DEALS: usize = 1000;
 
-/// How many degrees of freedom the median variance of all rows counts for beside a row's own: with few units a
-/// row's own is small by chance too often. Of 0, 2, 4, 8 and 16 this found the most in simulations with 5 + 5
+/// Degrees of freedom that the median variance of all rows adds to a row's own, which with few units is often small by
+/// chance. Of 0, 2, 4, 8 and 16 this found the most in simulations with 5 + 5
 /// units: 91, 66 and 19 % at deviations of 0.5, 1 and 2 %, where 0 found 85, 54 and 19 %, and 8 94, 65 and 5 %.
 pub const BORROWED: f64 = 2.0;
 
@@ -61,7 +61,7 @@ fn centred(row: &[f64]) -> Vec<Option<f64>> {
     row.iter().map(|value| value.is_finite().then_some(value - mean)).collect()
 }
 
-/// Which units are on the second side, the true deal first.
+/// The units on the second side in each deal, the true deal first.
 fn deals(units: usize, first: usize, seed: u64) -> Vec<Vec<bool>> {
     let truth: Vec<bool> = (0..units).map(|unit| unit >= first).collect();
     if ways(units, first.min(units)) <= DEALS as f64 {

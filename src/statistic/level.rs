@@ -1,10 +1,10 @@
-//! Levels of a rising curve: stretches on which it stays, and the points between them that belong to none.
+//! Levels of a rising curve: stretches of constant value, with points between them that belong to none.
 //!
 //! A curve of latency against size is constant while the data fit into a cache and rises, sometimes over a
-//! factor of two in size, where they no longer do. So the fit may leave points out: a stretch of constant
-//! value is bought, and so is every point that is on none. What costs least is the answer, and dynamic
-//! programming finds it exactly: optimal partitioning (Jackson et al. 2005), with gaps and with a bounded loss
-//! (Fearnhead and Rigaill 2019) so that one bad point moves nothing.
+//! factor of two in size, where they no longer do. So the fit may leave points out: each
+//! stretch of constant value has a price, and so has each point outside. Dynamic programming finds the cheapest fit
+//! exactly: optimal partitioning (Jackson et al. 2005), with gaps and with a bounded loss
+//! (Fearnhead and Rigaill 2019) so that one outlier has no effect.
 
 use super::{Interval, median, median_interval};
 
@@ -12,21 +12,21 @@ use super::{Interval, median, median_interval};
 /// intervals say: caches are hashed, pages are coloured by chance, and a level that is used by a part drifts by
 /// some percent. Points farther apart may drift farther, as a random walk does.
 const TOLERANCE: f64 = 0.08;
-/// The spacing for which that is said, octaves.
+/// The spacing to which [`TOLERANCE`] applies, octaves.
 const SPACING: f64 = 0.25;
-/// Points farther apart than this, octaves, tell of no levels: a cache could lie between two of them.
+/// Points farther apart than this, octaves, show no levels: a cache could lie between two of them.
 pub const WIDEST: f64 = 1.0;
-/// A point costs at most so much on its level, in squares of the tolerance: it is an outlier and no more.
+/// The most that a point costs on its level, in squares of the tolerance: more is an outlier.
 const OUTLIER: f64 = 9.0;
-/// What a point costs that belongs to no level: as much as one that is off by two tolerances.
+/// The price of a point that belongs to no level: that of one that is off by two tolerances.
 const LOOSE: f64 = 4.0;
-/// What a level costs by itself, of sizes close to each other and of sizes far apart: as much as the fewest points
-/// that it may have, or somewhat less, cost loose. What is cheaper makes levels of ramps.
+/// The price of a level, for sizes close to each other and for sizes far apart: about that of its fewest points outside
+/// a level. A lower price would make levels of ramps.
 const LEVEL: [f64; 2] = [12.0, 6.0];
-/// And is at least so many times as high as the one before.
+/// The least ratio of a level to the one before.
 const STEP: f64 = 1.15;
 
-/// A stretch on which a curve stays.
+/// A stretch of constant value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
     /// Its first point.
@@ -46,7 +46,7 @@ pub fn levels(octaves: &[f64], values: &[Interval]) -> Vec<Level> {
     }
     let tolerance = TOLERANCE * (apart / SPACING).max(1.0).sqrt();
     let points: Vec<Point> = values.iter().map(|value| Point::of(value, tolerance)).collect();
-    // Of sizes that are close to each other, two on the same height are chance.
+    // Among sizes close to each other two equal values can be chance.
     let stretches = match apart > 0.6 * WIDEST {
         true => stretches(&points, 2, LEVEL[1]),
         false => stretches(&points, 3, LEVEL[0]),
@@ -55,7 +55,7 @@ pub fn levels(octaves: &[f64], values: &[Interval]) -> Vec<Level> {
     chosen.into_iter().map(|at| level(&stretches[at], values)).collect()
 }
 
-/// How far apart neighbours are, in the middle.
+/// The median distance between neighbours.
 pub fn spacing(octaves: &[f64]) -> f64 {
     median(&octaves.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>())
 }
@@ -68,7 +68,7 @@ pub fn half_way(values: &[Interval], below: &Level, above: &Level) -> usize {
     below.last + between.iter().filter(|value| value.estimate < middle).count()
 }
 
-/// A value in logarithms, in units of what it may be off.
+/// The logarithm of a value, and its tolerance.
 struct Point {
     log: f64,
     tolerance: f64,
@@ -107,9 +107,9 @@ fn stretch(points: &[Point], first: usize, end: usize, price: f64) -> Stretch {
     Stretch { first, end, log, cost }
 }
 
-/// The stretches that together with the loose points cost least, each higher than the one before.
+/// The cheapest choice of stretches and loose points, each stretch higher than the one before.
 fn cheapest(stretches: &[Stretch], points: usize) -> Vec<usize> {
-    // By their beginnings, as they were made: whatever may go before a stretch has been judged before it.
+    // Stretches are sorted by their beginning, so every possible predecessor has been judged.
     let mut judged: Vec<(f64, Option<usize>)> = Vec::with_capacity(stretches.len());
     for stretch in stretches {
         let mut best = (loose(0, stretch.first), None);

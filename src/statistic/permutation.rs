@@ -1,13 +1,13 @@
 //! Two independent samples: do they differ, and by how much? (Fisher 1935; Mann and Whitney 1947; Hollander,
 //! Wolfe and Chicken, *Nonparametric Statistical Methods*, chapter 4.)
 
-use super::order::{between_ranks, count_within};
+use super::order_statistic::{between_ranks, count_within};
 use super::{Alternative, Interval, Random, normal};
 
-/// Up to this many ways to split the pooled sample, each is looked at (about a millisecond).
+/// Up to this number of splits of the pooled sample all are enumerated (about a millisecond).
 const EXACT_SPLITS: usize = 200_000;
 
-/// As many random ones stand for them otherwise: a p of 0.01 then has a standard error of 0.0007.
+/// The number of random splits otherwise: a p of 0.01 then has a standard error of 0.0007.
 const RANDOM_SPLITS: usize = 20_000;
 
 /// Up to this many pairs of values the law of the Mann–Whitney statistic is counted out.
@@ -20,13 +20,13 @@ const EXACT_PAIRS: usize = 2500;
 /// Exact while there are at most 200,000 splits (10 and 10 values: 184,756); otherwise 20,000 splits drawn by
 /// `seed`, with the given one counted among them (Phipson and Smyth 2010), so that it is never 0. Two splits
 /// count as equal within n·ε·Σ|v|, the most by which the sum of n values can be rounded: sums that are equal
-/// by arithmetic must not be told apart by their order. 1 if a sample is empty or a value is no number.
+/// in exact arithmetic must not differ by their order. 1 if a sample is empty or a value is no number.
 pub fn permutation_p(a: &[f64], b: &[f64], alternative: Alternative, seed: u64) -> f64 {
     let mut pool = [a, b].concat();
     if a.is_empty() || b.is_empty() || pool.iter().any(|value| value.is_nan()) {
         return 1.0;
     }
-    // The sum of one side tells the difference of the means. The smaller side is less to add up, and is put
+    // The sum of one side determines the difference of the means. The smaller side is less to add up, and is put
     // first; the sign makes extreme mean large.
     let b_is_smaller = b.len() < a.len();
     if b_is_smaller {

@@ -1,18 +1,18 @@
-//! What a comparison could have found: without it, "no difference" and "not looked closely" read alike.
+//! The smallest difference that a comparison could have found, without which "no difference" means little.
 
-use super::order::nth_smallest;
+use super::order_statistic::nth_smallest;
 use super::signed_rank::{rank_within, walsh_averages};
 use super::{Random, hodges_lehmann, normal};
 
 /// The level of the one-sided test that is forecast.
 const LEVEL: f64 = 0.003;
 
-/// How likely the shift must be found.
+/// The probability with which the shift must be found.
 const POWER: f64 = 0.8;
 
 const TRIALS: usize = 200;
 
-/// Any number would do, as long as it is always the same.
+/// An arbitrary constant, so that results can be repeated.
 const SEED: u64 = 0x70_6f77_6572;
 
 /// The smallest shift of paired log ratios that the one-sided exact signed-rank test at 0.003 would find with
@@ -21,13 +21,12 @@ const SEED: u64 = 0x70_6f77_6572;
 /// Two hundred times, `pairs` of the differences, centred at their pseudomedian, are drawn with replacement by
 /// a fixed seed. Such a draw moved by a shift is found if its lower bound, which is one of its Walsh averages,
 /// moves above 0. So each draw is found from a certain shift on, and the answer is the shift from which on 160
-/// of the 200 are: what a bisection over the shift would come to, without the search. The law of the statistic
-/// is the one without ties, since it is the drawing that ties, not the pairs to come.
+/// of the 200 are, as a bisection over the shift would find. The distribution of the statistic is the one without
+/// ties, because only drawing with replacement makes ties.
 ///
-/// Infinite for fewer than two differences, for one that is no number, and for fewer than nine pairs, with
-/// which no outcome is as rare as 0.003. Known no better than the scatter itself: its standard deviation is
-/// a third of it from eight normal differences, a sixth from thirty-two, a twentieth from very many. It costs
-/// 200 · pairs²: 0.4 ms for 32 pairs, 30 ms for 200.
+/// Infinite for fewer than two differences, for one that is not a number, and for fewer than nine pairs, with
+/// which no outcome is as rare as 0.003. Its relative standard deviation is a third with eight normal differences,
+/// a sixth with thirty-two, a twentieth with very many. Time is 200 · pairs²: 0.4 ms for 32 pairs, 30 ms for 200.
 pub fn minimum_detectable(differences: &[f64], pairs: usize) -> f64 {
     let rank = rank_within(pairs, LEVEL);
     if differences.len() < 2 || rank == 0 || differences.iter().any(|d| d.is_nan()) {
@@ -48,8 +47,8 @@ fn lower_bound(differences: &[f64], rank: usize) -> f64 {
     nth_smallest(&mut walsh_averages(differences), rank)
 }
 
-/// The same for two independent samples of sizes `a` and `b` from laws with standard deviation `sd`: by normal
-/// theory, as if the deviation were known. Infinite if a sample is empty.
+/// As [`minimum_detectable`] for two independent samples of sizes `a` and `b` from laws with standard deviation `sd`:
+/// by normal theory, as if the deviation were known. Infinite if a sample is empty.
 pub fn minimum_detectable_between(sd: f64, a: usize, b: usize) -> f64 {
     if a == 0 || b == 0 {
         return f64::INFINITY;

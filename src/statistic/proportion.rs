@@ -1,6 +1,7 @@
-//! How large a share may be, given how often something happened.
+//! The interval of a share, from the number of successes in a number of trials.
 
 use super::Interval;
+use super::beta::incomplete_beta;
 
 /// The share `successes` / `of` with its exact 95 % interval (Clopper and Pearson 1934): the shares that two
 /// binomial tests at 2.5 % each do not reject. It covers with at least 95 %.
@@ -30,58 +31,6 @@ fn beta_quantile(probability: f64, a: f64, b: f64) -> f64 {
         }
         if incomplete_beta(middle, a, b) < probability { low = middle } else { high = middle }
     }
-}
-
-/// The regularised incomplete beta function Iₓ(a, b), for x within 0 and 1: on the side of its mean where the
-/// continued fraction converges fast (Abramowitz and Stegun 26.5.8).
-fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
-    let front = a * x.ln() + b * (-x).ln_1p() + ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b);
-    match x < (a + 1.0) / (a + b + 2.0) {
-        true => front.exp() / a * fraction(x, a, b),
-        false => 1.0 - front.exp() / b * fraction(1.0 - x, b, a),
-    }
-}
-
-/// The continued fraction itself, by Lentz's method. It takes some √max(a, b) steps.
-fn fraction(x: f64, a: f64, b: f64) -> f64 {
-    let steps = 100 + 10 * a.max(b).sqrt() as u64;
-    let away_from_zero = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
-    let mut c = 1.0;
-    let mut d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
-    let mut value = d;
-    for m in (1..=steps).map(|m| m as f64) {
-        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        let before = value;
-        for coefficient in [even, odd] {
-            d = 1.0 / away_from_zero(1.0 + coefficient * d);
-            c = away_from_zero(1.0 + coefficient / c);
-            value *= c * d;
-        }
-        if (value / before - 1.0).abs() < 1e-16 {
-            break;
-        }
-    }
-    value
-}
-
-/// The logarithm of the gamma function for x > 0: Stirling's series (Abramowitz and Stegun 6.1.41), which is
-/// good to the last digits from 10 on, and below it the recurrence.
-fn ln_gamma(x: f64) -> f64 {
-    if x < 10.0 {
-        return ln_gamma(x + 1.0) - x.ln();
-    }
-    const COEFFICIENTS: [f64; 7] = [
-        1.0 / 12.0,
-        -1.0 / 360.0,
-        1.0 / 1260.0,
-        -1.0 / 1680.0,
-        1.0 / 1188.0,
-        -691.0 / 360_360.0,
-        1.0 / 156.0,
-    ];
-    let series = COEFFICIENTS.iter().rev().fold(0.0, |sum, c| sum / (x * x) + c) / x;
-    (x - 0.5) * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI).ln() + series
 }
 
 #[cfg(test)]
@@ -148,17 +97,5 @@ mod tests {
     fn no_trials_say_nothing() {
         assert_eq!(proportion(0, 0), Interval { estimate: 0.5, low: 0.0, high: 1.0 });
         assert_eq!(proportion(9, 3), proportion(3, 3));
-    }
-
-    #[test]
-    fn gamma_agrees_with_factorials() {
-        let mut ln_factorial = 0.0;
-        for n in 1..40 {
-            ln_factorial += f64::from(n).ln();
-            assert!(
-                (ln_gamma(f64::from(n) + 1.0) - ln_factorial).abs() < 1e-13 * ln_factorial.max(1.0),
-                "{n}"
-            );
-        }
     }
 }

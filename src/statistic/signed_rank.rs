@@ -1,7 +1,7 @@
 //! Wilcoxon's signed-rank test and what it says of the size of a shift (Wilcoxon 1945; Hodges and Lehmann 1963;
 //! Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, chapter 3).
 
-use super::order::between_ranks;
+use super::order_statistic::between_ranks;
 use super::{Interval, normal};
 
 /// Up to this many differences the law of the statistic is counted out (2 ms for as many); beyond, the normal
@@ -107,7 +107,7 @@ pub(super) fn rank_within(n: usize, tail: f64) -> usize {
         return normal_rank(n as f64, tail);
     }
     let ranks: Vec<usize> = (1..=n).collect();
-    super::order::count_within(&law(&ranks), tail)
+    super::order_statistic::count_within(&law(&ranks), tail)
 }
 
 fn normal_rank(n: f64, tail: f64) -> usize {

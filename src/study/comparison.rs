@@ -2,10 +2,10 @@
 //!
 //! # The unit
 //!
-//! Processes of one boot share its mood, those of one session too; so a boot (the sides ran in different
-//! boots, perhaps of different kernels) or a session (all ran in one boot) is one [`Replicate`], and answers
-//! once: the mean, over its processes, of the logarithm of their medians. Between boots the same mean over
-//! the canaries, which no kernel can change, is taken off: what moves them is the core's frequency.
+//! Processes of one boot, or of one session, are correlated. So a boot (if the sides ran in different boots, perhaps of
+//! different kernels) or a session (if all ran in one boot) is one [`Replicate`] with one estimate: the mean, over its
+//! processes, of the logarithm of their medians. Between boots the mean of the canaries, which no kernel can change,
+//! is subtracted: it follows the core's frequency.
 //!
 //! # The rule, with five replicates a side or more
 //!
@@ -29,34 +29,32 @@
 //!
 //! # With fewer
 //!
-//! One boot a side says nothing of how boots differ. That is learnt from other records of the machine: the
-//! variance of the replicates of each case within one fingerprint (and so one kernel), pooled over
-//! fingerprints. Where at least four degrees of freedom stand behind it (as five records of one kernel give),
-//! a verdict is given by Student's t, its p corrected by Benjamini and Hochberg (q = 0.01, both directions);
-//! else the change is shown, and the verdict is inconclusive and says what would settle it.
+//! One boot a side does not show how boots differ. That is taken from other records of the machine: the variance of
+//! the replicates of each case within one fingerprint (and so one kernel), pooled over fingerprints. With at least four
+//! degrees of freedom (five records of one kernel) the verdict is given by Student's t, with p corrected by Benjamini
+//! and Hochberg (q = 0.01, both directions). Otherwise the change is shown, and the verdict is inconclusive and names
+//! what would settle it.
 //!
 //! Same heads, same options: same bytes.
 
 mod canary;
-mod column;
+mod contender;
 mod contrast;
+#[cfg(test)]
+pub mod fixture_head;
 mod history;
 mod identity;
-#[cfg(test)]
-pub mod invented;
-mod learnt;
-pub mod mark;
-mod note;
-mod order;
-mod pair;
+mod pairing;
+mod pooled;
 mod replicate;
 mod replicated;
+mod rule;
+mod selection;
 mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use history::wanted as wants_history;
-pub use mark::LEGEND;
 pub use replicate::Replicate;
 pub use tally::Tally;
 
@@ -66,7 +64,8 @@ use crate::record::bundle::Head;
 use crate::record::verdict::Verdict;
 use crate::{Error, Result};
 use history::History;
-use pair::Index;
+use pairing::Index;
+use rule::Rule;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -78,12 +77,12 @@ pub const LEAST_THRESHOLD: f64 = 0.01;
 /// A change within this share is called none, unless the threshold is larger.
 pub const MARGIN: f64 = 0.02;
 
-/// What a person may choose.
+/// Options of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// A change up to this share is none that matters; [`LEAST_THRESHOLD`] at least.
     pub threshold: f64,
-    /// Of the deals that are drawn where there are too many to try each.
+    /// Seed of the permutations that are drawn where there are too many to try all.
     pub seed: u64,
 }
 
@@ -93,7 +92,7 @@ impl Default for Options {
     }
 }
 
-/// The outcome.
+/// The result of a comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// Layout version, [`LAYOUT`].
@@ -104,11 +103,11 @@ pub struct Comparison {
     pub margin: f64,
     /// The seed.
     pub seed: u64,
-    /// What is compared; the first is what the others are compared with.
+    /// The baselines; the others are compared with the first.
     pub baselines: Vec<Baseline>,
     /// The cases.
     pub rows: Vec<Row>,
-    /// How many rows are not here, as none of their verdicts is a change.
+    /// Number of rows that were left out because they have no change.
     pub left_out: usize,
     /// The sum, with the rows that were left out for that.
     pub tally: Tally,
@@ -123,32 +122,32 @@ pub struct Baseline {
     pub created: u64,
     /// Smoke, default or full.
     pub scale: String,
-    /// What its values count.
+    /// Unit of its values.
     pub unit: String,
     /// Kernel releases, each once.
     pub kernels: Vec<String>,
-    /// How many boots it has seen.
+    /// Number of boots.
     pub boots: usize,
-    /// How many sessions.
+    /// Number of sessions.
     pub sessions: usize,
-    /// How many processes measured the case that most of them measured.
+    /// The largest number of processes that measured a case.
     pub processes: usize,
-    /// How it stands to the first; `None` for the first.
+    /// Its relation to the first; `None` for the first.
     pub relation: Option<Relation>,
 }
 
-/// How a baseline stands to the first one.
+/// The relation of a baseline to the first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Relation {
-    /// What is counted.
+    /// The unit of replication.
     pub replicate: Replicate,
-    /// How many of them the first has, and this one.
+    /// Number of replicates of the first, and of this one.
     pub replicates: [usize; 2],
-    /// This one's canaries over the first one's: taken off every change. `None` where that is not done.
+    /// Canaries of this one over those of the first, by which every change is divided. `None` if that is not done.
     pub canary: Option<f64>,
-    /// In what the machines, kernels and builds differ, the weightiest first; `ours` is the first's.
+    /// Differences between machines, kernels and builds, the weightiest first; `ours` is the first's.
     pub differences: Vec<Difference>,
-    /// What else a reader should know.
+    /// Warnings for the reader.
     pub warnings: Vec<String>,
     /// Why nothing of it can be compared.
     pub incomparable: Option<String>,
@@ -178,28 +177,28 @@ pub struct Cell {
 /// A case against the first baseline.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Change {
-    /// What is shown.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why no more is.
+    /// Why there is no stronger verdict.
     pub reason: Option<String>,
     /// This one's value over the first one's; above 1 is slower.
     pub ratio: Option<f64>,
     /// Its 95 % interval.
     pub interval: Option<[f64; 2]>,
-    /// What it rests on.
+    /// The data behind the verdict.
     pub basis: Option<Basis>,
     /// The chance of such a change or a larger one, if the true one were no larger than the threshold.
     /// `None` if the change itself is no larger.
     pub p: Option<f64>,
-    /// The same with regard to all rows of the column: by the joint test, or adjusted for their number.
+    /// `p` with regard to all rows of the column: by the joint test, or adjusted for their number.
     pub p_among_all: Option<f64>,
-    /// How many replicates the first has, and this one.
+    /// Number of replicates of the first, and of this one.
     pub replicates: [usize; 2],
     /// The smallest change that would have been found here in 80 of 100 comparisons, percent.
     pub detectable_percent: Option<f64>,
 }
 
-/// What a verdict rests on.
+/// The data behind a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
@@ -209,20 +208,20 @@ pub enum Basis {
     History,
 }
 
-/// Compares every head with the first. `history` is what else is stored; records of other machines in it, and
-/// runs of the heads themselves, are left aside.
+/// Compares every head with the first. `history` are other records; those of other machines and runs of the heads
+/// are ignored.
 pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison {
     let indexes: Vec<Index<'_>> = heads.iter().map(Index::of).collect();
     let ids = ids(heads);
     let history = History::of(heads, history);
     let threshold = if options.threshold > LEAST_THRESHOLD { options.threshold } else { LEAST_THRESHOLD };
-    let rule = column::Rule { threshold, margin: MARGIN.max(threshold), seed: options.seed };
+    let rule = Rule { threshold, margin: MARGIN.max(threshold), seed: options.seed };
     let names = identity::names(heads);
     let mut baselines: Vec<_> =
         heads.iter().zip(names).map(|(head, name)| identity::baseline(head, name)).collect();
     let columns: Vec<_> = (1..heads.len())
         .map(|at| {
-            let (relation, changes) = column::column(&indexes[0], &indexes[at], &ids, &history, rule);
+            let (relation, changes) = contender::compare(&indexes[0], &indexes[at], &ids, &history, rule);
             baselines[at].relation = Some(relation);
             changes
         })
@@ -261,7 +260,7 @@ fn row(id: &str, indexes: &[Index<'_>]) -> Row {
 }
 
 impl Row {
-    /// Its changes, one a baseline after the first.
+    /// Its changes, one for each baseline after the first.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.cells.iter().filter_map(|cell| cell.change.as_ref())
     }
@@ -269,6 +268,9 @@ impl Row {
 
 impl Comparison {
     /// The whole as JSON, indented.
+    ///
+    /// # Errors
+    /// A number is not finite.
     pub fn json(&self) -> Result<String> {
         let text = serde_json::to_string_pretty(self);
         text.map(|text| text + "\n").map_err(|e| Error::file("the comparison", "writing as JSON", e.into()))

@@ -2,7 +2,7 @@
 
 use crate::record::{CaseRecord, FitRecord, Measured};
 use crate::statistic::fit_line;
-use crate::study::cost::Basis;
+use crate::study::basis::Basis;
 
 /// Draws a line through the measured cases whose ids begin with `prefix` and end in a number; `step` says what
 /// one step of that number is. All its points stand on the same basis, the best that every
@@ -15,7 +15,7 @@ pub fn fit(step: &str, prefix: &str, cases: &[CaseRecord]) -> Option<FitRecord> 
 }
 
 fn member<'a>(prefix: &str, case: &'a CaseRecord) -> Option<(f64, &'a Measured)> {
-    // Counts only: "inf" and "nan" parse as floating point and are parameters of nothing.
+    // Whole numbers only: "inf" and "nan" would parse as floating point.
     let parameter: u64 = case.id.strip_prefix(prefix)?.parse().ok()?;
     Some((parameter as f64, case.measured()?))
 }
@@ -34,8 +34,11 @@ mod tests {
     }
 
     fn case(id: &str, slope: f64, net: Option<f64>) -> CaseRecord {
-        let at = |estimate| Interval { estimate, low: estimate, high: estimate };
-        let measured = Measured { slope: at(slope), net: net.map(at), ..Measured::default() };
+        let measured = Measured {
+            slope: Interval::exactly(slope),
+            net: net.map(Interval::exactly),
+            ..Measured::default()
+        };
         CaseRecord { id: id.into(), title: String::new(), outcome: Outcome::Measured(Box::new(measured)) }
     }
 

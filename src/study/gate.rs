@@ -1,37 +1,35 @@
-//! From verdicts to one answer that a build can hang on, and the cases that it is told to overlook for a while.
+//! The answer of a gate: one exit code for all verdicts, without the muted cases.
 
-#[cfg(feature = "cli")]
 mod mute;
 
-#[cfg(feature = "cli")]
-pub use mute::{Mute, Mutes};
+pub use mute::Mutes;
 
 use super::comparison::Comparison;
 use crate::record::Verdict;
 use crate::record::paired::{CasePairs, Ended, Paired, Why};
-use crate::study::paired::Row;
+use crate::study::sequential::Row;
 use serde::Serialize;
 
-/// What a gate looks at, whatever the comparison was made of.
+/// The result of one case, from either kind of comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// `group/variant/parameter`.
     pub id: String,
-    /// What was shown.
+    /// The verdict.
     pub verdict: Verdict,
     /// New over old, less 1.
     pub change: Option<f64>,
-    /// Why no more was shown.
+    /// Why there is no stronger verdict.
     pub reason: Option<String>,
     /// Neither side can change it.
     pub canary: bool,
-    /// How far it got.
+    /// How the measurement ended.
     pub progress: Progress,
-    /// Why it is overlooked, if it is.
+    /// Why it is muted, if it is.
     pub muted: Option<String>,
 }
 
-/// How far a case got.
+/// How the measurement of a case ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Progress {
@@ -45,11 +43,11 @@ pub enum Progress {
     Unfit,
 }
 
-/// The answer. A slowdown that was found outweighs all the others.
+/// The answer. A slowdown outweighs all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Something is slower.
+    /// A case is slower.
     Slower,
     /// The machine was not fit to tell: a canary moved, or too many pairs were rejected.
     Unfit,
@@ -85,8 +83,8 @@ impl Answer {
         }
     }
 
-    /// In words.
-    pub fn words(self) -> &'static str {
+    /// A summary for people.
+    pub fn summary(self) -> &'static str {
         match self {
             Self::Pass => "passed: nothing is slower",
             Self::Slower => "slower",
@@ -98,10 +96,10 @@ impl Answer {
     }
 }
 
-/// What all findings amount to.
+/// The answer that follows from these findings.
 pub fn answer(findings: &[Finding]) -> Answer {
     let any = |ask: &dyn Fn(&Finding) -> bool| findings.iter().filter(|f| f.muted.is_none()).any(ask);
-    // A canary answers for the machine and not for what was asked.
+    // A canary checks the machine and is not one of the cases asked for.
     let asked = |f: &Finding| f.progress != Progress::Skipped && !f.canary;
     match () {
         () if any(&|f| f.verdict == Verdict::Slower && !f.canary) => Answer::Slower,
@@ -116,7 +114,7 @@ pub fn answer(findings: &[Finding]) -> Answer {
     }
 }
 
-/// What a comparison by pairs found.
+/// The findings of a comparison by pairs.
 pub fn of_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
     let finding = |row: &Row| {
         let case = paired.cases.iter().find(|case| case.id == row.id);
@@ -139,7 +137,7 @@ pub fn of_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
     rows.iter().map(finding).collect()
 }
 
-/// What a comparison of two records found.
+/// The findings of a comparison of two records.
 pub fn of_records(comparison: &Comparison) -> Vec<Finding> {
     let finding = |row: &super::comparison::Row| {
         let change = row.changes().next().cloned().unwrap_or_default();
@@ -150,7 +148,7 @@ pub fn of_records(comparison: &Comparison) -> Vec<Finding> {
             change: change.ratio.map(|ratio| ratio - 1.0),
             reason: change.reason,
             canary: false,
-            // What neither side could measure is no fault of the new one.
+            // A case that neither side could measure is not a fault of the new one.
             progress: if values == 0 { Progress::Skipped } else { Progress::Measured },
             muted: None,
         }

@@ -1,8 +1,7 @@
-//! What a reader expects of this machine, in place of what the subjects predict: the columns of the
-//! observation table that a person may fill in.
+//! Predictions by a reader, which replace those of the cases in the observation table.
 
 #[cfg(feature = "cli")]
-mod file;
+mod prediction_file;
 
 use crate::record::{Outcome, Predicted, Record};
 use std::collections::BTreeMap;
@@ -11,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides(pub BTreeMap<String, Override>);
 
-/// One prediction. What is not given stays as the subject predicted it.
+/// One prediction. A part that is not given stays as the case predicted it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Override {
     /// The part that the hardware charges, ns.
@@ -30,8 +29,7 @@ impl Override {
     }
 }
 
-/// Puts the predictions into the record. Returns the ids that no case has: most likely misspelt, and a
-/// prediction that goes nowhere must not do so quietly.
+/// Puts the predictions into the record. Returns the ids that no case has, which are probably misspelt.
 pub fn apply(overrides: &Overrides, record: &mut Record) -> Vec<String> {
     for case in record.groups.iter_mut().flat_map(|g| &mut g.cases) {
         if let (Some(given), Outcome::Measured(measured)) = (overrides.0.get(&case.id), &mut case.outcome) {
@@ -45,7 +43,7 @@ pub fn apply(overrides: &Overrides, record: &mut Record) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     fn overrides(id: &str, given: Override) -> Overrides {
         Overrides(BTreeMap::from([(id.to_owned(), given)]))
@@ -58,7 +56,7 @@ mod tests {
 
     #[test]
     fn what_is_not_given_stays() {
-        let mut record = fixture::record();
+        let mut record = fixture_run::record();
         let before = predicted(&record, "call/u64/3");
         let given = Override { hardware_ns: Some(9.5), ..Override::default() };
         assert!(apply(&overrides("call/u64/3", given), &mut record).is_empty());
@@ -67,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_case_without_a_prediction_gets_one() {
-        let mut record = fixture::record();
+        let mut record = fixture_run::record();
         let given = Override { software_ns: Some(3.0), why: Some("a guess".into()), ..Override::default() };
         apply(&overrides("known_work/chain-1000", given), &mut record);
         let wanted = Predicted { hardware: 0.0, software: 3.0, why: "a guess".into() };
@@ -76,7 +74,7 @@ mod tests {
 
     #[test]
     fn an_unknown_id_is_told_and_a_skipped_case_is_not() {
-        let mut record = fixture::record();
+        let mut record = fixture_run::record();
         assert_eq!(apply(&overrides("call/u65/3", Override::default()), &mut record), ["call/u65/3"]);
         assert!(apply(&overrides("clock_read/cntvct", Override::default()), &mut record).is_empty());
     }

@@ -1,5 +1,5 @@
-//! What others published of their machines, by our case id, so that a table can stand beside theirs.
-//! The files are compiled in: a machine that is measured has no copy of our source.
+//! Values that others published for their machines, by case id, for columns of the observation table. The files are
+//! compiled in, because a machine that is measured has no copy of the source.
 
 use crate::record::Record;
 use crate::record::quantity::NANOSECONDS;
@@ -7,7 +7,7 @@ use crate::{Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The name by which one asks, and the file.
+/// The name on the command line, and the file.
 const FILES: [(&str, &str); 2] = [
     ("csc501", include_str!("../../fixtures/published/csc501.toml")),
     ("cse221", include_str!("../../fixtures/published/cse221.toml")),
@@ -16,13 +16,13 @@ const FILES: [(&str, &str); 2] = [
 /// The values of one machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// What one types to see it, and the head of its column.
+    /// Name on the command line and head of its column.
     pub name: String,
-    /// Whose it is, and on which machine.
+    /// The authors and the machine.
     pub source: String,
     /// By case id.
     pub values: BTreeMap<String, PublishedValue>,
-    /// By plain name, what no case of ours measures yet.
+    /// Values that no case measures yet, by name.
     pub later: BTreeMap<String, PublishedValue>,
 }
 
@@ -36,11 +36,11 @@ pub struct PublishedValue {
     pub ns: f64,
     /// Its standard deviation, ns.
     pub sd: Option<f64>,
-    /// What its authors had expected, ns.
+    /// The authors' own prediction, ns.
     pub predicted_ns: Option<f64>,
-    /// What they timed, in a few words.
+    /// What they timed.
     pub what: String,
-    /// Whether that is another operation than the case times.
+    /// Whether that is another operation than that of the case.
     #[serde(default)]
     pub differs: bool,
 }
@@ -61,8 +61,8 @@ impl Published {
         self.values.iter().map(|(id, value)| (id.clone(), value.ns)).collect()
     }
 
-    /// What must be said where the values stand beside this record's: whose they are, and which of them are of
-    /// another operation. Nothing where the record counts something else and they are not shown.
+    /// Notes below a table with these values: their source, and which of them time another operation. None if the
+    /// record has another unit, where the values are not shown.
     pub fn below(&self, record: &Record) -> Vec<String> {
         if record.unit != NANOSECONDS {
             return Vec::new();
@@ -74,12 +74,15 @@ impl Published {
     }
 }
 
-/// The names that can be asked for.
+/// The known names.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.into_iter().map(|(name, _)| name)
 }
 
 /// The machines of a list such as `csc501,cse221`, each once.
+///
+/// # Errors
+/// A name is unknown.
 pub fn find(names: &str) -> Result<Vec<Published>> {
     let mut asked: Vec<&str> = Vec::new();
     for name in names.split(',').map(str::trim) {
@@ -143,7 +146,7 @@ mod tests {
 
     #[test]
     fn whose_the_values_are_is_told_and_which_are_of_another_operation() {
-        let mut record = crate::record::fixture::record();
+        let mut record = crate::record::fixture_run::record();
         let [csc501] = &find("csc501").unwrap()[..] else { panic!("one was asked for") };
         let said = csc501.below(&record);
         assert!(said[0].starts_with("csc501: ") && said[0].contains("ThinkPad"), "{said:?}");

@@ -11,8 +11,8 @@ pub use process_cost::{Costs, Found};
 use crate::clock::{CalibrationPlan, Charge, Clock, FluidMeter};
 use crate::environment::cpu_list;
 use crate::platform::{proc, process, signal};
-use crate::statistic::displacement::replicate::Replicate;
-use crate::statistic::displacement::{self, Calibration, Window};
+use crate::statistic::fluid_cost::Replicate;
+use crate::statistic::fluid_cost::{self, Calibration, Window};
 use crate::{Error, Result};
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -101,7 +101,7 @@ impl Fluids {
             !over && signal::pending().is_none()
         } {}
         let charged = charged()?;
-        let covered = displacement::Covered {
+        let covered = fluid_cost::Covered {
             window: series.iter().fold(Window::default(), |sum, window| sum.and(window)),
             charged: charged.clock - charge.clock,
             rusage: charged.rusage - charge.rusage,

@@ -6,7 +6,7 @@ use crate::record::Verdict;
 use crate::record::paired::Paired;
 use crate::record::quantity;
 use crate::render::table::Layout;
-use crate::study::paired::Row;
+use crate::study::sequential::Row;
 use crate::{Error, Result};
 use serde_json::json;
 

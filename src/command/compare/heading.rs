@@ -1,8 +1,9 @@
 //! The text above the comparison table and below it.
 
 use crate::command::page::{Tone, inert, length, paint, wrap};
+use crate::render::compared::LEGEND;
 use crate::render::table::Layout;
-use crate::study::comparison::{Baseline, Comparison, LEGEND};
+use crate::study::comparison::{Baseline, Comparison};
 
 /// Columns for names; a longer name has a line of its own.
 const LONGEST: usize = 24;

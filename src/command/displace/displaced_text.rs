@@ -4,7 +4,7 @@ use crate::command::page::{Tone, columns, paint, prose, wrap};
 use crate::environment::Accounting;
 use crate::record::quantity::{change, duration, ends};
 use crate::render::table::Layout;
-use crate::statistic::displacement::Window;
+use crate::statistic::fluid_cost::Window;
 use crate::statistic::{Interval, median};
 use crate::trial::displaced_process::{Costs, Covered, Found};
 use serde_json::{Value, json};

@@ -7,9 +7,10 @@ use super::super::page;
 use super::{Args, draw, save, title};
 use crate::record::Record;
 use crate::record::store::Store;
-use crate::render::paper::{GROUP, Paper, Sheet, figures, sheets};
+use crate::render::paper_table::{Sheet, sheets};
 use crate::render::plot::picture;
 use crate::render::table::Layout;
+use crate::study::paper::{GROUP, Paper, figures};
 use crate::{Error, Result};
 use std::process::ExitCode;
 
@@ -75,7 +76,7 @@ fn text(format: Format, record: &Record, sheets: &[Sheet]) -> Result<String> {
             Ok(format!("{head}\n\n{}", joined(Sheet::text)))
         }
         Format::Markdown => Ok(format!("{}\n\n{}", title(record), joined(Sheet::markdown))),
-        Format::Csv => Ok(sheets.iter().map(Sheet::csv).collect()),
+        Format::Csv => sheets.iter().map(Sheet::csv).collect(),
         Format::Json => {
             let value = serde_json::json!({ "run": record.run, "tables": sheets });
             Ok(format!("{value:#}\n"))

@@ -110,8 +110,11 @@ impl<'a> Heard<'a> {
         options: &'a Options,
         progress: &'a Progress,
     ) -> Self {
-        let run =
-            GroupRun { name: planned.group.name.into(), body: planned.group.body(), ..GroupRun::default() };
+        let run = GroupRun {
+            name: planned.group.name.into(),
+            version: planned.group.version_text(),
+            ..GroupRun::default()
+        };
         Self { run, current: None, ended: false, broken: None, planned, arguments, options, progress }
     }
 

@@ -4,7 +4,7 @@
 use super::{CaseEnd, Counted, Mode, Process, Shared};
 use crate::platform::output::Silence;
 use crate::record::{Measured, Outcome};
-use crate::statistic::displacement::replicate::NOT_QUIET;
+use crate::statistic::fluid_cost::NOT_QUIET;
 use crate::trial::displaced;
 use criterion::{Criterion, SamplingMode};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is wrong with a baseline before it is compared with, case by case.
+//! A check of each case of a baseline, before it is compared.
 
 use crate::record::Record;
 use crate::record::store::{Store, read};
@@ -12,7 +12,7 @@ pub struct Complaint {
     pub id: String,
     /// The file that is missing or wrong.
     pub path: PathBuf,
-    /// In a word.
+    /// The kind of fault.
     pub kind: Kind,
     /// In a sentence: the file, what was expected of it, and what to do.
     pub sentence: String,
@@ -25,17 +25,17 @@ pub enum Kind {
     Missing,
     /// Something was saved, and cannot be read.
     Broken,
-    /// It was saved in another unit, or nobody can say in which.
+    /// It was saved in another unit.
     OtherUnit,
 }
 
-/// What Criterion needs of each file, as a pointer into it, and in words.
+/// Criterion's files: the name, a JSON pointer to a number that must be there, and a name for messages.
 const FILES: [(&str, &str, &str); 2] = [
     ("estimates.json", "/mean/point_estimate", "Criterion's estimates"),
     ("sample.json", "/times/0", "Criterion's samples"),
 ];
 
-/// One case under one baseline name.
+/// The case and the baseline that are checked.
 struct Look<'a> {
     name: &'a str,
     id: &'a str,
@@ -72,8 +72,8 @@ impl Look<'_> {
         })
     }
 
-    /// Without a record of ours nothing is known against the baseline, nor against a case that ours lacks: a run
-    /// that was killed has saved with Criterion and not yet with us.
+    /// No record of ours, or none with this case, is no complaint: a run that was killed has saved Criterion's files
+    /// and not yet ours.
     fn at_the_unit(
         &self,
         path: &Path,
@@ -85,7 +85,6 @@ impl Look<'_> {
             Err(error) => return Some(self.complain(path, Kind::Broken, "a record of syscost", error)),
         };
         let is_known = |record: &&Record| record.cases().any(|(_, case)| case.id == self.id);
-        // What no record knows Criterion saved all the same, as a run does that was killed.
         let foreign = records.iter().filter(|record| record.unit != unit).find(is_known)?;
         let found = format!("values in {}", foreign.unit);
         Some(self.complain(path, Kind::OtherUnit, &format!("values in {unit}"), &found))
@@ -106,7 +105,7 @@ impl Look<'_> {
 mod tests {
     use super::*;
     use crate::record::baseline::directory;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     const ID: &str = "call/u64/3";
 
@@ -138,7 +137,7 @@ mod tests {
     fn a_whole_baseline_is_no_complaint() {
         let home = whole();
         assert_eq!(complaints(&home), []);
-        Store::at(home.path()).merge_baseline("main", &fixture::record()).unwrap();
+        Store::at(home.path()).merge_baseline("main", &fixture_run::record()).unwrap();
         assert_eq!(complaints(&home), []);
     }
 
@@ -162,7 +161,7 @@ mod tests {
     #[test]
     fn another_unit_is_no_baseline() {
         let home = whole();
-        let counted = Record { unit: "instructions".into(), ..fixture::record() };
+        let counted = Record { unit: "instructions".into(), ..fixture_run::record() };
         Store::at(home.path()).merge_baseline("main", &counted).unwrap();
         let complaint = only(&home);
         assert_eq!(complaint.kind, Kind::OtherUnit);
@@ -172,7 +171,7 @@ mod tests {
     #[test]
     fn a_case_that_our_record_lacks_is_criterions_alone() {
         let home = whole();
-        let mut record = fixture::record();
+        let mut record = fixture_run::record();
         record.groups.truncate(1);
         Store::at(home.path()).merge_baseline("main", &record).unwrap();
         assert_eq!(complaints(&home), []);
@@ -181,7 +180,7 @@ mod tests {
     #[test]
     fn a_broken_record_of_ours_is_a_complaint() {
         let home = whole();
-        let path = Store::at(home.path()).merge_baseline("main", &fixture::record()).unwrap();
+        let path = Store::at(home.path()).merge_baseline("main", &fixture_run::record()).unwrap();
         std::fs::write(path, "{").unwrap();
         assert_eq!(only(&home).kind, Kind::Broken);
     }

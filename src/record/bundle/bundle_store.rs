@@ -1,35 +1,46 @@
-//! Where bundles are kept: `<criterion home>/syscost/records/NAME.syscost`. Counts lie beside times there: no
-//! tool but ours reads these files, and a head says its unit.
+//! The directory of bundles: `<criterion home>/syscost/records/NAME.syscost`. Records in all units share it, because
+//! only this tool reads them and a head names its unit.
 
 use super::{Bundle, write_new};
 use crate::record::store::{Store, check_name};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// How the name of a bundle's file ends.
+/// The extension of a bundle's file.
 const ENDING: &str = "syscost";
 
 impl Store {
     /// The file of the record with this name.
+    ///
+    /// # Errors
+    /// The name is no file name.
     pub fn record_path(&self, name: &str) -> Result<PathBuf> {
         check_name(name, "record")?;
         Ok(self.home().join("records").join(format!("{name}.{ENDING}")))
     }
 
     /// The files of all records, by name.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
     pub fn record_files(&self) -> Result<Vec<PathBuf>> {
         self.files("records", ENDING)
     }
 
-    /// Saves a record under the name that its head says, and never in place of another; gives the file, and its
-    /// size in bytes.
+    /// Saves a record under the name in its head; returns the file and its size in bytes.
+    ///
+    /// # Errors
+    /// There is a record of this name, or the file cannot be written.
     pub fn save_new(&self, bundle: &Bundle) -> Result<(PathBuf, u64)> {
         let path = self.record_path(&bundle.head.name)?;
         let size = write_new(&path, bundle)?;
         Ok((path, size))
     }
 
-    /// Removes the record of this name; gives the file that was.
+    /// Removes the record of this name; returns the path of the file.
+    ///
+    /// # Errors
+    /// There is no such record, or it cannot be removed.
     pub fn remove_record(&self, name: &str) -> Result<PathBuf> {
         let path = self.record_path(name)?;
         let removed = std::fs::remove_file(&path);
@@ -38,7 +49,7 @@ impl Store {
     }
 }
 
-/// The name that a file in the store bears.
+/// The name of the record in this file.
 pub fn name_of(file: &Path) -> String {
     file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -47,14 +58,14 @@ pub fn name_of(file: &Path) -> String {
 mod tests {
     use super::*;
     use crate::record::bundle::read;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     #[test]
     fn a_record_is_kept_under_its_name_until_it_is_removed() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         assert!(store.record_files().unwrap().is_empty());
-        let bundle = Bundle::of("v1.2", 7, vec![fixture::record()]).unwrap();
+        let bundle = Bundle::of("v1.2", 7, vec![fixture_run::record()]).unwrap();
         let (path, size) = store.save_new(&bundle).unwrap();
         assert!(path.ends_with("syscost/records/v1.2.syscost"));
         assert_eq!(path.metadata().unwrap().len(), size);

@@ -1,5 +1,5 @@
-//! Whether a head that was read holds together: every index leads somewhere, every number is one, every name
-//! can be shown. What reads a head may then take it at its word.
+//! Checks a head that was read: every index is in range, every number is finite, every name can be printed. Code
+//! that uses a head need not check again.
 
 use super::{Head, Run, Series};
 use crate::{Error, Result};
@@ -8,19 +8,22 @@ use std::path::Path;
 
 /// The longest name. Criterion cuts an id at 64 bytes, and a file name ends at 255.
 const LONGEST: usize = 200;
-/// The most runs. They are compared with each other here and there.
+/// The most runs. Some code compares every run with every other.
 const MOST_RUNS: usize = 10_000;
-/// The first second of the year 10000, which no clock that we meet will show.
+/// The first second of the year 10000: later times are damage.
 const YEAR_10000: u64 = 253_402_300_800;
 
-/// What is wrong, and where.
+/// The first thing that is wrong.
 struct Fault {
     field: String,
     expected: String,
     found: String,
 }
 
-/// Refuses a head that does not hold together.
+/// Refuses a head with an index, number or name that cannot be.
+///
+/// # Errors
+/// Names the first field that is wrong.
 pub(super) fn check(path: &Path, head: &Head) -> Result<()> {
     let runs = || head.runs.iter().enumerate().find_map(|(at, run)| of_run(at, run, head));
     let series = || head.series.iter().enumerate().find_map(|(at, series)| of_series(at, series, head));
@@ -64,16 +67,16 @@ fn of_run(at: usize, run: &Run, head: &Head) -> Option<Fault> {
 
 fn of_series(at: usize, series: &Series, head: &Head) -> Option<Fault> {
     let field = |part: &str| format!("series[{at}].{part}");
-    // A group of somebody else's may have given no source, and a process that died early no clock.
+    // A record from elsewhere may have no version, and a process that died early no clock.
     let given = |part, text: &String| if text.is_empty() { None } else { name(field(part), text) };
     name(field("id"), &series.id)
-        .or_else(|| given("body", &series.body))
+        .or_else(|| given("version", &series.version))
         .or_else(|| given("clock", &series.clock))
         .or_else(|| name(field("peer"), series.peer.as_ref()?))
         .or_else(|| of_values(&field("values"), series, head))
 }
 
-/// A process has one word on a case, and they stand in the order of the runs.
+/// Each process has one value of a case, and values are in the order of the runs.
 fn of_values(field: &str, series: &Series, head: &Head) -> Option<Fault> {
     let mut least = 0;
     for value in &series.values {
@@ -101,7 +104,7 @@ fn repeated(head: &Head) -> Option<Fault> {
     let mut runs = BTreeSet::new();
     let mut series = BTreeSet::new();
     let run = head.runs.iter().find(|run| !runs.insert((&run.boot, &run.name)));
-    let again = head.series.iter().find(|s| !series.insert((&s.id, &s.body, &s.clock, &s.peer)));
+    let again = head.series.iter().find(|s| !series.insert((&s.id, &s.version, &s.clock, &s.peer)));
     run.map(|run| fault("runs".into(), "each once", format!("{} twice", run.name)))
         .or_else(|| again.map(|s| fault("series".into(), "each once", format!("{} twice", s.id))))
 }
@@ -133,12 +136,12 @@ fn fault(field: String, expected: impl ToString, found: impl ToString) -> Fault 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
-    /// What is said of a head in which one thing is wrong.
+    /// The message for a head with one fault.
     fn said(change: impl FnOnce(&mut Head)) -> String {
-        let mut head = Head::of("main", 1, &[fixture::record()]);
-        check(Path::new("x.syscost"), &head).expect("the specimen is sound");
+        let mut head = Head::of("main", 1, &[fixture_run::record()]);
+        check(Path::new("x.syscost"), &head).expect("the fixture is sound");
         change(&mut head);
         check(Path::new("x.syscost"), &head).expect_err("one thing is wrong").to_string()
     }
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_can_be_shown_and_a_moment_told() {
+    fn a_name_can_be_printed_and_a_moment_is_before_the_year_10000() {
         for name in ["", "a\u{1b}[2J", &"x".repeat(201)] {
             assert!(said(|head| head.series[0].id = name.into()).contains("series[0].id"));
             assert!(said(|head| head.runs[0].name = name.into()).contains("runs[0].name"));
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_one_word_on_a_case() {
+    fn a_process_has_one_value_of_a_case() {
         let text = said(|head| {
             let value = head.series[0].values[0];
             head.series[0].values.push(value);

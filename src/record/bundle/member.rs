@@ -1,5 +1,5 @@
-//! Reading gzip within bounds. A few kilobytes can inflate to any length, and a file may have no end: nothing
-//! here holds more than its bound, whatever it is given.
+//! Reading gzip within bounds. A few kilobytes can inflate to any length, and a device may have no end, so every
+//! read has a limit.
 
 use crate::record::store::LIMIT;
 use crate::{Error, Result};
@@ -7,37 +7,46 @@ use flate2::bufread::{GzDecoder, MultiGzDecoder};
 use std::io::{self, BufRead, BufReader, Read, Take};
 use std::path::Path;
 
-/// The largest head, inflated. That of a hundred processes over a thousand cases is a tenth of it.
+/// The largest head, inflated, in bytes. A hundred processes over a thousand cases need a tenth of it.
 const HEAD_LIMIT: u64 = 64 << 20;
-/// The largest sum of runs, inflated.
+/// The largest sum of runs, inflated, in bytes.
 const RUNS_LIMIT: u64 = 2 << 30;
 
-/// A file of which so much was read.
+/// A file that is read member by member.
 pub(super) struct Source<'p, R> {
     path: &'p Path,
     reader: BufReader<Take<R>>,
 }
 
 impl<'p, R: Read> Source<'p, R> {
-    /// What `from` gives; the path is for sentences.
+    /// Reads from `from`; the path is for messages.
     pub(super) fn new(path: &'p Path, from: R) -> Self {
-        // One byte more than allowed tells a file that grows, or a device that never ends, from one that fits.
+        // One byte more than the limit, to notice a larger file.
         Self { path, reader: BufReader::new(from.take(LIMIT + 1)) }
     }
 
-    /// Whether a member of gzip begins here. No JSON begins with that byte.
+    /// Whether a gzip member begins here: no JSON begins with that byte.
+    ///
+    /// # Errors
+    /// It cannot be read.
     pub(super) fn is_gzip(&mut self) -> Result<bool> {
         let next = self.reader.fill_buf();
         next.map(|bytes| bytes.first() == Some(&0x1f)).map_err(|e| Error::file(self.path, "reading", e))
     }
 
-    /// Whether nothing follows.
+    /// Whether the file ends here.
+    ///
+    /// # Errors
+    /// It cannot be read.
     pub(super) fn is_at_its_end(&mut self) -> Result<bool> {
         let next = self.reader.fill_buf();
         next.map(<[u8]>::is_empty).map_err(|e| Error::file(self.path, "reading", e))
     }
 
-    /// All of a file that is no gzip.
+    /// The whole file, for one that is not gzip.
+    ///
+    /// # Errors
+    /// It cannot be read, or is above the limit.
     pub(super) fn text(mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.reader.read_to_end(&mut bytes);
@@ -46,6 +55,9 @@ impl<'p, R: Read> Source<'p, R> {
     }
 
     /// The first member, inflated.
+    ///
+    /// # Errors
+    /// It cannot be read, is damaged, or is above the limit.
     pub(super) fn head(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = GzDecoder::new(&mut self.reader).take(HEAD_LIMIT + 1).read_to_end(&mut bytes);
@@ -53,7 +65,10 @@ impl<'p, R: Read> Source<'p, R> {
         if bytes.len() as u64 > HEAD_LIMIT { Err(self.too_large("the head", HEAD_LIMIT)) } else { Ok(bytes) }
     }
 
-    /// Gives the lines of all members from here on, inflated, each with how many stand above it.
+    /// Calls `each` with every line of the remaining members, inflated, and the number of lines before it.
+    ///
+    /// # Errors
+    /// A member cannot be read, is damaged or above a limit; or `each` fails.
     pub(super) fn lines(mut self, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         let mut inflated = BufReader::new(MultiGzDecoder::new(&mut self.reader).take(RUNS_LIMIT + 1));
         let (mut line, mut above) = (Vec::new(), 0);
@@ -72,7 +87,7 @@ impl<'p, R: Read> Source<'p, R> {
         if is_over { Err(self.too_large("the runs", RUNS_LIMIT)) } else { Ok(()) }
     }
 
-    /// An error of the kernel's has a number; all others are gzip's.
+    /// An error with a number comes from the kernel, any other from gzip.
     fn fault(&self, part: &str, cause: io::Error) -> Error {
         if cause.raw_os_error().is_some() {
             return Error::file(self.path, "reading", cause);

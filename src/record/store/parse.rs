@@ -1,34 +1,42 @@
-//! From bytes to a record, with an error that a person can act on. Pure: the path is only for its sentence.
+//! From bytes to a record, with an error that says which field is wrong and what to do. Does no I/O: the path is
+//! named in errors only.
 
 #[cfg(feature = "cli")]
-use crate::record::bundle::{Head, LAYOUT};
+use crate::record::bundle::{self, Head};
+use crate::record::paired::{self, Paired};
 use crate::record::{FORMAT, Record};
 use crate::{Error, Result};
 use serde::de::{Deserialize, Error as _, IgnoredAny};
 use std::path::Path;
 
-/// How far before an error its key is looked for. A line may be of any length.
-const NEAR_BYTES: usize = 4096;
-
 /// Only the version, so that a newer record is called newer and not damaged.
 #[derive(serde::Deserialize)]
 struct Version {
-    #[serde(alias = "format", alias = "bundle")]
+    #[serde(alias = "format", alias = "bundle", alias = "paired")]
     number: Option<u64>,
 }
 
 /// Reads a record of this or an older layout.
+///
+/// # Errors
+/// The text is no record, is damaged, or has a newer layout.
 pub(in crate::record) fn record(path: &Path, bytes: &[u8]) -> Result<Record> {
     Text { path, bytes, above: 0 }.record()
 }
 
-/// The same of a line that stands below so many others.
+/// As [`record`], for a text with `above` lines before it in its file.
+///
+/// # Errors
+/// As [`record`].
 #[cfg(feature = "cli")]
 pub(in crate::record) fn record_below(path: &Path, bytes: &[u8], above: usize) -> Result<Record> {
     Text { path, bytes, above }.record()
 }
 
-/// Reads records that follow one another, at least one.
+/// Reads one or more records that follow one another.
+///
+/// # Errors
+/// As [`record`], of the first that fails.
 pub(in crate::record) fn records(path: &Path, bytes: &[u8]) -> Result<Vec<Record>> {
     let mut records = Vec::new();
     let (mut rest, mut above) = (bytes, 0);
@@ -42,15 +50,29 @@ pub(in crate::record) fn records(path: &Path, bytes: &[u8]) -> Result<Vec<Record
 }
 
 /// Reads the head of a bundle of this or an older layout.
+///
+/// # Errors
+/// As [`record`].
 #[cfg(feature = "cli")]
 pub(in crate::record) fn head(path: &Path, bytes: &[u8]) -> Result<Head> {
     let text = Text { path, bytes, above: 0 };
-    let version: Version = text.json("the head of a record of syscost")?;
-    text.check_version("bundle", version.number, LAYOUT)?;
-    text.json("the head of a record of this layout")
+    text.check_version("bundle", "the head of a record of syscost", bundle::LAYOUT)?;
+    let head: Head = text.json("the head of a record of this layout")?;
+    Ok(Head { bundle: bundle::LAYOUT, ..head })
 }
 
-/// Where the first of several values ends; the end of all where that cannot be told.
+/// Reads the pairs of a comparison, of this or an older layout.
+///
+/// # Errors
+/// As [`record`].
+pub(in crate::record) fn pairs(path: &Path, bytes: &[u8]) -> Result<Paired> {
+    let text = Text { path, bytes, above: 0 };
+    text.check_version("paired", "the pairs of `syscost ab`", paired::LAYOUT)?;
+    let pairs: Paired = text.json("the pairs of `syscost ab`")?;
+    Ok(Paired { paired: paired::LAYOUT, ..pairs })
+}
+
+/// The length of the first of several values; of all bytes if it has no end.
 fn first_value(bytes: &[u8]) -> usize {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
     match values.next() {
@@ -68,13 +90,15 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
+    /// Older layouts are converted while they are read, so the result has the layout in which it is saved again.
     fn record(&self) -> Result<Record> {
-        let version: Version = self.json("a record of syscost")?;
-        self.check_version("format", version.number, FORMAT)?;
-        self.json("a record of this layout")
+        self.check_version("format", "a record of syscost", FORMAT)?;
+        let record: Record = self.json("a record of this layout")?;
+        Ok(Record { format: FORMAT, ..record })
     }
 
-    fn check_version(&self, field: &str, found: Option<u64>, newest: u32) -> Result<()> {
+    fn check_version(&self, field: &str, kind: &str, newest: u32) -> Result<()> {
+        let found = self.json::<Version>(kind)?.number;
         let (expected, remedy) = match found {
             Some(n) if (1..=u64::from(newest)).contains(&n) => return Ok(()),
             Some(n) if n > 0 => {
@@ -92,35 +116,43 @@ impl Text<'_> {
     }
 
     fn json<'a, T: Deserialize<'a>>(&'a self, expected: &str) -> Result<T> {
-        // Text first, because a position in bytes that are no text means nothing to an editor.
-        let text = std::str::from_utf8(self.bytes).map_err(serde_json::Error::custom);
-        text.and_then(serde_json::from_str).map_err(|error| Error::Content {
+        // UTF-8 first: a line and column in bytes that are no text mean nothing to an editor.
+        let text = std::str::from_utf8(self.bytes);
+        let text = text.map_err(|e| (serde_json::Error::custom(e), String::new()));
+        text.and_then(deserialize).map_err(|(error, field)| Error::Content {
             path: self.path.into(),
-            field: self.place(&error),
+            field: self.place(&error, &field),
             expected: expected.into(),
             found: cause(&error),
             remedy: remedy(&error).into(),
         })
     }
 
-    fn place(&self, error: &serde_json::Error) -> String {
+    fn place(&self, error: &serde_json::Error, field: &str) -> String {
         let position = format!("line {}, column {}", self.above + error.line(), error.column());
-        match (error.line(), self.key_before(error)) {
-            (0, _) => "the whole file".into(),
-            (_, Some(key)) if error.is_data() => format!("`{key}` ({position})"),
+        match error.line() {
+            0 => "the whole file".into(),
+            _ if error.is_data() && !["", "."].contains(&field) => format!("`{field}` ({position})"),
             _ => position,
         }
     }
+}
 
-    /// The last key before the error. serde_json tells a position but no field, and a position within one
-    /// long line helps nobody.
-    fn key_before(&self, error: &serde_json::Error) -> Option<String> {
-        let line = self.bytes.split(|&b| b == b'\n').nth(error.line().checked_sub(1)?)?;
-        let end = error.column().min(line.len());
-        let before = String::from_utf8_lossy(&line[end.saturating_sub(NEAR_BYTES)..end]).into_owned();
-        let (head, _) = before.rsplit_once("\":").or_else(|| before.rsplit_once("\" :"))?;
-        head.rsplit_once('"').map(|(_, key)| key.to_owned())
-    }
+/// The value, or the error and the path of its field: `groups[0].cases[3].title`.
+#[cfg(feature = "cli")]
+fn deserialize<'a, T: Deserialize<'a>>(text: &'a str) -> std::result::Result<T, (serde_json::Error, String)> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let field = error.path().to_string();
+        (error.into_inner(), field)
+    })?;
+    json.end().map(|()| value).map_err(|error| (error, String::new()))
+}
+
+/// Without the command line's dependencies an error has a line and column only.
+#[cfg(not(feature = "cli"))]
+fn deserialize<'a, T: Deserialize<'a>>(text: &'a str) -> std::result::Result<T, (serde_json::Error, String)> {
+    serde_json::from_str(text).map_err(|error| (error, String::new()))
 }
 
 fn remedy(error: &serde_json::Error) -> &'static str {
@@ -131,7 +163,7 @@ fn remedy(error: &serde_json::Error) -> &'static str {
     }
 }
 
-/// serde_json puts the position at the end of its message; we have it at the front.
+/// The message without the position that serde_json adds at its end.
 fn cause(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]).to_owned()
@@ -140,7 +172,7 @@ fn cause(error: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture;
+    use crate::record::fixture_run;
 
     fn message(text: &str) -> String {
         record(Path::new("runs/x.json"), text.as_bytes()).unwrap_err().to_string()
@@ -168,11 +200,52 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "cli")]
     #[test]
-    fn a_wrong_field_is_named() {
-        let text = serde_json::to_string(&fixture::record()).unwrap();
-        let text = message(&text.replace(r#""seed":42"#, r#""seed":"lucky""#));
-        assert!(text.contains("`seed`") && text.contains("expected u64"), "{text}");
+    fn a_wrong_field_is_named_with_its_path() {
+        let whole = serde_json::to_string(&fixture_run::record()).unwrap();
+        let text = message(&whole.replace(r#""seed":42"#, r#""seed":"lucky""#));
+        assert!(text.contains("`seed` (line 1, column ") && text.contains("expected u64"), "{text}");
+        let text = message(&whole.replacen(r#""title":"known_work chain 1000""#, r#""title":7"#, 1));
+        assert!(text.contains("`groups[1].cases[0].title` (line 1"), "{text}");
+    }
+
+    #[test]
+    fn an_older_layout_is_read_into_this_one() {
+        let text = serde_json::to_string(&fixture_run::record()).unwrap();
+        let text = text.replace(r#""format":2"#, r#""format":1"#);
+        let text = text.replace(r#""version":"1""#, r#""body":"b0432391e6d77828""#);
+        let record = record(Path::new("x.json"), text.as_bytes()).unwrap();
+        assert_eq!(record.format, FORMAT);
+        assert!(record.groups.iter().all(|group| group.version == "1"));
+    }
+
+    #[test]
+    fn pairs_of_both_layouts_are_read_and_newer_ones_are_called_newer() {
+        let (sides, versions) = (["a".to_owned(), "b".to_owned()], ["1".into(), "1".into()]);
+        let case = paired::CasePairs { id: "a/b".into(), versions, ..Default::default() };
+        let pairs = Paired {
+            paired: paired::LAYOUT,
+            tool: "syscost".into(),
+            run: "a".into(),
+            started: 1,
+            seed: 1,
+            rule: paired::Rule { threshold: 0.01, margin: 0.02, looks: 3 },
+            by_turns: true,
+            sides,
+            fingerprint: Default::default(),
+            cpu: 0,
+            notes: Vec::new(),
+            cases: vec![case],
+        };
+        let text = serde_json::to_string(&pairs).unwrap();
+        let old = text.replace(r#""paired":2"#, r#""paired":1"#);
+        let old = old.replace(r#""versions":["1","1"]"#, r#""bodies":["b0432391e6d77828","other"]"#);
+        let read = |text: &str| super::pairs(Path::new("pairs.json"), text.as_bytes());
+        assert_eq!(read(&text).unwrap().cases[0].versions, ["1", "1"]);
+        assert_eq!(read(&old).unwrap().cases[0].versions, ["1", "other"]);
+        let newer = read(r#"{"paired": 99}"#).unwrap_err().to_string();
+        assert!(newer.contains("written by a newer syscost"), "{newer}");
     }
 
     #[test]
@@ -183,8 +256,8 @@ mod tests {
 
     #[test]
     fn records_may_follow_one_another_on_lines_or_not() {
-        let plain = serde_json::to_string(&fixture::record()).unwrap();
-        let pretty = serde_json::to_string_pretty(&fixture::record()).unwrap();
+        let plain = serde_json::to_string(&fixture_run::record()).unwrap();
+        let pretty = serde_json::to_string_pretty(&fixture_run::record()).unwrap();
         let read = |text: &str| records(Path::new("x.json"), text.as_bytes());
         assert_eq!(read(&plain).unwrap().len(), 1);
         assert_eq!(read(&format!("{plain}\n{pretty}\n\n{plain}\n")).unwrap().len(), 3);
@@ -197,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_record_cut_anywhere_is_an_error_that_names_the_file() {
-        let whole = serde_json::to_vec(&fixture::record()).unwrap();
+        let whole = serde_json::to_vec(&fixture_run::record()).unwrap();
         for length in (0..whole.len()).step_by(97) {
             let text = record(Path::new("runs/cut.json"), &whole[..length]).unwrap_err().to_string();
             assert!(text.starts_with("runs/cut.json: "), "{length}: {text}");

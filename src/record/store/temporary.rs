@@ -1,5 +1,5 @@
-//! Temporary files, beside what they are to become: gone with their writer, and if it was killed, found and
-//! removed by the next one that writes in the same directory.
+//! Temporary files in the directory of the file that they become. They are removed with their writer, or, if it was
+//! killed, by the next writer in the same directory.
 
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{File, Permissions};
@@ -20,7 +20,7 @@ pub(super) struct Temporary {
 /// is alive; it is locked too, because a container that shares the directory does not see our pid.
 pub(super) fn make(directory: &Path) -> Result<Temporary> {
     sweep_up(directory);
-    // A temporary file is private by default, and a record is not: the umask decides, as for any file.
+    // Temporary files are private by default; for a record the umask decides, as for any file.
     let file = tempfile::Builder::new()
         .prefix(&format!("{PREFIX}{}-", std::process::id()))
         .permissions(Permissions::from_mode(0o666))
@@ -33,13 +33,13 @@ fn lock(file: File) -> Option<Flock<File>> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// Removes the files of processes that are no more.
+/// Removes the files of processes that have ended.
 fn sweep_up(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_free = || File::open(&path).ok().and_then(lock).is_some();
         if is_orphan(&entry.file_name().to_string_lossy()) && is_free() {
-            // Another user's cannot be removed and is theirs to find.
+            // A file of another user cannot be removed.
             let _ = std::fs::remove_file(&path);
         }
     }

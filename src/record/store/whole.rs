@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all, and reading that cannot be made to eat the memory.
+//! Files that are written whole or not at all, and read up to a limit.
 
 use super::temporary::{self, Temporary};
 use crate::{Error, Result};
@@ -6,12 +6,15 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
-/// The largest file that is read, in bytes. A full run is about one megabyte; what is above this bound
-/// was not written by us, and reading it into memory would disturb the very machine under measurement.
+/// The largest file that is read, in bytes. A full run is about one megabyte; a larger file is not ours, and reading
+/// it into memory would disturb the machine under measurement.
 pub const LIMIT: u64 = 64 << 20;
 
-/// Replaces `path` by these bytes. Whoever opens it, at any time and after any crash, finds the old
-/// content or the new: the bytes reach the disk under another name first, and the directory after.
+/// Replaces the content of `path`. A reader finds the old content or the new one at any time and after any crash: the
+/// bytes are synced under another name first, then renamed, then the directory is synced.
+///
+/// # Errors
+/// The directory cannot be created, or the file cannot be written.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = write(path, bytes)?;
     let put = temporary.file.persist(path);
@@ -32,12 +35,14 @@ pub fn create(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_directory(path)
 }
 
-/// Refuses now what [`create`] would refuse at the end of a long measurement: a name that is taken, a directory
-/// that may not be written to, a disk that is full.
+/// Checks before a long measurement that [`create`] will be able to write.
+///
+/// # Errors
+/// The name is taken, the directory cannot be written to, or the disk is full.
 pub fn check_new(path: &Path) -> Result<()> {
-    // About as much as a record of a few processes.
+    // About the size of a record of a few processes.
     static SOME: [u8; 64 << 10] = [0; 64 << 10];
-    // A link that leads nowhere is in the way too.
+    // A dangling link takes the name as well.
     if path.symlink_metadata().is_ok() {
         return Err(taken(path));
     }
@@ -74,11 +79,14 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The whole file, unless it is above [`LIMIT`].
+/// The whole file.
+///
+/// # Errors
+/// It cannot be read, or is above [`LIMIT`].
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     let file = File::open(path).map_err(|e| Error::file(path, "opening", e))?;
     let mut bytes = Vec::new();
-    // One byte more than allowed tells a file that grows, or a device that never ends, from one that fits.
+    // One byte more than the limit, to notice a larger file.
     file.take(LIMIT + 1).read_to_end(&mut bytes).map_err(|e| Error::file(path, "reading", e))?;
     if bytes.len() as u64 > LIMIT {
         return Err(Error::Content {

@@ -1,4 +1,4 @@
-//! Lines, marks and words at places given in the points of an SVG, on paper of either kind.
+//! Lines, marks and text at places in points of an SVG, drawn on any backend.
 
 use plotters::backend::DrawingBackend;
 use plotters::coord::Shift;
@@ -13,19 +13,19 @@ pub(super) const PALE: RGBColor = RGBColor(105, 105, 105);
 pub(super) const GRID: RGBColor = RGBColor(228, 228, 228);
 const FONT: &str = "sans-serif";
 
-/// What could be drawn, or why it could not.
+/// The result of drawing; the error is a message of the backend.
 pub(super) type Drawn<T = ()> = std::result::Result<T, String>;
 
-/// So far to the right and down.
+/// Distance from the left and from the top.
 pub(super) type Place = (f64, f64);
 
-/// How words look, and which part of them stands at their place; in height that is always their middle.
+/// Size, colour and anchor of a text; vertically the anchor is its middle.
 #[derive(Clone, Copy)]
 pub(super) struct Letters {
     size: f64,
     color: RGBColor,
     anchor: HPos,
-    /// Whether what lies below is hidden, so that a line does not strike the words out.
+    /// Whether the background is filled, so that lines do not cross the text.
     is_opaque: bool,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Canvas<B: DrawingBackend> {
 }
 
 impl<B: DrawingBackend> Canvas<B> {
-    /// Paper of this size on an area that is so many times as large.
+    /// A canvas of this size on an area that is `times` as large.
     pub(super) fn new(area: DrawingArea<B, Shift>, size: Place, times: f64) -> Self {
         Self { area, times, size }
     }
@@ -136,7 +136,7 @@ impl<B: DrawingBackend> Canvas<B> {
         self.area.draw(&Text::new(words.to_owned(), self.pixel(place), style)).map_err(text)
     }
 
-    /// Width and height of words.
+    /// Width and height of a text.
     pub(super) fn extent(&self, words: &str, letters: &Letters) -> Drawn<Place> {
         let size = self.area.estimate_text_size(words, &self.style(letters)).map_err(text)?;
         Ok((f64::from(size.0) / self.times, f64::from(size.1) / self.times))

@@ -1,14 +1,14 @@
 //! Curves of one kind on two axes, with their levels.
 
+use super::axis::Scale;
 use super::canvas::{Canvas, Drawn, GRID, INK, Letters, Mark, PALE, Place};
-use super::scale::Scale;
 use crate::record::quantity::{duration, size};
 use crate::record::{CurveRecord, LevelRecord, Point};
 use plotters::backend::DrawingBackend;
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
-/// Okabe and Ito's colours, which people who see fewer tell apart as well; without the yellow, which is too pale.
+/// The palette of Okabe and Ito, for all kinds of colour vision; without its yellow, which is too pale.
 pub(super) const COLORS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -20,7 +20,7 @@ pub(super) const COLORS: [RGBColor; 7] = [
 ];
 const MARKS: [Mark; 4] = [Mark::Circle, Mark::Square, Mark::Diamond, Mark::Triangle];
 
-/// Where the curves are, on the paper.
+/// The area of the curves on the canvas.
 struct Frame {
     left: f64,
     right: f64,
@@ -56,7 +56,7 @@ pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord
     let (across, up) = (Scale::of_parameters(curves), Scale::of_values(curves));
     let frame = Frame { left: 84.0, right, top: 104.0, bottom, across, up };
     axes(canvas, &frame, curves)?;
-    // What a curve shows of one only: the levels of several would hide each other.
+    // The levels of one curve only: those of several would overlap.
     let first = curves.iter().position(|curve| !curve.levels.is_empty() || curve.fall.is_some());
     if let Some(at) = first {
         steps(canvas, &frame, curves[at])?;
@@ -91,7 +91,7 @@ fn axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRe
     canvas.text(&curve.parameter, middle, &Letters::small().color(INK).anchor(HPos::Center))
 }
 
-/// The line, its points, and how sure each of them is.
+/// The line, its points, and their intervals.
 fn one<B: DrawingBackend>(
     canvas: &Canvas<B>,
     frame: &Frame,
@@ -125,7 +125,7 @@ fn bands<B: DrawingBackend>(
     Ok(())
 }
 
-/// What each level is, below it: below a rising curve there is room.
+/// The name of each level, below it, because a rising curve leaves room there.
 fn levels<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveRecord) -> Drawn {
     const TALL: f64 = 18.0;
     let letters = Letters::small().color(INK).opaque();
@@ -189,7 +189,7 @@ fn legend_width<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord]) 
     Ok(widest + 44.0)
 }
 
-/// Beside the curves; one alone needs none.
+/// The legend to the right of the curves, if there are several.
 fn legend_of<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRecord]) -> Drawn {
     if curves.len() < 2 {
         return Ok(());

@@ -6,14 +6,14 @@ use plotters::backend::DrawingBackend;
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
-/// From near to far: pale to dark in one hue, which nobody sees as two.
+/// From the smallest value to the largest: pale to dark in one hue.
 const NEAR: (f64, f64, f64) = (236.0, 244.0, 250.0);
 const FAR: (f64, f64, f64) = (3.0, 60.0, 110.0);
-/// So many CPUs have their figures in the squares.
+/// Up to this number of CPUs the squares show figures.
 const WITH_FIGURES: usize = 16;
-/// No square is larger.
+/// The largest side of a square, points.
 const LARGEST: f64 = 96.0;
-/// And so many names beside them.
+/// The most names along each side.
 const NAMES: usize = 32;
 
 pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, matrix: &Matrix) -> Drawn {
@@ -64,7 +64,7 @@ fn names<B: DrawingBackend>(
     Ok(())
 }
 
-/// What the colours mean.
+/// The key of the colours.
 fn key<B: DrawingBackend>(canvas: &Canvas<B>, low: f64, high: f64, x: f64) -> Drawn {
     const STEPS: usize = 40;
     let (top, bottom) = (84.0, 284.0);

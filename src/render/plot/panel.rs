@@ -1,18 +1,18 @@
-//! Panels below each other that share their horizontal axis, both axes from zero: an index over time, and below it what
-//! was done about it.
+//! Panels below each other that share their horizontal axis, both axes from zero: an index over time, and the settings
+//! that control it.
 
+use super::axis::Scale;
 use super::canvas::{Canvas, Drawn, GRID, INK, Letters, Place};
 use super::chart::COLORS;
-use super::scale::Scale;
 use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
 /// One of the panels.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
-    /// What its vertical axis is, with the unit: "response, ms".
+    /// Label of its vertical axis, with the unit: "response, ms".
     pub axis: String,
-    /// What is drawn.
+    /// Its lines.
     pub lines: Vec<Line>,
     /// A value to be held, and its name.
     pub goal: Option<(f64, String)>,
@@ -21,11 +21,11 @@ pub struct Panel {
 /// A line of a panel. Lines of the same number in different panels have the same colour.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// What it is; an empty title has no place in the legend.
+    /// Name in the legend; empty for none.
     pub title: String,
-    /// Its places.
+    /// Its points.
     pub points: Vec<(f64, f64)>,
-    /// Whether it keeps its value until the next place, as a setting does.
+    /// Whether it is drawn as steps, for a setting that keeps its value until the next point.
     pub keeps: bool,
 }
 
@@ -109,7 +109,7 @@ fn lines<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, panel: &Panel) ->
     canvas.text(name, (frame.right - 4.0, y - 10.0), &letters)
 }
 
-/// The panel whose lines have the most titles has all of them.
+/// The titles of the legend, from the panel that has the most.
 fn titles(panels: &[Panel]) -> Vec<&str> {
     let named = |panel: &Panel| panel.lines.iter().filter(|line| !line.title.is_empty()).count();
     let fullest = panels.iter().max_by_key(|panel| named(panel));

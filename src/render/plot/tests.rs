@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{CaseRecord, Interval, LevelRecord, Measured, Outcome, Point, fixture};
+use crate::record::{CaseRecord, Interval, LevelRecord, Measured, Outcome, Point, fixture_run};
 
 fn curve(title: &str, factor: f64) -> CurveRecord {
     let value = |i: u32| Interval {
@@ -20,7 +20,7 @@ fn curve(title: &str, factor: f64) -> CurveRecord {
 }
 
 fn record() -> Record {
-    let mut record = fixture::record();
+    let mut record = fixture_run::record();
     let mut first = curve("random & <wild>", 1.0);
     first.levels = vec![LevelRecord {
         name: Some("L1".into()),
@@ -51,7 +51,7 @@ fn curves_of_a_chart_share_a_picture_and_a_map_has_its_own() {
     let record = record();
     let names: Vec<_> = pictures(&record).into_iter().map(|picture| picture.name).collect();
     assert_eq!(names, ["clock_read-latency", "clock_read-other-things", "core_to_core-every-pair"]);
-    assert!(pictures(&fixture::record()).is_empty());
+    assert!(pictures(&fixture_run::record()).is_empty());
 }
 
 #[test]

@@ -1,17 +1,18 @@
-//! What stands below the table: whatever needs a sentence, and the sum.
+//! The text below the table: reasons, distributions, curves, fits, notes and the tally.
 
 use super::column::{Column, Kind, is_bandwidth};
-use super::{Layout, Row, Shape, Sheet, Tone, curve, paragraph};
-use crate::record::meanwhile::sentence;
-use crate::record::quantity::{NANOSECONDS, amount, ends, follows, spread};
+use super::{Layout, Row, Shape, Sheet, Tone, curve_text, paragraph};
+use crate::record::quantity::{NANOSECONDS, amount, ends};
 use crate::record::{Derived, FitRecord, GroupRun};
-use crate::render::heat_map::heat_map;
+use crate::render::figure_line::{follows, spread};
+use crate::render::terminal_heat_map::heat_map;
+use crate::study::disturbance::sentence;
 use std::collections::BTreeMap;
 
 /// A paragraph and its tone.
 type Paragraph = (Tone, String);
 
-/// Everything below the table, each kind of thing set off by an empty line.
+/// Everything below the table, its sections separated by empty lines.
 pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
     let groups = groups(sheet);
     let sections = [
@@ -20,8 +21,8 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         plain(distributions(sheet)),
         plain(derived(sheet, shape)),
         maps(sheet).into_iter().map(|line| (Tone::Drawn, line)).collect(),
-        curve::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
-        plain(curve::told(&groups)),
+        curve_text::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
+        plain(curve_text::told(&groups)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
         plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
         plain(if layout.brief { Vec::new() } else { notes(&groups) }),
@@ -53,8 +54,8 @@ fn groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
     groups
 }
 
-/// Why cases have no number, in full. Those of a group that were skipped for one reason share a paragraph; a failure is
-/// looked for by its id.
+/// Why cases have no number. Cases of a group that were skipped for the same reason share a paragraph; each failure has
+/// its own, so that its id can be searched for.
 fn endings(sheet: &Sheet<'_>, kind: Kind) -> Vec<Paragraph> {
     let of_kind = sheet.rows.iter().filter(|row| Kind::of(row.case) == kind);
     let mut endings: Vec<(&Row<'_>, &str, Vec<&str>)> = Vec::new();
@@ -81,7 +82,7 @@ fn ending(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
     }
 }
 
-/// All of them, or of very many the first and the last.
+/// All operations, or the first and the last of more than 40.
 fn listed(operations: &[&str]) -> String {
     const MOST: usize = 40;
     match operations {
@@ -98,7 +99,7 @@ fn distributions(sheet: &Sheet<'_>) -> Vec<String> {
     sheet.rows.iter().filter_map(with).collect()
 }
 
-/// All figures that follow from those of one case stand on its line, but those that have a column.
+/// One line for each case with its derived figures, except those that have a column.
 fn derived(sheet: &Sheet<'_>, shape: &Shape) -> Vec<String> {
     let has_column = shape.columns.contains(&Column::Bandwidth);
     let below = |figure: &&Derived| !(has_column && is_bandwidth(figure));
@@ -124,7 +125,7 @@ fn line(fit: &FitRecord, unit: &str) -> String {
     format!("{step} costs {cost}{counted} {ends}, fitted over {cases} cases")
 }
 
-/// Each note once, with the groups that it is about unless it is about all.
+/// Each note once, with its groups unless it is about all of them.
 fn notes(groups: &[&GroupRun]) -> Vec<String> {
     let mut about: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for group in groups {
@@ -139,7 +140,7 @@ fn notes(groups: &[&GroupRun]) -> Vec<String> {
     about.into_iter().map(sentence).collect()
 }
 
-/// What the short heads mean, and what is not shown.
+/// The meaning of the short heads, and the columns that are not shown.
 fn legend(shape: &Shape, layout: Layout) -> Vec<String> {
     let explained = [
         (

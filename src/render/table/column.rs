@@ -1,9 +1,9 @@
-//! The columns: what stands at the head of each, and what in its cells.
+//! The columns: their heads and their cells.
 
 use super::{Row, Sheet};
 use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, share, times};
 use crate::record::{CaseRecord, Derived, Measured, Outcome, Predicted};
-use crate::study::cost::{cost, ratio};
+use crate::study::basis::{cost, ratio};
 
 /// A column of the table, in the order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) enum Column {
     Measured,
     /// The median's interval, both ends.
     Interval,
-    /// The same interval as a share, where there is no room for both ends.
+    /// The interval as a share, if both ends do not fit.
     Share,
     Deviation,
     Ticks,
@@ -26,11 +26,11 @@ pub(super) enum Column {
     /// Values from elsewhere, by their place in the list.
     Against(usize),
     Evidence,
-    /// The same in figures only, where there is no room for words.
+    /// The evidence as figures only, for a narrow terminal.
     Claims,
 }
 
-/// How a case ended, without what it found.
+/// How a case ended, without its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Measured,
@@ -47,8 +47,8 @@ impl Kind {
         }
     }
 
-    /// What stands in the row in place of a number.
-    fn word(self) -> &'static str {
+    /// The text in the row in place of a number.
+    fn label(self) -> &'static str {
         match self {
             Self::Measured => "",
             Self::Skipped => "skipped",
@@ -58,8 +58,8 @@ impl Kind {
 }
 
 impl Column {
-    /// Every column that this sheet can fill. Predictions and values from elsewhere are nanoseconds:
-    /// beside counts of something else they, and ticks, would be numbers of another kind.
+    /// Every column that this sheet can fill. Predictions, published values and ticks are shown only if the unit is
+    /// nanoseconds.
     pub(super) fn all(sheet: &Sheet<'_>) -> Vec<Self> {
         let time = sheet.unit == NANOSECONDS;
         let predicted = time && sheet.rows.iter().any(|r| prediction(r).is_some());
@@ -123,7 +123,7 @@ impl Column {
                 let value = sheet.against[i].values.get(&row.case.id);
                 value.map(|v| duration(*v)).unwrap_or_default()
             }
-            Self::Measured if row.measured().is_none() => Kind::of(row.case).word().into(),
+            Self::Measured if row.measured().is_none() => Kind::of(row.case).label().into(),
             _ => row.measured().and_then(|m| self.figure(m, sheet.unit)).unwrap_or_default(),
         }
     }
@@ -157,7 +157,7 @@ fn bandwidth<'a>(row: &Row<'a>) -> Option<&'a Derived> {
     row.case.measured()?.derived.iter().find(|figure| is_bandwidth(figure))
 }
 
-/// Whether it is the figure that has a column of its own.
+/// Whether it is the figure with a column of its own.
 pub(super) fn is_bandwidth(figure: &Derived) -> bool {
     figure.name == "bandwidth" && figure.unit == "GB/s"
 }
@@ -200,7 +200,7 @@ fn disturbed(measured: &Measured) -> Option<String> {
     (disturbed > 0).then(|| format!("{disturbed}/{samples}"))
 }
 
-/// The end of an id tells cases of a group apart, so the middle goes.
+/// Shortened in its middle: the end of an id distinguishes the cases of a group.
 fn shortened(text: &str, longest: usize) -> String {
     let length = super::width(text);
     if length <= longest {

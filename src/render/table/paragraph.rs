@@ -1,7 +1,7 @@
 //! Sentences below the table, broken between words.
 
 /// Breaks a text into lines of at most `width` characters; all but the first are indented. A word that is
-/// longer than a line (a path, a command) stays whole, so that it can be copied.
+/// longer than a line (a path, a command) is not broken, so that it can be copied.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     const INDENT: &str = "  ";
     let mut lines: Vec<String> = Vec::new();

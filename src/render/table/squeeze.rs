@@ -1,4 +1,4 @@
-//! Fitting the table to the terminal: the columns that a reader misses least go first.
+//! Fits the table to the terminal: the least important columns are dropped first.
 
 use super::column::Column;
 use super::{Shape, Sheet, lines, width};
@@ -7,15 +7,15 @@ use super::{Shape, Sheet, lines, width};
 /// crowded line is not read.
 const ROOMY: usize = 120;
 
-/// One way to save room.
+/// A way to make the table narrower.
 #[derive(Clone, Copy)]
 enum Step {
     Drop(Column),
-    /// The same fact, said shorter.
+    /// A shorter form of a column.
     Swap(Column, Column),
 }
 
-/// What a terminal that is not roomy goes without.
+/// The columns that a narrow terminal does not show.
 const NARROW: [Step; 4] = [
     Step::Swap(Column::Evidence, Column::Claims),
     Step::Drop(Column::Hardware),
@@ -23,8 +23,8 @@ const NARROW: [Step; 4] = [
     Step::Drop(Column::Deviation),
 ];
 
-/// What goes next, in this order, until the table fits. The prediction goes before its parts, of which it
-/// is the sum; the operation and its median stay.
+/// The columns that are dropped next, in this order, until the table fits. The prediction goes before its parts, whose
+/// sum it is; the operation and its median stay.
 const STEPS: [Step; 12] = [
     Step::Swap(Column::Evidence, Column::Claims),
     Step::Swap(Column::Interval, Column::Share),
@@ -40,7 +40,7 @@ const STEPS: [Step; 12] = [
     Step::Drop(Column::Bandwidth),
 ];
 
-/// The columns for this width, and how much of the operations' names there is room for.
+/// The columns for this width, and the longest name of an operation that fits.
 pub(super) fn shape(sheet: &Sheet<'_>, limit: Option<u16>) -> Shape {
     let limit = limit.map_or(usize::MAX, usize::from);
     let mut shape = Shape { columns: Column::all(sheet), hidden: Vec::new(), longest: usize::MAX, width: 0 };
@@ -80,7 +80,7 @@ fn widest(sheet: &Sheet<'_>, shape: &Shape) -> usize {
     lines(sheet, &shape.columns, shape.longest).iter().map(|line| width(line)).max().unwrap_or(0)
 }
 
-/// The last resort, on a terminal narrower than any that people use.
+/// The last resort on a very narrow terminal.
 fn shorten_operations(sheet: &Sheet<'_>, shape: &mut Shape, limit: usize) {
     let excess = widest(sheet, shape).saturating_sub(limit);
     if excess > 0 {

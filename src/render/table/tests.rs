@@ -1,8 +1,8 @@
 use super::*;
-use crate::record::{CurveRecord, Derived, Interval, LevelRecord, Outcome, Point, fixture};
+use crate::record::{CurveRecord, Derived, Interval, LevelRecord, Outcome, Point, fixture_run};
 
 fn at(width: u16) -> String {
-    table(&fixture::record(), None, &[], Layout { width: Some(width), ..Layout::default() })
+    table(&fixture_run::record(), None, &[], Layout { width: Some(width), ..Layout::default() })
 }
 
 fn line<'a>(text: &'a str, start: &str) -> &'a str {
@@ -55,7 +55,7 @@ fn a_wide_terminal_hides_nothing() {
 
 #[test]
 fn a_pipe_gets_all_columns_and_sentences_on_one_line() {
-    let text = table(&fixture::record(), None, &[], Layout::default());
+    let text = table(&fixture_run::record(), None, &[], Layout::default());
     assert!(line(&text, "operation").contains("hardware"));
     assert!(line(&text, "FAILED call/f64/0: ").ends_with("optimised away."));
 }
@@ -71,7 +71,7 @@ fn a_case_without_a_number_has_a_word_and_below_a_sentence() {
 
 #[test]
 fn many_that_were_skipped_for_one_reason_share_a_paragraph() {
-    let mut record = fixture::record();
+    let mut record = fixture_run::record();
     let call = record.groups.iter_mut().find(|group| group.name == "call").expect("the group");
     for case in call.cases.iter_mut().filter(|case| case.id.ends_with("/1") || case.id.ends_with("/2")) {
         case.outcome = Outcome::Skipped("at full scale only".into());
@@ -99,7 +99,8 @@ fn a_fit_a_distribution_and_a_note_are_told_once() {
 
 #[test]
 fn one_group_alone_has_its_own_sum() {
-    let text = table(&fixture::record(), Some("call"), &[], Layout { width: Some(80), ..Layout::default() });
+    let text =
+        table(&fixture_run::record(), Some("call"), &[], Layout { width: Some(80), ..Layout::default() });
     assert!(!text.contains("getpid") && text.ends_with("9 measured, 0 skipped, 1 failed\n"));
 }
 
@@ -107,7 +108,7 @@ fn one_group_alone_has_its_own_sum() {
 fn values_from_elsewhere_have_their_own_column() {
     let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0), ("clock_read/cntvct".into(), 7.0)]);
     let against = [Against { name: "csc501", values: &values }];
-    let text = table(&fixture::record(), None, &against, Layout { width: Some(80), ..Layout::default() });
+    let text = table(&fixture_run::record(), None, &against, Layout { width: Some(80), ..Layout::default() });
     assert!(line(&text, "operation").contains("csc501"));
     assert!(line(&text, "getpid ").contains("60.00 ns"));
     assert!(line(&text, "cntvct").contains("7.000 ns"), "a skipped case still has the other's value");
@@ -115,7 +116,7 @@ fn values_from_elsewhere_have_their_own_column() {
 
 #[test]
 fn a_count_has_neither_ticks_nor_predictions() {
-    let record = Record { unit: "instructions".into(), ..fixture::record() };
+    let record = Record { unit: "instructions".into(), ..fixture_run::record() };
     let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0)]);
     let against = [Against { name: "csc501", values: &values }];
     let text = table(&record, None, &against, Layout { width: Some(200), ..Layout::default() });
@@ -127,8 +128,12 @@ fn a_count_has_neither_ticks_nor_predictions() {
 
 #[test]
 fn color_stands_around_whole_lines() {
-    let text =
-        table(&fixture::record(), None, &[], Layout { width: Some(80), color: true, ..Layout::default() });
+    let text = table(
+        &fixture_run::record(),
+        None,
+        &[],
+        Layout { width: Some(80), color: true, ..Layout::default() },
+    );
     assert!(text.contains("\u{1b}[31mf64/0 ") && text.contains("FAILED\u{1b}[0m\n"));
     let bare = text.replace("\u{1b}[0m", "");
     let bare =
@@ -138,7 +143,8 @@ fn color_stands_around_whole_lines() {
 
 #[test]
 fn nothing_measured_is_still_a_table() {
-    let text = table(&fixture::record(), Some("none"), &[], Layout { width: Some(80), ..Layout::default() });
+    let text =
+        table(&fixture_run::record(), Some("none"), &[], Layout { width: Some(80), ..Layout::default() });
     assert!(text.starts_with("operation") && text.ends_with("0 measured, 0 skipped, 0 failed\n"));
 }
 
@@ -151,7 +157,7 @@ fn a_very_narrow_terminal_shortens_the_ids() {
 
 /// The run with a case that says how many bytes it moves.
 fn with_bandwidth() -> Record {
-    let mut record = fixture::record();
+    let mut record = fixture_run::record();
     let case = record.groups[3].cases.iter_mut().find(|case| case.id == "syscall/getpid");
     let Some(Outcome::Measured(measured)) = case.map(|case| &mut case.outcome) else {
         panic!("no such case")
@@ -186,7 +192,7 @@ fn a_bandwidth_has_a_column_and_no_line_below() {
 fn pictures_belong_to_a_group_by_itself_and_levels_to_all() {
     let value = Interval { estimate: 1.0, low: 1.0, high: 1.0 };
     let level = LevelRecord { name: Some("L1".into()), latency: value, ..LevelRecord::default() };
-    let mut record = fixture::record();
+    let mut record = fixture_run::record();
     record.groups[1].curves = vec![CurveRecord {
         prefix: "known_work/chain/".into(),
         title: "a chain".into(),

@@ -5,7 +5,7 @@ fn exactly(values: &[f64]) -> Vec<Interval> {
     values.iter().map(|&value| Interval { estimate: value, low: value, high: value }).collect()
 }
 
-/// So many points of each value.
+/// `count` points of each value.
 fn plateaus(parts: &[(usize, f64)]) -> Vec<f64> {
     parts.iter().flat_map(|&(count, value)| std::iter::repeat_n(value, count)).collect()
 }
@@ -132,7 +132,7 @@ fn half_way_counts_the_points_between() {
 /// 32 MiB: size, then median, least and greatest of seven passes, ns.
 const CAPTURED: &str = include_str!("../../../fixtures/captured/chase-zen4-guest.txt");
 
-/// The captured curve, every so many points: where its levels end, KiB.
+/// The ends of the levels of the captured curve, taking one of every `step` points, KiB.
 fn ends(every: usize) -> Vec<f64> {
     let row = |line: &str| line.split(' ').map(|word| word.parse().expect("a number")).collect::<Vec<f64>>();
     let rows: Vec<_> = CAPTURED.lines().step_by(every).map(row).collect();

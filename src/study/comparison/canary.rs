@@ -1,8 +1,8 @@
-//! Work that no kernel can change. Where it differs between two boots, the core ran at another frequency, or
-//! somebody else was on it, and everything else differs by as much.
+//! Canaries: work that no kernel can change. If it differs between two boots, the core had another frequency or other
+//! load, and all other values differ by the same factor.
 
-use super::pair::{Index, pair};
-use super::replicate::{Replicates, Word};
+use super::pairing::{Index, pair};
+use super::replicate::{Estimate, Replicates};
 use crate::record::quantity::NANOSECONDS;
 
 /// Dependent additions and multiplications in registers.
@@ -15,8 +15,8 @@ pub(super) struct Canary {
 }
 
 impl Canary {
-    /// The canaries that every replicate of both sides has measured; `None` if there is none, or if what is
-    /// counted is not time.
+    /// The canaries that every replicate of both sides has measured; `None` if there are none, or if the unit is not
+    /// time.
     pub(super) fn of(a: &Index<'_>, b: &Index<'_>, of_a: &Replicates, of_b: &Replicates) -> Option<Self> {
         if a.head.unit != NANOSECONDS {
             return None;
@@ -27,15 +27,15 @@ impl Canary {
         (!of_a.is_empty()).then(|| Self { a: average(&of_a), b: average(&of_b) })
     }
 
-    /// The case less the canaries. A canary itself is left as it is: it shows what was taken off.
-    pub(super) fn take_off(&self, id: &str, a: &mut [Option<Word>], b: &mut [Option<Word>]) {
+    /// Subtracts the canaries from a case. A canary itself stays: it shows what was subtracted.
+    pub(super) fn take_off(&self, id: &str, a: &mut [Option<Estimate>], b: &mut [Option<Estimate>]) {
         if !is_canary(id) {
             less(a, &self.a);
             less(b, &self.b);
         }
     }
 
-    /// By how much the canaries differ: the second side's over the first's.
+    /// The canaries of the second side over those of the first.
     pub(super) fn ratio(&self) -> f64 {
         let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
         (mean(&self.b) - mean(&self.a)).exp()
@@ -47,7 +47,7 @@ pub(super) fn is_canary(id: &str) -> bool {
 }
 
 fn means(replicates: &Replicates, series: &crate::record::bundle::Series) -> Option<Vec<f64>> {
-    replicates.words(series).into_iter().map(|word| word.map(|word| word.mean)).collect()
+    replicates.estimates(series).into_iter().map(|estimate| estimate.map(|estimate| estimate.mean)).collect()
 }
 
 /// By replicate, over the canaries.
@@ -57,10 +57,10 @@ fn average(of_each: &[Vec<f64>]) -> Vec<f64> {
     (0..replicates).map(mean).collect()
 }
 
-fn less(words: &mut [Option<Word>], canary: &[f64]) {
-    for (word, canary) in words.iter_mut().zip(canary) {
-        if let Some(word) = word {
-            word.mean -= canary;
+fn less(estimates: &mut [Option<Estimate>], canary: &[f64]) {
+    for (entry, canary) in estimates.iter_mut().zip(canary) {
+        if let Some(estimate) = entry {
+            estimate.mean -= canary;
         }
     }
 }

@@ -1,53 +1,60 @@
-//! A case on both sides, as the replicates tell it; and its value on one.
+//! The estimates of a case on both sides, and its value on one.
 
-use super::replicate::{Replicate, Replicates, Word};
+use super::replicate::{Estimate, Replicate, Replicates};
 use crate::record::Interval;
 use crate::record::bundle::{Head, Series};
 use crate::statistic::{standard_deviation, student_quantile_above};
 
-/// A case on both sides, one entry a replicate.
+/// A case on both sides, one entry for each replicate.
 pub(super) struct Contrast {
-    pub a: Vec<Option<Word>>,
-    pub b: Vec<Option<Word>>,
-    /// What its body, clock and peer were: by them the same series is found in other records.
+    pub a: Vec<Option<Estimate>>,
+    pub b: Vec<Option<Estimate>>,
+    /// The key by which the same series is found in other records.
     pub key: Key,
 }
 
-/// What makes two series one: id, body, clock, peer.
+/// The key of a series: id, version, clock, peer.
 pub(super) type Key = (String, String, String, Option<String>);
 
 pub(super) fn key(series: &Series) -> Key {
-    (series.id.clone(), series.body.clone(), series.clock.clone(), series.peer.clone())
+    (series.id.clone(), series.version.clone(), series.clock.clone(), series.peer.clone())
 }
 
 impl Contrast {
-    /// What each replicate says: the first side, and the second.
+    /// The mean of each replicate: of the first side, and of the second.
     pub(super) fn means(&self) -> (Vec<f64>, Vec<f64>) {
-        let means = |words: &[Option<Word>]| words.iter().flatten().map(|word| word.mean).collect();
+        let means = |estimates: &[Option<Estimate>]| {
+            estimates.iter().flatten().map(|estimate| estimate.mean).collect()
+        };
         (means(&self.a), means(&self.b))
     }
 
-    /// One entry a replicate of both sides, NaN where it says nothing.
+    /// One entry for each replicate of both sides, NaN where the case was not measured.
     pub(super) fn row(&self) -> Vec<f64> {
-        self.a.iter().chain(&self.b).map(|word| word.map_or(f64::NAN, |word| word.mean)).collect()
+        self.a
+            .iter()
+            .chain(&self.b)
+            .map(|estimate| estimate.map_or(f64::NAN, |estimate| estimate.mean))
+            .collect()
     }
 
     pub(super) fn replicates(&self) -> [usize; 2] {
-        [&self.a, &self.b].map(|words| words.iter().flatten().count())
+        [&self.a, &self.b].map(|estimates| estimates.iter().flatten().count())
     }
 }
 
-/// The geometric mean of a case with its 95 % interval, by the coarsest replicate of which there are several.
+/// The geometric mean of a case with its 95 % interval, over boots if there are several, else over sessions, else over
+/// processes.
 pub(super) fn value(head: &Head, series: &Series) -> Option<Interval> {
     if series.values.iter().any(|value| value.median.estimate <= 0.0) {
         return zero(series);
     }
-    let words = |replicate| -> Vec<f64> {
-        let words = Replicates::of(head, replicate).words(series);
-        words.into_iter().flatten().map(|word| word.mean).collect()
+    let estimates = |replicate| -> Vec<f64> {
+        let estimates = Replicates::of(head, replicate).estimates(series);
+        estimates.into_iter().flatten().map(|estimate| estimate.mean).collect()
     };
     let processes = || series.values.iter().map(|value| value.median.estimate.ln()).collect();
-    let levels = [words(Replicate::Boot), words(Replicate::Session), processes()];
+    let levels = [estimates(Replicate::Boot), estimates(Replicate::Session), processes()];
     let several = levels.into_iter().find(|logs| logs.len() > 1);
     match several {
         Some(logs) => Some(geometric(&logs)),
@@ -59,10 +66,10 @@ fn geometric(logs: &[f64]) -> Interval {
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;
     let half = student_quantile_above(0.025, logs.len() - 1) * standard_deviation(logs) / n.sqrt();
-    Interval { estimate: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() }
+    Interval::around(mean, half).map(f64::exp)
 }
 
-/// A count may be zero, and its logarithm is none: the range of what the processes said.
+/// A count may be zero, which has no logarithm: the mean and range of the processes' values.
 fn zero(series: &Series) -> Option<Interval> {
     let values = series.values.iter().map(|value| value.median.estimate);
     let (low, high) = (values.clone().reduce(f64::min)?, values.clone().reduce(f64::max)?);
@@ -72,7 +79,7 @@ fn zero(series: &Series) -> Option<Interval> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::comparison::invented::{disturb, head};
+    use crate::study::comparison::fixture_head::{disturb, head};
 
     #[test]
     fn a_value_is_a_geometric_mean() {

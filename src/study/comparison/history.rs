@@ -1,19 +1,19 @@
-//! How much replicates of this machine differ from each other, as other records tell.
+//! The deviation between replicates of a machine, from its other records.
 
 use super::canary::is_canary;
 use super::contrast::{Key, key};
 use super::replicate::Replicate;
-use super::replicated::ENOUGH;
+use super::rule::ENOUGH;
 use crate::environment::{Fingerprint, Weight};
 use crate::record::bundle::{Head, Run, Series};
 use crate::statistic::standard_deviation;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fewer degrees of freedom behind a variance, and it says little: five records of one kernel give four.
+/// The fewest degrees of freedom for a verdict: five records of one kernel give four.
 const LEAST_DEGREES: usize = 4;
 
-/// Whether other records could matter: some head has too few replicates to speak for itself. Reading a whole
-/// store takes longer than comparing.
+/// Whether other records are needed, because some head has too few replicates. Reading a whole store takes longer
+/// than a comparison.
 pub fn wanted(heads: &[Head]) -> bool {
     let few = |head: &Head, replicate: Replicate| {
         let keys: BTreeSet<_> = head.runs.iter().map(|run| replicate.key(run)).collect();
@@ -26,21 +26,21 @@ pub fn wanted(heads: &[Head]) -> bool {
     })
 }
 
-/// Where a process ran: which of the known fingerprints, boot, session.
+/// Where a process ran: index of the fingerprint, boot, session.
 type Place<'a> = (usize, &'a str, &'a str);
 
-/// What the processes of other records said, by case and by place: logarithms of medians.
+/// Logarithms of the medians in other records, by case and by place.
 #[derive(Default)]
 pub(super) struct History<'a> {
     logs: BTreeMap<Key, BTreeMap<Place<'a>, Vec<f64>>>,
 }
 
-/// How replicates of one case deviate: a variance with what it rests on.
+/// The variance between replicates of one case, and the data behind it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Deviation {
     variance: f64,
     pub degrees: usize,
-    /// How many replicates.
+    /// Number of replicates.
     pub replicates: usize,
     /// Variance between the processes of one replicate, as far as known.
     within: f64,
@@ -49,21 +49,21 @@ pub(super) struct Deviation {
 }
 
 impl Deviation {
-    /// The variance of a replicate of so many processes. One with fewer than those learnt from deviates more.
+    /// The variance of a replicate with this number of processes; it is larger for fewer processes than those pooled.
     pub(super) fn variance_of(&self, processes: usize) -> f64 {
         let share = 1.0 / processes.max(1) as f64;
         self.variance + self.within * (share - self.share).max(0.0)
     }
 
-    /// Whether a verdict may rest on it.
+    /// Whether it has enough degrees of freedom for a verdict.
     pub(super) fn is_enough(&self) -> bool {
         self.degrees >= LEAST_DEGREES
     }
 }
 
 impl<'a> History<'a> {
-    /// What these records tell of the machine of the first head. Each run counts once, in however many records
-    /// it stands; runs of the heads themselves do not count, for it is they who are judged.
+    /// The runs of the first head's machine in these records. A run that is in several records counts once; runs of the
+    /// heads do not count, because they are judged.
     pub(super) fn of(heads: &[Head], records: &'a [Head]) -> Self {
         let mut history = Self::default();
         let Some(first) = heads.first() else { return history };
@@ -94,7 +94,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// How replicates deviate, with the canaries taken off or not.
+    /// The deviations between replicates, with the canaries subtracted or not.
     pub(super) fn deviations(&self, replicate: Replicate, canaries: bool) -> Deviations<'_> {
         Deviations { history: self, replicate, canary: canaries.then(|| self.canary(replicate)) }
     }
@@ -121,18 +121,20 @@ pub(super) struct Deviations<'a> {
 }
 
 impl Deviations<'_> {
-    /// How replicates deviate in this case.
+    /// The deviation between replicates of this case.
     pub(super) fn of(&self, case: &Key) -> Option<Deviation> {
-        let mut words = gathered(self.history.logs.get(case)?, self.replicate);
+        let mut estimates = gathered(self.history.logs.get(case)?, self.replicate);
         if let Some(canary) = self.canary.as_ref().filter(|_| !is_canary(&case.0)) {
-            words.retain(|place, _| canary.contains_key(place));
-            words.iter_mut().for_each(|(place, logs)| logs.iter_mut().for_each(|log| *log -= canary[place]));
+            estimates.retain(|place, _| canary.contains_key(place));
+            estimates
+                .iter_mut()
+                .for_each(|(place, logs)| logs.iter_mut().for_each(|log| *log -= canary[place]));
         }
-        pooled(&words)
+        pooled(&estimates)
     }
 }
 
-/// What makes a run one: names begin with a moment, and two machines may have begun at the same.
+/// The key of a run. A name begins with a time, which two machines may share.
 fn name(run: &Run) -> (&str, &str) {
     (&run.name, &run.boot)
 }
@@ -149,7 +151,7 @@ fn number<'a>(fingerprint: &'a Fingerprint, known: &mut Vec<&'a Fingerprint>) ->
     })
 }
 
-/// By replicate: of boots the sessions are put together.
+/// Values by replicate: for boots their sessions are joined.
 fn gathered<'a>(
     places: &BTreeMap<Place<'a>, Vec<f64>>,
     replicate: Replicate,
@@ -163,9 +165,9 @@ fn gathered<'a>(
 }
 
 /// The variance between replicates of one fingerprint, pooled over fingerprints.
-fn pooled(words: &BTreeMap<Place<'_>, Vec<f64>>) -> Option<Deviation> {
+fn pooled(estimates: &BTreeMap<Place<'_>, Vec<f64>>) -> Option<Deviation> {
     let mut of_fingerprint: BTreeMap<usize, Vec<&Vec<f64>>> = BTreeMap::new();
-    words.iter().for_each(|(place, logs)| of_fingerprint.entry(place.0).or_default().push(logs));
+    estimates.iter().for_each(|(place, logs)| of_fingerprint.entry(place.0).or_default().push(logs));
     of_fingerprint.retain(|_, replicates| replicates.len() > 1);
     let all: Vec<&Vec<f64>> = of_fingerprint.values().flatten().copied().collect();
     let squares = |values: &[f64]| standard_deviation(values).powi(2) * (values.len() - 1) as f64;

@@ -1,4 +1,4 @@
-//! Who is compared with whom: names, and in what the two differ besides their numbers.
+//! The names of the sides of a comparison, and the differences between their machines.
 
 use super::replicate::Replicate;
 use super::{Baseline, LEAST_THRESHOLD};
@@ -7,7 +7,7 @@ use crate::record::bundle::Head;
 use crate::record::quantity::{NANOSECONDS, change};
 use std::collections::BTreeSet;
 
-/// A name a head; one that stands for several gets a number.
+/// A name for each head; a name that occurs again gets a number.
 pub(super) fn names(heads: &[Head]) -> Vec<String> {
     let name = |(at, head): (usize, &Head)| {
         let earlier = heads[..at].iter().filter(|other| other.name == head.name).count();
@@ -38,7 +38,7 @@ pub(super) fn baseline(head: &Head, name: String) -> Baseline {
     }
 }
 
-/// In what any of the first's machines differs from any of the other's: each field once, the weightiest first.
+/// The fields in which a machine of the first head differs from one of the other: each once, the weightiest first.
 pub(super) fn differences(first: &Head, other: &Head) -> Vec<Difference> {
     let pairs = first.fingerprints.iter().flat_map(|ours| other.fingerprints.iter().map(move |o| (ours, o)));
     let mut all: Vec<Difference> = pairs.flat_map(|(ours, theirs)| ours.differences(theirs)).collect();
@@ -63,7 +63,7 @@ pub(super) fn obstacle(first: &Head, other: &Head) -> Option<String> {
     ))
 }
 
-/// What else a reader should know.
+/// Warnings about this pair of heads.
 pub(super) fn warnings(first: &Head, other: &Head, replicate: Replicate, canary: Option<f64>) -> Vec<String> {
     let mut said = Vec::new();
     let runs: BTreeSet<_> = first.runs.iter().map(|run| &run.name).collect();

@@ -1,11 +1,11 @@
-//! What may be counted as one answer: a boot, or a session of one boot. All processes of a replicate have its
-//! mood in common, so however many they are, they answer once.
+//! The replicate: a boot, or a session of one boot. The processes of a replicate share the state of the machine, so
+//! together they give one estimate.
 
 use crate::record::bundle::{Head, Run, Series};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a comparison counts.
+/// The unit of replication of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replicate {
@@ -16,15 +16,15 @@ pub enum Replicate {
 }
 
 impl Replicate {
-    /// What the two sides are compared by. Only a boot that is known can be the same one.
+    /// The replicate for these two sides: sessions if all ran in one known boot, else boots.
     pub fn between(a: &Head, b: &Head) -> Self {
         let mut boots = a.runs.iter().chain(&b.runs).map(|run| run.boot.as_str());
         let first = boots.next().unwrap_or_default();
         if !first.is_empty() && boots.all(|boot| boot == first) { Self::Session } else { Self::Boot }
     }
 
-    /// The word for one, or for several.
-    pub fn word(self, count: usize) -> &'static str {
+    /// Its name, singular or plural.
+    pub fn name(self, count: usize) -> &'static str {
         match (self, count) {
             (Self::Boot, 1) => "boot",
             (Self::Boot, _) => "boots",
@@ -33,8 +33,7 @@ impl Replicate {
         }
     }
 
-    /// What makes two runs the same replicate. Boots that were not recorded count as one: to count them as
-    /// several could make replicates of a single one.
+    /// The key of the replicate of a run. Boots that were not recorded count as one, because they could be one.
     pub(super) fn key(self, run: &Run) -> (&str, &str) {
         match self {
             Self::Boot => (&run.boot, ""),
@@ -43,18 +42,18 @@ impl Replicate {
     }
 }
 
-/// One replicate's word on a case: logarithms, so that a difference is a ratio.
+/// The estimate of a case by one replicate, in logarithms: a difference is a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Word {
+pub(super) struct Estimate {
     /// Mean over its processes of the logarithm of their medians.
     pub mean: f64,
-    /// How many processes.
+    /// Number of processes.
     pub processes: usize,
     /// Sum of their squared distances from the mean.
     pub squares: f64,
 }
 
-impl Word {
+impl Estimate {
     fn of(logs: &[f64]) -> Option<Self> {
         let mean = logs.iter().sum::<f64>() / logs.len() as f64;
         let squares = logs.iter().map(|log| (log - mean).powi(2)).sum();
@@ -79,22 +78,22 @@ impl Replicates {
         Self { of_run, count: known.len() }
     }
 
-    /// What each of them says of the case; `None` where it was not measured.
-    pub(super) fn words(&self, series: &Series) -> Vec<Option<Word>> {
+    /// The estimate by each replicate; `None` where the case was not measured.
+    pub(super) fn estimates(&self, series: &Series) -> Vec<Option<Estimate>> {
         let mut logs = vec![Vec::new(); self.count];
         for value in &series.values {
             if let Some(&replicate) = self.of_run.get(value.run) {
                 logs[replicate].push(value.median.estimate.ln());
             }
         }
-        logs.iter().map(|logs| Word::of(logs)).collect()
+        logs.iter().map(|logs| Estimate::of(logs)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::comparison::invented::head;
+    use crate::study::comparison::fixture_head::head;
 
     #[test]
     fn one_known_boot_is_compared_by_sessions_and_all_else_by_boots() {
@@ -113,12 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_one_boot_answer_once() {
+    fn processes_of_one_boot_are_one_replicate() {
         let mut two = head("x", 2, 3);
         two.series[0].values.pop();
         let replicates = Replicates::of(&two, Replicate::Boot);
-        let words = replicates.words(&two.series[0]);
-        let processes: Vec<_> = words.iter().flatten().map(|word| word.processes).collect();
+        let estimates = replicates.estimates(&two.series[0]);
+        let processes: Vec<_> = estimates.iter().flatten().map(|word| word.processes).collect();
         assert_eq!((replicates.count, processes), (2, vec![3, 2]));
     }
 

@@ -1,7 +1,7 @@
-//! The rule where both sides have replicates enough to speak for themselves.
+//! The rule for two sides with enough replicates: each is judged by its own deviation.
 
-use super::column::{ALPHA, Rule};
 use super::contrast::Contrast;
+use super::rule::{ALPHA, POWER, Rule};
 use super::{Basis, Change};
 use crate::record::verdict::Verdict;
 use crate::statistic::{
@@ -10,17 +10,12 @@ use crate::statistic::{
 };
 use std::collections::BTreeMap;
 
-/// As many replicates a side speak for themselves. With four there are 70 deals, and no p is below 0.014.
-pub(super) const ENOUGH: usize = 5;
-/// How likely the smallest detectable change is found: what is usual, and what the other rules mean by it.
-pub(super) const POWER: f64 = 0.8;
-
-/// Judges these rows, which all come from one column.
+/// Judges rows of one column.
 pub(super) fn judge(rows: &[&Contrast], rule: Rule) -> Vec<Change> {
     let first = rows.first().map_or(0, |row| row.a.len());
     let values: Vec<Vec<f64>> = rows.iter().map(|row| row.row()).collect();
     let joint = joint_p(&values, first, rule.seed);
-    // Almost every row has as many replicates as the one before.
+    // Almost every row has the same number of replicates, so the result is kept.
     let mut reaches = BTreeMap::new();
     let judged = |(row, joint): (&&Contrast, f64)| {
         let sizes = row.replicates();
@@ -69,8 +64,7 @@ fn beyond(a: &[f64], b: &[f64], estimate: f64, rule: Rule) -> f64 {
     permutation_p(a, &moved, alternative, rule.seed)
 }
 
-/// By how many deviations of a replicate a change must differ from nothing, so that it is found: for one pair
-/// of sizes of the two sides.
+/// The smallest change that is found, in deviations of a replicate, for one pair of sizes of the two sides.
 #[derive(Clone, Copy)]
 struct Reach {
     /// Beyond the threshold, by the test of the row.

@@ -1,4 +1,4 @@
-//! How a comparison came out on the whole.
+//! The summary of a comparison.
 
 use super::Row;
 use crate::record::verdict::Verdict;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How many changes there are of each verdict, and what the median one could have shown.
+/// The number of changes by verdict, and the median of the smallest changes that could be shown.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tally {
     /// Each verdict with its number.

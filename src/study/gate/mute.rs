@@ -1,4 +1,4 @@
-//! Cases that a gate overlooks, each with a reason and a day on which that ends.
+//! Muted cases: a gate ignores them until a given day, for a given reason.
 
 use super::Finding;
 use crate::record::store;
@@ -10,7 +10,7 @@ const REMEDY: &str =
     "write [\"group/variant/parameter\"] and under it reason = \"…\" and until = \"2027-01-31\"";
 const SECONDS_A_DAY: u64 = 86_400;
 
-/// One case.
+/// One muted case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mute {
     /// The case.
@@ -19,22 +19,25 @@ pub struct Mute {
     pub reason: String,
     /// The last day, as it was written.
     pub until: String,
-    /// The same in days since 1970.
+    /// `until` in days since 1970.
     last_day: u64,
 }
 
-/// All of them.
+/// The muted cases of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mutes(pub Vec<Mute>);
 
 impl Mutes {
-    /// Reads a file of the shape
+    /// Reads a file of the form
     ///
     /// ```toml
     /// ["syscall/stat"]
     /// reason = "two modes since the new path walk; under discussion"
     /// until = "2027-01-31"
     /// ```
+    ///
+    /// # Errors
+    /// The file cannot be read, is no TOML, or has another key or no valid day.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = store::read(path)?;
         Self::parse(path, &String::from_utf8_lossy(&bytes))
@@ -48,7 +51,8 @@ impl Mutes {
         mutes.collect::<Result<_>>().map(Self)
     }
 
-    /// Marks what is muted on this day, Unix seconds; tells of mutes that have expired or that no case has.
+    /// Marks the findings that are muted at `now`, Unix seconds. Returns a sentence for each mute that has expired or
+    /// matches no case.
     pub fn apply(&self, findings: &mut [Finding], now: u64) -> Vec<String> {
         let today = now / SECONDS_A_DAY;
         let mut said = Vec::new();

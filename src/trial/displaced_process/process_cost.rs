@@ -2,8 +2,8 @@
 
 use super::Covered;
 use crate::statistic::Interval;
-use crate::statistic::displacement::replicate::{Replicate, Spoilt, Summary};
-use crate::statistic::displacement::{Cost, Nonsense, QUIET, Totals};
+use crate::statistic::fluid_cost::{Cost, Nonsense, QUIET, Totals};
+use crate::statistic::fluid_cost::{Replicate, Spoilt, Summary};
 use crate::statistic::student::FEWEST;
 
 /// An estimate in ns, or the sentence why there is none.

@@ -5,8 +5,8 @@ use super::{CaseEnd, Displacement, Run};
 use crate::case::{Case, Claim};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Contamination, Derived, Displaced, Interval, Measured};
-use crate::statistic::displacement::Totals;
-use crate::statistic::displacement::replicate::{Replicate, Spoilt, Summary};
+use crate::statistic::fluid_cost::Totals;
+use crate::statistic::fluid_cost::{Replicate, Spoilt, Summary};
 use crate::statistic::{median, standard_deviation};
 use crate::trial::judge::Judgement;
 

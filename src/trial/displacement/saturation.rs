@@ -2,7 +2,7 @@
 
 use super::{CaseEnd, Displacement, Run};
 use crate::record::{Interval, Throughput};
-use crate::statistic::displacement::Totals;
+use crate::statistic::fluid_cost::Totals;
 use crate::statistic::student::{FEWEST, mean_interval};
 
 /// A CPU that never idles charges the process and its partners for all of the time but this share, unless others had it.

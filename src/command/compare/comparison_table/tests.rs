@@ -1,5 +1,5 @@
 use super::*;
-use crate::study::comparison::invented::{disturb, head, scale};
+use crate::study::comparison::fixture_head::{disturb, head, scale};
 use crate::study::comparison::{Options, compare};
 
 /// A comparison of this many baselines; the second is slower in one case, and the third ran in one boot.

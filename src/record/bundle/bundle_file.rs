@@ -1,0 +1,223 @@
+//! The file of a bundle, `NAME.syscost`: gzip in two members. The first is one line of JSON, the [`Head`]; the
+//! second holds the runs, a [`Record`] a line. `zcat` shows all of it; each member carries its own checksum;
+//! and a comparison inflates and parses the first alone.
+
+use super::Head;
+use super::check::check;
+use super::member::Source;
+use crate::record::Record;
+use crate::record::store::{check_name, create, parse};
+use crate::{Error, Result};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// Runs that belong together, and what a comparison needs of them.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    /// What a comparison needs.
+    pub head: Head,
+    /// The runs, in the order of the head's.
+    pub records: Vec<Record>,
+}
+
+impl Bundle {
+    /// These runs under this name, in the order in which they began.
+    ///
+    /// # Errors
+    /// There is none; two count in different units, or were made at different scales; one is there twice.
+    pub fn of(name: &str, created: u64, mut records: Vec<Record>) -> Result<Self> {
+        records.sort_by_key(|record| record.started);
+        agree(name, &records)?;
+        Ok(Self { head: Head::of(name, created, &records), records })
+    }
+
+    /// The same bundle with another name in its head.
+    pub fn renamed(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.head.name);
+        self
+    }
+}
+
+/// Refuses runs that do not belong together.
+fn agree(name: &str, records: &[Record]) -> Result<()> {
+    let Some(first) = records.first() else {
+        return Err(Error::Usage(format!("there is no run to record under {name}: measure one first")));
+    };
+    for (at, other) in records.iter().enumerate().skip(1) {
+        let differs = |what, ours: &str, theirs: &str| {
+            let sentence = format!(
+                "runs that are recorded together agree in their {what}: that of {} is {ours}, that of {} is {theirs}; \
+                 record them apart",
+                first.run, other.run
+            );
+            if ours == theirs { Ok(()) } else { Err(Error::Usage(sentence)) }
+        };
+        differs("unit", &first.unit, &other.unit)?;
+        differs("scale", &first.scale, &other.scale)?;
+        if records[..at].iter().any(|r| (&r.run, &r.boot) == (&other.run, &other.boot)) {
+            return Err(Error::Usage(format!("the run {} is there twice; name it once", other.run)));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a bundle, whole or not at all, and never in place of another file. Gives its size in bytes.
+///
+/// # Errors
+/// There is a file of this name; it cannot be written; the runs do not belong together; or it could not be read
+/// again, for its size or for a number that is none.
+pub fn write_new(path: &Path, bundle: &Bundle) -> Result<u64> {
+    agree(&bundle.head.name, &bundle.records)?;
+    let bytes = encoded(path, bundle)?;
+    // A file that could not be read again (NaN, for one) is not written.
+    whole(Source::new(path, &bytes[..]), path)?;
+    create(path, &bytes)?;
+    Ok(bytes.len() as u64)
+}
+
+/// Reads the head of a bundle and no more.
+///
+/// # Errors
+/// The file cannot be read, is no bundle, is damaged, or was written by a newer version.
+pub fn read_head(path: &Path) -> Result<Head> {
+    head(&mut open(path)?, path)
+}
+
+/// Reads a bundle and checks that its head follows from its runs.
+///
+/// # Errors
+/// As [`read_head`]; and the runs are not those of the head.
+pub fn read(path: &Path) -> Result<Bundle> {
+    whole(open(path)?, path)
+}
+
+/// Reads the head of a bundle, or makes one of a file with one or more runs as plain JSON, as `cargo bench` and
+/// `--save-baseline` leave them.
+///
+/// # Errors
+/// As [`read_head`]; of plain JSON also if the runs do not have one unit.
+pub fn read_any_head(path: &Path) -> Result<Head> {
+    let mut source = open(path)?;
+    if source.is_gzip()? { head(&mut source, path) } else { Ok(plain(source, path)?.head) }
+}
+
+/// As [`read_any_head`], with the runs.
+///
+/// # Errors
+/// As [`read_any_head`].
+pub fn read_any(path: &Path) -> Result<Bundle> {
+    let mut source = open(path)?;
+    if source.is_gzip()? { whole(source, path) } else { plain(source, path) }
+}
+
+fn open(path: &Path) -> Result<Source<'_, File>> {
+    let file = File::open(path).map_err(|e| Error::file(path, "opening", e))?;
+    Ok(Source::new(path, file))
+}
+
+fn head<R: Read>(source: &mut Source<'_, R>, path: &Path) -> Result<Head> {
+    if !source.is_gzip()? {
+        return Err(foreign(path, "no gzip"));
+    }
+    let text = source.head()?;
+    if !text.starts_with(b"{") {
+        return Err(foreign(path, "gzip of something else"));
+    }
+    let head = parse::head(path, &text)?;
+    check(path, &head)?;
+    Ok(head)
+}
+
+fn whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle> {
+    let head = head(&mut source, path)?;
+    if source.is_at_its_end()? {
+        return Err(content(path, "the runs", "a second member with the runs", "the end of the file"));
+    }
+    let mut records = Vec::new();
+    source.lines(|above, line| {
+        let record = parse::record_below(path, line, above)?;
+        // At once, and not after the last: the head bounds how many there can be.
+        match head.runs.get(above) {
+            Some(run) if run.name == record.run => records.push(record),
+            Some(run) => {
+                return Err(content(path, &format!("run {above}"), &run.name, &format!("{:?}", record.run)));
+            }
+            None => return Err(content(path, "the runs", &head.runs.len().to_string(), "more")),
+        }
+        Ok(())
+    })?;
+    match difference(&head, &Head::of(&head.name, head.created, &records), &records) {
+        Some(part) => Err(content(path, part, "what the runs say", "something else")),
+        None => Ok(Bundle { head, records }),
+    }
+}
+
+/// The first part of a head that does not follow from the runs.
+fn difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'static str> {
+    let agree = |f: fn(&Record) -> &String, with: &String| records.iter().all(|record| f(record) == with);
+    [
+        ("tool", head.tool == said.tool),
+        ("unit", agree(|record| &record.unit, &head.unit)),
+        ("scale", agree(|record| &record.scale, &head.scale)),
+        ("fingerprints", head.fingerprints == said.fingerprints),
+        ("runs", head.runs == said.runs),
+        ("series", head.series == said.series),
+    ]
+    .into_iter()
+    .find_map(|(part, agrees)| (!agrees).then_some(part))
+}
+
+/// A bundle of runs that were saved as plain JSON, with the name of the file if that is a valid name.
+fn plain<R: Read>(source: Source<'_, R>, path: &Path) -> Result<Bundle> {
+    let records = parse::records(path, &source.text()?)?;
+    let created = records.iter().map(|record| record.started).max().unwrap_or_default();
+    let stem =
+        path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| check_name(stem, "record").is_ok());
+    let name = stem.or_else(|| records.first().map(|record| record.run.as_str())).unwrap_or_default();
+    let head = Head::of(name, created, &records);
+    check(path, &head)?;
+    if let Some(other) = records.iter().find(|record| record.unit != head.unit) {
+        return Err(content(path, "unit", &format!("{} as in the first run", head.unit), &other.unit));
+    }
+    Ok(Bundle { head, records })
+}
+
+fn encoded(path: &Path, bundle: &Bundle) -> Result<Vec<u8>> {
+    let mut bytes = member(path, Vec::new(), std::slice::from_ref(&bundle.head))?;
+    bytes = member(path, bytes, &bundle.records)?;
+    Ok(bytes)
+}
+
+/// Appends a gzip member with one line of JSON for each value.
+fn member<T: Serialize>(path: &Path, bytes: Vec<u8>, lines: &[T]) -> Result<Vec<u8>> {
+    let failed = |e| Error::file(path, "writing as JSON", e);
+    let mut encoder = GzEncoder::new(bytes, Compression::default());
+    for line in lines {
+        let mut line = serde_json::to_vec(line).map_err(|e| failed(e.into()))?;
+        line.push(b'\n');
+        encoder.write_all(&line).map_err(failed)?;
+    }
+    encoder.finish().map_err(failed)
+}
+
+fn foreign(path: &Path, found: &str) -> Error {
+    content(path, "the first bytes", "a record of syscost", found)
+}
+
+fn content(path: &Path, field: &str, expected: &str, found: &str) -> Error {
+    Error::Content {
+        path: path.into(),
+        field: field.into(),
+        expected: expected.into(),
+        found: found.into(),
+        remedy: "it is none of ours, or was damaged or edited: name another file, or take another copy of it"
+            .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Curves: cases whose ids differ only in a size or a number. [`Curve`] is how a group declares one, [`CurveRecord`]
+//! what a record keeps.
+
+use super::Interval;
+use serde::{Deserialize, Serialize};
+
+/// A series of cases whose ids begin alike and end in a size or a number.
+#[derive(Clone, Copy, Debug)]
+pub struct Curve {
+    /// The ids' common beginning, with the group: `chase/random/`.
+    pub prefix: &'static str,
+    /// Its name in the legend of its chart: "random order".
+    pub title: &'static str,
+    /// Curves of a group with the same name here are drawn together.
+    pub chart: &'static str,
+    /// How the end of an id is read.
+    pub axis: Axis,
+    /// Name of the derived figure that is drawn; without one, what a single operation costs.
+    pub figure: Option<&'static str>,
+    /// What is searched for in it.
+    pub study: Study,
+    /// A point that needs no measurement: one process has the efficiency 1.
+    pub start: Option<(u64, f64)>,
+}
+
+/// How the last part of an id is read, with the name of the axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// A size with its unit: `256KiB`.
+    Bytes(&'static str),
+    /// A number of mebibytes: `64`.
+    Mebibytes(&'static str),
+    /// A number of these, or `all`: as many as there are CPUs.
+    Count(&'static str),
+    /// A number of these in addition to the one that measures, or `all`: one fewer than there are CPUs.
+    Others(&'static str),
+}
+
+/// What is searched for in a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Study {
+    /// Nothing: it is drawn.
+    Plain,
+    /// Levels of latency, and the caches that they are.
+    Levels,
+    /// The one fall of a rate, and the size of the cache that ends there.
+    Fall,
+}
+
+impl Curve {
+    /// The cost of one operation against what the ids end in.
+    pub const fn new(prefix: &'static str, title: &'static str, axis: Axis) -> Self {
+        let (chart, figure, study, start) = ("cost", None, Study::Plain, None);
+        Self { prefix, title, chart, axis, figure, study, start }
+    }
+
+    /// Draws this derived figure instead of the cost, on a chart of the same name.
+    pub const fn figure(self, name: &'static str) -> Self {
+        Self { figure: Some(name), chart: name, ..self }
+    }
+
+    /// Looks for levels or a fall.
+    pub const fn study(self, study: Study) -> Self {
+        Self { study, ..self }
+    }
+
+    /// On a chart of this name.
+    pub const fn chart(self, chart: &'static str) -> Self {
+        Self { chart, ..self }
+    }
+
+    /// Adds a point that needs no measurement.
+    pub const fn start(self, at: u64, value: f64) -> Self {
+        Self { start: Some((at, value)), ..self }
+    }
+}
+
+/// A curve as it was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CurveRecord {
+    /// The ids' common beginning.
+    pub prefix: String,
+    /// Its name in the legend of its chart.
+    pub title: String,
+    /// Curves with the same name here are drawn together.
+    pub chart: String,
+    /// Name of the parameter: "ring", "processes".
+    pub parameter: String,
+    /// Whether that is a size in bytes; else it is a number.
+    pub bytes: bool,
+    /// Unit of the values: `ns`, `GB/s`, or nothing for a ratio.
+    pub unit: String,
+    /// Its points, from the smallest parameter to the largest.
+    pub points: Vec<Point>,
+    /// Its levels, from the lowest to the highest.
+    #[serde(default)]
+    pub levels: Vec<LevelRecord>,
+    /// Where it falls.
+    #[serde(default)]
+    pub fall: Option<FallRecord>,
+    /// Remarks in sentences.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+}
+
+/// A point of a curve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Bytes, or a number.
+    pub at: u64,
+    /// The value there.
+    pub value: Interval,
+}
+
+/// A stretch of constant latency.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LevelRecord {
+    /// `L1`, `L2`, `memory`; `None` if it could not be identified.
+    pub name: Option<String>,
+    /// The smallest size on it, bytes.
+    pub first: u64,
+    /// The largest size on it, bytes.
+    pub last: u64,
+    /// Latency, ns.
+    pub latency: Interval,
+    /// Latency in ticks of the counter.
+    pub ticks: Option<f64>,
+    /// Latency in core cycles, at the frequency inferred from a chain of additions.
+    pub cycles: Option<f64>,
+    /// Two neighbouring sizes, bytes: at the first most loads still stay on this level, at the second they do not.
+    pub step: Option<(u64, u64)>,
+    /// Size that the kernel reports for the cache that ends there, bytes.
+    pub reported: Option<u64>,
+}
+
+/// Where a curve falls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FallRecord {
+    /// The last size before it and the first after it, bytes.
+    pub step: (u64, u64),
+    /// The median before.
+    pub before: Interval,
+    /// The median after.
+    pub after: Interval,
+}

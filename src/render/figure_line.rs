@@ -1,0 +1,69 @@
+//! Figures of one case on one line.
+
+use crate::record::quantity::{NANOSECONDS, amount, duration, ends};
+use crate::record::{Bar, Derived, Distribution};
+
+/// The percentiles of single operations and the shape of their histogram:
+/// `p5 1.902 µs · p50 2.314 µs · max 48.21 µs, 200 calls ▃█▁ ▁`.
+pub fn spread(distribution: &Distribution) -> String {
+    let named = |(percentile, ns): &(f64, f64)| match *percentile {
+        p if p <= 0.0 => format!("min {}", duration(*ns)),
+        p if p >= 100.0 => format!("max {}", duration(*ns)),
+        p => format!("p{p} {}", duration(*ns)),
+    };
+    let values: Vec<String> = distribution.percentiles.iter().map(named).collect();
+    let told = format!("{}, {} calls", values.join(" · "), distribution.count);
+    format!("{told} {}", shape(&distribution.histogram)).trim_end().to_owned()
+}
+
+/// A histogram on one line: a character for each factor of 1.25 between the least and the greatest value, as
+/// high as the logarithm of its count, for the tail is what matters. Nothing for one that spans less than two.
+fn shape(bars: &[Bar]) -> String {
+    const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const STEP: f64 = 1.25;
+    let Some(first) = bars.first().map(|bar| bar.low.max(1e-3)) else { return String::new() };
+    let mut counts: Vec<u64> = Vec::new();
+    for bar in bars {
+        let place = ((bar.low / first).max(1.0).ln() / STEP.ln()) as usize;
+        counts.resize(counts.len().max(place + 1), 0);
+        counts[place] += bar.count;
+    }
+    let highest = counts.iter().copied().max().unwrap_or(1) as f64;
+    let level = |count: u64| match count {
+        0 => 0,
+        count => 1 + (7.0 * (count as f64).ln_1p() / highest.ln_1p()).round() as usize,
+    };
+    if counts.len() < 2 { String::new() } else { counts.into_iter().map(|c| LEVELS[level(c)]).collect() }
+}
+
+/// A figure that follows from others: `switch 812.0 ns [803.1, 820.4]`, `efficiency 0.9712 [0.9650, 0.9760]`.
+pub fn follows(derived: &Derived) -> String {
+    let Derived { name, unit, value } = derived;
+    let counted = if unit == NANOSECONDS { "" } else { unit };
+    format!("{name} {}{counted} {}", amount(value.estimate, unit), ends(value, unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Interval;
+
+    #[test]
+    fn what_follows_has_its_unit() {
+        let follows = |unit: &str, estimate: f64| {
+            let value = Interval { estimate, low: 0.5 * estimate, high: 2.0 * estimate };
+            super::follows(&Derived { name: "it".into(), unit: unit.into(), value })
+        };
+        assert_eq!(follows("ns", 812.0), "it 812.0 ns [406.0, 1624.0]");
+        assert_eq!(follows("", 0.5), "it 0.5000 [0.2500, 1.0000]");
+        assert_eq!(follows("/s", 4e6), "it 4.000 M/s [2.000, 8.000]");
+    }
+
+    #[test]
+    fn a_shape_shows_the_tail() {
+        let bars = [(100.0, 1000), (126.0, 30), (300.0, 1)].map(|(low, count)| Bar { low, count });
+        assert_eq!(shape(&bars), "█▄··▂");
+        assert_eq!(shape(&bars[..1]), "");
+        assert_eq!(shape(&[]), "");
+    }
+}

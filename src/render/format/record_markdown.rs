@@ -1,0 +1,165 @@
+//! Tables that a forge or a wiki shows, one a group, with every column.
+
+use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, times};
+use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
+use crate::render::figure_line::{follows, spread};
+use crate::render::table::Against;
+use crate::render::terminal_heat_map::heat_map;
+use crate::study::basis::{cost, ratio};
+use crate::study::disturbance::sentence;
+use std::fmt::Write;
+
+const HEAD: [&str; 11] = [
+    "operation",
+    "hardware",
+    "software",
+    "predicted",
+    "measured",
+    "95 % interval",
+    "sd",
+    "ticks",
+    "net",
+    "m/p",
+    "evidence",
+];
+
+/// For each group a heading, a table, and its reasons, fits and notes.
+pub fn markdown(record: &Record, against: &[Against<'_>]) -> String {
+    let mut text = format!("# {}\n\n{}, {}, seed {}\n", record.run, record.tool, record.scale, record.seed);
+    for group in record.groups.iter().filter(|group| !group.cases.is_empty()) {
+        let _ = write!(text, "\n## {}\n\n{}", group.name, head(&record.unit, against));
+        for case in &group.cases {
+            text.push_str(&row(case, &record.unit, against));
+        }
+        text.push_str(&list(group, &record.unit));
+    }
+    let (measured, skipped, failed) = record.tally();
+    let _ = writeln!(text, "\n{measured} measured, {skipped} skipped, {failed} failed");
+    text
+}
+
+fn head(unit: &str, against: &[Against<'_>]) -> String {
+    let named = |name: &str| {
+        if name == "measured" && unit != NANOSECONDS { unit.to_owned() } else { name.to_owned() }
+    };
+    let heads = HEAD.iter().map(|name| named(name)).chain(against.iter().map(|a| a.name.to_owned()));
+    // Numbers are aligned right, the operation and the evidence left.
+    let rule = (0..HEAD.len() + against.len()).map(|i| if [0, 10].contains(&i) { ":--" } else { "--:" });
+    line(heads) + &line(rule.map(str::to_owned))
+}
+
+fn row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> String {
+    let mut cells = vec![format!("`{}`", case.id)];
+    match &case.outcome {
+        Outcome::Measured(measured) => cells.extend(figures(measured, unit)),
+        Outcome::Skipped(_) => cells.extend(outcome_cells("skipped")),
+        Outcome::Failed(_) => cells.extend(outcome_cells("**FAILED**")),
+    }
+    let value =
+        |a: &Against<'_>| a.values.get(&case.id).filter(|_| unit == NANOSECONDS).map(|ns| duration(*ns));
+    let elsewhere = against.iter().map(|a| value(a).unwrap_or_default());
+    line(cells.into_iter().chain(elsewhere))
+}
+
+/// The text under "measured", and nothing under the other heads.
+fn outcome_cells(outcome: &str) -> Vec<String> {
+    let mut cells = vec![String::new(); HEAD.len() - 1];
+    cells[3] = outcome.into();
+    cells
+}
+
+fn figures(m: &Measured, unit: &str) -> Vec<String> {
+    let time = unit == NANOSECONDS;
+    let predicted = m.predicted.as_ref().filter(|_| time);
+    let part = |part: Option<f64>| part.map(duration).unwrap_or_default();
+    vec![
+        part(predicted.map(|p| p.hardware)),
+        part(predicted.map(|p| p.software)),
+        part(predicted.map(|p| p.hardware + p.software)),
+        amount(m.median.estimate, unit),
+        ends(&m.median, unit),
+        amount(m.standard_deviation, unit),
+        if time { count(m.ticks) } else { String::new() },
+        cost(m).map(|(_, figure)| amount(figure.estimate, unit)).unwrap_or_default(),
+        ratio(m).filter(|_| time).map(times).unwrap_or_default(),
+        m.evidence.join("; "),
+    ]
+}
+
+fn list(group: &GroupRun, unit: &str) -> String {
+    let reasons = group.cases.iter().filter_map(|case| match &case.outcome {
+        Outcome::Measured(_) => None,
+        Outcome::Skipped(sentence) => Some(format!("skipped `{}`: {sentence}", case.id)),
+        Outcome::Failed(sentence) => Some(format!("**FAILED** `{}`: {sentence}", case.id)),
+    });
+    let fits = group.fits.iter().map(|fit| {
+        let (cost, ends) = (amount(fit.slope.estimate, unit), ends(&fit.slope, unit));
+        format!("{} costs {cost} {ends}, fitted over {} cases", fit.step, fit.cases)
+    });
+    let spreads = group.cases.iter().filter_map(|case| {
+        let distribution = case.measured()?.distribution.as_ref()?;
+        Some(format!("`{}`: {}", case.id, spread(distribution)))
+    });
+    let derived = group.cases.iter().flat_map(|case| {
+        let figures = case.measured().map_or(&[][..], |m| &m.derived);
+        figures.iter().map(|figure| format!("`{}`: {}", case.id, follows(figure)))
+    });
+    let items: String = reasons
+        .chain(spreads)
+        .chain(derived)
+        .chain(fits)
+        .chain(sentence(group.cases.iter()))
+        .chain(group.notes.iter().cloned())
+        .map(|i| format!("* {i}\n"))
+        .collect();
+    let maps = group.cases.iter().filter_map(|case| {
+        let map = heat_map(case.measured()?.matrix.as_ref()?).join("\n");
+        Some(format!("\n`{}`, ns between CPUs:\n\n```text\n{map}\n```\n", case.id))
+    });
+    let maps: String = maps.collect();
+    if items.is_empty() { maps } else { format!("\n{items}{maps}") }
+}
+
+/// A row of a table.
+pub(in crate::render) fn line(cells: impl Iterator<Item = String>) -> String {
+    let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture_run;
+
+    #[test]
+    fn every_row_of_a_table_has_as_many_cells_as_its_head() {
+        let text = markdown(&fixture_run::record(), &[]);
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+        assert!(rows.iter().all(|row| row.matches('|').count() == HEAD.len() + 1), "{text}");
+        assert_eq!(rows.len(), fixture_run::record().cases().count() + 2 * 4);
+    }
+
+    #[test]
+    fn reasons_and_lines_stand_below_their_group() {
+        let text = markdown(&fixture_run::record(), &[]);
+        let call = text.split("## ").find(|part| part.starts_with("call")).unwrap();
+        assert!(call.contains("* **FAILED** `call/f64/0`: time(2n)"), "{call}");
+        assert!(call.contains("* a further u64 argument costs 0.3100 ns"), "{call}");
+    }
+
+    #[test]
+    fn a_distribution_is_told() {
+        assert!(markdown(&fixture_run::record(), &[]).contains("* `syscall/getpid/cold`: p5 1.902 µs"));
+    }
+
+    #[test]
+    fn what_follows_is_told() {
+        let text = markdown(&fixture_run::record(), &[]);
+        assert!(text.contains("* `syscall/getpid/cold`: switch 1.157 µs [1.155, 1.158]"), "{text}");
+    }
+
+    #[test]
+    fn a_bar_in_a_cell_is_no_new_cell() {
+        assert_eq!(line(["a|b".to_owned()].into_iter()), "| a\\|b |\n");
+    }
+}

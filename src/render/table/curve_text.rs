@@ -1,0 +1,91 @@
+//! The curves of a group, below the table.
+
+use super::{Layout, width};
+use crate::record::quantity::{NANOSECONDS, amount, count, ends, share, size};
+use crate::record::{CurveRecord, FallRecord, GroupRun, LevelRecord};
+use crate::render::terminal_plot::{line, plot};
+use comfy_table::{CellAlignment, Table, presets};
+
+const HEAD: [&str; 6] = ["level", "ends between", "kernel says", "latency", "ticks", "cycles"];
+
+/// Lines that must not be wrapped: the curves, and the tables of their levels.
+pub(super) fn drawn(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
+    let curves = || groups.iter().flat_map(|group| &group.curves);
+    let mut lines = Vec::new();
+    // Pictures belong to a group that is shown by itself; among all groups they would hide the numbers.
+    if let [group] = groups {
+        lines.extend(pictures(group, layout));
+    }
+    for curve in curves().filter(|curve| !curve.levels.is_empty()) {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(levels(curve, layout));
+    }
+    lines
+}
+
+/// Remarks on the curves.
+pub(super) fn told(groups: &[&GroupRun]) -> Vec<String> {
+    let about = |curve: &CurveRecord| {
+        let fall = curve.fall.iter().map(|fall| fallen(curve, fall));
+        let remarks = curve.remarks.iter().cloned();
+        fall.chain(remarks).map(|said| format!("{}: {said}", curve.title)).collect::<Vec<_>>()
+    };
+    let mut told: Vec<String> = groups.iter().flat_map(|group| &group.curves).flat_map(about).collect();
+    told.dedup();
+    told
+}
+
+/// The first curve that shows something as a picture, and every other on a line.
+fn pictures(group: &GroupRun, layout: Layout) -> Vec<String> {
+    const FEWEST: usize = 3;
+    let shown = |curve: &&CurveRecord| curve.points.len() >= FEWEST;
+    let telling = |curve: &&CurveRecord| !curve.levels.is_empty() || curve.fall.is_some();
+    let first = group.curves.iter().filter(shown).find(telling);
+    let mut lines = first.map(|curve| plot(curve, layout.width, layout.ascii)).unwrap_or_default();
+    let others =
+        group.curves.iter().filter(shown).filter(|curve| first.is_none_or(|f| !std::ptr::eq(f, *curve)));
+    lines.extend(others.map(|curve| line(curve, layout.ascii)));
+    lines
+}
+
+fn levels(curve: &CurveRecord, layout: Layout) -> Vec<String> {
+    let limit = layout.width.map_or(usize::MAX, usize::from);
+    let wide = rows(curve, true);
+    let rows = if wide.iter().all(|line| width(line) <= limit) { wide } else { rows(curve, false) };
+    std::iter::once(format!("levels of {} ({}):", curve.prefix, curve.title)).chain(rows).collect()
+}
+
+/// A line a level, the latency with both ends of its interval or with its share.
+fn rows(curve: &CurveRecord, both: bool) -> Vec<String> {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(HEAD);
+    table.add_rows(curve.levels.iter().map(|level| cells(level, both)));
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        let right = [2, 4, 5].contains(&at);
+        column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
+    }
+    table.lines().map(|line| format!("  {}", line.trim_end())).collect()
+}
+
+fn cells(level: &LevelRecord, both: bool) -> [String; 6] {
+    let latency = amount(level.latency.estimate, NANOSECONDS);
+    let interval = if both { ends(&level.latency, NANOSECONDS) } else { share(&level.latency) };
+    [
+        level.name.clone().unwrap_or_default(),
+        level.step.map_or_else(String::new, |(held, beyond)| format!("{} and {}", size(held), size(beyond))),
+        level.reported.map_or_else(String::new, size),
+        format!("{latency} {interval}"),
+        level.ticks.map_or_else(String::new, count),
+        level.cycles.map_or_else(String::new, count),
+    ]
+}
+
+fn fallen(curve: &CurveRecord, fall: &FallRecord) -> String {
+    let of = |value: f64| format!("{} {}", count(value), curve.unit);
+    let (before, after) = (fall.before.estimate, fall.after.estimate);
+    let (held, beyond) = (size(fall.step.0), size(fall.step.1));
+    format!("falls between {held} and {beyond}, from {} to {}", of(before), of(after))
+}

@@ -1,0 +1,68 @@
+//! The best figure for the cost of one operation.
+
+use crate::record::{Interval, Measured};
+
+/// The figure that a cost is taken from, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// Slope less the same loop without the operation.
+    Net,
+    /// Slope of time against iterations: free of any constant overhead, but with the loop in it.
+    Slope,
+    /// Median of the samples: with the clock's own cost in it.
+    Median,
+}
+
+impl Basis {
+    /// The bases in the order in which they are preferred.
+    pub const ALL: [Self; 3] = [Self::Net, Self::Slope, Self::Median];
+
+    /// The figure on this basis, if the case has one. A case timed one operation at a time has no slope,
+    /// and its record says 0.
+    pub fn of(self, measured: &Measured) -> Option<Interval> {
+        let figure = match self {
+            Self::Net => measured.net,
+            Self::Slope => Some(measured.slope).filter(|s| s.estimate != 0.0),
+            Self::Median => Some(measured.median),
+        };
+        figure.filter(|f| f.estimate.is_finite())
+    }
+}
+
+/// The cost of one operation, on the best basis that the case has.
+pub fn cost(measured: &Measured) -> Option<(Basis, Interval)> {
+    Basis::ALL.into_iter().find_map(|basis| basis.of(measured).map(|figure| (basis, figure)))
+}
+
+/// Cost over prediction. `None` without a prediction above zero.
+pub fn ratio(measured: &Measured) -> Option<f64> {
+    let predicted = measured.predicted.as_ref().map(|p| p.hardware + p.software)?;
+    let (_, figure) = cost(measured)?;
+    (predicted > 0.0).then(|| figure.estimate / predicted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Predicted;
+
+    #[test]
+    fn the_control_is_taken_off_where_there_is_one() {
+        let mut measured = Measured { median: Interval::exactly(3.0), ..Measured::default() };
+        assert_eq!(cost(&measured), Some((Basis::Median, Interval::exactly(3.0))));
+        measured.slope = Interval::exactly(2.5);
+        assert_eq!(cost(&measured), Some((Basis::Slope, Interval::exactly(2.5))));
+        measured.net = Some(Interval::exactly(-0.1));
+        assert_eq!(cost(&measured), Some((Basis::Net, Interval::exactly(-0.1))));
+    }
+
+    #[test]
+    fn nothing_predicted_gives_no_ratio() {
+        let mut measured = Measured { slope: Interval::exactly(3.0), ..Measured::default() };
+        assert_eq!(ratio(&measured), None);
+        measured.predicted = Some(Predicted::default());
+        assert_eq!(ratio(&measured), None);
+        measured.predicted = Some(Predicted { hardware: 1.0, software: 0.5, why: String::new() });
+        assert_eq!(ratio(&measured), Some(2.0));
+    }
+}

@@ -1,0 +1,87 @@
+//! Compares one baseline with the first, case by case.
+
+use super::canary::Canary;
+use super::contrast::{Contrast, key};
+use super::history::History;
+use super::pairing::{Index, pair};
+use super::replicate::{Replicate, Replicates};
+use super::rule::{ENOUGH, Rule};
+use super::{Change, Relation, identity, pooled, replicated};
+use crate::record::verdict::Verdict;
+
+/// The two sides of a column.
+struct Sides<'a> {
+    a: &'a Index<'a>,
+    b: &'a Index<'a>,
+    replicate: Replicate,
+    of_a: Replicates,
+    of_b: Replicates,
+    canary: Option<Canary>,
+}
+
+impl<'a> Sides<'a> {
+    fn of(a: &'a Index<'a>, b: &'a Index<'a>) -> Self {
+        let replicate = Replicate::between(a.head, b.head);
+        let of_a = Replicates::of(a.head, replicate);
+        let of_b = Replicates::of(b.head, replicate);
+        let canary = match replicate {
+            Replicate::Boot => Canary::of(a, b, &of_a, &of_b),
+            Replicate::Session => None,
+        };
+        Self { a, b, replicate, of_a, of_b, canary }
+    }
+
+    fn contrast(&self, id: &str) -> Result<Contrast, String> {
+        let (x, y) = pair(id, self.a, self.b)?;
+        let (mut a, mut b) = (self.of_a.estimates(x), self.of_b.estimates(y));
+        if let Some(canary) = &self.canary {
+            canary.take_off(id, &mut a, &mut b);
+        }
+        Ok(Contrast { a, b, key: key(x) })
+    }
+
+    fn relation(&self) -> Relation {
+        let canary = self.canary.as_ref().map(Canary::ratio);
+        Relation {
+            replicate: self.replicate,
+            replicates: [self.of_a.count, self.of_b.count],
+            canary,
+            differences: identity::differences(self.a.head, self.b.head),
+            warnings: identity::warnings(self.a.head, self.b.head, self.replicate, canary),
+            incomparable: identity::obstacle(self.a.head, self.b.head),
+        }
+    }
+}
+
+/// The relation of a baseline to the first, and its change in each case.
+pub(super) fn compare(
+    a: &Index<'_>,
+    b: &Index<'_>,
+    ids: &[&str],
+    history: &History<'_>,
+    rule: Rule,
+) -> (Relation, Vec<Change>) {
+    let sides = Sides::of(a, b);
+    let relation = sides.relation();
+    if let Some(obstacle) = &relation.incomparable {
+        let changes = ids.iter().map(|_| incomparable(obstacle.clone())).collect();
+        return (relation, changes);
+    }
+    let contrasts: Vec<_> = ids.iter().map(|id| sides.contrast(id)).collect();
+    let is_enough = |contrast: &&Contrast| contrast.replicates().iter().all(|n| *n >= ENOUGH);
+    let (enough, few): (Vec<_>, Vec<_>) =
+        contrasts.iter().filter_map(|contrast| contrast.as_ref().ok()).partition(is_enough);
+    let mut enough = replicated::judge(&enough, rule).into_iter();
+    let deviations = history.deviations(sides.replicate, sides.canary.is_some());
+    let mut few = pooled::judge(&few, sides.replicate, &deviations, rule).into_iter();
+    let judged = |contrast: &Result<Contrast, String>| match contrast {
+        Err(reason) => Some(incomparable(reason.clone())),
+        Ok(contrast) if is_enough(&contrast) => enough.next(),
+        Ok(_) => few.next(),
+    };
+    (relation, contrasts.iter().map(judged).map(Option::unwrap_or_default).collect())
+}
+
+fn incomparable(reason: String) -> Change {
+    Change { verdict: Verdict::Incomparable, reason: Some(reason), ..Change::default() }
+}

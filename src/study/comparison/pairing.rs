@@ -1,0 +1,133 @@
+//! Finds the series of two heads that can be compared, or the reason why there are none.
+
+use crate::record::bundle::{Head, Series};
+use std::collections::BTreeMap;
+
+/// The series of a head by case.
+pub(super) struct Index<'a> {
+    pub head: &'a Head,
+    series: BTreeMap<&'a str, Vec<&'a Series>>,
+}
+
+impl<'a> Index<'a> {
+    pub(super) fn of(head: &'a Head) -> Self {
+        let mut series: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        head.series.iter().for_each(|one| series.entry(one.id.as_str()).or_default().push(one));
+        Self { head, series }
+    }
+
+    fn all(&self, id: &str) -> &[&'a Series] {
+        self.series.get(id).map_or(&[], Vec::as_slice)
+    }
+
+    /// The series of the case with the most values.
+    pub(super) fn fullest(&self, id: &str) -> Option<&'a Series> {
+        let measured = self.all(id).iter().copied().filter(|series| !series.values.is_empty());
+        measured.reduce(|best, next| if next.values.len() > best.values.len() { next } else { best })
+    }
+
+    /// Why this head has no value of the case.
+    fn absence(&self, id: &str) -> String {
+        let name = &self.head.name;
+        match self.all(id).iter().find_map(|series| series.without.first()) {
+            Some(sentence) => format!("no number in {name}: {sentence}"),
+            None => format!("the case is not in {name}"),
+        }
+    }
+}
+
+/// The largest pair of series of a case with the same version, clock and peer; or the reason why there is none.
+pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Series, &'a Series), String> {
+    let (Some(best_a), Some(best_b)) = (a.fullest(id), b.fullest(id)) else {
+        let silent = if a.fullest(id).is_none() { a } else { b };
+        return Err(silent.absence(id));
+    };
+    let measured = |index: &Index<'a>| {
+        index.all(id).iter().copied().filter(|s| !s.values.is_empty()).collect::<Vec<_>>()
+    };
+    let (of_a, of_b) = (measured(a), measured(b));
+    let pairs = of_a.iter().flat_map(|x| of_b.iter().map(move |y| (*x, *y)));
+    let alike = pairs.filter(|(x, y)| x.version == y.version && x.clock == y.clock && x.peer == y.peer);
+    let fullest = alike.reduce(|best, next| if size(next) > size(best) { next } else { best });
+    match fullest {
+        Some(found) if [found.0, found.1].into_iter().all(is_positive) => Ok(found),
+        Some(_) => Err("a value is not above zero, and has no ratio to another".into()),
+        None if best_a.version != best_b.version => Err(format!(
+            "another version of the operation: {} in {}, {} in {}",
+            best_a.version, a.head.name, best_b.version, b.head.name
+        )),
+        None if best_a.clock == best_b.clock => Err(format!(
+            "another peer: {} in {}, {} in {}",
+            peer(best_a),
+            a.head.name,
+            peer(best_b),
+            b.head.name
+        )),
+        None => Err(format!(
+            "another clock: {} in {}, {} in {}",
+            best_a.clock, a.head.name, best_b.clock, b.head.name
+        )),
+    }
+}
+
+fn peer(series: &Series) -> &str {
+    series.peer.as_deref().unwrap_or("none")
+}
+
+fn size((a, b): (&Series, &Series)) -> usize {
+    a.values.len().min(b.values.len())
+}
+
+fn is_positive(series: &Series) -> bool {
+    series.values.iter().all(|v| v.median.estimate > 0.0 && v.median.estimate.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::comparison::fixture_head::head;
+
+    fn reason(a: &Head, b: &Head) -> String {
+        pair("syscall/getpid", &Index::of(a), &Index::of(b)).expect_err("no pair")
+    }
+
+    #[test]
+    fn the_same_operation_by_the_same_clock_is_a_pair() {
+        let (a, b) = (head("old", 2, 1), head("new", 3, 1));
+        let (x, y) = pair("syscall/getpid", &Index::of(&a), &Index::of(&b)).expect("a pair");
+        assert_eq!((x.values.len(), y.values.len()), (2, 3));
+    }
+
+    #[test]
+    fn every_reason_is_told() {
+        let a = head("old", 2, 1);
+        let changed = |change: fn(&mut Series)| {
+            let mut b = head("new", 2, 1);
+            b.series.iter_mut().for_each(change);
+            reason(&a, &b)
+        };
+        assert!(changed(|s| s.id = "other".into()).contains("the case is not in new"));
+        assert!(
+            changed(|s| s.version = "other".into())
+                .contains("another version of the operation: 1 in old, other in new")
+        );
+        assert!(changed(|s| s.clock = "monotonic-raw".into()).contains("tsc in old, monotonic-raw in new"));
+        assert!(changed(|s| s.peer = Some("b by veth".into())).contains("none in old, b by veth in new"));
+        assert!(changed(|s| s.values[0].median.estimate = 0.0).contains("not above zero"));
+        let skipped = changed(|s| {
+            s.values.clear();
+            s.without.push("The kernel has no io_uring.".into());
+        });
+        assert_eq!(skipped, "no number in new: The kernel has no io_uring.");
+    }
+
+    #[test]
+    fn of_two_versions_the_common_one_is_compared() {
+        let (a, mut b) = (head("old", 2, 1), head("new", 2, 1));
+        let at = b.series.iter().position(|s| s.id == "syscall/getpid").expect("the case");
+        let newer = Series { version: "newer".into(), ..b.series[at].clone() };
+        b.series.insert(0, newer);
+        let (_, found) = pair("syscall/getpid", &Index::of(&a), &Index::of(&b)).expect("a pair");
+        assert_eq!(found.version, a.series[0].version);
+    }
+}

@@ -1,0 +1,128 @@
+//! The rule for a side with too few replicates: their deviation is pooled from other records; without those there is no
+//! verdict.
+
+use super::contrast::Contrast;
+use super::history::{Deviation, Deviations};
+use super::replicate::{Estimate, Replicate};
+use super::rule::{ALPHA, ENOUGH, POWER, Rule};
+use super::{Basis, Change};
+use crate::record::verdict::Verdict;
+use crate::statistic::{adjusted, student_above, student_quantile_above};
+
+/// Judges rows of one column.
+pub(super) fn judge(
+    rows: &[&Contrast],
+    replicate: Replicate,
+    deviations: &Deviations<'_>,
+    rule: Rule,
+) -> Vec<Change> {
+    let known: Vec<Option<Deviation>> = rows.iter().map(|row| deviations.of(&row.key)).collect();
+    let pooled: Vec<_> =
+        rows.iter().zip(&known).map(|(row, deviation)| Pooled::of(row, *deviation, rule)).collect();
+    let p: Vec<f64> = pooled.iter().flatten().map(Pooled::p_of_either).collect();
+    let family = p.len();
+    let mut adjusted = adjusted(&p).into_iter();
+    let judged = |((row, known), pooled): ((&&Contrast, _), Option<Pooled>)| match pooled {
+        Some(pooled) => pooled.change(row, adjusted.next().unwrap_or(1.0), family, rule),
+        None => unreplicated(row, replicate, known),
+    };
+    rows.iter().zip(known).zip(pooled).map(judged).collect()
+}
+
+/// A difference and its standard error, which comes from other records.
+struct Pooled {
+    difference: f64,
+    error: f64,
+    degrees: usize,
+    /// The chances of such a difference, if the truth were at most the threshold: upwards, downwards.
+    p: [f64; 2],
+}
+
+impl Pooled {
+    fn of(row: &Contrast, deviation: Option<Deviation>, rule: Rule) -> Option<Self> {
+        let deviation = deviation.filter(Deviation::is_enough)?;
+        let variance = |estimates: &[Option<Estimate>]| {
+            let of_each: Vec<f64> = estimates
+                .iter()
+                .flatten()
+                .map(|estimate| deviation.variance_of(estimate.processes))
+                .collect();
+            of_each.iter().sum::<f64>() / (of_each.len() as f64).powi(2)
+        };
+        let difference = difference(row);
+        let error = (variance(&row.a) + variance(&row.b)).sqrt();
+        let above = |excess: f64| student_above(excess / error, deviation.degrees);
+        let p = [above(difference - rule.theta()), above(-difference - rule.theta())];
+        Some(Self { difference, error, degrees: deviation.degrees, p })
+    }
+
+    /// Both directions are tested, so each has half of the error.
+    fn p_of_either(&self) -> f64 {
+        (2.0 * self.p[0].min(self.p[1])).min(1.0)
+    }
+
+    fn change(&self, row: &Contrast, adjusted: f64, family: usize, rule: Rule) -> Change {
+        let quantile = |chance| student_quantile_above(chance, self.degrees) * self.error;
+        let (d, wide, narrow) = (self.difference, quantile(0.025), quantile(ALPHA));
+        let verdict = match adjusted <= ALPHA {
+            true if d > 0.0 => Verdict::Slower,
+            true => Verdict::Faster,
+            false if d.abs() + narrow < rule.half_width() => Verdict::Same,
+            false => Verdict::Inconclusive,
+        };
+        let detectable = rule.theta() + quantile(ALPHA / (2 * family.max(1)) as f64) + quantile(1.0 - POWER);
+        let detectable = 100.0 * detectable.exp_m1();
+        let reason = (verdict == Verdict::Inconclusive).then(|| {
+            format!("unreplicated; by other records a change of {detectable:.1} % would have been found")
+        });
+        Change {
+            verdict,
+            reason,
+            ratio: Some(d.exp()),
+            interval: Some([(d - wide).exp(), (d + wide).exp()]),
+            basis: Some(Basis::History),
+            p: (d.abs() > rule.theta()).then_some(self.p[usize::from(d < 0.0)]),
+            p_among_all: Some(adjusted),
+            replicates: row.replicates(),
+            detectable_percent: Some(detectable),
+        }
+    }
+}
+
+fn difference(row: &Contrast) -> f64 {
+    let (a, b) = row.means();
+    let mean = |side: &[f64]| side.iter().sum::<f64>() / side.len() as f64;
+    mean(&b) - mean(&a)
+}
+
+fn unreplicated(row: &Contrast, replicate: Replicate, deviation: Option<Deviation>) -> Change {
+    let replicates = row.replicates();
+    Change {
+        reason: Some(reason(replicates, replicate, deviation.map_or(0, |d| d.replicates))),
+        ratio: Some(difference(row).exp()),
+        replicates,
+        ..Change::default()
+    }
+}
+
+/// Why there is no verdict, and what would allow one.
+fn reason([a, b]: [usize; 2], replicate: Replicate, stored: usize) -> String {
+    let several = replicate.name(2);
+    let there_are = match (a, b) {
+        (1, 1) => format!("one {} a side", replicate.name(1)),
+        (a, b) if a == b => format!("{a} {several} a side"),
+        (a, b) => format!("{a} and {b} {several}"),
+    };
+    let known = match stored {
+        0 => format!("no other record tells how {several} deviate"),
+        n => format!("other records have {n} {several}, too few to tell how they deviate"),
+    };
+    let settles = match replicate {
+        Replicate::Boot => format!("{ENOUGH} boots a side settle it (`syscost baseline save` joins runs)"),
+        Replicate::Session => format!(
+            "{ENOUGH} sessions a side settle it (`syscost baseline save` joins runs), or `syscost ab` against \
+             the old build"
+        ),
+    };
+    format!("unreplicated: {there_are}, and {known}; {settles}")
+}

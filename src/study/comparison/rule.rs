@@ -1,0 +1,30 @@
+//! The constants of the rules by which a case is judged.
+
+/// The level of every test, one-sided.
+pub(super) const ALPHA: f64 = 0.01;
+
+/// The fewest replicates a side that are judged by their own deviation. With four there are 70 ways to deal them to the
+/// sides, and no p is below 0.014.
+pub(super) const ENOUGH: usize = 5;
+/// The probability with which the smallest detectable change is found.
+pub(super) const POWER: f64 = 0.8;
+
+/// The options of a comparison.
+#[derive(Clone, Copy)]
+pub(super) struct Rule {
+    pub threshold: f64,
+    pub margin: f64,
+    pub seed: u64,
+}
+
+impl Rule {
+    /// The threshold as a logarithm.
+    pub(super) fn theta(self) -> f64 {
+        self.threshold.ln_1p()
+    }
+
+    /// Half the width of what is called the same, as a logarithm.
+    pub(super) fn half_width(self) -> f64 {
+        self.margin.ln_1p()
+    }
+}

@@ -1,0 +1,250 @@
+//! Names the levels of a curve: its steps are matched, in order, with the caches that the kernel reports.
+
+use super::{LevelRecord, Point};
+use crate::record::quantity::size;
+use crate::statistic::{Level, half_way};
+
+/// The least factor by which latency rises at the end of a cache; a smaller step has another cause, such as the reach
+/// of a translation cache.
+const LEAST: f64 = 1.5;
+/// A step that is off by a factor of two from what is reported must be so much steeper than one that is not,
+/// as a power of e, to be taken for it. A guest that is given a tenth of the cache has its step there.
+const OCTAVE: f64 = 0.3;
+
+/// Sizes of a curve are rounded.
+const SLACK: f64 = 1.01;
+
+/// The end of a level.
+struct Step {
+    held: u64,
+    beyond: u64,
+    /// Latency of the next level over that of this one.
+    ratio: f64,
+}
+
+/// The levels with their names and the sizes where they end.
+pub(super) fn named(levels: &[Level], points: &[Point], caches: &[(u8, u64)]) -> Vec<LevelRecord> {
+    let values: Vec<_> = points.iter().map(|point| point.value).collect();
+    let step = |pair: &[Level]| {
+        let last = half_way(&values, &pair[0], &pair[1]);
+        let ratio = pair[1].value.estimate / pair[0].value.estimate;
+        Step { held: points[last].at, beyond: points[last + 1].at, ratio }
+    };
+    let steps: Vec<Step> = levels.windows(2).map(step).collect();
+    let matched = matched(&steps, caches);
+    let record = |(at, level): (usize, &Level)| LevelRecord {
+        name: name(at, &matched, caches, points[level.first].at, points[level.last].at),
+        first: points[level.first].at,
+        last: points[level.last].at,
+        latency: level.value,
+        step: steps.get(at).map(|step| (step.held, step.beyond)),
+        reported: matched.get(at).and_then(|cache| Some(caches[(*cache)?].1)),
+        ..LevelRecord::default()
+    };
+    levels.iter().enumerate().map(record).collect()
+}
+
+/// For each step the cache that ends there, in order, so that all of them fit best.
+fn matched(steps: &[Step], caches: &[(u8, u64)]) -> Vec<Option<usize>> {
+    best(steps, caches, 0).1
+}
+
+fn best(steps: &[Step], caches: &[(u8, u64)], from: usize) -> (f64, Vec<Option<usize>>) {
+    let Some((step, rest)) = steps.split_first() else { return (0.0, Vec::new()) };
+    let with = |own: Option<usize>| {
+        let (score, mut matched) = best(rest, caches, own.map_or(from, |own| own + 1));
+        matched.insert(0, own);
+        (score + own.map_or(0.0, |own| fitness(step, caches[own].1)), matched)
+    };
+    let candidates = (from..caches.len()).filter(|&own| fitness(step, caches[own].1) > 0.0);
+    let choices = candidates.map(Some).map(with);
+    choices.fold(with(None), |best, other| if other.0 > best.0 { other } else { best })
+}
+
+fn fitness(step: &Step, reported: u64) -> f64 {
+    // No cache holds more than it has.
+    if step.held as f64 > SLACK * reported as f64 * step.beyond as f64 / step.held as f64 {
+        return 0.0;
+    }
+    let octaves = (step.held as f64 / reported as f64).log2().abs();
+    if step.ratio < LEAST { 0.0 } else { step.ratio.ln() - OCTAVE * octaves }
+}
+
+/// A level is the cache at whose end it ends, or a further level does before another cache has its turn; where a cache
+/// that fits into it has no end of its own, it is several. What is beyond the last cache is memory.
+fn name(at: usize, matched: &[Option<usize>], caches: &[(u8, u64)], first: u64, last: u64) -> Option<String> {
+    let cache = |own: usize| format!("L{}", caches[own].0);
+    if let Some(own) = matched.iter().skip(at).find_map(|own| *own) {
+        let next = matched[..at].iter().rev().find_map(|own| *own).map_or(0, |own| own + 1);
+        let least = (next..own).find(|other| caches[*other].1 >= first);
+        return Some(least.map_or(cache(own), |least| format!("{}{TO}{}", cache(least), cache(own))));
+    }
+    let next = matched.iter().rev().find_map(|own| *own).map_or(0, |own| own + 1);
+    match caches.get(next) {
+        None => (!caches.is_empty()).then(|| MEMORY.into()),
+        Some((_, bytes)) if last <= *bytes => Some(cache(next)),
+        // What goes on beyond all caches is memory, even where it begins within the last: of that, nothing is seen.
+        Some(_) => caches.iter().all(|(_, bytes)| last as f64 > SLACK * *bytes as f64).then(|| MEMORY.into()),
+    }
+}
+
+const MEMORY: &str = "memory";
+
+/// Why a cache ends at another size than the kernel reports.
+const SHARED_BY_GUESTS: &str =
+    "the hypervisor shows the host's cache, and this is what the guest gets beside its neighbours";
+const SHARED_BY_OTHERS: &str = "others use it, or the order of the pages in it leaves a part unused";
+
+/// Between the names of the first and the last cache of a level that is several.
+const TO: &str = " to ";
+
+impl LevelRecord {
+    /// Whether the size that was found is within one step of the measured sizes from what the kernel reports, if
+    /// it reports any.
+    pub fn agrees(&self) -> Option<bool> {
+        let (held, beyond) = self.step?;
+        let wide = SLACK * beyond as f64 / held as f64;
+        let off = self.reported? as f64 / held as f64;
+        Some((1.0 / wide..=wide).contains(&off))
+    }
+}
+
+/// Remarks on levels that differ from what the kernel reports, and on steps without a cache.
+pub(super) fn remarks(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Vec<String> {
+    let other = |level: &LevelRecord| match (level.reported, level.step, &level.name) {
+        (None, Some((held, beyond)), Some(name)) => {
+            Some(format!("between {} and {} ({name})", size(held), size(beyond)))
+        }
+        _ => None,
+    };
+    let others: Vec<String> = levels.iter().filter_map(other).collect();
+    let others = (!others.is_empty()).then(|| {
+        format!(
+            "no cache that the kernel reports makes the steps {}: most likely the reach of a translation cache, or \
+             tables of pages that fall out of a cache themselves",
+            others.join(", ")
+        )
+    });
+    let several = levels.iter().filter_map(|level| level.name.as_deref().filter(|name| name.contains(TO)));
+    let several = several.map(|name| {
+        format!("{name} end in one step: the sizes lie too far apart to tell them, or neighbours use the last of them")
+    });
+    let otherwise = levels.iter().filter_map(|level| otherwise(level, is_guest));
+    otherwise.chain(unseen(levels, caches, is_guest)).chain(several).chain(others).collect()
+}
+
+/// The last cache, if the curve does not show it: sizes that fit into it are as slow as memory.
+fn unseen(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Option<String> {
+    let (cache, bytes) = caches.last()?;
+    let memory =
+        levels.last().filter(|level| level.name.as_deref() == Some(MEMORY) && level.first <= *bytes)?;
+    let why = if is_guest { SHARED_BY_GUESTS } else { SHARED_BY_OTHERS };
+    let (reported, from) = (size(*bytes), size(memory.first));
+    Some(format!(
+        "the kernel reports {reported} of L{cache}, and from {from} on it is as slow as memory: {why}"
+    ))
+}
+
+fn otherwise(level: &LevelRecord, is_guest: bool) -> Option<String> {
+    let ((held, beyond), name) = (level.step?, level.name.as_deref()?);
+    let name = name.rsplit(TO).next().unwrap_or(name);
+    let why = if is_guest { SHARED_BY_GUESTS } else { SHARED_BY_OTHERS };
+    let (found, reported) = (format!("{} and {}", size(held), size(beyond)), size(level.reported?));
+    (level.agrees() == Some(false))
+        .then(|| format!("the kernel reports {reported} of {name}, and it ends between {found}: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CACHES: [(u8, u64); 3] = [(1, 32 << 10), (2, 1 << 20), (3, 32 << 20)];
+
+    fn steps(of: &[(u64, f64)]) -> Vec<Step> {
+        of.iter().map(|&(held, ratio)| Step { held, beyond: held * 6 / 5, ratio }).collect()
+    }
+
+    #[test]
+    fn a_cache_that_a_guest_gets_a_tenth_of_is_still_that_cache() {
+        let found = matched(&steps(&[(32 << 10, 3.6), (1 << 20, 3.4), (3 << 20, 10.0)]), &CACHES);
+        assert_eq!(found, [Some(0), Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn a_small_step_is_no_cache_even_where_one_is_reported() {
+        let steps =
+            steps(&[(32 << 10, 3.6), (200 << 10, 1.25), (800 << 10, 2.9), (7 << 20, 10.0), (32 << 20, 1.4)]);
+        assert_eq!(matched(&steps, &CACHES), [Some(0), None, Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn a_curve_that_ends_early_has_no_memory() {
+        let found = matched(&steps(&[(32 << 10, 3.6)]), &CACHES);
+        assert_eq!(name(1, &found, &CACHES, 40 << 10, 512 << 10).as_deref(), Some("L2"));
+        assert_eq!(name(1, &found, &CACHES, 40 << 10, 8 << 20), None);
+        assert_eq!(name(1, &found, &CACHES, 64 << 20, 128 << 20).as_deref(), Some("memory"));
+    }
+
+    #[test]
+    fn no_cache_holds_more_than_it_has_and_two_may_end_in_one_step() {
+        let found = matched(&steps(&[(32 << 10, 3.5), (4 << 20, 41.0)]), &CACHES);
+        assert_eq!(found, [Some(0), Some(2)]);
+        let level = |at, first, last| name(at, &found, &CACHES, first, last);
+        assert_eq!(level(0, 4 << 10, 32 << 10).as_deref(), Some("L1"));
+        assert_eq!(level(1, 64 << 10, 4 << 20).as_deref(), Some("L2 to L3"));
+        assert_eq!(
+            level(1, 2 << 20, 4 << 20).as_deref(),
+            Some("L3"),
+            "a curve that begins beyond the second"
+        );
+        let levels = [LevelRecord {
+            name: level(1, 64 << 10, 4 << 20),
+            step: Some((4 << 20, 8 << 20)),
+            reported: Some(32 << 20),
+            ..LevelRecord::default()
+        }];
+        let said = remarks(&levels, &CACHES, true);
+        assert!(
+            said[0].contains("32 MiB of L3,") && said[1].contains("L2 to L3 end in one step"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn a_last_cache_that_is_as_slow_as_memory_is_told() {
+        let found = matched(&steps(&[(32 << 10, 3.5), (2 << 20, 22.0)]), &CACHES[..2]);
+        let memory = |caches: &[(u8, u64)]| name(2, &found, caches, 4 << 20, 256 << 20);
+        assert_eq!(memory(&CACHES).as_deref(), Some("memory"));
+        let level = LevelRecord { name: memory(&CACHES), first: 4 << 20, ..LevelRecord::default() };
+        let said = remarks(std::slice::from_ref(&level), &CACHES, true);
+        assert!(said[0].contains("32 MiB of L3, and from 4 MiB on it is as slow as memory"), "{said:?}");
+        let beyond = LevelRecord { first: 40 << 20, ..level };
+        assert!(remarks(&[beyond], &CACHES, true).is_empty());
+    }
+
+    #[test]
+    fn where_the_kernel_tells_nothing_nothing_is_named() {
+        let found = matched(&steps(&[(32 << 10, 3.6)]), &[]);
+        assert_eq!((found.as_slice(), name(1, &found, &[], 1, 2)), (&[None][..], None));
+    }
+
+    #[test]
+    fn agreement_is_within_one_step_of_the_measured_sizes() {
+        let level = |held: u64, beyond: u64| LevelRecord {
+            name: Some("L2".into()),
+            step: Some((held, beyond)),
+            reported: Some(1 << 20),
+            ..LevelRecord::default()
+        };
+        for (held, agrees) in
+            [(741_440, false), (881_728, true), (1 << 20, true), (1_246_976, true), (2 << 20, false)]
+        {
+            let level = level(held, held * 119 / 100);
+            assert_eq!(level.agrees(), Some(agrees), "{held}");
+            assert_eq!(otherwise(&level, true).is_none(), agrees);
+        }
+        assert!(otherwise(&level(4 << 20, 5 << 20), true).expect("a sentence").contains("hypervisor"));
+        assert!(otherwise(&level(4 << 20, 5 << 20), false).expect("a sentence").contains("others"));
+        assert_eq!(LevelRecord::default().agrees(), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! The paper that the group `displacement` redoes (Woodside, Courtois and Schramm 1997): its four tables, compiled in,
+//! and its figures with the curves of a run beside the published ones.
+
+mod paper_figure;
+
+pub use paper_figure::{Figure, figures};
+
+use crate::record::{Displaced, Record};
+use crate::{Error, Result};
+use serde::Deserialize;
+
+/// The group whose cases fill the tables.
+pub const GROUP: &str = "displacement";
+
+const TEXT: &str = include_str!("../../fixtures/published/woodside1997.toml");
+
+/// The four tables.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// The machine.
+    pub source: String,
+    /// Table 1.
+    pub compute: Vec<Cost>,
+    /// Table 2.
+    pub send: Vec<Cost>,
+    /// Table 3.
+    pub throughput: Vec<Rate>,
+    /// Table 4.
+    pub loops: Vec<Spread>,
+}
+
+/// A cost by both methods, µs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// Our case, without the group; of table 2 without the way as well.
+    pub id: String,
+    /// By the kernel's accounts.
+    pub accounting: f64,
+    /// By displacement.
+    pub displacement: f64,
+    /// Displacement over accounting, less 1, percent.
+    pub percent: f64,
+}
+
+/// Messages a second.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rate {
+    /// Our case, without the group.
+    pub id: String,
+    /// As measured.
+    pub real: f64,
+    /// Predicted from displacement.
+    pub displacement: f64,
+    /// Its error, percent.
+    pub displacement_percent: f64,
+    /// Predicted from accounting.
+    pub accounting: f64,
+    /// Its error, percent.
+    pub accounting_percent: f64,
+}
+
+/// Mean and deviation over 20 runs, µs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spread {
+    /// Our case, without the group.
+    pub id: String,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub deviation: f64,
+    /// Standard deviation in percent of the mean.
+    pub percent: f64,
+    /// Half of an interval of 95 %.
+    pub half: f64,
+}
+
+/// The displacement record of a case of the group, by its id without the group.
+pub fn columns_of<'a>(record: &'a Record, name: &str) -> Option<&'a Displaced> {
+    let id = format!("{GROUP}/{name}");
+    record.cases().find(|(_, case)| case.id == id)?.1.measured()?.displaced.as_ref()
+}
+
+impl Paper {
+    /// Parses the tables that are compiled in.
+    ///
+    /// # Errors
+    /// The compiled file is no TOML of this layout.
+    pub fn read() -> Result<Self> {
+        toml::from_str(TEXT).map_err(|error| Error::Content {
+            path: "fixtures/published/woodside1997.toml".into(),
+            field: "compiled in".into(),
+            expected: "four tables".into(),
+            found: error.message().into(),
+            remedy: "mend the file and build again".into(),
+        })
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, fixture_run};
+
+    pub fn measured(name: &str, displaced: Displaced) -> CaseRecord {
+        let outcome =
+            Outcome::Measured(Box::new(Measured { displaced: Some(displaced), ..Measured::default() }));
+        CaseRecord { id: format!("{GROUP}/{name}"), title: String::new(), outcome }
+    }
+
+    pub fn record(cases: Vec<CaseRecord>) -> Record {
+        let mut record = fixture_run::record();
+        record.groups = vec![GroupRun { name: GROUP.into(), cases, ..GroupRun::default() }];
+        record
+    }
+
+    pub fn interval(estimate: f64) -> Option<Interval> {
+        Some(Interval { estimate, low: 0.9 * estimate, high: 1.1 * estimate })
+    }
+
+    #[test]
+    fn percentages_are_those_of_the_numbers_beside_them() {
+        let paper = Paper::read().expect("four tables");
+        assert_eq!(
+            [paper.compute.len(), paper.send.len(), paper.throughput.len(), paper.loops.len()],
+            [8, 8, 8, 5]
+        );
+        for row in paper.compute.iter().chain(&paper.send) {
+            let percent = 100.0 * (row.displacement / row.accounting - 1.0);
+            assert!((percent - row.percent).abs() < 0.2, "{}: {percent}", row.id);
+        }
+        for row in &paper.throughput {
+            for (rate, percent) in
+                [(row.displacement, row.displacement_percent), (row.accounting, row.accounting_percent)]
+            {
+                let off = 100.0 * (rate / row.real - 1.0);
+                assert!((off - percent).abs() < 0.02, "{}: {off}", row.id);
+            }
+        }
+        for row in &paper.loops {
+            assert!((100.0 * row.deviation / row.mean - row.percent).abs() < 0.01, "{}", row.id);
+        }
+    }
+}

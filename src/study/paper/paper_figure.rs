@@ -1,0 +1,243 @@
+//! The figures of the paper as curves: the published ones and those of a run. Where the values of the two machines are
+//! too far apart for one axis, the figures show percentages.
+
+use super::{Cost, GROUP, Paper, Spread, columns_of};
+use crate::record::quantity::NANOSECONDS;
+use crate::record::{CurveRecord, Displaced, Interval, Point, Record};
+
+/// Curves of one picture.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// Name of a file: `figure-2`.
+    pub name: &'static str,
+    /// Title of the picture.
+    pub title: &'static str,
+    /// The published curves and ours.
+    pub curves: Vec<CurveRecord>,
+}
+
+/// Labels of the axes.
+#[derive(Clone, Copy)]
+struct Axes {
+    up: &'static str,
+    unit: &'static str,
+    across: &'static str,
+    bytes: bool,
+}
+
+const COMPUTED: Axes = Axes {
+    up: "CPU time of an operation",
+    unit: NANOSECONDS,
+    across: "computation that was asked for, µs",
+    bytes: false,
+};
+const SENT: Axes = Axes { up: COMPUTED.up, unit: NANOSECONDS, across: "message", bytes: true };
+const MORE: Axes = Axes { up: "displacement beyond accounting", unit: PERCENT, ..SENT };
+const OFF: Axes = Axes { up: "predicted rate beyond the measured one", unit: PERCENT, ..SENT };
+const MEAN: Axes = Axes {
+    up: "mean beyond that of the longest runs",
+    unit: PERCENT,
+    across: "loops of a run",
+    bytes: false,
+};
+const DEVIATION: Axes = Axes { up: "standard deviation of the runs, of their mean", ..MEAN };
+const PERCENT: &str = "%";
+
+/// The figures for which the record has at least two points.
+pub fn figures(paper: &Paper, record: &Record) -> Vec<Figure> {
+    let sends = [
+        figure("figure-4", "Figure 4: TCP send and a reply of one byte", SENT, costs(paper, record)),
+        figure(
+            "figure-4-difference",
+            "Figure 4: what accounting does not say of a TCP send",
+            MORE,
+            differences(paper, record),
+        ),
+    ];
+    let rest = [
+        figure("figure-5", "Figure 5: throughput as predicted, against measured", OFF, rates(paper, record)),
+        figure("figure-6a", "Figure 6(a): the mean of 20 runs of so many loops", MEAN, means(paper, record)),
+        figure(
+            "figure-6b",
+            "Figure 6(b): the standard deviation of 20 runs of so many loops",
+            DEVIATION,
+            deviations(paper, record),
+        ),
+    ];
+    let first = figure("figure-2", "Figure 2: plain computation", COMPUTED, computation(paper, record));
+    let all = [first].into_iter().chain(sends).chain(rest);
+    all.filter(|figure| figure.curves.iter().any(|curve| curve.prefix.starts_with(GROUP))).collect()
+}
+
+/// A curve to be: whether it is ours, its name, its points.
+type Line = (bool, &'static str, Vec<Point>);
+
+fn figure(name: &'static str, title: &'static str, axes: Axes, lines: Vec<Line>) -> Figure {
+    let drawn = lines.into_iter().filter(|(_, _, points)| points.len() > 1);
+    let curve = |(ours, title, points): Line| CurveRecord {
+        prefix: if ours { format!("{GROUP}/") } else { String::new() },
+        title: title.into(),
+        chart: axes.up.into(),
+        parameter: axes.across.into(),
+        bytes: axes.bytes,
+        unit: axes.unit.into(),
+        points,
+        ..CurveRecord::default()
+    };
+    Figure { name, title, curves: drawn.map(curve).collect() }
+}
+
+/// The number in the last part of an id: `compute/400us`, `1000B`, `loops/200`.
+fn number(id: &str) -> Option<u64> {
+    let last = id.rsplit('/').next()?;
+    last.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
+}
+
+/// A point a row, of those that have a value.
+fn line<T>(rows: &[T], id: fn(&T) -> &str, value: impl Fn(&T) -> Option<Interval>) -> Vec<Point> {
+    rows.iter().filter_map(|row| Some(Point { at: number(id(row))?, value: value(row)? })).collect()
+}
+
+/// A share as a percentage.
+fn percent(share: Interval) -> Interval {
+    share.map(|share| 100.0 * share)
+}
+
+fn computation(paper: &Paper, record: &Record) -> Vec<Line> {
+    let rows = &paper.compute;
+    let theirs =
+        |of: fn(&Cost) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(1e3 * of(row))));
+    let ours = |of: fn(&Displaced) -> Option<Interval>| {
+        line(rows, |row| &row.id, |row| columns_of(record, &row.id).and_then(of))
+    };
+    vec![
+        (false, "1997: ioctl", theirs(|row| row.accounting)),
+        (false, "1997: displacement", theirs(|row| row.displacement)),
+        (true, "accounting", ours(|o| o.charged)),
+        (true, "displacement", ours(|o| o.gap)),
+    ]
+}
+
+/// The displacement of messages by one way.
+fn sent(
+    paper: &Paper,
+    record: &Record,
+    way: &str,
+    of: impl Fn(&Displaced) -> Option<Interval>,
+) -> Vec<Point> {
+    line(&paper.send, |row| &row.id, |row| columns_of(record, &format!("{way}/{}", row.id)).and_then(&of))
+}
+
+fn costs(paper: &Paper, record: &Record) -> Vec<Line> {
+    let theirs =
+        |of: fn(&Cost) -> f64| line(&paper.send, |row| &row.id, |row| Some(Interval::exactly(1e3 * of(row))));
+    vec![
+        (false, "1997: ioctl", theirs(|row| row.accounting)),
+        (false, "1997: displacement", theirs(|row| row.displacement)),
+        (true, "2 nodes: accounting", sent(paper, record, "nodes", |o| o.charged)),
+        (true, "2 nodes: displacement", sent(paper, record, "nodes", |o| o.gap)),
+    ]
+}
+
+fn differences(paper: &Paper, record: &Record) -> Vec<Line> {
+    let ours = |way| sent(paper, record, way, |o| o.difference.map(percent));
+    vec![
+        (false, "1997", line(&paper.send, |row| &row.id, |row| Some(Interval::exactly(row.percent)))),
+        (true, "2 nodes", ours("nodes")),
+        (true, "steered", ours("steered")),
+        (true, "loopback", ours("loopback")),
+    ]
+}
+
+fn rates(paper: &Paper, record: &Record) -> Vec<Line> {
+    let rows = &paper.throughput;
+    let ours = |of: fn(&crate::record::Throughput) -> Interval| {
+        line(rows, |row| &row.id, |row| Some(percent(of(columns_of(record, &row.id)?.throughput.as_ref()?))))
+    };
+    vec![
+        (
+            false,
+            "1997: from ioctl",
+            line(rows, |row| &row.id, |row| Some(Interval::exactly(row.accounting_percent))),
+        ),
+        (
+            false,
+            "1997: from displacement",
+            line(rows, |row| &row.id, |row| Some(Interval::exactly(row.displacement_percent))),
+        ),
+        (true, "from accounting", ours(|t| t.charged_off)),
+        (true, "from displacement", ours(|t| t.displaced_off)),
+    ]
+}
+
+/// The means of both machines, each relative to its own mean of the longest runs.
+fn means(paper: &Paper, record: &Record) -> Vec<Line> {
+    let theirs = |row: &Spread| Interval::around(row.mean, row.half);
+    let rows = &paper.loops;
+    vec![
+        (false, "1997", beyond_last(line(rows, |row| &row.id, |row| Some(theirs(row))))),
+        (
+            true,
+            "here",
+            beyond_last(line(rows, |row| &row.id, |row| columns_of(record, &row.id).and_then(|o| o.gap))),
+        ),
+    ]
+}
+
+fn beyond_last(points: Vec<Point>) -> Vec<Point> {
+    let Some(last) = points.last().map(|point| point.value.estimate) else { return points };
+    let percent = |value: f64| 100.0 * (value / last - 1.0);
+    points.into_iter().map(|point| Point { value: point.value.map(percent), ..point }).collect()
+}
+
+fn deviations(paper: &Paper, record: &Record) -> Vec<Line> {
+    let rows = &paper.loops;
+    let ours = |row: &Spread| {
+        let ours = columns_of(record, &row.id)?;
+        Some(percent(Interval::exactly(ours.deviation / ours.gap?.estimate)))
+    };
+    vec![
+        (false, "1997", line(rows, |row| &row.id, |row| Some(Interval::exactly(row.percent)))),
+        (true, "here", line(rows, |row| &row.id, ours)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{interval, measured, record};
+    use super::*;
+
+    #[test]
+    fn a_record_without_points_has_no_figure() {
+        let paper = Paper::read().expect("four tables");
+        assert!(figures(&paper, &record(Vec::new())).is_empty());
+    }
+
+    #[test]
+    fn ours_and_theirs_stand_on_one_axis_in_one_unit() {
+        let paper = Paper::read().expect("four tables");
+        let case = |name: &str, us: f64| {
+            let displaced =
+                Displaced { charged: interval(1e3 * us), gap: interval(1.1e3 * us), ..Displaced::default() };
+            measured(name, displaced)
+        };
+        let record = record(vec![case("compute/400us", 400.0), case("compute/800us", 800.0)]);
+        let figures = figures(&paper, &record);
+        assert_eq!(figures.iter().map(|figure| figure.name).collect::<Vec<_>>(), ["figure-2"]);
+        let at = |curve: usize, point: usize| {
+            let Point { at, value } = figures[0].curves[curve].points[point];
+            (at, value.estimate)
+        };
+        assert_eq!((at(0, 0), at(2, 0), at(2, 1)), ((400, 454e3), (400, 400e3), (800, 800e3)));
+        assert!((at(3, 1).1 - 880e3).abs() < 1.0);
+    }
+
+    #[test]
+    fn means_are_told_against_the_longest_runs() {
+        let paper = Paper::read().expect("four tables");
+        let points = means(&paper, &record(Vec::new())).swap_remove(0).2;
+        assert_eq!((points.len(), points[0].at, points[4].at), (5, 200, 15_000));
+        assert!((points[0].value.estimate - 4.27).abs() < 0.01, "{points:?}");
+        assert_eq!(points[4].value.estimate, 0.0);
+    }
+}

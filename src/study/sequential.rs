@@ -1,0 +1,360 @@
+//! The sequential test of a comparison by pairs: when there are enough pairs, and the verdict.
+//!
+//! If nothing changed, the two sides are exchangeable, so the signed-rank test of the pairs' log ratios is exact
+//! whatever their distribution. Changes below the threshold raise no alarm. The test is made after 8, 16 and 32 pairs.
+//! A case that it flags must be found again on fresh pairs, so the chance of a false alarm is the product of both:
+//! below one in ten thousand for a case. Over a suite the chance of any false change is below one in a hundred, however
+//! many cases there are; that bounds the false discovery rate too, and does not depend on the other cases.
+//!
+//! Source: Wilcoxon 1945; Hodges and Lehmann 1963; Bonferroni over looks and cases; Schuirmann 1987 for
+//! equivalence.
+
+use crate::record::paired::{CasePairs, Ended, Paired, Rule};
+use crate::record::{Interval, Verdict};
+use crate::statistic::{
+    Alternative, equivalence_p, hodges_lehmann, median, minimum_detectable, signed_rank_p,
+};
+use serde::Serialize;
+
+/// Share of the pairs that may be rejected before the machine is called unfit.
+const MOST_REJECTED: f64 = 0.2;
+/// Up to this number of rejected pairs the machine is not called unfit.
+const FEW_REJECTED: usize = 3;
+
+/// Pairs after which a case is looked at, and the error that is spent there. With 8 pairs the smallest p is
+/// 1/256.
+const LOOKS: [(usize, f64); 3] = [(8, 0.004), (16, 0.003), (32, 0.003)];
+/// As [`LOOKS`], on fresh pairs after a case was flagged.
+const CONFIRMATIONS: [(usize, f64); 3] = [(8, 0.004), (16, 0.003), (32, 0.003)];
+/// The error of either sequence of looks.
+const ERROR: f64 = 0.01;
+/// The chance of any false change in a suite.
+const ERROR_OF_SUITE: f64 = 0.01;
+/// Confidence of the interval of a change.
+const CONFIDENCE: f64 = 0.95;
+
+impl Default for Rule {
+    fn default() -> Self {
+        Self::of(0.01)
+    }
+}
+
+impl Rule {
+    /// The rule for changes beyond this share.
+    pub fn of(threshold: f64) -> Self {
+        Self { threshold, margin: 2.0 * threshold, looks: LOOKS.len() }
+    }
+
+    /// The smallest change that pairs like these would flag four times in five at the last look, as a share. After
+    /// eight pairs alone that cannot be forecast: the smallest p is the error itself.
+    pub fn detectable(&self, differences: &[f64]) -> f64 {
+        let (last, _) = LOOKS[self.looks.clamp(1, LOOKS.len()) - 1];
+        (self.threshold.ln_1p() + minimum_detectable(differences, last)).exp_m1()
+    }
+}
+
+/// The state of a case after some pairs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stand {
+    /// More pairs are needed: this many in all.
+    Open(usize),
+    /// There is a verdict.
+    Closed(Judgement),
+}
+
+/// A verdict with its grounds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// B over A, less 1: the pseudomedian over the pairs, with its 95 % interval.
+    pub change: Interval,
+    /// The p-value of the change; 1 where none was found.
+    pub p: f64,
+    /// Why there is no stronger verdict.
+    pub reason: Option<String>,
+}
+
+impl Judgement {
+    fn of(verdict: Verdict, differences: &[f64], p: f64) -> Self {
+        Self { verdict, change: hodges_lehmann(differences, CONFIDENCE).map(f64::exp_m1), p, reason: None }
+    }
+
+    /// Inconclusive, for want of pairs.
+    pub(super) fn open(differences: &[f64], wanted: usize) -> Self {
+        let open = Self::of(Verdict::Inconclusive, differences, 1.0);
+        open.because(format!("ended after {} of {wanted} pairs", differences.len()))
+    }
+
+    pub(super) fn because(mut self, sentence: String) -> Self {
+        self.reason = Some(sentence);
+        self.p = 1.0;
+        self
+    }
+}
+
+/// The state of a case, one of `cases`, after these pairs.
+pub fn stand(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
+    let looks = &LOOKS[..rule.looks.clamp(1, LOOKS.len())];
+    for &(pairs, error) in looks {
+        let Some(seen) = differences.get(..pairs) else { return Stand::Open(pairs) };
+        for direction in [Alternative::Greater, Alternative::Less] {
+            if beyond(seen, rule, direction) <= error {
+                return confirmed(differences, pairs, direction, rule, cases);
+            }
+        }
+        if equivalence_p(seen, rule.margin.ln_1p()) <= error {
+            return Stand::Closed(Judgement::of(Verdict::Same, seen, 1.0));
+        }
+    }
+    let open = Judgement::of(Verdict::Inconclusive, differences, 1.0);
+    Stand::Closed(open.because("neither a change nor its absence was shown".into()))
+}
+
+/// Whether pairs after those that flagged a change find it again, with an error that is small enough among all cases.
+fn confirmed(
+    differences: &[f64],
+    flagged: usize,
+    direction: Alternative,
+    rule: &Rule,
+    cases: usize,
+) -> Stand {
+    let looks = CONFIRMATIONS.len() as f64;
+    let among_cases = ERROR_OF_SUITE / (cases.max(1) as f64 * ERROR * looks);
+    for (pairs, error) in CONFIRMATIONS {
+        let Some(fresh) = differences.get(flagged..flagged + pairs) else {
+            return Stand::Open(flagged + pairs);
+        };
+        let p = beyond(fresh, rule, direction);
+        if p <= error.min(among_cases) {
+            let verdict = match direction {
+                Alternative::Greater => Verdict::Slower,
+                Alternative::Less => Verdict::Faster,
+            };
+            // Flagged with an error of ERROR, and found again independently at one of the looks.
+            return Stand::Closed(Judgement::of(verdict, differences, ERROR * looks * p));
+        }
+    }
+    let open = Judgement::of(Verdict::Inconclusive, differences, 1.0);
+    Stand::Closed(open.because(format!("flagged after {flagged} pairs, and not found again on fresh ones")))
+}
+
+/// The p-value of "the change is within the threshold".
+fn beyond(differences: &[f64], rule: &Rule, direction: Alternative) -> f64 {
+    let threshold = rule.threshold.ln_1p();
+    let shift = if direction == Alternative::Greater { threshold } else { -threshold };
+    signed_rank_p(differences, shift, direction)
+}
+
+/// The result of one case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// `group/variant/parameter`.
+    pub id: String,
+    /// Neither side can change it.
+    pub canary: bool,
+    /// An iteration on each side, ns: medians over the pairs that count.
+    pub cost_ns: [f64; 2],
+    /// Pairs that count.
+    pub pairs: usize,
+    /// Pairs that were rejected.
+    pub rejected: usize,
+    /// A remark if its costs differ from its change.
+    pub remark: Option<String>,
+    /// The smallest change that such pairs would show four times in five, as a share; none for too few pairs.
+    pub detectable: Option<f64>,
+    /// The verdict with its grounds.
+    #[serde(flatten)]
+    pub judgement: Judgement,
+}
+
+impl CasePairs {
+    /// Why the machine was unfit, if too many pairs had to be rejected.
+    pub fn unfit(&self) -> Option<String> {
+        let rejected: Vec<_> = self.pairs.iter().filter_map(|pair| pair.rejected.as_ref()).collect();
+        let all = self.pairs.len();
+        let too_many = rejected.len() > FEW_REJECTED && rejected.len() as f64 > MOST_REJECTED * all as f64;
+        let last = rejected.last().filter(|_| too_many)?;
+        Some(format!(
+            "the machine is unfit: {} of {all} pairs were rejected, the last because {last}",
+            rejected.len()
+        ))
+    }
+
+    fn row(&self, rule: &Rule, cases: usize) -> Row {
+        let differences = self.differences();
+        let counted: Vec<_> = self.pairs.iter().filter(|pair| pair.rejected.is_none()).collect();
+        let cost = |side: usize| median(&counted.iter().map(|pair| pair.cost_ns[side]).collect::<Vec<_>>());
+        let judged = match stand(&differences, rule, cases) {
+            Stand::Closed(judgement) => judgement,
+            Stand::Open(wanted) => Judgement::open(&differences, wanted),
+        };
+        let judgement = match (&self.ended, self.unfit()) {
+            (Some(Ended { sentence, .. }), _) => {
+                Judgement { verdict: Verdict::Incomparable, ..judged }.because(sentence.clone())
+            }
+            (None, Some(sentence)) => {
+                Judgement { verdict: Verdict::Inconclusive, ..judged }.because(sentence)
+            }
+            (None, None) => judged,
+        };
+        Row {
+            id: self.id.clone(),
+            canary: self.canary,
+            cost_ns: [cost(0), cost(1)],
+            remark: remark([cost(0), cost(1)], &judgement, rule),
+            pairs: counted.len(),
+            rejected: self.pairs.len() - counted.len(),
+            detectable: Some(rule.detectable(&differences)).filter(|share| share.is_finite()),
+            judgement,
+        }
+    }
+}
+
+/// Change compares the fastest of neighbouring turns, costs the lower quartiles of all of them. Where these two
+/// disagree, one side met its slow mode more often.
+fn remark(cost_ns: [f64; 2], judgement: &Judgement, rule: &Rule) -> Option<String> {
+    let apart = cost_ns[1] / cost_ns[0] - 1.0;
+    let off = apart < judgement.change.low - rule.margin || apart > judgement.change.high + rule.margin;
+    (apart.is_finite() && off).then(|| {
+        format!(
+            "its costs differ by {:+.1} %, its fastest turns by {:+.1} %: one side met a slower mode of the operation \
+             more often",
+            100.0 * apart,
+            100.0 * judgement.change.estimate
+        )
+    })
+}
+
+impl Paired {
+    /// The verdicts. Each is held among all the cases.
+    pub fn judge(&self) -> Vec<Row> {
+        self.cases.iter().map(|case| case.row(&self.rule, self.cases.len())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistic::Random;
+
+    /// Pairs around a true difference, with this deviation and now and then a wild one, as measured pairs are.
+    fn pairs(random: &mut Random, truth: f64, deviation: f64, count: usize) -> Vec<f64> {
+        let uniform = |random: &mut Random| random.below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
+        let normal = |random: &mut Random| (0..12).map(|_| uniform(random)).sum::<f64>();
+        let one = |_| match random.below(20) {
+            0 => truth + 10.0 * deviation * normal(random),
+            _ => truth + deviation * normal(random),
+        };
+        (0..count).map(one).collect()
+    }
+
+    fn verdict(differences: &[f64]) -> (Verdict, usize) {
+        for pairs in 0..=differences.len() {
+            if let Stand::Closed(judgement) = stand(&differences[..pairs], &Rule::default(), 1) {
+                return (judgement.verdict, pairs);
+            }
+        }
+        panic!("64 pairs always end it");
+    }
+
+    fn share(truth: f64, deviation: f64, wanted: Verdict) -> f64 {
+        let mut random = Random::new(17);
+        let found = (0..500).filter(|_| verdict(&pairs(&mut random, truth, deviation, 64)).0 == wanted);
+        found.count() as f64 / 500.0
+    }
+
+    #[test]
+    fn nothing_is_found_where_nothing_is() {
+        for deviation in [0.002, 0.01, 0.05] {
+            assert_eq!(share(0.0, deviation, Verdict::Slower) + share(0.0, deviation, Verdict::Faster), 0.0);
+        }
+    }
+
+    #[test]
+    fn a_slowdown_of_five_percent_is_found_in_pairs_that_deviate_by_one() {
+        assert!(share(0.05, 0.01, Verdict::Slower) > 0.99);
+        assert!(share(-0.05, 0.01, Verdict::Faster) > 0.99);
+    }
+
+    #[test]
+    fn three_percent_is_found_too() {
+        assert!(share(0.03, 0.01, Verdict::Slower) > 0.95);
+    }
+
+    #[test]
+    fn a_quiet_case_is_the_same_after_eight_pairs() {
+        let quiet = [0.001, -0.002, 0.0, 0.003, -0.001, 0.002, -0.003, 0.001];
+        assert_eq!(verdict(&quiet), (Verdict::Same, 8));
+    }
+
+    #[test]
+    fn what_is_flagged_once_and_not_again_is_no_verdict() {
+        let mut differences = vec![0.05; 8];
+        differences.extend([0.0; 32]);
+        let (verdict, pairs) = verdict(&differences);
+        assert_eq!((verdict, pairs), (Verdict::Inconclusive, 40));
+    }
+
+    #[test]
+    fn among_many_cases_more_is_asked_of_each() {
+        let eight = vec![0.05; 16];
+        assert!(matches!(stand(&eight, &Rule::default(), 50), Stand::Closed(_)));
+        assert_eq!(stand(&eight, &Rule::default(), 10_000), Stand::Open(24));
+    }
+
+    #[test]
+    fn the_same_pairs_give_the_same_bytes() {
+        let differences = pairs(&mut Random::new(3), 0.03, 0.01, 64);
+        let said = || format!("{:?}", stand(&differences, &Rule::default(), 3));
+        assert_eq!(said(), said());
+    }
+}
+
+#[cfg(test)]
+mod row_tests {
+    use super::*;
+    use crate::record::paired::{PairRecord, Why};
+
+    fn case(differences: &[f64]) -> CasePairs {
+        let pair = |&difference| PairRecord { difference, cost_ns: [100.0, 100.0], rejected: None };
+        CasePairs { id: "a/b".into(), pairs: differences.iter().map(pair).collect(), ..CasePairs::default() }
+    }
+
+    fn slower(by: f64, pairs: usize) -> Vec<f64> {
+        (0..pairs).map(|i| by + 0.001 * (i % 5) as f64).collect()
+    }
+
+    #[test]
+    fn a_rejected_pair_does_not_count() {
+        let mut case = case(&slower(0.05, 16));
+        case.pairs.insert(
+            3,
+            PairRecord { difference: -9.0, rejected: Some("it moved".into()), ..Default::default() },
+        );
+        let row = case.row(&Rule::default(), 1);
+        assert_eq!((row.judgement.verdict, row.pairs, row.rejected), (Verdict::Slower, 16, 1));
+    }
+
+    #[test]
+    fn too_many_rejected_pairs_are_the_machines_fault() {
+        let mut case = case(&slower(0.05, 16));
+        case.pairs.iter_mut().take(5).for_each(|pair| pair.rejected = Some("it moved".into()));
+        let row = case.row(&Rule::default(), 1);
+        assert_eq!(row.judgement.verdict, Verdict::Inconclusive);
+        assert!(
+            row.judgement
+                .reason
+                .is_some_and(|reason| reason.contains("5 of 16") && reason.contains("it moved"))
+        );
+    }
+
+    #[test]
+    fn a_case_that_ended_is_incomparable_and_says_why() {
+        let mut case = case(&slower(0.05, 16));
+        case.end(Why::Failed, "side B died".into());
+        let row = case.row(&Rule::default(), 1);
+        assert_eq!((row.judgement.verdict, row.pairs), (Verdict::Incomparable, 0), "no number");
+        assert_eq!(row.judgement.reason.as_deref(), Some("side B died"));
+    }
+}
