@@ -19,5 +19,5 @@ pub mod socket;
 pub mod start_order;
 pub mod stream;
 pub mod task;
-pub mod turn;
+pub mod token;
 pub mod watchdog;

@@ -1,5 +1,7 @@
 //! Figures beside the cost: those that follow from it, and those of every two CPUs.
 
+use super::SetUp;
+
 /// Figures of every two CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
@@ -67,11 +69,14 @@ impl Found {
     }
 }
 
-/// How often a displaced case is run. What is not said the scale decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How a displaced case is run. The scale decides what is `None`.
+#[derive(Default)]
 pub struct Repetition {
     /// Iterations of a run.
     pub iterations: Option<u64>,
     /// Unspoilt runs.
     pub runs: Option<usize>,
+    /// A further subject: the same operation by several tasks that leave the measuring CPU no idle moment. Its `run`
+    /// does the iterations by all of them together, and its report's `events` says how many these were exactly.
+    pub saturated: Option<SetUp>,
 }

@@ -5,7 +5,6 @@ use crate::Result;
 use crate::clock::{Clock, Ticks};
 use crate::environment::Wire;
 use crate::platform::partner::Task;
-use std::time::Duration;
 
 /// The live thing under measurement.
 pub trait Subject {
@@ -15,12 +14,6 @@ pub trait Subject {
     /// What else it knows: who must be watched beside it, what it found and counted, what a reader must know.
     fn report(&self) -> Report {
         Report::default()
-    }
-
-    /// As one of several that do the same on one CPU for so long and leave it no idle moment: how many iterations all
-    /// of them did together, and how long it took. For who predicts a throughput from a cost.
-    fn saturated(&mut self, _lasting: Duration, _clock: &Clock) -> Option<Result<(u64, Ticks)>> {
-        None
     }
 }
 
@@ -55,9 +48,5 @@ impl Subject for Box<dyn Subject> {
 
     fn report(&self) -> Report {
         (**self).report()
-    }
-
-    fn saturated(&mut self, lasting: Duration, clock: &Clock) -> Option<Result<(u64, Ticks)>> {
-        (**self).saturated(lasting, clock)
     }
 }

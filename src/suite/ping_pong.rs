@@ -41,7 +41,7 @@ use crate::clock::Clock;
 use crate::kit::crowd::all_stayed;
 use crate::kit::ipc::{Bytes, Condition, Event, Futex, Line, Queue, Semaphore, Toggle};
 use crate::kit::placement::{Placement, refused};
-use crate::kit::turn::{Open, both_left, both_slept, round_trip};
+use crate::kit::token::{Open, both_left, both_slept, round_trip};
 use crate::platform::partner::Kind;
 use Kind::{Process, Thread};
 use Placement::{Awake, Cross, Same};

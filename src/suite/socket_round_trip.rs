@@ -53,7 +53,7 @@ use crate::kit::socket::are_connected;
 use crate::kit::socket::echo::Echo;
 use crate::kit::socket::ring::{self, Ring};
 use crate::kit::socket::way::{Blocking, Readiness, Spinning, Way};
-use crate::kit::turn::{both_left, both_slept};
+use crate::kit::token::{both_left, both_slept};
 use crate::platform::partner::{Class, Kind, Partner};
 use std::os::fd::OwnedFd;
 

@@ -86,5 +86,5 @@ fn both_ran(delta: &Delta, iterations: u64) -> std::result::Result<String, Strin
     const MOST: f64 = 0.9;
     let own = delta.counted.involuntary_switches + delta.counted.voluntary_switches;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_switches);
-    crate::kit::turn::enough("left the CPU", own, partner, iterations, MOST)
+    crate::kit::token::enough("left the CPU", own, partner, iterations, MOST)
 }
