@@ -1,17 +1,23 @@
 //! Parts that several groups of the suite share.
+//!
+//! Tasks beside the measuring thread: [`placement`] says where a partner runs, [`round_trip`] sends a token to it and
+//! back over a channel of [`ipc`], [`crew`] and [`parallel`] run the same operation on several CPUs at once, [`alarm`]
+//! ends a wait for a partner that hangs. Sockets: [`socket`] on this machine, [`remote`] to another one. The other
+//! modules are files, memory, sleeps and the timed loops around single calls.
 
 pub mod alarm;
 pub mod blocks;
 pub mod crew;
-pub mod crowd;
 pub mod evictable;
 pub mod fault_count;
 pub mod ipc;
 pub mod message_size;
+pub mod parallel;
 pub mod pattern_file;
 pub mod placement;
 pub mod remote;
 pub mod repeated;
+pub mod round_trip;
 pub mod sampler;
 pub mod scheduling_policy;
 pub mod sleep;
@@ -19,5 +25,4 @@ pub mod socket;
 pub mod start_order;
 pub mod stream;
 pub mod task;
-pub mod token;
 pub mod watchdog;

@@ -52,7 +52,7 @@ mod walk;
 
 use crate::case::{Case, Claim, Group, Place, Report, Rule, SetUp, Subject};
 use crate::clock::{Clock, Delta, Ticks};
-use crate::kit::crowd::{Crowd, all_stayed, together};
+use crate::kit::parallel::{Parallelism, all_stayed, parallel};
 use crate::platform::partner::{Kind, Task};
 use crate::platform::{cpu, limit};
 use crate::{Error, Result};
@@ -91,11 +91,11 @@ fn case(row: Row) -> Case {
     case.needs.extend(row.needs());
     case = match row.crowd {
         None => case.claim(Claim::Linear).derive("bandwidth", Rule::Bandwidth(bytes)),
-        Some(Crowd::Count(count)) => {
+        Some(Parallelism::Count(count)) => {
             let all = count as u64 * bytes;
             case.claim(Claim::Counted(all_stayed)).derive("bandwidth", Rule::Bandwidth(all))
         }
-        Some(Crowd::All) => {
+        Some(Parallelism::All) => {
             case.claim(Claim::Counted(all_stayed)).derive("bandwidth", Rule::BandwidthOfAll(bytes))
         }
     };
@@ -107,7 +107,7 @@ fn case(row: Row) -> Case {
     }
     match memory_module::limit() {
         Ok((of, _)) if level.is_memory() => {
-            case.derive("share", Rule::Share { bytes, on_all: row.crowd == Some(Crowd::All), of })
+            case.derive("share", Rule::Share { bytes, on_all: row.crowd == Some(Parallelism::All), of })
         }
         _ => case,
     }
@@ -162,7 +162,7 @@ fn one(plan: Plan) -> Result<Box<dyn Subject>> {
 }
 
 /// A field for each of them, touched by the CPU that will use it: where memory has several homes it is that one's.
-fn all(crowd: Crowd, plan: Plan, place: &Place) -> Result<Box<dyn Subject>> {
+fn all(crowd: Parallelism, plan: Plan, place: &Place) -> Result<Box<dyn Subject>> {
     let cpus = crowd.cpus(place);
     limit::for_half((plan.bytes * (cpus.len() + 1)) as u64).map_err(Error::Missing)?;
     let fields: Rc<RefCell<Vec<Arc<Mutex<Field>>>>> = Rc::default();
@@ -185,7 +185,7 @@ fn all(crowd: Crowd, plan: Plan, place: &Place) -> Result<Box<dyn Subject>> {
     };
     let proven = Rc::clone(&fields);
     let prove = move |_: u64| proven.borrow().iter().try_for_each(|field| held(field).prove());
-    let inner = together(Kind::Thread, crowd, place, make, prove)?;
+    let inner = parallel(Kind::Thread, crowd, place, make, prove)?;
     let mut words: Vec<_> = fields.borrow().iter().map(|field| held(field).words()).collect();
     words.dedup();
     Ok(told(inner, &plan, format!("each {}", words.join(", and "))))

@@ -3,7 +3,7 @@
 use super::field::Plan;
 use crate::case::Need;
 use crate::case::need::{FULL_SCALE, PINNED, THREE_CPUS, TWO_CPUS};
-use crate::kit::crowd::Crowd;
+use crate::kit::parallel::Parallelism;
 use crate::kit::stream::{Means, Operation};
 use crate::platform::resident::Pages;
 
@@ -44,7 +44,7 @@ pub(super) struct Row {
     zeroes: bool,
     /// Base pages whatever the size.
     is_in_base_pages: bool,
-    pub(super) crowd: Option<Crowd>,
+    pub(super) crowd: Option<Parallelism>,
     is_long: bool,
 }
 
@@ -68,7 +68,7 @@ impl Row {
         Self { means: Some(means), ..self }
     }
 
-    fn together(self, crowd: Crowd) -> Self {
+    fn together(self, crowd: Parallelism) -> Self {
         Self { crowd: Some(crowd), ..self }
     }
 
@@ -99,8 +99,8 @@ impl Row {
     pub(super) fn needs(&self) -> Vec<Need> {
         let crowd: &[Need] = match self.crowd {
             None => &[],
-            Some(Crowd::Count(_)) => &[PINNED, THREE_CPUS],
-            Some(Crowd::All) => &[PINNED, TWO_CPUS],
+            Some(Parallelism::Count(_)) => &[PINNED, THREE_CPUS],
+            Some(Parallelism::All) => &[PINNED, TWO_CPUS],
         };
         // What is asked first is what a reader can do least about.
         crowd.iter().copied().chain(self.is_long.then_some(FULL_SCALE)).collect()
@@ -259,7 +259,7 @@ fn crowds() -> Vec<Row> {
     ];
     let sizes = |(variant, words, operation)| {
         SIZES.map(|bytes| {
-            let row = Row::new(variant, words, operation, bytes).together(Crowd::All);
+            let row = Row::new(variant, words, operation, bytes).together(Parallelism::All);
             if bytes == 16 * KIB || bytes == 256 * MIB { row } else { row.long() }
         })
     };
@@ -275,7 +275,7 @@ fn crowds() -> Vec<Row> {
         ("rep-stosb-all", "memory set by rep stosb on all CPUs", Operation::Write, Some(Means::Strings)),
     ] {
         let bytes = if means.is_some() { 64 * MIB } else { 256 * MIB };
-        let row = Row { means, ..Row::new(variant, words, operation, bytes).together(Crowd::All) };
+        let row = Row { means, ..Row::new(variant, words, operation, bytes).together(Parallelism::All) };
         let is_short = operation.is_non_temporal() || matches!(operation, Operation::Triad);
         all.push(if is_short { row } else { row.long() });
     }
@@ -283,7 +283,7 @@ fn crowds() -> Vec<Row> {
         ("read-two", "sums on two CPUs", Operation::Read),
         ("triad-two", "triad on two CPUs", Operation::Triad),
     ] {
-        all.push(Row::new(variant, words, operation, 256 * MIB).together(Crowd::Count(2)));
+        all.push(Row::new(variant, words, operation, 256 * MIB).together(Parallelism::Count(2)));
     }
     all
 }

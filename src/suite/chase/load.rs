@@ -5,7 +5,7 @@ use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
 use crate::case::{Case, Need, Place, Report, SetUp, Subject};
 use crate::case::{Claim, Derived, Rule};
 use crate::clock::{Clock, Ticks};
-use crate::kit::crowd::all_stayed;
+use crate::kit::parallel::all_stayed;
 use crate::kit::stream::{Arrays, Means, Operation, Stream};
 use crate::platform::limit;
 use crate::platform::partner::{Class, Kind, Partner, Task};

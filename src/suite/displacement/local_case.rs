@@ -4,7 +4,7 @@ use crate::case::{Case, Claim, Need, Place, set_up};
 use crate::clock::{Clock, Delta};
 use crate::kit::ipc::Bytes;
 use crate::kit::placement::Placement;
-use crate::kit::token::round_trip;
+use crate::kit::round_trip::round_trip;
 use crate::platform::partner::Kind;
 use crate::platform::{arch, time};
 use crate::{Error, Result};

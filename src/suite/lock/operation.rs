@@ -6,7 +6,7 @@
 //!   once, after its last use; it is reached through its address alone, as the library wants it.
 #![allow(unsafe_code)]
 
-use crate::kit::ipc::{Line, Semaphore};
+use crate::kit::ipc::{Channel, Semaphore};
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::shared::Word;
 use crate::{Error, Result};
@@ -128,7 +128,7 @@ pub struct SetSemaphore(Semaphore);
 impl SetSemaphore {
     /// Makes one.
     pub fn new() -> Result<Self> {
-        let [semaphore, _] = Semaphore::both(Path::new(""))?;
+        let [semaphore, _] = Semaphore::pair(Path::new(""))?;
         match semaphore.send() {
             refused if refused < 0 => Err(Error::refused("semop", Error::errno(refused))),
             _ => Ok(Self(semaphore)),

@@ -8,7 +8,7 @@ fn place(scratch: &Path) -> Place {
 }
 
 #[test]
-fn every_case_goes_to_and_fro() {
+fn every_case_makes_round_trips() {
     let directory = tempfile::tempdir().unwrap();
     let mut place = place(directory.path());
     let clock = Clock::start_up();

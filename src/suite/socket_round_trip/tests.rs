@@ -10,7 +10,7 @@ fn place(scratch: &Path) -> Place {
 }
 
 #[test]
-fn every_case_goes_to_and_fro() {
+fn every_case_makes_round_trips() {
     let directory = tempfile::tempdir().unwrap();
     let place = place(directory.path());
     let clock = Clock::start_up();
@@ -27,7 +27,7 @@ fn every_case_goes_to_and_fro() {
     }
 }
 
-/// A conversation over this transport whose partner does `step` instead of answering.
+/// The error of a conversation whose partner does `step` instead of answering.
 fn beside(transport: Transport, step: impl FnMut(OwnedFd) -> i64 + Send + 'static) -> String {
     let directory = tempfile::tempdir().unwrap();
     let place = place(directory.path());
@@ -39,16 +39,15 @@ fn beside(transport: Transport, step: impl FnMut(OwnedFd) -> i64 + Send + 'stati
     };
     let at = (Same.cpu(&place).unwrap(), Class::Ordinary);
     let partner = Partner::start(Kind::Process, at, answer, || ()).unwrap();
-    let mut conversation =
-        Conversation::new(transport.name(), Blocking::new(near).unwrap(), PING, Timed::Together).unwrap();
+    let near = Blocking::new(near).unwrap();
     let begun = Instant::now();
-    let greeted = conversation.with(vec![partner]);
-    let ended = greeted.and_then(|()| conversation.run(10, &Clock::start_up()).map(drop));
+    let conversation = Conversation::begin(transport.name(), near, (PING, Timed::Together), vec![partner]);
+    let ended = conversation.and_then(|mut conversation| conversation.run(10, &Clock::start_up()).map(drop));
     assert!(begun.elapsed() < Duration::from_secs(15));
     ended.unwrap_err().to_string()
 }
 
-/// Says who it is, as a partner does, and then does something else.
+/// The same with a partner that greets first.
 fn after_greeting(transport: Transport, then: fn(&mut Blocking) -> i64) -> String {
     beside(transport, move |end| {
         let mut far = Blocking::new(end).unwrap();
@@ -87,7 +86,7 @@ fn an_answer_that_is_not_the_message_is_no_round_trip() {
         });
         assert!(said.contains("not the message that was sent"), "{said}");
     }
-    // The number is right, and what follows is not.
+    // The number is right, and a later byte is wrong.
     let said = after_greeting(Tcp, |far| {
         let mut come = [0; PING];
         for _ in 0..10 {
@@ -111,7 +110,7 @@ fn a_stranger_is_not_the_partner() {
 }
 
 #[test]
-fn who_slept_did_not_poll() {
+fn an_end_that_slept_did_not_poll() {
     let partners = Some(PartnerReport { answering: 1, fewest_voluntary: 2, ..Default::default() });
     let mut delta = Delta { partners, ..Default::default() };
     assert!(neither_slept(&delta, 100).is_ok());
