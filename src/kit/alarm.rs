@@ -3,18 +3,14 @@
 //!
 //! # Invariants
 //!
-//! * **RING**: the handler stores to an atomic and does nothing else. It acts on signals of timers only: the code of
-//!   any other signal differs, and such a signal carries no pointer.
-//! * **OWN-TIMER**: the timer carries the address of the alarm's own flag, which is boxed and dropped after the timer is
-//!   deleted. The timer signals the thread that made it. The alarm cannot leave that thread, so no signal is pending
-//!   once `timer_delete` has returned there.
+//! * **HANDLER**: the signal handler does nothing; that it exists makes the signal interrupt a call.
+//! * **OWN-TIMER**: the timer exists from the making of the value to its drop, which deletes it once.
 #![allow(unsafe_code)]
 
 use crate::{Error, Result};
 use std::marker::PhantomData;
 use std::mem::zeroed;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The period after the first signal: a signal that arrives just before a call blocks does not interrupt it.
@@ -23,20 +19,11 @@ const AGAIN: Duration = Duration::from_millis(10);
 /// A timer for one thread.
 pub struct Alarm {
     timer: libc::timer_t,
-    rang: Box<AtomicBool>,
-    /// Not `Send`: it stays on its thread.
+    /// Not `Send`: it signals the thread that made it.
     _here: PhantomData<*const ()>,
 }
 
-extern "C" fn ring(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: RING: the kernel passes a valid structure. OWN-TIMER: the flag is alive.
-    unsafe {
-        if (*info).si_code == libc::SI_TIMER {
-            let rang = (*info).si_value().sival_ptr.cast::<AtomicBool>();
-            (*rang).store(true, Ordering::SeqCst);
-        }
-    }
-}
+extern "C" fn interrupt(_: libc::c_int) {}
 
 impl Alarm {
     /// An alarm for this thread, not set.
@@ -47,39 +34,30 @@ impl Alarm {
         let signal = libc::SIGRTMIN() + 3; // the first few are the C library's own
         // SAFETY: plain numbers, for which zero is a valid value. Without SA_RESTART the signal interrupts a call.
         let mut action: libc::sigaction = unsafe { zeroed() };
-        action.sa_sigaction = ring as extern "C" fn(_, _, _) as usize;
-        action.sa_flags = libc::SA_SIGINFO;
-        // SAFETY: RING.
+        action.sa_sigaction = interrupt as extern "C" fn(_) as usize;
+        // SAFETY: HANDLER.
         if unsafe { libc::sigaction(signal, &raw const action, null_mut()) } != 0 {
             return Err(Error::last_os("sigaction of an alarm"));
         }
-        let rang = Box::new(AtomicBool::new(false));
         // SAFETY: plain numbers, for which zero is a valid value.
         let mut event: libc::sigevent = unsafe { zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = signal;
         event.sigev_notify_thread_id = nix::unistd::gettid().as_raw();
-        event.sigev_value.sival_ptr = (&raw const *rang).cast_mut().cast();
         let mut timer = null_mut();
         // SAFETY: OWN-TIMER.
         if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) } != 0 {
             return Err(Error::last_os("timer_create of an alarm"));
         }
-        Ok(Self { timer, rang, _here: PhantomData })
+        Ok(Self { timer, _here: PhantomData })
     }
 
     /// Runs `f`. After `limit`, every call in which it blocks is interrupted.
     pub fn watch<T>(&self, limit: Duration, f: impl FnOnce() -> T) -> T {
-        self.rang.store(false, Ordering::SeqCst);
         self.set(limit, AGAIN);
         let value = f();
         self.set(Duration::ZERO, Duration::ZERO);
         value
-    }
-
-    /// Whether the last [`Alarm::watch`] reached its limit.
-    pub fn rang(&self) -> bool {
-        self.rang.load(Ordering::SeqCst)
     }
 
     fn set(&self, first: Duration, then: Duration) {
@@ -88,14 +66,14 @@ impl Alarm {
             tv_nsec: libc::c_long::from(d.subsec_nanos()),
         };
         let times = libc::itimerspec { it_value: spec(first), it_interval: spec(then) };
-        // SAFETY: OWN-TIMER: the timer exists, and the kernel accepts nanoseconds below a second.
+        // SAFETY: OWN-TIMER. The kernel accepts nanoseconds below a second.
         unsafe { libc::timer_settime(self.timer, 0, &raw const times, null_mut()) };
     }
 }
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        // SAFETY: OWN-TIMER: it is deleted only here.
+        // SAFETY: OWN-TIMER.
         unsafe { libc::timer_delete(self.timer) };
     }
 }
@@ -111,13 +89,15 @@ mod tests {
         let alarm = Alarm::new().expect("an alarm");
         let (read, _write) = nix::unistd::pipe().expect("a pipe");
         let answer = alarm.watch(Duration::from_millis(20), || syscall::read_byte(read.as_raw_fd(), &mut 0));
-        assert_eq!((answer, alarm.rang()), (-i64::from(libc::EINTR), true));
+        assert_eq!(answer, -i64::from(libc::EINTR));
     }
 
     #[test]
-    fn a_call_that_ends_in_time_is_not_interrupted() {
+    fn a_call_after_the_watch_is_not_interrupted() {
         let alarm = Alarm::new().expect("an alarm");
-        assert_eq!(alarm.watch(Duration::from_secs(20), || 7), 7);
-        assert!(!alarm.rang());
+        assert_eq!(alarm.watch(Duration::from_millis(20), || 7), 7);
+        let limit = libc::timespec { tv_sec: 0, tv_nsec: 40_000_000 };
+        // SAFETY: it reads a local variable.
+        assert_eq!(unsafe { libc::nanosleep(&raw const limit, null_mut()) }, 0);
     }
 }

@@ -9,7 +9,7 @@ use crate::kit::socket::dialogue::{Dialogue, NOT_THE_MESSAGE, Timed};
 use crate::kit::socket::echo::GREETING_BYTES;
 use crate::kit::socket::endpoint::Endpoint;
 use crate::kit::socket::{Transport, are_connected};
-use crate::platform::partner::{Partner, Task};
+use crate::platform::partner::Partner;
 use crate::{Error, Result};
 
 /// The measuring end and its partners.
