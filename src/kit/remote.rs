@@ -41,7 +41,8 @@ struct RoundTrip {
 
 /// Bytes that `ping` sends by default.
 const PING: u32 = 56;
-/// Lengths by TCP and by UDP. A datagram begins with a secret of sixteen bytes; one that exceeds a packet is fragmented.
+/// Lengths by TCP and by UDP. A datagram begins with a secret of sixteen bytes; one that exceeds a packet is
+/// fragmented.
 const STREAMED: [u32; 4] = [1, PING, 1 << 10, 64 << 10];
 const DATAGRAMS: [u32; 3] = [PING, 1 << 10, 16 << 10];
 /// Streams and message lengths of the bandwidths: that of `iperf3`, shorter and longer ones.

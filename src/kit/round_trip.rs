@@ -75,8 +75,8 @@ pub fn both_left(delta: &Delta, iterations: u64) -> std::result::Result<String, 
     enough("left the CPU", own, partner, iterations, 1.0)
 }
 
-/// The claim across CPUs: each end sleeps for at least half of the round trips. An end whose token is there at once does
-/// not sleep.
+/// The claim across CPUs: each end sleeps for at least half of the round trips. An end whose token is there at once
+/// does not sleep.
 ///
 /// # Errors
 /// A sentence with both counts, where they are too few.

@@ -1,21 +1,21 @@
 //! # What is timed
-//! A token round a ring of tasks on one CPU: each task waits for it at a pipe of its own, reads a working set of its own
-//! from end to end, and passes the token on. One iteration is one round, which is as many switches as the ring has
-//! tasks. `processes-8/64KiB` is a ring of eight processes with 64 KiB each.
+//! A token round a ring of tasks on one CPU: each task waits for it at a pipe of its own, reads a working set of its
+//! own from end to end, and passes the token on. One iteration is one round, which is as many switches as the ring
+//! has tasks. `processes-8/64KiB` is a ring of eight processes with 64 KiB each.
 //!
 //! # What is not
 //! Their start, and the first writing of each working set.
 //!
 //! # How we know
-//! The kernel's accounts of every task are read before and after each sample: each task must have left the CPU at least
-//! once a round, and none may be seen on another CPU. Every working set was written by its own task, so that no two share
-//! a page. A task that dies or does not answer ends the case.
+//! The kernel's accounts of every task are read before and after each sample: each task must have left the CPU at
+//! least once a round, and none may be seen on another CPU. Every working set was written by its own task, so that no
+//! two share a page. A task that dies or does not answer ends the case.
 //!
 //! # What fools it
 //! Working sets that together exceed a cache cost more than the switch. The larger rings measure exactly that: their
 //! number is not the price of changing registers. The control reads one set, which stays in the cache, so that all
-//! refilling counts as part of the switch. For the last cache levels the physical pages of a set matter. The neighbours of
-//! a guest share its last cache level.
+//! refilling counts as part of the switch. For the last cache levels the physical pages of a set matter. The
+//! neighbours of a guest share its last cache level.
 //!
 //! # Reading the number
 //! `switch` below the table is the round without the control, divided by the tasks: the price of a switch with what the

@@ -1,10 +1,11 @@
 //! # What is timed
 //! The transfer of a cache line from one core to another and back: two threads poll one word, and each waits for the
-//! value that the other writes. `neighbour` is the measuring CPU and the highest other. One iteration of `every-pair` is
-//! one such round trip between every two CPUs, one pair after another; the matrix stands below the table.
+//! value that the other writes. `neighbour` is the measuring CPU and the highest other. One iteration of `every-pair`
+//! is one such round trip between every two CPUs, one pair after another; the matrix stands below the table.
 //!
 //! # What is not
-//! The start of the threads. In `every-pair`, the distribution of the work: each pair is timed by one of its own threads.
+//! The start of the threads. In `every-pair`, the distribution of the work: each pair is timed by one of its own
+//! threads.
 //!
 //! # How we know
 //! Every thread is pinned and must have been seen on its CPU only. Every round trip is counted by both ends, and a line

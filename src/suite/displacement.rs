@@ -1,14 +1,14 @@
 //! # What is timed
-//! CPU time, not elapsed time: what the operation takes from a *fluid* process on the same CPU, which uses whatever CPU
-//! time is left. The number does not come from the kernel's accounts, so it includes work done in interrupts, whichever
-//! task the kernel charges for it. `compute` is arithmetic for a number of microseconds. `loopback` is a TCP message of
-//! a number of bytes to a server on another CPU and its reply of one byte; `steered` is the same with receive work
-//! steered to the CPU of the measuring process; `nodes` is the same between two network namespaces, over Ethernet
-//! frames of 1500 bytes and a wire of 300 Mbit/s (`scripts/two-nodes`), each namespace with a CPU of its own.
-//! `throughput` is `nodes` with computation after each reply, 30 multiplications a byte, and the messages per second of
-//! a CPU that several such senders never leave idle. `loops` is a message of 2000 bytes in runs of a number of messages.
-//! `direct-read` reads 4 KiB from a device past the page cache, `pipe` sends a token to a process on another CPU and
-//! back, `nanosleep` sleeps 100 µs.
+//! CPU time, not elapsed time: what the operation takes from a *fluid* process on the same CPU, which uses whatever
+//! CPU time is left. The number does not come from the kernel's accounts, so it includes work done in interrupts,
+//! whichever task the kernel charges for it. `compute` is arithmetic for a number of microseconds. `loopback` is a
+//! TCP message of a number of bytes to a server on another CPU and its reply of one byte; `steered` is the same with
+//! receive work steered to the CPU of the measuring process; `nodes` is the same between two network namespaces, over
+//! Ethernet frames of 1500 bytes and a wire of 300 Mbit/s (`scripts/two-nodes`), each namespace with a CPU of its
+//! own. `throughput` is `nodes` with computation after each reply, 30 multiplications a byte, and the messages per
+//! second of a CPU that several such senders never leave idle. `loops` is a message of 2000 bytes in runs of a number
+//! of messages. `direct-read` reads 4 KiB from a device past the page cache, `pipe` sends a token to a process on
+//! another CPU and back, `nanosleep` sleeps 100 µs.
 //!
 //! # What is not
 //! What the fluid loses when a run begins and ends is measured on empty runs and subtracted. Work on another CPU
@@ -16,36 +16,37 @@
 //!
 //! # How we know
 //! The fluid covers each run: its window opens before the run and closes after it. Every run stands between two
-//! calibrations of the fluid alone. Three estimators that rest on different assumptions must agree; where they do not,
-//! the output says so. Covariates find the runs in which other tasks had the CPU, the hypervisor took time, or the
-//! fluid's loop changed its length; these runs are left out. Where too few runs are left, the paper's estimate is missing
-//! and the output says that the machine was not quiet. A cost below zero, or above the time that there was, is never
-//! printed. Every reply carries the number of the message that it answers; a process that waits must have slept.
+//! calibrations of the fluid alone. Three estimators that rest on different assumptions must agree; where they do
+//! not, the output says so. Covariates find the runs in which other tasks had the CPU, the hypervisor took time, or
+//! the fluid's loop changed its length; these runs are left out. Where too few runs are left, the paper's estimate is
+//! missing and the output says that the machine was not quiet. A cost below zero, or above the time that there was,
+//! is never printed. Every reply carries the number of the message that it answers; a process that waits must have
+//! slept.
 //!
 //! # What fools it
 //! A CPU that changes its frequency between calibration and run: the number shown is that of the gap estimator, which
-//! takes the fluid's pace from the run itself. Another process on the CPU: its time is subtracted by the accounts, and
-//! the interrupts in its time are estimated from those in the fluid's time, through the waits that ended there and not
-//! in the fluid; where most waits did, and where two estimators contradict each other and there is no third, there is
-//! no number. A connection's history: it decides when the other end acknowledges, so that one message had two costs, a
-//! third apart; `scripts/two-nodes` has every frame acknowledged on arrival. Senders with equal nice values: one that
-//! is woken while another works waits until that one sleeps, and saves a switch. With a sender that never slept, because
-//! its reply came while it computed, the rate was up to 13 % above the prediction; and a message sent right after the
-//! last reply cost 4 µs more than one sent after computation. `throughput` therefore predicts the rate of the very
-//! operation whose cost was measured. The fluid keeps the CPU awake, so the number excludes what leaving an idle state
-//! costs. The fluid must refill its caches after each interruption; that is in the number, and the error terms say how
-//! much. With a kernel that charges interrupts to no task, only the wall clock is left.
+//! takes the fluid's pace from the run itself. Another process on the CPU: its time is subtracted by the accounts,
+//! and the interrupts in its time are estimated from those in the fluid's time, through the waits that ended there
+//! and not in the fluid; where most waits did, and where two estimators contradict each other and there is no third,
+//! there is no number. A connection's history: it decides when the other end acknowledges, so that one message had
+//! two costs, a third apart; `scripts/two-nodes` has every frame acknowledged on arrival. Senders with equal nice
+//! values: one that is woken while another works waits until that one sleeps, and saves a switch. With a sender that
+//! never slept, because its reply came while it computed, the rate was up to 13 % above the prediction; and a message
+//! sent right after the last reply cost 4 µs more than one sent after computation. `throughput` therefore predicts
+//! the rate of the very operation whose cost was measured. The fluid keeps the CPU awake, so the number excludes what
+//! leaving an idle state costs. The fluid must refill its caches after each interruption; that is in the number, and
+//! the error terms say how much. With a kernel that charges interrupts to no task, only the wall clock is left.
 //!
 //! # Reading the number
 //! `accounting` below the table is what the process clock says, `missed` the share of the cost that the process clock
-//! misses. A negative share is an over-charge: the kernel charges a task that another CPU wakes from the moment at which
-//! the interrupt was sent, while the fluid still runs; where interrupts arrive at once there is hardly any. How much a
-//! send misses depends on when it is acknowledged: over a wire without delay (`--wire none`) the first of several frames
-//! is acknowledged while the next are being sent, and the interrupt is charged to the sender, correctly.
-//! `throughput` is a message and computation, measured for one sender beside the fluid. The rate that follows from this
-//! cost for a busy CPU is compared with that of four senders, each of which waits asleep for its reply while others
-//! compute. `syscost report displacement` prints both, the tables of the paper beside these numbers, and the error
-//! terms.
+//! misses. A negative share is an over-charge: the kernel charges a task that another CPU wakes from the moment at
+//! which the interrupt was sent, while the fluid still runs; where interrupts arrive at once there is hardly any. How
+//! much a send misses depends on when it is acknowledged: over a wire without delay (`--wire none`) the first of
+//! several frames is acknowledged while the next are being sent, and the interrupt is charged to the sender,
+//! correctly. `throughput` is a message and computation, measured for one sender beside the fluid. The rate that
+//! follows from this cost for a busy CPU is compared with that of four senders, each of which waits asleep for its
+//! reply while others compute. `syscost report displacement` prints both, the tables of the paper beside these
+//! numbers, and the error terms.
 //!
 //! # Source
 //! Woodside, Courtois, Schramm: A "Displacement" Technique for Robust Portable Measurement of Communications Processing
@@ -115,7 +116,7 @@ fn throughput(bytes: usize) -> Case {
     let title =
         format!("TCP message of {bytes} bytes between two nodes and computation, and the rate of a busy CPU");
     let computed = MULTIPLICATIONS * bytes as u64;
-    let saturated = set_up(move |place| SharedCpu::start(bytes, computed, place));
+    let saturated = set_up(move |place| SharedCpu::start(Nodes, bytes, computed, place));
     let (hardware, software, _) = Nodes.expected(bytes);
     exchange(format!("throughput/{bytes}B"), title, (Nodes, bytes, computed))
         .need(Need::new(shared_cpu::may_lower_nice_value))

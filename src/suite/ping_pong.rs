@@ -11,24 +11,24 @@
 //! # How we know
 //! The kernel's accounts of both ends are read before and after each sample: on one CPU each end must have left it at
 //! least once a round trip, across CPUs each must have slept (where the CPUs are kept awake, for most round trips).
-//! Neither end may be seen on a CPU other than its own. A call that fails ends the case, and so does a partner that dies
-//! or has not answered for two seconds.
+//! Neither end may be seen on a CPU other than its own. A call that fails ends the case, and so does a partner that
+//! dies or has not answered for two seconds.
 //!
 //! # What fools it
-//! Where the two ends run, and whether their CPUs enter idle states: both are in the id. `same-cpu` is two calls and two
-//! switches on one CPU. `cross-cpu` pays for an interrupt to another CPU and for that CPU's wake-up, in a guest for the
-//! exit from the host's halt; the kernel may poll for a while before it idles (`haltpoll`), which makes the cost bimodal.
-//! In `cross-cpu-awake` a task of the idle class spins on each of the two CPUs. The two CPUs are the measuring one and
-//! the highest other; on a machine with several sockets another choice gives another number. Two ends that are awake can
-//! fall into step, so that each finds its token before it sleeps: that is another operation, and the case is tried again.
-//! The scheduler may run the woken task at once or let the waker continue: both are two switches. `yield` runs whatever
-//! the scheduler chooses; the evidence says what it chose.
+//! Where the two ends run, and whether their CPUs enter idle states: both are in the id. `same-cpu` is two calls and
+//! two switches on one CPU. `cross-cpu` pays for an interrupt to another CPU and for that CPU's wake-up, in a guest
+//! for the exit from the host's halt; the kernel may poll for a while before it idles (`haltpoll`), which makes the
+//! cost bimodal. In `cross-cpu-awake` a task of the idle class spins on each of the two CPUs. The two CPUs are the
+//! measuring one and the highest other; on a machine with several sockets another choice gives another number. Two
+//! ends that are awake can fall into step, so that each finds its token before it sleeps: that is another operation,
+//! and the case is tried again. The scheduler may run the woken task at once or let the waker continue: both are two
+//! switches. `yield` runs whatever the scheduler chooses; the evidence says what it chose.
 //!
 //! # Reading the number
-//! The control is the same calls in one process: two transfers. What the round trip costs beyond it is two switches, each
-//! with its sleep and its wake-up, so `switch` below the table is half of that. Across CPUs there is no switch on the way
-//! but a `hand-over`. Threads save the change of address space. `perf bench sched pipe` makes the same calls as
-//! `pipe-processes`, with messages of four bytes.
+//! The control is the same calls in one process: two transfers. What the round trip costs beyond it is two switches,
+//! each with its sleep and its wake-up, so `switch` below the table is half of that. Across CPUs there is no switch
+//! on the way but a `hand-over`. Threads save the change of address space. `perf bench sched pipe` makes the same
+//! calls as `pipe-processes`, with messages of four bytes.
 //!
 //! # Source
 //! CSC501 project report (0.98 µs a switch of processes, 0.48 µs of threads) and CSE 221 project report (4.57 µs and

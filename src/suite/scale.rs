@@ -1,28 +1,28 @@
 //! # What is timed
-//! One operation on several CPUs at the same time, by a process or a thread on each, from the signal until the last task
-//! has finished: `getppid`, a byte written to a pipe of the task's own and read again, a fresh page mapped, touched and
-//! unmapped, a file of the task's own opened and closed. An iteration is one operation on each CPU. `one` is the
-//! measuring thread alone. The last part of an id is the number of tasks; `all` is one on each CPU, where that is none of
-//! the other numbers.
+//! One operation on several CPUs at the same time, by a process or a thread on each, from the signal until the last
+//! task has finished: `getppid`, a byte written to a pipe of the task's own and read again, a fresh page mapped,
+//! touched and unmapped, a file of the task's own opened and closed. An iteration is one operation on each CPU. `one`
+//! is the measuring thread alone. The last part of an id is the number of tasks; `all` is one on each CPU, where that
+//! is none of the other numbers.
 //!
 //! # What is not
 //! The start of the partners, and their wait for the signal.
 //!
 //! # How we know
-//! Every result is checked: an operation that is refused ends the case. All tasks do the same number of operations. Every
-//! partner must have been seen on its own CPU only. For one task, time must grow in proportion to the number of
+//! Every result is checked: an operation that is refused ends the case. All tasks do the same number of operations.
+//! Every partner must have been seen on its own CPU only. For one task, time must grow in proportion to the number of
 //! operations. For several it need not: the longer others hold a lock, the longer a task waits for it.
 //!
 //! # What fools it
-//! Two hyperthreads share a core: then half of the loss is the processor's and not the kernel's. A clock frequency that
-//! drops when all cores work has the same effect. Threads of one process share its mappings and its table of descriptors,
-//! processes do not: the difference between the two is the price of that sharing. All tasks wait for a partner that is late
-//! or disturbed, so that one busy CPU looks like bad scaling.
+//! Two hyperthreads share a core: then half of the loss is the processor's and not the kernel's. A clock frequency
+//! that drops when all cores work has the same effect. Threads of one process share its mappings and its table of
+//! descriptors, processes do not: the difference between the two is the price of that sharing. All tasks wait for a
+//! partner that is late or disturbed, so that one busy CPU looks like bad scaling.
 //!
 //! # Reading the number
 //! `efficiency` below the table is the time of one task alone over the time of all together, which is what all of them did
-//! in a second over N times what one does alone: 1 without interference, 1/N where all wait in one queue. Against N it is
-//! a curve (`syscost report --plot`). `rate` is what each CPU did in a second; times N, it is the machine's.
+//! in a second over N times what one does alone: 1 without interference, 1/N where all wait in one queue. Against N
+//! it is a curve (`syscost report --plot`). `rate` is what each CPU did in a second; times N, it is the machine's.
 //!
 //! # Source
 //! will-it-scale (A. Blanchard): `getppid1`, `pipe1`, `page_fault1`, `open1`, as processes and as threads.

@@ -1,11 +1,11 @@
 //! # What is timed
-//! A stream of messages from the measuring process to another process on another CPU, from the first call that sends until
-//! the receiver has confirmed all bytes. The parameter is the length of a message, 1 byte to 8 MiB: through TCP and UDP
-//! over 127.0.0.1, a Unix stream, a pipe; through TCP from a file in the page cache by `sendfile`, the same by `splice`
-//! through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 1 MiB, but never more than 1024 messages, and at
-//! least one. `N-streams` sends one message by each of N connections in turn, each with a receiver of its own.
-//! `tcp-same-cpu` has the receiver on the measuring CPU. With `peer` the receiver is a `syscost peer`, on another machine;
-//! there TCP sends at once (`TCP_NODELAY`), so that a batch's last packet is not held back.
+//! A stream of messages from the measuring process to another process on another CPU, from the first call that sends
+//! until the receiver has confirmed all bytes. The parameter is the length of a message, 1 byte to 8 MiB: through TCP
+//! and UDP over 127.0.0.1, a Unix stream, a pipe; through TCP from a file in the page cache by `sendfile`, the same
+//! by `splice` through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 1 MiB, but never more than 1024
+//! messages, and at least one. `N-streams` sends one message by each of N connections in turn, each with a receiver
+//! of its own. `tcp-same-cpu` has the receiver on the measuring CPU. With `peer` the receiver is a `syscost peer`, on
+//! another machine; there TCP sends at once (`TCP_NODELAY`), so that a batch's last packet is not held back.
 //!
 //! # What is not
 //! Connecting, the start of the receiver, the announcement of the bytes of a batch. Every batch holds one answer of the
@@ -13,31 +13,31 @@
 //!
 //! # How we know
 //! The receiver counts what it receives and returns the sum: for a stream it must be what was sent. UDP loses some
-//! datagrams; these are sent again until the receiver has as many bytes as the batch, so that an iteration is always the
-//! same number of bytes received, and the evidence says how many datagrams were sent for them. No partner may be seen on
-//! a CPU other than its own. Without a copy, the kernel must have confirmed all calls. A peer is asked for its count a
-//! second time, over another connection.
+//! datagrams; these are sent again until the receiver has as many bytes as the batch, so that an iteration is always
+//! the same number of bytes received, and the evidence says how many datagrams were sent for them. No partner may be
+//! seen on a CPU other than its own. Without a copy, the kernel must have confirmed all calls. A peer is asked for
+//! its count a second time, over another connection.
 //!
 //! # What fools it
-//! Loopback is memory: a copy into the kernel and one out of it, on two CPUs that share a cache or do not. The receiver
-//! reads up to 128 KiB at once into a buffer that stays in its cache, and does not look at the bytes; a program that does
-//! is slower. TCP waits a little to fill its packets (RFC 896; no `TCP_NODELAY` until the end of a batch), so that small
-//! messages travel together and their cost is that of the call. On loopback the kernel copies in spite of `MSG_ZEROCOPY`
-//! when the same machine receives the bytes, and the evidence says so. The messages are the same bytes each time, in cache
-//! up to its size. UDP has no flow control: the slower the receiver, the more is lost, and sent again. An idle receiver
-//! must be woken: a stream that it drains faster than it is filled pays for that again and again, and so does a pipe of
-//! 64 KiB whose every message fills it.
+//! Loopback is memory: a copy into the kernel and one out of it, on two CPUs that share a cache or do not. The
+//! receiver reads up to 128 KiB at once into a buffer that stays in its cache, and does not look at the bytes; a
+//! program that does is slower. TCP waits a little to fill its packets (RFC 896; no `TCP_NODELAY` until the end of a
+//! batch), so that small messages travel together and their cost is that of the call. On loopback the kernel copies
+//! in spite of `MSG_ZEROCOPY` when the same machine receives the bytes, and the evidence says so. The messages are
+//! the same bytes each time, in cache up to its size. UDP has no flow control: the slower the receiver, the more is
+//! lost, and sent again. An idle receiver must be woken: a stream that it drains faster than it is filled pays for
+//! that again and again, and so does a pipe of 64 KiB whose every message fills it.
 //!
 //! # Reading the number
 //! `bandwidth` below the table is the bytes that the receiver had in a second; `message` is the cost of one. With growing
-//! length the series rises until the copy, and not the call, dominates. `iperf3` has messages of 128 KiB; STREAM's copy on
-//! one CPU is about the most that a copy into the kernel and one out of it can reach. N streams of one sender share its
-//! CPU: on loopback they cannot be faster than one, on a network of several queues they are.
+//! length the series rises until the copy, and not the call, dominates. `iperf3` has messages of 128 KiB; STREAM's
+//! copy on one CPU is about the most that a copy into the kernel and one out of it can reach. N streams of one sender
+//! share its CPU: on loopback they cannot be faster than one, on a network of several queues they are.
 //!
 //! # Source
 //! CSE 221 project report (peak bandwidth against the size of the message, over loopback near its memory's 15 GB/s);
-//! lmbench's `bw_tcp`, `bw_unix` and `bw_pipe`; netperf's `TCP_STREAM` and `UDP_STREAM`; iperf3; sendfile(2), splice(2), and
-//! MSG_ZEROCOPY in the kernel's networking documentation.
+//! lmbench's `bw_tcp`, `bw_unix` and `bw_pipe`; netperf's `TCP_STREAM` and `UDP_STREAM`; iperf3; sendfile(2),
+//! splice(2), and MSG_ZEROCOPY in the kernel's networking documentation.
 
 use crate::Result;
 use crate::case::need::FULL_SCALE;

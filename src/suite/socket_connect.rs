@@ -1,35 +1,36 @@
 //! # What is timed
-//! The calls of a connection over 127.0.0.1 or a Unix stream, each by itself, in one process: `connect` alone, `accept`
-//! alone of one connection that waits or of the first of a hundred, `set-up` (connect and accept together), `tear-down` (the
-//! close of both ends, in the order that the id says; `one-end`, the server's close alone). `reuseport-16` is 16 listeners
-//! that share the port by `SO_REUSEPORT`, of which the kernel picks one. `whole` is a connection from socket(2) to the
-//! second close, in a plain loop. With `peer` the server is a `syscost peer`, on another machine, and the client's own
-//! calls are timed.
+//! The calls of a connection over 127.0.0.1 or a Unix stream, each by itself, in one process: `connect` alone,
+//! `accept` alone of one connection that waits or of the first of a hundred, `set-up` (connect and accept together),
+//! `tear-down` (the close of both ends, in the order that the id says; `one-end`, the server's close alone).
+//! `reuseport-16` is 16 listeners that share the port by `SO_REUSEPORT`, of which the kernel picks one. `whole` is a
+//! connection from socket(2) to the second close, in a plain loop. With `peer` the server is a `syscost peer`, on
+//! another machine, and the client's own calls are timed.
 //!
 //! # What is not
 //! In all cases but `whole`: making the socket, and every call that the id does not name; the calls that prove the
 //! connection. A connection whose end is not timed is reset (`SO_LINGER` of zero), so that it leaves nothing behind.
 //!
 //! # How we know
-//! After every set-up the client's own address must be the one that the server's end is connected to, and the kernel must
-//! report both ends as established; for a Unix stream, whose clients have no address, both ends must be this process's
-//! (`SO_PEERCRED`). Before a case of TCP, thirty connections that are closed as the case does it must appear in the
-//! kernel's count of TIME_WAIT, or with `reset` must not. After each batch no connection is left that was not accepted. A
-//! peer greets every connection that shows its secret, and is asked for their number.
+//! After every set-up the client's own address must be the one that the server's end is connected to, and the kernel
+//! must report both ends as established; for a Unix stream, whose clients have no address, both ends must be this
+//! process's (`SO_PEERCRED`). Before a case of TCP, thirty connections that are closed as the case does it must
+//! appear in the kernel's count of TIME_WAIT, or with `reset` must not. After each batch no connection is left that
+//! was not accepted. A peer greets every connection that shows its secret, and is asked for their number.
 //!
 //! # What fools it
-//! On loopback the whole handshake happens inside the client's `connect`: it pays for the server's kernel too, no packet
-//! waits, and no task sleeps. The end that closes first has the connection in TIME_WAIT for 60 s. Where that is the client,
-//! its port rests too, for that destination: there are some 28,000, and the search for a free one takes longer the fewer
-//! are left. `client-first` then goes on from 127.0.0.2 and so forth, which is in the evidence; the kernel may also use a
-//! resting port again after a second (`tcp_tw_reuse`). Above `tcp_max_tw_buckets` connections are forgotten at once. A
-//! listener whose queue is full drops connections, and the client tries again after a second: here it is never full. SYN
-//! cookies, a firewall that tracks connections, and a packet filter add their part.
+//! On loopback the whole handshake happens inside the client's `connect`: it pays for the server's kernel too, no
+//! packet waits, and no task sleeps. The end that closes first has the connection in TIME_WAIT for 60 s. Where that
+//! is the client, its port rests too, for that destination: there are some 28,000, and the search for a free one
+//! takes longer the fewer are left. `client-first` then goes on from 127.0.0.2 and so forth, which is in the
+//! evidence; the kernel may also use a resting port again after a second (`tcp_tw_reuse`). Above `tcp_max_tw_buckets`
+//! connections are forgotten at once. A listener whose queue is full drops connections, and the client tries again
+//! after a second: here it is never full. SYN cookies, a firewall that tracks connections, and a packet filter add
+//! their part.
 //!
 //! # Reading the number
 //! `set-up` and `tear-down` are the usual terms for the two ends of a connection. `tear-down/one-end` is a close that sends a packet and
-//! waits for nothing; the second close of a connection sends the other one. A server that sees thousands of connections a
-//! second pays for `whole`; its `rate` is the most that one CPU can do with both ends on it.
+//! waits for nothing; the second close of a connection sends the other one. A server that sees thousands of
+//! connections a second pays for `whole`; its `rate` is the most that one CPU can do with both ends on it.
 //!
 //! # Source
 //! CSE 221 project report (9.5 µs from connect to accept, 7.7 µs for the server's close, over loopback); lmbench's

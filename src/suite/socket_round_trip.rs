@@ -1,38 +1,40 @@
 //! # What is timed
 //! One message from the measuring process to another process and one of the same length back: by TCP and UDP over
 //! 127.0.0.1, a Unix stream, Unix datagrams, Unix packets in sequence. The parameter is the length: 1 byte, the 56 of
-//! `ping`, up to 64 KiB. Both ends wait in the call that receives; with `epoll` in epoll_wait(2), after which they receive
-//! without waiting; with `spin` they poll until data has arrived; with `io-uring` one call submits the send and the receive
-//! and waits for both. `each` times every round trip by itself. `icmp-each` is an echo that the kernel answers, the same as
-//! `ping` sends. With `peer` the other end is a `syscost peer`, on another machine.
+//! `ping`, up to 64 KiB. Both ends wait in the call that receives; with `epoll` in epoll_wait(2), after which they
+//! receive without waiting; with `spin` they poll until data has arrived; with `io-uring` one call submits the send
+//! and the receive and waits for both. `each` times every round trip by itself. `icmp-each` is an echo that the
+//! kernel answers, the same as `ping` sends. With `peer` the other end is a `syscost peer`, on another machine.
 //!
 //! # What is not
-//! Opening, connecting, the partner's start and its greeting. Writing the number into every message and checking the one
-//! that comes back are timed: two or three nanoseconds.
+//! Opening, connecting, the partner's start and its greeting. Writing the number into every message and checking the
+//! one that comes back are timed: two or three nanoseconds.
 //!
 //! # How we know
-//! Every answer must be as long as the message and carry its number; after each batch the last one is compared byte for
-//! byte. The partner sends its process id before the first message, and it must be the one that was started; for TCP and
-//! UDP, each end's address must be the other's destination. The kernel's accounts of both ends are read: on one CPU each
-//! must have left it once a round trip, across CPUs each must have slept, and with `spin` neither may. Neither may be seen
-//! on a CPU other than its own. The control is all four transfers in one process; `spin` has none, since its two ends work
-//! at the same time. A peer shows nothing but its answers: after each batch it is asked, over another connection, how many
-//! messages and bytes it received, which must be those that were sent; its machine and both interfaces are in the record.
+//! Every answer must be as long as the message and carry its number; after each batch the last one is compared byte
+//! for byte. The partner sends its process id before the first message, and it must be the one that was started; for
+//! TCP and UDP, each end's address must be the other's destination. The kernel's accounts of both ends are read: on
+//! one CPU each must have left it once a round trip, across CPUs each must have slept, and with `spin` neither may.
+//! Neither may be seen on a CPU other than its own. The control is all four transfers in one process; `spin` has
+//! none, since its two ends work at the same time. A peer shows nothing but its answers: after each batch it is
+//! asked, over another connection, how many messages and bytes it received, which must be those that were sent; its
+//! machine and both interfaces are in the record.
 //!
 //! # What fools it
 //! Loopback is no network: the sender itself carries the packet up to the receiver's queue, without an interrupt or a
-//! card, and packets hold 64 KiB. Wake-ups and CPUs: see `ping_pong`. `SO_BUSY_POLL` polls a card's queue, which loopback
-//! does not have, so that it would be the same as `tcp-cross-cpu`; `spin` is what a program can do itself. TCP sends at once
-//! (`TCP_NODELAY`). A firewall, a packet filter (`tcpdump`) and traffic control on `lo` add to every packet. To a peer
-//! everything on the way counts: the interrupt moderation of both cards, a switch, and where the far kernel puts the
-//! peer's thread (`taskset -c N syscost peer`). A peer on this machine shares its CPUs. A message of 64 KiB through TCP
-//! arrives in pieces, and its receiver may be woken for more than one.
+//! card, and packets hold 64 KiB. Wake-ups and CPUs: see `ping_pong`. `SO_BUSY_POLL` polls a card's queue, which
+//! loopback does not have, so that it would be the same as `tcp-cross-cpu`; `spin` is what a program can do itself.
+//! TCP sends at once (`TCP_NODELAY`). A firewall, a packet filter (`tcpdump`) and traffic control on `lo` add to
+//! every packet. To a peer everything on the way counts: the interrupt moderation of both cards, a switch, and where
+//! the far kernel puts the peer's thread (`taskset -c N syscost peer`). A peer on this machine shares its CPUs. A
+//! message of 64 KiB through TCP arrives in pieces, and its receiver may be woken for more than one.
 //!
 //! # Reading the number
 //! `switch` and `hand-over` below the table are half of what the round trip costs beyond its control, as in `ping_pong`;
-//! the rest is two messages sent and received. `ping` waits a second between two echoes, in which every cache grows cold,
-//! and prints several times `icmp-each`; when it floods, it prints less, since its clock stops when the kernel has the
-//! reply, and not when the waiting process has it. Other tools: `sockperf ping-pong`, netperf's `TCP_RR` and `UDP_RR`.
+//! the rest is two messages sent and received. `ping` waits a second between two echoes, in which every cache grows
+//! cold, and prints several times `icmp-each`; when it floods, it prints less, since its clock stops when the kernel
+//! has the reply, and not when the waiting process has it. Other tools: `sockperf ping-pong`, netperf's `TCP_RR` and
+//! `UDP_RR`.
 //!
 //! # Source
 //! CSE 221 project report (4.05 µs by TCP over loopback with 56 bytes, where `ping` took 23 µs); lmbench's `lat_tcp`,

@@ -1,7 +1,7 @@
 //! # What is timed
 //! The lateness of a wake-up: from the moment that the sleeper asked for until it reads the clock again. It sleeps by
-//! `clock_nanosleep`, a timerfd, a futex with a time-out, or `epoll_wait` with a time-out, on an idle CPU and beside a task
-//! that uses all of the CPU. In `…-fifo` the sleeper is in the real-time class `SCHED_FIFO`.
+//! `clock_nanosleep`, a timerfd, a futex with a time-out, or `epoll_wait` with a time-out, on an idle CPU and beside
+//! a task that uses all of the CPU. In `…-fifo` the sleeper is in the real-time class `SCHED_FIFO`.
 //!
 //! # What is not
 //! The sleep itself: a quarter of a millisecond, and one for `epoll_wait`, whose time-outs are whole milliseconds.
@@ -11,11 +11,11 @@
 //! kernel's count of voluntary switches must have grown by one for each.
 //!
 //! # What fools it
-//! The kernel allows itself 50 µs of slack for an ordinary task's time-outs (`PR_SET_TIMERSLACK`), to serve several with
-//! one interrupt; not for a timerfd, and not for real-time tasks. An idle CPU is in a state that takes time to leave, in a
-//! guest as long as the host takes to run it again: beside a hog the CPU is awake, and the sleeper is often earlier. The
-//! timers of hypervisors are late too, and nothing in the guest says by how much. The maximum is over some hundreds of
-//! wake-ups at default scale: a real-time bound needs the full scale, for hours.
+//! The kernel allows itself 50 µs of slack for an ordinary task's time-outs (`PR_SET_TIMERSLACK`), to serve several
+//! with one interrupt; not for a timerfd, and not for real-time tasks. An idle CPU is in a state that takes time to
+//! leave, in a guest as long as the host takes to run it again: beside a hog the CPU is awake, and the sleeper is
+//! often earlier. The timers of hypervisors are late too, and nothing in the guest says by how much. The maximum is
+//! over some hundreds of wake-ups at default scale: a real-time bound needs the full scale, for hours.
 //!
 //! # Reading the number
 //! Not the mean: the percentiles up to the maximum stand below the table, and the histogram is in the record. What

@@ -1,8 +1,8 @@
 //! A case measured by what it displaces: runs covered by a fluid process, between calibrations of the fluid.
 //!
-//! The measuring process is the process under test. The fluid uses the CPU time that it leaves on the same CPU. The cost
-//! of an operation is what the fluid lost, whichever task did the work and whichever the kernel charged for it. The
-//! whole run counts, including what a case does outside its timed part.
+//! The measuring process is the process under test. The fluid uses the CPU time that it leaves on the same CPU. The
+//! cost of an operation is what the fluid lost, whichever task did the work and whichever the kernel charged for it.
+//! The whole run counts, including what a case does outside its timed part.
 
 mod account;
 mod outcome;
@@ -82,7 +82,8 @@ struct Displacement<'a> {
     counted: Vec<String>,
 }
 
-/// Measures what a case displaces. Its claims are judged as in any other measurement, except those about how time grows.
+/// Measures what a case displaces. Its claims are judged as in any other measurement, except those about how time
+/// grows.
 ///
 /// # Errors
 /// A need is not met, a claim does not hold, the machine was disturbed, or a signal came.
@@ -148,7 +149,7 @@ impl Displacement<'_> {
         Ok(iterations_that_fill(effort.run, takes)?)
     }
 
-    /// The totals of a run without operations.
+    /// The median totals of runs without operations.
     fn empty(&mut self) -> Result<Totals, CaseEnd> {
         let before = self.meter.calibrate(self.effort.calibrating)?;
         let mut all = Vec::with_capacity(EMPTY);

@@ -1,4 +1,7 @@
 //! The stand-in for `live` in a build without the feature `cli`: the cases exist, and are skipped with a reason.
+//!
+//! # Errors
+//! Every function returns [`Error::Missing`].
 
 use super::RoundTrip;
 use crate::case::Subject;

@@ -158,8 +158,8 @@ impl End {
         address(self.0, side)
     }
 
-    /// The process at the other end of a Unix connection, by the kernel (`SO_PEERCRED`, unix(7)): for an accepted end the
-    /// one that connected, for a connected end the one that listens.
+    /// The process at the other end of a Unix connection, by the kernel (`SO_PEERCRED`, unix(7)): for an accepted end
+    /// the one that connected, for a connected end the one that listens.
     pub fn other_process(&self) -> Option<u32> {
         // SAFETY: plain numbers, for which zero is a valid value.
         let mut who: libc::ucred = unsafe { std::mem::zeroed() };

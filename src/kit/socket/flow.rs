@@ -1,8 +1,8 @@
 //! The far end of a stream of bytes: it is told how many bytes will be sent, receives them, and returns their count.
 //!
 //! Announcement and count go over a second pair of sockets, the control: eight bytes each, the same for an end on
-//! another machine. A stream loses nothing. The far end cannot know how many datagrams were lost: the near end sends short
-//! datagrams with the number of the batch until the count comes.
+//! another machine. A stream loses nothing. The far end cannot know how many datagrams were lost: the near end sends
+//! short datagrams with the number of the batch until the count comes.
 
 use super::transfer::{read, receive, receive_whole, send, send_whole};
 use super::{arrives_within, number};

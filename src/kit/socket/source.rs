@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! * **OWN-BUFFER**: the kernel reads or writes a local variable of the calling function, or a vector that belongs to the
+//! * **OWN-BUFFER**: the kernel reads or writes a local variable of the calling function, or a vector that belongs to
+//!   the
 //!   value, within its length.
 //! * **UNTOUCHED**: without a copy the kernel may read a message until its notification comes. The message is written
 //!   when the value is made and never again. Before it is freed, either all notifications have come or the connection
@@ -315,8 +316,8 @@ fn notice(end: RawFd) -> std::result::Result<Option<(u64, bool)>, i64> {
             errno => Err(-i64::from(errno)),
         };
     }
-    // SAFETY: OWN-BUFFER: the kernel has filled the header, and the macros stay within its lengths. The structure behind a
-    // header of this kind is a `sock_extended_err`, which is plain numbers.
+    // SAFETY: OWN-BUFFER: the kernel has filled the header, and the macros stay within its lengths. The structure
+    // behind a header of this kind is a `sock_extended_err`, which is plain numbers.
     let error = unsafe {
         let first = libc::CMSG_FIRSTHDR(&raw const header);
         if first.is_null() {

@@ -47,6 +47,9 @@ impl Client {
     }
 
     /// One message, its reply, and computation. Returns whether the reply was to this message. Allocates nothing.
+    ///
+    /// # Errors
+    /// Those of the connection.
     #[inline(always)]
     pub(super) fn exchange(&mut self) -> std::io::Result<bool> {
         let mut reply = [0];
@@ -174,7 +177,7 @@ mod tests {
         nix::sys::signal::kill(server, nix::sys::signal::Signal::SIGKILL).expect("sent");
         // The first message may still go into the socket's buffer.
         let ended = (0..100).find_map(|_| exchange.exchange().err());
-        let error = ended.expect("nobody answers").to_string();
+        let error = ended.expect("a refusal").to_string();
         assert!(error.contains("SIGKILL") || error.contains("a message and its reply"), "{error}");
     }
 }

@@ -116,7 +116,10 @@ pub(super) fn nanosleep() -> Case {
     )
 }
 
-/// A process that waits gives up the CPU each time, unless the answer is there before it sleeps.
+/// The claim of a wait: the process gives up the CPU each time, unless the answer is there before it sleeps.
+///
+/// # Errors
+/// The sentence, where it slept in fewer than half of the operations.
 pub(super) fn slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.5;
     let each = delta.counted.voluntary_switches as f64 / iterations.max(1) as f64;
@@ -124,7 +127,7 @@ pub(super) fn slept(delta: &Delta, iterations: u64) -> std::result::Result<Strin
     if each < MOST { Err(sentence + ": it did not wait for what it asked for") } else { Ok(sentence) }
 }
 
-/// A process that computes never gives up the CPU.
+/// The claim of a computation: it never gives up the CPU.
 fn never_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let times = delta.counted.voluntary_switches;
     let sentence = format!("the process slept {times} times in {iterations} operations");

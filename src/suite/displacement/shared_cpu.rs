@@ -1,10 +1,10 @@
 //! The measuring process and three other senders on its CPU, which together leave it no idle moment.
 //!
 //! Beside the fluid, a sender preempts it the moment a reply arrives. So that a sender preempts other senders in the
-//! same way, one of them has a nice value as far below that of the measuring process as the fluid's is above it, and two
-//! have the fluid's. A message then costs the same wait, wake-up and switches as in the measurement of its cost, except
-//! where the reply comes while a sender with a lower nice value computes. Senders with equal nice values do not preempt
-//! each other, which saves one switch a message.
+//! same way, one of them has a nice value as far below that of the measuring process as the fluid's is above it, and
+//! two have the fluid's. A message then costs the same wait, wake-up and switches as in the measurement of its cost,
+//! except where the reply comes while a sender with a lower nice value computes. Senders with equal nice values do
+//! not preempt each other, which saves one switch a message.
 
 use super::exchange::{Client, Exchange};
 use super::network_path::NetworkPath;
@@ -45,13 +45,13 @@ pub(super) struct SharedCpu {
 }
 
 impl SharedCpu {
-    /// Senders between two nodes, each with `computed` multiplications after a reply and a server of its own.
+    /// Senders over `path`, each with `computed` multiplications after a reply and a server of its own.
     ///
     /// # Errors
     /// Those of [`Client::connect`]; a sender that ends or hangs.
-    pub(super) fn start(bytes: usize, computed: u64, place: &Place) -> Result<Self> {
-        let own = Exchange::start(NetworkPath::Nodes, bytes, computed, place)?;
-        Ok(Self { own, others: Senders::start(bytes, computed, place)?, done: 0 })
+    pub(super) fn start(path: NetworkPath, bytes: usize, computed: u64, place: &Place) -> Result<Self> {
+        let own = Exchange::start(path, bytes, computed, place)?;
+        Ok(Self { own, others: Senders::start(path, bytes, computed, place)?, done: 0 })
     }
 
     /// Sends until all senders together have sent `iterations` messages.
@@ -99,14 +99,14 @@ struct Senders {
 }
 
 impl Senders {
-    fn start(bytes: usize, computed: u64, place: &Place) -> Result<Self> {
+    fn start(path: NetworkPath, bytes: usize, computed: u64, place: &Place) -> Result<Self> {
         let none = || Error::Missing("this process is on no CPU of its own".into());
         let cpu = place.cpus.here.ok_or_else(none)?;
         let page = Arc::new(Words::new()?);
         page[TURN].value.store(2, SeqCst);
         let (mut senders, mut servers) = (Vec::new(), Vec::new());
         for (index, nicer) in NICE.into_iter().enumerate() {
-            let (mut client, server) = Client::connect(NetworkPath::Nodes, bytes, computed, place)?;
+            let (mut client, server) = Client::connect(path, bytes, computed, place)?;
             let theirs = Arc::clone(&page);
             let nice = process::niceness(0) + nicer;
             let step = move || step(&mut client, &theirs, index, nice);
@@ -178,7 +178,7 @@ fn step(client: &mut Client, page: &Words, index: usize, nice: i32) -> i64 {
     }
 }
 
-/// Whether the kernel lets this process lower its nice value.
+/// The need for a lower nice value.
 ///
 /// # Errors
 /// A sentence that says what to allow.
@@ -194,16 +194,36 @@ pub(super) fn may_lower_nice_value(_: &Place) -> std::result::Result<(), String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::{Cpus, Scale};
+
+    fn place() -> Place {
+        Place { scratch: std::env::temp_dir(), scale: Scale::Smoke, cpus: Cpus::expected() }
+    }
+
+    #[test]
+    fn a_run_counts_the_messages_of_all_senders() {
+        let place = place();
+        if place.cpus.others.is_empty() || may_lower_nice_value(&place).is_err() {
+            println!("skipped: it needs two CPUs and CAP_SYS_NICE");
+            return;
+        }
+        let all = || {
+            let mut cpu = SharedCpu::start(NetworkPath::Loopback, 1000, 0, &place)?;
+            for iterations in [20, 200] {
+                assert!(cpu.run(iterations, &Clock::start_up())?.0 > 0);
+                let done = cpu.report().events.expect("counted");
+                assert!((iterations..iterations + 100).contains(&done), "{done} of {iterations}");
+            }
+            assert_eq!(cpu.report().partners.len(), NICE.len() + 1);
+            Ok::<_, Error>(())
+        };
+        crate::platform::cpu::while_on(place.cpus.here.expect("a CPU"), all).expect("pinned").expect("sent");
+    }
 
     #[test]
     fn asking_leaves_the_nice_value_unchanged() {
         let before = process::niceness(0);
-        let place = Place {
-            scratch: std::env::temp_dir(),
-            scale: crate::case::Scale::Smoke,
-            cpus: crate::case::Cpus::expected(),
-        };
-        if let Err(why) = may_lower_nice_value(&place) {
+        if let Err(why) = may_lower_nice_value(&place()) {
             println!("skipped: {why}");
         }
         assert_eq!(process::niceness(0), before);

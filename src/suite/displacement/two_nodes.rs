@@ -58,6 +58,9 @@ impl Nodes {
 }
 
 /// The need for the nodes, steered to the CPU that this process measures on.
+///
+/// # Errors
+/// A sentence that says what to do.
 pub(super) fn are_steered_here(place: &Place) -> Result<(), String> {
     let nodes = Nodes::of_environment()?;
     match place.cpus.here {
@@ -72,6 +75,9 @@ pub(super) fn are_steered_here(place: &Place) -> Result<(), String> {
 }
 
 /// The need for a loopback that is not steered, which is the kernel's default.
+///
+/// # Errors
+/// A sentence that says what to do.
 pub(super) fn loopback_is_not_steered(_: &Place) -> Result<(), String> {
     let path = "/sys/class/net/lo/queues/rx-0/rps_cpus";
     let mask = std::fs::read_to_string(path).unwrap_or_default();

@@ -79,7 +79,8 @@ impl Subject for Yielding {
     }
 }
 
-/// The claim that nine in ten yields were switches. The scheduler may continue the task that yields, which is no switch.
+/// The claim that nine in ten yields were switches. The scheduler may continue the task that yields, which is no
+/// switch.
 fn both_ran(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.9;
     let own = delta.counted.involuntary_switches + delta.counted.voluntary_switches;

@@ -93,8 +93,8 @@ fn whole(connections: &mut [Connection], messages: u64, bytes: u64) -> i64 {
     0
 }
 
-/// Sends datagrams, and again as many as were lost, until `messages` were received. Returns the number sent, or a negative
-/// error number.
+/// Sends datagrams, and again as many as were lost, until `messages` were received. Returns the number sent, or a
+/// negative error number.
 #[inline(always)]
 fn lossy(connection: &mut Connection, messages: u64, bytes: u64) -> i64 {
     let (mut missing, mut sent) = (messages, 0);

@@ -69,8 +69,9 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Connections closed as the case does it must appear in TIME_WAIT, or with a reset must not. Other processes open and
-    /// close connections too, and the kernel uses resting ports again: a quarter is enough, in one of three attempts.
+    /// Connections closed as the case does it must appear in TIME_WAIT, or with a reset must not. Other processes
+    /// open and close connections too, and the kernel uses resting ports again: a quarter is enough, in one of three
+    /// attempts.
     fn prove_time_wait(&mut self) -> Result<()> {
         let mut grown = 0;
         for _ in 0..3 {

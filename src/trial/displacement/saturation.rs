@@ -19,6 +19,9 @@ pub(super) struct Saturation {
 
 impl Saturation {
     /// Sets up the subject, if the case has one.
+    ///
+    /// # Errors
+    /// Those of the set-up.
     pub(super) fn set_up(case: &Case, place: &Place) -> Result<Option<Self>, CaseEnd> {
         let set_up = case.displaced.as_ref().and_then(|repetition| repetition.saturated.as_ref());
         let subject = set_up.map(|set_up| set_up(place)).transpose().map_err(CaseEnd::of_set_up)?;
@@ -51,6 +54,9 @@ impl Saturated {
 }
 
 /// Finds how many iterations of the shared subject fill a run, while the fluid stands still.
+///
+/// # Errors
+/// Those of the subject and of the fluid.
 pub(super) fn size(displacement: &mut Displacement<'_>) -> Result<(), CaseEnd> {
     let Displacement { saturation, clock, meter, effort, .. } = displacement;
     if let Some(Saturation { subject, iterations }) = saturation {
@@ -61,6 +67,9 @@ pub(super) fn size(displacement: &mut Displacement<'_>) -> Result<(), CaseEnd> {
 }
 
 /// Runs the shared subject while the fluid stands still. `None` for a case without one.
+///
+/// # Errors
+/// Those of the subject and of the fluid.
 pub(super) fn saturate(displacement: &mut Displacement<'_>) -> Result<Option<Saturated>, CaseEnd> {
     let Displacement { saturation: Some(saturation), clock, meter, account, .. } = displacement else {
         return Ok(None);
