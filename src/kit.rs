@@ -18,6 +18,8 @@ pub mod placement;
 pub mod remote;
 pub mod repeated;
 pub mod round_trip;
+#[cfg(test)]
+pub mod runnable;
 pub mod sampler;
 pub mod scheduling_policy;
 pub mod sleep;

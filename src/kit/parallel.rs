@@ -4,6 +4,7 @@
 use crate::case::{Place, Report, Subject};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::kit::crew::Crew;
+use crate::kit::repeated::granted;
 use crate::platform::partner::Kind;
 use crate::{Error, Result};
 
@@ -72,9 +73,7 @@ impl<W: FnMut(u64) -> i64> Subject for Parallel<W> {
             ended = self.crew.finish();
         });
         ended?;
-        if own < 0 {
-            return Err(Error::refused("an operation, in the timed loop", Error::errno(own)));
-        }
+        granted("an operation, in the timed loop", own)?;
         let all = iterations * (self.crew.tasks().len() as u64 + 1);
         (self.check)(all).map_err(Error::Disproved)?;
         Ok(ticks)

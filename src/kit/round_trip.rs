@@ -110,20 +110,17 @@ pub fn enough(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Cpus, Place, Scale};
+    use crate::case::Scale;
     use crate::kit::ipc::Bytes;
+    use crate::kit::runnable::place;
     use Kind::Process;
     use Placement::Same;
     use std::time::{Duration, Instant};
 
-    fn place(scratch: &Path) -> Place {
-        Place { scratch: scratch.to_path_buf(), scale: Scale::Smoke, cpus: Cpus::expected() }
-    }
-
     #[test]
     fn a_partner_that_dies_or_hangs_ends_the_case_in_seconds() {
         let directory = tempfile::tempdir().unwrap();
-        let place = place(directory.path());
+        let place = place(directory.path(), Scale::Smoke);
         let clock = Clock::start_up();
         let mut fates = Vec::new();
         for dies in [true, false] {

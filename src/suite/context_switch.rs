@@ -178,15 +178,15 @@ fn all_left(delta: &Delta, rounds: u64) -> std::result::Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Cpus, Place, Scale};
+    use crate::case::Scale;
     use crate::clock::PartnerReport;
+    use crate::kit::runnable::place;
     use crate::platform::cpu;
 
     #[test]
     fn the_token_comes_back_from_every_ring() {
-        let cpus = Cpus::expected();
-        let here = cpus.here.unwrap();
-        let place = Place { scratch: std::env::temp_dir(), scale: Scale::Smoke, cpus };
+        let place = place(&std::env::temp_dir(), Scale::Smoke);
+        let here = place.cpus.here.unwrap();
         let clock = Clock::start_up();
         for (kind, ring, kib) in [(Process, 2, 0), (Process, 8, 4), (Thread, 3, 4)] {
             let run = || (round(kind, ring, kib))(&place)?.run(5, &clock);

@@ -20,9 +20,10 @@
 //! partner that is late or disturbed, so that one busy CPU looks like bad scaling.
 //!
 //! # Reading the number
-//! `efficiency` below the table is the time of one task alone over the time of all together, which is what all of them did
-//! in a second over N times what one does alone: 1 without interference, 1/N where all wait in one queue. Against N
-//! it is a curve (`syscost report --plot`). `rate` is what each CPU did in a second; times N, it is the machine's.
+//! `efficiency` below the table is the time of one task alone over the time of all together, which is what all of
+//! them did in a second over N times what one does alone: 1 without interference, 1/N where all wait in one queue.
+//! Against N it is a curve (`syscost report --plot`). `rate` is what each CPU did in a second; times N, it is the
+//! machine's.
 //!
 //! # Source
 //! will-it-scale (A. Blanchard): `getppid1`, `pipe1`, `page_fault1`, `open1`, as processes and as threads.
@@ -32,6 +33,7 @@ use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, set_up};
 use crate::clock::Clock;
 use crate::kit::ipc::{Bytes, Channel};
 use crate::kit::parallel::{Parallelism, all_stayed, parallel};
+use crate::kit::repeated::granted;
 use crate::platform::partner::Kind;
 use crate::platform::syscall;
 use crate::{Error, Result};
@@ -108,10 +110,7 @@ fn alone(make: Make) -> SetUp {
         Ok(move |n: u64, clock: &Clock| {
             let mut lowest = 0;
             let ticks = clock.time(|| lowest = work(n));
-            match lowest {
-                0.. => Ok(ticks),
-                refused => Err(Error::refused("an operation, in the timed loop", Error::errno(refused))),
-            }
+            granted("an operation, in the timed loop", lowest).map(|()| ticks)
         })
     })
 }

@@ -29,10 +29,10 @@
 //! that again and again, and so does a pipe of 64 KiB whose every message fills it.
 //!
 //! # Reading the number
-//! `bandwidth` below the table is the bytes that the receiver had in a second; `message` is the cost of one. With growing
-//! length the series rises until the copy, and not the call, dominates. `iperf3` has messages of 128 KiB; STREAM's
-//! copy on one CPU is about the most that a copy into the kernel and one out of it can reach. N streams of one sender
-//! share its CPU: on loopback they cannot be faster than one, on a network of several queues they are.
+//! `bandwidth` below the table is the bytes that the receiver had in a second; `message` is the cost of one. With
+//! growing length the series rises until the copy, and not the call, dominates. `iperf3` has messages of 128 KiB;
+//! STREAM's copy on one CPU is about the most that a copy into the kernel and one out of it can reach. N streams of
+//! one sender share its CPU: on loopback they cannot be faster than one, on a network of several queues they are.
 //!
 //! # Source
 //! CSE 221 project report (peak bandwidth against the size of the message, over loopback near its memory's 15 GB/s);

@@ -28,9 +28,10 @@
 //! their part.
 //!
 //! # Reading the number
-//! `set-up` and `tear-down` are the usual terms for the two ends of a connection. `tear-down/one-end` is a close that sends a packet and
-//! waits for nothing; the second close of a connection sends the other one. A server that sees thousands of
-//! connections a second pays for `whole`; its `rate` is the most that one CPU can do with both ends on it.
+//! `set-up` and `tear-down` are the usual terms for the two ends of a connection. `tear-down/one-end` is a close that
+//! sends a packet and waits for nothing; the second close of a connection sends the other one. A server that sees
+//! thousands of connections a second pays for `whole`; its `rate` is the most that one CPU can do with both ends on
+//! it.
 //!
 //! # Source
 //! CSE 221 project report (9.5 µs from connect to accept, 7.7 µs for the server's close, over loopback); lmbench's

@@ -30,11 +30,11 @@
 //! message of 64 KiB through TCP arrives in pieces, and its receiver may be woken for more than one.
 //!
 //! # Reading the number
-//! `switch` and `hand-over` below the table are half of what the round trip costs beyond its control, as in `ping_pong`;
-//! the rest is two messages sent and received. `ping` waits a second between two echoes, in which every cache grows
-//! cold, and prints several times `icmp-each`; when it floods, it prints less, since its clock stops when the kernel
-//! has the reply, and not when the waiting process has it. Other tools: `sockperf ping-pong`, netperf's `TCP_RR` and
-//! `UDP_RR`.
+//! `switch` and `hand-over` below the table are half of what the round trip costs beyond its control, as in
+//! `ping_pong`; the rest is two messages sent and received. `ping` waits a second between two echoes, in which every
+//! cache grows cold, and prints several times `icmp-each`; when it floods, it prints less, since its clock stops when
+//! the kernel has the reply, and not when the waiting process has it. Other tools: `sockperf ping-pong`, netperf's
+//! `TCP_RR` and `UDP_RR`.
 //!
 //! # Source
 //! CSE 221 project report (4.05 µs by TCP over loopback with 56 bytes, where `ping` took 23 µs); lmbench's `lat_tcp`,

@@ -28,6 +28,7 @@ use crate::case::need::PINNED;
 use crate::case::{Case, Claim, Group, Need, Place, Report, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::kit::placement::Placement;
+use crate::kit::repeated::granted;
 use crate::kit::sleep::{EpollTimeout, FutexTimeout, Nanosleep, RealTime, Sleep, TimerDescriptor};
 use crate::platform::partner::{Class, Partner, spinner};
 use crate::platform::time::clock_gettime_ns;
@@ -118,9 +119,7 @@ impl Sleeper {
         let deadline = now() + duration.as_nanos() as u64;
         let answer = self.sleep.until(Duration::from_nanos(deadline));
         let woken = now();
-        if answer < 0 {
-            return Err(Error::refused("a sleep", Error::errno(answer)));
-        }
+        granted("a sleep", answer)?;
         woken.checked_sub(deadline).ok_or_else(|| {
             Error::Disproved(format!(
                 "it woke {} ns early: that was no sleep until a moment",

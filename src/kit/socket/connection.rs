@@ -292,11 +292,17 @@ fn listen(at: &Address, queue: u32, shares: bool) -> Result<(End, Address)> {
 /// [`Error::Missing`] for what the machine lacks; any other refusal of the kernel.
 pub fn direct(of: &OwnedFd, to: &Address) -> Result<()> {
     // SAFETY: OWN-BUFFER.
-    match unsafe { syscall4(libc::SYS_connect, of.as_raw_fd() as usize, to.pointer(), to.length as usize, 0) }
-    {
-        0 => Ok(()),
-        answer => Err(failed("connect", answer)),
-    }
+    let answer =
+        unsafe { syscall4(libc::SYS_connect, of.as_raw_fd() as usize, to.pointer(), to.length as usize, 0) };
+    granted("connect", answer)
+}
+
+/// Accepts the answer of a call on a socket.
+///
+/// # Errors
+/// That of [`failed`] for a negative answer.
+pub fn granted(call: &str, answer: i64) -> Result<()> {
+    if answer < 0 { Err(failed(call, answer)) } else { Ok(()) }
 }
 
 /// The error for the negative error number of a call; see [`refused`].

@@ -3,8 +3,7 @@
 //! # Invariants
 //!
 //! * **IN-FLIGHT**: an operation points to slices that the function was given. Each of its operations completes
-//!   before the
-//!   function returns; where the wait is interrupted, the operations are cancelled and waited for again.
+//!   before the function returns; where the wait is interrupted, the operations are cancelled and waited for again.
 //! * **CAPACITY**: the ring holds more entries than are ever submitted together.
 #![allow(unsafe_code)]
 

@@ -3,8 +3,7 @@
 //! # Invariants
 //!
 //! * **OWN-BUFFER**: the kernel reads or writes a local variable of the calling function, or a vector that belongs to
-//!   the
-//!   value, within its length.
+//!   the value, within its length.
 //! * **UNTOUCHED**: without a copy the kernel may read a message until its notification comes. The message is written
 //!   when the value is made and never again. Before it is freed, either all notifications have come or the connection
 //!   is closed, after which the kernel uses only pages on which it holds a reference.

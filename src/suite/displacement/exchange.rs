@@ -143,11 +143,12 @@ fn serve(mut stream: &TcpStream, message: &mut [u8], count: &mut u8) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Cpus, Scale};
+    use crate::case::Scale;
+    use crate::kit::runnable::place;
     use crate::platform::cpu;
 
     fn exchange() -> Option<Exchange> {
-        let place = Place { scratch: std::env::temp_dir(), scale: Scale::Smoke, cpus: Cpus::expected() };
+        let place = place(&std::env::temp_dir(), Scale::Smoke);
         if cpu::allowed().len() < 2 {
             println!("skipped: there is one CPU");
             return None;

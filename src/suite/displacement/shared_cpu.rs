@@ -194,10 +194,11 @@ pub(super) fn may_lower_nice_value(_: &Place) -> std::result::Result<(), String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Cpus, Scale};
+    use crate::case::Scale;
+    use crate::kit::runnable;
 
     fn place() -> Place {
-        Place { scratch: std::env::temp_dir(), scale: Scale::Smoke, cpus: Cpus::expected() }
+        runnable::place(&std::env::temp_dir(), Scale::Smoke)
     }
 
     #[test]

@@ -1,26 +1,18 @@
 use super::*;
-use crate::case::{Cpus, Scale, Subject};
+use crate::case::{Scale, Subject};
 use crate::clock::Clock;
+use crate::kit::runnable::{place, runnable};
 use crate::kit::socket::{number, transfer};
 use crate::platform::cpu;
-use std::path::Path;
 use std::time::{Duration, Instant};
-
-fn place(scratch: &Path) -> Place {
-    Place { scratch: scratch.to_path_buf(), scale: Scale::Full, cpus: Cpus::expected() }
-}
 
 #[test]
 fn every_case_delivers_its_messages() {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path());
+    let place = place(directory.path(), Scale::Full);
     let clock = Clock::start_up();
     let here = place.cpus.here.unwrap();
-    for case in cases() {
-        if let Some(sentence) = case.needs.iter().find_map(|need| need.ask(&place).err()) {
-            println!("skipped {}: {sentence}", case.name);
-            continue;
-        }
+    for case in runnable(cases(), &place) {
         let run = || {
             let mut subject = (case.set_up)(&place)?;
             let ticks = subject.run(1, &clock)?;
@@ -43,7 +35,7 @@ fn every_case_delivers_its_messages() {
 /// The error of a stream over TCP whose receiver does `step` with its data and its control.
 fn with_receiver(step: impl FnMut(&OwnedFd, &OwnedFd) -> i64 + Send + 'static) -> String {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path());
+    let place = place(directory.path(), Scale::Full);
     let [near, far] = ends(Tcp).unwrap();
     let [ours, theirs] = Transport::UnixSeqpacket.pair().unwrap();
     let mut step = step;

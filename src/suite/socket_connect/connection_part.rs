@@ -6,7 +6,7 @@ use crate::clock::{Clock, Counts, Ticks};
 use crate::kit::alarm::Alarm;
 use crate::kit::placement::patience;
 use crate::kit::socket::connection::{
-    Address, End, Family, Listeners, Side, accept, failed, resting, socket,
+    Address, End, Family, Listeners, Side, accept, failed, granted, resting, socket,
 };
 use crate::{Error, Result};
 use std::net::Ipv4Addr;
@@ -297,11 +297,6 @@ fn close_both(ending: Ending, client: End, server: End) -> Result<()> {
         }
     };
     granted("close", answer)
-}
-
-/// A negative answer as the error of this call.
-fn granted(call: &str, answer: i64) -> Result<()> {
-    if answer < 0 { Err(failed(call, answer)) } else { Ok(()) }
 }
 
 /// Times whole connections in a loop.

@@ -1,25 +1,22 @@
 use super::*;
-use crate::case::{Cpus, Place, Scale, Subject};
+use crate::case::{Place, Scale, Subject};
 use crate::clock::Clock;
+use crate::kit::runnable::{self, runnable};
 use crate::kit::socket::connection;
 use crate::platform::child::Child;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 fn place() -> Place {
-    Place { scratch: PathBuf::from("/nonexistent"), scale: Scale::Full, cpus: Cpus::expected() }
+    runnable::place(Path::new("/nonexistent"), Scale::Full)
 }
 
 #[test]
 fn every_case_opens_and_closes() {
     let clock = Clock::start_up();
-    for case in cases() {
-        if let Some(sentence) = case.needs.iter().find_map(|need| need.ask(&place()).err()) {
-            println!("skipped {}: {sentence}", case.name);
-            continue;
-        }
+    for case in runnable(cases(), &place()) {
         let mut subject = match (case.set_up)(&place()) {
             Err(error) if error.is_of_the_machine() => {
                 println!("skipped {}: {error}", case.name);

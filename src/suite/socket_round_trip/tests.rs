@@ -1,25 +1,17 @@
 use super::*;
-use crate::case::{Cpus, Scale};
+use crate::case::Scale;
 use crate::clock::{Clock, PartnerReport};
+use crate::kit::runnable::{place, runnable};
 use crate::platform::cpu;
-use std::path::Path;
 use std::time::{Duration, Instant};
-
-fn place(scratch: &Path) -> Place {
-    Place { scratch: scratch.to_path_buf(), scale: Scale::Full, cpus: Cpus::expected() }
-}
 
 #[test]
 fn every_case_makes_round_trips() {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path());
+    let place = place(directory.path(), Scale::Full);
     let clock = Clock::start_up();
     let here = place.cpus.here.unwrap();
-    for case in cases() {
-        if let Some(sentence) = case.needs.iter().find_map(|need| need.ask(&place).err()) {
-            println!("skipped {}: {sentence}", case.name);
-            continue;
-        }
+    for case in runnable(cases(), &place) {
         for set_up in [Some(&case.set_up), case.control.as_ref()].into_iter().flatten() {
             let ticks = cpu::while_on(here, || set_up(&place)?.run(20, &clock)).unwrap();
             assert!(ticks.unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0, "{}", case.name);
@@ -30,7 +22,7 @@ fn every_case_makes_round_trips() {
 /// The error of a conversation whose partner does `step` instead of answering.
 fn beside(transport: Transport, step: impl FnMut(OwnedFd) -> i64 + Send + 'static) -> String {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path());
+    let place = place(directory.path(), Scale::Full);
     let [near, far] = transport.pair().unwrap();
     let (mut step, mut far) = (step, Some(far));
     let answer = move || match far.take() {
