@@ -248,7 +248,7 @@ impl Listeners {
 
     /// The descriptor of the first.
     pub fn first(&self) -> RawFd {
-        self.sockets[0].0
+        self.sockets[0].number()
     }
 
     /// The descriptor of the socket at which a connection waits; `None` where none waits.

@@ -37,11 +37,6 @@ impl<E: Endpoint, const AT: usize> Dialogue<E, AT> {
         &mut self.endpoint
     }
 
-    /// The length of a message.
-    pub fn bytes(&self) -> usize {
-        self.message.len()
-    }
-
     /// Times round trips, and compares the last reply with its message byte for byte.
     ///
     /// # Errors
