@@ -99,9 +99,9 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
     };
     clock.take_singles(); // leftovers of an attempt that was given up
     let mut subject = (case.set_up)(place).map_err(CaseEnd::of_set_up)?;
-    let mut words = Vec::new();
+    let mut judgements = Vec::new();
     if case.claims.iter().any(crate::case::Claim::wants_witness) {
-        words = judge::witness(case, &mut *subject, clock)?.1;
+        judgements = judge::witness(case, &mut *subject, clock)?.1;
     }
     let accounting = Accounting::of(&KernelFiles::live());
     let saturation = Saturation::set_up(case, place)?;
@@ -128,7 +128,7 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
     let runs = displacement.runs()?;
     let replicates: Vec<_> = runs.iter().map(|run| run.replicate).collect();
     let summary = Summary::of(&replicates, &empty, displacement.effort.wanted);
-    outcome::measured(&displacement, &runs, &summary, &empty, words)
+    outcome::measured(&displacement, &runs, &summary, &empty, judgements)
 }
 
 impl Displacement<'_> {

@@ -24,7 +24,7 @@ pub(super) fn measured(
     runs: &[Run],
     summary: &Summary,
     empty: &Totals,
-    words: Vec<Judgement>,
+    judgements: Vec<Judgement>,
 ) -> Result<Measured, CaseEnd> {
     let Some(gap) = summary.gap.filter(|_| summary.each.len() >= FEWEST) else {
         return Err(CaseEnd::Disturbed(no_number(summary)));
@@ -46,8 +46,8 @@ pub(super) fn measured(
         wire: wire.map(Box::new),
         ..Measured::default()
     };
-    for word in words {
-        match word {
+    for judgement in judgements {
+        match judgement {
             Judgement::Held(sentence) => outcome.evidence.push(sentence),
             Judgement::Unasked(sentence) => outcome.unasked.push(sentence),
         }
