@@ -1,19 +1,26 @@
 //! Parts that several groups of the suite share.
+//!
+//! Tasks beside the measuring thread: [`placement`] says where a partner runs, [`round_trip`] sends a token to it and
+//! back over a channel of [`ipc`], [`crew`] and [`parallel`] run the same operation on several CPUs at once, [`alarm`]
+//! ends a wait for a partner that hangs. Sockets: [`socket`] on this machine, [`remote`] to another one. The other
+//! modules are files, memory, sleeps and the timed loops around single calls.
 
 pub mod alarm;
 pub mod blocks;
 pub mod crew;
-pub mod crowd;
 pub mod evictable;
 pub mod fault_count;
 pub mod in_flight;
 pub mod ipc;
 pub mod kernel_call;
 pub mod message_size;
+pub mod parallel;
 pub mod pattern_file;
 pub mod placement;
 pub mod remote;
-
+pub mod round_trip;
+#[cfg(test)]
+pub mod runnable;
 pub mod sampler;
 pub mod scheduling_policy;
 pub mod sleep;
@@ -21,5 +28,4 @@ pub mod socket;
 pub mod start_order;
 pub mod stream;
 pub mod task;
-pub mod turn;
 pub mod watchdog;

@@ -1,5 +1,7 @@
 //! Figures beside the cost of an operation: computed from it, found by the operation, or one for each pair of CPUs.
 
+use super::SetUp;
+
 /// One figure for each pair of CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
@@ -68,10 +70,13 @@ impl Found {
 }
 
 /// How often the displacement of a case is measured. The scale decides what is `None`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct Repetition {
     /// Iterations of one run.
     pub iterations: Option<u64>,
     /// Undisturbed runs.
     pub runs: Option<usize>,
+    /// A further subject: the same operation by several tasks that leave the measuring CPU no idle moment. Its `run`
+    /// does the iterations by all of them together, and its report's `events` says how many these were exactly.
+    pub saturated: Option<SetUp>,
 }

@@ -5,7 +5,6 @@ use crate::Result;
 use crate::clock::{Clock, Ticks};
 use crate::environment::Wire;
 use crate::platform::partner::Task;
-use std::time::Duration;
 
 /// An operation that has been set up and is ready to run. Closures of the type of [`Subject::run`] are subjects.
 pub trait Subject {
@@ -21,13 +20,6 @@ pub trait Subject {
     /// What the subject knows besides the time. Read after a run.
     fn report(&self) -> Report {
         Report::default()
-    }
-
-    /// Runs the operation for about `lasting` with so many tasks on one CPU that it is never idle. Returns the
-    /// iterations of all tasks and the time they took; `None` if the subject has no such mode. It is compared with the
-    /// throughput that the cost of an iteration predicts.
-    fn saturated(&mut self, _lasting: Duration, _clock: &Clock) -> Option<Result<(u64, Ticks)>> {
-        None
     }
 }
 
@@ -62,9 +54,5 @@ impl Subject for Box<dyn Subject> {
 
     fn report(&self) -> Report {
         (**self).report()
-    }
-
-    fn saturated(&mut self, lasting: Duration, clock: &Clock) -> Option<Result<(u64, Ticks)>> {
-        (**self).saturated(lasting, clock)
     }
 }

@@ -1,82 +1,63 @@
-//! An alarm: a call that blocks for longer than it should is interrupted, so that who waits for a partner
-//! that has died or hangs does not wait for ever.
+//! An alarm: a timer that interrupts calls which block too long, so that a wait for a partner that has ended or hangs
+//! ends.
 //!
 //! # Invariants
 //!
-//! * **RING**: the handler stores to an atomic and does nothing else. Only this file's timers are believed: a
-//!   signal that somebody sent is told from them by its code, and carries no pointer.
-//! * **OWN-TIMER**: the timer carries the address of the alarm's own flag, which is boxed and dropped after the
-//!   timer was deleted. The timer's signal is for the thread that made it, which the alarm cannot leave, so
-//!   that none is under way once `timer_delete` has returned there.
+//! * **HANDLER**: the signal handler does nothing; that it exists makes the signal interrupt a call.
+//! * **OWN-TIMER**: the timer exists from the making of the value to its drop, which deletes it once.
 #![allow(unsafe_code)]
 
 use crate::{Error, Result};
 use std::marker::PhantomData;
 use std::mem::zeroed;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Once it has rung it rings on: a signal that arrives just before a call blocks does not interrupt it.
+/// The period after the first signal: a signal that arrives just before a call blocks does not interrupt it.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Watches one thread.
+/// A timer for one thread.
 pub struct Alarm {
     timer: libc::timer_t,
-    rang: Box<AtomicBool>,
-    /// It stays on its thread.
+    /// Not `Send`: it signals the thread that made it.
     _here: PhantomData<*const ()>,
 }
 
-extern "C" fn ring(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: RING: the kernel hands over a valid structure, and OWN-TIMER: what the timer carries is alive.
-    unsafe {
-        if (*info).si_code == libc::SI_TIMER {
-            let rang = (*info).si_value().sival_ptr.cast::<AtomicBool>();
-            (*rang).store(true, Ordering::SeqCst);
-        }
-    }
-}
+extern "C" fn interrupt(_: libc::c_int) {}
 
 impl Alarm {
-    /// An alarm for this thread. It sleeps until it is asked to watch.
+    /// An alarm for this thread, not set.
+    ///
+    /// # Errors
+    /// The kernel refuses the timer or the signal handler.
     pub fn new() -> Result<Self> {
         let signal = libc::SIGRTMIN() + 3; // the first few are the C library's own
-        // SAFETY: plain numbers, for which zero is a value. Without SA_RESTART the signal ends a call.
+        // SAFETY: plain numbers, for which zero is a valid value. Without SA_RESTART the signal interrupts a call.
         let mut action: libc::sigaction = unsafe { zeroed() };
-        action.sa_sigaction = ring as extern "C" fn(_, _, _) as usize;
-        action.sa_flags = libc::SA_SIGINFO;
-        // SAFETY: RING.
+        action.sa_sigaction = interrupt as extern "C" fn(_) as usize;
+        // SAFETY: HANDLER.
         if unsafe { libc::sigaction(signal, &raw const action, null_mut()) } != 0 {
             return Err(Error::last_os("sigaction of an alarm"));
         }
-        let rang = Box::new(AtomicBool::new(false));
-        // SAFETY: plain numbers likewise.
+        // SAFETY: plain numbers, for which zero is a valid value.
         let mut event: libc::sigevent = unsafe { zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = signal;
         event.sigev_notify_thread_id = nix::unistd::gettid().as_raw();
-        event.sigev_value.sival_ptr = (&raw const *rang).cast_mut().cast();
         let mut timer = null_mut();
         // SAFETY: OWN-TIMER.
         if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) } != 0 {
             return Err(Error::last_os("timer_create of an alarm"));
         }
-        Ok(Self { timer, rang, _here: PhantomData })
+        Ok(Self { timer, _here: PhantomData })
     }
 
-    /// Runs `f`; when it takes longer than this, every call in which it blocks is interrupted.
+    /// Runs `f`. After `limit`, every call in which it blocks is interrupted.
     pub fn watch<T>(&self, limit: Duration, f: impl FnOnce() -> T) -> T {
-        self.rang.store(false, Ordering::SeqCst);
         self.set(limit, AGAIN);
         let value = f();
         self.set(Duration::ZERO, Duration::ZERO);
         value
-    }
-
-    /// Whether the last watch took too long.
-    pub fn rang(&self) -> bool {
-        self.rang.load(Ordering::SeqCst)
     }
 
     fn set(&self, first: Duration, then: Duration) {
@@ -85,14 +66,14 @@ impl Alarm {
             tv_nsec: libc::c_long::from(d.subsec_nanos()),
         };
         let times = libc::itimerspec { it_value: spec(first), it_interval: spec(then) };
-        // SAFETY: OWN-TIMER: the timer exists. Of a valid timer and times below a second it refuses none.
+        // SAFETY: OWN-TIMER. The kernel accepts nanoseconds below a second.
         unsafe { libc::timer_settime(self.timer, 0, &raw const times, null_mut()) };
     }
 }
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        // SAFETY: OWN-TIMER: it is deleted once, here.
+        // SAFETY: OWN-TIMER.
         unsafe { libc::timer_delete(self.timer) };
     }
 }
@@ -104,17 +85,19 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn a_read_that_nobody_answers_is_interrupted() {
+    fn a_read_without_an_answer_is_interrupted() {
         let alarm = Alarm::new().expect("an alarm");
         let (read, _write) = nix::unistd::pipe().expect("a pipe");
         let answer = alarm.watch(Duration::from_millis(20), || syscall::read_byte(read.as_raw_fd(), &mut 0));
-        assert_eq!((answer, alarm.rang()), (-i64::from(libc::EINTR), true));
+        assert_eq!(answer, -i64::from(libc::EINTR));
     }
 
     #[test]
-    fn what_ends_in_time_hears_nothing() {
+    fn a_call_after_the_watch_is_not_interrupted() {
         let alarm = Alarm::new().expect("an alarm");
-        assert_eq!(alarm.watch(Duration::from_secs(20), || 7), 7);
-        assert!(!alarm.rang());
+        assert_eq!(alarm.watch(Duration::from_millis(20), || 7), 7);
+        let limit = libc::timespec { tv_sec: 0, tv_nsec: 40_000_000 };
+        // SAFETY: it reads a local variable.
+        assert_eq!(unsafe { libc::nanosleep(&raw const limit, null_mut()) }, 0);
     }
 }

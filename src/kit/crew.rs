@@ -1,5 +1,5 @@
-//! A crew: partners on CPUs of their own that do the same number of operations at the same time as the measuring
-//! thread. Between two batches they sleep.
+//! A crew: partners, each on a CPU of its own, that do the same number of operations at the same time as the measuring
+//! thread. Between batches they sleep.
 
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::partner::{Class, Kind, Partner, Task};
@@ -9,35 +9,38 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// The crew's common page.
+/// Indices into the crew's shared page.
 mod word {
-    /// Who has nothing to do sleeps on this one; it counts the batches.
+    /// The number of the batch. Partners without work sleep on this word.
     pub(super) const TURN: usize = 0;
     pub(super) const OPERATIONS: usize = 1;
-    /// How many are awake and wait for the signal.
+    /// Partners that are awake and wait for the signal.
     pub(super) const READY: usize = 2;
-    /// The signal: the number of the batch that may begin.
+    /// The signal: the number of the batch that begins.
     pub(super) const GO: usize = 3;
-    /// How many have finished.
+    /// Partners that have finished.
     pub(super) const DONE: usize = 4;
-    /// The error number of one whose operation was refused.
+    /// The error number of a partner whose operation was refused.
     pub(super) const REFUSED: usize = 5;
 }
 
-/// A crew that takes longer to come, or to finish, hangs.
+/// A crew that takes longer to wake up, or to finish, hangs.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Polls between two looks at the time.
+/// Polls between two readings of the time.
 const POLLS: u32 = 1 << 16;
 
-/// The partners of a measuring thread that works as well.
+/// The partners of a measuring thread that does the same work.
 pub struct Crew {
     partners: Vec<Partner>,
     page: Arc<Words>,
 }
 
 impl Crew {
-    /// Starts one on each of these CPUs, with the work that `make` gives it: so many operations, and a negative
-    /// error number where one was refused.
+    /// Starts a partner on each of these CPUs, with the work that `make` returns for its index. The work is called with
+    /// the number of operations, and returns a negative error number where one was refused.
+    ///
+    /// # Errors
+    /// Those of `make`; the kernel refuses a partner.
     pub fn start<W: FnMut(u64) -> i64 + Send + 'static>(
         kind: Kind,
         cpus: &[usize],
@@ -67,12 +70,15 @@ impl Crew {
         Ok(Self { partners, page })
     }
 
-    /// What others must know to watch them.
+    /// The partners, for reports.
     pub fn tasks(&self) -> Vec<Task> {
         self.partners.iter().map(Partner::task).collect()
     }
 
-    /// Calls them out and waits until each stands ready. [`Crew::go`] lets them begin.
+    /// Wakes the crew and waits until every partner is ready. Returns the number of the batch, for [`Crew::go`].
+    ///
+    /// # Errors
+    /// [`Error::Disproved`] for a partner that has ended, [`Error::Disturbed`] for one that does not come.
     pub fn call(&mut self, operations: u64) -> Result<u32> {
         let operations = u32::try_from(operations).unwrap_or(u32::MAX);
         for (at, value) in [(word::OPERATIONS, operations), (word::READY, 0), (word::DONE, 0)] {
@@ -83,13 +89,16 @@ impl Crew {
         Ok(turn)
     }
 
-    /// Gives the signal.
+    /// Gives the signal to begin.
     #[inline(always)]
     pub fn go(&self, turn: u32) {
         self.page[word::GO].value.store(turn, SeqCst);
     }
 
-    /// Waits until all have finished.
+    /// Waits until every partner has finished.
+    ///
+    /// # Errors
+    /// Those of [`Crew::call`]; an operation that was refused to a partner.
     pub fn finish(&mut self) -> Result<()> {
         self.all(word::DONE)?;
         match self.page[word::REFUSED].value.load(SeqCst) {
@@ -101,7 +110,7 @@ impl Crew {
         }
     }
 
-    /// Polls, so that the measuring thread loses no time to a sleep; looks at the clock now and then.
+    /// Polls until the word counts every partner. It does not sleep, since a wake-up would be in the measured time.
     fn all(&mut self, at: usize) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -112,13 +121,13 @@ impl Crew {
                 std::hint::spin_loop();
             }
             if let Some(fate) = self.partners.iter_mut().find_map(Partner::fate) {
-                return Err(Error::Usage(fate));
+                return Err(Error::Disproved(fate));
             }
             if begun.elapsed() > PATIENCE {
                 let count = self.page[at].value.load(SeqCst);
                 let all = self.partners.len();
                 let seconds = PATIENCE.as_secs();
-                return Err(Error::Usage(format!("only {count} of {all} partners came in {seconds} s")));
+                return Err(Error::Disturbed(format!("only {count} of {all} partners came in {seconds} s")));
             }
         }
     }
@@ -134,7 +143,7 @@ fn take_part(page: &Words, turn: u32, work: &mut impl FnMut(u64) -> i64) {
     page[word::READY].value.fetch_add(1, SeqCst);
     while page[word::GO].value.load(SeqCst) != turn {
         std::hint::spin_loop();
-        // A later call has made this one void.
+        // A later batch has replaced this one.
         if page[word::TURN].value.load(SeqCst) != turn {
             return;
         }
@@ -158,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_does_as_much() {
+    fn every_partner_does_the_same_number() {
         for kind in [Kind::Process, Kind::Thread] {
             let sum = Arc::new(Words::new().expect("mapped"));
             let theirs = Arc::clone(&sum);
@@ -172,7 +181,7 @@ mod tests {
             for batch in [1, 1000] {
                 sum[0].value.store(0, SeqCst);
                 let turn = crew.call(batch).expect("ready");
-                assert_eq!(sum[0].value.load(SeqCst), 0, "nobody begins before the signal");
+                assert_eq!(sum[0].value.load(SeqCst), 0, "no partner begins before the signal");
                 crew.go(turn);
                 crew.finish().expect("done");
                 assert_eq!(sum[0].value.load(SeqCst) as usize, batch as usize * others().len());
@@ -181,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_was_refused_is_told() {
+    fn an_operation_that_was_refused_is_an_error() {
         if others().is_empty() {
             return;
         }

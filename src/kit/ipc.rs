@@ -1,22 +1,22 @@
-//! Ways by which one task hands a token to another and waits for one: pipes, sockets, queues, semaphores, words
-//! of memory.
+//! Interprocess communication: pipes, sockets, queues, semaphores and words of memory, by which one task passes a token
+//! to another.
 //!
-//! A [`Line`] carries tokens in one direction; who opens gets two, there and back. Every call answers a negative
-//! error number where it is refused or interrupted.
+//! A [`Channel`] carries tokens in one direction; the functions that open channels return one for each direction. Every
+//! call returns a negative error number where it is refused or interrupted.
 //!
 //! # Invariants
 //!
-//! * **OWN-BUFFER**: the call reads or writes only the local that it is given, in its full length.
-//! * **OWN-QUEUE**: the descriptor was opened here and is closed once, by its owner.
+//! * **OWN-BUFFER**: the call reads or writes only a local variable, in its full length.
+//! * **OWN-DESCRIPTOR**: the descriptor was opened here and is closed once, by its owner.
 #![allow(unsafe_code)]
 
-mod queue;
+mod message_queue;
 mod semaphore;
-mod word;
+mod shared_word;
 
-pub use queue::Queue;
+pub use message_queue::Queue;
 pub use semaphore::Semaphore;
-pub use word::{Condition, Futex, Toggle};
+pub use shared_word::{Condition, Futex, PolledWord};
 
 use crate::platform::arch::syscall4;
 use crate::platform::syscall;
@@ -26,24 +26,24 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 
-/// One direction.
-pub trait Line: Send + Sync + 'static {
-    /// Hands over a token.
+/// One direction, for a token at a time.
+pub trait Channel: Send + Sync + 'static {
+    /// Passes a token on; negative error number or not.
     fn send(&self) -> i64;
-    /// Waits for a token.
+    /// Waits for a token; negative error number or not.
     fn receive(&self) -> i64;
 }
 
-/// There and back.
-pub type Both<L> = Result<[L; 2]>;
+/// A channel there and a channel back.
+pub type ChannelPair<L> = Result<[L; 2]>;
 
-/// Bytes through descriptors.
+/// A byte through a pair of descriptors.
 pub struct Bytes {
     read: OwnedFd,
     write: OwnedFd,
 }
 
-impl Line for Bytes {
+impl Channel for Bytes {
     #[inline(always)]
     fn send(&self) -> i64 {
         syscall::write_byte(self.write.as_raw_fd(), &1)
@@ -52,7 +52,7 @@ impl Line for Bytes {
     #[inline(always)]
     fn receive(&self) -> i64 {
         match syscall::read_byte(self.read.as_raw_fd(), &mut 0) {
-            0 => -i64::from(libc::EPIPE), // the end of the file: there is nobody any more
+            0 => -i64::from(libc::EPIPE), // end of file: no writer is left
             answer => answer,
         }
     }
@@ -60,36 +60,51 @@ impl Line for Bytes {
 
 impl Bytes {
     /// A pipe, in one direction.
+    ///
+    /// # Errors
+    /// The kernel refuses it: too many open files.
     pub fn pipe() -> Result<Self> {
         let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe (`ulimit -n`)", e))?;
         Ok(Self { read, write })
     }
 
     /// A pipe in each direction.
-    pub fn pipes(_: &Path) -> Both<Self> {
+    ///
+    /// # Errors
+    /// Those of [`Bytes::pipe`].
+    pub fn pipes(_: &Path) -> ChannelPair<Self> {
         Ok([Self::pipe()?, Self::pipe()?])
     }
 
     /// A named pipe in each direction, in this directory.
-    pub fn fifos(directory: &Path) -> Both<Self> {
+    ///
+    /// # Errors
+    /// The directory's file system or the kernel refuses them.
+    pub fn fifos(directory: &Path) -> ChannelPair<Self> {
         Ok([fifo(&directory.join("fifo-there"))?, fifo(&directory.join("fifo-back"))?])
     }
 
     /// A pair of Unix stream sockets.
-    pub fn streams(_: &Path) -> Both<Self> {
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub fn streams(_: &Path) -> ChannelPair<Self> {
         crossed(UnixStream::pair(), "socketpair of streams")
     }
 
     /// A pair of Unix datagram sockets.
-    pub fn datagrams(_: &Path) -> Both<Self> {
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub fn datagrams(_: &Path) -> ChannelPair<Self> {
         crossed(UnixDatagram::pair(), "socketpair of datagrams")
     }
 }
 
-/// The name goes at once; what was opened by it stays.
+/// The name is removed at once; the opened pipe stays.
 fn fifo(path: &Path) -> Result<Bytes> {
     nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).map_err(|e| Error::refused("mkfifo", e))?;
-    // Opened for both, so that neither opening waits for the other.
+    // Opened for reading and writing, so that neither end waits for the other.
     let open = || File::options().read(true).write(true).open(path);
     let opened = open().and_then(|file| Ok(Bytes { read: file.try_clone()?.into(), write: file.into() }));
     let opened = opened.map_err(|e| Error::file(path, "opening a named pipe", e));
@@ -97,8 +112,8 @@ fn fifo(path: &Path) -> Result<Bytes> {
     opened
 }
 
-/// What one end writes the other reads.
-fn crossed<S: Into<OwnedFd>>(pair: std::io::Result<(S, S)>, call: &str) -> Both<Bytes> {
+/// A channel in each direction over one pair of sockets.
+fn crossed<S: Into<OwnedFd>>(pair: std::io::Result<(S, S)>, call: &str) -> ChannelPair<Bytes> {
     let refused = |cause| Error::Kernel { call: call.into(), cause };
     let (ours, theirs) = pair.map_err(refused)?;
     let (ours, theirs) = (ours.into(), theirs.into());
@@ -107,26 +122,29 @@ fn crossed<S: Into<OwnedFd>>(pair: std::io::Result<(S, S)>, call: &str) -> Both<
     Ok([there, Bytes { write: theirs, read: ours }])
 }
 
-/// A counter of events, of eight bytes.
+/// eventfd(2): a counter of eight bytes.
 pub struct Event(OwnedFd);
 
 impl Event {
     /// A counter in each direction.
-    pub fn both(_: &Path) -> Both<Self> {
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub fn pair(_: &Path) -> ChannelPair<Self> {
         let event = || {
-            // SAFETY: `eventfd` has no precondition; OWN-QUEUE.
+            // SAFETY: `eventfd` has no precondition; OWN-DESCRIPTOR.
             let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
             if descriptor < 0 {
                 return Err(Error::last_os("eventfd"));
             }
-            // SAFETY: OWN-QUEUE.
+            // SAFETY: OWN-DESCRIPTOR.
             Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
         };
         Ok([event()?, event()?])
     }
 }
 
-impl Line for Event {
+impl Channel for Event {
     #[inline(always)]
     fn send(&self) -> i64 {
         let one = 1u64;
@@ -146,37 +164,37 @@ impl Line for Event {
 mod tests {
     use super::*;
 
-    fn carries<L: Line>(both: Both<L>) {
-        for line in both.expect("opened") {
+    fn carries<C: Channel>(pair: ChannelPair<C>) {
+        for channel in pair.expect("opened") {
             for _ in 0..3 {
-                assert!(line.send() >= 0 && line.receive() >= 0);
+                assert!(channel.send() >= 0 && channel.receive() >= 0);
             }
         }
     }
 
     #[test]
-    fn what_is_sent_arrives_by_every_line() {
+    fn every_channel_delivers_what_is_sent() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path();
         carries(Bytes::pipes(path));
         carries(Bytes::fifos(path));
         carries(Bytes::streams(path));
         carries(Bytes::datagrams(path));
-        carries(Event::both(path));
+        carries(Event::pair(path));
         carries(Futex::private(path));
         carries(Futex::shared(path));
-        carries(Condition::both(path));
-        carries(Semaphore::both(path));
-        if let Err(error) = Queue::both(path) {
+        carries(Condition::pair(path));
+        carries(Semaphore::pair(path));
+        if let Err(error) = Queue::pair(path) {
             println!("no message queues here: {error}");
         } else {
-            carries(Queue::both(path));
+            carries(Queue::pair(path));
         }
         assert_eq!(std::fs::read_dir(path).expect("read").count(), 0, "a named pipe has lost its name");
     }
 
     #[test]
-    fn a_line_that_nobody_writes_any_more_has_ended() {
+    fn a_channel_without_a_writer_has_ended() {
         let (read, write) = nix::unistd::pipe().expect("a pipe");
         drop(write);
         let write = std::fs::File::open("/dev/null").expect("opened").into();

@@ -1,12 +1,12 @@
-//! Sizes of messages as ids spell them, how many make an iteration, and whether loopback is there.
+//! Sizes of messages as ids spell them, the number of messages in an iteration, and the need for loopback.
 
 use crate::case::Need;
 use crate::kit::socket::loopback;
 
-/// The network of this machine answers.
+/// 127.0.0.1 can be reached.
 pub const LOOPBACK: Need = Need::new(|_| loopback());
 
-/// A length as it stands in an id.
+/// A length as ids spell it.
 pub fn length(bytes: usize) -> String {
     match bytes {
         _ if bytes >= 1 << 20 => format!("{}MiB", bytes >> 20),
@@ -15,11 +15,12 @@ pub fn length(bytes: usize) -> String {
     }
 }
 
-/// Messages of an iteration: so many bytes that waking the receiver is little beside them, but not more messages than take a
-/// millisecond.
+/// Bytes of an iteration: enough that waking the receiver costs little in comparison.
 const ITERATION_BYTES: usize = 1 << 20;
+/// Messages of an iteration at most, so that it takes no longer than a millisecond.
 const MOST_MESSAGES: usize = 1024;
 
+/// Messages of this length in an iteration.
 pub fn messages(bytes: usize) -> usize {
     (ITERATION_BYTES / bytes).clamp(1, MOST_MESSAGES)
 }

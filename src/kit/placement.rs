@@ -1,5 +1,5 @@
-//! Where a partner runs, and whether its CPU may fall asleep: part of the id of every case that has one, since
-//! the same round trip costs 25 times as much across two sleeping CPUs as on one.
+//! Where a partner runs, and whether its CPU may enter an idle state. Both are part of the id of every case with a
+//! partner: the same round trip costs 25 times as much across two sleeping CPUs as on one.
 
 use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Place};
@@ -13,13 +13,14 @@ use std::time::Duration;
 pub enum Placement {
     /// On the measuring CPU.
     Same,
-    /// On another, and both may sleep while they wait.
+    /// On another CPU; both may enter an idle state while their tasks wait.
     Cross,
-    /// On another, and a task of the idle class keeps each of the two from falling asleep.
+    /// On another CPU, and a task of the idle class keeps each of the two out of idle states.
     Awake,
 }
 
 impl Placement {
+    /// The last part of an id.
     pub fn name(self) -> &'static str {
         match self {
             Self::Same => "same-cpu",
@@ -28,7 +29,8 @@ impl Placement {
         }
     }
 
-    pub fn words(self) -> &'static str {
+    /// The last part of a title.
+    pub fn title(self) -> &'static str {
         match self {
             Self::Same => "on one CPU",
             Self::Cross => "across two CPUs",
@@ -36,19 +38,25 @@ impl Placement {
         }
     }
 
-    /// Adds what such a case needs.
+    /// Adds the needs of this placement to a case.
     pub fn needed(self, case: Case) -> Case {
         let case = case.need(PINNED);
         if self == Self::Same { case } else { case.need(TWO_CPUS) }
     }
 
     /// The partner's CPU.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] without one.
     pub fn cpu(self, place: &Place) -> Result<usize> {
         let cpu = if self == Self::Same { place.cpus.here } else { place.cpus.others.first().copied() };
-        cpu.ok_or_else(|| Error::Usage(format!("there is no CPU for a partner {}", self.words())))
+        cpu.ok_or_else(|| Error::Missing(format!("there is no CPU for a partner {}", self.title())))
     }
 
-    /// Who keeps the CPUs awake.
+    /// The tasks that keep the CPUs awake: two for [`Placement::Awake`], else none.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] without the CPUs; the kernel refuses a task.
     pub fn spinners(self, place: &Place) -> Result<Vec<Partner>> {
         if self != Self::Awake {
             return Ok(Vec::new());
@@ -58,22 +66,23 @@ impl Placement {
     }
 }
 
-/// After so long nobody answers any more: a fifth of a second for every hundred round trips is a hundred times
-/// what they take, and shorter than any case may last.
+/// How long a batch may take before its partner counts as hung: two seconds, and a fifth of a second for every hundred
+/// round trips, which is a hundred times what they take.
 pub fn patience(iterations: u64) -> Duration {
     const ALWAYS: Duration = Duration::from_secs(2);
     ALWAYS + Duration::from_millis(2 * iterations.min(10_000))
 }
 
-/// Why a call in the timed loop was refused or interrupted: because a partner has ended, or does not answer.
+/// The error behind a negative answer in the timed loop: [`Error::Disproved`] where a partner has ended,
+/// [`Error::Disturbed`] where it does not answer, and otherwise the kernel's refusal.
 pub fn refused(name: &str, answer: i64, partners: &mut [Partner], iterations: u64) -> Error {
     if let Some(fate) = partners.iter_mut().find_map(Partner::fate) {
-        return Error::Usage(format!("{name}: {fate}"));
+        return Error::Disproved(format!("{name}: {fate}"));
     }
     let errno = Error::errno(answer);
     if [Errno::EINTR, Errno::ETIMEDOUT].contains(&errno) {
         let seconds = patience(iterations).as_secs();
-        return Error::Usage(format!(
+        return Error::Disturbed(format!(
             "{name}: the partner has not answered for {seconds} s; it hangs, or others have its CPU"
         ));
     }

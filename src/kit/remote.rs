@@ -1,19 +1,19 @@
-//! The cases of the socket groups whose other end is another machine's: that of a `syscost peer`.
+//! The cases of the socket groups whose other end is a `syscost peer`, on another machine.
 //!
-//! Of the far end nothing is seen but what it answers. So every answer is looked at, and after each batch the peer
-//! is asked by another connection how much it has got: whoever miscounts, or is not who was asked for, has no number.
+//! The far end shows nothing but its answers. Every answer is therefore checked, and after each batch the peer is asked
+//! over another connection how much it received. A wrong count, or an unknown peer, is an error.
 
 use super::message_size::{length, messages};
-use crate::case::{Case, Claim, Need, Place, Rule, SetUp};
+use crate::case::{Case, Claim, Need, Rule, set_up};
+use crate::kit::socket::dialogue::Timed;
 
-// A build without the command line's crates has nothing to prove a token with.
+// The proof of the peer's token needs crates of the feature `cli`.
 #[cfg_attr(not(feature = "cli"), path = "remote/absent.rs")]
 mod live;
 
-/// A peer is named.
 const PEER: Need = Need::new(|_| live::given());
 
-/// By what messages go to the peer.
+/// The protocol of the messages to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transport {
     Tcp,
@@ -26,33 +26,34 @@ impl Transport {
         if self == Tcp { "tcp" } else { "udp" }
     }
 
-    fn words(self) -> &'static str {
+    fn title(self) -> &'static str {
         if self == Tcp { "TCP" } else { "UDP" }
     }
 }
 
-/// What a round trip is.
+/// One row of round trips.
 #[derive(Clone, Copy, Debug)]
 struct RoundTrip {
     transport: Transport,
     bytes: u32,
-    /// Every one is timed by itself.
-    each: bool,
+    timed: Timed,
 }
 
-/// `ping` sends so many bytes unless it is told otherwise.
+/// Bytes that `ping` sends by default.
 const PING: u32 = 56;
-/// Lengths by TCP. A datagram begins with a secret of sixteen bytes, and those beyond a packet go in pieces.
+/// Lengths by TCP and by UDP. A datagram begins with a secret of sixteen bytes; one that exceeds a packet is
+/// fragmented.
 const STREAMED: [u32; 4] = [1, PING, 1 << 10, 64 << 10];
 const DATAGRAMS: [u32; 3] = [PING, 1 << 10, 16 << 10];
-/// Streams, and lengths of a message whose bandwidth is asked: those of `iperf3`, and less and more.
+/// Streams and message lengths of the bandwidths: that of `iperf3`, shorter and longer ones.
 const SENT: [(u32, usize); 5] = [(1, 1 << 10), (1, 64 << 10), (1, 128 << 10), (1, 1 << 20), (4, 128 << 10)];
 
 /// Round trips to the peer.
 pub fn round_trips() -> Vec<Case> {
-    let row = |transport, each| move |bytes: u32| RoundTrip { transport, bytes, each };
-    let together = STREAMED.map(row(Tcp, false)).into_iter().chain(DATAGRAMS.map(row(Udp, false)));
-    let each = [Tcp, Udp].map(|transport| row(transport, true)(PING));
+    let row = |transport, timed| move |bytes: u32| RoundTrip { transport, bytes, timed };
+    let streamed = STREAMED.map(row(Tcp, Timed::Together));
+    let together = streamed.into_iter().chain(DATAGRAMS.map(row(Udp, Timed::Together)));
+    let each = [Tcp, Udp].map(|transport| row(transport, Timed::Each)(PING));
     together.chain(each).map(round_trip).chain([echo()]).collect()
 }
 
@@ -70,17 +71,18 @@ pub fn connections() -> Vec<Case> {
     parts.into_iter().map(|(name, title, closes)| connection(name, title, closes)).collect()
 }
 
-/// Core cycles of the wire and of both machines' layers, for one way and back.
+/// Core cycles of a round trip on the wire, and in both machines' network layers.
 const WIRE: f64 = 60_000.0;
 const LAYERS: f64 = 40_000.0;
 
 fn round_trip(row: RoundTrip) -> Case {
     const COPIED_A_CYCLE: f64 = 0.4; // ten gigabits a second
-    let RoundTrip { transport, bytes, each } = row;
+    let RoundTrip { transport, bytes, timed } = row;
+    let each = timed == Timed::Each;
     let (name, size) = (transport.name(), length(bytes as usize));
     let how = if each { "-peer-each" } else { "-peer" };
-    let title = format!("{size} to the peer and back by {}", transport.words());
-    let set_up: SetUp = Box::new(move |_: &Place| live::round_trip(row));
+    let title = format!("{size} to the peer and back by {}", transport.title());
+    let set_up = set_up(move |_| live::round_trip(row));
     let case = Case::new(format!("{name}{how}/{size}"), title, set_up)
         .need(PEER)
         .claim(Claim::Checked(
@@ -95,7 +97,7 @@ fn round_trip(row: RoundTrip) -> Case {
 }
 
 fn echo() -> Case {
-    let set_up: SetUp = Box::new(|_: &Place| live::echoes(PING as usize));
+    let set_up = set_up(|_| live::echoes(PING as usize));
     let size = length(PING as usize);
     Case::new(format!("icmp-peer-each/{size}"), format!("ICMP echo of {size} by the peer's kernel"), set_up)
         .need(PEER)
@@ -110,7 +112,7 @@ fn bandwidth(streams: u32, bytes: usize) -> Case {
     let (size, on) =
         (length(bytes), if streams == 1 { String::new() } else { format!("-{streams}-streams") });
     let title = format!("{all} messages of {size} to the peer through TCP, streams: {streams}");
-    let set_up: SetUp = Box::new(move |_: &Place| live::bandwidth(streams, each, bytes));
+    let set_up = set_up(move |_| live::bandwidth(streams, each, bytes));
     let case = Case::new(format!("tcp-peer{on}/{size}"), title, set_up).need(PEER);
     let case = if all == 1 { case } else { case.derive("message", Rule::OfCost(1.0 / all as f64)) };
     let (wire, calls) = (2.5 * (all * bytes) as f64, 2_000.0 * all as f64);
@@ -120,7 +122,7 @@ fn bandwidth(streams: u32, bytes: usize) -> Case {
 }
 
 fn connection(name: &str, title: &str, closes: bool) -> Case {
-    let set_up: SetUp = Box::new(move |_: &Place| live::connection(closes));
+    let set_up = set_up(move |_| live::connection(closes));
     let (wire, layers) = if closes { (2_000.0, 10_000.0) } else { (WIRE, LAYERS) };
     Case::new(name, title, set_up)
         .need(PEER)

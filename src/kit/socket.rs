@@ -1,32 +1,34 @@
-//! Sockets: two ends that are connected, messages that go whole, and who waits how for them.
+//! Sockets: pairs of connected ends, whole messages, and the ways to wait for them.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`message`] | one message, sent and received whole by a descriptor |
-//! | [`way`] | how an end waits: it blocks, asks epoll first, or asks again and again |
-//! | [`ring`] | the same through `io_uring` |
+//! | [`transfer`] | sending and receiving by a descriptor, once or a whole message |
+//! | [`endpoint`] | an end that waits by blocking, by epoll, or by polling |
+//! | [`io_ring`] | an end that uses `io_uring` |
+//! | [`dialogue`] | the measuring end of a round trip |
 //! | [`echo`] | the far end of a round trip |
 //! | [`flow`] | the far end of a stream of bytes, which counts them |
-//! | [`source`] | what bytes are sent by: write, sendfile, splice, without a copy |
+//! | [`source`] | the sending end of a stream: write, sendfile, splice, without a copy |
 //! | [`connection`] | listening, connecting, accepting, closing |
-//! | [`icmp`] | the echo that the kernel itself answers |
+//! | [`icmp`] | the echo that the kernel answers |
 //!
-//! Nothing here asks where the other end is: what takes a descriptor takes one to another machine as well.
+//! Except for the pairs, a descriptor may belong to a connection to another machine.
 //!
 //! # Invariants
 //!
-//! * **OWN-BUFFER**: the kernel reads or writes a local of the calling function, for the length that it is told.
-//! * **OWN-DESCRIPTOR**: a number that the kernel has just answered is nobody else's.
+//! * **OWN-BUFFER**: the kernel reads or writes a local variable of the calling function, within its length.
+//! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner.
 #![allow(unsafe_code)]
 
 pub mod connection;
+pub mod dialogue;
 pub mod echo;
+pub mod endpoint;
 pub mod flow;
 pub mod icmp;
-pub mod message;
-pub mod ring;
+pub mod io_ring;
 pub mod source;
-pub mod way;
+pub mod transfer;
 
 use crate::{Error, Result};
 use nix::errno::Errno;
@@ -34,7 +36,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 
-/// By what messages go.
+/// The protocol of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP over IPv4, with `TCP_NODELAY`.
@@ -50,11 +52,11 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All of them.
+    /// Every transport.
     pub const ALL: [Self; 5] =
         [Self::Tcp, Self::Udp, Self::UnixStream, Self::UnixDatagram, Self::UnixSeqpacket];
 
-    /// Its name in an id.
+    /// The name in ids.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -65,8 +67,8 @@ impl Transport {
         }
     }
 
-    /// Its name in a title.
-    pub fn words(self) -> &'static str {
+    /// The name in titles.
+    pub fn title(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",
             Self::Udp => "UDP",
@@ -76,23 +78,18 @@ impl Transport {
         }
     }
 
-    /// Whether messages have no bounds of their own.
-    pub fn is_stream(self) -> bool {
-        matches!(self, Self::Tcp | Self::UnixStream)
-    }
-
-    /// Whether it goes by IPv4, so that the other end may be another machine.
+    /// Whether it is a protocol of IPv4.
     pub fn is_inet(self) -> bool {
         matches!(self, Self::Tcp | Self::Udp)
     }
 
-    /// The longest message of these sizes: an IPv4 packet ends at 65535 bytes, its headers included.
+    /// Whether it can carry a message of this length: an IPv4 packet has at most 65535 bytes, headers included.
     pub fn carries(self, bytes: usize) -> bool {
         const LONGEST_UDP: usize = 65_507;
         self != Self::Udp || bytes <= LONGEST_UDP
     }
 
-    /// Two ends, connected to each other and to nobody else, on this machine.
+    /// Two ends on this machine, connected to each other.
     ///
     /// # Errors
     /// [`Error::Missing`] where 127.0.0.1 cannot be reached, or descriptors or ports are used up.
@@ -119,7 +116,7 @@ fn tcp_pair() -> Result<[OwnedFd; 2]> {
     let address = listener.local_addr().map_err(|e| refused("getsockname", e))?;
     let near = TcpStream::connect(address).map_err(|e| refused("connect to 127.0.0.1", e))?;
     let (far, client) = listener.accept().map_err(|e| refused("accept", e))?;
-    // The port is open to everybody on this machine.
+    // Any process of this machine could connect to the port.
     let ours = near.local_addr().map_err(|e| refused("getsockname", e))?;
     if ours != client {
         return Err(Error::Missing(format!("{client} connected to our port {address}: run again")));
@@ -134,7 +131,7 @@ fn udp_pair() -> Result<[OwnedFd; 2]> {
     let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| refused("bind to 127.0.0.1", e));
     let (near, far) = (bind()?, bind()?);
     let address = |of: &UdpSocket| of.local_addr().map_err(|e| refused("getsockname", e));
-    // From here on the kernel drops what comes from anybody else.
+    // From here on the kernel drops datagrams from any other address.
     near.connect(address(&far)?).map_err(|e| refused("connect of a UDP socket", e))?;
     far.connect(address(&near)?).map_err(|e| refused("connect of a UDP socket", e))?;
     Ok([near.into(), far.into()])
@@ -151,7 +148,8 @@ fn seqpacket_pair() -> Result<[OwnedFd; 2]> {
     Ok(ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }))
 }
 
-/// What the kernel refuses to a socket, in words that say what to do; what the machine lacks is a skip.
+/// The error for a call on a socket that the kernel refuses: [`Error::Missing`], with advice, where the machine lacks
+/// something.
 pub fn refused(call: &str, cause: std::io::Error) -> Error {
     let errno = Errno::from_raw(cause.raw_os_error().unwrap_or(libc::EIO));
     match advice(errno) {
@@ -188,56 +186,65 @@ fn ports_used_up() -> String {
     )
 }
 
-/// Whether 127.0.0.1 answers, for a need: a network namespace is made with its loopback down.
+/// The need for a reachable 127.0.0.1: a new network namespace has its loopback down.
+///
+/// # Errors
+/// A sentence that says what to do.
 pub fn loopback() -> std::result::Result<(), String> {
     Transport::Udp.pair().map(drop).map_err(|e| e.to_string())
 }
 
-/// Sets an option that is a number.
+/// setsockopt(2) of an option that is a number.
+///
+/// # Errors
+/// The error number.
 pub fn set_option(descriptor: RawFd, level: i32, name: i32, value: i32) -> std::result::Result<(), Errno> {
     let at = (&raw const value).cast();
-    // SAFETY: OWN-BUFFER: a number is read.
+    // SAFETY: OWN-BUFFER: one number is read.
     let answer = unsafe { libc::setsockopt(descriptor, level, name, at, size_of::<i32>() as u32) };
     if answer == 0 { Ok(()) } else { Err(Errno::last()) }
 }
 
-/// Lets a TCP end wait until a packet is full, while others are on their way (RFC 896). To what is none it is nothing.
+/// Lets a TCP end fill its packets while others are in flight (RFC 896). Does nothing to another end.
 pub fn hold(end: RawFd) {
     let _ = set_option(end, libc::IPPROTO_TCP, libc::TCP_NODELAY, 0);
 }
 
-/// Makes a TCP end send what it still holds: at the end of a batch nothing comes that could fill its packet, and the
-/// other end would be silent for 40 ms before it says that the last one has come.
+/// Makes a TCP end send what it still holds. At the end of a batch no further data fills its packet, and the other end
+/// delays its acknowledgement by 40 ms.
 #[inline(always)]
 pub fn push(end: RawFd) {
     let _ = set_option(end, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
 }
 
-/// The addresses of an end, its own and the other one's, where it goes by IPv4.
+/// The addresses of an IPv4 end: its own and the other end's.
 pub fn addresses(end: &OwnedFd) -> Option<[std::net::SocketAddr; 2]> {
-    // Both kinds ask the same two questions of a descriptor; none of them looks at its type.
+    // The two calls are the same for TCP and UDP; neither checks the type of the descriptor.
     let end = TcpStream::from(end.try_clone().ok()?);
     Some([end.local_addr().ok()?, end.peer_addr().ok()?])
 }
 
-/// Whether two ends of this machine are each other's: where one goes from, the other goes to.
+/// Checks that two ends of this machine are connected to each other: each one's address is the other's destination.
 ///
 /// # Errors
-/// A sentence with the addresses, where they are not.
+/// [`Error::Disproved`] with the addresses, where they are not.
 pub fn are_connected(transport: Transport, ends: &[OwnedFd; 2]) -> Result<()> {
     if !transport.is_inet() {
-        return Ok(()); // a pair has no other end from its making
+        return Ok(()); // socketpair(2) connects them
     }
     let [near, far] = ends.each_ref().map(addresses);
     match (near, far) {
         (Some([ours, theirs]), Some([far, back])) if ours == back && theirs == far => Ok(()),
-        (near, far) => Err(Error::Usage(format!(
+        (near, far) => Err(Error::Disproved(format!(
             "the near end goes from and to {near:?} and the far end from and to {far:?}: they are not each other's"
         ))),
     }
 }
 
-/// Makes calls on this end answer `EAGAIN` where they would wait.
+/// Makes calls on this end return `EAGAIN` where they would block.
+///
+/// # Errors
+/// The kernel refuses the call.
 pub fn set_nonblocking(end: &OwnedFd) -> Result<()> {
     use nix::fcntl::{FcntlArg, OFlag, fcntl};
     let flags = fcntl(end, FcntlArg::F_GETFL).map_err(|e| Error::refused("fcntl F_GETFL", e))?;
@@ -245,19 +252,21 @@ pub fn set_nonblocking(end: &OwnedFd) -> Result<()> {
     fcntl(end, FcntlArg::F_SETFL(flags)).map(drop).map_err(|e| Error::refused("fcntl F_SETFL", e))
 }
 
-/// The number by which hot loops name an end.
+/// The descriptor's number, for timed loops.
 pub fn number(end: &OwnedFd) -> RawFd {
     end.as_raw_fd()
 }
 
-/// Whether there is something to receive before so much time has passed; a negative error number where that
-/// cannot be asked.
-pub fn has_come(end: RawFd, limit: std::time::Duration) -> std::result::Result<bool, i64> {
-    let mut asked = libc::pollfd { fd: end, events: libc::POLLIN, revents: 0 };
+/// Whether data arrives within `limit`.
+///
+/// # Errors
+/// The negative error number of ppoll(2).
+pub fn arrives_within(end: RawFd, limit: std::time::Duration) -> std::result::Result<bool, i64> {
+    let mut polled = libc::pollfd { fd: end, events: libc::POLLIN, revents: 0 };
     let limit =
         libc::timespec { tv_sec: limit.as_secs() as libc::time_t, tv_nsec: limit.subsec_nanos().into() };
-    // SAFETY: OWN-BUFFER: one element is read and written, a time is read.
-    match unsafe { libc::ppoll(&raw mut asked, 1, &raw const limit, std::ptr::null()) } {
+    // SAFETY: OWN-BUFFER: one element is read and written, and a time is read.
+    match unsafe { libc::ppoll(&raw mut polled, 1, &raw const limit, std::ptr::null()) } {
         0 => Ok(false),
         1.. => Ok(true),
         _ => Err(-i64::from(Errno::last_raw())),
@@ -269,7 +278,7 @@ pub fn has_come(end: RawFd, limit: std::time::Duration) -> std::result::Result<b
 /// # Errors
 /// The error number.
 pub fn open(domain: i32, kind: i32, protocol: i32) -> std::result::Result<OwnedFd, Errno> {
-    // SAFETY: OWN-BUFFER: a question without memory.
+    // SAFETY: OWN-BUFFER: the call takes no memory.
     match unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) } {
         -1 => Err(Errno::last()),
         // SAFETY: OWN-DESCRIPTOR.

@@ -54,7 +54,7 @@ mod workload;
 
 use crate::case::{Case, Claim, Group, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
-use crate::kit::crowd::{Crowd, all_stayed, together};
+use crate::kit::parallel::{Parallelism, all_stayed, parallel};
 use crate::platform::partner::Kind;
 use crate::platform::{cpu, limit};
 use crate::record::{Axis, Curve};
@@ -115,11 +115,11 @@ fn case(variant: Variant) -> Case {
     case.needs.extend(variant.needs());
     case = match crowd {
         None => case.claim(Claim::Linear).derive("bandwidth", Rule::Bandwidth(bytes)),
-        Some(Crowd::Count(count)) => {
+        Some(Parallelism::Count(count)) => {
             let all = count as u64 * bytes;
             case.claim(Claim::Counted(all_stayed)).derive("bandwidth", Rule::Bandwidth(all))
         }
-        Some(Crowd::All) => {
+        Some(Parallelism::All) => {
             case.claim(Claim::Counted(all_stayed)).derive("bandwidth", Rule::BandwidthOfAll(bytes))
         }
     };
@@ -131,7 +131,7 @@ fn case(variant: Variant) -> Case {
     }
     match memory_module::limit() {
         Ok((of, _)) if plan.level() == Level::Memory => {
-            case.derive("share", Rule::Share { bytes, on_all: crowd == Some(Crowd::All), of })
+            case.derive("share", Rule::Share { bytes, on_all: crowd == Some(Parallelism::All), of })
         }
         _ => case,
     }
@@ -190,7 +190,7 @@ fn alone(plan: Plan) -> Result<impl Subject> {
 }
 
 /// A workload for each CPU, first touched by that CPU, so that its memory is on that CPU's node.
-fn crowded(crowd: Crowd, plan: Plan, place: &Place) -> Result<impl Subject + use<>> {
+fn crowded(crowd: Parallelism, plan: Plan, place: &Place) -> Result<impl Subject + use<>> {
     let cpus = crowd.cpus(place);
     limit::for_half((plan.bytes * (cpus.len() + 1)) as u64).map_err(Error::Missing)?;
     let workloads: Rc<RefCell<Vec<Arc<Mutex<Workload>>>>> = Rc::default();
@@ -213,7 +213,7 @@ fn crowded(crowd: Crowd, plan: Plan, place: &Place) -> Result<impl Subject + use
     };
     let proven = Rc::clone(&workloads);
     let prove = move |_: u64| proven.borrow().iter().try_for_each(|workload| locked(workload).prove());
-    let inner = together(Kind::Thread, crowd, place, make, prove)?;
+    let inner = parallel(Kind::Thread, crowd, place, make, prove)?;
     let mut descriptions: Vec<_> =
         workloads.borrow().iter().map(|workload| locked(workload).description()).collect();
     descriptions.dedup();

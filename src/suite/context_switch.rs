@@ -1,38 +1,38 @@
 //! # What is timed
-//! A token round a ring of tasks on one CPU: each waits for it at a pipe of its own, reads a working set of its own
-//! from end to end, and hands the token on. One iteration is one round, which is as many switches as the ring has
-//! tasks. `processes-8/64KiB` is a ring of eight processes with 64 KiB each.
+//! A token round a ring of tasks on one CPU: each task waits for it at a pipe of its own, reads a working set of its
+//! own from end to end, and passes the token on. One iteration is one round, which is as many switches as the ring
+//! has tasks. `processes-8/64KiB` is a ring of eight processes with 64 KiB each.
 //!
 //! # What is not
 //! Their start, and the first writing of each working set.
 //!
 //! # How we know
-//! Before and after each sample the kernel's accounts of every task are read: each must have left the CPU at least
-//! once a round, and none may be seen on another CPU. Every working set was written by its own task, so that no
+//! The kernel's accounts of every task are read before and after each sample: each task must have left the CPU at
+//! least once a round, and none may be seen on another CPU. Every working set was written by its own task, so that no
 //! two share a page. A task that dies or does not answer ends the case.
 //!
 //! # What fools it
-//! Working sets that together exceed a cache cost more than the switch: that is what the larger rings are for,
-//! and nobody should read it off as the price of changing registers. The control reads one set which stays in the
-//! cache, so that all refilling counts as the switch's. Which pages a set got matters for the last levels.
-//! Neighbours of a guest share its last level.
+//! Working sets that together exceed a cache cost more than the switch. The larger rings measure exactly that: their
+//! number is not the price of changing registers. The control reads one set, which stays in the cache, so that all
+//! refilling counts as part of the switch. For the last cache levels the physical pages of a set matter. The
+//! neighbours of a guest share its last cache level.
 //!
 //! # Reading the number
-//! `switch` below the table is the round without the control, a hop each: the price of a switch with what the
+//! `switch` below the table is the round without the control, divided by the tasks: the price of a switch with what the
 //! caches lose by it. The control is the same calls and the same reading by one process and one pipe.
 //! `processes-2/0KiB` is near the `switch` of `ping_pong/pipe-processes/same-cpu`.
 //!
 //! # Source
-//! lmbench's `lat_ctx` (McVoy and Staelin 1996), whose sizes these are.
+//! lmbench's `lat_ctx` (McVoy and Staelin 1996), which has the same sizes.
 
 use crate::Result;
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Place, Report, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Report, Rule, SetUp, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::kit::alarm::Alarm;
-use crate::kit::ipc::{Bytes, Line};
+use crate::kit::ipc::{Bytes, Channel};
 use crate::kit::placement::{Placement, patience, refused};
-use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::partner::{Class, Kind, Partner};
 use crate::record::{Axis, Curve};
 use Kind::{Process, Thread};
 use std::hint::black_box;
@@ -52,11 +52,13 @@ const fn by_memory_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Bytes("memory of each"))
 }
 
+/// Tasks of a ring.
 const RINGS: [usize; 6] = [2, 4, 8, 16, 32, 96];
+/// Working sets, KiB.
 const SETS_KIB: [usize; 5] = [0, 4, 16, 64, 256];
-/// Rings and sets of threads: enough to hold against processes.
+/// Rings and sets of threads, enough to compare with processes.
 const OF_THREADS: [(usize, usize); 4] = [(2, 0), (8, 0), (8, 16), (32, 0)];
-/// A round that takes longer than this many microseconds is left to the full scale.
+/// A round of more microseconds than this is measured at full scale only.
 const LONGEST_US: usize = 100;
 
 fn cases() -> Vec<Case> {
@@ -68,14 +70,13 @@ fn cases() -> Vec<Case> {
 fn case(kind: Kind, ring: usize, kib: usize) -> Case {
     let kinds = if kind == Process { "processes" } else { "threads" };
     let title = format!("a token round {ring} {kinds} with {kib} KiB each, on one CPU");
-    let control: SetUp = Box::new(move |_: &Place| {
-        let (line, set) = (Bytes::pipe()?, written(kib));
-        Ok(Box::new(move |n: u64, clock: &Clock| alone(&line, &set, n * ring as u64, clock))
-            as Box<dyn Subject>)
+    let control = set_up(move |_| {
+        let (pipe, set) = (Bytes::pipe()?, written(kib));
+        Ok(move |n: u64, clock: &Clock| alone(&pipe, &set, n * ring as u64, clock))
     });
     let case = Case::new(format!("{kinds}-{ring}/{kib}KiB"), title, round(kind, ring, kib));
     let case = Placement::Same.needed(case).control_set_up(control);
-    // Of a ring of two, two sets and the switches: some microseconds a hop and a tenth of one for each KiB.
+    // An estimate of a round: 2.5 µs a task, and a quarter of a microsecond for each KiB.
     let is_long = ring * (10 + kib) / 4 > LONGEST_US || ring > 32;
     let case = if is_long { case.need(FULL_SCALE) } else { case };
     case.derive("switch", Rule::OfNet(1.0 / ring as f64))
@@ -88,7 +89,7 @@ fn case(kind: Kind, ring: usize, kib: usize) -> Case {
         )
 }
 
-/// A working set of which every page is this task's own.
+/// A working set, every page written.
 fn written(kib: usize) -> Vec<u64> {
     vec![1; kib * 1024 / size_of::<u64>()]
 }
@@ -99,18 +100,18 @@ fn sum(set: &[u64]) -> u64 {
 }
 
 /// The control: as many hops, by one process.
-fn alone(line: &Bytes, set: &[u64], hops: u64, clock: &Clock) -> Result<Ticks> {
+fn alone(pipe: &Bytes, set: &[u64], hops: u64, clock: &Clock) -> Result<Ticks> {
     let mut lowest = 0;
     let ticks = clock.time(|| {
         for _ in 0..hops {
-            lowest = lowest.min(line.send()).min(line.receive());
+            lowest = lowest.min(pipe.send()).min(pipe.receive());
             black_box(sum(black_box(set)));
         }
     });
     if lowest < 0 { Err(refused("pipe", lowest, &mut [], 1)) } else { Ok(ticks) }
 }
 
-/// The ring: the measuring thread is its first member.
+/// The ring. The measuring thread is its first task.
 struct Ring {
     partners: Vec<Partner>,
     pipes: Arc<Vec<Bytes>>,
@@ -119,7 +120,7 @@ struct Ring {
 }
 
 fn round(kind: Kind, ring: usize, kib: usize) -> SetUp {
-    Box::new(move |place: &Place| {
+    set_up(move |place| {
         let at = (Placement::Same.cpu(place)?, Class::Ordinary);
         let pipes: Arc<Vec<_>> = Arc::new((0..ring).map(|_| Bytes::pipe()).collect::<Result<_>>()?);
         let partner = |index: usize| {
@@ -128,7 +129,7 @@ fn round(kind: Kind, ring: usize, kib: usize) -> SetUp {
             let mut is_own = false;
             let step = move || {
                 if !is_own {
-                    // After a fork the pages are the parent's until they are written.
+                    // After a fork the pages are shared with the parent until they are written.
                     set.fill(index as u64);
                     is_own = true;
                 }
@@ -144,7 +145,7 @@ fn round(kind: Kind, ring: usize, kib: usize) -> SetUp {
         };
         let partners = (1..ring).map(partner).collect::<Result<_>>()?;
         let (set, alarm) = (written(kib), Alarm::new()?);
-        Ok(Box::new(Ring { partners, pipes, set, alarm }) as Box<dyn Subject>)
+        Ok(Ring { partners, pipes, set, alarm })
     })
 }
 
@@ -174,7 +175,7 @@ impl Subject for Ring {
     }
 }
 
-/// On one CPU the token cannot reach the next task before this one has left it.
+/// The claim that every task switched: on one CPU the token reaches the next task only after this one has left it.
 fn all_left(delta: &Delta, rounds: u64) -> std::result::Result<String, String> {
     let own = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
     let partners = delta.partners.unwrap_or_default();
@@ -189,15 +190,15 @@ fn all_left(delta: &Delta, rounds: u64) -> std::result::Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Cpus, Scale};
+    use crate::case::Scale;
     use crate::clock::PartnerReport;
+    use crate::kit::runnable::place;
     use crate::platform::cpu;
 
     #[test]
     fn the_token_comes_back_from_every_ring() {
-        let cpus = Cpus::expected();
-        let here = cpus.here.unwrap();
-        let place = Place { scratch: std::env::temp_dir(), scale: Scale::Smoke, cpus };
+        let place = place(&std::env::temp_dir(), Scale::Smoke);
+        let here = place.cpus.here.unwrap();
         let clock = Clock::start_up();
         for (kind, ring, kib) in [(Process, 2, 0), (Process, 8, 4), (Thread, 3, 4)] {
             let run = || (round(kind, ring, kib))(&place)?.run(5, &clock);
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_was_left_out_is_caught() {
+    fn a_task_that_did_not_switch_is_caught() {
         let mut delta = Delta::default();
         delta.counted.voluntary_switches = 10;
         delta.partners = Some(PartnerReport { answering: 7, fewest_switches: 9, ..PartnerReport::default() });

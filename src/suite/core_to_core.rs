@@ -1,67 +1,56 @@
 //! # What is timed
-//! A cache line's journey from one core to another and back: two threads poll one word, each waits for the value
-//! that the other writes. `neighbour` is the measuring CPU and the highest other; one iteration of `every-pair` is
-//! one such round trip between every two CPUs, one pair after another, and below the table stands the matrix.
+//! The transfer of a cache line from one core to another and back: two threads poll one word, and each waits for the
+//! value that the other writes. `neighbour` is the measuring CPU and the highest other. One iteration of `every-pair`
+//! is one such round trip between every two CPUs, one pair after another; the matrix stands below the table.
 //!
 //! # What is not
-//! The start of the threads. In `every-pair` nothing of the handing out of work: each pair is timed by one of its
-//! own threads.
+//! The start of the threads. In `every-pair`, the distribution of the work: each pair is timed by one of its own
+//! threads.
 //!
 //! # How we know
-//! Every thread is pinned and must have been seen on its CPU only. Every round trip is counted by both ends, and a
-//! line that does not come back within seconds ends the case. Time grows in proportion to their number.
+//! Every thread is pinned and must have been seen on its CPU only. Every round trip is counted by both ends, and a line
+//! that does not come back within seconds ends the case. Time must grow in proportion to the number of round trips.
 //!
 //! # What fools it
-//! Two hyperthreads of one core share its first cache: their line goes nowhere, which is what the matrix is to
-//! show. In a guest CPU numbers say nothing about cores unless the host pins them, and may change meanwhile.
-//! At default scale the matrix has four CPUs at most, spread over those allowed; at full scale all.
+//! Two hyperthreads of one core share its first-level cache: their line does not move, and the matrix shows that. In a
+//! guest CPU numbers say nothing about cores unless the host pins them, and may change during the run. At default scale
+//! the matrix has at most four CPUs, spread over those allowed; at full scale all.
 //!
 //! # Reading the number
-//! `journey` below the table, and each figure of the matrix, is half a round trip. Some 20 ns within a core,
-//! 40 to 60 on a mesh, above 100 from socket to socket.
+//! `journey` below the table, and each figure of the matrix, is half a round trip. Some 20 ns within a core, 40 to 60
+//! on a mesh, above 100 from socket to socket.
 //!
 //! # Source
-//! multichase's `pingpong` and N. Viennot's core-to-core-latency; the `line ping-pong` row of the development
-//! machine's own probe, 107 to 118 ns for a round trip.
+//! multichase's `pingpong` and N. Viennot's core-to-core-latency; the `line ping-pong` row of the development machine's
+//! own probe, 107 to 118 ns for a round trip.
 
 mod operation;
 
 use crate::Result;
 use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Group, Matrix, OwnTasks, Place, Report, Rule, Scale, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Matrix, OwnTasks, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Ticks};
-use crate::kit::crowd::all_stayed;
-use crate::kit::ipc::{Line, Toggle};
+use crate::kit::ipc::{Channel, PolledWord};
+use crate::kit::parallel::all_stayed;
 use crate::kit::placement::{Placement, refused};
-use crate::platform::partner::{Class, Kind, Partner, Task};
-use operation::{Bouncers, spread};
+use crate::platform::partner::{Class, Kind, Partner};
+use operation::{LineThreads, spread};
 use std::sync::Arc;
 
 pub const GROUP: Group = Group::new("core_to_core", include_str!("core_to_core.rs"), cases);
 
 fn cases() -> Vec<Case> {
-    let every_pair: SetUp = Box::new(|place: &Place| {
-        let most = match place.scale {
-            Scale::Smoke => 2,
-            Scale::Default => 4,
-            Scale::Full => usize::MAX,
-        };
-        let cpus: Vec<_> = place.cpus.here.into_iter().chain(place.cpus.others.iter().copied()).collect();
-        let bouncers = Bouncers::start(&spread(cpus, most))?;
-        let figures = vec![Vec::new(); bouncers.pairs().len()];
-        Ok(Box::new(EveryPair { bouncers, figures }) as Box<dyn Subject>)
-    });
     let why = "a line fetched from another core's cache, twice";
     vec![
-        Case::new("neighbour", "a cache line to another CPU and back", Box::new(neighbour))
+        Case::new("neighbour", "a cache line to another CPU and back", set_up(Neighbour::start))
             .need(PINNED)
             .need(TWO_CPUS)
             .derive("journey", Rule::OfCost(0.5))
             .claim(Claim::Linear)
             .claim(Claim::Counted(all_stayed))
             .predict(330.0, 10.0, why),
-        // The measuring thread only hands out the work, and waits for its CPU while one of the pair has it.
-        Case::new("every-pair", "a cache line to and fro between every two CPUs", every_pair)
+        // The measuring thread only distributes the work, and waits while one of the pair has its CPU.
+        Case::new("every-pair", "a cache line to and fro between every two CPUs", set_up(EveryPair::start))
             .own_tasks(OwnTasks::Elsewhere)
             .need(PINNED)
             .need(TWO_CPUS)
@@ -74,16 +63,18 @@ fn cases() -> Vec<Case> {
 /// The measuring thread and one other.
 struct Neighbour {
     partners: [Partner; 1],
-    lines: Arc<[Toggle; 2]>,
+    channels: Arc<[PolledWord; 2]>,
 }
 
-fn neighbour(place: &Place) -> Result<Box<dyn Subject>> {
-    let lines = Arc::new(Toggle::both(&place.scratch)?);
-    let (theirs, nudged) = (Arc::clone(&lines), Arc::clone(&lines));
-    let step = move || theirs[0].receive().min(theirs[1].send());
-    let at = (Placement::Cross.cpu(place)?, Class::Ordinary);
-    let partner = Partner::start(Kind::Thread, at, step, move || _ = nudged[0].send())?;
-    Ok(Box::new(Neighbour { partners: [partner], lines }))
+impl Neighbour {
+    fn start(place: &Place) -> Result<Self> {
+        let channels = Arc::new(PolledWord::pair(&place.scratch)?);
+        let (theirs, nudged) = (Arc::clone(&channels), Arc::clone(&channels));
+        let step = move || theirs[0].receive().min(theirs[1].send());
+        let at = (Placement::Cross.cpu(place)?, Class::Ordinary);
+        let partner = Partner::start(Kind::Thread, at, step, move || _ = nudged[0].send())?;
+        Ok(Self { partners: [partner], channels })
+    }
 }
 
 impl Subject for Neighbour {
@@ -91,7 +82,7 @@ impl Subject for Neighbour {
         let mut answer = 0;
         let ticks = clock.time(|| {
             for _ in 0..iterations {
-                answer = self.lines[0].send().min(self.lines[1].receive());
+                answer = self.channels[0].send().min(self.channels[1].receive());
                 if answer < 0 {
                     break;
                 }
@@ -105,18 +96,32 @@ impl Subject for Neighbour {
     }
 }
 
-/// One thread a CPU, of which two at a time are sent to work.
+/// One thread on each CPU, two of which work at a time.
 struct EveryPair {
-    bouncers: Bouncers,
-    /// Of each pair, the journeys that its batches found, ns.
+    threads: LineThreads,
+    /// For each pair, half the round trip of each batch, ns.
     figures: Vec<Vec<f64>>,
+}
+
+impl EveryPair {
+    fn start(place: &Place) -> Result<Self> {
+        let most = match place.scale {
+            Scale::Smoke => 2,
+            Scale::Default => 4,
+            Scale::Full => usize::MAX,
+        };
+        let cpus: Vec<_> = place.cpus.here.into_iter().chain(place.cpus.others.iter().copied()).collect();
+        let threads = LineThreads::start(&spread(cpus, most))?;
+        let figures = vec![Vec::new(); threads.pairs().len()];
+        Ok(Self { threads, figures })
+    }
 }
 
 impl Subject for EveryPair {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let mut sum = 0;
-        for (pair, figures) in self.bouncers.pairs().into_iter().zip(&mut self.figures) {
-            let ns = self.bouncers.round_trips(pair, iterations)?;
+        for (pair, figures) in self.threads.pairs().into_iter().zip(&mut self.figures) {
+            let ns = self.threads.round_trips(pair, iterations)?;
             figures.push(ns as f64 / iterations as f64 / 2.0);
             sum += ns;
         }
@@ -124,8 +129,8 @@ impl Subject for EveryPair {
     }
 
     fn report(&self) -> Report {
-        let pairs = self.bouncers.pairs().into_iter().zip(self.figures.clone());
-        let matrix = Matrix { cpus: self.bouncers.cpus().to_vec(), figures: pairs.collect() };
-        Report { partners: self.bouncers.tasks(), matrix: Some(matrix), ..Report::default() }
+        let pairs = self.threads.pairs().into_iter().zip(self.figures.clone());
+        let matrix = Matrix { cpus: self.threads.cpus().to_vec(), figures: pairs.collect() };
+        Report { partners: self.threads.tasks(), matrix: Some(matrix), ..Report::default() }
     }
 }

@@ -34,10 +34,10 @@ use crate::Result;
 use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
 use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::Clock;
-use crate::kit::crowd::{Crowd, all_stayed, together};
+use crate::kit::parallel::{Parallelism, all_stayed, parallel};
 use crate::platform::partner::Kind;
 use crate::platform::shared::Word;
-use Crowd::{All, Count};
+use Parallelism::{All, Count};
 use operation::{FutexMutex, LibraryMutex, LibrarySemaphore, Lock, SetSemaphore};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -104,12 +104,12 @@ fn free<L: Lock>(name: &str, make: impl Fn() -> Result<L> + 'static) -> Case {
         .predict(36.0, 10.0, "an atomic operation to take it and one to give it back")
 }
 
-fn needing(crowd: Crowd, case: Case) -> Case {
+fn needing(crowd: Parallelism, case: Case) -> Case {
     let case = case.need(PINNED).need(TWO_CPUS).claim(Claim::Counted(all_stayed));
     if crowd == All { case.need(THREE_CPUS) } else { case }
 }
 
-fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Crowd) -> Case {
+fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Parallelism) -> Case {
     let at_once = set_up(move |place| {
         let guarded = Arc::new(Guarded { lock: make()?, number: Word::default() });
         let theirs = Arc::clone(&guarded);
@@ -120,7 +120,7 @@ fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Crowd) -> Case
                 0
             })
         };
-        together(Kind::Thread, crowd, place, work, move |all| adds_up(&guarded.number, all))
+        parallel(Kind::Thread, crowd, place, work, move |all| adds_up(&guarded.number, all))
     });
     let title = format!("{name}, taken by each of {} threads at once", words(crowd));
     let why = "a cache line fetched a few times, and now and then a sleep and a wake-up";
@@ -128,7 +128,7 @@ fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Crowd) -> Case
     needing(crowd, Case::new(name, title, at_once)).predict(400.0, 200.0, why)
 }
 
-fn words(crowd: Crowd) -> &'static str {
+fn words(crowd: Parallelism) -> &'static str {
     if crowd == Count(2) { "two" } else { "all CPUs'" }
 }
 
@@ -149,7 +149,7 @@ fn add(word: &Word, n: u64) {
     }
 }
 
-fn shared_add(crowd: Crowd) -> Case {
+fn shared_add(crowd: Parallelism) -> Case {
     let adding = |word: Arc<Word>| {
         move |n: u64| {
             add(&word, n);
@@ -160,10 +160,10 @@ fn shared_add(crowd: Crowd) -> Case {
         let word = Arc::new(Word::default());
         let theirs = Arc::clone(&word);
         let check = move |all| adds_up(&word, all);
-        together(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::clone(&theirs))), check)
+        parallel(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::clone(&theirs))), check)
     });
     let private = set_up(move |place| {
-        together(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::default())), |_| Ok(()))
+        parallel(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::default())), |_| Ok(()))
     });
     let title = format!("an atomic addition to one word by each of {} threads", words(crowd));
     let case = Case::new(format!("atomic-add/shared-{}", crowd.name()), title, shared);

@@ -1,47 +1,47 @@
 //! # What is timed
-//! One token there and one back between the measuring thread and a partner, which is a forked process or a thread
-//! of its own: through two pipes, two counters of events (`eventfd`), a pair of Unix sockets, two named pipes, two
-//! POSIX message queues, two System V semaphores, two words that are slept on (`futex`), the standard library's
-//! mutex and condition variable, or one word that both poll. `yield` is one `sched_yield` with a partner that
-//! yields as well.
+//! A token from the measuring thread to a partner and back. The partner is a forked process or a thread, and the token
+//! goes through two pipes, two event counters (`eventfd`), a pair of Unix sockets, two named pipes, two POSIX message
+//! queues, two System V semaphores, two words that the ends sleep on (`futex`), the standard library's mutex and
+//! condition variable, or one word that both ends poll. `yield` is one `sched_yield` beside a partner that yields as
+//! well.
 //!
 //! # What is not
-//! The partner's start, and the check of its counters. Nothing of what either does for a round trip is left out.
+//! The partner's start, and the reading of its counters. Everything that either end does for a round trip is timed.
 //!
 //! # How we know
-//! Before and after each sample the kernel's accounts of both ends are read: on one CPU each of them must have
-//! left it at least once a round trip, across CPUs each must have gone to sleep (and where the CPUs are kept
-//! awake, mostly). Neither may be seen on another CPU than its own. A call that fails ends the case, and so does
-//! a partner that dies or has not answered for two seconds.
+//! The kernel's accounts of both ends are read before and after each sample: on one CPU each end must have left it at
+//! least once a round trip, across CPUs each must have slept (where the CPUs are kept awake, for most round trips).
+//! Neither end may be seen on a CPU other than its own. A call that fails ends the case, and so does a partner that
+//! dies or has not answered for two seconds.
 //!
 //! # What fools it
-//! Where the two ends are, and whether the CPUs between fall asleep: both are in the id. `same-cpu` is two calls
-//! and two switches on one CPU; `cross-cpu` pays for an interrupt to another CPU and for its waking, in a guest
-//! for leaving the host's halt, and the kernel may poll a while before it sleeps (`haltpoll`), which makes it
-//! bimodal; in `cross-cpu-awake` a task of the idle class spins on each of the two. Which two CPUs: the measuring one
-//! and the highest other; on a machine with several sockets another choice is another number. Two ends that are
-//! awake can fall into step, so that each finds its token before it sleeps: that is another operation, and the
-//! case is tried again. The scheduler may let the woken run at once or the waker go on: both are two switches.
-//! `yield` goes where the scheduler likes: what it did is in the evidence.
+//! Where the two ends run, and whether their CPUs enter idle states: both are in the id. `same-cpu` is two calls and
+//! two switches on one CPU. `cross-cpu` pays for an interrupt to another CPU and for that CPU's wake-up, in a guest
+//! for the exit from the host's halt; the kernel may poll for a while before it idles (`haltpoll`), which makes the
+//! cost bimodal. In `cross-cpu-awake` a task of the idle class spins on each of the two CPUs. The two CPUs are the
+//! measuring one and the highest other; on a machine with several sockets another choice gives another number. Two
+//! ends that are awake can fall into step, so that each finds its token before it sleeps: that is another operation,
+//! and the case is tried again. The scheduler may run the woken task at once or let the waker continue: both are two
+//! switches. `yield` runs whatever the scheduler chooses; the evidence says what it chose.
 //!
 //! # Reading the number
-//! The control is the same calls in one process, two transfers. What the round trip costs beyond them is two
-//! switches, each with the sleep and the waking that belong to it, so `switch` below the table is half of that;
-//! across CPUs there is no switch in the way but a `hand-over`. Threads save the change of address space.
-//! `perf bench sched pipe` makes the same calls as `pipe-processes`, with messages of four bytes.
+//! The control is the same calls in one process: two transfers. What the round trip costs beyond it is two switches,
+//! each with its sleep and its wake-up, so `switch` below the table is half of that. Across CPUs there is no switch
+//! on the way but a `hand-over`. Threads save the change of address space. `perf bench sched pipe` makes the same
+//! calls as `pipe-processes`, with messages of four bytes.
 //!
 //! # Source
-//! CSC501 project report (0.98 µs a switch of processes, 0.48 µs of threads) and CSE 221 project report (4.57 µs
-//! and 2.4 µs), both with blocking pipes and the transfer taken off; lmbench's `lat_pipe`, `lat_unix`, `lat_sem`,
+//! CSC501 project report (0.98 µs a switch of processes, 0.48 µs of threads) and CSE 221 project report (4.57 µs and
+//! 2.4 µs), both with blocking pipes and the transfer subtracted; lmbench's `lat_pipe`, `lat_unix`, `lat_sem`,
 //! `lat_fifo`; `perf bench sched pipe`.
 
 use crate::Error;
-use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, set_up};
 use crate::clock::Clock;
-use crate::kit::crowd::all_stayed;
-use crate::kit::ipc::{Bytes, Condition, Event, Futex, Line, Queue, Semaphore, Toggle};
+use crate::kit::ipc::{Bytes, Channel, Condition, Event, Futex, PolledWord, Queue, Semaphore};
+use crate::kit::parallel::all_stayed;
 use crate::kit::placement::{Placement, refused};
-use crate::kit::turn::{Open, both_left, both_slept, round_trip};
+use crate::kit::round_trip::{Open, both_left, both_slept, round_trip};
 use crate::platform::partner::Kind;
 use Kind::{Process, Thread};
 use Placement::{Awake, Cross, Same};
@@ -55,19 +55,19 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |more: Vec<Case>| cases.extend(more);
     add(on("pipe", Process, Bytes::pipes, &[Same, Cross, Awake]));
-    add(on("eventfd", Process, Event::both, &[Same, Cross]));
+    add(on("eventfd", Process, Event::pair, &[Same, Cross]));
     add(on("unix-stream", Process, Bytes::streams, &[Same, Cross]));
     add(on("unix-datagram", Process, Bytes::datagrams, &[Same]));
     add(on("fifo", Process, Bytes::fifos, &[Same]));
-    add(on("mqueue", Process, Queue::both, &[Same, Cross]));
-    add(on("sysv-semaphore", Process, Semaphore::both, &[Same, Cross]));
+    add(on("mqueue", Process, Queue::pair, &[Same, Cross]));
+    add(on("sysv-semaphore", Process, Semaphore::pair, &[Same, Cross]));
     add(on("futex", Process, Futex::shared, &[Same, Cross, Awake]));
     add(vec![polled(Process)]);
     add(vec![turn_taking::case(Process)]);
     add(on("pipe", Thread, Bytes::pipes, &[Same, Cross, Awake]));
-    add(on("eventfd", Thread, Event::both, &[Same]));
+    add(on("eventfd", Thread, Event::pair, &[Same]));
     add(on("futex", Thread, Futex::private, &[Same, Cross, Awake]));
-    add(on("condition", Thread, Condition::both, &[Same, Cross]));
+    add(on("condition", Thread, Condition::pair, &[Same, Cross]));
     add(vec![polled(Thread)]);
     add(vec![turn_taking::case(Thread)]);
     cases
@@ -77,11 +77,11 @@ fn named(kind: Kind) -> &'static str {
     if kind == Process { "processes" } else { "threads" }
 }
 
-/// The round trip over this line, wherever the partner is to be.
-fn on<L: Line>(way: &'static str, kind: Kind, open: Open<L>, placements: &[Placement]) -> Vec<Case> {
+/// A case of the round trip over this channel for each placement of the partner.
+fn on<C: Channel>(way: &'static str, kind: Kind, open: Open<C>, placements: &[Placement]) -> Vec<Case> {
     let case = |&placement: &Placement| {
         let name = format!("{way}-{}/{}", named(kind), placement.name());
-        let title = format!("to and fro by {way}, two {}, {}", named(kind), placement.words());
+        let title = format!("to and fro by {way}, two {}, {}", named(kind), placement.title());
         let case = Case::new(name, title, round_trip(way, kind, open, placement));
         let derived = if placement == Same { "switch" } else { "hand-over" };
         let case = case.control_set_up(transfers(way, open)).derive(derived, Rule::OfNet(0.5));
@@ -96,7 +96,7 @@ fn on<L: Line>(way: &'static str, kind: Kind, open: Open<L>, placements: &[Place
     placements.iter().map(case).collect()
 }
 
-/// Core cycles of the hardware and of the software for a round trip without its transfers: two switches.
+/// Predicted core cycles of hardware and software for a round trip without its transfers: two switches.
 fn expected(placement: Placement) -> (f64, f64, &'static str) {
     match placement {
         Same => (2_000.0, 3_400.0, "two sleeps, wake-ups and switches; registers and translations to refill"),
@@ -107,31 +107,31 @@ fn expected(placement: Placement) -> (f64, f64, &'static str) {
     }
 }
 
-/// A call that is forbidden, or a table that is full, is met when the line is opened: then the case is skipped.
+/// The channel can be opened and used: a call may be forbidden, or a table full.
 fn offered(way: &'static str) -> Need {
     match way {
-        "mqueue" => Need::new(|place| opens(Queue::both, place)),
-        "sysv-semaphore" => Need::new(|place| opens(Semaphore::both, place)),
+        "mqueue" => Need::new(|place| opens(Queue::pair, place)),
+        "sysv-semaphore" => Need::new(|place| opens(Semaphore::pair, place)),
         "fifo" => Need::new(|place| opens(Bytes::fifos, place)),
-        "eventfd" => Need::new(|place| opens(Event::both, place)),
+        "eventfd" => Need::new(|place| opens(Event::pair, place)),
         "unix-stream" | "unix-datagram" => Need::new(|place| opens(Bytes::streams, place)),
         _ => Need::new(|place| opens(Bytes::pipes, place)),
     }
 }
 
-fn opens<L: Line>(open: Open<L>, place: &Place) -> std::result::Result<(), String> {
-    let lines = open(&place.scratch).map_err(|e| format!("it cannot be opened here: {e}"))?;
-    match lines[0].send() {
+fn opens<C: Channel>(open: Open<C>, place: &Place) -> std::result::Result<(), String> {
+    let channels = open(&place.scratch).map_err(|e| format!("it cannot be opened here: {e}"))?;
+    match channels[0].send() {
         answer if answer < 0 => Err(format!("it cannot be used here: {}", Error::errno(answer).desc())),
         _ => Ok(()),
     }
 }
 
-/// The control: what both ends do for a round trip, all of it by one process, so that nobody is switched to.
-fn transfers<L: Line>(name: &'static str, open: Open<L>) -> SetUp {
-    Box::new(move |place: &Place| {
+/// The control: the four calls of a round trip in one process, without a switch.
+fn transfers<C: Channel>(name: &'static str, open: Open<C>) -> SetUp {
+    set_up(move |place| {
         let [there, back] = open(&place.scratch)?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
+        Ok(move |n: u64, clock: &Clock| {
             let mut lowest = 0;
             let ticks = clock.time(|| {
                 for _ in 0..n {
@@ -143,16 +143,16 @@ fn transfers<L: Line>(name: &'static str, open: Open<L>) -> SetUp {
                 return Err(refused(name, lowest, &mut [], n));
             }
             Ok(ticks)
-        }) as Box<dyn Subject>)
+        })
     })
 }
 
-/// One word that both ends poll: the cache line goes to and fro, and nobody sleeps.
+/// One word that both ends poll: the cache line moves, and neither end sleeps.
 fn polled(kind: Kind) -> Case {
     let name = format!("polling-{}/{}", named(kind), Cross.name());
-    let title = format!("to and fro in a word that two {} poll, {}", named(kind), Cross.words());
+    let title = format!("to and fro in a word that two {} poll, {}", named(kind), Cross.title());
     Cross
-        .needed(Case::new(name, title, round_trip("polling", kind, Toggle::both, Cross)))
+        .needed(Case::new(name, title, round_trip("polling", kind, PolledWord::pair, Cross)))
         .claim(Claim::Linear)
         .claim(Claim::Counted(all_stayed))
         .predict(300.0, 10.0, "a cache line fetched from the other core's cache twice")

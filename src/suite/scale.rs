@@ -1,37 +1,39 @@
 //! # What is timed
-//! The same operation on several CPUs at once, by a process or a thread on each, from the signal until the last has
-//! finished: `getppid`, a byte written to a pipe of one's own and read again, a fresh page mapped, touched and
-//! unmapped, a file of one's own opened and closed. An iteration is one operation on each CPU. `one` is the
-//! measuring thread alone; the last part of an id says how many work, and `all` is one on each CPU where their
-//! number is none of the others.
+//! One operation on several CPUs at the same time, by a process or a thread on each, from the signal until the last
+//! task has finished: `getppid`, a byte written to a pipe of the task's own and read again, a fresh page mapped,
+//! touched and unmapped, a file of the task's own opened and closed. An iteration is one operation on each CPU. `one`
+//! is the measuring thread alone. The last part of an id is the number of tasks; `all` is one on each CPU, where that
+//! is none of the other numbers.
 //!
 //! # What is not
-//! The start of the partners and their waiting for the signal.
+//! The start of the partners, and their wait for the signal.
 //!
 //! # How we know
-//! Every operation's answer is looked at: one that is refused ends the case. All do the same number of them. Every
-//! partner must have been seen on its own CPU only. Alone, time grows in proportion to the number of operations;
-//! together it need not: who waits for a lock waits the longer, the longer the others hold it.
+//! Every result is checked: an operation that is refused ends the case. All tasks do the same number of operations.
+//! Every partner must have been seen on its own CPU only. For one task, time must grow in proportion to the number of
+//! operations. For several it need not: the longer others hold a lock, the longer a task waits for it.
 //!
 //! # What fools it
-//! Two hyperthreads share a core: then half of the loss is the processor's and not the kernel's. A clock that
-//! drops when all cores work does the same. Threads of one process share its mappings and its table of
-//! descriptors, processes do not: the difference of the two is the price of that sharing. A partner that comes
-//! late or is disturbed makes all wait, so that a busy CPU among them is seen as bad scaling.
+//! Two hyperthreads share a core: then half of the loss is the processor's and not the kernel's. A clock frequency
+//! that drops when all cores work has the same effect. Threads of one process share its mappings and its table of
+//! descriptors, processes do not: the difference between the two is the price of that sharing. All tasks wait for a
+//! partner that is late or disturbed, so that one busy CPU looks like bad scaling.
 //!
 //! # Reading the number
-//! `efficiency` below the table is the time of one alone over the time together, which is what all of them did in a
-//! second over N times what one alone does: 1 if nobody is in anybody's way, 1/N if all stand in one queue. Against
-//! N it is a curve (`syscost report --plot`). `rate` is what each CPU did in a second; times N, it is the machine's.
+//! `efficiency` below the table is the time of one task alone over the time of all together, which is what all of
+//! them did in a second over N times what one does alone: 1 without interference, 1/N where all wait in one queue.
+//! Against N it is a curve (`syscost report --plot`). `rate` is what each CPU did in a second; times N, it is the
+//! machine's.
 //!
 //! # Source
 //! will-it-scale (A. Blanchard): `getppid1`, `pipe1`, `page_fault1`, `open1`, as processes and as threads.
 
 use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, set_up};
 use crate::clock::Clock;
-use crate::kit::crowd::{Crowd, all_stayed, together};
-use crate::kit::ipc::{Bytes, Line};
+use crate::kit::ipc::{Bytes, Channel};
+use crate::kit::kernel_call::granted;
+use crate::kit::parallel::{Parallelism, all_stayed, parallel};
 use crate::platform::partner::Kind;
 use crate::platform::syscall;
 use crate::record::{Axis, Curve};
@@ -58,12 +60,12 @@ const fn efficiency_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Count("processes or threads at once")).figure("efficiency").start(1, 1.0)
 }
 
-/// So many operations; a negative error number where one was refused.
+/// Does this many operations; returns a negative error number where one was refused.
 type Work = Box<dyn FnMut(u64) -> i64 + Send>;
-/// Makes the work of one of them, with what it opens for itself.
+/// Makes the work of the task with this index.
 type Make = fn(&Place, usize) -> Result<Work>;
 
-/// Name, words, work, and the core cycles of the hardware and of the software.
+/// Name, title, work, and the predicted core cycles of hardware and software.
 type Operation = (&'static str, &'static str, Make, (f64, f64));
 
 const OPERATIONS: [Operation; 4] = [
@@ -73,25 +75,26 @@ const OPERATIONS: [Operation; 4] = [
     ("open-close", "a file of one's own opened and closed", open_close, (200.0, 3_000.0)),
 ];
 
-/// How many work together, and what that needs.
-const CROWDS: [(Crowd, Need); 7] = [
-    (Crowd::Count(2), Need::new(enough::<2>)),
-    (Crowd::Count(4), Need::new(enough::<4>)),
-    (Crowd::Count(8), Need::new(enough::<8>)),
-    (Crowd::Count(16), Need::new(enough::<16>)),
-    (Crowd::Count(32), Need::new(enough::<32>)),
-    (Crowd::Count(64), Need::new(enough::<64>)),
-    (Crowd::All, Need::new(another)),
+/// Numbers of tasks, and their needs.
+const PARALLELISM: [(Parallelism, Need); 7] = [
+    (Parallelism::Count(2), Need::new(enough::<2>)),
+    (Parallelism::Count(4), Need::new(enough::<4>)),
+    (Parallelism::Count(8), Need::new(enough::<8>)),
+    (Parallelism::Count(16), Need::new(enough::<16>)),
+    (Parallelism::Count(32), Need::new(enough::<32>)),
+    (Parallelism::Count(64), Need::new(enough::<64>)),
+    (Parallelism::All, Need::new(another)),
 ];
 
 fn cases() -> Vec<Case> {
     OPERATIONS.into_iter().flat_map(of_operation).collect()
 }
 
-fn of_operation((name, words, make, expected): Operation) -> Vec<Case> {
-    let crowds = [Kind::Process, Kind::Thread].into_iter().flat_map(|kind| CROWDS.map(|crowd| (kind, crowd)));
-    let several = crowds.map(|(kind, crowd)| several(kind, crowd, (name, words, make, expected)));
-    [one(name, words, make, expected)].into_iter().chain(several).collect()
+fn of_operation((name, title, make, expected): Operation) -> Vec<Case> {
+    let parallel =
+        [Kind::Process, Kind::Thread].into_iter().flat_map(|kind| PARALLELISM.map(|tasks| (kind, tasks)));
+    let several = parallel.map(|(kind, crowd)| several(kind, crowd, (name, title, make, expected)));
+    [one(name, title, make, expected)].into_iter().chain(several).collect()
 }
 
 fn enough<const COUNT: usize>(place: &Place) -> std::result::Result<(), String> {
@@ -105,43 +108,39 @@ fn enough<const COUNT: usize>(place: &Place) -> std::result::Result<(), String> 
     }
 }
 
-/// All CPUs are a case of their own only where their number is none of the others.
+/// The number of CPUs is none of the other numbers.
 fn another(place: &Place) -> std::result::Result<(), String> {
     let all = place.cpus.others.len() + 1;
-    match CROWDS.iter().any(|(crowd, _)| *crowd == Crowd::Count(all)) {
+    match PARALLELISM.iter().any(|(tasks, _)| *tasks == Parallelism::Count(all)) {
         true => Err(format!("with {all} CPUs this is the same as the case of {all}")),
         false => Ok(()),
     }
 }
 
 fn alone(make: Make) -> SetUp {
-    Box::new(move |place: &Place| {
-        // A number that nobody has who works together with others.
+    set_up(move |place| {
+        // An index that no task of several has.
         let mut work = make(place, usize::MAX)?;
-        Ok(Box::new(move |n: u64, clock: &Clock| {
+        Ok(move |n: u64, clock: &Clock| {
             let mut lowest = 0;
             let ticks = clock.time(|| lowest = work(n));
-            match lowest {
-                0.. => Ok(ticks),
-                refused => Err(Error::refused("an operation, in the timed loop", Error::errno(refused))),
-            }
-        }) as Box<dyn Subject>)
+            granted("an operation, in the timed loop", lowest).map(|()| ticks)
+        })
     })
 }
 
-fn one(name: &str, words: &str, make: Make, (hardware, software): (f64, f64)) -> Case {
-    Case::new(format!("{name}/one"), format!("{words}, by one alone"), alone(make))
+fn one(name: &str, title: &str, make: Make, (hardware, software): (f64, f64)) -> Case {
+    Case::new(format!("{name}/one"), format!("{title}, by one alone"), alone(make))
         .derive("rate", Rule::Rate)
         .claim(Claim::Linear)
         .predict(hardware, software, "as in the group that measures it by itself")
 }
 
-fn several(kind: Kind, (crowd, need): (Crowd, Need), (name, words, make, expected): Operation) -> Case {
+fn several(kind: Kind, (tasks, need): (Parallelism, Need), (name, title, make, expected): Operation) -> Case {
     let kinds = if kind == Kind::Process { "processes" } else { "threads" };
-    let set_up: SetUp =
-        Box::new(move |place: &Place| together(kind, crowd, place, |index| make(place, index), |_| Ok(())));
-    let count = crowd.name();
-    Case::new(format!("{name}-{kinds}/{count}"), format!("{words}, by {count} {kinds} at once"), set_up)
+    let set_up = set_up(move |place| parallel(kind, tasks, place, |index| make(place, index), |_| Ok(())));
+    let count = tasks.name();
+    Case::new(format!("{name}-{kinds}/{count}"), format!("{title}, by {count} {kinds} at once"), set_up)
         .control_set_up(alone(make))
         .need(PINNED)
         .need(TWO_CPUS)
@@ -152,7 +151,7 @@ fn several(kind: Kind, (crowd, need): (Crowd, Need), (name, words, make, expecte
         .predict(expected.0, expected.1, "as one alone: a kernel should let them pass each other")
 }
 
-/// `n` times, and the lowest answer of all.
+/// Calls `once` `n` times; returns the lowest result.
 #[inline(always)]
 fn repeat(n: u64, mut once: impl FnMut() -> i64) -> i64 {
     let mut lowest = 0;
@@ -187,7 +186,7 @@ fn open_close(place: &Place, index: usize) -> Result<Work> {
     let path = place.scratch.join(format!("scale-{index}"));
     File::create(&path).map_err(|e| Error::file(&path, "creating", e))?;
     let path = CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))?;
+        .map_err(|_| Error::Disproved(format!("{}: a path holds a zero byte", path.display())))?;
     Ok(Box::new(move |n| repeat(n, || syscall::open_close(&path))))
 }
 
@@ -196,7 +195,7 @@ mod tests {
     use super::*;
     use crate::case::{Cpus, Scale};
 
-    /// The counts of processes that are measured where so many CPUs are allowed.
+    /// The numbers of processes that are measured where `cpus` are allowed.
     fn measured(cpus: usize) -> Vec<String> {
         let place = Place {
             scratch: std::env::temp_dir(),
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_too_few_cpus_is_told_how_many_it_takes() {
+    fn too_few_cpus_skip_a_case_with_a_sentence() {
         let place =
             Place { scratch: "/".into(), scale: Scale::Smoke, cpus: Cpus::around(Some(0), vec![0, 1]) };
         assert!(enough::<4>(&place).expect_err("too few").contains("this process is allowed 2"));

@@ -1,49 +1,49 @@
 //! # What is timed
-//! A stream of messages from the measuring process to another one on another CPU, from the first call that sends until
-//! the receiver has said that all bytes have come. The parameter is the length of a message, 1 byte to 8 MiB: through
-//! TCP and UDP over 127.0.0.1, a Unix stream, a pipe; through TCP from a file in the page cache by `sendfile`, the same
+//! A stream of messages from the measuring process to another process on another CPU, from the first call that sends
+//! until the receiver has confirmed all bytes. The parameter is the length of a message, 1 byte to 8 MiB: through TCP
+//! and UDP over 127.0.0.1, a Unix stream, a pipe; through TCP from a file in the page cache by `sendfile`, the same
 //! by `splice` through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 1 MiB, but never more than 1024
-//! messages, and at least one. `N-streams` sends one message by each of N connections in turn, each with a receiver of
-//! its own. `tcp-same-cpu` has the receiver on the measuring CPU. With `peer` the receiver is a `syscost peer`, on
-//! another machine; there TCP waits for nothing (`TCP_NODELAY`), so that a batch's last packet goes at once.
+//! messages, and at least one. `N-streams` sends one message by each of N connections in turn, each with a receiver
+//! of its own. `tcp-same-cpu` has the receiver on the measuring CPU. With `peer` the receiver is a `syscost peer`, on
+//! another machine; there TCP sends at once (`TCP_NODELAY`), so that a batch's last packet is not held back.
 //!
 //! # What is not
-//! Connecting, the start of the receiver, its being told how many bytes will come. Every batch holds one answer of the
+//! Connecting, the start of the receiver, the announcement of the bytes of a batch. Every batch holds one answer of the
 //! receiver, which is in the intercept and not in the slope.
 //!
 //! # How we know
-//! The receiver counts what it receives and says the sum: of a stream it must be what was sent. Of UDP some is lost;
-//! what is lost is sent again until the receiver has as many bytes as the batch has, so that an iteration is always as
-//! many bytes received, and how many were sent for them is in the evidence. No partner may be seen on another CPU than
-//! its own. Without a copy, all calls must have been answered by the kernel. A peer is asked for its count a second time,
-//! by another connection.
+//! The receiver counts what it receives and returns the sum: for a stream it must be what was sent. UDP loses some
+//! datagrams; these are sent again until the receiver has as many bytes as the batch, so that an iteration is always
+//! the same number of bytes received, and the evidence says how many datagrams were sent for them. No partner may be
+//! seen on a CPU other than its own. Without a copy, the kernel must have confirmed all calls. A peer is asked for
+//! its count a second time, over another connection.
 //!
 //! # What fools it
-//! Loopback is memory: a copy into the kernel and one out of it, on two CPUs that share a cache or do not. The receiver
-//! reads up to 128 KiB at once into a buffer that stays in its cache, and looks at nothing; a program that looks at
-//! what it gets is slower. TCP waits a little to fill its packets (RFC 896; no `TCP_NODELAY` until the end of a batch), so that
-//! small messages travel together and their cost is that of the call. On loopback the kernel copies in spite of `MSG_ZEROCOPY` when the
-//! bytes are received by the same machine, and says so in the evidence. The messages are the same bytes each time,
-//! in cache up to its size. UDP has no flow control: the slower the receiver, the more is lost, and sent again. An
-//! idle receiver must be woken: a stream that it drains faster than it is filled pays for that again and again, and so
-//! does a pipe of 64 KiB whose every message fills it.
+//! Loopback is memory: a copy into the kernel and one out of it, on two CPUs that share a cache or do not. The
+//! receiver reads up to 128 KiB at once into a buffer that stays in its cache, and does not look at the bytes; a
+//! program that does is slower. TCP waits a little to fill its packets (RFC 896; no `TCP_NODELAY` until the end of a
+//! batch), so that small messages travel together and their cost is that of the call. On loopback the kernel copies
+//! in spite of `MSG_ZEROCOPY` when the same machine receives the bytes, and the evidence says so. The messages are
+//! the same bytes each time, in cache up to its size. UDP has no flow control: the slower the receiver, the more is
+//! lost, and sent again. An idle receiver must be woken: a stream that it drains faster than it is filled pays for
+//! that again and again, and so does a pipe of 64 KiB whose every message fills it.
 //!
 //! # Reading the number
-//! `bandwidth` below the table, bytes that the receiver had in a second; `message` is the cost of one. Over length the
-//! series rises until the copy, and not the call, is what is paid for. `iperf3` has messages of 128 KiB; STREAM's copy on
-//! one CPU is about what a copy into the kernel and one out of it can be at most. N streams of one sender share its
-//! CPU: on loopback they cannot be faster than one, on a network of several queues they are.
+//! `bandwidth` below the table is the bytes that the receiver had in a second; `message` is the cost of one. With
+//! growing length the series rises until the copy, and not the call, dominates. `iperf3` has messages of 128 KiB;
+//! STREAM's copy on one CPU is about the most that a copy into the kernel and one out of it can reach. N streams of
+//! one sender share its CPU: on loopback they cannot be faster than one, on a network of several queues they are.
 //!
 //! # Source
 //! CSE 221 project report (peak bandwidth against the size of the message, over loopback near its memory's 15 GB/s);
-//! lmbench's `bw_tcp`, `bw_unix` and `bw_pipe`; netperf's `TCP_STREAM` and `UDP_STREAM`; iperf3; sendfile(2), splice(2), and
-//! MSG_ZEROCOPY in the kernel's networking documentation.
+//! lmbench's `bw_tcp`, `bw_unix` and `bw_pipe`; netperf's `TCP_STREAM` and `UDP_STREAM`; iperf3; sendfile(2),
+//! splice(2), and MSG_ZEROCOPY in the kernel's networking documentation.
 
 use crate::Result;
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, OwnTasks, Place, Rule, SetUp};
-use crate::kit::crowd::all_stayed;
+use crate::case::{Case, Claim, Group, OwnTasks, Place, Rule, set_up};
 use crate::kit::message_size::{LOOPBACK, length, messages};
+use crate::kit::parallel::all_stayed;
 use crate::kit::placement::Placement::{self, Cross, Same};
 use crate::kit::remote;
 use crate::kit::socket::flow::{Bounds, Control, Receiver};
@@ -53,9 +53,9 @@ use crate::platform::partner::{Class, Kind, Partner};
 use crate::record::{Axis, Curve};
 use std::os::fd::OwnedFd;
 
-mod stream;
+mod stream_sender;
 
-pub(super) use stream::{Lane, Stream};
+use stream_sender::{Connection, StreamSender};
 
 pub const GROUP: Group =
     Group::new("socket_bandwidth", include_str!("socket_bandwidth.rs"), cases).curves(&[
@@ -73,9 +73,9 @@ const fn bandwidth_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Bytes("message")).figure("bandwidth")
 }
 
-/// By what the bytes go.
+/// The connection, and the call that sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Medium {
     Tcp,
     Udp,
     UnixStream,
@@ -84,9 +84,9 @@ enum Way {
     Splice,
     ZeroCopy,
 }
-use Way::{Pipe, SendFile, Splice, Tcp, Udp, UnixStream};
+use Medium::{Pipe, SendFile, Splice, Tcp, Udp, UnixStream};
 
-impl Way {
+impl Medium {
     fn name(self) -> &'static str {
         match self {
             Tcp => "tcp",
@@ -99,7 +99,7 @@ impl Way {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn title(self) -> &'static str {
         match self {
             Tcp => "TCP",
             Udp => "UDP, all received",
@@ -120,10 +120,10 @@ impl Way {
     }
 }
 
-/// One row before it is a case.
+/// One row of the table.
 #[derive(Clone, Copy)]
 struct Row {
-    way: Way,
+    medium: Medium,
     placement: Placement,
     streams: usize,
     bytes: usize,
@@ -131,7 +131,7 @@ struct Row {
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
-/// What `iperf3` sends at once.
+/// The message length of `iperf3`.
 const USUAL: usize = 128 * KIB;
 const SMALL: [usize; 5] = [1, 16, 64, 256, KIB];
 const MIDDLE: [usize; 2] = [4 * KIB, 16 * KIB];
@@ -139,25 +139,25 @@ const LARGE: [usize; 5] = [64 * KIB, USUAL, 256 * KIB, MIB, 8 * MIB];
 
 fn cases() -> Vec<Case> {
     let mut rows = Vec::new();
-    let mut add = |way, lengths: &[&[usize]]| {
-        let row = |bytes| Row { way, placement: Cross, streams: 1, bytes };
+    let mut add = |medium, lengths: &[&[usize]]| {
+        let row = |bytes| Row { medium, placement: Cross, streams: 1, bytes };
         rows.extend(lengths.concat().into_iter().map(row));
     };
     add(Tcp, &[&SMALL, &MIDDLE, &LARGE]);
     add(Udp, &[&SMALL, &MIDDLE, &[32 * KIB]]);
     add(UnixStream, &[&SMALL, &MIDDLE, &LARGE]);
     add(Pipe, &[&SMALL, &MIDDLE, &LARGE]);
-    for way in [SendFile, Splice, Way::ZeroCopy] {
-        add(way, &[&MIDDLE, &LARGE]);
+    for medium in [SendFile, Splice, Medium::ZeroCopy] {
+        add(medium, &[&MIDDLE, &LARGE]);
     }
-    rows.push(Row { way: Tcp, placement: Same, streams: 1, bytes: USUAL });
-    rows.extend([2, 4, 8].map(|streams| Row { way: Tcp, placement: Cross, streams, bytes: USUAL }));
+    rows.push(Row { medium: Tcp, placement: Same, streams: 1, bytes: USUAL });
+    rows.extend([2, 4, 8].map(|streams| Row { medium: Tcp, placement: Cross, streams, bytes: USUAL }));
     rows.into_iter().map(case).chain(remote::bandwidths()).collect()
 }
 
-/// What is measured where there are minutes and not an hour.
+/// Whether a row is measured at default scale.
 fn is_of_every_run(row: &Row) -> bool {
-    match row.way {
+    match row.medium {
         Tcp if row.streams > 1 => row.streams < 8,
         Tcp => [1, 64, KIB, 16 * KIB, USUAL, MIB, 8 * MIB].contains(&row.bytes),
         Udp => [KIB, 16 * KIB].contains(&row.bytes),
@@ -167,7 +167,7 @@ fn is_of_every_run(row: &Row) -> bool {
 }
 
 fn case(row: Row) -> Case {
-    let Row { way, placement, streams, bytes } = row;
+    let Row { medium, placement, streams, bytes } = row;
     let each = messages(bytes);
     let (on, also) = match (placement, streams) {
         (Same, _) => ("-same-cpu".into(), ", receiver on the same CPU".into()),
@@ -175,12 +175,16 @@ fn case(row: Row) -> Case {
         (_, n) => (format!("-{n}-streams"), format!(", {n} streams of one sender")),
     };
     let all = each * streams;
-    let title = format!("{all} messages of {} through {}{also}", length(bytes), way.words());
-    let case = Case::new(format!("{}{on}/{}", way.name(), length(bytes)), title, set_up(row));
+    let title = format!("{all} messages of {} through {}{also}", length(bytes), medium.title());
+    let case = Case::new(
+        format!("{}{on}/{}", medium.name(), length(bytes)),
+        title,
+        set_up(move |place| sender(row, place)),
+    );
     let case = placement.needed(case);
-    let case = if matches!(way, UnixStream | Pipe) { case } else { case.need(LOOPBACK) };
+    let case = if matches!(medium, UnixStream | Pipe) { case } else { case.need(LOOPBACK) };
     let case = if is_of_every_run(&row) { case } else { case.need(FULL_SCALE) };
-    // Receivers that share a CPU wait for one another, and not for a stranger.
+    // Receivers that share a CPU wait for one another, which is no disturbance.
     let case = if streams > 1 { case.own_tasks(OwnTasks::Elsewhere) } else { case };
     let case = if all == 1 { case } else { case.derive("message", Rule::OfCost(1.0 / all as f64)) };
     let (hardware, software, why) = expected(&row);
@@ -192,36 +196,33 @@ fn case(row: Row) -> Case {
         .predict(hardware, software, why)
 }
 
-/// Core cycles of the hardware and of the software for an iteration, and why.
+/// Predicted core cycles of hardware and software for an iteration, and why.
 fn expected(row: &Row) -> (f64, f64, &'static str) {
     const COPIED_A_CYCLE: f64 = 4.0;
     let all = (messages(row.bytes) * row.streams) as f64;
-    let call = match row.way {
-        Tcp | SendFile | Splice | Way::ZeroCopy => 900.0,
+    let call = match row.medium {
+        Tcp | SendFile | Splice | Medium::ZeroCopy => 900.0,
         Udp => 4_000.0,
         UnixStream => 1_800.0,
         Pipe => 700.0,
     };
-    // On one CPU nothing is done at the same time.
+    // On one CPU the two sides do not overlap.
     let sides = if row.placement == Same { 2.0 } else { 1.0 };
     let why = "the slower side's copy of all bytes, and a call and its packet's way for every message";
     (sides * all * row.bytes as f64 / COPIED_A_CYCLE, sides * all * call, why)
 }
 
-fn set_up(row: Row) -> SetUp {
-    Box::new(move |place: &Place| {
-        let (lanes, partners): (Vec<_>, Vec<_>) =
-            (0..row.streams).map(|at| lane(&row, at, place)).collect::<Result<Vec<_>>>()?.into_iter().unzip();
-        let stream = Stream::new(row.way.name(), lanes, messages(row.bytes), row.bytes)?;
-        Ok(Box::new(stream.with(partners)) as _)
-    })
+fn sender(row: Row, place: &Place) -> Result<StreamSender> {
+    let all = (0..row.streams).map(|at| connection(&row, at, place)).collect::<Result<Vec<_>>>()?;
+    let (connections, partners) = all.into_iter().unzip();
+    StreamSender::new(row.medium.name(), connections, (messages(row.bytes), row.bytes), partners)
 }
 
 /// One connection with its receiver. Receivers take the other CPUs in turn.
-fn lane(row: &Row, at: usize, place: &Place) -> Result<(Lane, Partner)> {
-    let [near, far] = ends(row.way)?;
+fn connection(row: &Row, at: usize, place: &Place) -> Result<(Connection, Partner)> {
+    let [near, far] = ends(row.medium)?;
     let [ours, theirs] = Transport::UnixSeqpacket.pair()?;
-    let mut receiver = Receiver::new(far, theirs, row.way.bounds());
+    let mut receiver = Receiver::new(far, theirs, row.medium.bounds());
     let others = &place.cpus.others;
     let cpu = match row.placement {
         Same => Same.cpu(place)?,
@@ -230,22 +231,22 @@ fn lane(row: &Row, at: usize, place: &Place) -> Result<(Lane, Partner)> {
     };
     let partner = Partner::start(Kind::Process, (cpu, Class::Ordinary), move || receiver.step(), || ())?;
     let source = source(row, near, place)?;
-    Ok((Lane { source, control: Control::new(ours), bounds: row.way.bounds() }, partner))
+    Ok((Connection { source, control: Control::new(ours), bounds: row.medium.bounds() }, partner))
 }
 
 fn source(row: &Row, near: OwnedFd, place: &Place) -> Result<Box<dyn Source>> {
-    Ok(match row.way {
+    Ok(match row.medium {
         Tcp | Udp | UnixStream => Box::new(Sent::new(near, row.bytes)),
         Pipe => Box::new(Written::new(near, row.bytes)),
         SendFile => Box::new(FromFile::new(near, row.bytes, &place.scratch)?),
         Splice => Box::new(Spliced::new(near, row.bytes, &place.scratch)?),
-        Way::ZeroCopy => Box::new(ZeroCopy::new(near, row.bytes)?),
+        Medium::ZeroCopy => Box::new(ZeroCopy::new(near, row.bytes)?),
     })
 }
 
-/// The near end, which sends, and the far one.
-fn ends(way: Way) -> Result<[OwnedFd; 2]> {
-    let transport = match way {
+/// The end that sends and the end that receives.
+fn ends(medium: Medium) -> Result<[OwnedFd; 2]> {
+    let transport = match medium {
         Pipe => {
             let (read, write) = nix::unistd::pipe().map_err(|e| refused("pipe2", e.into()))?;
             return Ok([write, read]);

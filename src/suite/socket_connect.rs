@@ -1,67 +1,70 @@
 //! # What is timed
-//! The calls of a connection over 127.0.0.1 or a Unix stream, each by itself, in one process: `connect` alone, `accept`
-//! alone of one that waits or of the first of a hundred, `set-up` (connect and accept together), `tear-down` (the close of
-//! both ends, in the order that the id says; `one-end`, the server's close alone). `reuseport-16` is 16 listeners that
-//! share the port by `SO_REUSEPORT`, of which the kernel picks one. `whole` is a life from socket(2) to the second close, in
-//! a plain loop. With `peer` the server is a `syscost peer`, on another machine, and the client's own calls are timed.
+//! The calls of a connection over 127.0.0.1 or a Unix stream, each by itself, in one process: `connect` alone,
+//! `accept` alone of one connection that waits or of the first of a hundred, `set-up` (connect and accept together),
+//! `tear-down` (the close of both ends, in the order that the id says; `one-end`, the server's close alone).
+//! `reuseport-16` is 16 listeners that share the port by `SO_REUSEPORT`, of which the kernel picks one. `whole` is a
+//! connection from socket(2) to the second close, in a plain loop. With `peer` the server is a `syscost peer`, on
+//! another machine, and the client's own calls are timed.
 //!
 //! # What is not
-//! In all but `whole`: making the socket, and whatever of the life is not named; the questions that prove it. A
-//! connection whose end is not timed is reset (`SO_LINGER` of zero), so that it leaves nothing behind.
+//! In all cases but `whole`: making the socket, and every call that the id does not name; the calls that prove the
+//! connection. A connection whose end is not timed is reset (`SO_LINGER` of zero), so that it leaves nothing behind.
 //!
 //! # How we know
-//! After every set-up the client's own address must be whom the server says it is connected to, and the kernel must
-//! account both ends as established; of a Unix stream, whose clients have no address, both ends must be this process's
-//! (`SO_PEERCRED`). Before a case of TCP, thirty connections that are closed as the case does it must
-//! leave as many in the kernel's count of TIME_WAIT, or with `reset` none. After each batch no connection is left that
+//! After every set-up the client's own address must be the one that the server's end is connected to, and the kernel
+//! must report both ends as established; for a Unix stream, whose clients have no address, both ends must be this
+//! process's (`SO_PEERCRED`). Before a case of TCP, thirty connections that are closed as the case does it must
+//! appear in the kernel's count of TIME_WAIT, or with `reset` must not. After each batch no connection is left that
 //! was not accepted. A peer greets every connection that shows its secret, and is asked for their number.
 //!
 //! # What fools it
-//! On loopback the whole handshake happens inside the client's `connect`: it pays for the server's kernel too, no packet
-//! waits for anything, and nobody sleeps. Who closes first has the connection in TIME_WAIT for 60 s. Where that is the
-//! client its port rests too, for that destination: some 28,000 are all, and the search for a free one takes longer the
-//! fewer there are. `client-first` then goes on from 127.0.0.2 and so forth, which is in the evidence; the kernel may also
-//! use a resting port again after a second (`tcp_tw_reuse`). Above `tcp_max_tw_buckets` it forgets them at once. A
-//! listener's queue that is full drops what comes, and the client tries again after a second: here it is never full.
-//! SYN cookies, a firewall that keeps a table of connections, and a filter of packets add their part.
+//! On loopback the whole handshake happens inside the client's `connect`: it pays for the server's kernel too, no
+//! packet waits, and no task sleeps. The end that closes first has the connection in TIME_WAIT for 60 s. Where that
+//! is the client, its port rests too, for that destination: there are some 28,000, and the search for a free one
+//! takes longer the fewer are left. `client-first` then goes on from 127.0.0.2 and so forth, which is in the
+//! evidence; the kernel may also use a resting port again after a second (`tcp_tw_reuse`). Above `tcp_max_tw_buckets`
+//! connections are forgotten at once. A listener whose queue is full drops connections, and the client tries again
+//! after a second: here it is never full. SYN cookies, a firewall that tracks connections, and a packet filter add
+//! their part.
 //!
 //! # Reading the number
-//! `set-up` and `tear-down` are what the seed calls so. `tear-down/one-end` is a close that sends a packet and waits
-//! for nothing; the second close of a connection sends the other one. A server that sees thousands a second pays for
-//! `whole`, where `rate` is what one CPU can do at most with both ends on it.
+//! `set-up` and `tear-down` are the usual terms for the two ends of a connection. `tear-down/one-end` is a close that
+//! sends a packet and waits for nothing; the second close of a connection sends the other one. A server that sees
+//! thousands of connections a second pays for `whole`; its `rate` is the most that one CPU can do with both ends on
+//! it.
 //!
 //! # Source
 //! CSE 221 project report (9.5 µs from connect to accept, 7.7 µs for the server's close, over loopback); lmbench's
 //! `lat_connect`; netperf's `TCP_CC`; RFC 793 and RFC 7323; tcp(7), socket(7), ip(7).
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Need, Rule, set_up};
 use crate::kit::message_size::LOOPBACK;
 use crate::kit::remote;
 use crate::kit::socket::connection::{Family, longest_queue};
 use Ending::{ClientFirst, Reset, ServerFirst};
 use Part::{Accept, Connect, OneEnd, SetUpBoth, TearDown};
 
-mod life;
+mod connection_part;
 
-use life::{Parts, Whole};
+use connection_part::{SinglePart, Whole};
 
 pub const GROUP: Group = Group::new("socket_connect", include_str!("socket_connect.rs"), cases);
 
-/// What of a connection's life is timed.
+/// The timed part of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+enum Part {
     Connect,
-    /// From a queue of so many that wait.
+    /// The first of this many connections that wait.
     Accept(usize),
     SetUpBoth,
     TearDown,
     OneEnd,
 }
 
-/// How a connection ends.
+/// How a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+enum Ending {
     ServerFirst,
     ClientFirst,
     Reset,
@@ -77,19 +80,19 @@ impl Ending {
     }
 }
 
-/// One row before it is a case.
+/// One row of the table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+struct Row {
     part: Part,
     family: Family,
     ending: Ending,
-    /// Listeners that share the port; one that does not share it is none.
+    /// Listeners that share the port; 0 for one that does not share it.
     sharing: usize,
 }
 
-/// Connections that may wait to be accepted.
+/// A listener's backlog.
 const QUEUE: u32 = 128;
-/// Of these, the first.
+/// Connections that wait in `accept/tcp-queue-100`.
 const WAITING: usize = 100;
 const LISTENERS: usize = 16;
 
@@ -119,7 +122,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// A queue of this length may be asked for.
+/// The kernel allows the backlog.
 const LONG_QUEUE: Need = Need::new(|_| match longest_queue() {
     Some(longest) if longest < QUEUE => Err(format!(
         "a listener's queue may hold {longest} connections and {QUEUE} are needed: raise net.core.somaxconn"
@@ -132,10 +135,9 @@ fn needing(case: Case, family: Family) -> Case {
     if family == Family::Tcp { case.need(LOOPBACK) } else { case }
 }
 
-/// A part of a life, timed by itself.
+/// A part of a connection, timed by itself.
 fn single(name: &str, row: Row) -> Case {
-    let set_up: SetUp = Box::new(move |_: &Place| Ok(Box::new(Parts::begin(row)?) as Box<dyn Subject>));
-    let case = Case::new(name, title(&row), set_up).one_by_one();
+    let case = Case::new(name, title(&row), set_up(move |_| SinglePart::begin(row))).one_by_one();
     let (hardware, software, why) = expected(&row);
     let case = needing(case, row.family).predict(hardware, software, why);
     match row.family {
@@ -163,7 +165,7 @@ fn title(row: &Row) -> String {
     }
 }
 
-/// Core cycles of the hardware and of the software for a part, and why.
+/// Predicted core cycles of hardware and software for a part, and why.
 fn expected(row: &Row) -> (f64, f64, &'static str) {
     let tcp = row.family == Family::Tcp;
     match row.part {
@@ -179,10 +181,9 @@ fn expected(row: &Row) -> (f64, f64, &'static str) {
     }
 }
 
-/// A whole life, in a plain loop.
+/// A whole connection, in a plain loop.
 fn whole(name: &str, family: Family, ending: Ending) -> Case {
-    let set_up: SetUp =
-        Box::new(move |_: &Place| Ok(Box::new(Whole::begin(family, ending)?) as Box<dyn Subject>));
+    let set_up = set_up(move |_| Whole::begin(family, ending));
     let (ended, with) = match (family, ending) {
         (Family::Tcp, Reset) => ("-reset", "both ends closed, by a reset"),
         _ => ("", "both ends closed, the server's first"),

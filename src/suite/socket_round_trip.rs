@@ -1,40 +1,40 @@
 //! # What is timed
-//! One message there and one of the same length back between the measuring process and another: by TCP and UDP over
+//! One message from the measuring process to another process and one of the same length back: by TCP and UDP over
 //! 127.0.0.1, a Unix stream, Unix datagrams, Unix packets in sequence. The parameter is the length: 1 byte, the 56 of
-//! `ping`, up to 64 KiB. Both ends wait in the call that receives; with `epoll` in epoll_wait(2), after which
-//! they receive without waiting; with `spin` they receive without waiting until something has come; with `io-uring` one
-//! call submits the sending and the receiving and waits for both. `each` times every round trip by itself.
-//! `icmp-each` is an echo that the kernel answers, as `ping` asks for it. With `peer` the other end is that of a
-//! `syscost peer`, on another machine.
+//! `ping`, up to 64 KiB. Both ends wait in the call that receives; with `epoll` in epoll_wait(2), after which they
+//! receive without waiting; with `spin` they poll until data has arrived; with `io-uring` one call submits the send
+//! and the receive and waits for both. `each` times every round trip by itself. `icmp-each` is an echo that the
+//! kernel answers, the same as `ping` sends. With `peer` the other end is a `syscost peer`, on another machine.
 //!
 //! # What is not
-//! Opening, connecting, the partner's start and its greeting. The number that every message carries and the look at the
+//! Opening, connecting, the partner's start and its greeting. Writing the number into every message and checking the
 //! one that comes back are timed: two or three nanoseconds.
 //!
 //! # How we know
 //! Every answer must be as long as the message and carry its number; after each batch the last one is compared byte
-//! for byte. The partner says its process number before the first message, and it must be the one that was started;
-//! of TCP and UDP, each end's address must be the other's destination. The kernel's accounts of both ends are read: on
-//! one CPU each must have left it once a round trip, across CPUs each must have gone to sleep, and with `spin` neither
-//! may. Neither may be seen on another CPU than its own. The control is all four transfers in one process; `spin` has
-//! none, since its two ends work at the same time. Of a peer nothing is seen but its answers: it is asked after each
-//! batch, by another connection, how many messages and bytes it got, which must be those that were sent; its machine
-//! and both interfaces are in the record.
+//! for byte. The partner sends its process id before the first message, and it must be the one that was started; for
+//! TCP and UDP, each end's address must be the other's destination. The kernel's accounts of both ends are read: on
+//! one CPU each must have left it once a round trip, across CPUs each must have slept, and with `spin` neither may.
+//! Neither may be seen on a CPU other than its own. The control is all four transfers in one process; `spin` has
+//! none, since its two ends work at the same time. A peer shows nothing but its answers: after each batch it is
+//! asked, over another connection, how many messages and bytes it received, which must be those that were sent; its
+//! machine and both interfaces are in the record.
 //!
 //! # What fools it
-//! Loopback is no network: the sender itself carries the packet up to the receiver's queue, no interrupt and no card
-//! take part, and packets hold 64 KiB. What wakes whom where: see `ping_pong`. `SO_BUSY_POLL` polls a card's queue, which
-//! loopback does not have, so that it would be the same as `tcp-cross-cpu`; `spin` is what a program can do itself. TCP
-//! sends at once (`TCP_NODELAY`). A firewall, a filter of packets (`tcpdump`) and traffic control on `lo` are paid for by
-//! every packet. To a peer all that is between counts: the interrupt moderation of both cards, a switch, and where the
-//! far kernel puts the peer's thread (`taskset -c N syscost peer`). A peer on this machine shares its CPUs. A message of 64 KiB through TCP comes in pieces, and its receiver may be woken for more than one.
+//! Loopback is no network: the sender itself carries the packet up to the receiver's queue, without an interrupt or a
+//! card, and packets hold 64 KiB. Wake-ups and CPUs: see `ping_pong`. `SO_BUSY_POLL` polls a card's queue, which
+//! loopback does not have, so that it would be the same as `tcp-cross-cpu`; `spin` is what a program can do itself.
+//! TCP sends at once (`TCP_NODELAY`). A firewall, a packet filter (`tcpdump`) and traffic control on `lo` add to
+//! every packet. To a peer everything on the way counts: the interrupt moderation of both cards, a switch, and where
+//! the far kernel puts the peer's thread (`taskset -c N syscost peer`). A peer on this machine shares its CPUs. A
+//! message of 64 KiB through TCP arrives in pieces, and its receiver may be woken for more than one.
 //!
 //! # Reading the number
-//! `switch` and `hand-over` below the table are half of what the round trip costs beyond its control, as in `ping_pong`;
-//! what is left is two messages sent and received. `ping` waits a second between two echoes, in which every cache
-//! grows cold, and prints several times `icmp-each`; flooding, it prints less, since its clock stops where the kernel
-//! has the reply, and not where the process that waits for it has. Peers: `sockperf ping-pong`,
-//! netperf's `TCP_RR` and `UDP_RR`.
+//! `switch` and `hand-over` below the table are half of what the round trip costs beyond its control, as in
+//! `ping_pong`; the rest is two messages sent and received. `ping` waits a second between two echoes, in which every
+//! cache grows cold, and prints several times `icmp-each`; when it floods, it prints less, since its clock stops when
+//! the kernel has the reply, and not when the waiting process has it. Other tools: `sockperf ping-pong`, netperf's
+//! `TCP_RR` and `UDP_RR`.
 //!
 //! # Source
 //! CSE 221 project report (4.05 µs by TCP over loopback with 56 bytes, where `ping` took 23 µs); lmbench's `lat_tcp`,
@@ -42,60 +42,61 @@
 
 use crate::Result;
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject, set_up};
 use crate::clock::Delta;
-use crate::kit::crowd::all_stayed;
 use crate::kit::message_size::{LOOPBACK, length};
+use crate::kit::parallel::all_stayed;
 use crate::kit::placement::Placement::{self, Awake, Cross, Same};
 use crate::kit::remote;
+use crate::kit::round_trip::{both_left, both_slept};
 use crate::kit::socket::Transport::{self, Tcp, Udp, UnixStream};
 use crate::kit::socket::are_connected;
+use crate::kit::socket::dialogue::Timed;
 use crate::kit::socket::echo::Echo;
-use crate::kit::socket::ring::{self, Ring};
-use crate::kit::socket::way::{Blocking, Readiness, Spinning, Way};
-use crate::kit::turn::{both_left, both_slept};
+use crate::kit::socket::endpoint::{Blocking, Endpoint, Epoll, Spinning};
+use crate::kit::socket::io_ring::{self, IoRing};
 use crate::platform::partner::{Class, Kind, Partner};
 use std::os::fd::OwnedFd;
 
 mod conversation;
-mod ping;
+mod icmp_echo;
 
-pub(super) use conversation::{Conversation, Timed};
+use conversation::Conversation;
 
 pub const GROUP: Group = Group::new("socket_round_trip", include_str!("socket_round_trip.rs"), cases);
 
 /// How both ends wait for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waiting {
-    Blocking,
-    Epoll,
+enum Waiting {
+    Block,
+    Poll,
     Spin,
     IoUring,
 }
-use Waiting::{Epoll, IoUring, Spin};
+use Waiting::{Block, IoUring, Poll, Spin};
 
 impl Waiting {
-    /// Its part of an id. Blocking is what everybody does, and has none.
+    /// The part of an id; none for blocking, the usual way.
     fn name(self) -> &'static str {
         match self {
-            Self::Blocking => "",
-            Epoll => "-epoll",
+            Block => "",
+            Poll => "-epoll",
             Spin => "-spin",
             IoUring => "-io-uring",
         }
     }
 
-    fn words(self) -> &'static str {
+    fn title(self) -> &'static str {
         match self {
-            Self::Blocking => "",
-            Epoll => ", epoll_wait before each receipt",
+            Block => "",
+            Poll => ", epoll_wait before each receipt",
             Spin => ", received without waiting until something has come",
             IoUring => ", by io_uring",
         }
     }
 }
 
-/// One row before it is a case.
+/// One row of the table.
 #[derive(Clone, Copy)]
 struct Row {
     transport: Transport,
@@ -105,12 +106,12 @@ struct Row {
     timed: Timed,
 }
 
-/// `ping` sends so many unless it is told otherwise.
+/// Bytes that `ping` sends by default.
 const PING: usize = 56;
-/// Lengths on one CPU, and across.
+/// Lengths on one CPU, and across CPUs.
 const LENGTHS: [usize; 6] = [1, PING, 1 << 10, 4 << 10, 16 << 10, 64 << 10];
 const FEW: [usize; 3] = [PING, 1 << 10, 64 << 10];
-/// Both ends' transfers by one process: so much goes into the queues while nobody receives.
+/// The longest message of a control: the queues hold it while the one process does not receive.
 const QUEUED: usize = 4 << 10;
 
 fn cases() -> Vec<Case> {
@@ -123,36 +124,36 @@ fn cases() -> Vec<Case> {
     };
     let all = &Transport::ALL;
     let three = &[Tcp, Udp, UnixStream];
-    add(Waiting::Blocking, Same, &LENGTHS, all, Timed::Together);
-    add(Waiting::Blocking, Cross, &FEW, all, Timed::Together);
-    add(Waiting::Blocking, Awake, &[PING], three, Timed::Together);
-    for waiting in [Epoll, IoUring] {
+    add(Block, Same, &LENGTHS, all, Timed::Together);
+    add(Block, Cross, &FEW, all, Timed::Together);
+    add(Block, Awake, &[PING], three, Timed::Together);
+    for waiting in [Poll, IoUring] {
         add(waiting, Same, &[PING], all, Timed::Together);
         add(waiting, Cross, &[PING], three, Timed::Together);
     }
     add(Spin, Cross, &[PING, 1 << 10], all, Timed::Together);
     for placement in [Same, Cross] {
-        add(Waiting::Blocking, placement, &[PING], three, Timed::Each);
+        add(Block, placement, &[PING], three, Timed::Each);
     }
     let mut cases: Vec<_> = rows.into_iter().map(case).collect();
-    cases.push(ping::case(PING));
+    cases.push(icmp_echo::case(PING));
     cases.extend(remote::round_trips());
     cases
 }
 
-/// What is measured where there are minutes and not an hour.
+/// Whether a row is measured at default scale.
 fn is_of_every_run(row: &Row) -> bool {
     let Row { transport, waiting, placement, bytes, timed } = *row;
     match (waiting, placement) {
-        (Waiting::Blocking, Same) if timed == Timed::Together => match transport {
+        (Block, Same) if timed == Timed::Together => match transport {
             Tcp => bytes != 4 << 10,
             Udp => [1, PING, 16 << 10].contains(&bytes),
             UnixStream => [PING, 64 << 10].contains(&bytes),
             _ => bytes == PING,
         },
-        (Waiting::Blocking, _) if timed == Timed::Each => transport != UnixStream,
+        (Block, _) if timed == Timed::Each => transport != UnixStream,
         (_, Same) => transport == Tcp,
-        (Epoll | IoUring, _) => false,
+        (Poll | IoUring, _) => false,
         _ => bytes == PING && [Tcp, Udp].contains(&transport),
     }
 }
@@ -163,8 +164,8 @@ fn case(row: Row) -> Case {
     let (name, size) = (transport.name(), length(bytes));
     let id = format!("{name}{}{each}-{}/{size}", waiting.name(), placement.name());
     let title =
-        format!("{size} to and fro by {}, {}{}", transport.words(), placement.words(), waiting.words());
-    let case = placement.needed(Case::new(id, title, set_up(row)));
+        format!("{size} to and fro by {}, {}{}", transport.title(), placement.title(), waiting.title());
+    let case = placement.needed(Case::new(id, title, conversation(row)));
     let case = if transport.is_inet() { case.need(LOOPBACK) } else { case };
     let case = if waiting == IoUring { case.need(IO_URING) } else { case };
     let case = if is_of_every_run(&row) { case } else { case.need(FULL_SCALE) };
@@ -178,13 +179,13 @@ fn case(row: Row) -> Case {
     case.predict(hardware, software, why)
 }
 
-/// Two ends that both poll work at the same time, and are faster than one process that does the work of both: there
-/// is nothing to take off. A long message does not fit into the queue.
+/// Whether a row has a control. Two ends that poll work at the same time, faster than one process that does the work of
+/// both. A long message does not fit into the queue.
 fn has_control(row: &Row) -> bool {
     row.timed == Timed::Together && row.waiting != Spin && row.bytes <= QUEUED
 }
 
-/// The control, and what follows from it.
+/// Adds the control, and the figure that follows from it.
 fn beyond_transfers(case: Case, row: Row) -> Case {
     if !has_control(&row) {
         return case;
@@ -193,7 +194,7 @@ fn beyond_transfers(case: Case, row: Row) -> Case {
     case.control_set_up(transfers(row)).claim(Claim::AboveControl).derive(derived, Rule::OfNet(0.5))
 }
 
-/// What the kernel's accounts must show of both ends.
+/// The claim about the kernel's accounts of both ends.
 fn regime(waiting: Waiting, placement: Placement) -> Claim {
     match (waiting, placement) {
         (Spin, _) => Claim::Counted(neither_slept),
@@ -202,10 +203,10 @@ fn regime(waiting: Waiting, placement: Placement) -> Claim {
     }
 }
 
-const IO_URING: Need = Need::new(|_| ring::offered());
+const IO_URING: Need = Need::new(|_| io_ring::offered());
 
-/// Core cycles of the hardware and of the software, and why: two switches, and without a control what both ends do
-/// for two messages.
+/// Predicted core cycles of hardware and software, and why: two switches, and without a control the transfer of two
+/// messages.
 fn expected(row: &Row) -> (f64, f64, &'static str) {
     const COPIED_A_CYCLE: f64 = 8.0;
     let (hardware, software) = match row.placement {
@@ -227,20 +228,20 @@ fn expected(row: &Row) -> (f64, f64, &'static str) {
     (hardware + copies, software + layers, why)
 }
 
-fn set_up(row: Row) -> SetUp {
-    Box::new(move |place: &Place| match row.waiting {
-        Waiting::Blocking => local(row, Blocking::new, place),
-        Epoll => local(row, Readiness::new, place),
+fn conversation(row: Row) -> SetUp {
+    set_up(move |place| match row.waiting {
+        Block => local(row, Blocking::new, place),
+        Poll => local(row, Epoll::new, place),
         Spin => local(row, Spinning::new, place),
-        IoUring => local(row, Ring::new, place),
+        IoUring => local(row, IoRing::new, place),
     })
 }
 
-/// How an end is made of a descriptor.
-type Make<W> = fn(OwnedFd) -> Result<W>;
+/// Makes an endpoint of a descriptor.
+type Make<E> = fn(OwnedFd) -> Result<E>;
 
 /// A conversation with a partner on this machine.
-fn local<W: Way>(row: Row, make: Make<W>, place: &Place) -> Result<Box<dyn Subject>> {
+fn local<E: Endpoint>(row: Row, make: Make<E>, place: &Place) -> Result<Box<dyn Subject>> {
     let ends = row.transport.pair()?;
     are_connected(row.transport, &ends)?;
     let [near, far] = ends;
@@ -248,22 +249,21 @@ fn local<W: Way>(row: Row, make: Make<W>, place: &Place) -> Result<Box<dyn Subje
     let at = (row.placement.cpu(place)?, Class::Ordinary);
     let mut partners = vec![Partner::start(Kind::Process, at, move || echo.step(), || ())?];
     partners.extend(row.placement.spinners(place)?);
-    let mut conversation = Conversation::new(row.transport.name(), make(near)?, row.bytes, row.timed)?;
-    conversation.with(partners)?;
-    Ok(Box::new(conversation))
+    let of = (row.bytes, row.timed);
+    Ok(Box::new(Conversation::begin(row.transport.name(), make(near)?, of, partners)?))
 }
 
-/// The control: all transfers of a round trip, by one process.
+/// The control: all transfers of a round trip, in one process.
 fn transfers(row: Row) -> SetUp {
-    Box::new(move |_: &Place| match row.waiting {
-        Waiting::Blocking => conversation::alone(row.transport, Blocking::new, row.bytes),
-        Epoll => conversation::alone(row.transport, Readiness::new, row.bytes),
-        Spin => Err(crate::Error::Usage("two ends that poll have no control".into())),
-        IoUring => conversation::alone(row.transport, Ring::new, row.bytes),
+    set_up(move |_| match row.waiting {
+        Block => conversation::alone(row.transport, Blocking::new, row.bytes),
+        Poll => conversation::alone(row.transport, Epoll::new, row.bytes),
+        Spin => Err(crate::Error::Disproved("two ends that poll have no control".into())),
+        IoUring => conversation::alone(row.transport, IoRing::new, row.bytes),
     })
 }
 
-/// Who asks until something has come never waits. One switch in twenty is somebody else's doing.
+/// The claim that neither end slept. One sleep in twenty is allowed, for what other tasks cause.
 fn neither_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.05;
     let stayed = all_stayed(delta, iterations)?;

@@ -39,7 +39,7 @@
 use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Found, Group, OwnTasks, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
-use crate::kit::crowd::all_stayed;
+use crate::kit::parallel::all_stayed;
 use crate::kit::placement::Placement;
 use crate::kit::sampler::{Gaps, Sampler};
 use crate::platform::ptrace::Stepper;

@@ -1,14 +1,15 @@
-//! A case measured by what it displaces: runs of it covered by a fluid process, between calibrations of the fluid.
+//! A case measured by what it displaces: runs covered by a fluid process, between calibrations of the fluid.
 //!
-//! The measuring process is the process under test. Beside it, on its CPU, the fluid uses up what it leaves, so that
-//! the cost of an operation is what the fluid lost: whoever did the work, and whomever the kernel charged for it.
-//! The whole of a run counts, what a case does outside its timed part included.
+//! The measuring process is the process under test. The fluid uses the CPU time that it leaves on the same CPU. The
+//! cost of an operation is what the fluid lost, whichever task did the work and whichever the kernel charged for it.
+//! The whole run counts, including what a case does outside its timed part.
 
 mod account;
 mod outcome;
 mod saturation;
 
 use super::{Bench, CaseEnd, judge};
+use crate::Error;
 use crate::case::{Case, Repetition, Scale, Subject};
 use crate::clock::{CalibrationPlan, Clock, Counters, Delta, FluidMeter, PartnerMonitor, Ticks};
 use crate::environment::Accounting;
@@ -18,15 +19,15 @@ use crate::record::Measured;
 use crate::statistic::fluid_cost::{Covered, Totals};
 use crate::statistic::fluid_cost::{Replicate, Summary};
 use account::Account;
-use saturation::{Saturated, saturate};
+use saturation::{Saturated, Saturation, saturate};
 use std::time::Duration;
 
-/// Runs without an operation, whose median is what it takes to begin and to end.
+/// Runs without an operation; their median is the cost of beginning and ending a run.
 const EMPTY: usize = 5;
-/// A run of so many iterations that takes less than it should has nothing in it.
+/// A run of this many iterations that is still too short does nothing.
 const MOST: u64 = 1 << 27;
-/// So often once more, to find a time in which nobody else had the CPU: by one in which somebody had, the runs would be so
-/// short that most of them missed him.
+/// Repetitions that look for a run without other tasks on the CPU: sized by a run that other tasks stretched, the runs
+/// would be so short that most of them miss these tasks.
 const AGAIN: usize = 3;
 
 /// How much is done.
@@ -34,7 +35,7 @@ const AGAIN: usize = 3;
 struct Effort {
     /// Unspoilt runs.
     wanted: usize,
-    /// Runs in all: a third of them may be spoilt, and fewer of a smoke run, whose numbers nobody keeps.
+    /// Runs in all: a third may be spoilt, and two of a smoke run, whose numbers are not kept.
     most: usize,
     /// Length of a run.
     run: Duration,
@@ -42,7 +43,7 @@ struct Effort {
 }
 
 impl Effort {
-    fn of(scale: Scale, repetition: Option<Repetition>) -> Self {
+    fn of(scale: Scale, repetition: Option<&Repetition>) -> Self {
         let (wanted, run, windows, each) = match scale {
             Scale::Smoke => (10, 4, 3, 1),
             Scale::Default => (10, 30, 4, 3),
@@ -56,7 +57,7 @@ impl Effort {
     }
 }
 
-/// One covered run, and what else happened.
+/// One covered run.
 struct Run {
     replicate: Replicate,
     delta: Delta,
@@ -65,13 +66,14 @@ struct Run {
     saturated: Option<Saturated>,
 }
 
-/// A case in the middle of being measured.
+/// A case that is being measured.
 struct Displacement<'a> {
     case: &'a Case,
     clock: &'a Clock,
     pinned: usize,
     effort: Effort,
     subject: Box<dyn Subject>,
+    saturation: Option<Saturation>,
     meter: FluidMeter,
     account: Account,
     counters: Counters,
@@ -80,7 +82,11 @@ struct Displacement<'a> {
     counted: Vec<String>,
 }
 
-/// Measures a case so. Its claims are asked as in any other measurement, those about the growth of time apart.
+/// Measures what a case displaces. Its claims are judged as in any other measurement, except those about how time
+/// grows.
+///
+/// # Errors
+/// A need is not met, a claim does not hold, the machine was disturbed, or a signal came.
 pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
     let Bench { place, clock, pinned } = bench;
     for need in &case.needs {
@@ -91,72 +97,59 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
                         allow sched_setaffinity";
         return Err(CaseEnd::Skipped(sentence.into()));
     };
-    clock.take_singles(); // what an attempt that was given up has left
+    clock.take_singles(); // leftovers of an attempt that was given up
     let mut subject = (case.set_up)(place).map_err(CaseEnd::of_set_up)?;
-    let mut words = Vec::new();
+    let mut judgements = Vec::new();
     if case.claims.iter().any(crate::case::Claim::wants_witness) {
-        words = judge::witness(case, &mut *subject, clock)?.1;
+        judgements = judge::witness(case, &mut *subject, clock)?.1;
     }
     let accounting = Accounting::of(&KernelFiles::live());
-    let partners = subject.report().partners;
+    let saturation = Saturation::set_up(case, place)?;
+    let mut partners = subject.report().partners;
+    partners.extend(saturation.iter().flat_map(|saturation| saturation.subject.report().partners));
     let mut displacement = Displacement {
         case,
         clock,
         pinned,
-        effort: Effort::of(place.scale, case.displaced),
+        effort: Effort::of(place.scale, case.displaced.as_ref()),
         meter: FluidMeter::start(pinned, clock, accounting.hides_interrupts(), 0)
             .map_err(CaseEnd::of_set_up)?,
         account: Account::open(&partners, pinned),
         counters: Counters::open(pinned),
         partners: PartnerMonitor::open(&partners, pinned).map_err(CaseEnd::of_set_up)?,
         subject,
+        saturation,
         iterations: 1,
         counted: Vec::new(),
     };
     displacement.iterations = displacement.find_iterations()?;
+    saturation::size(&mut displacement)?;
     let empty = displacement.empty()?;
     let runs = displacement.runs()?;
     let replicates: Vec<_> = runs.iter().map(|run| run.replicate).collect();
     let summary = Summary::of(&replicates, &empty, displacement.effort.wanted);
-    outcome::measured(&displacement, &runs, &summary, &empty, words)
+    outcome::measured(&displacement, &runs, &summary, &empty, judgements)
 }
 
 impl Displacement<'_> {
-    /// As many iterations as fill a run, unless the case says how many.
+    /// Iterations of a run: those of the case's configuration, or else as many as fill a run.
     fn find_iterations(&mut self) -> Result<u64, CaseEnd> {
-        let asked = self.case.displaced.and_then(|repetition| repetition.iterations);
+        let asked = self.case.displaced.as_ref().and_then(|repetition| repetition.iterations);
         // The first run touches pages and fills caches.
         self.subject.run(1, self.clock)?;
         if let Some(asked) = asked {
             return Ok(asked);
         }
-        let wanted = self.effort.run.as_nanos() as f64;
-        let mut n = 1;
-        loop {
-            let mut elapsed = self.takes(n)?;
-            if elapsed >= 0.25 * wanted {
-                for _ in 0..AGAIN {
-                    elapsed = elapsed.min(self.takes(n)?);
-                }
-                return Ok(((n as f64 * wanted / elapsed) as u64).max(1));
-            }
-            if n >= MOST {
-                return Err(CaseEnd::Failed(format!(
-                    "{n} iterations took {elapsed:.0} ns: nothing was done"
-                )));
-            }
-            n *= 2;
-        }
+        let Self { subject, clock, effort, .. } = self;
+        let takes = |n| {
+            let start = clock.start();
+            subject.run(n, clock)?;
+            Ok(clock.nanoseconds(clock.stop() - start).0)
+        };
+        Ok(iterations_that_fill(effort.run, takes)?)
     }
 
-    /// How long so many iterations take, ns.
-    fn takes(&mut self, iterations: u64) -> Result<f64, CaseEnd> {
-        let start = self.clock.start();
-        self.subject.run(iterations, self.clock)?;
-        Ok(self.clock.nanoseconds(self.clock.stop() - start).0)
-    }
-
-    /// What a run without operations shows.
+    /// The median totals of runs without operations.
     fn empty(&mut self) -> Result<Totals, CaseEnd> {
         let before = self.meter.calibrate(self.effort.calibrating)?;
         let mut all = Vec::with_capacity(EMPTY);
@@ -167,7 +160,7 @@ impl Displacement<'_> {
         Ok(Totals::median(&all))
     }
 
-    /// Runs until enough of them are unspoilt, or patience ends.
+    /// Runs until enough of them are unspoilt, or the most have been made.
     fn runs(&mut self) -> Result<Vec<Run>, CaseEnd> {
         let most = self.effort.most;
         let mut runs: Vec<Run> = Vec::with_capacity(most);
@@ -177,7 +170,7 @@ impl Displacement<'_> {
             if signal::pending().is_some() {
                 return Err(CaseEnd::Interrupted);
             }
-            // Each run has a pair of its own: rows that shared one would not stand for themselves.
+            // Each run has a pair of its own: rows that shared one would not be independent.
             let saturated_before = saturate(self)?;
             let stolen = self.meter.stolen_ticks();
             let ((delta, timed_ns, elapsed_ns), covered) = self.covered(self.iterations)?;
@@ -194,7 +187,7 @@ impl Displacement<'_> {
         Ok(runs)
     }
 
-    /// One run under the fluid; without iterations it is what is around one.
+    /// One run under the fluid. With no iterations it is what surrounds a run.
     #[allow(clippy::type_complexity, reason = "three readings of one run, named where they are taken apart")]
     fn covered(&mut self, iterations: u64) -> Result<((Delta, f64, f64), Covered), CaseEnd> {
         let Self { subject, clock, meter, account, counters, partners, .. } = self;
@@ -211,5 +204,27 @@ impl Displacement<'_> {
         let (seen, mut covered) = meter.cover(|| account.charge(), run)?;
         covered.operations = iterations as f64;
         Ok((seen, covered))
+    }
+}
+
+/// How many iterations take as long as `run`; `takes` returns the time of a number of them, ns.
+fn iterations_that_fill(
+    run: Duration,
+    mut takes: impl FnMut(u64) -> crate::Result<f64>,
+) -> crate::Result<u64> {
+    let wanted = run.as_nanos() as f64;
+    let mut n = 1;
+    loop {
+        let mut elapsed = takes(n)?;
+        if elapsed >= 0.25 * wanted {
+            for _ in 0..AGAIN {
+                elapsed = elapsed.min(takes(n)?);
+            }
+            return Ok(((n as f64 * wanted / elapsed) as u64).max(1));
+        }
+        if n >= MOST {
+            return Err(Error::Disproved(format!("{n} iterations took {elapsed:.0} ns: nothing was done")));
+        }
+        n *= 2;
     }
 }

@@ -1,20 +1,20 @@
-//! System V semaphores. A set has no owner but its number: one whose process was killed stays behind, so the
-//! number carries the process, and who makes a set removes those of the dead.
+//! System V semaphores. A set outlives a process that is killed. Its key therefore holds the process id, and making a
+//! set first removes the sets of processes that have ended.
 //!
 //! # Invariants
 //!
-//! * **OWN-SET**: the set was made by this process, or by one of this crate's that is no more.
-//! * **OWN-BUFFER**: the call reads one structure of ours.
+//! * **OWN-SET**: the set was made by this process, or by another process of this crate that has ended.
+//! * **OWN-BUFFER**: the call reads one local structure.
 #![allow(unsafe_code)]
 
-use super::{Both, Line};
+use super::{Channel, ChannelPair};
 use crate::platform::arch::syscall4;
 use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The highest byte of our keys: above the process, which has 22 bits, and two of a running number.
+/// The highest byte of a key. Below it are two bits of a serial number and the process id, of 22 bits.
 const MARK: u32 = 0x5c;
 const PID_BITS: u32 = 22;
 
@@ -24,14 +24,17 @@ pub struct Semaphore {
     index: u16,
 }
 
-/// A set of two, removed when nobody uses it any more.
+/// A set of two semaphores, removed with its last user.
 struct Set(i32);
 
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 impl Semaphore {
-    /// A set with one for each direction.
-    pub fn both(_: &Path) -> Both<Self> {
+    /// A set with one semaphore for each direction.
+    ///
+    /// # Errors
+    /// The kernel refuses it: /proc/sys/kernel/sem.
+    pub fn pair(_: &Path) -> ChannelPair<Self> {
         sweep_up();
         let set = Arc::new(Set::new()?);
         Ok([0, 1].map(|index| Self { set: Arc::clone(&set), index }))
@@ -45,7 +48,7 @@ impl Semaphore {
     }
 }
 
-impl Line for Semaphore {
+impl Channel for Semaphore {
     #[inline(always)]
     fn send(&self) -> i64 {
         self.by(1)
@@ -60,7 +63,7 @@ impl Line for Semaphore {
 impl Set {
     fn new() -> Result<Self> {
         let mut answer = -1;
-        // Four running numbers: as many sets can one process have at once, and a case has two.
+        // Four serial numbers: a process can have four sets at once, and a case has two.
         for _ in 0..4 {
             let number = MADE.fetch_add(1, Ordering::Relaxed) & 3;
             let key = MARK << 24 | number << PID_BITS | std::process::id() & ((1 << PID_BITS) - 1);
@@ -85,18 +88,18 @@ impl Drop for Set {
 }
 
 fn remove(set: i32) {
-    // SAFETY: OWN-SET. One that has gone already answers an error, which is nobody's concern.
+    // SAFETY: OWN-SET. The error for a set that is already gone does not matter.
     unsafe { libc::semctl(set, 0, libc::IPC_RMID) };
 }
 
-/// Removes the sets of processes that are no more.
+/// Removes the sets of processes that have ended.
 fn sweep_up() {
     let sets = std::fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default();
     let alive = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
     orphans(&sets, alive).into_iter().for_each(remove);
 }
 
-/// The sets in this listing that carry our mark and a process that is not alive.
+/// The sets in this listing (/proc/sysvipc/sem) with our mark and the id of a process that is not alive.
 fn orphans(listing: &str, alive: impl Fn(u32) -> bool) -> Vec<i32> {
     let sets = listing.lines().skip(1).filter_map(|line| {
         let mut fields = line.split_ascii_whitespace();
@@ -112,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_sets_of_ours_without_a_process_are_removed() {
+    fn only_own_sets_without_a_process_are_removed() {
         let key = |mark: u32, pid: u32| (mark << 24 | 1 << PID_BITS | pid) as i32;
         let listing = format!(
             "       key      semid perms      nsems\n{} 3 600 2\n{} 4 600 2\n{} 5 600 2\n",
@@ -125,10 +128,10 @@ mod tests {
 
     #[test]
     fn a_set_is_gone_with_its_last_semaphore() {
-        let both = Semaphore::both(Path::new("/")).expect("made");
-        let set = both[0].set.0;
-        assert_eq!((both[0].send(), both[0].receive()), (0, 0));
-        drop(both);
+        let pair = Semaphore::pair(Path::new("/")).expect("made");
+        let set = pair[0].set.0;
+        assert_eq!((pair[0].send(), pair[0].receive()), (0, 0));
+        drop(pair);
         assert!(Semaphore { set: Arc::new(Set(set)), index: 0 }.send() < 0);
     }
 }

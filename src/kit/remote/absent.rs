@@ -1,4 +1,7 @@
-//! What stands here in a build without the feature `cli`: the cases with their ids, and why there is no number.
+//! The stand-in for `live` in a build without the feature `cli`: the cases exist, and are skipped with a reason.
+//!
+//! # Errors
+//! Every function returns [`Error::Missing`].
 
 use super::RoundTrip;
 use crate::case::Subject;
@@ -11,8 +14,8 @@ pub(super) fn given() -> std::result::Result<(), String> {
 }
 
 pub(super) fn round_trip(row: RoundTrip) -> Result<Box<dyn Subject>> {
-    let RoundTrip { transport, bytes, each } = row;
-    Err(Error::Missing(format!("{ABSENT} ({transport:?}, {bytes} bytes, each {each})")))
+    let RoundTrip { transport, bytes, timed } = row;
+    Err(Error::Missing(format!("{ABSENT} ({transport:?}, {bytes} bytes, {timed:?})")))
 }
 
 pub(super) fn echoes(bytes: usize) -> Result<Box<dyn Subject>> {

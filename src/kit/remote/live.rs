@@ -1,9 +1,9 @@
-//! The near end of what a peer serves.
+//! The measuring end of what a peer serves.
 
-mod connection;
-mod flow;
-mod message;
-mod ping;
+mod peer_connection;
+mod peer_ping;
+mod peer_round_trip;
+mod peer_stream;
 
 use super::{RoundTrip, Tcp, Udp};
 use crate::case::Subject;
@@ -14,11 +14,14 @@ use crate::peer::client::{Client, Given};
 use crate::peer::protocol::Counted;
 use crate::{Error, Result};
 
-pub(super) use connection::connection;
-pub(super) use flow::bandwidth;
-pub(super) use ping::echoes;
+pub(super) use peer_connection::connection;
+pub(super) use peer_ping::echoes;
+pub(super) use peer_stream::bandwidth;
 
-/// Which peer this process was given.
+/// Whether this process was given a peer.
+///
+/// # Errors
+/// A sentence that says how to name one.
 pub(super) fn given() -> std::result::Result<(), String> {
     peer().map(drop)
 }
@@ -31,21 +34,25 @@ fn peer() -> std::result::Result<Given, String> {
     })
 }
 
+/// Round trips of one row.
+///
+/// # Errors
+/// The peer does not answer, or refuses the service.
 pub(super) fn round_trip(row: RoundTrip) -> Result<Box<dyn Subject>> {
     match row.transport {
-        Tcp => message::streamed(row.bytes, row.each),
-        Udp => message::datagrams(row.bytes, row.each),
+        Tcp => peer_round_trip::streamed(row.bytes, row.timed),
+        Udp => peer_round_trip::datagrams(row.bytes, row.timed),
     }
 }
 
-/// A peer that serves one thing, and what it had counted of it.
-struct Far {
+/// A connection to a peer that serves one thing, and what the peer had counted when it was last asked.
+struct Session {
     client: Client,
     counted: Counted,
     alarm: Alarm,
 }
 
-impl Far {
+impl Session {
     fn call() -> Result<Client> {
         Client::call(&peer().map_err(Error::Missing)?)
     }
@@ -54,8 +61,8 @@ impl Far {
         Ok(Self { client, counted: Counted::default(), alarm: Alarm::new()? })
     }
 
-    /// Asks the peer whether it got what it was sent since it was asked last: messages and bytes.
-    fn got(&mut self, messages: u64, bytes: u64) -> Result<()> {
+    /// Compares messages and bytes sent since the last call with the peer's count.
+    fn verify_count(&mut self, messages: u64, bytes: u64) -> Result<()> {
         let now = self.client.count()?;
         let of = |now: u64, before: u64| now.checked_sub(before);
         let more = (of(now.messages, self.counted.messages), of(now.bytes, self.counted.bytes));
@@ -73,21 +80,25 @@ impl Far {
         }
     }
 
-    /// Why a call in the timed loop was refused, cut short, or answered wrongly.
     fn refused(&mut self, answer: i64, iterations: u64) -> Error {
-        let errno = i32::try_from(-answer).unwrap_or(0);
-        let happened = match errno {
-            libc::EINTR | libc::ETIMEDOUT | libc::EAGAIN => {
-                format!("it has not answered for {} s", patience(iterations).as_secs())
-            }
-            libc::EBADMSG => "it answered something else than it was sent".into(),
-            libc::EPIPE | libc::ECONNRESET => "it closed the connection".into(),
-            _ => nix::errno::Errno::from_raw(errno).desc().into(),
-        };
-        self.client.trouble(&happened)
+        refused(&mut self.client, answer, iterations)
     }
 
     fn wire(&self) -> Wire {
         self.client.wire().clone()
     }
+}
+
+/// The error behind a negative answer in the timed loop.
+fn refused(client: &mut Client, answer: i64, iterations: u64) -> Error {
+    let errno = i32::try_from(-answer).unwrap_or(0);
+    let happened = match errno {
+        libc::EINTR | libc::ETIMEDOUT | libc::EAGAIN => {
+            format!("it has not answered for {} s", patience(iterations).as_secs())
+        }
+        libc::EBADMSG => "it answered something else than it was sent".into(),
+        libc::EPIPE | libc::ECONNRESET => "it closed the connection".into(),
+        _ => nix::errno::Errno::from_raw(errno).desc().into(),
+    };
+    client.trouble(&happened)
 }

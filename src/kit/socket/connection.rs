@@ -1,13 +1,12 @@
-//! Listening, connecting, accepting and closing, one call each.
+//! Listening, connecting, accepting and closing: one system call each.
 //!
-//! Every call answers an end, zero, or a negative error number.
+//! Every call returns an end, zero, or a negative error number.
 //!
 //! # Invariants
 //!
-//! * **OWN-BUFFER**: the kernel reads or writes an address that lives in the value or in the calling function, for
-//!   the length that goes with it.
-//! * **OWN-DESCRIPTOR**: a number that the kernel has just answered is nobody else's; it is closed once, by the value
-//!   that holds it.
+//! * **OWN-BUFFER**: the kernel reads or writes memory of the value or of the calling function, within its length.
+//! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner, and is closed once, by the
+//!   value that holds it.
 #![allow(unsafe_code)]
 
 use super::{refused, set_option};
@@ -17,7 +16,7 @@ use nix::errno::Errno;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-/// The address of a listener, as the kernel takes it.
+/// An address in the kernel's form.
 #[derive(Clone, Copy)]
 pub struct Address {
     storage: libc::sockaddr_storage,
@@ -26,16 +25,16 @@ pub struct Address {
 
 impl Address {
     fn empty() -> Self {
-        // SAFETY: plain numbers, for which zero is a value.
+        // SAFETY: plain numbers, for which zero is a valid value.
         let storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         Self { storage, length: size_of::<libc::sockaddr_storage>() as u32 }
     }
 
-    /// Of an IPv4 address and a port. Port 0 asks the kernel to choose one.
+    /// An IPv4 address and a port. With port 0 the kernel chooses one.
     pub fn ipv4(ip: Ipv4Addr, port: u16) -> Self {
         let mut address = Self::empty();
         let at = (&raw mut address.storage).cast::<libc::sockaddr_in>();
-        // SAFETY: OWN-BUFFER: the storage is larger than any address, and aligned for each.
+        // SAFETY: OWN-BUFFER: the storage is as large as any address, and aligned for each.
         unsafe {
             (*at).sin_family = libc::AF_INET as u16;
             (*at).sin_port = port.to_be();
@@ -45,7 +44,7 @@ impl Address {
         address
     }
 
-    /// A Unix address that asks the kernel to choose a name, which is in no directory.
+    /// A Unix address for which the kernel chooses an abstract name.
     fn unnamed() -> Self {
         let mut address = Self::empty();
         address.storage.ss_family = libc::AF_UNIX as u16;
@@ -53,7 +52,7 @@ impl Address {
         address
     }
 
-    /// The address and port, if it is of IPv4.
+    /// The IPv4 address and port, if it is one.
     pub fn port(&self) -> Option<SocketAddr> {
         if i32::from(self.storage.ss_family) != libc::AF_INET {
             return None;
@@ -69,31 +68,31 @@ impl Address {
     }
 }
 
-/// Of which of its ends an address is asked.
+/// An end of a connection, as seen from one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Its own.
+    /// This end.
     Own,
-    /// The other one's.
+    /// The other end.
     Other,
 }
 
-/// A socket that is or will be one end of a connection. It is closed when this value goes.
+/// A socket that is or will be one end of a connection. Dropping it closes the socket.
 #[derive(Debug)]
 pub struct End(RawFd);
 
-/// A socket for a connection to an address like this one.
+/// A stream socket of the family of this address.
 ///
 /// # Errors
 /// The negative error number.
 #[inline(always)]
 pub fn socket(to: &Address) -> std::result::Result<End, i64> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-    // SAFETY: OWN-BUFFER: a question without memory.
+    // SAFETY: OWN-BUFFER: the call takes no memory.
     end(unsafe { syscall4(libc::SYS_socket, to.storage.ss_family as usize, kind as usize, 0, 0) })
 }
 
-/// accept4(2), without asking who it is.
+/// accept4(2), without the client's address.
 ///
 /// # Errors
 /// The negative error number.
@@ -116,12 +115,12 @@ impl End {
         unsafe { syscall4(libc::SYS_connect, self.0 as usize, to.pointer(), to.length as usize, 0) }
     }
 
-    /// The number by which its messages go.
+    /// The descriptor.
     pub fn number(&self) -> RawFd {
         self.0
     }
 
-    /// close(2), with its answer.
+    /// close(2), with its result.
     #[inline(always)]
     pub fn close(self) -> i64 {
         let number = self.0;
@@ -130,18 +129,18 @@ impl End {
         unsafe { syscall1(libc::SYS_close, number as usize) }
     }
 
-    /// From here on closing this end resets the connection: what was not sent is lost, and nothing rests in
+    /// Makes a close of this end reset the connection (`SO_LINGER` of zero): unsent data is lost, and nothing rests in
     /// TIME_WAIT.
     pub fn reset_on_close(&self) -> i64 {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         let (at, length) = ((&raw const linger).cast(), size_of::<libc::linger>() as u32);
-        // SAFETY: OWN-BUFFER: a local is read.
+        // SAFETY: OWN-BUFFER: a local variable is read.
         let answer = unsafe { libc::setsockopt(self.0, libc::SOL_SOCKET, libc::SO_LINGER, at, length) };
         if answer == 0 { 0 } else { -i64::from(Errno::last_raw()) }
     }
 
-    /// From here on this end goes from that address, by a port that is chosen when it connects.
-    pub fn go_from(&self, ip: Ipv4Addr) -> i64 {
+    /// Binds this end to an address; the port is chosen when it connects.
+    pub fn bind_to(&self, ip: Ipv4Addr) -> i64 {
         const IP_BIND_ADDRESS_NO_PORT: i32 = 24;
         if let Err(errno) = set_option(self.0, libc::IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1) {
             return -i64::from(errno as i32);
@@ -151,15 +150,18 @@ impl End {
         unsafe { syscall4(libc::SYS_bind, self.0 as usize, from.pointer(), from.length as usize, 0) }
     }
 
-    /// An address of its connection.
+    /// The address of one side of its connection.
+    ///
+    /// # Errors
+    /// The kernel refuses the call: there is no connection.
     pub fn address(&self, side: Side) -> Result<Address> {
         address(self.0, side)
     }
 
-    /// The process at the other end of a Unix connection, by the kernel's own account (`SO_PEERCRED`, unix(7)): of an
-    /// accepted end who connected, of a connected one who listens.
+    /// The process at the other end of a Unix connection, by the kernel (`SO_PEERCRED`, unix(7)): for an accepted end
+    /// the one that connected, for a connected end the one that listens.
     pub fn other_process(&self) -> Option<u32> {
-        // SAFETY: plain numbers, for which zero is a value.
+        // SAFETY: plain numbers, for which zero is a valid value.
         let mut who: libc::ucred = unsafe { std::mem::zeroed() };
         let mut length = size_of::<libc::ucred>() as u32;
         let at = (&raw mut who).cast();
@@ -169,10 +171,10 @@ impl End {
         if answer == 0 { u32::try_from(who.pid).ok() } else { None }
     }
 
-    /// Whether it is connected by TCP, by the kernel's own account.
+    /// Whether its TCP connection is established, by the kernel (`TCP_INFO`).
     pub fn is_established(&self) -> bool {
         const ESTABLISHED: u8 = 1;
-        // SAFETY: plain numbers, for which zero is a value.
+        // SAFETY: plain numbers, for which zero is a valid value.
         let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
         let mut length = size_of::<libc::tcp_info>() as u32;
         let at = (&raw mut info).cast();
@@ -185,7 +187,7 @@ impl End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        // SAFETY: OWN-DESCRIPTOR. Nobody is left to hear the answer.
+        // SAFETY: OWN-DESCRIPTOR.
         unsafe { libc::close(self.0) };
     }
 }
@@ -199,23 +201,26 @@ fn address(end: RawFd, side: Side) -> Result<Address> {
     if answer == 0 { Ok(address) } else { Err(Error::last_os("getsockname or getpeername")) }
 }
 
-/// Sockets that listen on one address: one, or several that share it by `SO_REUSEPORT`.
+/// One socket that listens on an address, or several that share it by `SO_REUSEPORT`.
 pub struct Listeners {
     sockets: Vec<End>,
     address: Address,
 }
 
-/// What is listened for.
+/// The address family of listeners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// TCP on 127.0.0.1, a port that the kernel chooses.
+    /// TCP on 127.0.0.1; the kernel chooses the port.
     Tcp,
-    /// A Unix stream, a name that the kernel chooses.
+    /// A Unix stream; the kernel chooses the name.
     Unix,
 }
 
 impl Listeners {
-    /// One socket, with room for so many connections that are not accepted yet.
+    /// One socket with a backlog of `queue` connections.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] for what the machine lacks; any other refusal of the kernel.
     pub fn one(family: Family, queue: u32) -> Result<Self> {
         let address = match family {
             Family::Tcp => Address::ipv4(Ipv4Addr::LOCALHOST, 0),
@@ -225,7 +230,10 @@ impl Listeners {
         Ok(Self { sockets: vec![socket], address })
     }
 
-    /// So many sockets of one TCP port. The kernel picks one for each connection, by its addresses and ports.
+    /// `count` sockets of one TCP port. The kernel picks one for each connection, by its addresses and ports.
+    ///
+    /// # Errors
+    /// Those of [`Listeners::one`].
     pub fn sharing(count: usize, queue: u32) -> Result<Self> {
         let (first, address) = listen(&Address::ipv4(Ipv4Addr::LOCALHOST, 0), queue, true)?;
         let others = (1..count).map(|_| listen(&address, queue, true).map(|(socket, _)| socket));
@@ -233,21 +241,24 @@ impl Listeners {
         Ok(Self { sockets, address })
     }
 
-    /// Where they listen.
+    /// The address that they listen on.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The number of the first.
+    /// The descriptor of the first.
     pub fn first(&self) -> RawFd {
-        self.sockets[0].0
+        self.sockets[0].number()
     }
 
-    /// The number of the one at which a connection waits, and `None` where none has come.
+    /// The descriptor of the socket at which a connection waits; `None` where none waits.
+    ///
+    /// # Errors
+    /// The kernel refuses the call.
     pub fn waiting(&self) -> Result<Option<RawFd>> {
         let entry = |socket: &End| libc::pollfd { fd: socket.0, events: libc::POLLIN, revents: 0 };
         let mut asked: Vec<_> = self.sockets.iter().map(entry).collect();
-        // SAFETY: OWN-BUFFER: as many elements as the vector has.
+        // SAFETY: OWN-BUFFER: the vector has this many elements.
         if unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, 0) } < 0 {
             return Err(Error::last_os("poll of listeners"));
         }
@@ -267,7 +278,7 @@ fn listen(at: &Address, queue: u32, shares: bool) -> Result<(End, Address)> {
     if unsafe { libc::bind(end, (&raw const at.storage).cast(), at.length) } != 0 {
         return Err(raised("bind of a listener"));
     }
-    // SAFETY: OWN-BUFFER: a question without memory.
+    // SAFETY: OWN-BUFFER: the call takes no memory.
     if unsafe { libc::listen(end, queue as i32) } != 0 {
         return Err(raised("listen"));
     }
@@ -275,27 +286,36 @@ fn listen(at: &Address, queue: u32, shares: bool) -> Result<(End, Address)> {
     Ok((made, address))
 }
 
-/// Directs what is sent by this descriptor to one address, and hears nobody else.
+/// connect(2) of a datagram socket: it sends to this address, and receives from no other.
+///
+/// # Errors
+/// [`Error::Missing`] for what the machine lacks; any other refusal of the kernel.
 pub fn direct(of: &OwnedFd, to: &Address) -> Result<()> {
     // SAFETY: OWN-BUFFER.
-    match unsafe { syscall4(libc::SYS_connect, of.as_raw_fd() as usize, to.pointer(), to.length as usize, 0) }
-    {
-        0 => Ok(()),
-        answer => Err(failed("connect", answer)),
-    }
+    let answer =
+        unsafe { syscall4(libc::SYS_connect, of.as_raw_fd() as usize, to.pointer(), to.length as usize, 0) };
+    granted("connect", answer)
 }
 
-/// What a call's negative answer means, in words that say what to do.
+/// Accepts the answer of a call on a socket.
+///
+/// # Errors
+/// That of [`failed`] for a negative answer.
+pub fn granted(call: &str, answer: i64) -> Result<()> {
+    if answer < 0 { Err(failed(call, answer)) } else { Ok(()) }
+}
+
+/// The error for the negative error number of a call; see [`refused`].
 pub fn failed(call: &str, answer: i64) -> Error {
     refused(call, std::io::Error::from_raw_os_error(i32::try_from(-answer).unwrap_or(libc::EIO)))
 }
 
-/// The longest queue of connections that are not accepted yet; a listener that asks for more gets so many.
+/// The longest backlog of a listener (`net.core.somaxconn`); a longer one is cut to this.
 pub fn longest_queue() -> Option<u32> {
     std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?.trim().parse().ok()
 }
 
-/// TCP connections of this network namespace that rest in TIME_WAIT.
+/// TCP connections of this network namespace in TIME_WAIT.
 pub fn resting() -> Option<u64> {
     resting_in(&std::fs::read_to_string("/proc/self/net/sockstat").ok()?)
 }
@@ -319,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_accepted_is_who_connected() {
+    fn the_accepted_end_belongs_to_the_client() {
         for listeners in [Listeners::one(Family::Tcp, 8), Listeners::sharing(16, 8)] {
             let listeners = listeners.expect("listening");
             for _ in 0..20 {
@@ -334,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_listener_has_a_name_in_no_directory_and_knows_who_comes() {
+    fn a_unix_listener_has_an_abstract_name_and_knows_its_client() {
         let listeners = Listeners::one(Family::Unix, 8).expect("listening");
         let [client, server] = connected(&listeners);
         let own = Some(std::process::id());
@@ -344,11 +364,11 @@ mod tests {
     }
 
     #[test]
-    fn an_end_goes_from_the_address_that_it_is_told() {
+    fn an_end_uses_the_address_that_it_is_bound_to() {
         let listeners = Listeners::one(Family::Tcp, 8).expect("listening");
         let client = socket(listeners.address()).expect("a socket");
         let from = Ipv4Addr::new(127, 0, 0, 9);
-        assert_eq!((client.go_from(from), client.connect(listeners.address())), (0, 0));
+        assert_eq!((client.bind_to(from), client.connect(listeners.address())), (0, 0));
         let own = client.address(Side::Own).expect("asked").port();
         assert_eq!(own.map(|address| address.ip()), Some(from.into()));
     }

@@ -1,36 +1,37 @@
-//! The far end of a round trip: it says who it is, and then sends every message back.
+//! The far end of a round trip: it sends its process id, and then every message back.
 
-use super::way::Way;
+use super::endpoint::Endpoint;
 use std::mem::swap;
 
-/// A greeting: the number of the process that answers.
+/// Length of the greeting: the id of the process that answers.
 pub const GREETING_BYTES: usize = 4;
 
-/// Who answers. Its two buffers take turns: what has come is sent while the other waits for the next.
-pub struct Echo<W> {
-    way: W,
-    come: Vec<u8>,
+/// The answering end. Its two buffers alternate: one is sent while the other receives the next message.
+pub struct Echo<E> {
+    endpoint: E,
+    received: Vec<u8>,
     next: Vec<u8>,
     greeted: bool,
 }
 
-impl<W: Way> Echo<W> {
-    /// For messages of so many bytes. Nothing is allocated afterwards.
-    pub fn new(way: W, bytes: usize) -> Self {
-        Self { way, come: vec![0; bytes], next: vec![0; bytes], greeted: false }
+impl<E: Endpoint> Echo<E> {
+    /// For messages of `bytes`. Allocates here and never later.
+    pub fn new(endpoint: E, bytes: usize) -> Self {
+        Self { endpoint, received: vec![0; bytes], next: vec![0; bytes], greeted: false }
     }
 
-    /// One message answered and the next one awaited, or a negative error number. The first step greets.
+    /// Answers one message and waits for the next. The first call sends the greeting. Returns bytes or a negative error
+    /// number.
     #[inline(always)]
     pub fn step(&mut self) -> i64 {
         if !self.greeted {
             self.greeted = true;
             let number = std::process::id().to_ne_bytes();
-            let greeted = self.way.send(&number);
-            return if greeted < 0 { greeted } else { self.way.receive(&mut self.come) };
+            let greeted = self.endpoint.send(&number);
+            return if greeted < 0 { greeted } else { self.endpoint.receive(&mut self.received) };
         }
-        let answer = self.way.turn(&self.come, &mut self.next);
-        swap(&mut self.come, &mut self.next);
+        let answer = self.endpoint.exchange(&self.received, &mut self.next);
+        swap(&mut self.received, &mut self.next);
         answer
     }
 }

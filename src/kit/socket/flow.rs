@@ -1,32 +1,31 @@
-//! The far end of a stream of bytes: it is told how many will come, receives them, and says how many have come.
+//! The far end of a stream of bytes: it is told how many bytes will be sent, receives them, and returns their count.
 //!
-//! What is told and said goes by a second pair of sockets, the control: eight bytes each, so that it is the same
-//! for an end on another machine. A stream has no bounds and nothing of it is lost. Of datagrams the far end
-//! cannot know how many were lost: the near end sends short ones, with the number of the batch, until it is
-//! answered.
+//! Announcement and count go over a second pair of sockets, the control: eight bytes each, the same for an end on
+//! another machine. A stream loses nothing. The far end cannot know how many datagrams were lost: the near end sends
+//! short datagrams with the number of the batch until the count comes.
 
-use super::message::{read, receive, receive_whole, send, send_whole};
-use super::{has_come, number};
+use super::transfer::{read, receive, receive_whole, send, send_whole};
+use super::{arrives_within, number};
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::Duration;
 
-/// What the far end reads at once from a stream: as much as the usual tools do, and less than a second-level cache.
+/// Bytes that the far end reads at once: as many as the usual tools do, and fewer than a second-level cache holds.
 pub const ROOM_BYTES: usize = 128 << 10;
-/// The length of a datagram that ends a batch. No other has it.
+/// Length of the datagram that ends a batch. No other datagram has it.
 pub const END_BYTES: usize = 8;
 
-/// What the bytes come through.
+/// The kind of connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bounds {
     /// A stream of bytes: a socket.
     Stream,
     /// A stream of bytes that is no socket: a pipe.
     Pipe,
-    /// Datagrams, of which some may be lost.
+    /// Datagrams, some of which may be lost.
     Datagram,
 }
 
-/// Who receives and counts.
+/// The end that receives and counts.
 pub struct Receiver {
     data: OwnedFd,
     control: OwnedFd,
@@ -36,64 +35,64 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Of what comes by `data`. Nothing is allocated afterwards.
+    /// Receives by `data`. Allocates here and never later.
     pub fn new(data: OwnedFd, control: OwnedFd, bounds: Bounds) -> Self {
         Self { data, control, bounds, room: vec![0; ROOM_BYTES], batch: 0 }
     }
 
-    /// One batch: how many bytes will come, those bytes, and the answer; or a negative error number.
+    /// One batch: the announcement, the bytes and the count. Returns a negative error number where a call is refused.
     pub fn step(&mut self) -> i64 {
-        let mut told = [0; 8];
-        let answer = receive_whole(number(&self.control), &mut told);
+        let mut announced = [0; 8];
+        let answer = receive_whole(number(&self.control), &mut announced);
         if answer < 0 {
             return answer;
         }
         self.batch += 1;
-        let expected = u64::from_le_bytes(told);
+        let expected = u64::from_le_bytes(announced);
         let data = number(&self.data);
-        let come = match self.bounds {
+        let received = match self.bounds {
             Bounds::Stream => whole(expected, || receive(data, &mut self.room, 0)),
             Bounds::Pipe => whole(expected, || read(data, &mut self.room)),
             Bounds::Datagram => datagrams(data, expected, self.batch, &mut self.room),
         };
-        match come {
+        match received {
             Ok(bytes) => send_whole(number(&self.control), &bytes.to_le_bytes()),
             Err(refused) => refused,
         }
     }
 }
 
-/// Receives until so many bytes have come; one that is too many is counted too.
+/// Receives at least `expected` bytes; surplus bytes are counted.
 #[inline(always)]
 fn whole(expected: u64, mut receive: impl FnMut() -> i64) -> Result<u64, i64> {
-    let mut come = 0;
-    while come < expected {
+    let mut received = 0;
+    while received < expected {
         match receive() {
             0 => return Err(-i64::from(libc::EPIPE)),
             refused if refused < 0 => return Err(refused),
-            bytes => come += bytes as u64,
+            bytes => received += bytes as u64,
         }
     }
-    Ok(come)
+    Ok(received)
 }
 
-/// Receives until so many bytes have come, or the batch is said to have ended.
+/// Receives until `expected` bytes, or the datagram that ends the batch.
 fn datagrams(data: RawFd, expected: u64, batch: u64, room: &mut [u8]) -> Result<u64, i64> {
-    let mut come = 0;
-    while come < expected {
+    let mut received = 0;
+    while received < expected {
         match receive(data, room, 0) {
             refused if refused < 0 => return Err(refused),
             END if room[..END_BYTES] == batch.to_le_bytes() => break,
-            END => {} // one of an earlier batch that came late
-            bytes => come += bytes as u64,
+            END => {} // late, from an earlier batch
+            bytes => received += bytes as u64,
         }
     }
-    Ok(come)
+    Ok(received)
 }
 
 const END: i64 = END_BYTES as i64;
 
-/// The near end's part of the control.
+/// The near end of the control.
 pub struct Control {
     end: OwnedFd,
     batch: u64,
@@ -105,30 +104,30 @@ impl Control {
         Self { end, batch: 0 }
     }
 
-    /// Says how many bytes will come in the next batch.
+    /// Announces the bytes of the next batch. Returns a negative error number where the call is refused.
     pub fn expect(&mut self, bytes: u64) -> i64 {
         self.batch += 1;
         send_whole(number(&self.end), &bytes.to_le_bytes())
     }
 
-    /// Waits for the far end's count: so many bytes have come, or a negative error number.
+    /// Waits for the far end's count. Returns bytes or a negative error number.
     #[inline(always)]
     pub fn count(&self) -> i64 {
-        let mut said = [0; 8];
-        match receive_whole(number(&self.end), &mut said) {
+        let mut count = [0; 8];
+        match receive_whole(number(&self.end), &mut count) {
             refused if refused < 0 => refused,
-            _ => u64::from_le_bytes(said) as i64,
+            _ => u64::from_le_bytes(count) as i64,
         }
     }
 
-    /// The same of datagrams: says by `data` that the batch has ended until the count comes.
+    /// The same for datagrams: repeats by `data` that the batch has ended, until the count comes.
     pub fn count_of_datagrams(&self, data: RawFd) -> i64 {
         loop {
             let sent = send(data, &self.batch.to_le_bytes(), 0);
             if sent < 0 && sent != -i64::from(libc::ENOBUFS) {
                 return sent;
             }
-            match has_come(number(&self.end), PAUSE) {
+            match arrives_within(number(&self.end), PAUSE) {
                 Ok(false) => {}
                 Ok(true) => return self.count(),
                 Err(refused) => return refused,
@@ -137,7 +136,7 @@ impl Control {
     }
 }
 
-/// Between two datagrams that end a batch: the first of them may find a full queue.
+/// Time between two datagrams that end a batch: the first may meet a full queue.
 const PAUSE: Duration = Duration::from_micros(100);
 
 #[cfg(test)]
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_is_what_has_come() {
+    fn the_count_is_what_was_received() {
         let (near, mut control, mut receiver) = ends(Transport::Tcp, Bounds::Stream);
         for batch in [10, 5_000] {
             assert!(control.expect(batch) > 0);
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_announced_is_counted() {
+    fn surplus_bytes_are_counted() {
         let (near, mut control, mut receiver) = ends(Transport::UnixStream, Bounds::Stream);
         control.expect(10);
         send_whole(number(&near), &[1; 17]);
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_that_was_lost_is_not_waited_for() {
+    fn a_lost_datagram_is_not_waited_for() {
         let (near, mut control, mut receiver) = ends(Transport::Udp, Bounds::Datagram);
         for (batch, come) in [(3, 2), (2, 2)] {
             control.expect(batch * 100);
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_has_gone_ends_the_batch() {
+    fn a_closed_connection_ends_the_batch() {
         let (near, mut control, mut receiver) = ends(Transport::Tcp, Bounds::Stream);
         control.expect(10);
         drop(near);

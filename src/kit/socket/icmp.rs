@@ -1,22 +1,22 @@
-//! The echo of ICMP, which the kernel of the other machine answers by itself: what `ping` times.
+//! The echo of ICMP, which the kernel at the other end answers: what `ping` times.
 //!
-//! A ping socket is for everybody whose group is within `net.ipv4.ping_group_range`; where none is, a raw socket
-//! does for who may open one.
+//! A ping socket needs a group within `net.ipv4.ping_group_range`; the alternative is a raw socket, which needs a
+//! privilege.
 
 use super::connection::Address;
-use super::message::{receive, send};
+use super::transfer::{receive, send};
 use super::{number, set_option};
 use crate::{Error, Result};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
 const HEADER_BYTES: usize = 8;
-/// The longest header of IPv4, which a raw socket hands over too.
+/// The longest IPv4 header: a raw socket receives it too.
 const MOST_IP_BYTES: usize = 60;
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
 
-/// Who asks one address for echoes.
+/// Echo requests to one address.
 pub struct Ping {
     end: OwnedFd,
     is_raw: bool,
@@ -27,27 +27,22 @@ pub struct Ping {
 }
 
 impl Ping {
-    /// Of messages with so many bytes behind the header.
+    /// Requests with `bytes` behind the header.
     ///
     /// # Errors
     /// [`Error::Missing`] where neither kind of socket is allowed.
     pub fn new(to: Ipv4Addr, bytes: usize) -> Result<Self> {
         let (end, is_raw) = open()?;
-        // Port 0: of ICMP only the address counts.
+        // Port 0: ICMP uses only the address.
         super::connection::direct(&end, &Address::ipv4(to, 0))?;
-        // A ping socket is given an identifier by the kernel; a raw one shares its replies with all others.
+        // The kernel gives a ping socket its identifier; a raw socket receives the replies to all processes.
         let identifier = std::process::id() as u16 ^ number(&end) as u16;
         let request = vec![0x5a; HEADER_BYTES + bytes];
         let reply = vec![0; MOST_IP_BYTES + HEADER_BYTES + bytes];
         Ok(Self { end, is_raw, identifier, sequence: 0, request, reply })
     }
 
-    /// The kind of its socket, in words.
-    pub fn kind(&self) -> &'static str {
-        if self.is_raw { "a raw socket" } else { "a ping socket" }
-    }
-
-    /// Asks once and waits for the reply to this question: its bytes without any header, or a negative error number.
+    /// Sends a request and waits for its reply. Returns the bytes behind the header, or a negative error number.
     #[inline(always)]
     pub fn echo(&mut self) -> i64 {
         self.sequence = self.sequence.wrapping_add(1);
@@ -57,18 +52,18 @@ impl Ping {
             return sent;
         }
         loop {
-            let come = receive(number(&self.end), &mut self.reply, 0);
-            if come < 0 {
-                return come;
+            let received = receive(number(&self.end), &mut self.reply, 0);
+            if received < 0 {
+                return received;
             }
-            let reply = &self.reply[..come as usize];
+            let reply = &self.reply[..received as usize];
             if let Some(bytes) = self.bytes_of(reply) {
                 return bytes;
             }
         }
     }
 
-    /// The bytes behind the header, if this is the reply to our last question.
+    /// The bytes behind the header, if this is the reply to the last request.
     #[inline(always)]
     fn bytes_of(&self, packet: &[u8]) -> Option<i64> {
         let header = if self.is_raw { 4 * usize::from(packet.first()? & 15) } else { 0 };
@@ -93,7 +88,7 @@ fn open() -> Result<(OwnedFd, bool)> {
                 .into(),
         ));
     };
-    // What a raw socket is not to be told: everything but replies. Loopback shows it its own questions as well.
+    // The filter's bits are the types to drop: all but replies. On loopback a raw socket receives its own requests too.
     const SOL_RAW: i32 = 255;
     const ICMP_FILTER: i32 = 1;
     set_option(number(&end), SOL_RAW, ICMP_FILTER, !(1 << ECHO_REPLY))
@@ -110,7 +105,7 @@ fn write_request(packet: &mut [u8], identifier: u16, sequence: u16) {
     packet[2..4].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The sum of the Internet's headers (RFC 1071).
+/// The Internet checksum (RFC 1071).
 fn checksum(packet: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
     let sum: u32 = packet.chunks(2).map(word).sum();
@@ -132,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_question_gets_its_own_answer() {
+    fn every_request_gets_its_own_reply() {
         match Ping::new(Ipv4Addr::LOCALHOST, 56) {
             Ok(mut ping) => assert!((0..5).all(|_| ping.echo() == 56)),
             Err(Error::Missing(sentence)) => println!("skipped: {sentence}"),

@@ -1,15 +1,15 @@
-//! What bytes are sent by, one message after another.
+//! Sources of a stream of messages: sendto, write, sendfile, splice, and `MSG_ZEROCOPY`.
 //!
 //! # Invariants
 //!
-//! * **OWN-BUFFER**: the kernel reads or writes a local of the calling function, or a vector that belongs to the
-//!   value, for no more than its length.
-//! * **UNTOUCHED**: without a copy the kernel may read a message until it says that it has done so. Its bytes are
-//!   written when the value is made and never again, and before they go the kernel is asked, or the connection is
-//!   closed, which only leaves pages in the kernel's hands that it holds by itself.
+//! * **OWN-BUFFER**: the kernel reads or writes a local variable of the calling function, or a vector that belongs to
+//!   the value, within its length.
+//! * **UNTOUCHED**: without a copy the kernel may read a message until its notification comes. The message is written
+//!   when the value is made and never again. Before it is freed, either all notifications have come or the connection
+//!   is closed, after which the kernel uses only pages on which it holds a reference.
 #![allow(unsafe_code)]
 
-use super::message::{send, send_whole, write};
+use super::transfer::{send, send_whole, write};
 use super::{number, refused, set_option};
 use crate::platform::arch::{syscall4, syscall6};
 use crate::{Error, Result};
@@ -19,19 +19,19 @@ use std::io::Write as _;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
-/// One end that sends messages of one length. Answers are bytes or negative error numbers.
+/// The sending end of messages of one length. Calls return bytes or negative error numbers.
 pub trait Source {
-    /// Sends one, whole.
+    /// Sends one whole message.
     fn message(&mut self) -> i64;
-    /// Waits for what the kernel still has to do with those that were sent.
+    /// Waits until the kernel no longer uses the messages that were sent.
     fn settle(&mut self) -> i64 {
         0
     }
-    /// What a reader must know of how it went.
+    /// A sentence for the evidence, if there is one.
     fn remark(&self) -> Option<String> {
         None
     }
-    /// The number of the descriptor by which they go.
+    /// The descriptor that sends them.
     fn end(&self) -> RawFd;
 }
 
@@ -42,7 +42,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Messages of so many bytes by this end.
+    /// Messages of `bytes` by this end.
     pub fn new(end: OwnedFd, bytes: usize) -> Self {
         Self { end, message: vec![1; bytes] }
     }
@@ -63,7 +63,7 @@ impl Source for Sent {
 pub struct Written(Sent);
 
 impl Written {
-    /// Messages of so many bytes by this end.
+    /// Messages of `bytes` by this end.
     pub fn new(end: OwnedFd, bytes: usize) -> Self {
         Self(Sent::new(end, bytes))
     }
@@ -80,7 +80,7 @@ impl Source for Written {
     }
 }
 
-/// Moves `bytes` by a call that may move a part of them.
+/// Moves `bytes` by a call that moves some of them.
 #[inline(always)]
 fn whole(bytes: usize, mut call: impl FnMut(usize) -> i64) -> i64 {
     let mut moved = 0;
@@ -94,7 +94,7 @@ fn whole(bytes: usize, mut call: impl FnMut(usize) -> i64) -> i64 {
     moved as i64
 }
 
-/// A file without a name that holds so many bytes, all of them in the page cache.
+/// A file without a name of `bytes`, all of them in the page cache.
 fn cached_file(directory: &Path, bytes: usize) -> Result<File> {
     let making = |e| Error::file(directory, "making a file in it", e);
     let mut file = tempfile::tempfile_in(directory).map_err(making)?;
@@ -110,7 +110,10 @@ pub struct FromFile {
 }
 
 impl FromFile {
-    /// Messages of so many bytes by this end; the file is made in this directory.
+    /// Messages of `bytes` by this end; the file is made in this directory.
+    ///
+    /// # Errors
+    /// The file cannot be made.
     pub fn new(end: OwnedFd, bytes: usize, directory: &Path) -> Result<Self> {
         Ok(Self { end, file: cached_file(directory, bytes)?, bytes })
     }
@@ -122,7 +125,7 @@ impl Source for FromFile {
         let (end, file) = (number(&self.end) as usize, self.file.as_raw_fd() as usize);
         whole(self.bytes, |from| {
             let mut at = from as i64;
-            // SAFETY: OWN-BUFFER: the offset is a local.
+            // SAFETY: OWN-BUFFER: the offset is a local variable.
             unsafe { syscall4(libc::SYS_sendfile, end, file, &raw mut at as usize, self.bytes - from) }
         })
     }
@@ -138,25 +141,28 @@ pub struct Spliced {
     file: File,
     pipe: [OwnedFd; 2],
     bytes: usize,
-    room: usize,
+    capacity: usize,
 }
 
 impl Spliced {
-    /// Messages of so many bytes by this end; the file is made in this directory. The pipe is as large as is allowed
-    /// without privilege.
+    /// Messages of `bytes` by this end; the file is made in this directory. The pipe is as large as is allowed without
+    /// privilege.
+    ///
+    /// # Errors
+    /// The file or the pipe cannot be made.
     pub fn new(end: OwnedFd, bytes: usize, directory: &Path) -> Result<Self> {
         const LARGEST: i32 = 1 << 20;
         let (read, write) = nix::unistd::pipe().map_err(|e| refused("pipe2", e.into()))?;
-        // A pipe that may not grow is used as it is.
+        // A pipe that may not grow keeps its size.
         let _ = fcntl(&write, FcntlArg::F_SETPIPE_SZ(LARGEST));
-        let room =
+        let capacity =
             fcntl(&write, FcntlArg::F_GETPIPE_SZ).map_err(|e| Error::refused("fcntl F_GETPIPE_SZ", e))?;
         Ok(Self {
             end,
             file: cached_file(directory, bytes)?,
             pipe: [read, write],
             bytes,
-            room: room as usize,
+            capacity: capacity as usize,
         })
     }
 }
@@ -167,7 +173,7 @@ impl Source for Spliced {
         let [read, write] = self.pipe.each_ref().map(number);
         let (end, file) = (number(&self.end), self.file.as_raw_fd());
         whole(self.bytes, |from| {
-            let more = (self.bytes - from).min(self.room);
+            let more = (self.bytes - from).min(self.capacity);
             let filled = splice(file, Some(from as i64), write, more);
             if filled <= 0 {
                 filled
@@ -187,25 +193,25 @@ fn splice(from: RawFd, at: Option<i64>, to: RawFd, bytes: usize) -> i64 {
     let mut offset = at.unwrap_or(0);
     let at = if at.is_some() { &raw mut offset as usize } else { 0 };
     let arguments = [from as usize, at, to as usize, 0, bytes, libc::SPLICE_F_MOVE as usize];
-    // SAFETY: OWN-BUFFER: the offset is a local, or none is given.
+    // SAFETY: OWN-BUFFER: the offset is a local variable, or none is given.
     unsafe { syscall6(libc::SYS_splice, arguments) }
 }
 
-/// From a buffer that the kernel reads where it lies, by `MSG_ZEROCOPY`.
+/// From a buffer that the kernel reads in place, by `MSG_ZEROCOPY`.
 pub struct ZeroCopy {
     end: OwnedFd,
     message: Vec<u8>,
-    /// Calls that sent something, and those of them of which the kernel has said that it is done.
+    /// Calls that sent data, and those of them for which the notification has come.
     sent: u64,
     done: u64,
     copied: bool,
 }
 
-/// So many calls may be unanswered before their answers are asked for.
+/// Calls without a notification before the notifications are read.
 const UNANSWERED: u64 = 64;
 
 impl ZeroCopy {
-    /// Messages of so many bytes by this TCP end.
+    /// Messages of `bytes` by this TCP end.
     ///
     /// # Errors
     /// [`Error::Missing`] where the kernel does not have it.
@@ -216,9 +222,8 @@ impl ZeroCopy {
         Ok(Self { end, message: vec![1; bytes], sent: 0, done: 0, copied: false })
     }
 
-    /// Reads what the kernel has said so far. Its answers stand in the queue of errors, of which nobody can
-    /// wait for but by poll(2).
-    fn answers(&mut self) -> i64 {
+    /// Reads the notifications that have come, from the socket's error queue. Only poll(2) can wait for them.
+    fn notifications(&mut self) -> i64 {
         loop {
             match notice(number(&self.end)) {
                 Ok(Some((calls, copied))) => {
@@ -233,11 +238,11 @@ impl ZeroCopy {
 
     fn wait(&mut self) -> i64 {
         let mut asked = libc::pollfd { fd: number(&self.end), events: 0, revents: 0 };
-        // SAFETY: OWN-BUFFER: one element. An error is told unasked.
+        // SAFETY: OWN-BUFFER: one element. POLLERR is always reported.
         if unsafe { libc::poll(&raw mut asked, 1, -1) } < 0 {
             return -i64::from(nix::errno::Errno::last_raw());
         }
-        if asked.revents & libc::POLLHUP != 0 { -i64::from(libc::EPIPE) } else { self.answers() }
+        if asked.revents & libc::POLLHUP != 0 { -i64::from(libc::EPIPE) } else { self.notifications() }
     }
 }
 
@@ -247,9 +252,9 @@ impl Source for ZeroCopy {
         let end = number(&self.end);
         let mut moved = 0;
         while moved < self.message.len() {
-            // What waits for an answer is charged to the socket's option memory.
+            // Outstanding notifications are charged to the socket's option memory.
             if self.sent - self.done >= UNANSWERED {
-                let answer = self.answers();
+                let answer = self.notifications();
                 if answer < 0 {
                     return answer;
                 }
@@ -272,7 +277,7 @@ impl Source for ZeroCopy {
     }
 
     fn settle(&mut self) -> i64 {
-        let mut answer = self.answers();
+        let mut answer = self.notifications();
         while answer >= 0 && self.done < self.sent {
             answer = self.wait();
         }
@@ -293,24 +298,24 @@ impl Source for ZeroCopy {
     }
 }
 
-/// One answer: of how many calls, and whether the kernel copied after all.
+/// One notification: the number of calls, and whether the kernel copied after all. `None` where none has come.
 fn notice(end: RawFd) -> std::result::Result<Option<(u64, bool)>, i64> {
     #[repr(C, align(8))]
-    struct Room([u8; 128]);
-    let mut room = Room([0; 128]);
-    // SAFETY: plain numbers and pointers, for which zero is a value.
+    struct Buffer([u8; 128]);
+    let mut buffer = Buffer([0; 128]);
+    // SAFETY: plain numbers and pointers, for which zero is a valid value.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-    header.msg_control = room.0.as_mut_ptr().cast();
-    header.msg_controllen = room.0.len() as _;
-    // SAFETY: OWN-BUFFER: the room is a local, aligned as control messages must be.
-    let come = unsafe { libc::recvmsg(end, &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
-    if come < 0 {
+    header.msg_control = buffer.0.as_mut_ptr().cast();
+    header.msg_controllen = buffer.0.len() as _;
+    // SAFETY: OWN-BUFFER: the buffer is a local variable, aligned as control messages must be.
+    let received = unsafe { libc::recvmsg(end, &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
+    if received < 0 {
         return match nix::errno::Errno::last_raw() {
             libc::EAGAIN => Ok(None),
             errno => Err(-i64::from(errno)),
         };
     }
-    // SAFETY: OWN-BUFFER: the kernel has filled the header; the macros stay within what it says. The structure
+    // SAFETY: OWN-BUFFER: the kernel has filled the header, and the macros stay within its lengths. The structure
     // behind a header of this kind is a `sock_extended_err`, which is plain numbers.
     let error = unsafe {
         let first = libc::CMSG_FIRSTHDR(&raw const header);
@@ -335,17 +340,17 @@ const COPIED: u8 = 1;
 mod tests {
     use super::*;
     use crate::kit::socket::Transport;
-    use crate::kit::socket::message::{read, receive_whole};
+    use crate::kit::socket::transfer::{read, receive_whole};
 
     const BYTES: usize = 200_000;
 
-    /// Another thread receives, since more goes than there is room for.
+    /// Another thread receives, since more is sent than the buffers hold.
     fn arrives(make: impl Fn(OwnedFd) -> Box<dyn Source>) -> Option<String> {
         let [near, far] = Transport::Tcp.pair().expect("connected");
         let receiving = std::thread::spawn(move || {
-            let mut come = vec![0; 3 * BYTES];
-            let count = receive_whole(number(&far), &mut come);
-            (count, come.iter().all(|byte| *byte == 1))
+            let mut received = vec![0; 3 * BYTES];
+            let count = receive_whole(number(&far), &mut received);
+            (count, received.iter().all(|byte| *byte == 1))
         });
         let mut source = make(near);
         for _ in 0..3 {
@@ -357,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_source_sends_arrives() {
+    fn every_source_delivers_its_messages() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path();
         arrives(|end| Box::new(Sent::new(end, BYTES)));
@@ -370,8 +375,8 @@ mod tests {
     #[test]
     fn what_is_written_into_a_pipe_can_be_read() {
         let (out, end) = nix::unistd::pipe().expect("a pipe");
-        let mut room = [0; 100];
+        let mut received = [0; 100];
         assert_eq!(Written::new(end, 100).message(), 100);
-        assert_eq!((read(number(&out), &mut room), room), (100, [1; 100]));
+        assert_eq!((read(number(&out), &mut received), received), (100, [1; 100]));
     }
 }

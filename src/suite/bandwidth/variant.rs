@@ -3,7 +3,7 @@
 use super::stream_plan::Plan;
 use crate::case::Need;
 use crate::case::need::{FULL_SCALE, PINNED, THREE_CPUS, TWO_CPUS};
-use crate::kit::crowd::Crowd;
+use crate::kit::parallel::Parallelism;
 use crate::kit::stream::{Means, Operation};
 use crate::platform::resident::Pages;
 
@@ -43,7 +43,7 @@ pub(super) struct Variant {
     zeroes: bool,
     /// Whether it lies in base pages, whatever its size.
     is_in_base_pages: bool,
-    pub(super) crowd: Option<Crowd>,
+    pub(super) crowd: Option<Parallelism>,
     /// Whether only full scale measures it.
     is_long: bool,
 }
@@ -68,7 +68,7 @@ impl Variant {
         Self { means: Some(means), ..self }
     }
 
-    fn together(self, crowd: Crowd) -> Self {
+    fn together(self, crowd: Parallelism) -> Self {
         Self { crowd: Some(crowd), ..self }
     }
 
@@ -99,8 +99,8 @@ impl Variant {
     pub(super) fn needs(&self) -> Vec<Need> {
         let crowd: &[Need] = match self.crowd {
             None => &[],
-            Some(Crowd::Count(_)) => &[PINNED, THREE_CPUS],
-            Some(Crowd::All) => &[PINNED, TWO_CPUS],
+            Some(Parallelism::Count(_)) => &[PINNED, THREE_CPUS],
+            Some(Parallelism::All) => &[PINNED, TWO_CPUS],
         };
         // The need that is hardest to meet comes first.
         crowd.iter().copied().chain(self.is_long.then_some(FULL_SCALE)).collect()
@@ -262,7 +262,7 @@ fn crowds() -> Vec<Variant> {
     ];
     let sizes = |(variant, words, operation)| {
         SIZES.map(|bytes| {
-            let row = Variant::new(variant, words, operation, bytes).together(Crowd::All);
+            let row = Variant::new(variant, words, operation, bytes).together(Parallelism::All);
             if bytes == 16 * KIB || bytes == 256 * MIB { row } else { row.long() }
         })
     };
@@ -278,7 +278,8 @@ fn crowds() -> Vec<Variant> {
         ("rep-stosb-all", "memory set by rep stosb on all CPUs", Operation::Write, Some(Means::Strings)),
     ] {
         let bytes = if means.is_some() { 64 * MIB } else { 256 * MIB };
-        let row = Variant { means, ..Variant::new(variant, words, operation, bytes).together(Crowd::All) };
+        let row =
+            Variant { means, ..Variant::new(variant, words, operation, bytes).together(Parallelism::All) };
         let is_short = operation.is_non_temporal() || matches!(operation, Operation::Triad);
         all.push(if is_short { row } else { row.long() });
     }
@@ -286,7 +287,7 @@ fn crowds() -> Vec<Variant> {
         ("read-two", "sums on two CPUs", Operation::Read),
         ("triad-two", "triad on two CPUs", Operation::Triad),
     ] {
-        all.push(Variant::new(variant, words, operation, 256 * MIB).together(Crowd::Count(2)));
+        all.push(Variant::new(variant, words, operation, 256 * MIB).together(Parallelism::Count(2)));
     }
     all
 }

@@ -4,7 +4,7 @@ use super::walker::{Chase, Plan};
 use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
 use crate::case::{Case, Claim, Derived, Need, Place, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
-use crate::kit::crowd::all_stayed;
+use crate::kit::parallel::all_stayed;
 use crate::kit::stream::{Arrays, Means, Operation, Stream};
 use crate::platform::limit;
 use crate::platform::partner::{Class, Kind, Partner};

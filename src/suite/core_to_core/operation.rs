@@ -1,6 +1,6 @@
-//! Threads, one a CPU, of which two at a time send a cache line to and fro and time it themselves.
+//! One thread on each CPU. Two at a time send a cache line to each other and back, and time it themselves.
 
-use crate::kit::ipc::{Line, Toggle};
+use crate::kit::ipc::{Channel, PolledWord};
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::platform::shared::Words;
@@ -11,61 +11,64 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// The threads' common page.
+/// Indices into the threads' shared page.
 mod word {
-    /// Whoever is not asked sleeps on this one; it counts the pairs that were sent to work.
+    /// The number of the batch. Threads without work sleep on this word.
     pub const TURN: usize = 0;
-    /// Who sends first and times, plus one …
+    /// The thread that sends first and times, plus one.
     pub const FIRST: usize = 1;
-    /// … and who answers, plus one.
+    /// The thread that answers, plus one.
     pub const SECOND: usize = 2;
     pub const ROUND_TRIPS: usize = 3;
-    /// Nanoseconds that they took.
+    /// The duration, ns.
     pub const TOOK: usize = 4;
-    /// How many of the two have finished.
+    /// Threads of the pair that have finished.
     pub const DONE: usize = 5;
 }
 
-/// Round trips of one sending out: their time in nanoseconds fits into a word.
+/// Round trips of a batch at most: their time in nanoseconds fits into a word.
 const MOST: u64 = 1 << 20;
-/// A pair that takes longer hangs.
+/// A batch that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The threads.
-pub struct Bouncers {
+/// The threads and their shared memory.
+pub struct LineThreads {
     partners: Vec<Partner>,
     cpus: Vec<usize>,
     page: Arc<Words>,
 }
 
-/// At most so many of these, evenly spread.
+/// At most `most` of these CPUs, evenly spread.
 pub fn spread(mut cpus: Vec<usize>, most: usize) -> Vec<usize> {
     cpus.sort_unstable();
     let (all, most) = (cpus.len(), most.min(cpus.len()));
     (0..most).map(|i| cpus[i * (all - 1) / (most - 1).max(1)]).collect()
 }
 
-impl Bouncers {
-    /// Starts one on each of these CPUs; they sleep until two of them are sent to work.
+impl LineThreads {
+    /// Starts a sleeping thread on each of these CPUs.
+    ///
+    /// # Errors
+    /// The kernel refuses a thread or the shared page.
     pub fn start(cpus: &[usize]) -> Result<Self> {
         let page = Arc::new(Words::new()?);
-        let lines = Arc::new(Toggle::both(Path::new(""))?);
+        let channels = Arc::new(PolledWord::pair(Path::new(""))?);
         let start = |(index, &cpu): (usize, &usize)| {
-            let (page, lines, nudged) = (Arc::clone(&page), Arc::clone(&lines), Arc::clone(&page));
+            let (page, channels, nudged) = (Arc::clone(&page), Arc::clone(&channels), Arc::clone(&page));
             let mut seen = 0;
             let step = move || {
                 wait(&page[word::TURN].value, seen, Reach::Private);
                 let turn = page[word::TURN].value.load(SeqCst);
                 if turn != seen {
                     seen = turn;
-                    work(&page, &lines, index as u32 + 1);
+                    work(&page, &channels, index as u32 + 1);
                 }
                 0
             };
             let nudge = move || {
                 nudged[word::FIRST].value.store(0, SeqCst);
                 nudged[word::SECOND].value.store(0, SeqCst);
-                send_out(&nudged);
+                begin(&nudged);
             };
             Partner::start(Kind::Thread, (cpu, Class::Ordinary), step, nudge)
         };
@@ -78,18 +81,21 @@ impl Bouncers {
         &self.cpus
     }
 
-    /// What others must know to watch them.
+    /// The threads, for reports.
     pub fn tasks(&self) -> Vec<Task> {
         self.partners.iter().map(Partner::task).collect()
     }
 
-    /// Every two of them, by their place in the list.
+    /// Every two of them, by their indices.
     pub fn pairs(&self) -> Vec<(usize, usize)> {
         let count = self.cpus.len();
         (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect()
     }
 
-    /// Sends two of them to work; answers the nanoseconds that their round trips took.
+    /// Round trips between two of the threads; returns their duration, ns.
+    ///
+    /// # Errors
+    /// [`Error::Disturbed`] where the line does not come back.
     pub fn round_trips(&mut self, pair: (usize, usize), round_trips: u64) -> Result<u64> {
         let mut sum = 0;
         let mut left = round_trips;
@@ -105,7 +111,7 @@ impl Bouncers {
         let orders = [(word::FIRST, first as u32 + 1), (word::SECOND, second as u32 + 1)];
         let orders = orders.into_iter().chain([(word::DONE, 0), (word::ROUND_TRIPS, round_trips as u32)]);
         orders.for_each(|(at, value)| self.page[at].value.store(value, SeqCst));
-        send_out(&self.page);
+        begin(&self.page);
         let begun = Instant::now();
         loop {
             let done = self.page[word::DONE].value.load(SeqCst);
@@ -114,25 +120,25 @@ impl Bouncers {
             }
             if begun.elapsed() > PATIENCE {
                 let cpus = [self.cpus[first], self.cpus[second]];
-                return Err(Error::Usage(format!("CPUs {cpus:?}: the line has not come back for 5 s")));
+                return Err(Error::Disturbed(format!("CPUs {cpus:?}: the line has not come back for 5 s")));
             }
-            // One of the two may need this very CPU.
+            // One of the two may need this CPU.
             std::thread::sleep(Duration::from_micros(20));
         }
     }
 }
 
-fn send_out(page: &Words) {
+fn begin(page: &Words) {
     page[word::TURN].value.fetch_add(1, SeqCst);
-    // Each wake is one sleeper; whoever did not sleep yet will not.
+    // Each call wakes one sleeper; a thread that is not asleep yet will see the new number.
     while wake(&page[word::TURN].value, Reach::Private) > 0 {}
 }
 
-fn work(page: &Words, lines: &[Toggle; 2], own: u32) {
+fn work(page: &Words, channels: &[PolledWord; 2], own: u32) {
     let round_trips = page[word::ROUND_TRIPS].value.load(SeqCst);
-    let [there, back] = lines;
+    let [there, back] = channels;
     if page[word::FIRST].value.load(SeqCst) == own {
-        // The first one shows that the other is awake, and is not counted.
+        // The first round trip shows that the other is awake, and is not counted.
         let mut lowest = there.send().min(back.receive());
         let start = time::monotonic_raw_ns();
         for _ in 0..round_trips {
@@ -167,9 +173,9 @@ mod tests {
             println!("skipped: one CPU");
             return;
         }
-        let mut bouncers = Bouncers::start(&cpus).expect("started");
-        for pair in bouncers.pairs() {
-            assert!(bouncers.round_trips(pair, 100).expect("came back") > 0);
+        let mut threads = LineThreads::start(&cpus).expect("started");
+        for pair in threads.pairs() {
+            assert!(threads.round_trips(pair, 100).expect("came back") > 0);
         }
     }
 }

@@ -6,7 +6,7 @@
 //!   once, after its last; it is accessed through its address only, as the library requires.
 #![allow(unsafe_code)]
 
-use crate::kit::ipc::{Line, Semaphore};
+use crate::kit::ipc::{Channel, Semaphore};
 use crate::kit::kernel_call::granted;
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::shared::Word;
@@ -135,7 +135,7 @@ impl SetSemaphore {
     /// # Errors
     /// The refusal of `semget` or `semop`.
     pub fn new() -> Result<Self> {
-        let [semaphore, _] = Semaphore::both(Path::new(""))?;
+        let [semaphore, _] = Semaphore::pair(Path::new(""))?;
         granted("semop", semaphore.send())?;
         Ok(Self(semaphore))
     }

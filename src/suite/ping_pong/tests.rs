@@ -1,23 +1,15 @@
 use super::*;
-use crate::case::{Cpus, Scale};
+use crate::case::Scale;
+use crate::kit::runnable::{place, runnable};
 use crate::platform::cpu;
-use std::path::Path;
-
-fn place(scratch: &Path) -> Place {
-    Place { scratch: scratch.to_path_buf(), scale: Scale::Smoke, cpus: Cpus::expected() }
-}
 
 #[test]
-fn every_case_goes_to_and_fro() {
+fn every_case_makes_round_trips() {
     let directory = tempfile::tempdir().unwrap();
-    let mut place = place(directory.path());
+    let mut place = place(directory.path(), Scale::Smoke);
     let clock = Clock::start_up();
     let here = place.cpus.here.unwrap();
-    for case in cases() {
-        if let Some(sentence) = case.needs.iter().find_map(|need| need.ask(&place).err()) {
-            println!("skipped {}: {sentence}", case.name);
-            continue;
-        }
+    for case in runnable(cases(), &place) {
         let ticks = cpu::while_on(here, || (case.set_up)(&place)?.run(20, &clock)).unwrap();
         assert!(ticks.unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0, "{}", case.name);
     }

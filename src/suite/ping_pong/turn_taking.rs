@@ -1,28 +1,27 @@
-//! `sched_yield` to and fro: no token, no sleep, only the scheduler's choice of who is next.
+//! `sched_yield` between two tasks: no token and no sleep, only the scheduler's choice of the next task.
 //!
-//! Between batches the partner sleeps, since otherwise it would have the CPU half of the time that is not ours.
+//! Between batches the partner sleeps: else it would use half of the CPU.
 
 use super::{Kind, Placement, named};
 use crate::Result;
-use crate::case::{Case, Claim, Place, Report, Rule, SetUp, Subject};
+use crate::case::{Case, Claim, Report, Rule, SetUp, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
+use crate::kit::round_trip::enough;
 use crate::platform::futex::{Reach, wait, wake};
-use crate::platform::partner::{Class, Partner, Task};
+use crate::platform::partner::{Class, Partner};
 use crate::platform::shared::Words;
 use crate::platform::syscall;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// The word that is 1 while the partner is to yield.
+/// Index of the word that is 1 while the partner yields.
 const GATE: usize = 0;
 
 pub(super) fn case(kind: Kind) -> Case {
     let title = format!("sched_yield of two {} to each other, on one CPU", named(kind));
     let name = format!("yield-{}/{}", named(kind), Placement::Same.name());
-    let control: SetUp = Box::new(|_: &Place| {
-        Ok(Box::new(|n: u64, clock: &Clock| Ok(clock.time(|| yields(n)))) as Box<dyn Subject>)
-    });
+    let control = set_up(|_| Ok(|n: u64, clock: &Clock| Ok(clock.time(|| yields(n)))));
     Placement::Same
         .needed(Case::new(name, title, yielding(kind)))
         .control_set_up(control)
@@ -44,7 +43,7 @@ struct Yielding {
 }
 
 fn yielding(kind: Kind) -> SetUp {
-    Box::new(move |place: &Place| {
+    set_up(move |place| {
         let gate = Arc::new(Words::new()?);
         let (theirs, nudged) = (Arc::clone(&gate), Arc::clone(&gate));
         let step = move || {
@@ -61,7 +60,7 @@ fn yielding(kind: Kind) -> SetUp {
             wake(&nudged[GATE].value, Reach::Shared);
         };
         let at = (Placement::Same.cpu(place)?, Class::Ordinary);
-        Ok(Box::new(Yielding { partner: Partner::start(kind, at, step, nudge)?, gate }) as Box<dyn Subject>)
+        Ok(Yielding { partner: Partner::start(kind, at, step, nudge)?, gate })
     })
 }
 
@@ -80,11 +79,11 @@ impl Subject for Yielding {
     }
 }
 
-/// A yield that the scheduler answers with the same task is no switch. It does now and then, and then the number
-/// is no switch's: nine in ten must have been.
+/// The claim that nine in ten yields were switches. The scheduler may continue the task that yields, which is no
+/// switch.
 fn both_ran(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.9;
     let own = delta.counted.involuntary_switches + delta.counted.voluntary_switches;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_switches);
-    crate::kit::turn::enough("left the CPU", own, partner, iterations, MOST)
+    enough("left the CPU", own, partner, iterations, MOST)
 }

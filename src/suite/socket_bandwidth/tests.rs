@@ -1,27 +1,18 @@
 use super::*;
-use crate::case::{Cpus, Scale, Subject};
+use crate::case::{Scale, Subject};
 use crate::clock::Clock;
-use crate::kit::socket::message;
-use crate::kit::socket::number;
+use crate::kit::runnable::{place, runnable};
+use crate::kit::socket::{number, transfer};
 use crate::platform::cpu;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-fn place(scratch: &Path) -> Place {
-    Place { scratch: scratch.to_path_buf(), scale: Scale::Full, cpus: Cpus::expected() }
-}
-
 #[test]
-fn what_every_case_sends_arrives() {
+fn every_case_delivers_its_messages() {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path());
+    let place = place(directory.path(), Scale::Full);
     let clock = Clock::start_up();
     let here = place.cpus.here.unwrap();
-    for case in cases() {
-        if let Some(sentence) = case.needs.iter().find_map(|need| need.ask(&place).err()) {
-            println!("skipped {}: {sentence}", case.name);
-            continue;
-        }
+    for case in runnable(cases(), &place) {
         let run = || {
             let mut subject = (case.set_up)(&place)?;
             let ticks = subject.run(1, &clock)?;
@@ -41,18 +32,18 @@ fn what_every_case_sends_arrives() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "a file has no name");
 }
 
-/// A stream over TCP whose receiver does `step` with its data and its control.
+/// The error of a stream over TCP whose receiver does `step` with its data and its control.
 fn with_receiver(step: impl FnMut(&OwnedFd, &OwnedFd) -> i64 + Send + 'static) -> String {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path());
+    let place = place(directory.path(), Scale::Full);
     let [near, far] = ends(Tcp).unwrap();
     let [ours, theirs] = Transport::UnixSeqpacket.pair().unwrap();
     let mut step = step;
     let at = (Same.cpu(&place).unwrap(), Class::Ordinary);
     let partner = Partner::start(Kind::Process, at, move || step(&far, &theirs), || ()).unwrap();
     let source = Box::new(Sent::new(near, 100));
-    let lane = Lane { source, control: Control::new(ours), bounds: Bounds::Stream };
-    let mut stream = Stream::new("tcp", vec![lane], 10, 100).unwrap().with(vec![partner]);
+    let connection = Connection { source, control: Control::new(ours), bounds: Bounds::Stream };
+    let mut stream = StreamSender::new("tcp", vec![connection], (10, 100), vec![partner]).unwrap();
     let begun = Instant::now();
     let error = stream.run(1, &Clock::start_up()).map(drop).unwrap_err();
     assert!(begun.elapsed() < Duration::from_secs(15));
@@ -63,10 +54,10 @@ fn with_receiver(step: impl FnMut(&OwnedFd, &OwnedFd) -> i64 + Send + 'static) -
 fn a_receiver_that_counts_less_or_more_is_not_believed() {
     for said in [999u64, 1001] {
         let error = with_receiver(move |data, control| {
-            let mut told = [0; 8];
-            message::receive_whole(number(control), &mut told);
-            message::receive_whole(number(data), &mut [0; 1000]);
-            message::send_whole(number(control), &said.to_le_bytes())
+            let mut announced = [0; 8];
+            transfer::receive_whole(number(control), &mut announced);
+            transfer::receive_whole(number(data), &mut [0; 1000]);
+            transfer::send_whole(number(control), &said.to_le_bytes())
         });
         assert!(error.contains("counted other than the 1000 bytes"), "{error}");
     }
@@ -87,13 +78,13 @@ fn a_receiver_that_dies_or_hangs_ends_the_case_in_seconds() {
 }
 
 #[test]
-fn what_is_lost_is_told() {
+fn lost_datagrams_are_in_the_evidence() {
     let [near, _far] = ends(Udp).unwrap();
     let [ours, _theirs] = Transport::UnixSeqpacket.pair().unwrap();
     let source = Box::new(Sent::new(near, 100));
-    let lane = Lane { source, control: Control::new(ours), bounds: Bounds::Datagram };
-    let mut stream = Stream::new("udp", vec![lane], 10, 100).unwrap();
+    let connection = Connection { source, control: Control::new(ours), bounds: Bounds::Datagram };
+    let mut stream = StreamSender::new("udp", vec![connection], (10, 100), Vec::new()).unwrap();
     assert!(stream.report().evidence.is_empty());
-    (stream.sent, stream.come) = (200, 150);
+    (stream.sent, stream.received) = (200, 150);
     assert_eq!(stream.report().evidence, ["of 200 datagrams 50 were lost (25.0 %) and sent again"]);
 }

@@ -1,25 +1,22 @@
 use super::*;
-use crate::case::{Cpus, Scale};
+use crate::case::{Place, Scale, Subject};
 use crate::clock::Clock;
+use crate::kit::runnable::{self, runnable};
 use crate::kit::socket::connection;
 use crate::platform::child::Child;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 fn place() -> Place {
-    Place { scratch: PathBuf::from("/nonexistent"), scale: Scale::Full, cpus: Cpus::expected() }
+    runnable::place(Path::new("/nonexistent"), Scale::Full)
 }
 
 #[test]
 fn every_case_opens_and_closes() {
     let clock = Clock::start_up();
-    for case in cases() {
-        if let Some(sentence) = case.needs.iter().find_map(|need| need.ask(&place()).err()) {
-            println!("skipped {}: {sentence}", case.name);
-            continue;
-        }
+    for case in runnable(cases(), &place()) {
         let mut subject = match (case.set_up)(&place()) {
             Err(error) if error.is_of_the_machine() => {
                 println!("skipped {}: {error}", case.name);
@@ -33,12 +30,12 @@ fn every_case_opens_and_closes() {
     }
 }
 
-/// A limit or a network of one's own belongs to a process, which is left behind with it.
+/// Runs in a child process, whose resource limits and network namespace end with it.
 fn alone(body: impl FnOnce()) {
     Child::start(body).unwrap().end_within(Duration::from_secs(60)).unwrap();
 }
 
-/// A network of this process's own, with its loopback up or down; no where that is not allowed.
+/// Moves this process into a new network namespace, its loopback up or down; `false` where that is not allowed.
 fn own_network(is_up: bool) -> bool {
     if unshare(CloneFlags::CLONE_NEWNET).is_err() {
         return false;
@@ -60,7 +57,7 @@ fn tcp(part: Part, ending: Ending) -> Row {
 }
 
 #[test]
-fn used_up_ports_are_gone_round_and_told() {
+fn exhausted_ports_are_avoided_and_in_the_evidence() {
     if !offers_own_networks() {
         return;
     }
@@ -69,17 +66,17 @@ fn used_up_ports_are_gone_round_and_told() {
         std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "40000 40099").unwrap();
         std::fs::write("/proc/sys/net/ipv4/tcp_tw_reuse", "0").unwrap();
         let clock = Clock::start_up();
-        let mut lives = Parts::begin(tcp(Part::TearDown, ClientFirst)).unwrap();
-        lives.run(300, &clock).unwrap();
-        let told = lives.report().evidence.concat();
+        let mut parts = SinglePart::begin(tcp(Part::TearDown, ClientFirst)).unwrap();
+        parts.run(300, &clock).unwrap();
+        let told = parts.report().evidence.concat();
         assert!(told.contains("rested in TIME_WAIT after") && told.contains("127.0.0."), "{told}");
-        // Where no address is left either, it ends with a sentence and does not hang.
-        let error = lives.run(900, &clock).map(drop).unwrap_err().to_string();
+        // Without another address it ends with a sentence and does not hang.
+        let error = parts.run(900, &clock).map(drop).unwrap_err().to_string();
         assert!(error.contains("40000 and 40099") && error.contains("ip_local_port_range"), "{error}");
-        // Who resets leaves no port behind.
-        let mut reset = Parts::begin(tcp(Part::TearDown, Reset)).map_err(|e| e.to_string());
-        if let Ok(lives) = &mut reset {
-            lives.run(300, &clock).unwrap();
+        // A reset leaves no port behind.
+        let mut reset = SinglePart::begin(tcp(Part::TearDown, Reset)).map_err(|e| e.to_string());
+        if let Ok(parts) = &mut reset {
+            parts.run(300, &clock).unwrap();
         }
     });
 }
@@ -102,24 +99,24 @@ fn without_loopback_the_cases_of_tcp_are_skipped() {
 #[test]
 fn a_limit_of_descriptors_is_missing_and_no_failure() {
     alone(|| {
-        let mut lives = Parts::begin(tcp(Part::Accept(WAITING), Reset)).unwrap();
+        let mut parts = SinglePart::begin(tcp(Part::Accept(WAITING), Reset)).unwrap();
         setrlimit(Resource::RLIMIT_NOFILE, 50, 50).unwrap();
-        let error = lives.run(1, &Clock::start_up()).map(drop).unwrap_err();
+        let error = parts.run(1, &Clock::start_up()).map(drop).unwrap_err();
         assert!(error.is_of_the_machine() && error.to_string().contains("ulimit -n"), "{error}");
     });
 }
 
 #[test]
-fn connections_that_do_not_rest_as_they_must_are_noticed() {
+fn missing_time_wait_connections_are_noticed() {
     if !offers_own_networks() {
         return;
     }
     alone(|| {
         assert!(own_network(true));
         std::fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0").unwrap();
-        let error = Parts::begin(tcp(Part::TearDown, ServerFirst)).map(drop).unwrap_err().to_string();
+        let error = SinglePart::begin(tcp(Part::TearDown, ServerFirst)).map(drop).unwrap_err().to_string();
         assert!(error.contains("left 0 in TIME_WAIT"), "{error}");
-        Parts::begin(tcp(Part::TearDown, Reset)).map(drop).unwrap();
+        SinglePart::begin(tcp(Part::TearDown, Reset)).map(drop).unwrap();
     });
 }
 
@@ -132,8 +129,11 @@ fn ends_of_two_connections_are_not_each_others() {
         (client, connection::accept(listeners.first()).unwrap())
     };
     let (one, other) = (connected(), connected());
-    assert!(life::proved(Family::Tcp, &one.0, &one.1).is_ok());
+    assert!(connection_part::prove(Family::Tcp, &one.0, &one.1).is_ok());
     assert!(
-        life::proved(Family::Tcp, &one.0, &other.1).unwrap_err().to_string().contains("was accepted where")
+        connection_part::prove(Family::Tcp, &one.0, &other.1)
+            .unwrap_err()
+            .to_string()
+            .contains("was accepted where")
     );
 }

@@ -1,25 +1,17 @@
 use super::*;
-use crate::case::{Cpus, Scale};
+use crate::case::Scale;
 use crate::clock::{Clock, PartnerReport};
+use crate::kit::runnable::{place, runnable};
 use crate::platform::cpu;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-fn place(scratch: &Path) -> Place {
-    Place { scratch: scratch.to_path_buf(), scale: Scale::Full, cpus: Cpus::expected() }
-}
-
 #[test]
-fn every_case_goes_to_and_fro() {
+fn every_case_makes_round_trips() {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path());
+    let place = place(directory.path(), Scale::Full);
     let clock = Clock::start_up();
     let here = place.cpus.here.unwrap();
-    for case in cases() {
-        if let Some(sentence) = case.needs.iter().find_map(|need| need.ask(&place).err()) {
-            println!("skipped {}: {sentence}", case.name);
-            continue;
-        }
+    for case in runnable(cases(), &place) {
         for set_up in [Some(&case.set_up), case.control.as_ref()].into_iter().flatten() {
             let ticks = cpu::while_on(here, || set_up(&place)?.run(20, &clock)).unwrap();
             assert!(ticks.unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0, "{}", case.name);
@@ -27,10 +19,10 @@ fn every_case_goes_to_and_fro() {
     }
 }
 
-/// A conversation over this transport whose partner does `step` instead of answering.
+/// The error of a conversation whose partner does `step` instead of answering.
 fn beside(transport: Transport, step: impl FnMut(OwnedFd) -> i64 + Send + 'static) -> String {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path());
+    let place = place(directory.path(), Scale::Full);
     let [near, far] = transport.pair().unwrap();
     let (mut step, mut far) = (step, Some(far));
     let answer = move || match far.take() {
@@ -39,16 +31,15 @@ fn beside(transport: Transport, step: impl FnMut(OwnedFd) -> i64 + Send + 'stati
     };
     let at = (Same.cpu(&place).unwrap(), Class::Ordinary);
     let partner = Partner::start(Kind::Process, at, answer, || ()).unwrap();
-    let mut conversation =
-        Conversation::new(transport.name(), Blocking::new(near).unwrap(), PING, Timed::Together).unwrap();
+    let near = Blocking::new(near).unwrap();
     let begun = Instant::now();
-    let greeted = conversation.with(vec![partner]);
-    let ended = greeted.and_then(|()| conversation.run(10, &Clock::start_up()).map(drop));
+    let conversation = Conversation::begin(transport.name(), near, (PING, Timed::Together), vec![partner]);
+    let ended = conversation.and_then(|mut conversation| conversation.run(10, &Clock::start_up()).map(drop));
     assert!(begun.elapsed() < Duration::from_secs(15));
     ended.unwrap_err().to_string()
 }
 
-/// Says who it is, as a partner does, and then does something else.
+/// The same with a partner that greets first.
 fn after_greeting(transport: Transport, then: fn(&mut Blocking) -> i64) -> String {
     beside(transport, move |end| {
         let mut far = Blocking::new(end).unwrap();
@@ -87,7 +78,7 @@ fn an_answer_that_is_not_the_message_is_no_round_trip() {
         });
         assert!(said.contains("not the message that was sent"), "{said}");
     }
-    // The number is right, and what follows is not.
+    // The number is right, and a later byte is wrong.
     let said = after_greeting(Tcp, |far| {
         let mut come = [0; PING];
         for _ in 0..10 {
@@ -111,7 +102,7 @@ fn a_stranger_is_not_the_partner() {
 }
 
 #[test]
-fn who_slept_did_not_poll() {
+fn an_end_that_slept_did_not_poll() {
     let partners = Some(PartnerReport { answering: 1, fewest_voluntary: 2, ..Default::default() });
     let mut delta = Delta { partners, ..Default::default() };
     assert!(neither_slept(&delta, 100).is_ok());

@@ -1,5 +1,5 @@
-//! Who is charged for a case: the measuring process, the children that it has waited for, and its partners on the
-//! same CPU. A partner elsewhere is paid for elsewhere.
+//! The CPU time of a case by the kernel's accounts: of the measuring process, of the children that it has waited for,
+//! and of its partners on the same CPU. The time of a partner on another CPU is not displaced here.
 
 use crate::Result;
 use crate::clock::Charge;
@@ -9,7 +9,7 @@ use crate::platform::{process, time};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The accounts of a case, open.
+/// The accounts of a case: open files.
 pub(super) struct Account {
     /// Partners on the measuring CPU that are processes of their own.
     beside: Vec<File>,
@@ -19,7 +19,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// A partner that `/proc` does not tell of is not counted.
+    /// A partner without an account in `/proc` is not counted.
     pub(super) fn open(partners: &[Task], here: usize) -> Self {
         let own = nix::unistd::getpid();
         let open =
@@ -34,7 +34,10 @@ impl Account {
         }
     }
 
-    /// All of them, so far.
+    /// The sum of all accounts so far.
+    ///
+    /// # Errors
+    /// getrusage(2) fails.
     pub(super) fn charge(&mut self) -> Result<Charge> {
         let partners = self.sum(true) - self.sum(false);
         let usages = process::process_usage()?;
@@ -63,7 +66,7 @@ mod tests {
     use crate::platform::partner::{Class, spinner};
 
     #[test]
-    fn computation_and_children_are_charged_and_who_only_burns_is_not() {
+    fn computation_and_children_are_charged_and_a_spinner_is_not() {
         let here = cpu::allowed().into_iter().max().expect("a CPU");
         let burner = spinner(here, Class::Ordinary).expect("started");
         let mut account = Account::open(&[burner.task()], here);

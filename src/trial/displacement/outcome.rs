@@ -1,4 +1,4 @@
-//! What is recorded of a displaced case.
+//! The record of a displaced case.
 
 use super::saturation::{no_rate, throughput};
 use super::{CaseEnd, Displacement, Run};
@@ -10,18 +10,21 @@ use crate::statistic::fluid_cost::{Replicate, Spoilt, Summary};
 use crate::statistic::{median, standard_deviation};
 use crate::trial::judge::Judgement;
 
-/// Below this share of a run's time in the timed part a reader must know that the rest is in the cost as well.
+/// Below this share of a run's time in the timed part, the evidence says that the cost includes the rest.
 const MOSTLY_TIMED: f64 = 0.9;
-/// Criterion wants so many samples.
+/// Samples that Criterion needs at least.
 const FEWEST: usize = 10;
 
-/// The record of a case, if its cost is one.
+/// The record of a case.
+///
+/// # Errors
+/// [`CaseEnd::Disturbed`] without an estimate from enough runs.
 pub(super) fn measured(
     displacement: &Displacement<'_>,
     runs: &[Run],
     summary: &Summary,
     empty: &Totals,
-    words: Vec<Judgement>,
+    judgements: Vec<Judgement>,
 ) -> Result<Measured, CaseEnd> {
     let Some(gap) = summary.gap.filter(|_| summary.each.len() >= FEWEST) else {
         return Err(CaseEnd::Disturbed(no_number(summary)));
@@ -43,8 +46,8 @@ pub(super) fn measured(
         wire: wire.map(Box::new),
         ..Measured::default()
     };
-    for word in words {
-        match word {
+    for judgement in judgements {
+        match judgement {
             Judgement::Held(sentence) => outcome.evidence.push(sentence),
             Judgement::Unasked(sentence) => outcome.unasked.push(sentence),
         }
@@ -154,7 +157,7 @@ fn unasked(case: &Case) -> Vec<String> {
 fn contamination(used: &[&Run]) -> Contamination {
     let each = |of: fn(&Run) -> Option<u64>| used.iter().filter_map(|run| of(run)).collect();
     Contamination {
-        // To wait for the CPU beside the fluid is no disturbance: others are told by the accounts.
+        // A wait for the CPU beside the fluid is no disturbance: the accounts show other tasks.
         waited_ns: each(|run| Some(run.replicate.covered.others().max(0.0) as u64)),
         stolen_ticks: each(|run| Some(run.replicate.stolen_ticks)),
         involuntary_switches: each(|run| Some(u64::from(run.replicate.spoilt() == Some(Spoilt::Others)))),

@@ -1,19 +1,40 @@
-//! Throughput of a CPU that never idles: what an estimate predicts is held against what is seen.
+//! Throughput of a CPU that is never idle: the prediction of an estimate beside the observed rate.
 
-use super::{CaseEnd, Displacement, Run};
+use super::{CaseEnd, Displacement, Run, iterations_that_fill};
+use crate::case::{Case, Place, Subject};
 use crate::record::{Interval, Throughput};
 use crate::statistic::fluid_cost::Totals;
 use crate::statistic::student::{FEWEST, mean_interval};
 
-/// A CPU that never idles charges the process and its partners for all of the time but this share, unless others had it.
+/// On a CPU that is never idle, the process and its partners are charged for all of the time but this share, unless
+/// other tasks had it.
 const IDLE: f64 = 0.02;
 
-/// A CPU that several shared.
+/// The subject that shares the CPU with other tasks of its kind, set up.
+pub(super) struct Saturation {
+    pub(super) subject: Box<dyn Subject>,
+    /// Iterations that fill a run.
+    iterations: u64,
+}
+
+impl Saturation {
+    /// Sets up the subject, if the case has one.
+    ///
+    /// # Errors
+    /// Those of the set-up.
+    pub(super) fn set_up(case: &Case, place: &Place) -> Result<Option<Self>, CaseEnd> {
+        let set_up = case.displaced.as_ref().and_then(|repetition| repetition.saturated.as_ref());
+        let subject = set_up.map(|set_up| set_up(place)).transpose().map_err(CaseEnd::of_set_up)?;
+        Ok(subject.map(|subject| Self { subject, iterations: 0 }))
+    }
+}
+
+/// What a shared CPU did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Saturated {
-    /// Time of an iteration of any of them, ns.
+    /// Time of an iteration of any of the tasks, ns.
     iteration: f64,
-    /// The share of the time that they were charged for.
+    /// The share of the time that the tasks were charged for.
     busy: f64,
 }
 
@@ -22,7 +43,7 @@ impl Saturated {
         self.busy < 1.0 - IDLE
     }
 
-    /// The mean of before and after a run: a machine that changes its pace on the way does so for both.
+    /// The mean of before and after a run, so that a change of the machine's pace affects both sides alike.
     pub(super) fn between(before: Option<Self>, after: Option<Self>) -> Option<Self> {
         let (before, after) = before.zip(after)?;
         Some(Self {
@@ -32,22 +53,39 @@ impl Saturated {
     }
 }
 
-/// Measures it beside a run, while the fluid stands still; nothing for a case that has no such thing.
-pub(super) fn saturate(displacement: &mut Displacement<'_>) -> Result<Option<Saturated>, CaseEnd> {
-    let Displacement { subject, clock, meter, account, effort, .. } = displacement;
-    let found = meter.aside(|| {
-        let (charged, start) = (account.charge()?.clock, clock.start());
-        let done = subject.saturated(effort.run, clock).transpose()?;
-        let elapsed = clock.nanoseconds(clock.stop() - start).0;
-        Ok(done.zip(Some((account.charge()?.clock - charged) / elapsed)))
-    })?;
-    Ok(found.map(|((iterations, ticks), busy)| Saturated {
-        iteration: clock.nanoseconds(ticks).0 / iterations as f64,
-        busy,
-    }))
+/// Finds how many iterations of the shared subject fill a run, while the fluid stands still.
+///
+/// # Errors
+/// Those of the subject and of the fluid.
+pub(super) fn size(displacement: &mut Displacement<'_>) -> Result<(), CaseEnd> {
+    let Displacement { saturation, clock, meter, effort, .. } = displacement;
+    if let Some(Saturation { subject, iterations }) = saturation {
+        let takes = |n| Ok(clock.nanoseconds(subject.run(n, clock)?).0);
+        *iterations = meter.aside(|| iterations_that_fill(effort.run, takes))?;
+    }
+    Ok(())
 }
 
-/// Why there is no rate although there should be one.
+/// Runs the shared subject while the fluid stands still. `None` for a case without one.
+///
+/// # Errors
+/// Those of the subject and of the fluid.
+pub(super) fn saturate(displacement: &mut Displacement<'_>) -> Result<Option<Saturated>, CaseEnd> {
+    let Displacement { saturation: Some(saturation), clock, meter, account, .. } = displacement else {
+        return Ok(None);
+    };
+    let observed = meter.aside(|| {
+        let (charged, start) = (account.charge()?.clock, clock.start());
+        let ticks = saturation.subject.run(saturation.iterations, clock)?;
+        let elapsed = clock.nanoseconds(clock.stop() - start).0;
+        let done = saturation.subject.report().events.unwrap_or(saturation.iterations);
+        let iteration = clock.nanoseconds(ticks).0 / done as f64;
+        Ok(Saturated { iteration, busy: (account.charge()?.clock - charged) / elapsed })
+    })?;
+    Ok(Some(observed))
+}
+
+/// Why there is no rate although the case has a shared subject.
 pub(super) fn no_rate(runs: &[&Run]) -> Option<String> {
     let all: Vec<_> = runs.iter().filter_map(|run| run.saturated).collect();
     let idle = all.iter().filter(|saturated| saturated.is_idle()).count();
@@ -60,7 +98,7 @@ pub(super) fn no_rate(runs: &[&Run]) -> Option<String> {
     })
 }
 
-/// What the runs say together in which the CPU never idled.
+/// The rate over the runs in which the CPU was never idle.
 pub(super) fn throughput(runs: &[&Run], empty: &Totals) -> Option<Throughput> {
     let each = |run: &&Run| {
         let saturated = run.saturated.filter(|saturated| !saturated.is_idle())?;

@@ -1,38 +1,41 @@
-//! A conversation through `io_uring`: one entry into the kernel sends a message and waits for the next.
+//! An endpoint over `io_uring`: one system call sends a message and waits for the next.
 //!
 //! # Invariants
 //!
-//! * **IN-FLIGHT**: an operation names slices that the function was given. Before the function returns, each of its
-//!   operations has completed; where the wait for that is interrupted, they are cancelled, and waited for again.
-//! * **ROOM**: the ring holds more entries than are ever submitted together.
+//! * **IN-FLIGHT**: an operation points to slices that the function was given. Each of its operations completes
+//!   before the function returns; where the wait is interrupted, the operations are cancelled and waited for again.
+//! * **CAPACITY**: the ring holds more entries than are ever submitted together.
 #![allow(unsafe_code)]
 
+use super::endpoint::Endpoint;
 use super::number;
-use super::way::Way;
 use crate::Result;
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{IoUring, opcode, squeue};
 use std::os::fd::OwnedFd;
 
 const ENTRIES: u32 = 8;
-/// A stream may take and give a message in pieces; the kernel then goes on by itself.
+/// A stream may move a message in pieces: the kernel then moves the rest without another call.
 const WHOLE: i32 = libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
-/// Which of the two operations a completion is of.
+/// The user data of the two operations.
 const SEND: u64 = 0;
 const RECEIVE: u64 = 1;
 
-/// A ring of the task that uses it first: only that one may submit.
-pub struct Ring {
+/// The ring is made by the task that uses it first: only that one may submit.
+pub struct IoRing {
     end: OwnedFd,
     ring: Option<IoUring>,
 }
 
-/// A ring that does its work when its own task enters the kernel and not in between (Linux 6.1).
+/// A ring that does its work only when its own task enters the kernel (Linux 6.1).
 fn ring() -> std::io::Result<IoUring> {
     IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(ENTRIES)
 }
 
-/// Whether this kernel lets this process have such a ring.
+/// Whether the kernel allows this process such a ring.
+///
+/// # Errors
+/// A sentence that says what to allow.
 pub fn offered() -> std::result::Result<(), String> {
     let advice = |cause: std::io::Error| {
         match cause.raw_os_error() {
@@ -49,24 +52,27 @@ pub fn offered() -> std::result::Result<(), String> {
     ring().map(drop).map_err(advice)
 }
 
-impl Ring {
+impl IoRing {
     /// Over this end.
+    ///
+    /// # Errors
+    /// None; the type is that of the other endpoints.
     pub fn new(end: OwnedFd) -> Result<Self> {
         Ok(Self { end, ring: None })
     }
 
-    /// Submits these, waits until all have completed, and answers what the sending and the receiving one did.
+    /// Submits the operations and waits until all have completed. Returns the results of sending and of receiving.
     #[inline(always)]
     fn submit(&mut self, operations: &[squeue::Entry]) -> std::result::Result<[i64; 2], i64> {
         let ring = match &mut self.ring {
             Some(ring) => ring,
             none => none.insert(ring().map_err(|cause| refused(&cause))?),
         };
-        // SAFETY: IN-FLIGHT, ROOM.
+        // SAFETY: IN-FLIGHT, CAPACITY.
         if unsafe { ring.submission().push_multiple(operations) }.is_err() {
             return Err(-i64::from(libc::EBUSY));
         }
-        // A call that has submitted something answers so, even if its wait was then interrupted.
+        // A call that has submitted operations returns their number, even where its wait was interrupted.
         let waited = ring.submit_and_wait(operations.len());
         let (mut answers, mut completed) = ([0; 2], 0);
         for completion in ring.completion() {
@@ -94,7 +100,7 @@ impl Ring {
     }
 }
 
-impl Way for Ring {
+impl Endpoint for IoRing {
     #[inline(always)]
     fn send(&mut self, message: &[u8]) -> i64 {
         match self.submit(&[self.sending(message)]) {
@@ -105,36 +111,36 @@ impl Way for Ring {
     #[inline(always)]
     fn receive(&mut self, message: &mut [u8]) -> i64 {
         match self.submit(&[self.receiving(message)]) {
-            Ok([_, come]) => unless_ended(come),
+            Ok([_, received]) => unless_ended(received),
             Err(refused) => refused,
         }
     }
 
-    /// The second waits for the first, and both are submitted by one call.
+    /// One call submits both operations; the second is linked to the first.
     #[inline(always)]
-    fn turn(&mut self, message: &[u8], next: &mut [u8]) -> i64 {
+    fn exchange(&mut self, message: &[u8], next: &mut [u8]) -> i64 {
         let sending = self.sending(message).flags(squeue::Flags::IO_LINK);
         match self.submit(&[sending, self.receiving(next)]) {
             Ok([sent, _]) if sent < 0 => sent,
-            Ok([_, come]) => unless_ended(come),
+            Ok([_, received]) => unless_ended(received),
             Err(refused) => refused,
         }
     }
 }
 
-fn unless_ended(come: i64) -> i64 {
-    if come == 0 { -i64::from(libc::EPIPE) } else { come }
+fn unless_ended(received: i64) -> i64 {
+    if received == 0 { -i64::from(libc::EPIPE) } else { received }
 }
 
 fn refused(cause: &std::io::Error) -> i64 {
     -i64::from(cause.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// Ends what still runs of so many operations and waits until the kernel has said of each that it has ended. Both
-/// calls may be interrupted, and are then made again.
+/// Cancels the `running` operations and waits for the completion of each. Both calls may be interrupted, and are then
+/// repeated.
 fn cancel(ring: &mut IoUring, mut running: usize) {
     while running > 0 {
-        // What it does not find has completed.
+        // An operation that it does not find has completed.
         let _ = ring.submitter().register_sync_cancel(None, CancelBuilder::any());
         let _ = ring.submit_and_wait(1);
         running -= ring.completion().count().min(running);
@@ -149,7 +155,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_turn_sends_and_waits() {
+    fn an_exchange_sends_and_waits() {
         if let Err(sentence) = offered() {
             println!("skipped: {sentence}");
             return;
@@ -157,34 +163,34 @@ mod tests {
         for transport in Transport::ALL {
             let [near, far] = transport.pair().expect("connected");
             let echo = std::thread::spawn(move || {
-                let mut far = Ring::new(far).expect("made");
-                let mut come = [0; 56];
-                (0..3).all(|_| far.receive(&mut come) == 56 && far.send(&come) == 56)
+                let mut far = IoRing::new(far).expect("made");
+                let mut received = [0; 56];
+                (0..3).all(|_| far.receive(&mut received) == 56 && far.send(&received) == 56)
             });
-            let mut near = Ring::new(near).expect("made");
+            let mut near = IoRing::new(near).expect("made");
             for byte in 1..=3 {
-                let mut come = [0; 56];
-                assert_eq!(near.turn(&[byte; 56], &mut come), 56, "{transport:?}");
-                assert_eq!(come, [byte; 56]);
+                let mut reply = [0; 56];
+                assert_eq!(near.exchange(&[byte; 56], &mut reply), 56, "{transport:?}");
+                assert_eq!(reply, [byte; 56]);
             }
             assert!(echo.join().expect("no panic"));
         }
     }
 
     #[test]
-    fn a_wait_that_is_interrupted_leaves_nothing_in_flight() {
+    fn an_interrupted_wait_leaves_nothing_in_flight() {
         if offered().is_err() {
             return;
         }
         let [near, far] = Transport::UnixStream.pair().expect("connected");
-        let (mut near, mut come) = (Ring::new(near).expect("made"), [0; 8]);
+        let (mut near, mut reply) = (IoRing::new(near).expect("made"), [0; 8]);
         let alarm = Alarm::new().expect("an alarm");
-        let answer = alarm.watch(Duration::from_millis(20), || near.turn(&[1; 8], &mut come));
+        let answer = alarm.watch(Duration::from_millis(20), || near.exchange(&[1; 8], &mut reply));
         assert_eq!(answer, -i64::from(libc::EINTR));
-        crate::kit::socket::message::send(number(&far), &[9; 8], 0);
+        crate::kit::socket::transfer::send(number(&far), &[9; 8], 0);
         std::thread::sleep(Duration::from_millis(5));
-        assert_eq!(come, [0; 8], "nobody writes there any more");
-        assert_eq!(near.receive(&mut come), 8);
-        assert_eq!(come, [9; 8]);
+        assert_eq!(reply, [0; 8], "no operation writes there any more");
+        assert_eq!(near.receive(&mut reply), 8);
+        assert_eq!(reply, [9; 8]);
     }
 }

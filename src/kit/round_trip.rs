@@ -1,31 +1,33 @@
-//! A token to a partner and back, and the proof that both ends slept or left the CPU for it.
+//! A token to a partner and back over a pair of channels, and the proofs that both ends slept or left the CPU for it.
 
 use crate::Result;
-use crate::case::{Place, Report, SetUp, Subject};
+use crate::case::{Report, SetUp, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::kit::alarm::Alarm;
-use crate::kit::ipc::{Both, Line};
+use crate::kit::ipc::{Channel, ChannelPair};
 use crate::kit::placement::{Placement, patience, refused};
-use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::partner::{Class, Kind, Partner};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How both directions of a line are opened.
-pub type Open<L> = fn(&Path) -> Both<L>;
+/// Opens a channel in each direction; the path is a scratch directory.
+pub type Open<C> = fn(&Path) -> ChannelPair<C>;
 
-/// The live thing: the lines and who is at their other end.
-struct PingPong<L> {
+/// The measuring end.
+struct RoundTrip<C> {
+    /// The name in error messages.
     name: &'static str,
-    /// The partner first, then who keeps the CPUs awake.
+    /// The partner first, then the tasks that keep the CPUs awake.
     partners: Vec<Partner>,
-    lines: Arc<[L; 2]>,
+    channels: Arc<[C; 2]>,
     alarm: Alarm,
 }
 
-pub fn round_trip<L: Line>(name: &'static str, kind: Kind, open: Open<L>, placement: Placement) -> SetUp {
-    Box::new(move |place: &Place| {
-        let lines = Arc::new(open(&place.scratch)?);
-        let (theirs, nudged) = (Arc::clone(&lines), Arc::clone(&lines));
+/// Sets up round trips to a partner that returns every token. `name` stands in error messages.
+pub fn round_trip<C: Channel>(name: &'static str, kind: Kind, open: Open<C>, placement: Placement) -> SetUp {
+    set_up(move |place| {
+        let channels = Arc::new(open(&place.scratch)?);
+        let (theirs, nudged) = (Arc::clone(&channels), Arc::clone(&channels));
         let answer = move || match theirs[0].receive() {
             refused if refused < 0 => refused,
             _ => theirs[1].send(),
@@ -34,13 +36,13 @@ pub fn round_trip<L: Line>(name: &'static str, kind: Kind, open: Open<L>, placem
         let at = (placement.cpu(place)?, Class::Ordinary);
         let mut partners = vec![Partner::start(kind, at, answer, nudge)?];
         partners.extend(placement.spinners(place)?);
-        Ok(Box::new(PingPong { name, partners, lines, alarm: Alarm::new()? }) as Box<dyn Subject>)
+        Ok(RoundTrip { name, partners, channels, alarm: Alarm::new()? })
     })
 }
 
-impl<L: Line> Subject for PingPong<L> {
+impl<C: Channel> Subject for RoundTrip<C> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let [there, back] = &*self.lines;
+        let [there, back] = &*self.channels;
         let mut answer = 0;
         let ticks = self.alarm.watch(patience(iterations), || {
             clock.time(|| {
@@ -63,20 +65,31 @@ impl<L: Line> Subject for PingPong<L> {
     }
 }
 
-/// On one CPU nobody can be answered without leaving it.
+/// The claim on one CPU: each end must leave it at least once a round trip for the other to answer.
+///
+/// # Errors
+/// A sentence with both counts, where they are too few.
 pub fn both_left(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let own = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_switches);
     enough("left the CPU", own, partner, iterations, 1.0)
 }
 
-/// Across CPUs an end that finds its answer at once does not sleep. Each must for most round trips.
+/// The claim across CPUs: each end sleeps for at least half of the round trips. An end whose token is there at once
+/// does not sleep.
+///
+/// # Errors
+/// A sentence with both counts, where they are too few.
 pub fn both_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.5;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
     enough("slept", delta.counted.voluntary_switches, partner, iterations, MOST)
 }
 
+/// Compares the counts of both ends with `share` per round trip; `what` is the verb of the sentence.
+///
+/// # Errors
+/// The sentence, where either count is too small.
 pub fn enough(
     what: &str,
     own: u64,
@@ -97,20 +110,17 @@ pub fn enough(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Cpus, Scale};
+    use crate::case::Scale;
     use crate::kit::ipc::Bytes;
+    use crate::kit::runnable::place;
     use Kind::Process;
     use Placement::Same;
     use std::time::{Duration, Instant};
 
-    fn place(scratch: &Path) -> Place {
-        Place { scratch: scratch.to_path_buf(), scale: Scale::Smoke, cpus: Cpus::expected() }
-    }
-
     #[test]
     fn a_partner_that_dies_or_hangs_ends_the_case_in_seconds() {
         let directory = tempfile::tempdir().unwrap();
-        let place = place(directory.path());
+        let place = place(directory.path(), Scale::Smoke);
         let clock = Clock::start_up();
         let mut fates = Vec::new();
         for dies in [true, false] {
@@ -123,10 +133,10 @@ mod tests {
             };
             let at = (Same.cpu(&place).unwrap(), Class::Ordinary);
             let partners = vec![Partner::start(Process, at, step, || ()).unwrap()];
-            let lines = Arc::new(Bytes::pipes(directory.path()).unwrap());
+            let channels = Arc::new(Bytes::pipes(directory.path()).unwrap());
             let alarm = Alarm::new().unwrap();
             let begun = Instant::now();
-            let error = PingPong { name: "pipe", partners, lines, alarm }.run(10, &clock).unwrap_err();
+            let error = RoundTrip { name: "pipe", partners, channels, alarm }.run(10, &clock).unwrap_err();
             assert!(begun.elapsed() < Duration::from_secs(15));
             fates.push(error.to_string());
         }

@@ -1,6 +1,6 @@
-//! Tokens in memory: a word that is slept on, a condition variable, a word that is polled.
+//! Tokens in shared memory: a futex, a condition variable, a polled word.
 
-use super::{Both, Line};
+use super::{Channel, ChannelPair};
 use crate::platform::futex::{self, Reach};
 use crate::platform::shared::Words;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// A word that is 1 while a token is in it; who waits for one sleeps in the kernel.
+/// A word that is 1 while it holds a token. A task that waits for one sleeps in futex(2).
 pub struct Futex {
     words: Arc<Words>,
     index: usize,
@@ -16,17 +16,23 @@ pub struct Futex {
 }
 
 impl Futex {
-    /// For threads.
-    pub fn private(_: &Path) -> Both<Self> {
-        Self::both(Reach::Private)
+    /// For threads of one process.
+    ///
+    /// # Errors
+    /// The kernel refuses the page.
+    pub fn private(_: &Path) -> ChannelPair<Self> {
+        Self::pair(Reach::Private)
     }
 
     /// For processes.
-    pub fn shared(_: &Path) -> Both<Self> {
-        Self::both(Reach::Shared)
+    ///
+    /// # Errors
+    /// The kernel refuses the page.
+    pub fn shared(_: &Path) -> ChannelPair<Self> {
+        Self::pair(Reach::Shared)
     }
 
-    fn both(reach: Reach) -> Both<Self> {
+    fn pair(reach: Reach) -> ChannelPair<Self> {
         let words = Arc::new(Words::new()?);
         Ok([0, 1].map(|index| Self { words: Arc::clone(&words), index, reach }))
     }
@@ -37,7 +43,7 @@ impl Futex {
     }
 }
 
-impl Line for Futex {
+impl Channel for Futex {
     #[inline(always)]
     fn send(&self) -> i64 {
         self.word().store(1, Release);
@@ -65,12 +71,15 @@ pub struct Condition {
 
 impl Condition {
     /// One in each direction.
-    pub fn both(_: &Path) -> Both<Self> {
+    ///
+    /// # Errors
+    /// None; the type is that of the other channels.
+    pub fn pair(_: &Path) -> ChannelPair<Self> {
         Ok(Default::default())
     }
 }
 
-impl Line for Condition {
+impl Channel for Condition {
     #[inline(always)]
     fn send(&self) -> i64 {
         *self.full.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -89,25 +98,28 @@ impl Line for Condition {
     }
 }
 
-/// One direction of a word that both ends poll: it has one value on the way there and another on the way back,
-/// so that one cache line goes to and fro.
-pub struct Toggle {
+/// One direction of a word that both ends poll. The word has one value on the way there and another on the way back, so
+/// that one cache line moves between the two.
+pub struct PolledWord {
     words: Arc<Words>,
     full: u32,
 }
 
-/// Polls after which nobody answers any more: some seconds of them.
+/// Polls after which the other end counts as hung: some seconds of them.
 const MOST_POLLS: u64 = 1 << 32;
 
-impl Toggle {
+impl PolledWord {
     /// Both directions of one word.
-    pub fn both(_: &Path) -> Both<Self> {
+    ///
+    /// # Errors
+    /// The kernel refuses the page.
+    pub fn pair(_: &Path) -> ChannelPair<Self> {
         let words = Arc::new(Words::new()?);
         Ok([1, 0].map(|full| Self { words: Arc::clone(&words), full }))
     }
 }
 
-impl Line for Toggle {
+impl Channel for PolledWord {
     #[inline(always)]
     fn send(&self) -> i64 {
         self.words[0].value.store(self.full, Release);

@@ -1,17 +1,17 @@
-//! One message, whole: a stream may take and give it in pieces, and then the rest follows.
+//! Sending and receiving by a descriptor: once, or until a message is whole, since a stream may move it in pieces.
 //!
-//! Every function answers how many bytes went, or a negative error number. The end of a stream, and an empty
-//! datagram where one was awaited, are `EPIPE`.
+//! Every function returns the bytes moved, or a negative error number. For the functions that receive a whole message,
+//! the end of a stream and an empty datagram are `EPIPE`.
 //!
 //! # Invariants
 //!
-//! * **OWN-BUFFER**: the kernel reads or writes the slice that the function was given, for no more than its length.
+//! * **OWN-BUFFER**: the kernel reads or writes the slice that the function was given, within its length.
 #![allow(unsafe_code)]
 
 use crate::platform::arch::{syscall4, syscall6};
 use std::os::fd::RawFd;
 
-/// A peer that has gone is an answer, and no signal that ends the process.
+/// A closed connection is an error number, and no SIGPIPE.
 const QUIETLY: i32 = libc::MSG_NOSIGNAL;
 
 /// sendto(2), once, without an address.
@@ -31,21 +31,21 @@ pub fn receive(end: RawFd, message: &mut [u8], flags: i32) -> i64 {
     unsafe { syscall6(libc::SYS_recvfrom, arguments) }
 }
 
-/// write(2), once, for what is no socket.
+/// write(2), once, for a descriptor that is no socket.
 #[inline(always)]
 pub fn write(end: RawFd, message: &[u8]) -> i64 {
     // SAFETY: OWN-BUFFER: it is read.
     unsafe { syscall4(libc::SYS_write, end as usize, message.as_ptr() as usize, message.len(), 0) }
 }
 
-/// read(2), once, for what is no socket.
+/// read(2), once, for a descriptor that is no socket.
 #[inline(always)]
 pub fn read(end: RawFd, message: &mut [u8]) -> i64 {
     // SAFETY: OWN-BUFFER: it is written.
     unsafe { syscall4(libc::SYS_read, end as usize, message.as_mut_ptr() as usize, message.len(), 0) }
 }
 
-/// Sends all of it, waiting for room.
+/// Sends the whole message, and waits where the buffer is full.
 #[inline(always)]
 pub fn send_whole(end: RawFd, message: &[u8]) -> i64 {
     let mut sent = send(end, message, 0);
@@ -56,15 +56,15 @@ pub fn send_whole(end: RawFd, message: &[u8]) -> i64 {
     sent
 }
 
-/// Waits until as many bytes have come as there is room for, or one datagram, which must be as long.
+/// Receives until the slice is full, or one datagram.
 #[inline(always)]
 pub fn receive_whole(end: RawFd, message: &mut [u8]) -> i64 {
-    let mut come = receive(end, message, libc::MSG_WAITALL);
-    while come > 0 && (come as usize) < message.len() {
-        let more = receive(end, &mut message[come as usize..], libc::MSG_WAITALL);
-        come = if more <= 0 { more } else { come + more };
+    let mut received = receive(end, message, libc::MSG_WAITALL);
+    while received > 0 && (received as usize) < message.len() {
+        let more = receive(end, &mut message[received as usize..], libc::MSG_WAITALL);
+        received = if more <= 0 { more } else { received + more };
     }
-    if come == 0 { -i64::from(libc::EPIPE) } else { come }
+    if received == 0 { -i64::from(libc::EPIPE) } else { received }
 }
 
 #[cfg(test)]
@@ -77,15 +77,15 @@ mod tests {
         for transport in Transport::ALL {
             let ends = transport.pair().expect("connected");
             let [near, far] = ends.each_ref().map(number);
-            let (message, mut come) = ([7u8; 1024], [0u8; 1024]);
+            let (message, mut received) = ([7u8; 1024], [0u8; 1024]);
             assert_eq!(send_whole(near, &message), 1024, "{transport:?}");
-            assert_eq!(receive_whole(far, &mut come), 1024, "{transport:?}");
-            assert_eq!(message, come);
+            assert_eq!(receive_whole(far, &mut received), 1024, "{transport:?}");
+            assert_eq!(message, received);
         }
     }
 
     #[test]
-    fn a_peer_that_has_gone_is_an_answer_and_no_signal() {
+    fn a_closed_connection_is_an_error_number_and_no_signal() {
         for transport in [Transport::Tcp, Transport::UnixStream, Transport::UnixSeqpacket] {
             let [near, far] = transport.pair().expect("connected");
             drop(far);

@@ -1,10 +1,10 @@
-//! What else is displaced: computation, a read from a device, a round trip through pipes, a sleep.
+//! Cases without a network: computation, a read from a device, a round trip through pipes, a sleep.
 
-use crate::case::{Case, Claim, Need, Place, Subject};
+use crate::case::{Case, Claim, Need, Place, set_up};
 use crate::clock::{Clock, Delta};
 use crate::kit::ipc::Bytes;
 use crate::kit::placement::Placement;
-use crate::kit::turn::round_trip;
+use crate::kit::round_trip::round_trip;
 use crate::platform::partner::Kind;
 use crate::platform::{arch, time};
 use crate::{Error, Result};
@@ -13,39 +13,38 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::time::Duration;
 
-/// Bytes of a read past the page cache.
+/// Bytes of a direct read.
 const BLOCK: usize = 4096;
 /// Blocks of the file that is read.
 const BLOCKS: u64 = 1024;
-/// How long a sleep is asked to be.
+/// The requested duration of a sleep.
 const SLEEP: Duration = Duration::from_micros(100);
 
-/// Arithmetic of so many microseconds. It never waits: accounting and displacement must agree.
+/// Arithmetic for `us` microseconds. It never waits, so that accounting and displacement must agree.
 pub(super) fn compute(us: u32) -> Case {
     let title = format!("a chain of multiplications of {us} µs");
-    let set_up = move |_: &Place| {
+    let set_up = set_up(move |_| {
         let chain = chain_of(1e3 * f64::from(us));
-        let run = move |n: u64, clock: &Clock| {
+        Ok(move |n: u64, clock: &Clock| {
             Ok(clock.time(|| {
                 for _ in 0..n {
                     std::hint::black_box(arch::multiply_chain(chain));
                 }
             }))
-        };
-        Ok(Box::new(run) as Box<dyn Subject>)
-    };
-    Case::new(format!("compute/{us}us"), title, Box::new(set_up))
+        })
+    });
+    Case::new(format!("compute/{us}us"), title, set_up)
         .claim(Claim::Counted(never_slept))
-        // At 3 GHz, which is what a microsecond is predicted in.
+        // At 3 GHz.
         .predict(3_000.0 * f64::from(us), 0.0, "as many microseconds as were asked for")
 }
 
-/// A block of a file, past the page cache.
+/// A read of one block past the page cache.
 pub(super) fn direct_read() -> Case {
-    let set_up = |place: &Place| {
+    let set_up = set_up(|place| {
         let (file, mut buffer) = (direct_file(place)?, block()?);
         let mut next = 0u64;
-        let run = move |n: u64, clock: &Clock| {
+        Ok(move |n: u64, clock: &Clock| {
             let mut answer = Ok(());
             let ticks = clock.time(|| {
                 for _ in 0..n {
@@ -59,9 +58,8 @@ pub(super) fn direct_read() -> Case {
             answer
                 .map(|()| ticks)
                 .map_err(|cause| Error::Kernel { call: "a read past the page cache".into(), cause })
-        };
-        Ok(Box::new(run) as Box<dyn Subject>)
-    };
+        })
+    });
     let need = Need::new(|place| {
         let tried = direct_file(place).and_then(|file| {
             file.read_exact_at(&mut block()?, 0)
@@ -71,19 +69,19 @@ pub(super) fn direct_read() -> Case {
             format!("the scratch directory's file system has no device to read from ({error}): set TMPDIR to another")
         })
     });
-    Case::new("direct-read/4KiB", "a read of 4 KiB from the device (O_DIRECT)", Box::new(set_up))
+    Case::new("direct-read/4KiB", "a read of 4 KiB from the device (O_DIRECT)", set_up)
         .need(need)
         .claim(Claim::Checked("every read answered 4096 bytes"))
         .claim(Claim::Counted(slept))
         .predict(20_000.0, 40_000.0, "a request, a sleep, the device's interrupt, a wake-up")
 }
 
-/// A buffer as the device wants it: pages of its own.
+/// A buffer aligned as `O_DIRECT` requires: pages of its own.
 fn block() -> Result<MmapMut> {
     MmapMut::map_anon(BLOCK).map_err(|cause| Error::Kernel { call: "mmap of a block".into(), cause })
 }
 
-/// A file of its own whose reads go to the device. Its name goes at once.
+/// A new file, opened with `O_DIRECT`. Its name is removed at once.
 fn direct_file(place: &Place) -> Result<File> {
     let path = place.scratch.join("direct-read");
     let failed = |doing| {
@@ -98,7 +96,7 @@ fn direct_file(place: &Place) -> Result<File> {
     opened.map_err(failed("opening with O_DIRECT"))
 }
 
-/// A token there and back, with a partner on another CPU. No network, no device: only wake-ups.
+/// A token to a partner on another CPU and back: wake-ups without a network or a device.
 pub(super) fn pipe() -> Case {
     let placement = Placement::Cross;
     let set_up = round_trip("pipe", Kind::Process, Bytes::pipes, placement);
@@ -118,7 +116,10 @@ pub(super) fn nanosleep() -> Case {
     )
 }
 
-/// Who waits for another gives up the CPU each time; the other may be so quick that some waits end before they begin.
+/// The claim of a wait: the process gives up the CPU each time, unless the answer is there before it sleeps.
+///
+/// # Errors
+/// The sentence, where it slept in fewer than half of the operations.
 pub(super) fn slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.5;
     let each = delta.counted.voluntary_switches as f64 / iterations.max(1) as f64;
@@ -126,14 +127,14 @@ pub(super) fn slept(delta: &Delta, iterations: u64) -> std::result::Result<Strin
     if each < MOST { Err(sentence + ": it did not wait for what it asked for") } else { Ok(sentence) }
 }
 
-/// Who computes gives up nothing.
+/// The claim of a computation: it never gives up the CPU.
 fn never_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let times = delta.counted.voluntary_switches;
     let sentence = format!("the process slept {times} times in {iterations} operations");
     if times > 0 { Err(sentence + ": it should only compute") } else { Ok(sentence) }
 }
 
-/// So many multiplications as take this long, ns of this thread's own time: others may have the CPU meanwhile.
+/// Multiplications that take `ns` of this thread's CPU time, which excludes that of other tasks.
 fn chain_of(ns: f64) -> u64 {
     const TIMED: u64 = 1_000_000;
     let once = || {

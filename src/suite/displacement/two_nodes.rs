@@ -1,31 +1,34 @@
-//! The network set-ups that `scripts/two-nodes` makes and tells of by a variable.
+//! The network set-up that `scripts/two-nodes` makes and describes in an environment variable.
 
 use crate::case::Place;
 use crate::environment::Wire;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// What the script says: `cpu=1 address=10.77.0.2 wire=300mbit peer=/proc/12/ns/net steered=/proc/13/ns/net`.
-pub(super) const VARIABLE: &str = "SYSCOST_NODES";
+/// The variable, whose value reads `cpu=1 address=10.77.0.2 wire=300mbit peer=/proc/12/ns/net steered=/proc/13/ns/net`.
+const VARIABLE: &str = "SYSCOST_NODES";
 
-/// Two nodes, and a loopback whose receive work is steered.
+/// Two network namespaces as nodes, and a third whose loopback is steered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Nodes {
     /// The CPU to which this node's receive work is steered.
     pub(super) cpu: usize,
     /// The other node's address.
     pub(super) address: String,
-    /// What both nodes may send, as `tc` writes it; `none` where nothing holds them back.
+    /// The rate limit of both nodes, as `tc` writes it; `none` without one.
     rate: String,
-    /// The other node's network namespace.
+    /// The file of the other node's network namespace.
     pub(super) peer: PathBuf,
-    /// A namespace of which the loopback is steered to `cpu`.
+    /// The file of the namespace whose loopback is steered to `cpu`.
     pub(super) steered: PathBuf,
 }
 
 impl Nodes {
-    /// As the environment says.
-    pub(super) fn found() -> Result<Self, String> {
+    /// Reads [`VARIABLE`].
+    ///
+    /// # Errors
+    /// A sentence that names the script.
+    pub(super) fn of_environment() -> Result<Self, String> {
         let text = std::env::var(VARIABLE).unwrap_or_default();
         Self::read(&text).ok_or_else(|| {
             "it needs network namespaces set up as nodes, and receive steering: run it by `scripts/two-nodes COMMAND`, \
@@ -47,18 +50,19 @@ impl Nodes {
             steered: value("steered")?.into(),
         })
     }
-}
 
-impl Nodes {
-    /// The way from this end of a connection to the node at its other end.
+    /// The wire between the addresses of a connection's two ends.
     pub(super) fn wire(&self, here: IpAddr, there: IpAddr) -> Wire {
         Wire::between_nodes(here, there, Some(self.rate.clone()).filter(|rate| rate != "none"))
     }
 }
 
-/// The nodes are there, and steered to where this process measures.
-pub(super) fn steered_here(place: &Place) -> Result<(), String> {
-    let nodes = Nodes::found()?;
+/// The need for the nodes, steered to the CPU that this process measures on.
+///
+/// # Errors
+/// A sentence that says what to do.
+pub(super) fn are_steered_here(place: &Place) -> Result<(), String> {
+    let nodes = Nodes::of_environment()?;
     match place.cpus.here {
         Some(here) if here == nodes.cpu => Ok(()),
         here => Err(format!(
@@ -70,8 +74,11 @@ pub(super) fn steered_here(place: &Place) -> Result<(), String> {
     }
 }
 
-/// The loopback of this namespace is not steered, as it is unless somebody has asked for it.
-pub(super) fn not_steered(_: &Place) -> Result<(), String> {
+/// The need for a loopback that is not steered, which is the kernel's default.
+///
+/// # Errors
+/// A sentence that says what to do.
+pub(super) fn loopback_is_not_steered(_: &Place) -> Result<(), String> {
     let path = "/sys/class/net/lo/queues/rx-0/rps_cpus";
     let mask = std::fs::read_to_string(path).unwrap_or_default();
     match mask.trim().chars().all(|c| c == '0' || c == ',') {
@@ -87,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_script_says_is_read_and_what_it_does_not_say_is_missed() {
+    fn a_variable_that_lacks_a_key_is_refused() {
         let words =
             ["cpu=3", "address=10.77.0.2", "wire=8mbit", "peer=/proc/12/ns/net", "steered=/proc/13/ns/net"];
         let text = words.join(" ");

@@ -2,11 +2,11 @@
 //!
 //! # Invariants
 //!
-//! * **OWN-BUFFER**: the call reads or writes only the local that it is given, in its full length.
+//! * **OWN-BUFFER**: the call reads or writes only a local variable, in its full length.
 //! * **OWN-QUEUE**: the descriptor was opened here and is closed once, by its owner.
 #![allow(unsafe_code)]
 
-use super::{Both, Line};
+use super::{Channel, ChannelPair};
 use crate::platform::arch::syscall6;
 use crate::{Error, Result};
 use std::ffi::CString;
@@ -21,16 +21,19 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 
 impl Queue {
     /// A queue in each direction.
-    pub fn both(_: &Path) -> Both<Self> {
+    ///
+    /// # Errors
+    /// The kernel refuses them: its limits are named.
+    pub fn pair(_: &Path) -> ChannelPair<Self> {
         Ok([Self::new()?, Self::new()?])
     }
 
-    /// The name goes at once; what was opened by it stays.
+    /// The name is removed at once; the opened queue stays.
     fn new() -> Result<Self> {
         const MOST: libc::c_long = 4;
         let name = format!("/syscost-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let name = CString::new(name).map_err(|e| Error::Usage(e.to_string()))?;
-        // SAFETY: plain numbers, for which zero is a value.
+        let name = CString::new(name).map_err(|e| Error::Disproved(e.to_string()))?;
+        // SAFETY: plain numbers, for which zero is a valid value.
         let mut form: libc::mq_attr = unsafe { std::mem::zeroed() };
         form.mq_maxmsg = MOST;
         form.mq_msgsize = 1;
@@ -40,14 +43,14 @@ impl Queue {
         if descriptor < 0 {
             return Err(Error::last_os("mq_open (`ulimit -q`, /proc/sys/fs/mqueue/queues_max)"));
         }
-        // SAFETY: the name ends in a zero byte. It was made just now, so that it can be removed.
+        // SAFETY: the name ends in a zero byte.
         unsafe { libc::mq_unlink(name.as_ptr()) };
         // SAFETY: OWN-QUEUE: on Linux a queue is a descriptor.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 }
 
-impl Line for Queue {
+impl Channel for Queue {
     #[inline(always)]
     fn send(&self) -> i64 {
         let byte = 1u8;

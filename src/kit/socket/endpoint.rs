@@ -1,29 +1,29 @@
-//! How an end of a conversation waits for the next message.
+//! One end of a connection, and how it waits for the next message: blocking, spinning or by epoll.
 //!
 //! # Invariants
 //!
-//! * **OWN-BUFFER**: the kernel writes into a local of the calling function, for the length that it is told.
-//! * **OWN-DESCRIPTOR**: a number that the kernel has just answered is nobody else's.
+//! * **OWN-BUFFER**: the kernel reads or writes a local variable of the calling function, within its length.
+//! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner.
 #![allow(unsafe_code)]
 
-use super::message::{receive, receive_whole, send, send_whole};
+use super::transfer::{receive, receive_whole, send, send_whole};
 use super::{number, set_nonblocking};
 use crate::platform::arch::syscall6;
 use crate::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// Empty answers after which nobody answers any more: some seconds of them.
+/// Polls without data after which the other end counts as hung: some seconds of them.
 const MOST_POLLS: u32 = 1 << 23;
 
-/// One end of a conversation: whole messages, one after another. Answers are bytes or negative error numbers.
-pub trait Way: Send + 'static {
+/// One end, which sends and receives whole messages. Every call returns bytes or a negative error number.
+pub trait Endpoint: Send + 'static {
     /// Sends a message whole.
     fn send(&mut self, message: &[u8]) -> i64;
     /// Waits for a message as long as the slice.
     fn receive(&mut self, message: &mut [u8]) -> i64;
-    /// Sends one and waits for the next.
+    /// Sends a message and waits for the next one.
     #[inline(always)]
-    fn turn(&mut self, message: &[u8], next: &mut [u8]) -> i64 {
+    fn exchange(&mut self, message: &[u8], next: &mut [u8]) -> i64 {
         match self.send(message) {
             refused if refused < 0 => refused,
             _ => self.receive(next),
@@ -31,17 +31,20 @@ pub trait Way: Send + 'static {
     }
 }
 
-/// It sleeps in the call that receives.
+/// Sleeps in the call that receives.
 pub struct Blocking(OwnedFd);
 
 impl Blocking {
     /// Over this end.
+    ///
+    /// # Errors
+    /// None; the type is that of the other endpoints.
     pub fn new(end: OwnedFd) -> Result<Self> {
         Ok(Self(end))
     }
 }
 
-impl Way for Blocking {
+impl Endpoint for Blocking {
     #[inline(always)]
     fn send(&mut self, message: &[u8]) -> i64 {
         send_whole(number(&self.0), message)
@@ -53,18 +56,21 @@ impl Way for Blocking {
     }
 }
 
-/// It never sleeps: it asks until there is something.
+/// Never sleeps: it polls until data has arrived.
 pub struct Spinning(OwnedFd);
 
 impl Spinning {
-    /// Over this end, which is not waited on from here on.
+    /// Over this end, which becomes nonblocking.
+    ///
+    /// # Errors
+    /// The kernel refuses a call.
     pub fn new(end: OwnedFd) -> Result<Self> {
         set_nonblocking(&end)?;
         Ok(Self(end))
     }
 }
 
-impl Way for Spinning {
+impl Endpoint for Spinning {
     #[inline(always)]
     fn send(&mut self, message: &[u8]) -> i64 {
         pieces(message.len(), || 0, |from| send(number(&self.0), &message[from..], 0))
@@ -76,17 +82,20 @@ impl Way for Spinning {
     }
 }
 
-/// It sleeps in epoll_wait(2), as a server of many connections does, and then receives.
-pub struct Readiness {
+/// Sleeps in epoll_wait(2), as a server of many connections does, and then receives.
+pub struct Epoll {
     end: OwnedFd,
     epoll: OwnedFd,
 }
 
-impl Readiness {
-    /// Over this end, which is not waited on by itself from here on.
+impl Epoll {
+    /// Over this end, which becomes nonblocking.
+    ///
+    /// # Errors
+    /// The kernel refuses a call.
     pub fn new(end: OwnedFd) -> Result<Self> {
         set_nonblocking(&end)?;
-        // SAFETY: OWN-BUFFER: a question without memory.
+        // SAFETY: OWN-BUFFER: the call takes no memory.
         let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if epoll < 0 {
             return Err(Error::last_os("epoll_create1"));
@@ -95,7 +104,7 @@ impl Readiness {
         let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
         let (of, what) = (epoll.as_raw_fd(), number(&end));
-        // SAFETY: OWN-BUFFER: a local is read.
+        // SAFETY: OWN-BUFFER: a local variable is read.
         if unsafe { libc::epoll_ctl(of, libc::EPOLL_CTL_ADD, what, &raw mut event) } != 0 {
             return Err(Error::last_os("epoll_ctl"));
         }
@@ -103,10 +112,10 @@ impl Readiness {
     }
 }
 
-impl Way for Readiness {
+impl Endpoint for Epoll {
     #[inline(always)]
     fn send(&mut self, message: &[u8]) -> i64 {
-        // Room comes by itself while the other end reads; a loop of EAGAIN is bounded as a spinning end's is.
+        // The buffer drains while the other end reads; the loop over EAGAIN is bounded as for a spinning end.
         pieces(message.len(), || 0, |from| send(number(&self.end), &message[from..], 0))
     }
 
@@ -118,16 +127,16 @@ impl Way for Readiness {
     }
 }
 
-/// epoll_wait(2) for one event, for as long as it takes.
+/// epoll_wait(2) for one event, without a time-out.
 #[inline(always)]
 fn wait(epoll: RawFd) -> i64 {
     let mut event = libc::epoll_event { events: 0, u64: 0 };
     let arguments = [epoll as usize, &raw mut event as usize, 1, usize::MAX, 0, 8];
-    // SAFETY: OWN-BUFFER: room for one event. A time of minus one is none; the mask of signals is none.
+    // SAFETY: OWN-BUFFER: one event is written. A time-out of -1 is none, and there is no signal mask.
     unsafe { syscall6(libc::SYS_epoll_pwait, arguments) }
 }
 
-/// Moves `all` bytes by a call that may move a part of them, or none yet; before each call, `ready` is waited for.
+/// Moves `all` bytes by a call that moves some of them, or none yet. Each call waits for `ready` first.
 #[inline(always)]
 fn pieces(all: usize, mut ready: impl FnMut() -> i64, mut call: impl FnMut(usize) -> i64) -> i64 {
     const AGAIN: i64 = -(libc::EAGAIN as i64);
@@ -157,28 +166,28 @@ mod tests {
     use super::*;
     use crate::kit::socket::Transport;
 
-    fn carries<W: Way>(make: fn(OwnedFd) -> Result<W>) {
+    fn carries<E: Endpoint>(make: fn(OwnedFd) -> Result<E>) {
         for transport in Transport::ALL {
             let [near, far] = transport.pair().expect("connected");
             let (mut near, mut far) = (make(near).expect("made"), make(far).expect("made"));
-            let mut come = [0; 56];
+            let mut received = [0; 56];
             for byte in [1, 2] {
                 assert_eq!(near.send(&[byte; 56]), 56, "{transport:?}");
-                assert_eq!(far.receive(&mut come), 56, "{transport:?}");
-                assert_eq!(come, [byte; 56]);
+                assert_eq!(far.receive(&mut received), 56, "{transport:?}");
+                assert_eq!(received, [byte; 56]);
             }
         }
     }
 
     #[test]
-    fn whoever_waits_how_gets_what_was_sent() {
+    fn every_endpoint_receives_what_was_sent() {
         carries(Blocking::new);
         carries(Spinning::new);
-        carries(Readiness::new);
+        carries(Epoll::new);
     }
 
     #[test]
-    fn pieces_follow_one_another_until_all_have_come() {
+    fn pieces_are_moved_until_all_have_arrived() {
         let mut answers = vec![3, -i64::from(libc::EAGAIN), 5];
         assert_eq!(pieces(8, || 0, |_| answers.remove(0)), 8);
         assert_eq!(pieces(8, || 0, |_| 0), -i64::from(libc::EPIPE), "the end of the stream");

@@ -1,22 +1,24 @@
-//! The live thing of a case that is done by several at the same time, each on a CPU of its own, the measuring
-//! thread among them: from the signal until the last has finished.
+//! One operation on several CPUs at the same time, the measuring thread's among them: from the signal until the last
+//! task has finished.
 
 use crate::case::{Place, Report, Subject};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::kit::crew::Crew;
-use crate::platform::partner::{Kind, Task};
+use crate::kit::kernel_call::granted;
+use crate::platform::partner::Kind;
 use crate::{Error, Result};
 
-/// How many take part.
+/// How many tasks work, each on a CPU of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crowd {
-    /// So many, the measuring thread among them.
+pub enum Parallelism {
+    /// This many, the measuring thread included.
     Count(usize),
     /// One on each CPU.
     All,
 }
 
-impl Crowd {
+impl Parallelism {
+    /// The last part of an id.
     pub fn name(self) -> String {
         match self {
             Self::Count(count) => count.to_string(),
@@ -24,7 +26,7 @@ impl Crowd {
         }
     }
 
-    /// The CPUs of the others.
+    /// The CPUs of all tasks but the measuring thread.
     pub fn cpus(self, place: &Place) -> &[usize] {
         let others = &place.cpus.others;
         let wanted = match self {
@@ -36,27 +38,31 @@ impl Crowd {
 }
 
 /// The measuring thread's own work and the crew that does the same.
-struct Together<W> {
+struct Parallel<W> {
     crew: Crew,
     work: W,
-    /// Asked after each batch with the number of operations that all did together.
+    /// Called after each batch with the number of operations of all tasks together.
     check: Box<dyn FnMut(u64) -> std::result::Result<(), String>>,
 }
 
-/// Sets up a crowd with the work that `make` gives to each; the measuring thread gets the last number.
-pub fn together<W: FnMut(u64) -> i64 + Send + 'static>(
+/// Sets up the tasks with the work that `make` returns for each index; the measuring thread has the last index.
+/// `check` is called after each batch with the number of operations of all tasks together.
+///
+/// # Errors
+/// Those of `make`, and of [`Crew::start`].
+pub fn parallel<W: FnMut(u64) -> i64 + Send + 'static>(
     kind: Kind,
-    crowd: Crowd,
+    parallelism: Parallelism,
     place: &Place,
     make: impl Fn(usize) -> Result<W>,
     check: impl FnMut(u64) -> std::result::Result<(), String> + 'static,
 ) -> Result<Box<dyn Subject>> {
-    let cpus = crowd.cpus(place);
+    let cpus = parallelism.cpus(place);
     let crew = Crew::start(kind, cpus, &make)?;
-    Ok(Box::new(Together { crew, work: make(cpus.len())?, check: Box::new(check) }))
+    Ok(Box::new(Parallel { crew, work: make(cpus.len())?, check: Box::new(check) }))
 }
 
-impl<W: FnMut(u64) -> i64> Subject for Together<W> {
+impl<W: FnMut(u64) -> i64> Subject for Parallel<W> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let turn = self.crew.call(iterations)?;
         let mut own = 0;
@@ -67,11 +73,9 @@ impl<W: FnMut(u64) -> i64> Subject for Together<W> {
             ended = self.crew.finish();
         });
         ended?;
-        if own < 0 {
-            return Err(Error::refused("an operation, in the timed loop", Error::errno(own)));
-        }
+        granted("an operation, in the timed loop", own)?;
         let all = iterations * (self.crew.tasks().len() as u64 + 1);
-        (self.check)(all).map_err(Error::Usage)?;
+        (self.check)(all).map_err(Error::Disproved)?;
         Ok(ticks)
     }
 
@@ -80,7 +84,11 @@ impl<W: FnMut(u64) -> i64> Subject for Together<W> {
     }
 }
 
-/// The trial ends a case whose partner strayed; what is left to say is that they were there.
+/// The claim that partners ran on their own CPUs. The trial ends a case whose partner strayed, so what is left to
+/// check is that there are partners.
+///
+/// # Errors
+/// A sentence, where there is none.
 pub fn all_stayed(delta: &Delta, _: u64) -> std::result::Result<String, String> {
     match delta.partners.map_or(0, |partners| partners.answering) {
         0 => Err("there is no partner".into()),

@@ -1,0 +1,20 @@
+//! Shared by the tests of groups: a place to measure in, and the cases that can run there.
+
+use crate::case::{Case, Cpus, Place, Scale};
+use std::path::Path;
+
+/// A place with this scratch directory and the CPUs of this process.
+pub fn place(scratch: &Path, scale: Scale) -> Place {
+    Place { scratch: scratch.to_path_buf(), scale, cpus: Cpus::expected() }
+}
+
+/// The cases whose needs are met; prints the others.
+pub fn runnable(cases: Vec<Case>, place: &Place) -> impl Iterator<Item = Case> {
+    cases.into_iter().filter(|case| {
+        let missed = case.needs.iter().find_map(|need| need.ask(place).err());
+        if let Some(sentence) = &missed {
+            println!("skipped {}: {sentence}", case.name);
+        }
+        missed.is_none()
+    })
+}

@@ -1,0 +1,107 @@
+//! The measuring end of a round trip: numbered messages, each of which the other end sends back.
+
+use super::endpoint::Endpoint;
+use crate::clock::{Clock, Ticks};
+
+/// The answer for a reply that is not the message.
+pub const NOT_THE_MESSAGE: i64 = -(libc::EBADMSG as i64);
+
+/// What a bracket of the clock holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timed {
+    /// A batch of round trips.
+    Together,
+    /// One round trip: the distribution is the result.
+    Each,
+}
+
+/// Messages of one length over one endpoint. The first `AT` bytes of each are a constant prefix, then comes its number.
+pub struct Dialogue<E, const AT: usize> {
+    endpoint: E,
+    message: Vec<u8>,
+    reply: Vec<u8>,
+    /// The number of the next message.
+    number: u64,
+}
+
+impl<E: Endpoint, const AT: usize> Dialogue<E, AT> {
+    /// Messages of `bytes`, prefix included.
+    pub fn new(endpoint: E, bytes: usize, prefix: &[u8; AT]) -> Self {
+        let mut message: Vec<_> = (0..bytes).map(|at| at as u8 ^ 0x5a).collect();
+        message[..AT].copy_from_slice(prefix);
+        Self { endpoint, message, reply: vec![0; bytes], number: 1 }
+    }
+
+    /// The endpoint, for what precedes the first message.
+    pub fn endpoint(&mut self) -> &mut E {
+        &mut self.endpoint
+    }
+
+    /// Times round trips, and compares the last reply with its message byte for byte.
+    ///
+    /// # Errors
+    /// The negative error number of a call, or [`NOT_THE_MESSAGE`].
+    pub fn run(&mut self, iterations: u64, timed: Timed, clock: &Clock) -> Result<Ticks, i64> {
+        let Self { endpoint, message, reply, number } = self;
+        let (mut answer, mut sum) = (0, Ticks(0));
+        match timed {
+            Timed::Together => {
+                sum = clock.time(|| answer = converse::<_, AT>(endpoint, message, reply, number, iterations));
+            }
+            Timed::Each => {
+                for _ in 0..iterations {
+                    sum += clock.time(|| answer = converse::<_, AT>(endpoint, message, reply, number, 1));
+                    if answer != 0 {
+                        break;
+                    }
+                }
+            }
+        }
+        match answer {
+            0 if reply != message => Err(NOT_THE_MESSAGE),
+            0 => Ok(sum),
+            refused => Err(refused),
+        }
+    }
+}
+
+/// `n` round trips, of which each reply must have the length and the number of its message. Returns 0 or a negative
+/// error number.
+#[inline(always)]
+fn converse<E: Endpoint, const AT: usize>(
+    endpoint: &mut E,
+    message: &mut [u8],
+    reply: &mut [u8],
+    number: &mut u64,
+    n: u64,
+) -> i64 {
+    for _ in 0..n {
+        mark(&mut message[AT..], *number);
+        *number += 1;
+        let received = endpoint.exchange(message, reply);
+        if received < 0 {
+            return received;
+        }
+        if received as usize != message.len() || !begin_alike(&message[AT..], &reply[AT..]) {
+            return NOT_THE_MESSAGE;
+        }
+    }
+    0
+}
+
+/// Writes the number at the start. A message shorter than eight bytes holds only the number's low bytes.
+#[inline(always)]
+fn mark(message: &mut [u8], number: u64) {
+    match message.first_chunk_mut() {
+        Some(start) => *start = number.to_le_bytes(),
+        None => message.iter_mut().zip(number.to_le_bytes()).for_each(|(byte, of)| *byte = of),
+    }
+}
+
+#[inline(always)]
+fn begin_alike(message: &[u8], reply: &[u8]) -> bool {
+    match (message.first_chunk::<8>(), reply.first_chunk::<8>()) {
+        (Some(sent), Some(received)) => sent == received,
+        _ => message == reply,
+    }
+}

@@ -1,0 +1,232 @@
+//! The measuring process and three other senders on its CPU, which together leave it no idle moment.
+//!
+//! Beside the fluid, a sender preempts it the moment a reply arrives. So that a sender preempts other senders in the
+//! same way, one of them has a nice value as far below that of the measuring process as the fluid's is above it, and
+//! two have the fluid's. A message then costs the same wait, wake-up and switches as in the measurement of its cost,
+//! except where the reply comes while a sender with a lower nice value computes. Senders with equal nice values do
+//! not preempt each other, which saves one switch a message.
+
+use super::exchange::{Client, Exchange};
+use super::network_path::NetworkPath;
+use crate::case::{Place, Report, Subject};
+use crate::clock::{Clock, Ticks};
+use crate::platform::fluid::NICER;
+use crate::platform::futex::{Reach, wait, wake};
+use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::process;
+use crate::platform::shared::Words;
+use crate::{Error, Result};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+/// Nice values of the other senders, relative to the measuring process. Two have the highest: three senders in all were
+/// seen to fall into step and to wait at the same time.
+const NICE: [i32; 3] = [-NICER, NICER, NICER];
+/// Exchanges of the measuring process before the timed part.
+const WARM_UP: usize = 3;
+/// A sender that does not come to rest in this time hangs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+// Indices into the shared page.
+/// The senders work while this number is odd; else they sleep on it.
+const TURN: usize = 0;
+/// From here on: the turn in which each sender came to rest.
+const RESTS: usize = 1;
+/// From here on: messages of each sender.
+const MESSAGES: usize = RESTS + NICE.len();
+
+/// All senders of the CPU. An iteration is a message of any of them.
+pub(super) struct SharedCpu {
+    own: Exchange,
+    others: Senders,
+    /// Messages of all senders in the timed part of the last run.
+    done: u64,
+}
+
+impl SharedCpu {
+    /// Senders over `path`, each with `computed` multiplications after a reply and a server of its own.
+    ///
+    /// # Errors
+    /// Those of [`Client::connect`]; a sender that ends or hangs.
+    pub(super) fn start(path: NetworkPath, bytes: usize, computed: u64, place: &Place) -> Result<Self> {
+        let own = Exchange::start(path, bytes, computed, place)?;
+        Ok(Self { own, others: Senders::start(path, bytes, computed, place)?, done: 0 })
+    }
+
+    /// Sends until all senders together have sent `iterations` messages.
+    fn send(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let Self { own, others, done } = self;
+        (0..WARM_UP).try_for_each(|_| own.exchange())?;
+        let (mut sent, before) = (0, others.messages());
+        let mut answered = Ok(());
+        *done = 0;
+        let ticks = clock.time(|| {
+            while *done < iterations {
+                answered = own.exchange();
+                if answered.is_err() {
+                    break;
+                }
+                sent += 1;
+                *done = sent + u64::from(others.messages().wrapping_sub(before));
+            }
+        });
+        answered.map(|()| ticks)
+    }
+}
+
+impl Subject for SharedCpu {
+    /// The last message of the measuring process overlaps with others: [`Report::events`] is the exact number.
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        self.others.begin();
+        let sent = self.send(iterations, clock);
+        let rested = self.others.rest();
+        // An error of the exchange explains that of the rest.
+        sent.and_then(|ticks| rested.map(|()| ticks))
+    }
+
+    fn report(&self) -> Report {
+        let partners = self.others.tasks().chain([self.own.server()]).collect();
+        Report { partners, events: Some(self.done), ..Report::default() }
+    }
+}
+
+/// The other senders. They sleep between runs.
+struct Senders {
+    senders: Vec<Partner>,
+    _servers: Vec<Partner>,
+    page: Arc<Words>,
+}
+
+impl Senders {
+    fn start(path: NetworkPath, bytes: usize, computed: u64, place: &Place) -> Result<Self> {
+        let none = || Error::Missing("this process is on no CPU of its own".into());
+        let cpu = place.cpus.here.ok_or_else(none)?;
+        let page = Arc::new(Words::new()?);
+        page[TURN].value.store(2, SeqCst);
+        let (mut senders, mut servers) = (Vec::new(), Vec::new());
+        for (index, nicer) in NICE.into_iter().enumerate() {
+            let (mut client, server) = Client::connect(path, bytes, computed, place)?;
+            let theirs = Arc::clone(&page);
+            let nice = process::niceness(0) + nicer;
+            let step = move || step(&mut client, &theirs, index, nice);
+            senders.push(Partner::start(Kind::Process, (cpu, Class::Ordinary), step, || ())?);
+            servers.push(server);
+        }
+        let mut all = Self { senders, _servers: servers, page };
+        all.until_they_rest()?;
+        Ok(all)
+    }
+
+    fn tasks(&self) -> impl Iterator<Item = Task> {
+        self.senders.iter().map(Partner::task)
+    }
+
+    fn begin(&self) {
+        self.page[TURN].value.fetch_add(1, SeqCst);
+        for _ in &self.senders {
+            wake(&self.page[TURN].value, Reach::Shared);
+        }
+    }
+
+    fn rest(&mut self) -> Result<()> {
+        self.page[TURN].value.fetch_add(1, SeqCst);
+        self.until_they_rest()
+    }
+
+    /// Messages of all of them since their start, modulo 2³².
+    #[inline(always)]
+    fn messages(&self) -> u32 {
+        let each = (0..self.senders.len()).map(|index| self.page[MESSAGES + index].value.load(SeqCst));
+        each.fold(0, u32::wrapping_add)
+    }
+
+    fn until_they_rest(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        let turn = self.page[TURN].value.load(SeqCst);
+        while (0..NICE.len()).any(|index| self.page[RESTS + index].value.load(SeqCst) != turn) {
+            if let Some(fate) = self.senders.iter_mut().find_map(Partner::fate) {
+                return Err(Error::Disproved(format!("another sender on this CPU: {fate}")));
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(Error::Disturbed("another sender on this CPU hangs".into()));
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        Ok(())
+    }
+}
+
+/// One step of a sender: an exchange, or a rest. Allocates nothing.
+fn step(client: &mut Client, page: &Words, index: usize, nice: i32) -> i64 {
+    let turn = page[TURN].value.load(SeqCst);
+    if turn % 2 == 0 {
+        if let Err(errno) = process::be_nice(nice) {
+            return -i64::from(errno);
+        }
+        page[RESTS + index].value.store(turn, SeqCst);
+        wait(&page[TURN].value, turn, Reach::Shared);
+        return 0;
+    }
+    match client.exchange() {
+        Ok(true) => {
+            page[MESSAGES + index].value.fetch_add(1, SeqCst);
+            0
+        }
+        Ok(false) => -i64::from(libc::EBADMSG),
+        Err(cause) => -i64::from(cause.raw_os_error().unwrap_or(libc::EPIPE)),
+    }
+}
+
+/// The need for a lower nice value.
+///
+/// # Errors
+/// A sentence that says what to allow.
+pub(super) fn may_lower_nice_value(_: &Place) -> std::result::Result<(), String> {
+    let own = process::niceness(0);
+    let tried = process::be_nice(own - NICER);
+    // Raising it again is always allowed.
+    tried.and_then(|()| process::be_nice(own)).map_err(|_| {
+        "it needs a sender that is less nice than this process: allow CAP_SYS_NICE, as root has it".into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Scale;
+    use crate::kit::runnable;
+
+    fn place() -> Place {
+        runnable::place(&std::env::temp_dir(), Scale::Smoke)
+    }
+
+    #[test]
+    fn a_run_counts_the_messages_of_all_senders() {
+        let place = place();
+        if place.cpus.others.is_empty() || may_lower_nice_value(&place).is_err() {
+            println!("skipped: it needs two CPUs and CAP_SYS_NICE");
+            return;
+        }
+        let all = || {
+            let mut cpu = SharedCpu::start(NetworkPath::Loopback, 1000, 0, &place)?;
+            for iterations in [20, 200] {
+                assert!(cpu.run(iterations, &Clock::start_up())?.0 > 0);
+                let done = cpu.report().events.expect("counted");
+                assert!((iterations..iterations + 100).contains(&done), "{done} of {iterations}");
+            }
+            assert_eq!(cpu.report().partners.len(), NICE.len() + 1);
+            Ok::<_, Error>(())
+        };
+        crate::platform::cpu::while_on(place.cpus.here.expect("a CPU"), all).expect("pinned").expect("sent");
+    }
+
+    #[test]
+    fn asking_leaves_the_nice_value_unchanged() {
+        let before = process::niceness(0);
+        if let Err(why) = may_lower_nice_value(&place()) {
+            println!("skipped: {why}");
+        }
+        assert_eq!(process::niceness(0), before);
+    }
+}

@@ -1,0 +1,182 @@
+//! The sending end of one or several streams to partners on this machine.
+
+use crate::case::{Report, Subject};
+use crate::clock::{Clock, Ticks};
+use crate::kit::alarm::Alarm;
+use crate::kit::placement::refused;
+use crate::kit::socket::flow::{Bounds, Control};
+use crate::kit::socket::source::Source;
+use crate::kit::socket::{hold, push};
+use crate::platform::partner::Partner;
+use crate::{Error, Result};
+use std::time::Duration;
+
+/// One connection: the source of its messages, and the control by which the receiver returns its count.
+pub(super) struct Connection {
+    pub(super) source: Box<dyn Source>,
+    pub(super) control: Control,
+    pub(super) bounds: Bounds,
+}
+
+/// One or several connections, which send in turn.
+pub(super) struct StreamSender {
+    /// The name in error messages.
+    name: &'static str,
+    connections: Vec<Connection>,
+    /// Messages of an iteration by each connection.
+    messages: u64,
+    /// The length of a message.
+    bytes: u64,
+    partners: Vec<Partner>,
+    alarm: Alarm,
+    /// Datagrams that were sent.
+    pub(super) sent: u64,
+    /// Datagrams that were received.
+    pub(super) received: u64,
+}
+
+/// The result where a receiver's count is not what was sent.
+const MISCOUNTED: i64 = -(libc::EBADMSG as i64);
+
+impl StreamSender {
+    /// Messages of `bytes`, `messages` of them an iteration by each connection. `partners` receive.
+    ///
+    /// # Errors
+    /// The kernel refuses the alarm.
+    pub(super) fn new(
+        name: &'static str,
+        connections: Vec<Connection>,
+        (messages, bytes): (usize, usize),
+        partners: Vec<Partner>,
+    ) -> Result<Self> {
+        let (messages, bytes) = (messages as u64, bytes as u64);
+        Ok(Self { name, connections, messages, bytes, partners, alarm: Alarm::new()?, sent: 0, received: 0 })
+    }
+
+    /// How long a batch may take before its receivers count as hung: at a hundredth of the rate of loopback.
+    fn patience(&self, messages: u64) -> Duration {
+        const BYTES_A_SECOND: f64 = 10e6;
+        const MESSAGES_A_SECOND: f64 = 10e3;
+        let (all, connections) = (messages as f64, self.connections.len() as f64);
+        let seconds = connections * (all * self.bytes as f64 / BYTES_A_SECOND + all / MESSAGES_A_SECOND);
+        Duration::from_secs(2) + Duration::from_secs_f64(seconds)
+    }
+}
+
+/// Sends the messages by each connection and waits for every receiver's count. Returns 0 or a negative error number.
+#[inline(always)]
+fn whole(connections: &mut [Connection], messages: u64, bytes: u64) -> i64 {
+    for _ in 0..messages {
+        for connection in &mut *connections {
+            let sent = connection.source.message();
+            if sent < 0 {
+                return sent;
+            }
+        }
+    }
+    for connection in &*connections {
+        push(connection.source.end());
+    }
+    for connection in connections {
+        let count = connection.control.count();
+        if count < 0 {
+            return count;
+        }
+        if count as u64 != messages * bytes {
+            return MISCOUNTED;
+        }
+        let settled = connection.source.settle();
+        if settled < 0 {
+            return settled;
+        }
+    }
+    0
+}
+
+/// Sends datagrams, and again as many as were lost, until `messages` were received. Returns the number sent, or a
+/// negative error number.
+#[inline(always)]
+fn lossy(connection: &mut Connection, messages: u64, bytes: u64) -> i64 {
+    let (mut missing, mut sent) = (messages, 0);
+    loop {
+        for _ in 0..missing {
+            let answer = connection.source.message();
+            if answer < 0 {
+                return answer;
+            }
+        }
+        sent += missing;
+        let count = connection.control.count_of_datagrams(connection.source.end());
+        if count < 0 {
+            return count;
+        }
+        let received = count as u64;
+        if received % bytes != 0 || received > missing * bytes {
+            return MISCOUNTED;
+        }
+        missing -= received / bytes;
+        if missing == 0 {
+            return sent as i64;
+        }
+        let announced = connection.control.expect(missing * bytes);
+        if announced < 0 {
+            return announced;
+        }
+    }
+}
+
+impl Subject for StreamSender {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let messages = iterations * self.messages;
+        let patience = self.patience(messages);
+        let Self { connections, bytes, alarm, .. } = self;
+        let announced = connections.iter_mut().map(|connection| {
+            hold(connection.source.end());
+            connection.control.expect(messages * *bytes)
+        });
+        let mut answer = announced.min().unwrap_or(0).min(0);
+        let mut ticks = Ticks(0);
+        if answer == 0 {
+            ticks = alarm.watch(patience, || match &mut connections[..] {
+                [connection] if connection.bounds == Bounds::Datagram => {
+                    clock.time(|| answer = lossy(connection, messages, *bytes))
+                }
+                connections => clock.time(|| answer = whole(connections, messages, *bytes)),
+            });
+        }
+        match answer {
+            0 => Ok(ticks),
+            sent if sent > 0 => {
+                self.sent += sent as u64;
+                self.received += messages;
+                Ok(ticks)
+            }
+            MISCOUNTED => Err(Error::Disproved(format!(
+                "{}: a receiver has counted other than the {} bytes that were sent: somebody else sends to it",
+                self.name,
+                messages * self.bytes
+            ))),
+            _ => Err(refused(self.name, answer, &mut self.partners, iterations)),
+        }
+    }
+
+    fn report(&self) -> Report {
+        Report {
+            partners: self.partners.iter().map(Partner::task).collect(),
+            evidence: self.evidence().into_iter().collect(),
+            ..Report::default()
+        }
+    }
+}
+
+impl StreamSender {
+    /// How many datagrams were lost, or the source's remark.
+    fn evidence(&self) -> Option<String> {
+        if self.sent == 0 {
+            return self.connections.first()?.source.remark();
+        }
+        let lost = self.sent - self.received;
+        let share = 100.0 * lost as f64 / self.sent as f64;
+        Some(format!("of {} datagrams {lost} were lost ({share:.1} %) and sent again", self.sent))
+    }
+}

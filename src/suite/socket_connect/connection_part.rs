@@ -1,0 +1,364 @@
+//! Connections in one process, of which one part or the whole is timed.
+
+use super::{Ending, Part, QUEUE, Row};
+use crate::case::{Report, Subject};
+use crate::clock::{Clock, Counts, Ticks};
+use crate::kit::alarm::Alarm;
+use crate::kit::placement::patience;
+use crate::kit::socket::connection::{
+    Address, End, Family, Listeners, Side, accept, failed, granted, resting, socket,
+};
+use crate::{Error, Result};
+use std::net::Ipv4Addr;
+
+/// Connections that are made before the case, to count what they leave in TIME_WAIT.
+const TRIED: u64 = 30;
+/// Addresses of clients: the next one is used when the ports of one are exhausted.
+const SOURCES: u8 = 8;
+
+/// The state of one attempt to connect: the client, once it is made.
+type Attempt<'a> = (&'a mut Parts, Option<End>);
+/// Of connect(2), and of accept(2) where it is timed: an end or a negative error number.
+type Answers = (i64, Option<std::result::Result<End, i64>>);
+
+/// Makes, proves and closes connections.
+struct Parts {
+    row: Row,
+    listeners: Listeners,
+    /// Clients whose connections wait to be accepted.
+    waiting: Vec<End>,
+    sources: Sources,
+}
+
+/// The clients' addresses: the kernel's choice until no port is left.
+#[derive(Default)]
+struct Sources {
+    /// The address in use; 0 is 127.0.0.1.
+    now: u8,
+    /// Connections so far.
+    made: u64,
+    /// The number of connections at which the ports of each address were exhausted.
+    used_up: Vec<u64>,
+}
+
+impl Sources {
+    /// Binds a client to the address in use.
+    fn bind(&self, client: &End) -> i64 {
+        if self.now == 0 { 0 } else { client.bind_to(Ipv4Addr::new(127, 0, 0, 1 + self.now)) }
+    }
+
+    /// Moves to the next address. Returns whether there is one.
+    fn next_address(&mut self) -> bool {
+        self.used_up.push(self.made);
+        self.now += 1;
+        self.now < SOURCES
+    }
+}
+
+impl Parts {
+    fn begin(row: Row) -> Result<Self> {
+        let listeners = match row.sharing {
+            0 => Listeners::one(row.family, QUEUE)?,
+            count => Listeners::sharing(count, QUEUE)?,
+        };
+        let (waiting, sources) = (Vec::with_capacity(QUEUE as usize), Sources::default());
+        let mut parts = Self { row, listeners, waiting, sources };
+        if row.family == Family::Tcp {
+            parts.prove_time_wait()?;
+        }
+        Ok(parts)
+    }
+
+    /// Connections closed as the case does it must appear in TIME_WAIT, or with a reset must not. Other processes
+    /// open and close connections too, and the kernel uses resting ports again: a quarter is enough, in one of three
+    /// attempts.
+    fn prove_time_wait(&mut self) -> Result<()> {
+        let mut grown = 0;
+        for _ in 0..3 {
+            let Some(before) = resting() else { return Ok(()) };
+            for _ in 0..TRIED {
+                let [client, server] = self.connected()?;
+                close_both(self.row.ending, client, server)?;
+            }
+            grown = resting().unwrap_or(before).saturating_sub(before);
+            if (grown >= TRIED / 4) == (self.row.ending != Ending::Reset) {
+                return Ok(());
+            }
+        }
+        let ending = self.row.ending.name();
+        Err(Error::Missing(format!(
+            "{TRIED} connections that were closed {ending} left {grown} in TIME_WAIT: the kernel keeps no more \
+             (net.ipv4.tcp_max_tw_buckets), or others of this machine open and close many; wait a minute"
+        )))
+    }
+
+    /// A client that is not connected yet.
+    fn client(&self) -> Result<End> {
+        let client = socket(self.listeners.address()).map_err(|answer| failed("socket", answer))?;
+        granted("bind of a client", self.sources.bind(&client)).map(|()| client)
+    }
+
+    /// Connects a client, untimed; where no port is left, from the next address.
+    fn connect(&mut self) -> Result<End> {
+        loop {
+            let client = self.client()?;
+            match client.connect(self.listeners.address()) {
+                0 => {
+                    self.sources.made += 1;
+                    return Ok(client);
+                }
+                refused => self.use_next_address(refused)?,
+            }
+        }
+    }
+
+    /// Moves to the next address where connect(2) was refused for want of a port; another refusal is an error.
+    fn use_next_address(&mut self, refused: i64) -> Result<()> {
+        const NO_PORT: i64 = -(libc::EADDRNOTAVAIL as i64);
+        match refused == NO_PORT && self.sources.next_address() {
+            true => Ok(()),
+            false => Err(failed(&format!("connect, after {} of them", self.sources.made), refused)),
+        }
+    }
+
+    /// Accepts the connection that waits.
+    fn accepted(&self) -> Result<End> {
+        let none = || Error::Disproved("a connection was made and none waits to be accepted".into());
+        let at = self.listeners.waiting()?.ok_or_else(none)?;
+        accept(at).map_err(|answer| failed("accept", answer))
+    }
+
+    /// Both ends of a new connection, untimed and proved.
+    fn connected(&mut self) -> Result<[End; 2]> {
+        let client = self.connect()?;
+        let server = self.accepted()?;
+        prove(self.row.family, &client, &server)?;
+        Ok([client, server])
+    }
+
+    /// Times connect(2), and accept(2) as well where `accepts`.
+    fn set_up(&mut self, iterations: u64, accepts: bool, clock: &Clock) -> Result<Ticks> {
+        const NO_CLIENT: i64 = -(libc::EBADF as i64);
+        let (address, first) = (*self.listeners.address(), self.listeners.first());
+        let prepare = |(parts, client): &mut Attempt<'_>| {
+            *client = Some(parts.client()?);
+            Ok(())
+        };
+        let operation = |(_, client): &mut Attempt<'_>| {
+            let connected = client.as_ref().map_or(NO_CLIENT, |client| client.connect(&address));
+            (connected, (accepts && connected == 0).then(|| accept(first)))
+        };
+        let check = |(parts, client): &mut Attempt<'_>, (connected, accepted): Answers| {
+            let Some(client) = client.take().filter(|_| connected == 0) else {
+                return parts.use_next_address(connected).map(|()| Counts::Again);
+            };
+            parts.sources.made += 1;
+            let server = match accepted {
+                Some(accepted) => accepted.map_err(|answer| failed("accept", answer))?,
+                None => parts.accepted()?,
+            };
+            prove(parts.row.family, &client, &server)?;
+            close_both(parts.row.ending, client, server).map(|()| Counts::Yes)
+        };
+        clock.each(iterations, &mut (self, None), prepare, operation, check)
+    }
+
+    /// Times accept(2) of the first of `count` connections that wait.
+    fn accept(&mut self, count: usize, clock: &Clock) -> Result<Ticks> {
+        while self.waiting.len() < count {
+            let client = self.connect()?;
+            self.waiting.push(client);
+        }
+        let first = self.listeners.first();
+        let mut server = Err(0);
+        let ticks = clock.time(|| server = accept(first));
+        let server = server.map_err(|answer| failed("accept", answer))?;
+        // Connections are accepted in the order in which they were made.
+        let client = self.waiting.remove(0);
+        prove(self.row.family, &client, &server)?;
+        close_both(self.row.ending, client, server)?;
+        Ok(ticks)
+    }
+
+    /// Times close(2) of both ends, or of the first end only.
+    fn tear_down(&mut self, clock: &Clock) -> Result<Ticks> {
+        let [client, server] = self.connected()?;
+        if self.row.ending == Ending::Reset {
+            reset(&client)?;
+        }
+        let (first, second) = match self.row.ending {
+            Ending::ServerFirst => (server, client),
+            Ending::ClientFirst | Ending::Reset => (client, server),
+        };
+        let mut answer = 0;
+        let ticks = if self.row.part == Part::OneEnd {
+            let ticks = clock.time(|| answer = first.close());
+            answer = answer.min(second.close());
+            ticks
+        } else {
+            clock.time(|| answer = first.close().min(second.close()))
+        };
+        granted("close", answer).map(|()| ticks)
+    }
+}
+
+/// Times a part of each connection by itself.
+pub(super) struct SinglePart {
+    parts: Parts,
+    alarm: Alarm,
+}
+
+impl SinglePart {
+    /// Listens, and proves for TCP how the connections of the case end.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] for what the machine lacks; a call that the kernel refuses.
+    pub(super) fn begin(row: Row) -> Result<Self> {
+        Ok(Self { parts: Parts::begin(row)?, alarm: Alarm::new()? })
+    }
+}
+
+impl Subject for SinglePart {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let Self { alarm, parts } = self;
+        let mut sum = Ticks(0);
+        alarm.watch(patience(iterations), || {
+            for _ in 0..iterations {
+                sum += match parts.row.part {
+                    Part::Connect => return parts.set_up(iterations, false, clock),
+                    Part::SetUpBoth => return parts.set_up(iterations, true, clock),
+                    Part::Accept(count) => parts.accept(count, clock)?,
+                    Part::TearDown | Part::OneEnd => parts.tear_down(clock)?,
+                };
+            }
+            Ok(sum)
+        })
+    }
+
+    fn report(&self) -> Report {
+        let Sources { now, made, used_up } = &self.parts.sources;
+        let after: Vec<_> = used_up.iter().map(u64::to_string).collect();
+        let exhausted = (*now > 0).then(|| {
+            format!(
+                "{made} connections; all ports of an address were used or rested in TIME_WAIT after {}, and it went \
+                 on from 127.0.0.{}",
+                after.join(", "),
+                now + 1
+            )
+        });
+        Report { evidence: exhausted.into_iter().collect(), ..Report::default() }
+    }
+}
+
+/// Checks that the accepted end belongs to this client, and that both ends are established.
+///
+/// # Errors
+/// [`Error::Disturbed`] where another process connected, [`Error::Disproved`] for an end that is not established.
+pub(super) fn prove(family: Family, client: &End, server: &End) -> Result<()> {
+    if family == Family::Unix {
+        return prove_processes(client, server); // a client has no address
+    }
+    let port = |end: &End, side| end.address(side).map(|address: Address| address.port());
+    let (ours, theirs) = (port(client, Side::Own)?, port(server, Side::Other)?);
+    if ours != theirs {
+        return Err(Error::Disturbed(format!(
+            "{theirs:?} was accepted where {ours:?} had connected: run again"
+        )));
+    }
+    match client.is_established() && server.is_established() {
+        true => Ok(()),
+        false => Err(Error::Disproved(format!("the connection of {ours:?} is not established on both ends"))),
+    }
+}
+
+/// Checks that both ends of a Unix connection belong to this process.
+fn prove_processes(client: &End, server: &End) -> Result<()> {
+    let own = Some(std::process::id());
+    match (client.other_process(), server.other_process()) {
+        (listens, connected) if listens == own && connected == own => Ok(()),
+        (listens, connected) => Err(Error::Disturbed(format!(
+            "{connected:?} was accepted, and {listens:?} listens, where both are process {own:?}: run again"
+        ))),
+    }
+}
+
+fn reset(client: &End) -> Result<()> {
+    granted("setsockopt SO_LINGER", client.reset_on_close())
+}
+
+/// Closes both ends as the case does it, untimed.
+fn close_both(ending: Ending, client: End, server: End) -> Result<()> {
+    let answer = match ending {
+        Ending::ServerFirst => server.close().min(client.close()),
+        Ending::ClientFirst => client.close().min(server.close()),
+        Ending::Reset => {
+            reset(&client)?;
+            client.close().min(server.close())
+        }
+    };
+    granted("close", answer)
+}
+
+/// Times whole connections in a loop.
+pub(super) struct Whole {
+    listeners: Listeners,
+    ending: Ending,
+    alarm: Alarm,
+}
+
+impl Whole {
+    /// Listens.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] for what the machine lacks; a call that the kernel refuses.
+    pub(super) fn begin(family: Family, ending: Ending) -> Result<Self> {
+        Ok(Self { listeners: Listeners::one(family, QUEUE)?, ending, alarm: Alarm::new()? })
+    }
+}
+
+/// One connection from socket(2) to the second close(2).
+///
+/// # Errors
+/// The call that was refused, and its negative error number.
+#[inline(always)]
+fn connect_and_close(
+    at: &Address,
+    listener: i32,
+    ending: Ending,
+) -> std::result::Result<(), (&'static str, i64)> {
+    let client = socket(at).map_err(|answer| ("socket", answer))?;
+    let connected = client.connect(at);
+    if connected < 0 {
+        return Err(("connect", connected));
+    }
+    let server = accept(listener).map_err(|answer| ("accept", answer))?;
+    let closed = match ending {
+        Ending::ServerFirst => server.close().min(client.close()),
+        Ending::ClientFirst => client.close().min(server.close()),
+        Ending::Reset => client.reset_on_close().min(client.close()).min(server.close()),
+    };
+    if closed < 0 { Err(("close", closed)) } else { Ok(()) }
+}
+
+impl Subject for Whole {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let (at, listener) = (*self.listeners.address(), self.listeners.first());
+        let ending = self.ending;
+        let mut ended = Ok(());
+        let ticks = self.alarm.watch(patience(iterations), || {
+            clock.time(|| {
+                for _ in 0..iterations {
+                    ended = connect_and_close(&at, listener, ending);
+                    if ended.is_err() {
+                        break;
+                    }
+                }
+            })
+        });
+        ended.map_err(|(call, answer)| failed(call, answer))?;
+        match self.listeners.waiting()? {
+            None => Ok(ticks),
+            Some(_) => Err(Error::Disturbed("a connection waits that was not ours: run again".into())),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The echo of ICMP, which the kernel answers without a partner.
+
+use crate::case::{Case, Claim, Need, set_up};
+use crate::clock::{Clock, Counts};
+use crate::kit::alarm::Alarm;
+use crate::kit::message_size::{LOOPBACK, length};
+use crate::kit::placement::{patience, refused};
+use crate::kit::socket::icmp::Ping;
+use crate::{Error, Result};
+use std::net::Ipv4Addr;
+
+pub(super) fn case(bytes: usize) -> Case {
+    let set_up = set_up(move |_| {
+        let (mut ping, alarm) = (Ping::new(Ipv4Addr::LOCALHOST, bytes)?, Alarm::new()?);
+        Ok(move |n: u64, clock: &Clock| {
+            let echo = |ping: &mut Ping| ping.echo();
+            let check = |_: &mut Ping, answer| checked(answer, bytes, n);
+            alarm.watch(patience(n), || clock.each(n, &mut ping, |_| Ok(()), echo, check))
+        })
+    });
+    let title = format!("ICMP echo of {} by 127.0.0.1, which the kernel answers", length(bytes));
+    Case::new(format!("icmp-each/{}", length(bytes)), title, set_up)
+        .need(LOOPBACK)
+        .need(PING)
+        .one_by_one()
+        .claim(Claim::Checked("every reply had the identifier, the number and the bytes of its question"))
+        .predict(1_000.0, 8_000.0, "a packet up and one down again in the sender's own call, one received")
+}
+
+fn checked(answer: i64, bytes: usize, iterations: u64) -> Result<Counts> {
+    match answer {
+        refusal if refusal < 0 => Err(refused("icmp", refusal, &mut [], iterations)),
+        received if received as usize != bytes => {
+            Err(Error::Disproved(format!("icmp: {received} bytes came back of {bytes}")))
+        }
+        _ => Ok(Counts::Yes),
+    }
+}
+
+/// A ping socket or a raw socket may be opened.
+const PING: Need = Need::new(|_| Ping::new(Ipv4Addr::LOCALHOST, 1).map(drop).map_err(|e| e.to_string()));
