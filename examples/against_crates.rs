@@ -18,7 +18,7 @@ use std::hint::black_box;
 use std::io::BufRead;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
-use syscost::counters::probe::Probe;
+use syscost::counters::Probe;
 use syscost::counters::{
     Disk, Interface, Memory, Percent, Pressure, Process, Processors, camp, enumeration, memory, pressure,
 };
@@ -270,7 +270,7 @@ fn twice_of_uptime() -> Call {
 fn free_memory() -> Contenders {
     let mut system = System::new().expect("a system");
     let contenders = vec![
-        ("kept", call(|| memory::free().expect("read").value)),
+        ("kept", call(|| physical_memory::free().expect("read").value)),
         ("stateless", call(|| camp::free_physical_memory().expect("read").value)),
         ("procfs", call(|| procfs::Meminfo::current().expect("read").mem_free)),
         (
@@ -288,7 +288,7 @@ fn available() -> Contenders {
     let kept = Memory::open().expect("/proc");
     let contenders = vec![
         ("kept", call(move || kept.available().expect("read").value)),
-        ("stateless", call(|| memory::available().expect("read").value)),
+        ("stateless", call(|| physical_memory::available().expect("read").value)),
         ("procfs", call(|| procfs::Meminfo::current().expect("read").mem_available.unwrap_or(0))),
     ];
     beside(contenders, by_hand("/proc/meminfo"))

@@ -16,8 +16,8 @@ use std::hint::black_box;
 use syscost::clock::Clock;
 use syscost::internals::platform::{arch, cpu};
 use syscost::internals::statistic::{Random, median};
-use syscost::technique::frequency::frequencies;
 use syscost::technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, event};
+use syscost::technique::instruction_frequency::frequencies;
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
 

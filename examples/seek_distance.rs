@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use syscost::internals::kit::{PatternFile, Way, pattern_file};
 use syscost::internals::statistic::Random;
-use syscost::technique::measure::{CountMeasure, FractionOfTime, OnEntry};
 use syscost::technique::seek::{apart, distances, looks};
+use syscost::technique::state_measure::{CountMeasure, FractionOfTime, OnEntry};
 
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 4096;

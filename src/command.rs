@@ -63,10 +63,10 @@ enum Command {
     Burden(burden::Asked),
     Monitor(monitor::Asked),
     Peer(peer::Asked),
-    Probe(probe::Asked),
+    Probe(probe::Args),
     Restore(restore::Asked),
     Selftest(selftest::Asked),
-    Validate(validate::Asked),
+    Validate(validate::Args),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
@@ -97,9 +97,9 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Burden(asked) => burden::run(asked),
         Command::Monitor(asked) => monitor::run(asked),
         Command::Peer(asked) => peer::run(asked),
-        Command::Probe(asked) => probe::run(asked),
+        Command::Probe(args) => probe::run(args),
         Command::Selftest(asked) => selftest::run(asked),
-        Command::Validate(asked) => validate::run(asked),
+        Command::Validate(args) => validate::run(args),
         Command::Restore(asked) => restore::run(asked),
     }
 }

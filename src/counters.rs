@@ -17,8 +17,8 @@
 //! | function | handle | route | steps |
 //! |---|---|---|---|
 //! | `percent_processor_time` | [`Processors`] | `/proc/uptime`, `/proc/stat` | 10 ms |
-//! | `free_physical_memory` | [`memory::free`] | sysinfo(2) | a page |
-//! | [`memory::truly_free`], [`memory::available`] | [`memory::Memory`] | sysinfo(2) and `/proc/zoneinfo`, `/proc/meminfo` | a page |
+//! | `free_physical_memory` | [`physical_memory::free`] | sysinfo(2) | a page |
+//! | [`physical_memory::truly_free`], [`physical_memory::available`] | [`physical_memory::Memory`] | sysinfo(2) and `/proc/zoneinfo`, `/proc/meminfo` | a page |
 //! | `net_…` | [`Interface`] | `/sys/class/net/IF/statistics` | 1 |
 //! | `num_reads_…`, `num_writes_…` | [`Disk`] | `/sys/class/block/NAME/stat` | 1 |
 //! | `num_page_faults` | [`Process::page_faults`] | `/proc/PID/stat` | 1 |
@@ -35,26 +35,29 @@
 //!
 //! Source: CAMP: A Common API for Measuring Performance (LISA 2007); proc(5), sysfs(5).
 
+pub mod aggregate;
 pub mod camp;
 pub mod control_group;
-pub mod derived;
+mod cpu_usage;
 mod disk;
 pub mod enumeration;
 mod fault;
-mod file;
-pub mod memory;
-mod name;
+mod kernel_file;
 mod network;
 pub mod pace;
+pub mod physical_memory;
 pub mod pressure;
-pub mod probe;
-mod process;
+mod probe_block;
+#[cfg(feature = "cli")]
+pub(super) mod probe_cost;
+mod process_handle;
 mod processes;
-mod processor;
 mod rate;
 mod reading;
 pub mod snapshot;
 mod text;
+#[cfg(feature = "cli")]
+pub(super) mod validation;
 
 use crate::clock::USER_HZ;
 use std::time::Duration;
@@ -68,19 +71,20 @@ const fn of_ticks(ticks: u64) -> Duration {
 }
 
 pub use control_group::ControlGroup;
+pub use cpu_usage::{Processors, Shares, Spent, busy, shares};
 pub use disk::{Disk, Traffic};
 pub use fault::Fault;
-pub use memory::Memory;
 pub use network::{Interface, Link};
+pub use physical_memory::Memory;
 pub use pressure::Pressure;
-pub use process::{Process, Stat};
+pub use probe_block::{Block, Probe};
+pub use process_handle::{Process, Stat};
 pub use processes::Processes;
-pub use processor::{Processors, Shares, Spent, busy, shares};
 pub use rate::Rate;
 pub use reading::{Method, Percent, Reading};
 
 #[cfg(test)]
-mod surroundings;
+mod isolated_tests;
 
 #[cfg(test)]
 mod tests {
@@ -107,8 +111,8 @@ mod tests {
         assert_eq!(allocations(|| interface.bytes_sent().is_ok()), 0);
         assert_eq!(allocations(|| processors.idle().is_ok()), 0);
         assert_eq!(allocations(|| processors.spent(Some(0)).is_ok()), 0);
-        assert_eq!(allocations(|| memory::free().is_ok()), 0);
-        let memory = memory::Memory::open().expect("/proc");
+        assert_eq!(allocations(|| physical_memory::free().is_ok()), 0);
+        let memory = physical_memory::Memory::open().expect("/proc");
         assert_eq!(allocations(|| memory.truly_free().is_ok()), 0);
         assert_eq!(allocations(|| memory.available().is_ok()), 0);
         let mut each = Vec::new();
@@ -129,7 +133,7 @@ mod tests {
         assert_eq!(allocations(|| camp::thread_count(pid).is_ok()), 0);
         assert_eq!(allocations(|| camp::net_bytes_sent("lo").is_ok()), 0);
         assert_eq!(allocations(|| camp::cpu_count().is_ok()), 0);
-        assert_eq!(allocations(|| memory::truly_free().is_ok()), 0);
+        assert_eq!(allocations(|| physical_memory::truly_free().is_ok()), 0);
         assert_eq!(allocations(|| camp::percent_processor_time(None, Duration::from_millis(20)).is_ok()), 0);
         assert_eq!(
             allocations(|| camp::percent_processor_time(Some(0), Duration::from_millis(20)).is_ok()),

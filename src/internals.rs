@@ -17,7 +17,7 @@ pub mod kit {
 
 #[cfg(feature = "cli")]
 pub mod peer {
-    pub use crate::peer::{client, line, proof, protocol, token};
+    pub use crate::peer::{client, control_protocol, json_line, proof, secret, token};
 }
 
 pub mod platform {

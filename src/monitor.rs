@@ -5,6 +5,6 @@
 //! address, in the format that the engines which people already run collect, keep and draw.
 
 pub mod exposition;
-pub mod process;
-pub mod server;
+pub mod http_server;
+pub mod top_process;
 pub mod view;

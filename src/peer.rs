@@ -16,7 +16,7 @@
 //!   their least length, and those that are drawn have 256 bits;
 //! * who **changes** packets, or stands between and passes the proofs on (such as who has the port of a peer that does
 //!   not run), can take a conversation over after its beginning. He gets what an honest client gets, this machine's time
-//!   within the [`limit`]s, and can make numbers false. Where that matters, measure through a tunnel that is authenticated.
+//!   within the [limits](service_limit)s, and can make numbers false. Where that matters, measure through a tunnel that is authenticated.
 //!
 //! Without a token, on loopback, everybody of this machine may use a peer, and may be one: of a machine whose users do
 //! not trust each other, use one there too. A client gives a peer's word no more than it needs: its lines are bounded, its
@@ -25,10 +25,11 @@
 //! from one that is fast.
 
 pub mod client;
-pub mod limit;
-pub mod line;
+pub mod control_protocol;
+pub mod json_line;
 pub mod proof;
-pub mod protocol;
+pub mod secret;
 pub mod server;
+pub mod service_limit;
 mod station;
 pub mod token;

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use syscost::counters::Interface;
-use syscost::counters::derived::family;
+use syscost::counters::aggregate::process_tree;
 use syscost::counters::pace::Pace;
 
 /// How often it is looked at.

@@ -1,16 +1,16 @@
 //! `syscost monitor`: the machine, live: on a terminal, as lines for a program, or at an address for Prometheus.
 
 mod json;
+mod live_view;
 mod screen;
 mod serve;
-mod show;
 
 use super::{flag, page};
 use crate::Result;
 use crate::counters::Process;
 use crate::counters::pace::Pace;
 use crate::counters::snapshot::Snapshot;
-use crate::monitor::process::{Busy, Ranking};
+use crate::monitor::top_process::{Busy, Ranking};
 use crate::monitor::view::View;
 use crate::platform::signal;
 use clap::Args;
@@ -152,7 +152,7 @@ fn live(asked: &Asked, views: u64) -> Result<()> {
         if screen.wait(every) == Waited::Ended {
             break;
         }
-        screen.draw(&show::lines(&watch.look()?, screen.size(), asked.interval))?;
+        screen.draw(&live_view::lines(&watch.look()?, screen.size(), asked.interval))?;
     }
     Ok(())
 }

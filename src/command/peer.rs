@@ -1,9 +1,9 @@
 //! `syscost peer`: serves the other end to a syscost elsewhere, until it is interrupted.
 
 use super::page;
-use crate::peer::limit::Limits;
-use crate::peer::protocol::PORT;
+use crate::peer::control_protocol::PORT;
 use crate::peer::server::Server;
+use crate::peer::service_limit::Limits;
 use crate::peer::token::Token;
 use crate::platform::signal;
 use crate::{Error, Result};

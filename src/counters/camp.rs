@@ -4,9 +4,9 @@
 //!
 //! Functions of a rate take the interval that they wait; CAMP's default was [`INTERVAL`].
 
-use super::process::{self, Process};
-use super::processor;
-use super::{Fault, Method, Percent, Reading, disk, enumeration, file, memory, network};
+use super::cpu_usage;
+use super::process_handle::{self, Process};
+use super::{Fault, Method, Percent, Reading, disk, enumeration, kernel_file, network, physical_memory};
 use crate::platform::process::page_size;
 use std::time::Duration;
 
@@ -21,22 +21,22 @@ pub const INTERVAL: Duration = Duration::from_millis(100);
 pub fn percent_processor_time(cpu: Option<usize>, interval: Duration) -> Result<Percent, Fault> {
     match cpu {
         None => {
-            let uptime = file::open(format_args!("/proc/uptime"))?;
-            let before = processor::idle(&uptime)?;
+            let uptime = kernel_file::open(format_args!("/proc/uptime"))?;
+            let before = cpu_usage::idle(&uptime)?;
             std::thread::sleep(interval);
-            Percent::not_idle(&before, &processor::idle(&uptime)?, processor::online()?)
+            Percent::not_idle(&before, &cpu_usage::idle(&uptime)?, cpu_usage::online()?)
         }
-        Some(cpu) => processor::percent(cpu, interval),
+        Some(cpu) => cpu_usage::percent(cpu, interval),
     }
 }
 
-/// Free physical memory, bytes. See [`memory::free`] for what it does not see.
+/// Free physical memory, bytes. See [`physical_memory::free`] for what it does not see.
 ///
 /// # Errors
-/// As of [`memory::free`].
+/// As of [`physical_memory::free`].
 #[doc(alias = "GetFreePhysicalMemory")]
 pub fn free_physical_memory() -> Result<Reading<u64>, Fault> {
-    memory::free()
+    physical_memory::free()
 }
 
 /// Bytes sent by this interface since it was made.
@@ -117,7 +117,7 @@ pub fn num_writes_partition(partition: &str) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`], [`Fault::Denied`].
 #[doc(alias = "GetNumPageFaults")]
 pub fn num_page_faults(pid: i32) -> Result<Reading<u64>, Fault> {
-    Ok(Reading::now(process::once(pid, "stat", process::page_faults)?, 1, Method::ProcessStat))
+    Ok(Reading::now(process_handle::once(pid, "stat", process_handle::page_faults)?, 1, Method::ProcessStat))
 }
 
 /// The share of `interval` that the threads of a process had a CPU: 200 % where two had one each.
@@ -126,9 +126,9 @@ pub fn num_page_faults(pid: i32) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetCPUTime_Total")]
 pub fn cpu_time_total(pid: i32, interval: Duration) -> Result<Percent, Fault> {
-    let before = process::cpu_time(pid)?;
+    let before = process_handle::cpu_time(pid)?;
     std::thread::sleep(interval);
-    Percent::busy(&before, &process::cpu_time(pid)?)
+    Percent::busy(&before, &process_handle::cpu_time(pid)?)
 }
 
 /// The same in user space only.
@@ -164,7 +164,7 @@ fn part(pid: i32, interval: Duration, part: Part) -> Result<Percent, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetWorkingSetKb")]
 pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
-    statm(pid, process::RESIDENT)
+    statm(pid, process_handle::RESIDENT)
 }
 
 /// Address space of a process, KiB.
@@ -173,7 +173,7 @@ pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetVMSizeKb")]
 pub fn vm_size_kb(pid: i32) -> Result<Reading<u64>, Fault> {
-    statm(pid, process::VIRTUAL)
+    statm(pid, process_handle::VIRTUAL)
 }
 
 /// Threads of a process.
@@ -182,7 +182,7 @@ pub fn vm_size_kb(pid: i32) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetThreadCount")]
 pub fn thread_count(pid: i32) -> Result<Reading<u64>, Fault> {
-    process::threads_of(pid)
+    process_handle::threads_of(pid)
 }
 
 /// Names of the partitions.
@@ -241,6 +241,6 @@ pub fn process_identifiers(name: &str) -> Result<Vec<Process>, Fault> {
 
 fn statm(pid: i32, word: usize) -> Result<Reading<u64>, Fault> {
     let kb = page_size() >> 10;
-    let pages = process::once(pid, "statm", |text| super::text::nth(text, word))?;
+    let pages = process_handle::once(pid, "statm", |text| super::text::nth(text, word))?;
     Ok(Reading::now(pages * kb, kb, Method::ProcessStatm))
 }

@@ -1,7 +1,6 @@
 //! Disks and their partitions.
 
-use super::file;
-use super::name;
+use super::kernel_file;
 use super::text;
 use super::{Fault, Method, Reading};
 use std::fs::File;
@@ -102,8 +101,8 @@ pub(super) fn once(name: &str) -> Result<Reading<Traffic>, Fault> {
 }
 
 fn open(name: &str) -> Result<File, Fault> {
-    let checked = name::checked("disk", name)?;
-    file::open(format_args!("/sys/class/block/{checked}/stat")).map_err(|fault| match fault {
+    let checked = kernel_file::checked_name("disk", name)?;
+    kernel_file::open(format_args!("/sys/class/block/{checked}/stat")).map_err(|fault| match fault {
         Fault::Gone(_) => Fault::Gone(format!("disk {name}")),
         other => other,
     })
@@ -118,7 +117,7 @@ fn read(file: &File, name: &str) -> Result<Reading<Traffic>, Fault> {
 #[inline]
 fn look<T>(file: &File, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
     let mut buffer = [0; ROOM];
-    let text = file::read(file, &mut buffer, || format!("disk {name}"))?;
+    let text = kernel_file::read(file, &mut buffer, || format!("disk {name}"))?;
     parse(text).ok_or_else(|| Fault::parse(format!("disk {name}"), "eleven numbers", text))
 }
 

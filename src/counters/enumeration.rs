@@ -2,7 +2,7 @@
 //! between.
 
 use super::Fault;
-use super::process::{Process, Stat};
+use super::process_handle::{Process, Stat};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -103,7 +103,7 @@ pub fn processes(name: &str) -> Result<Vec<Process>, Fault> {
 pub fn tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
     let all: Vec<(i32, Stat)> = pids()?.into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
     let first = all.iter().find(|(pid, _)| *pid == root).copied();
-    let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process::named(root)))?];
+    let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process_handle::named(root)))?];
     let mut at = 0;
     while let Some((parent, parent_stat)) = tree.get(at).copied() {
         // The list is not of one moment. A number that has come back as its own grandchild's would else go round for
@@ -120,7 +120,7 @@ pub fn tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
 }
 
 fn stat(pid: i32) -> Option<Stat> {
-    super::process::stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    super::process_handle::stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
 fn executable(pid: i32) -> Option<Vec<u8>> {

@@ -1,7 +1,6 @@
 //! Network interfaces of our network namespace.
 
-use super::file;
-use super::name;
+use super::kernel_file;
 use super::text::number;
 use super::{Fault, Method, Reading};
 use std::fs::File;
@@ -121,8 +120,8 @@ impl Interface {
 }
 
 fn open(name: &str, counter: &str) -> Result<File, Fault> {
-    let name = name::checked("interface", name)?;
-    file::open(format_args!("/sys/class/net/{name}/statistics/{counter}"))
+    let name = kernel_file::checked_name("interface", name)?;
+    kernel_file::open(format_args!("/sys/class/net/{name}/statistics/{counter}"))
 }
 
 /// One counter of an interface, by opening its file for this reading.
@@ -143,7 +142,7 @@ pub(super) enum Counter {
 #[inline]
 fn read(file: &File, name: &str) -> Result<u64, Fault> {
     let mut buffer = [0; DIGITS];
-    let text = file::read(file, &mut buffer, || named(name))?;
+    let text = kernel_file::read(file, &mut buffer, || named(name))?;
     let (value, _) = number(text).ok_or_else(|| Fault::parse(named(name), "a number", text))?;
     Ok(value)
 }

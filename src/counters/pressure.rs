@@ -1,6 +1,6 @@
 //! Pressure: for how long work stood still because a resource was short (Documentation/accounting/psi.rst).
 
-use super::file;
+use super::kernel_file;
 use super::text::{after_words, hundredths, line, number};
 use super::{Fault, Method, Reading};
 use std::fmt::{Display, Formatter};
@@ -80,13 +80,13 @@ impl Pressure {
     }
 
     fn unchecked(resource: Resource) -> Result<Self, Fault> {
-        let file = file::open(format_args!("/proc/pressure/{resource}"));
+        let file = kernel_file::open(format_args!("/proc/pressure/{resource}"));
         Ok(Self { resource, file: file.map_err(|fault| absent(resource, fault))? })
     }
 
     /// Of a control group, by its directory.
     pub(super) fn of_group(directory: &str, resource: Resource) -> Result<Self, Fault> {
-        let file = file::open(format_args!("{directory}/{resource}.pressure"));
+        let file = kernel_file::open(format_args!("{directory}/{resource}.pressure"));
         Self { resource, file: file.map_err(|fault| absent(resource, fault))? }.checked()
     }
 
@@ -124,7 +124,7 @@ impl Pressure {
     #[inline]
     fn look<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
         let mut buffer = [0; ROOM];
-        let text = file::read(&self.file, &mut buffer, || named(self.resource))?;
+        let text = kernel_file::read(&self.file, &mut buffer, || named(self.resource))?;
         parse(text).ok_or_else(|| Fault::parse(named(self.resource), "`some` or `full`", text))
     }
 }

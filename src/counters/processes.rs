@@ -47,7 +47,7 @@ impl Processes {
             self.make_room();
             self.kept.insert(pid, Kept { process, asked: 0 });
         }
-        let kept = self.kept.get_mut(&pid).ok_or_else(|| Fault::Gone(super::process::named(pid)))?;
+        let kept = self.kept.get_mut(&pid).ok_or_else(|| Fault::Gone(super::process_handle::named(pid)))?;
         kept.asked = self.asked;
         Ok(&kept.process)
     }

@@ -4,11 +4,11 @@
 //! It opens, reads and closes: some hundreds of microseconds. What cannot be read is left out and named with its reason,
 //! so that nobody takes it for a zero.
 
+use super::cpu_usage::{self, Spent};
 use super::network::Link;
 use super::pressure::{self, Pressed, RESOURCES, Resource};
-use super::processor::{self, Spent};
 use super::text::{line, number};
-use super::{Fault, Interface, Traffic, disk, enumeration, memory};
+use super::{Fault, Interface, Traffic, disk, enumeration, physical_memory};
 use std::time::Instant;
 
 /// The machine at one moment. Counts are since boot.
@@ -78,11 +78,11 @@ impl Snapshot {
             Stat::of(&text).ok_or_else(|| Fault::parse("/proc/stat", "the lines of proc_stat(5)", &text))?;
         let faults = kept("page faults", faults(), &mut missing);
         let memory = Memory {
-            total: memory::total()?.value,
-            free: memory::free()?.value,
-            truly_free: kept("truly free memory", memory::truly_free(), &mut missing)
+            total: physical_memory::total()?.value,
+            free: physical_memory::free()?.value,
+            truly_free: kept("truly free memory", physical_memory::truly_free(), &mut missing)
                 .map(|reading| reading.value),
-            available: kept("available memory", memory::available(), &mut missing)
+            available: kept("available memory", physical_memory::available(), &mut missing)
                 .map(|reading| reading.value),
         };
         let pressure = RESOURCES.iter().filter_map(|resource| {
@@ -140,10 +140,10 @@ impl Stat {
             let rest =
                 line.strip_prefix(b"cpu").filter(|rest| rest.first().is_some_and(u8::is_ascii_digit))?;
             let (cpu, rest) = number(rest)?;
-            Some((cpu as usize, processor::parse(rest)?))
+            Some((cpu as usize, cpu_usage::parse(rest)?))
         };
         Some(Self {
-            all: processor::parse(line(text, b"cpu ")?)?,
+            all: cpu_usage::parse(line(text, b"cpu ")?)?,
             cpus: text.split(|byte| *byte == b'\n').filter_map(of_each).collect(),
             interrupts: count(b"intr ")?,
             context_switches: count(b"ctxt ")?,

@@ -1,9 +1,10 @@
 //! Speaks to a peer. Whatever is wrong with it is a sentence that names it.
 
-use super::limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
-use super::line::{Silence, Talk};
-use super::proof::{End, Nonces, bytes, nonce};
-use super::protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, PORT, SECRET_BYTES, VERSION};
+use super::control_protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, PORT, VERSION};
+use super::json_line::{Silence, Talk};
+use super::proof::{End, Nonces, nonce};
+use super::secret::{Secret, bytes};
+use super::service_limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
 use super::station::believed;
 use super::token::Token;
 use crate::environment::{Interface, Station, Wire};
@@ -59,7 +60,7 @@ pub struct Way {
     /// The data port.
     pub address: SocketAddr,
     /// What every stream and every datagram begins with.
-    pub secret: [u8; SECRET_BYTES],
+    pub secret: Secret,
 }
 
 impl Client {

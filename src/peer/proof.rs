@@ -5,29 +5,15 @@
 //! other nonces. The version stands in it, so that nobody can talk two ends down to an older one. Proofs are
 //! compared in constant time.
 
-use super::protocol::{SECRET_BYTES, VERSION};
+use super::control_protocol::VERSION;
+use super::secret::{bytes, drawn, hex};
 use super::token::Token;
-use crate::{Error, Result};
+use crate::Result;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 /// How many bytes a nonce has.
 const NONCE_BYTES: usize = 32;
-
-/// So many random bytes.
-///
-/// # Errors
-/// The kernel gives none.
-pub fn drawn<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    match getrandom::fill(&mut bytes) {
-        Ok(()) => Ok(bytes),
-        Err(cause) => Err(Error::Kernel {
-            call: "getrandom, for a nonce".into(),
-            cause: std::io::Error::other(cause.to_string()),
-        }),
-    }
-}
 
 /// A fresh nonce, in hexadecimal digits.
 pub fn nonce() -> Result<String> {
@@ -84,36 +70,12 @@ impl Nonces {
     }
 }
 
-/// Whether two secrets are the same, in a time that does not depend on where they differ.
-pub fn same(a: [u8; SECRET_BYTES], b: [u8; SECRET_BYTES]) -> bool {
-    std::hint::black_box(u128::from_ne_bytes(a) ^ u128::from_ne_bytes(b)) == 0
-}
-
 /// A number that tells this text from others and does not give it away: sixteen hexadecimal digits.
 pub fn pseudonym(text: &str) -> String {
     let mut code =
         Hmac::<Sha256>::new_from_slice(text.as_bytes()).expect("a key of HMAC may have any length");
     code.update(b"syscost peer identity");
     hex(&code.finalize().into_bytes()[..8])
-}
-
-/// Hexadecimal digits, two a byte.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The bytes of exactly so many digits.
-pub fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
-    let digits = digits.as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |digit: u8| char::from(digit).to_digit(16);
-        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
@@ -159,22 +121,5 @@ mod tests {
     #[test]
     fn two_nonces_are_never_the_same() {
         assert_ne!(nonce().unwrap(), nonce().unwrap());
-    }
-
-    #[test]
-    fn secrets_are_the_same_or_not() {
-        let secret: [u8; SECRET_BYTES] = drawn().unwrap();
-        assert!(same(secret, secret));
-        for at in 0..SECRET_BYTES {
-            let mut other = secret;
-            other[at] ^= 1;
-            assert!(!same(secret, other), "byte {at}");
-        }
-    }
-
-    #[test]
-    fn digits_are_read_back() {
-        assert_eq!(bytes::<3>(&hex(&[0, 0xab, 0xff])), Some([0, 0xab, 0xff]));
-        assert_eq!((bytes::<1>("0"), bytes::<1>("+1"), bytes::<1>("0g")), (None, None, None));
     }
 }

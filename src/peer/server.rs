@@ -4,24 +4,25 @@
 //! gets a thread, and one more for each of its data sockets (`service`, `data`), so that what is timed is one
 //! thread that waits in one call. How many there may be of all these is known beforehand ([`Limits`]).
 
+mod client_session;
 mod data;
 mod lobby;
+mod nonblocking;
 mod service;
-mod session;
 mod threshold;
 
-use super::limit::{GLANCE, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, STACK};
-use super::line::Talk;
-use super::protocol::{Answer, LONGEST};
+use super::control_protocol::{Answer, LONGEST};
+use super::json_line::Talk;
+use super::service_limit::{GLANCE, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, STACK};
 use super::token::Token;
 use crate::platform::shutdown::shut_down;
 use crate::{Error, Result};
+use client_session::Session;
 use lobby::{Lobby, Proved};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use session::Session;
+use nonblocking::{PAUSE, accept_all, is_ready};
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -90,7 +91,7 @@ impl Server {
 
     /// Waits for a moment, and does what is to be done.
     fn turn(&self, lobby: &mut Lobby) -> Result<Vec<Proved>> {
-        let spoke = came(std::iter::once(self.listener.as_fd()).chain(lobby.descriptors()), GLANCE);
+        let spoke = is_ready(std::iter::once(self.listener.as_fd()).chain(lobby.descriptors()), GLANCE);
         let proved = lobby.hear(|place| spoke[place + 1], &self.token);
         if spoke[0] {
             self.accept(lobby)?;
@@ -104,7 +105,7 @@ impl Server {
         let over = |cause| Error::peer(self.address.to_string(), format!("accept: {cause}"));
         if ran_out.map_err(over)? {
             lobby.make_room();
-            std::thread::sleep(A_WHILE);
+            std::thread::sleep(PAUSE);
         }
         Ok(())
     }
@@ -140,43 +141,6 @@ impl Server {
         let builder = std::thread::Builder::new().name("peer session".into()).stack_size(STACK);
         Some(Open { stream: copy, thread: builder.spawn(life).ok()? })
     }
-}
-
-/// On which of these sockets something has come, or comes in this time.
-fn came<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>, patience: Duration) -> Vec<bool> {
-    let mut asked: Vec<_> = sockets.map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
-    let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::ZERO);
-    // A signal is looked for by who called.
-    let _ = poll(&mut asked, timeout);
-    asked.iter().map(|one| one.any().unwrap_or(false)).collect()
-}
-
-/// Until who has run out of descriptors or memory tries again: what has come stays, and would be told of at once.
-const A_WHILE: Duration = Duration::from_millis(10);
-
-/// Takes who has come to this listener, but no more than so many; whether descriptors or memory ran out.
-///
-/// # Errors
-/// It listens no more.
-fn accept_all(
-    listener: &TcpListener,
-    most: usize,
-    mut take: impl FnMut(TcpStream, SocketAddr),
-) -> std::io::Result<bool> {
-    for _ in 0..most {
-        match listener.accept() {
-            Ok((stream, from)) => take(stream, from),
-            Err(error) => {
-                return match error.raw_os_error() {
-                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => Ok(true),
-                    Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => Err(error),
-                    // Nobody is left, or who came has gone already.
-                    _ => Ok(false),
-                };
-            }
-        }
-    }
-    Ok(false)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What this machine is to the other end, and what the other end says that it is.
 
-use super::proof::{bytes, pseudonym};
+use super::proof::pseudonym;
+use super::secret::bytes;
 use crate::environment::{Fingerprint, Interface, Station};
 use crate::platform::kernel_files::KernelFiles;
 use serde_json::Value;

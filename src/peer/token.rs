@@ -1,6 +1,6 @@
 //! The token: what both ends know and nobody else.
 
-use super::proof::{drawn, hex};
+use super::secret::{drawn, hex};
 use crate::{Error, Result};
 use std::fs::OpenOptions;
 use std::io::Read;

@@ -14,11 +14,11 @@
 //!
 //! Source: slides 20 to 26 of the [module's](super) own; R. W. Wolff, *Poisson Arrivals See Time Averages* (1982).
 
-mod load;
-mod trace;
+mod busy_trace;
+mod disk_load;
 
-pub use load::{Finished, Load};
-pub use trace::{Busy, Trace, exact};
+pub use busy_trace::{Busy, Trace, exact};
+pub use disk_load::{Finished, Load};
 
 use crate::kit::sleep::{Nanosleep, RealTime, Sleep};
 use crate::platform::time::clock_gettime_ns;

@@ -121,7 +121,7 @@ impl SampledMonitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::technique::measure::FractionOfTime;
+    use crate::technique::state_measure::FractionOfTime;
     use std::time::Instant;
 
     #[test]

@@ -4,7 +4,7 @@ use super::page;
 use crate::Result;
 use crate::counters::Process;
 use crate::monitor::exposition::{self, Format, Scene};
-use crate::monitor::server::{Page, Server};
+use crate::monitor::http_server::{Page, Server};
 use crate::platform::signal;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

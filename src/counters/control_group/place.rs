@@ -74,8 +74,8 @@ impl Place {
     /// Where the group of a process is.
     pub(super) fn of(pid: i32) -> Result<Self, Fault> {
         let path = format!("/proc/{pid}/cgroup");
-        let membership =
-            fs::read_to_string(&path).map_err(|e| Fault::of(crate::counters::process::named(pid), &e))?;
+        let membership = fs::read_to_string(&path)
+            .map_err(|e| Fault::of(crate::counters::process_handle::named(pid), &e))?;
         let mounts = mounts()?;
         Ok(Self::by(|controller| {
             let group = group_in(&membership, controller)?;

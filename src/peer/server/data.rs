@@ -1,9 +1,9 @@
 //! What is done with what comes on the data sockets. Each of these runs on a thread of its own until its client
 //! ends it, is cut off, or the conversation that it belongs to ends.
 
-use super::super::limit::{DATA_PATIENCE, GLANCE};
-use super::super::proof::same;
-use super::super::protocol::SECRET_BYTES;
+use super::super::secret::{Secret, same};
+use super::super::service_limit::{DATA_PATIENCE, GLANCE};
+use super::nonblocking::is_pause;
 use super::threshold::Threshold;
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
@@ -12,9 +12,6 @@ use std::time::Instant;
 
 /// A stream is taken in pieces of this size, bytes.
 const PIECE: usize = 128 << 10;
-
-/// What begins every data stream and every datagram.
-pub(super) type Secret = [u8; SECRET_BYTES];
 
 /// What one thread has served. Only that thread writes, so that counting costs it no locked operation.
 #[derive(Default)]
@@ -110,10 +107,6 @@ pub(super) fn datagrams(
     Ok(())
 }
 
-pub(super) fn is_pause(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
-}
-
 /// Takes connections one after another.
 pub(super) fn greet(mut threshold: Threshold, tally: &Tally, ended: &AtomicBool) -> Result<()> {
     while !ended.load(Ordering::SeqCst) {
@@ -127,7 +120,7 @@ pub(super) fn greet(mut threshold: Threshold, tally: &Tally, ended: &AtomicBool)
 
 /// A byte back for the secret, and then the end, which is the client's to make: it is waited for, but not for long.
 fn greeting(mut stream: &TcpStream, tally: &Tally, ended: &AtomicBool) -> Result<()> {
-    tally.add(1, SECRET_BYTES);
+    tally.add(1, size_of::<Secret>());
     stream.write_all(&[1])?;
     let deadline = Instant::now() + DATA_PATIENCE;
     stream.set_read_timeout(Some(GLANCE))?;

@@ -1,10 +1,10 @@
 //! Who has connected and proved nothing yet. One thread holds all of them, waits for none, and keeps of each no
 //! more than a line: a thousand who say nothing cost a thousand small buffers at most, and their turn is soon over.
 
-use super::super::limit::{MOST_WAITING, PROOF_PATIENCE};
-use super::super::line::{Lines, Silence, line};
+use super::super::control_protocol::{Answer, Ask, Hello, LONGEST_BEFORE, VERSION};
+use super::super::json_line::{Lines, Silence, line};
 use super::super::proof::{End, Nonces, nonce};
-use super::super::protocol::{Answer, Ask, Hello, LONGEST_BEFORE, VERSION};
+use super::super::service_limit::{MOST_WAITING, PROOF_PATIENCE};
 use super::super::token::Token;
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,9 +1,9 @@
 //! What is being served to one client: its data sockets, and a thread for each.
 
-use super::super::limit::{DATA_PATIENCE, READ_PATIENCE, STACK};
-use super::super::proof::{drawn, hex};
-use super::super::protocol::{Counted, Open, Opened, Service};
-use super::data::{self, Secret, Tally};
+use super::super::control_protocol::{Counted, Open, Opened, Service};
+use super::super::secret::{Secret, drawn, hex};
+use super::super::service_limit::{DATA_PATIENCE, READ_PATIENCE, STACK};
+use super::data::{self, Tally};
 use super::threshold::Threshold;
 use crate::platform::shutdown::shut_down;
 use crate::{Error, Result};

@@ -1,11 +1,9 @@
 //! Where the data streams of one client come in. Who comes from elsewhere, or shows another secret, is sent away;
 //! who says nothing keeps nobody waiting, since all of them are heard at the same time.
 
-use super::super::limit::{DATA_PATIENCE, GLANCE, MOST_AT_DOOR};
-use super::super::proof::same;
-use super::super::protocol::SECRET_BYTES;
-use super::data::{Secret, is_pause};
-use super::{A_WHILE, accept_all, came};
+use super::super::secret::{Secret, same};
+use super::super::service_limit::{DATA_PATIENCE, GLANCE, MOST_AT_DOOR};
+use super::nonblocking::{PAUSE, accept_all, is_pause, is_ready};
 use std::io::{Read, Result};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -22,7 +20,7 @@ pub(super) struct Threshold {
 struct Guest {
     stream: TcpStream,
     since: Instant,
-    shown: [u8; SECRET_BYTES],
+    shown: Secret,
     came: usize,
 }
 
@@ -39,7 +37,7 @@ impl Threshold {
     pub(super) fn admitted(&mut self) -> Result<Vec<TcpStream>> {
         let sockets = std::iter::once(self.listener.as_fd());
         let sockets = sockets.chain(self.guests.iter().map(|guest| guest.stream.as_fd()));
-        let spoke = came(sockets, GLANCE);
+        let spoke = is_ready(sockets, GLANCE);
         if spoke[0] {
             self.receive()?;
         }
@@ -60,7 +58,7 @@ impl Threshold {
         let Self { listener, client, guests, .. } = self;
         let ran_out = accept_all(listener, MOST_AT_DOOR, |stream, from| {
             if from.ip() == *client && stream.set_nonblocking(true).is_ok() {
-                guests.push(Guest { stream, since: Instant::now(), shown: [0; SECRET_BYTES], came: 0 });
+                guests.push(Guest { stream, since: Instant::now(), shown: Secret::default(), came: 0 });
             }
         })?;
         let surplus = guests.len().saturating_sub(MOST_AT_DOOR);
@@ -68,7 +66,7 @@ impl Threshold {
         if ran_out {
             // Who goes from here leaves a descriptor for who comes next.
             guests.drain(..guests.len().min(1));
-            std::thread::sleep(A_WHILE);
+            std::thread::sleep(PAUSE);
         }
         Ok(())
     }
@@ -77,7 +75,7 @@ impl Threshold {
 impl Guest {
     /// Reads what there is of the secret and nothing beyond it: whether it is the one, once it is known.
     fn show(&mut self, secret: Secret) -> Option<bool> {
-        while self.came < SECRET_BYTES {
+        while self.came < self.shown.len() {
             match self.stream.read(&mut self.shown[self.came..]) {
                 Ok(0) => return Some(false),
                 Ok(more) => self.came += more,

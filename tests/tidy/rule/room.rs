@@ -35,6 +35,8 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("peer", "environment", Whole, "each end tells the other what it is"),
     ("counters", "platform", Whole, "a process is held by its descriptor"),
     ("counters", "clock", Only(&["USER_HZ"]), "the kernel's tick is one constant"),
+    ("counters", "kit", Whole, "its validation reads pages that were put out of the page cache"),
+    ("counters", "statistic", Whole, "a validated share has an interval; loads are drawn by chance"),
     ("monitor", "counters", Whole, "it shows what they tell"),
     ("monitor", "platform", Whole, "a process's clock"),
     ("monitor", "clock", Only(&["USER_HZ"]), "the kernel's tick is one constant"),

@@ -9,7 +9,7 @@ use crate::kit::socket::connection::{Address, socket};
 use crate::kit::socket::message::{receive_whole, send_whole};
 use crate::kit::socket::refused;
 use crate::peer::client::Way;
-use crate::peer::protocol::{Open, SECRET_BYTES, Service};
+use crate::peer::control_protocol::{Open, SECRET_BYTES, Service};
 use crate::{Error, Result};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;

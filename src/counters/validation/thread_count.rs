@@ -1,4 +1,4 @@
-//! C5: a thread more (the paper's Table 3).
+//! C5: a process that starts one thread more and ends it (the paper's Table 3).
 
 use super::Setting;
 use super::finding::Finding;
@@ -10,10 +10,10 @@ use nix::unistd::{Pid, gettid};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// A thread that has ended and is not gone after so long is a finding.
+/// A thread that has ended and is still counted after this time is a finding.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Java's own and one, before the test began.
+/// Threads before the test, as of the paper's Java process.
 const BEFORE: usize = 9;
 
 pub(super) fn run(_: &Setting) -> Result<Vec<Finding>> {
@@ -57,8 +57,8 @@ fn threads(turn: &mut Turn) {
     turn.done(waiting.len() as u64 + 1);
 }
 
-/// Who has joined a thread knows that it runs no more. The kernel has it on its books for some microseconds longer, and
-/// says by a signal that is none when it has not.
+/// Waits until the kernel no longer knows a thread that was joined, which takes some microseconds more. The signal 0 asks
+/// without sending anything.
 fn until_gone(thread: Pid) {
     let begun = Instant::now();
     while kill(thread, None) != Err(Errno::ESRCH) && begun.elapsed() < PATIENCE {

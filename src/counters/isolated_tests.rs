@@ -3,7 +3,7 @@
 //! this machine does not allow is said and skipped.
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
 
-use super::{Fault, Interface, Process, Processes, Rate, camp, enumeration, memory};
+use super::{Fault, Interface, Process, Processes, Rate, camp, enumeration, physical_memory};
 use crate::kit::task;
 use crate::platform::child::Child;
 use crate::platform::namespace;
@@ -222,14 +222,14 @@ fn a_user_without_rights_reads_what_everybody_may() {
             assert!(process.cpu_time().is_ok() && process.page_faults().is_ok() && process.threads().is_ok());
             assert!(process.resident().is_ok() && process.virtual_memory().is_ok() && process.is_there());
         }
-        assert!(memory::free().is_ok() && memory::available().is_ok());
+        assert!(physical_memory::free().is_ok() && physical_memory::available().is_ok());
         assert!(camp::net_bytes_sent("lo").is_ok());
         assert!(camp::percent_processor_time(None, Duration::from_millis(20)).is_ok());
         for disk in camp::enum_physical_disks().expect("a list") {
             assert!(camp::num_reads_disk(&disk).is_ok(), "{disk}");
         }
         // What is for root alone is refused in so many words, or is open here: it depends on the kernel's settings.
-        let truly = memory::truly_free();
+        let truly = physical_memory::truly_free();
         assert!(matches!(truly, Ok(_) | Err(Fault::Denied { .. })), "{truly:?}");
         Ok(())
     });

@@ -1,10 +1,9 @@
-//! C6: reads and writes of a disk and of its partition, counted one by one: on a loop device of our own, where nobody
-//! else reads, or else on the disk below the directory for scratch files, where others may.
+//! C6: reads and writes of a disk and of its partition, on a loop device that no other process uses. Where none can be
+//! made, on the disk of the scratch directory, which others may use.
 
 use super::Setting;
 use super::finding::Finding;
 use crate::counters::{Disk, Traffic, camp};
-use crate::trial::scratch;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::fs::{self, File};
@@ -16,17 +15,17 @@ use std::time::{Duration, Instant};
 /// Operations of each kind.
 const COUNT: u64 = 200;
 const BLOCK: usize = 4 << 10;
-/// Of the file behind the loop device, and where its partition begins: sectors of 512 bytes.
+/// Size of the file behind the loop device, bytes.
 const FILE: u64 = 16 << 20;
+/// First sector and sectors of its partition, 512 bytes each.
 const PARTITION: [u32; 2] = [2048, 16 << 10];
-/// For the kernel to make a partition known.
+/// The time within which the kernel should create the device of a partition.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(super) fn run(_: &Setting) -> Result<Vec<Finding>> {
-    let directory = scratch::make()?;
-    match Loop::over(directory.path()) {
+pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
+    match Loop::over(setting.scratch) {
         Ok(device) => on_loop(&device),
-        Err(Error::Missing(why)) => below(directory.path(), &why),
+        Err(Error::Missing(why)) => on_scratch(setting.scratch, &why),
         Err(error) => Err(error),
     }
 }
@@ -43,14 +42,13 @@ fn on_loop(device: &Loop) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Every operation has passed the page cache by and is a request of its own.
+/// Every operation bypasses the page cache and is a request of its own.
 fn operate(kind: &str, file: &File, name: &str) -> Result<Vec<Finding>> {
-    let (before, after) = exercised(file, &Disk::open(name)?)?;
+    let (before, after) = exercise(file, &Disk::open(name)?)?;
     let bytes = COUNT * BLOCK as u64;
     let row = |what: &str, expected: u64, found: u64| {
         Finding::exact(&format!("{kind}, {what}"), "integral, grows", expected, found)
     };
-    // The stateless functions have the partition's under names of their own.
     let stateless = [camp::num_reads_partition(name)?.value, camp::num_writes_partition(name)?.value];
     Ok(vec![
         row("writes", COUNT, after.writes - before.writes),
@@ -61,10 +59,10 @@ fn operate(kind: &str, file: &File, name: &str) -> Result<Vec<Finding>> {
     ])
 }
 
-fn exercised(file: &File, disk: &Disk) -> Result<(Traffic, Traffic)> {
+fn exercise(file: &File, disk: &Disk) -> Result<(Traffic, Traffic)> {
     let failed =
         |e| Error::file(format!("/dev/{}", disk.name()), "reading or writing past the page cache", e);
-    // A mapping begins at a page, which O_DIRECT asks for.
+    // O_DIRECT requires an aligned buffer, and a mapping is aligned to a page.
     let mut buffer = MmapMut::map_anon(BLOCK).map_err(failed)?;
     let before = disk.traffic()?.value;
     for n in 0..COUNT {
@@ -76,8 +74,8 @@ fn exercised(file: &File, disk: &Disk) -> Result<(Traffic, Traffic)> {
     Ok((before, disk.traffic()?.value))
 }
 
-/// The same in a file, whose disk others use as well.
-fn below(directory: &Path, why: &str) -> Result<Vec<Finding>> {
+/// The same on a file, whose disk other processes may use as well.
+fn on_scratch(directory: &Path, why: &str) -> Result<Vec<Finding>> {
     let metadata = fs::metadata(directory).map_err(|e| Error::file(directory, "reading", e))?;
     let (major, minor) =
         (metadata.dev() >> 8 & 0xfff, metadata.dev() & 0xff | metadata.dev() >> 12 & 0xfff00);
@@ -90,7 +88,7 @@ fn below(directory: &Path, why: &str) -> Result<Vec<Finding>> {
     let whole =
         fs::write(&path, vec![1; COUNT as usize * BLOCK]).and_then(|()| File::open(&path)?.sync_all());
     whole.map_err(|e| Error::file(&path, "writing", e))?;
-    let (before, after) = exercised(&direct(&path)?, &Disk::open(&name)?)?;
+    let (before, after) = exercise(&direct(&path)?, &Disk::open(&name)?)?;
     let rows = [("writes", after.writes - before.writes), ("reads", after.reads - before.reads)];
     let row = |(what, found): (&str, u64)| {
         let row = Finding::exact(&format!("{name}, {what}"), "integral, grows", COUNT, found);
@@ -108,8 +106,8 @@ fn direct(path: &Path) -> Result<File> {
     options.open(path).map_err(|e| Error::file(path, "opening with O_DIRECT", e))
 }
 
-/// A loop device with one partition. It was told to go with the last descriptor of it, so that it stays behind in no
-/// case, whoever is killed.
+/// A loop device with one partition. It is detached while it is open, so that the kernel removes it with its last
+/// descriptor, also if this process is killed.
 struct Loop {
     name: String,
     whole: File,
@@ -124,11 +122,11 @@ impl Loop {
             file.set_len(FILE)
         });
         made.map_err(|e| Error::file(&path, "writing", e))?;
-        let told =
+        let name =
             losetup(&["--find", "--show", "--partscan", "--direct-io=off", &path.display().to_string()])?;
-        let device = PathBuf::from(told.trim());
+        let device = PathBuf::from(name.trim());
         let opened = Self::open(&device);
-        // From here on it goes when it is closed.
+        // The kernel detaches it when it is closed.
         losetup(&["--detach", &device.display().to_string()])?;
         opened
     }
@@ -138,7 +136,7 @@ impl Loop {
         let whole = direct(device)?;
         let partition = format!("{name}p1");
         let path = PathBuf::from(format!("/dev/{partition}"));
-        // A kernel that reads no tables of partitions, or not this kind, takes them by a call (`partx`, util-linux).
+        // A kernel that does not read this kind of partition table is told by `partx` (util-linux).
         let _ = Command::new("partx").arg("--add").arg(device).output();
         let begun = Instant::now();
         while !path.exists() && begun.elapsed() < PATIENCE {
@@ -149,8 +147,8 @@ impl Loop {
     }
 }
 
-/// The first sector of a disk with one partition (a master boot record): status, two addresses that nobody uses, type,
-/// first sector, sectors.
+/// The first sector of a disk with one partition (a master boot record). An entry has a status, two unused addresses, the
+/// type, the first sector and the number of sectors.
 fn table() -> [u8; 512] {
     let mut table = [0; 512];
     table[446 + 4] = 0x83;

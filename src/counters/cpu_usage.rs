@@ -1,6 +1,6 @@
 //! The CPUs: how long each was busy, and with what.
 
-use super::file;
+use super::kernel_file;
 use super::text::{hundredths, next_line, number};
 use super::{Fault, Method, Percent, Reading, TICK, of_ticks};
 use crate::platform::process::cpus_configured;
@@ -71,8 +71,8 @@ impl Processors {
     /// [`Fault::Denied`] where `/proc` is not mounted or hidden.
     pub fn open() -> Result<Self, Fault> {
         Ok(Self {
-            uptime: file::open(format_args!("{UPTIME}"))?,
-            stat: file::open(format_args!("{STAT}"))?,
+            uptime: kernel_file::open(format_args!("{UPTIME}"))?,
+            stat: kernel_file::open(format_args!("{STAT}"))?,
             // Only the lines of CPUs are wanted, and those that come online later have room, too.
             buffer: vec![0; HEAD + LINE * cpus_configured()],
         })
@@ -120,7 +120,7 @@ pub(super) fn idle(uptime: &File) -> Result<Reading<Duration>, Fault> {
 #[inline]
 fn idle_time(uptime: &File) -> Result<Duration, Fault> {
     let mut buffer = [0; 64];
-    let text = file::read(uptime, &mut buffer, || UPTIME.into())?;
+    let text = kernel_file::read(uptime, &mut buffer, || UPTIME.into())?;
     let idle = hundredths(text).and_then(|(_, rest)| hundredths(rest));
     let (idle, _) = idle.ok_or_else(|| Fault::parse(UPTIME, "two numbers of seconds", text))?;
     Ok(of_ticks(idle))
@@ -128,8 +128,9 @@ fn idle_time(uptime: &File) -> Result<Duration, Fault> {
 
 /// How many CPUs are online: ranges of the kernel's, `0-3,6`.
 pub(super) fn online() -> Result<usize, Fault> {
-    let mut buffer = [0; file::SHORT];
-    let text = file::read(&file::open(format_args!("{ONLINE}"))?, &mut buffer, || ONLINE.into())?;
+    let mut buffer = [0; kernel_file::SHORT];
+    let text =
+        kernel_file::read(&kernel_file::open(format_args!("{ONLINE}"))?, &mut buffer, || ONLINE.into())?;
     count(text).ok_or_else(|| Fault::parse(ONLINE, "ranges of CPUs", text))
 }
 
@@ -146,7 +147,7 @@ fn count(ranges: &[u8]) -> Option<usize> {
 pub(super) fn percent(cpu: usize, interval: Duration) -> Result<Percent, Fault> {
     /// The lines of so many fit on the stack.
     const FEW: usize = 30;
-    let file = file::open(format_args!("{STAT}"))?;
+    let file = kernel_file::open(format_args!("{STAT}"))?;
     let (mut few, mut many) = ([0; HEAD + FEW * LINE], Vec::new());
     let buffer = if cpu < FEW {
         &mut few[..]
@@ -161,7 +162,7 @@ pub(super) fn percent(cpu: usize, interval: Duration) -> Result<Percent, Fault> 
 }
 
 pub(super) fn spent(file: &File, buffer: &mut [u8], cpu: Option<usize>) -> Result<Reading<Spent>, Fault> {
-    let text = file::read(file, buffer, || STAT.into())?;
+    let text = kernel_file::read(file, buffer, || STAT.into())?;
     let mut lines = lines(text);
     let line = match cpu {
         None => text.strip_prefix(b"cpu ").map(|line| (line, lines.count() as u64)),
@@ -176,7 +177,7 @@ pub(super) fn spent(file: &File, buffer: &mut [u8], cpu: Option<usize>) -> Resul
 /// What each CPU did, into a list of the caller's.
 fn each(file: &File, buffer: &mut [u8], list: &mut Vec<(usize, Reading<Spent>)>) -> Result<(), Fault> {
     list.clear();
-    for (cpu, line) in lines(file::read(file, buffer, || STAT.into())?) {
+    for (cpu, line) in lines(kernel_file::read(file, buffer, || STAT.into())?) {
         list.push((cpu, Reading::now(parsed(line, 1)?, step(1), Method::Stat)));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Physical memory: what is free, what is truly free, what may be had.
 
-use super::file;
+use super::kernel_file;
 use super::text::{line, number};
 use super::{Fault, Method, Reading};
 use crate::platform::process::page_size;
@@ -22,7 +22,7 @@ impl Memory {
     /// # Errors
     /// [`Fault::Denied`], [`Fault::Gone`] where `/proc` is hidden or not mounted.
     pub fn open() -> Result<Self, Fault> {
-        let [meminfo, zoneinfo] = [MEMINFO, ZONEINFO].map(|path| file::open(format_args!("{path}")));
+        let [meminfo, zoneinfo] = [MEMINFO, ZONEINFO].map(|path| kernel_file::open(format_args!("{path}")));
         Ok(Self { meminfo: meminfo?, zoneinfo: zoneinfo? })
     }
 
@@ -77,7 +77,7 @@ pub fn total() -> Result<Reading<u64>, Fault> {
 /// # Errors
 /// [`Fault::Parse`] where `/proc/zoneinfo` does not name them.
 pub fn truly_free() -> Result<Reading<u64>, Fault> {
-    of_zones(&file::open(format_args!("{ZONEINFO}"))?)
+    of_zones(&kernel_file::open(format_args!("{ZONEINFO}"))?)
 }
 
 /// Memory that programs could have without swapping, as the kernel estimates it, bytes.
@@ -85,12 +85,12 @@ pub fn truly_free() -> Result<Reading<u64>, Fault> {
 /// # Errors
 /// [`Fault::Parse`] before Linux 3.14.
 pub fn available() -> Result<Reading<u64>, Fault> {
-    of_meminfo(&file::open(format_args!("{MEMINFO}"))?)
+    of_meminfo(&kernel_file::open(format_args!("{MEMINFO}"))?)
 }
 
 fn of_meminfo(file: &File) -> Result<Reading<u64>, Fault> {
     let mut buffer = [0; 4096];
-    let text = file::read(file, &mut buffer, || MEMINFO.into())?;
+    let text = kernel_file::read(file, &mut buffer, || MEMINFO.into())?;
     let kib = line(text, b"MemAvailable:").and_then(number);
     let (kib, _) = kib.ok_or_else(|| Fault::parse(MEMINFO, "`MemAvailable:`", text))?;
     Ok(Reading::now(kib << 10, page_size(), Method::Meminfo))
@@ -99,7 +99,7 @@ fn of_meminfo(file: &File) -> Result<Reading<u64>, Fault> {
 fn of_zones(file: &File) -> Result<Reading<u64>, Fault> {
     let mut lists = None;
     // A machine of hundreds of CPUs fills hundreds of KiB.
-    file::each_line(file, ZONEINFO, |line| {
+    kernel_file::each_line(file, ZONEINFO, |line| {
         if let Some(pages) = in_list(line) {
             *lists.get_or_insert(0) += pages;
         }

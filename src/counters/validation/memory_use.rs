@@ -1,32 +1,32 @@
-//! C3: a process that takes 976 KB, twice (the paper's Table 1), and a few times more.
+//! C3: a process that allocates and touches 976 KB, twice (the paper's Table 1) and 30 times more.
 
 use super::Setting;
 use super::finding::{Finding, median_kb};
 use super::worker::{Turn, Worker};
 use crate::Result;
-use crate::counters::{Process, memory};
+use crate::counters::{Process, physical_memory};
 use crate::platform::region::Region;
 use crate::platform::resident::Pages;
 
 const KB: usize = 976;
-/// Free memory is everybody's: the median of so many is that of ours.
+/// Free memory changes with every process: only the median of this many differences is that of the worker.
 const TIMES: usize = 32;
 
-/// What the paper allows: "just over 1 %" of the resident set, "within 10 %" of free memory.
+/// Tolerances of the paper: "just over 1 %" of the resident set, "within 10 %" of free memory.
 const RESIDENT_PERCENT: f64 = 1.0;
 const FREE_PERCENT: f64 = 10.0;
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     let mut worker = Worker::start(take)?;
     let process = worker.process()?;
-    // A rehearsal, in which the child touches for the first time what is not its data.
+    // The first step also touches the child's stack and code for the first time, and is not counted.
     worker.step()?;
-    let memory = memory::Memory::open()?;
+    let memory = physical_memory::Memory::open()?;
     let mut taken = Vec::with_capacity(TIMES);
     for _ in 0..TIMES {
-        let before = look(&process, &memory)?;
+        let before = read(&process, &memory)?;
         worker.step()?;
-        let after = look(&process, &memory)?;
+        let after = read(&process, &memory)?;
         taken.push(std::array::from_fn::<_, 4, _>(|at| after[at] - before[at]));
         if !(setting.tick)() {
             return Ok(Vec::new());
@@ -51,9 +51,10 @@ fn judge(taken: &[[f64; 4]]) -> Vec<Finding> {
     ]
 }
 
-/// Address space, resident set, truly free, free: bytes.
-fn look(process: &Process, memory: &memory::Memory) -> Result<[f64; 4]> {
-    let readings = [process.virtual_memory()?, process.resident()?, memory.truly_free()?, memory::free()?];
+/// Address space, resident set, truly free and free memory, in bytes.
+fn read(process: &Process, memory: &physical_memory::Memory) -> Result<[f64; 4]> {
+    let readings =
+        [process.virtual_memory()?, process.resident()?, memory.truly_free()?, physical_memory::free()?];
     Ok(readings.map(|reading| reading.value as f64))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use syscost::technique::measure::{CountMeasure, FractionOfTime, OnEntry};
+//! use syscost::technique::state_measure::{CountMeasure, FractionOfTime, OnEntry};
 //!
 //! let mut initiations = CountMeasure::new(Duration::ZERO);
 //! let mut waiting = OnEntry::with_room(16);

@@ -1,8 +1,8 @@
 //! C4: 10 000 datagrams of 32 bytes (the paper's Table 2), over a pair of virtual interfaces and over `lo`.
 
-mod wire;
+mod virtual_link;
 
-pub(super) use wire::ip;
+pub(super) use virtual_link::ip;
 
 use super::Setting;
 use super::finding::Finding;
@@ -13,21 +13,20 @@ use std::net::UdpSocket;
 
 const COUNT: u64 = 10_000;
 const PAYLOAD: usize = 32;
-/// Sent before somebody looks whether they have arrived: they fit into the socket's buffer.
+/// Datagrams between two receptions: few enough for the socket's buffer.
 const BATCH: u64 = 100;
-/// The payload and the headers of UDP and IP; with Ethernet's there are 14 more.
+/// Bytes that `lo` counts for a datagram: payload and headers of UDP and IP. Ethernet counts 14 more.
 const ON_LO: u64 = PAYLOAD as u64 + 28;
 const ON_WIRE: u64 = ON_LO + 14;
-/// Where `lo` is everybody's, somebody else may send in between.
+/// Repetitions on a shared `lo`, where other processes may send meanwhile.
 const TRIES: usize = 5;
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
-    let mut findings = match wire::run() {
+    let mut findings = match virtual_link::run() {
         Ok(counted) => {
             let published = [("10000", "740000"), ("10000", "740000; 600000 on Windows")];
             rows("veth", &counted, ON_WIRE, published)
         }
-        Err(Error::Usage(why)) => return Err(Error::Usage(why)),
         Err(error) => {
             vec![Finding::not_judged("veth", format!("{error}: the pair of interfaces takes root and `ip`"))]
         }
@@ -36,19 +35,19 @@ pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Differences of one exchange.
+/// Differences of the counters over one exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counted {
     packets_sent: u64,
     bytes_sent: u64,
     packets_received: u64,
     bytes_received: u64,
-    /// Bytes of payload that a socket was given.
+    /// Bytes of payload that the receiving socket delivered.
     payload: u64,
 }
 
 impl Counted {
-    fn look(sender: &Interface, receiver: &Interface) -> Result<Self> {
+    fn read(sender: &Interface, receiver: &Interface) -> Result<Self> {
         Ok(Self {
             packets_sent: sender.packets_sent()?.value,
             bytes_sent: sender.bytes_sent()?.value,
@@ -68,7 +67,7 @@ impl Counted {
         }
     }
 
-    /// Through a pipe from a child.
+    /// As numbers that a child can send.
     fn numbers(self) -> [u64; 5] {
         [self.packets_sent, self.bytes_sent, self.packets_received, self.bytes_received, self.payload]
     }
@@ -91,11 +90,11 @@ fn rows(name: &str, counted: &Counted, each: u64, [sent, received]: [(&str, &str
     ]
 }
 
-/// In a namespace of its own where that may be made, else in this one, and then until nobody disturbed it.
+/// Uses a network namespace of its own where one can be made. In a shared one it repeats until no other process sends.
 fn loopback(setting: &Setting) -> Result<Vec<Finding>> {
-    let (counted, alone) = match wire::on_own_loopback() {
+    let (counted, alone) = match virtual_link::on_own_loopback() {
         Ok(counted) => (counted, true),
-        Err(_) => (on_everybodys(setting)?, false),
+        Err(_) => (on_shared_loopback(setting)?, false),
     };
     let rows = rows("lo", &counted, ON_LO, [("", ""), ("", "600000 on Windows: no Ethernet header")]);
     let why = "other processes sent over `lo` meanwhile, in each of five tries";
@@ -103,10 +102,10 @@ fn loopback(setting: &Setting) -> Result<Vec<Finding>> {
     Ok(rows.into_iter().map(|row| if disturbed { row.excused(why) } else { row }).collect())
 }
 
-fn on_everybodys(setting: &Setting) -> Result<Counted> {
+fn on_shared_loopback(setting: &Setting) -> Result<Counted> {
     let mut last = Counted::default();
     for _ in 0..TRIES {
-        last = to_ourselves()?;
+        last = exchange_on_lo()?;
         if last.packets_sent == COUNT || !(setting.tick)() {
             break;
         }
@@ -114,15 +113,15 @@ fn on_everybodys(setting: &Setting) -> Result<Counted> {
     Ok(last)
 }
 
-/// Sends over `lo` and receives, batch by batch.
-fn to_ourselves() -> Result<Counted> {
+/// Sends over `lo` and receives, in batches.
+fn exchange_on_lo() -> Result<Counted> {
     let refused = |e| Error::file("a socket on 127.0.0.1", "using", e);
     let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0"));
     let (sender, receiver) = (sender.map_err(refused)?, receiver.map_err(refused)?);
-    receiver.set_read_timeout(Some(wire::PATIENCE)).map_err(refused)?;
+    receiver.set_read_timeout(Some(virtual_link::PATIENCE)).map_err(refused)?;
     sender.connect(receiver.local_addr().map_err(refused)?).map_err(refused)?;
     let lo = Interface::open("lo")?;
-    let before = Counted::look(&lo, &lo)?;
+    let before = Counted::read(&lo, &lo)?;
     let mut payload = 0;
     for _ in 0..COUNT / BATCH {
         for _ in 0..BATCH {
@@ -130,22 +129,22 @@ fn to_ourselves() -> Result<Counted> {
         }
         payload += received(&receiver, BATCH).map_err(refused)?;
     }
-    Ok(Counted::look(&lo, &lo)?.since(before, payload))
+    Ok(Counted::read(&lo, &lo)?.since(before, payload))
 }
 
-/// Receives so many and answers their bytes.
+/// Receives `count` datagrams; the sum of their lengths, bytes.
 fn received(socket: &UdpSocket, count: u64) -> std::io::Result<u64> {
     let mut buffer = [0; 2 * PAYLOAD];
     (0..count).map(|_| socket.recv(&mut buffer).map(|length| length as u64)).sum()
 }
 
-/// Runs `body` in a child and takes its numbers.
+/// Runs `body` in a child and returns its counts.
 fn in_a_child(body: impl FnOnce() -> Result<Counted>) -> Result<Counted> {
     let mut worker = Worker::start(|turn| {
         turn.done(0);
         match body() {
             Ok(counted) => counted.numbers().into_iter().for_each(|number| turn.done(number)),
-            // No number is that large: its reason stays in the child, whose words nobody would hear.
+            // No count is that large. The reason is not sent.
             Err(_) => turn.done(u64::MAX),
         }
     })?;

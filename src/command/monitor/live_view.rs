@@ -5,7 +5,7 @@ use super::page::{self, inert};
 use super::screen::Size;
 use crate::counters::pressure::Resource;
 use crate::harness::layout;
-use crate::monitor::process::Busy;
+use crate::monitor::top_process::Busy;
 use crate::monitor::view::{Shares, Stall, View};
 use crate::platform::kernel_files::KernelFiles;
 use crate::record::quantity::{count, size};

@@ -1,8 +1,8 @@
-//! Two network namespaces with a pair of virtual interfaces between them, in which nobody else speaks. They go with
-//! the children that live in them.
+//! Two network namespaces with a pair of virtual interfaces between them, which no other process uses. They end with
+//! the child processes that live in them.
 
-use super::{BATCH, COUNT, Counted, PAYLOAD, in_a_child, received, to_ourselves};
-use crate::command::validate::worker::{Turn, Worker};
+use super::super::worker::{Turn, Worker};
+use super::{BATCH, COUNT, Counted, PAYLOAD, exchange_on_lo, in_a_child, received};
 use crate::counters::Interface;
 use crate::platform::namespace;
 use crate::{Error, Result};
@@ -11,10 +11,10 @@ use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Whatever has not arrived by then will not.
+/// A datagram that has not arrived within this time is lost.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// One end: its interface, its addresses.
+/// One end of the pair: interface and addresses.
 struct End {
     name: &'static str,
     ip: &'static str,
@@ -28,16 +28,16 @@ const PORT: u16 = 7777;
 /// An exchange over `lo` of a namespace of its own.
 pub(super) fn on_own_loopback() -> Result<Counted> {
     in_a_child(|| {
-        apart()?;
+        enter_namespace()?;
         ip("link set lo up")?;
-        to_ourselves()
+        exchange_on_lo()
     })
 }
 
 /// An exchange from one namespace to the other.
 pub(super) fn run() -> Result<Counted> {
     in_a_child(|| {
-        apart()?;
+        enter_namespace()?;
         let mut far = Worker::start(receive)?;
         let (near_mac, far_mac, pid) = (NEAR.mac, FAR.mac, far.pid());
         ip(&format!(
@@ -50,14 +50,14 @@ pub(super) fn run() -> Result<Counted> {
     })
 }
 
-/// Looks at its own end from here, and at the other by what its child tells.
+/// Reads the counters of the near interface, and those of the far one through its child.
 fn send(far: &mut Worker) -> Result<Counted> {
     let refused = |e| Error::file("a socket of a virtual interface", "using", e);
     let socket = UdpSocket::bind((NEAR.ip, 0)).map_err(refused)?;
     socket.connect((FAR.ip, PORT)).map_err(refused)?;
     let near = Interface::open(NEAR.name)?;
-    let before = Counted::look(&near, &near)?;
-    let theirs = [far.step()?, far.step()?];
+    let before = Counted::read(&near, &near)?;
+    let far_before = [far.step()?, far.step()?];
     let mut payload = 0;
     for _ in 0..COUNT / BATCH {
         for _ in 0..BATCH {
@@ -65,13 +65,17 @@ fn send(far: &mut Worker) -> Result<Counted> {
         }
         payload += far.step()?;
     }
-    let sent = Counted::look(&near, &near)?.since(before, payload);
-    Ok(Counted { packets_received: far.step()? - theirs[0], bytes_received: far.step()? - theirs[1], ..sent })
+    let sent = Counted::read(&near, &near)?.since(before, payload);
+    Ok(Counted {
+        packets_received: far.step()? - far_before[0],
+        bytes_received: far.step()? - far_before[1],
+        ..sent
+    })
 }
 
-/// The far end's steps: there, set up, two counters, what came batch by batch, the counters again.
+/// The steps of the far end: in its namespace, set up, two counters, the bytes of each batch, the counters again.
 fn receive(turn: &mut Turn) {
-    if apart().is_err() {
+    if enter_namespace().is_err() {
         return;
     }
     turn.done(0);
@@ -95,30 +99,33 @@ fn receive(turn: &mut Turn) {
     counters(turn);
 }
 
-/// In a namespace where nobody looks for routers and neighbours by himself.
-fn apart() -> Result<()> {
+/// Enters a namespace of its own, without the router and neighbour discovery of IPv6.
+fn enter_namespace() -> Result<()> {
     namespace::go_apart()?;
     for which in ["all", "default"] {
-        // A kernel without IPv6 has no such file, and sends none of it.
+        // A kernel without IPv6 has no such file.
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6"), "1");
     }
     Ok(())
 }
 
-/// One end, which knows the other's address and need not ask for it.
+/// Configures one end. The other's link address is set, so that no ARP request is counted.
 fn set_up(own: &End, other: &End) -> Result<()> {
     ip(&format!("address add {}/24 dev {}", own.ip, own.name))?;
     ip(&format!("link set {} up", own.name))?;
     ip(&format!("neighbour add {} lladdr {} dev {} nud permanent", other.ip, other.mac, own.name))
 }
 
-/// Runs `ip` (iproute2) with these words.
-pub(in crate::command::validate) fn ip(words: &str) -> Result<()> {
+/// Runs `ip` (iproute2) with these arguments, separated by blanks.
+///
+/// # Errors
+/// [`Error::Missing`] where it fails, [`Error::File`] where it is not installed.
+pub(in crate::counters::validation) fn ip(arguments: &str) -> Result<()> {
     let mut command = Command::new("ip");
-    command.args(words.split(' ')).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(arguments.split(' ')).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let status = command.status().map_err(|e| Error::file("ip", "running", e))?;
     match status.success() {
         true => Ok(()),
-        false => Err(Error::Missing(format!("`ip {words}` was refused"))),
+        false => Err(Error::Missing(format!("`ip {arguments}` was refused"))),
     }
 }

@@ -1,24 +1,24 @@
-//! A block as a line: rates for a person, counts for a program.
+//! A block as a line: rates on a terminal, counts in a pipe.
 
 use super::page;
-use crate::counters::probe::{Block, Probe};
+use crate::counters::{Block, Probe};
 use crate::platform::process::cpus_online;
 use crate::record::quantity::size;
 use serde_json::json;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// Widths of the columns that a person reads.
+/// Widths of the columns on a terminal.
 const WIDTHS: [usize; 9] = [9, 7, 10, 10, 10, 8, 8, 9, 10];
-/// Idle time moves in steps of this: a share over less than a few of them is a guess.
+/// The steps of idle time. A share over less than two of them means nothing.
 const STEP: Duration = Duration::from_millis(10);
 
 pub(super) enum Form {
-    /// For a person.
+    /// For a terminal.
     Columns { interface: String, disk: String },
-    /// For a program: between tabs.
+    /// Separated by tabs, for a program.
     Rows,
-    /// An object a line.
+    /// A JSON object on each line.
     Json,
 }
 
@@ -32,7 +32,7 @@ impl Form {
         }
     }
 
-    /// What stands above the lines; nothing for a program.
+    /// The heading; empty for a program.
     pub(super) fn head(&self) -> String {
         let Self::Columns { interface, disk } = self else { return String::new() };
         let words = ["seconds", "busy", "free", "sent/s", "recv/s", "disk/s", "cpu", "faults/s", "resident"];

@@ -1,4 +1,4 @@
-//! A child that uses a resource step by step, when it is told to.
+//! A child process that uses a resource step by step, each step on request.
 
 use crate::counters::Process;
 use crate::platform::child::Child;
@@ -7,61 +7,64 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Whoever answers nothing for so long hangs.
+/// A worker that does not answer within this time is taken for hung.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The child, and the line to it. It goes with this value.
+/// The child and the socket to it. Dropping this value ends the child.
 pub(super) struct Worker {
     child: Child,
-    line: UnixStream,
+    socket: UnixStream,
 }
 
-/// The child's end of the line.
+/// The child's end of the socket.
 pub(super) struct Turn(UnixStream);
 
 impl Turn {
-    /// Says that a step is done and what came of it, and waits for the word to go on.
+    /// Reports the result of a finished step and waits for the request of the next.
     ///
     /// # Panics
-    /// Where nobody is at the other end: the child then ends.
+    /// The parent has closed its end: the child then ends.
     pub(super) fn done(&mut self, answer: u64) {
-        let mut word = [0];
-        let went = self.0.write_all(&answer.to_ne_bytes()).and_then(|()| self.0.read_exact(&mut word));
-        went.expect("the parent is at the other end");
+        let written = self.0.write_all(&answer.to_ne_bytes());
+        written.and_then(|()| self.0.read_exact(&mut [0])).expect("the parent is at the other end");
     }
 }
 
 impl Worker {
-    /// Starts a child that runs `body`. Its first step is to be ready.
+    /// Starts a child that runs `body`, and waits for its first step.
+    ///
+    /// # Errors
+    /// The kernel refuses the child or its socket, or the child ends or hangs in its first step.
     pub(super) fn start(body: impl FnOnce(&mut Turn)) -> Result<Self> {
         let pair = UnixStream::pair().map_err(|e| Error::file("a pair of sockets", "making", e))?;
-        let (line, its) = pair;
-        let child = Child::start(|| body(&mut Turn(its)))?;
-        line.set_read_timeout(Some(PATIENCE)).map_err(|e| Error::file("a socket", "setting up", e))?;
-        let mut worker = Self { child, line };
+        let (socket, theirs) = pair;
+        let child = Child::start(|| body(&mut Turn(theirs)))?;
+        socket.set_read_timeout(Some(PATIENCE)).map_err(|e| Error::file("a socket", "setting up", e))?;
+        let mut worker = Self { child, socket };
         worker.answer()?;
         Ok(worker)
     }
 
-    /// Lets it do its next step and waits until that is done.
+    /// Requests the next step and waits for its result.
+    ///
+    /// # Errors
+    /// The child has ended, or does not finish within 20 seconds.
     pub(super) fn step(&mut self) -> Result<u64> {
-        self.go()?;
+        self.socket.write_all(&[1]).map_err(|e| Error::Child(format!("it does not listen: {e}")))?;
         self.answer()
-    }
-
-    /// Lets it do its next step.
-    pub(super) fn go(&mut self) -> Result<()> {
-        self.line.write_all(&[1]).map_err(|e| Error::Child(format!("it does not listen: {e}")))
     }
 
     fn answer(&mut self) -> Result<u64> {
         let mut bytes = [0; 8];
-        let read = self.line.read_exact(&mut bytes);
+        let read = self.socket.read_exact(&mut bytes);
         read.map_err(|e| Error::Child(format!("it ended, or did not do its step within {PATIENCE:?}: {e}")))?;
         Ok(u64::from_ne_bytes(bytes))
     }
 
-    /// It, as the counters see it.
+    /// The child as a process whose counters can be read.
+    ///
+    /// # Errors
+    /// As of [`Process::open`].
     pub(super) fn process(&self) -> Result<Process> {
         Ok(Process::open(self.pid())?)
     }
@@ -79,8 +82,7 @@ mod tests {
     fn a_worker_does_a_step_when_it_is_told() {
         let mut worker = Worker::start(|turn| (0..3).for_each(|n| turn.done(n))).expect("started");
         assert_eq!((worker.step().expect("done"), worker.step().expect("done")), (1, 2));
-        worker.go().expect("told");
-        assert!(worker.step().is_err(), "there is no step more");
+        worker.step().expect_err("its body has returned");
     }
 
     #[test]

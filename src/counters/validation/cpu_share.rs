@@ -1,31 +1,30 @@
-//! C1 and C2: CPU time of processes whose load is known, of each and of the CPU.
+//! C1 and C2: CPU time of processes with a known load, by process and by CPU.
 
 use super::Setting;
+use super::cpu_load::{Load, own_ns, run_ns};
 use super::finding::{Finding, mean_and_half};
-use super::load::{Load, own_ns, run_ns};
 use crate::Result;
-use crate::counters::{Percent, Process, Processors, busy};
+use crate::counters::{Percent, Process, Processors, Reading, busy};
 use crate::platform::cpu;
 use std::time::{Duration, Instant};
 
-/// What CAMP's functions wait by default.
+/// The window of a process's share: CAMP's default interval.
 const WINDOW: Duration = Duration::from_millis(100);
-/// The counter of a CPU moves by ticks of 10 ms, so that its windows are longer: half a second, at which the paper took
-/// its samples.
+/// Windows that make one of a CPU's: its counter moves by ticks of 10 ms, so it is read every half second, as in the paper.
 const GLOBAL: usize = 5;
-/// "The range of each confidence interval never exceeded 0.5 %."
+/// Percent. "The range of each confidence interval never exceeded 0.5 %."
 const TOLERANCE: f64 = 0.5;
-/// Where others have more than so much of the CPU, in hundredths, a load need not be what it was meant to be.
+/// When other processes have more than this share of the CPU, in percent, a load may miss its target.
 const CROWDED: f64 = 2.0;
-/// For a load to begin.
+/// The time after which a load has begun.
 const SETTLING: Duration = Duration::from_millis(300);
 
-/// C1: idle, half and full load, of the process and of its CPU.
-pub(super) fn one(setting: &Setting) -> Result<Vec<Finding>> {
+/// C1: idle, half and full load.
+pub(super) fn of_one_load(setting: &Setting) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for (name, share, published) in [("idle", 0.0, "0"), ("50 %", 0.5, "50"), ("full", 1.0, "100")] {
         let Some(watched) = watch(&[share], setting)? else { break };
-        // A full load has what others leave.
+        // A full load gets what other processes leave.
         let room = watched.others.as_ref().map_or(100.0, |others| 100.0 - others);
         let expected = (100.0 * share).min(room);
         findings.push(watched.process(0, name, published, expected));
@@ -34,8 +33,8 @@ pub(super) fn one(setting: &Setting) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// C2: two loads of 30 % on one CPU, each and together.
-pub(super) fn two(setting: &Setting) -> Result<Vec<Finding>> {
+/// C2: two loads of 30 % on one CPU.
+pub(super) fn of_two_loads(setting: &Setting) -> Result<Vec<Finding>> {
     const SHARE: f64 = 0.3;
     let Some(watched) = watch(&[SHARE, SHARE], setting)? else { return Ok(Vec::new()) };
     let each = 100.0 * SHARE;
@@ -46,12 +45,13 @@ pub(super) fn two(setting: &Setting) -> Result<Vec<Finding>> {
     ])
 }
 
-/// What was seen of loads on one CPU.
+/// Busy shares measured while loads ran on one CPU, in percent.
 struct Watched {
-    /// A list for each process.
+    /// One list of samples for each process.
     processes: Vec<Vec<f64>>,
+    /// Samples of the CPU.
     global: Vec<f64>,
-    /// Share of the CPU that others had, in hundredths, or why that is not known.
+    /// The share of other processes, or why it is not known.
     others: std::result::Result<f64, String>,
 }
 
@@ -60,8 +60,7 @@ impl Watched {
         self.unless_crowded(&format!("{name}, process"), published, expected, &self.processes[at])
     }
 
-    /// A load that others have crowded out is not the one that was asked for: it may lack as much as they had, and no
-    /// more than that is excused. Nor is what was too much.
+    /// A load may lack as much as other processes took from it. That is excused; a larger deficit or a surplus is not.
     fn unless_crowded(&self, what: &str, published: &str, expected: f64, samples: &[f64]) -> Finding {
         let finding = Finding::mean(what, published, expected, samples, TOLERANCE);
         match self.others {
@@ -72,7 +71,7 @@ impl Watched {
         }
     }
 
-    /// The CPU was busy with the loads and with others.
+    /// The busy share of the CPU, to which other processes contribute.
     fn global(&self, name: &str, published: &str, loads: f64) -> Finding {
         let what = match &self.others {
             Ok(others) if *others >= 0.05 => format!("{name}, CPU (others {others:.1} %)"),
@@ -82,21 +81,20 @@ impl Watched {
         let finding = self.unless_crowded(&what, published, loads + others, &self.global);
         match &self.others {
             Ok(_) => finding,
-            // Where it is as it should be without any others there were none.
+            // A value that matches the loads alone shows that there were no others.
             Err(why) => finding.excused(why),
         }
     }
 }
 
-/// Whether a mean lies below what it should be by no more than others had, as far as it is known, and is known as well as
-/// that allows.
+/// Whether the mean of `samples` lies below `expected` by at most `others`, within its own uncertainty.
 fn is_short_by(others: f64, expected: f64, samples: &[f64]) -> bool {
     let (mean, half) = mean_and_half(samples);
     let slack = TOLERANCE + half;
     (expected - others - slack..=expected + slack).contains(&mean) && half <= others + TOLERANCE
 }
 
-/// Watches loads of these shares; nothing where it was interrupted.
+/// Runs loads of these shares and samples them; `None` if it was interrupted.
 fn watch(shares: &[f64], setting: &Setting) -> Result<Option<Watched>> {
     let claimed = cpu::claim();
     let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
@@ -106,7 +104,7 @@ fn watch(shares: &[f64], setting: &Setting) -> Result<Option<Watched>> {
     let open = |load: &Load| Process::open(load.pid().as_raw());
     let processes = loads.iter().map(open).collect::<std::result::Result<Vec<_>, _>>()?;
     std::thread::sleep(SETTLING);
-    Watch { cpu, loads, processes, processors: Processors::open()? }.all(setting)
+    Watch { cpu, loads, processes, processors: Processors::open()? }.run(setting)
 }
 
 struct Watch {
@@ -117,19 +115,19 @@ struct Watch {
 }
 
 impl Watch {
-    fn all(&mut self, setting: &Setting) -> Result<Option<Watched>> {
+    fn run(&mut self, setting: &Setting) -> Result<Option<Watched>> {
         let mut samples = vec![Vec::new(); self.processes.len()];
         let mut global = Vec::new();
-        let (begun, before) = (Instant::now(), self.of_others());
-        let mut marks = self.marks()?;
+        let (begun, before) = (Instant::now(), self.others_ns());
+        let mut times = self.cpu_times()?;
         let mut spent = self.processors.spent(Some(self.cpu))?;
         for n in 1..=setting.samples as usize {
             std::thread::sleep((begun + WINDOW * n as u32).saturating_duration_since(Instant::now()));
-            let now = self.marks()?;
-            for ((before, after), samples) in marks.iter().zip(&now).zip(&mut samples) {
+            let now = self.cpu_times()?;
+            for ((before, after), samples) in times.iter().zip(&now).zip(&mut samples) {
                 samples.push(Percent::busy(before, after)?.value);
             }
-            marks = now;
+            times = now;
             if n % GLOBAL == 0 {
                 let now = self.processors.spent(Some(self.cpu))?;
                 global.push(busy(&spent, &now)?.value);
@@ -139,19 +137,19 @@ impl Watch {
                 return Ok(None);
             }
         }
-        let (after, elapsed) = (self.of_others(), begun.elapsed().as_nanos() as f64);
+        let (after, elapsed) = (self.others_ns(), begun.elapsed().as_nanos() as f64);
         let others = before.and_then(|before| Ok(after?.saturating_sub(before)));
         let others = others.map(|ns| 100.0 * ns as f64 / elapsed).map_err(|error| error.to_string());
         Ok(Some(Watched { processes: samples, global, others }))
     }
 
-    fn marks(&self) -> Result<Vec<crate::counters::Reading<Duration>>> {
+    fn cpu_times(&self) -> Result<Vec<Reading<Duration>>> {
         Ok(self.processes.iter().map(Process::cpu_time).collect::<std::result::Result<_, _>>()?)
     }
 
-    /// Nanoseconds of this CPU that others have had. None of the counters that are judged here is in it: what one of them
-    /// does not see must not count as somebody else's.
-    fn of_others(&self) -> Result<u64> {
+    /// Nanoseconds of this CPU that other processes have had, by other sources than the counters under test: what one of
+    /// those misses must not be charged to others.
+    fn others_ns(&self) -> Result<u64> {
         let ours = self.loads.iter().map(own_ns).sum::<Result<u64>>()?;
         Ok(run_ns(self.cpu)?.saturating_sub(ours))
     }
@@ -159,10 +157,10 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Verdict;
     use super::*;
-    use crate::command::validate::finding::Verdict;
 
-    /// What is said of a load of one half that was seen as `seen`, while others had `others` hundredths.
+    /// The verdict on a load of 50 % that was seen as `seen` while others had `others` percent.
     fn verdict(seen: f64, others: f64) -> Verdict {
         let samples = vec![seen - 0.1, seen, seen + 0.1, seen - 0.1, seen + 0.1];
         let watched = Watched { processes: vec![samples], global: Vec::new(), others: Ok(others) };

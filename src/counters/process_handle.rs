@@ -1,6 +1,6 @@
 //! The counters of one process, by descriptors that stay its own.
 
-use super::file::{self, SHORT};
+use super::kernel_file::{self, SHORT};
 use super::text::{after_words, last, nth, number};
 use super::{Fault, Method, Reading, TICK, of_ticks};
 use crate::platform::pidfd::Pidfd;
@@ -62,7 +62,7 @@ impl Process {
     /// [`Fault::Unsupported`] before Linux 5.3.
     pub fn open(pid: i32) -> Result<Self, Fault> {
         let pidfd = Pidfd::open(pid).map_err(|e| Fault::of(named(pid), &e))?;
-        let open = |name: &str| file::open_of_process(pid, name);
+        let open = |name: &str| kernel_file::open_of_process(pid, name);
         let hidden = |fault: Fault| if pidfd.is_there() { hidden(pid, fault) } else { fault };
         let [stat, statm, tasks] = [open("stat"), open("statm"), open("task")];
         let (stat, statm, tasks) = (stat.map_err(hidden)?, statm.map_err(hidden)?, tasks.map_err(hidden)?);
@@ -105,7 +105,7 @@ impl Process {
     #[inline]
     pub(super) fn of_stat<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
         let mut buffer = [0; STAT];
-        let text = file::read(&self.stat, &mut buffer, || named(self.pid))?;
+        let text = kernel_file::read(&self.stat, &mut buffer, || named(self.pid))?;
         parse(text).ok_or_else(|| Fault::parse(format!("/proc/{}/stat", self.pid), "52 fields", text))
     }
 
@@ -163,7 +163,7 @@ impl Process {
     #[inline]
     fn bytes(&self, word: usize) -> Result<u64, Fault> {
         let mut buffer = [0; STATM];
-        let text = file::read(&self.statm, &mut buffer, || named(self.pid))?;
+        let text = kernel_file::read(&self.statm, &mut buffer, || named(self.pid))?;
         let pages = nth(text, word);
         let pages =
             pages.ok_or_else(|| Fault::parse(format!("/proc/{}/statm", self.pid), "seven numbers", text))?;
@@ -201,9 +201,9 @@ pub(super) fn cpu_clock(pid: i32) -> Result<Duration, Fault> {
 
 /// What one file of a process holds, by opening it for this reading.
 pub(super) fn once<T>(pid: i32, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
-    let file = file::open_of_process(pid, name).map_err(|fault| gone_or_hidden(pid, fault))?;
+    let file = kernel_file::open_of_process(pid, name).map_err(|fault| gone_or_hidden(pid, fault))?;
     let mut buffer = [0; SHORT];
-    let text = file::read(&file, &mut buffer, || named(pid))?;
+    let text = kernel_file::read(&file, &mut buffer, || named(pid))?;
     parse(text).ok_or_else(|| Fault::parse(format!("/proc/{pid}/{name}"), "the fields of proc(5)", text))
 }
 
@@ -230,7 +230,7 @@ fn hidden(pid: i32, fault: Fault) -> Fault {
 
 /// Threads, by the links of a directory that is not opened.
 pub(super) fn threads_of(pid: i32) -> Result<Reading<u64>, Fault> {
-    let status = file::status_of_process(pid, "task");
+    let status = kernel_file::status_of_process(pid, "task");
     counted(pid, &status.map_err(|e| gone_or_hidden(pid, Fault::of(named(pid), &e.into())))?)
 }
 

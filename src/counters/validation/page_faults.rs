@@ -1,4 +1,4 @@
-//! C7: page faults, with and without a disk, counted one by one.
+//! C7: minor and major page faults.
 
 use super::Setting;
 use super::finding::Finding;
@@ -7,20 +7,20 @@ use crate::counters::{Stat, camp};
 use crate::kit::evictable::Evictable;
 use crate::platform::region::{Order, PAGE, Region};
 use crate::platform::resident::Pages;
-use crate::trial::scratch;
 use crate::{Error, Result};
+use std::path::Path;
 use std::process::Command;
 
 const MINOR: usize = 1000;
 const MAJOR: usize = 100;
-/// A file whose pages stand this far apart is not read ahead.
+/// Pages from one read to the next: too far apart for the kernel to read ahead.
 const STRIDE: usize = 8;
 const FILE: usize = 4 << 20;
 const _: () = assert!(STRIDE * (MAJOR + 1) * PAGE <= FILE);
 
-pub(super) fn run(_: &Setting) -> Result<Vec<Finding>> {
+pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     let mut findings = minor()?;
-    match major() {
+    match major(setting.scratch) {
         Ok(finding) => findings.push(finding),
         Err(Error::Missing(why)) => findings.push(Finding::not_judged("with a disk", why)),
         Err(error) => return Err(error),
@@ -38,7 +38,7 @@ fn minor() -> Result<Vec<Finding>> {
     Ok(vec![Finding::exact("fresh pages touched", "", MINOR as u64, after - before), against_ps(pid, &stat)])
 }
 
-/// The first time is a rehearsal.
+/// Writes two fresh regions. The faults of the first are not counted: it also touches code and stack for the first time.
 fn touch(turn: &mut Turn) {
     let regions = [(); 2].map(|()| Region::anonymous(MINOR * PAGE, Pages::Base));
     turn.done(0);
@@ -48,7 +48,7 @@ fn touch(turn: &mut Turn) {
     }
 }
 
-/// The paper held its counts against those of `ps`.
+/// Compares with `ps`, as the paper did.
 fn against_ps(pid: i32, stat: &Stat) -> Finding {
     let ours = vec![stat.minor_faults, stat.major_faults];
     let output = Command::new("ps").args(["-o", "min_flt=,maj_flt=", "-p", &pid.to_string()]).output();
@@ -64,12 +64,12 @@ fn against_ps(pid: i32, stat: &Stat) -> Finding {
     }
 }
 
-fn major() -> Result<Finding> {
-    let mut file = Evictable::new(&scratch::place(), FILE)?;
+fn major(scratch: &Path) -> Result<Finding> {
+    let mut file = Evictable::new(scratch, FILE)?;
     file.evict()?;
     let region = file.region();
     region.expect(Order::Random)?;
-    // The first page is for a rehearsal.
+    // The first page is not counted: its read also touches code and stack for the first time.
     let measured = STRIDE..STRIDE * (MAJOR + 1);
     let mut worker = Worker::start(|turn| {
         turn.done(0);

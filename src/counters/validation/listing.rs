@@ -1,4 +1,4 @@
-//! C8: what is enumerated, against the kernel's own lists.
+//! C8: enumerated names compared with the kernel's own lists.
 
 use super::Setting;
 use super::datagram::ip;
@@ -11,13 +11,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Processes that are started for it.
+/// Processes that the experiment starts.
 const CHILDREN: usize = 20;
 
 pub(super) fn run(_: &Setting) -> Result<Vec<Finding>> {
     let mut findings = vec![interfaces()?, blocks()?, cpus()?, online()?];
     findings.extend(processes()?);
-    findings.push(coming_and_going());
+    findings.push(made_and_removed());
     Ok(findings)
 }
 
@@ -36,7 +36,7 @@ fn interfaces() -> Result<Finding> {
     ))
 }
 
-/// Disks and partitions, but for what is no device: loop devices, memory, maps.
+/// Disks and partitions, without block devices that are not backed by one: loop devices, RAM disks, device maps.
 fn blocks() -> Result<Finding> {
     let text = text("/proc/partitions")?;
     let names = text.lines().skip(2).filter_map(|line| line.split_whitespace().last());
@@ -45,7 +45,7 @@ fn blocks() -> Result<Finding> {
         class.join("partition").exists() || class.join("device").exists()
     };
     let expected = names.filter(is_device).map(str::to_owned).collect();
-    // A disk without a medium has no size and is on the kernel's list all the same, or not: it depends on the driver.
+    // Whether the kernel lists a drive without a medium depends on its driver.
     let has_size = |name: &String| {
         fs::read_to_string(format!("/sys/class/block/{name}/size")).is_ok_and(|size| size.trim() != "0")
     };
@@ -71,7 +71,7 @@ fn online() -> Result<Finding> {
     Ok(Finding::same("CPUs online: /sys/devices", "", numbers(&list), enumeration::processors()?))
 }
 
-/// A list of the kernel's: `0-3,6`.
+/// A list in the kernel's notation: `0-3,6`.
 fn numbers(list: &str) -> Vec<usize> {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -80,26 +80,26 @@ fn numbers(list: &str) -> Vec<usize> {
     ranges.flatten().collect()
 }
 
-/// Children of our own are found by their parent's name, and are no longer when they have ended; and `ps` counts as many
-/// in the group of ours that does not change meanwhile.
+/// The experiment's own children must be found while they run and not after their end. Other processes come and go, and are
+/// left out, also of what `ps` lists.
 fn processes() -> Result<Vec<Finding>> {
     let own = std::process::id() as i32;
     let workers = (0..CHILDREN).map(|_| Worker::start(|turn| turn.done(0))).collect::<Result<Vec<_>>>()?;
     let children: Vec<_> = workers.iter().map(Worker::pid).collect();
-    let of_ours = |pids: Vec<i32>| pids.into_iter().filter(|pid| children.contains(pid)).collect::<Vec<_>>();
-    let all = of_ours(enumeration::pids()?);
+    let ours = |pids: Vec<i32>| pids.into_iter().filter(|pid| children.contains(pid)).collect::<Vec<_>>();
+    let all = ours(enumeration::pids()?);
     let executable =
         fs::read_link("/proc/self/exe").map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
     let name = executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let named = camp::process_identifiers(&name)?.iter().map(|process| process.pid()).collect();
     let tree = enumeration::tree(own)?.into_iter().map(|(pid, _)| pid).collect();
-    let by_ps = ps(own).map(&of_ours);
+    let by_ps = ps(own).map(&ours);
     drop(workers);
-    let after = of_ours(enumeration::pids()?);
+    let after = ours(enumeration::pids()?);
     Ok(vec![
         Finding::same("processes, of 20 children", "", children.clone(), all),
-        Finding::same("by the executable's name", "", children.clone(), of_ours(named)),
-        Finding::same("in the tree of their parent", "", children.clone(), of_ours(tree)),
+        Finding::same("by the executable's name", "", children.clone(), ours(named)),
+        Finding::same("in the tree of their parent", "", children.clone(), ours(tree)),
         match by_ps {
             Some(theirs) => Finding::same("by ps --ppid", "", theirs, children.clone()),
             None => Finding::not_judged("by ps --ppid", "there is no `ps` here that tells them (procps)"),
@@ -114,19 +114,19 @@ fn ps(parent: i32) -> Option<Vec<i32>> {
     Some(text.split_whitespace().filter_map(|word| word.parse().ok()).collect())
 }
 
-/// A pair of interfaces made on purpose is on the list, and is gone when it is removed.
-fn coming_and_going() -> Finding {
+/// A pair of interfaces must be listed once it is made, and no longer once it is removed.
+fn made_and_removed() -> Finding {
     const WHAT: &str = "interfaces made and removed";
-    let counted = Worker::start(make_and_remove).and_then(|mut worker| worker.step());
-    match counted {
-        Ok(right) if right < u64::MAX => Finding::exact(WHAT, "", 4, right),
+    let holding = Worker::start(make_and_remove).and_then(|mut worker| worker.step());
+    match holding {
+        Ok(holding) if holding < u64::MAX => Finding::exact(WHAT, "", 4, holding),
         _ => {
             Finding::not_judged(WHAT, "a network namespace of our own takes root, and interfaces in it `ip`")
         }
     }
 }
 
-/// Answers how many of four things are so.
+/// Reports how many of four checks hold: two names listed, both unlisted after removal, the open handle refused.
 fn make_and_remove(turn: &mut Turn) {
     turn.done(0);
     let prepared = namespace::go_apart().and_then(|()| ip("link add come type veth peer name go"));

@@ -9,24 +9,27 @@ use nix::unistd::Pid;
 use std::fs;
 use std::time::Duration;
 
-/// A turn of work and sleep takes between these. They differ from turn to turn, so that the load is never in step with
-/// the kernel's tick, which would see always or never. Each turn ends with a sleep and a timer's interrupt, some fifteen
-/// microseconds in which the CPU is not idle and no task has it either: with three hundred turns a second they were half
-/// a hundredth of the CPU, which is all of the tolerance.
+/// Shortest and longest turn of work and sleep. Lengths are random, so that the load is never in step with the kernel's
+/// tick, which would then find it busy always or never. Each turn ends with a sleep and a timer interrupt: some 15 µs in
+/// which the CPU is neither idle nor charged to a task. At 300 turns a second that would be 0.5 % of the CPU, which is
+/// the whole tolerance.
 const SHORTEST_NS: u64 = 6_000_000;
 const LONGEST_NS: u64 = 12_000_000;
 
-/// It ends with this value.
+/// The process. Dropping this value ends it.
 pub(super) struct Load {
     child: Child,
 }
 
 impl Load {
-    /// Uses this share of the CPU, from 0 to 1. It works until its own clock of CPU time has reached the share of the time
-    /// that has passed, and sleeps for the rest of the turn: whoever takes the CPU from it for a moment changes nothing.
+    /// Starts a process that uses `share` of a CPU, from 0 to 1. In each turn it works until its own CPU time has reached
+    /// that share of the elapsed time, and sleeps for the rest: time that other tasks take is made up for.
+    ///
+    /// # Errors
+    /// The kernel refuses the process.
     pub(super) fn of(share: f64, cpu: usize, seed: u64) -> Result<Self> {
         let child = Child::start(|| {
-            go_ahead_of_others();
+            raise_priority();
             if cpu::pin(cpu).is_ok() {
                 work(share, Random::new(seed));
             }
@@ -39,9 +42,9 @@ impl Load {
     }
 }
 
-/// Where that is allowed: a full load is full only if it has the CPU. The kernel weighs whole sessions against each other
-/// (`sched_autogroup_enabled`), and tasks only within one.
-fn go_ahead_of_others() {
+/// Raises the priority as far as is allowed: a full load is full only if it has the CPU. The kernel weighs whole sessions
+/// against each other (`sched_autogroup_enabled`), and tasks only within one.
+fn raise_priority() {
     let _ = nix::unistd::setsid();
     let _ = fs::write("/proc/self/autogroup", "-20");
     let _ = be_nice(-20);
@@ -62,14 +65,17 @@ fn work(share: f64, mut random: Random) {
         }
         let range = (LONGEST_NS - SHORTEST_NS) as usize;
         turn_ends = time::monotonic_raw_ns() + SHORTEST_NS + random.below(range) as u64;
-        // What this turn is owed when it ends.
+        // The CPU time that it should have had when this turn ends.
         let owed = share * (turn_ends - began) as f64;
         while ((time::thread_cpu_ns() - used) as f64) < owed {}
     }
 }
 
-/// Time that all tasks together have run on one CPU, where the kernel counts it by itself, nanoseconds: the CPU accounting
-/// of the root group, which knows nothing of the tick.
+/// Time that all tasks together have run on one CPU, in nanoseconds: the CPU accounting of the root control group, which
+/// does not depend on the tick.
+///
+/// # Errors
+/// [`Error::Missing`] without the cpuacct hierarchy of version 1.
 pub(super) fn run_ns(cpu: usize) -> Result<u64> {
     const PLACES: [&str; 2] = ["/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu,cpuacct"];
     let texts =
@@ -84,7 +90,10 @@ pub(super) fn run_ns(cpu: usize) -> Result<u64> {
     })
 }
 
-/// Time that a load has run, nanoseconds, by the scheduler's own statistics: not by the clock that is judged.
+/// Time that a load has run, in nanoseconds, by the scheduler's own statistics and not by the clock under test.
+///
+/// # Errors
+/// The process has ended, or the kernel keeps no such statistics.
 pub(super) fn own_ns(load: &Load) -> Result<u64> {
     let path = format!("/proc/{}/schedstat", load.pid());
     let text = fs::read_to_string(&path).map_err(|e| Error::file(&path, "reading", e))?;

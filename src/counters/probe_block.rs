@@ -7,8 +7,8 @@
 //! Source: CAMP (LISA 2007), "Operational Impact"; proc(5).
 
 use super::network::Counter;
-use super::process::{cpu_clock, faults_and_threads};
-use super::{Disk, Fault, Interface, Process, Processors, enumeration, memory};
+use super::process_handle::{cpu_clock, faults_and_threads};
+use super::{Disk, Fault, Interface, Process, Processors, enumeration, physical_memory};
 use std::time::{Duration, Instant};
 
 /// What is read in a block, kept open: a process, the CPUs, an interface and a disk. Eleven descriptors.
@@ -83,7 +83,7 @@ impl Probe {
     pub fn block(&self) -> Result<Block, Fault> {
         let at = Instant::now();
         let idle = self.processors.idle_time()?;
-        let free = memory::free_bytes()?;
+        let free = physical_memory::free_bytes()?;
         let moved = |counter| self.interface.as_ref().map(|interface| interface.count(counter)).transpose();
         let (bytes_sent, bytes_received) = (moved(Counter::BytesSent)?, moved(Counter::BytesReceived)?);
         let disk_operations = self.disk.as_ref().map(Disk::operations).transpose()?;

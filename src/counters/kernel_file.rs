@@ -125,6 +125,15 @@ pub(super) fn each_line(file: &File, what: &str, mut see: impl FnMut(&[u8])) -> 
     }
 }
 
+/// A name that is one part of a path, so that it cannot lead out of its directory.
+///
+/// # Errors
+/// [`Fault::Gone`] for any other name: nothing is called so.
+pub(super) fn checked_name<'a>(kind: &str, name: &'a str) -> Result<&'a str, Fault> {
+    let is_part = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
+    if is_part { Ok(name) } else { Err(Fault::Gone(format!("{kind} {name:?}"))) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,5 +166,13 @@ mod tests {
         let mut bytes = 0;
         each_line(&file, "it", |line| bytes += line.len()).expect("read");
         assert_eq!(bytes, 20 << 10);
+    }
+
+    #[test]
+    fn no_name_leads_elsewhere() {
+        for name in ["", ".", "..", "../..", "a/b", "a\0b"] {
+            assert!(checked_name("interface", name).is_err(), "{name:?}");
+        }
+        assert_eq!(checked_name("interface", "eth0.100").ok(), Some("eth0.100"));
     }
 }

@@ -1,29 +1,34 @@
-//! One row of the tables: what was published, what should be, what was found, and whether that is right.
+//! One row of an experiment: the published, expected and found values, and the verdict on the found one.
 
 use crate::statistic::{median, standard_deviation, student_quantile_above};
 
-/// One comparison.
+/// A counter's value compared with the known one. Values are texts with their units, ready for a table.
 #[derive(Clone, Debug)]
-pub(super) struct Finding {
-    pub(super) what: String,
-    /// In the paper; empty where it has no figure.
-    pub(super) published: String,
-    /// What happened here, as it is known from elsewhere.
-    pub(super) expected: String,
-    /// What the counters say.
-    pub(super) found: String,
-    pub(super) tolerance: String,
-    pub(super) verdict: Verdict,
+pub struct Finding {
+    /// What was counted.
+    pub what: String,
+    /// The value in the paper; empty where it has none.
+    pub published: String,
+    /// The amount that the experiment used.
+    pub expected: String,
+    /// The value of the counter.
+    pub found: String,
+    /// How far the two may be apart.
+    pub tolerance: String,
+    /// Whether they are that near.
+    pub verdict: Verdict,
 }
 
 /// Whether a counter was right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
+    /// The found value is within the tolerance.
     Passed,
+    /// It is not, and nothing else explains why.
     Failed,
-    /// It takes what is not here, or is shown to warn: why.
+    /// Something that the experiment needs is missing, or the row is only a warning: the reason.
     NotJudged(String),
-    /// It was measured and is not as it should be, and something else may be why: what. Not known to be right.
+    /// The value is outside the tolerance, and something other than the counter may be the cause: which.
     Inconclusive(String),
 }
 
@@ -32,7 +37,8 @@ impl Verdict {
         if passed { Self::Passed } else { Self::Failed }
     }
 
-    pub(super) fn word(&self) -> &'static str {
+    /// The verdict as one or two words.
+    pub fn word(&self) -> &'static str {
         match self {
             Self::Passed => "passed",
             Self::Failed => "failed",
@@ -41,7 +47,8 @@ impl Verdict {
         }
     }
 
-    pub(super) fn why(&self) -> Option<&str> {
+    /// The reason of a verdict that has one.
+    pub fn why(&self) -> Option<&str> {
         match self {
             Self::NotJudged(why) | Self::Inconclusive(why) => Some(why),
             _ => None,
@@ -50,7 +57,7 @@ impl Verdict {
 }
 
 impl Finding {
-    /// A count that must be just this.
+    /// A count that must be exactly `expected`.
     pub(super) fn exact(what: &str, published: &str, expected: u64, found: u64) -> Self {
         Self {
             what: what.into(),
@@ -62,7 +69,7 @@ impl Finding {
         }
     }
 
-    /// Two lists that must be the same: what one has and the other has not stands in the row.
+    /// Two lists that must have the same items; the row names those that only one of them has.
     pub(super) fn same<T: Ord + ToString>(
         what: &str,
         published: &str,
@@ -91,7 +98,7 @@ impl Finding {
         }
     }
 
-    /// A size in KB within so many hundredths of what it should be.
+    /// A size in KB that must be within `percent` of the expected one.
     pub(super) fn within(what: &str, published: &str, expected_kb: f64, found_kb: f64, percent: f64) -> Self {
         let off = (found_kb - expected_kb).abs();
         Self {
@@ -104,8 +111,8 @@ impl Finding {
         }
     }
 
-    /// The mean of a share in hundredths, with its interval of 95 %, which must be as narrow as the tolerance, around
-    /// a mean that is as near.
+    /// The mean of `samples`, in percent. Its distance from `expected` and half the width of its 95 % interval must both be
+    /// within `tolerance`.
     pub(super) fn mean(what: &str, published: &str, expected: f64, samples: &[f64], tolerance: f64) -> Self {
         let (mean, half) = mean_and_half(samples);
         let passed = (mean - expected).abs() <= tolerance && half <= tolerance;
@@ -119,7 +126,7 @@ impl Finding {
         }
     }
 
-    /// What could not be done here, and why.
+    /// A row without values: the experiment cannot run here.
     pub(super) fn not_judged(what: &str, why: impl Into<String>) -> Self {
         let [published, expected, found, tolerance] = Default::default();
         Self {
@@ -132,17 +139,17 @@ impl Finding {
         }
     }
 
-    /// The same finding, of which nothing can be told for this reason.
+    /// The same row with its verdict withdrawn.
     pub(super) fn but(self, why: impl Into<String>) -> Self {
         Self { verdict: Verdict::NotJudged(why.into()), ..self }
     }
 
-    /// An experiment that broke off. It may be that a counter gave no value where it should.
+    /// The only row of an experiment that ended with an error.
     pub(super) fn broken_off(why: impl Into<String>) -> Self {
         Self { verdict: Verdict::Inconclusive(why.into()), ..Self::not_judged("all of it", "") }
     }
 
-    /// The same finding, for whose failure there may be this other reason. One that is right needs none.
+    /// Turns a failure into an inconclusive result, because `why` may be its cause. Other verdicts stay.
     pub(super) fn excused(self, why: impl Into<String>) -> Self {
         match self.verdict {
             Verdict::Failed => Self { verdict: Verdict::Inconclusive(why.into()), ..self },
@@ -151,7 +158,7 @@ impl Finding {
     }
 }
 
-/// Mean and half the width of its interval of 95 %, by Student's distribution, as in the paper.
+/// The mean, and half the width of its 95 % interval by Student's distribution, as in the paper.
 pub(super) fn mean_and_half(samples: &[f64]) -> (f64, f64) {
     let n = samples.len().max(1) as f64;
     let mean = samples.iter().sum::<f64>() / n;
@@ -162,7 +169,7 @@ pub(super) fn mean_and_half(samples: &[f64]) -> (f64, f64) {
     (mean, student_quantile_above(0.025, samples.len() - 1) * error)
 }
 
-/// The median of differences, in KB.
+/// The median of differences in bytes, as KB.
 pub(super) fn median_kb(bytes: &[f64]) -> f64 {
     median(bytes) / 1024.0
 }

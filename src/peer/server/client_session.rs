@@ -1,8 +1,8 @@
 //! One client that has proved itself: what it asks is served, within limits.
 
-use super::super::limit::{GLANCE, Limits};
-use super::super::line::{Silence, Talk};
-use super::super::protocol::{Answer, Ask, Counted, Open, Welcome};
+use super::super::control_protocol::{Answer, Ask, Counted, Open, Welcome};
+use super::super::json_line::{Silence, Talk};
+use super::super::service_limit::{GLANCE, Limits};
 use super::super::station;
 use super::service::{Opening, Serving};
 use crate::platform::shutdown::shut_down;

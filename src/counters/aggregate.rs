@@ -5,7 +5,7 @@
 //! takes readings by the handles and [`Rate::between`] of them.
 
 use super::text::number;
-use super::{Fault, Method, Rate, Reading, camp, disk, enumeration, file, process};
+use super::{Fault, Method, Rate, Reading, camp, disk, enumeration, kernel_file, process_handle};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -64,12 +64,12 @@ pub fn busiest_interface(interval: Duration) -> Result<(String, Rate), Fault> {
 /// [`Fault::Unsupported`] in a kernel without a network.
 pub fn carried() -> Result<BTreeMap<String, Reading<u64>>, Fault> {
     const PATH: &str = "/proc/net/dev";
-    let file = file::open(format_args!("{PATH}")).map_err(|fault| match fault {
+    let file = kernel_file::open(format_args!("{PATH}")).map_err(|fault| match fault {
         Fault::Gone(what) => Fault::Unsupported(what),
         other => other,
     })?;
     let mut carried = BTreeMap::new();
-    file::each_line(&file, PATH, |line| {
+    kernel_file::each_line(&file, PATH, |line| {
         carried.extend(interface(line).map(|(name, bytes)| (name, Reading::now(bytes, 1, Method::NetDev))));
     })?;
     Ok(carried)
@@ -116,8 +116,8 @@ pub fn family(root: i32) -> Result<Reading<Family>, Fault> {
     for (pid, stat) in enumeration::tree(root)? {
         // One that ended in between has its time by its ticks; where its parent has waited for it meanwhile, the parent
         // may have been read before that, so that it is counted here and nowhere else.
-        let own =
-            process::cpu_time(pid).map_or(super::of_ticks(stat.user + stat.kernel), |reading| reading.value);
+        let own = process_handle::cpu_time(pid)
+            .map_or(super::of_ticks(stat.user + stat.kernel), |reading| reading.value);
         let ended = super::of_ticks(stat.children);
         sum.processes += 1;
         sum.threads += stat.threads;
