@@ -20,7 +20,8 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 use syscost::counters::Probe;
 use syscost::counters::{
-    Disk, Interface, Memory, Percent, Pressure, Process, Processors, camp, enumeration, memory, pressure,
+    Disk, Interface, Memory, Percent, Pressure, Process, Processors, camp, enumeration, physical_memory,
+    pressure,
 };
 use sysinfo::{DiskRefreshKind, Disks, Networks, ProcessRefreshKind, ProcessesToUpdate, System};
 

@@ -8,7 +8,6 @@
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost::internals::platform::cpu;
 use syscost::internals::render::{Line, Panel, Picture};
 use syscost::technique::control::{
     Background, Controller, Halving, Interactive, Plant, Policy, Proportional, Stepwise, Transient, stability,
@@ -147,7 +146,8 @@ fn print_plant(on: usize, commands: usize) -> Result<()> {
         }
         let all = &all[2..];
         let mean = all.iter().sum::<f64>() / all.len() as f64;
-        let deviation = syscost::internals::statistic::standard_deviation(all);
+        let squares: f64 = all.iter().map(|response| (response - mean).powi(2)).sum();
+        let deviation = (squares / (all.len() - 1) as f64).sqrt();
         println!("{running:>21} {:>10} {mean:>10.2} {deviation:>6.2}", running + 1);
     }
     Ok(())
@@ -179,16 +179,18 @@ fn fly_all(on: usize, time: Duration) -> Result<Vec<(&'static str, Flown)>> {
 }
 
 fn run(quick: bool, directory: Option<&str>) -> Result<()> {
-    let all = cpu::allowed();
+    let all = core_affinity::get_core_ids().unwrap_or_default();
     let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
         return Err(Error::Missing("no CPU is allowed here".into()));
     };
     print_index();
     print_loop();
-    // Who gives the commands must not wait for the CPU that is contended.
-    cpu::pin(aside)?;
-    print_plant(on, if quick { 3 } else { 40 })?;
-    let flown = fly_all(on, Duration::from_millis(if quick { 150 } else { 3500 }))?;
+    // The user's side must not wait for the contended CPU.
+    if !core_affinity::set_for_current(aside) {
+        return Err(Error::Missing("the user cannot be kept on a CPU of its own".into()));
+    }
+    print_plant(on.id, if quick { 3 } else { 40 })?;
+    let flown = fly_all(on.id, Duration::from_millis(if quick { 150 } else { 3500 }))?;
     println!(
         "\nslide 82: n too small is jittery, too large lags, 85: a policy may jitter, lag or be unstable; ours: jitter {:.2} with \
          n 8 and {:.2} with n 1; settled: {} with n 8, {} with n 32, {} by halves, {} with twice the stable gain",

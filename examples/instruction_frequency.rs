@@ -11,10 +11,11 @@
 #[path = "symbol_table/stack.rs"]
 mod stack;
 
+use core_affinity::CoreId;
 use stack::{Instruction, execute};
 use std::hint::black_box;
 use syscost::clock::Clock;
-use syscost::internals::platform::{arch, cpu};
+use syscost::internals::platform::arch;
 use syscost::internals::statistic::{Random, median};
 use syscost::technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, event};
 use syscost::technique::instruction_frequency::frequencies;
@@ -23,8 +24,10 @@ type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Done<()> {
     let clock = Clock::start_up();
-    let cpus = cpu::allowed();
-    cpu::pin(*cpus.last().ok_or("no CPU")?)?;
+    let cpus = core_affinity::get_core_ids().unwrap_or_default();
+    if !core_affinity::set_for_current(*cpus.last().ok_or("no CPU is allowed here")?) {
+        return Err("the program cannot be kept on one CPU".into());
+    }
     let slower = by_trapping(&clock)?;
     emulated(&clock, &cpus)?;
     println!(
@@ -101,7 +104,7 @@ fn program(groups: usize) -> Vec<Instruction> {
     code
 }
 
-fn emulated(clock: &Clock, cpus: &[usize]) -> Done<()> {
+fn emulated(clock: &Clock, cpus: &[CoreId]) -> Done<()> {
     let code = program(25_000);
     let mut truth: Counts = [0; NAMES.len()];
     code.iter().for_each(|&instruction| truth[usize::from(kind(instruction))] += 1);
@@ -116,9 +119,9 @@ fn emulated(clock: &Clock, cpus: &[usize]) -> Done<()> {
         println!("skipped: one CPU, and a hybrid monitor is a machine of its own\n");
         return Ok(());
     };
-    sent::<OneWay>(clock, "one flag", &code, &truth, other)?;
-    sent::<TwoWay>(clock, "two flags", &code, &truth, other)?;
-    sent::<Ring>(clock, "ring", &code, &truth, other)?;
+    sent::<OneWay>(clock, "one flag", &code, &truth, other.id)?;
+    sent::<TwoWay>(clock, "two flags", &code, &truth, other.id)?;
+    sent::<Ring>(clock, "ring", &code, &truth, other.id)?;
     let counts: Vec<_> = NAMES.iter().zip(truth).map(|(name, count)| format!("{name} {count}")).collect();
     println!("what is counted must be: {}\n", counts.join(", "));
     Ok(())

@@ -7,9 +7,8 @@
 
 use std::process::ExitCode;
 use std::time::Duration;
-use syscost::Result;
-use syscost::internals::platform::cpu;
 use syscost::technique::io_overlap::{Finished, Load, Monitor, exact};
+use syscost::{Error, Result};
 
 const CHANNELS: usize = 3;
 
@@ -31,11 +30,15 @@ fn independent(finished: &Finished, k: u32, window: (u64, u64)) -> f64 {
 
 fn run(quick: bool) -> Result<()> {
     let directory = std::env::temp_dir();
-    let all = cpu::allowed();
-    let (on, aside) = (all.last().copied().unwrap_or(0), all.first().copied().unwrap_or(0));
-    // Channels and the monitor are where the CPU that computes is not.
-    cpu::pin(aside)?;
-    let load = Load::start(&directory, CHANNELS, on)?;
+    let all = core_affinity::get_core_ids().unwrap_or_default();
+    let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
+        return Err(Error::Missing("no CPU is allowed here".into()));
+    };
+    // The channels and the monitor must not wait for the CPU that computes.
+    if !core_affinity::set_for_current(aside) {
+        return Err(Error::Missing("the monitor cannot be kept on a CPU of its own".into()));
+    }
+    let load = Load::start(&directory, CHANNELS, on.id)?;
     let (bits, period) = (if quick { 7 } else { 12 }, Duration::from_millis(1));
     let overlaps = (0..=CHANNELS as u32).map(|k| {
         let monitor = Monitor { period, seed: u64::from(k) };

@@ -5,7 +5,6 @@
 
 use std::hint::black_box;
 use std::process::ExitCode;
-use syscost::internals::platform::syscall;
 use syscost::internals::suite::call;
 use syscost::{Case, Claim, Group};
 
@@ -27,7 +26,7 @@ fn cases() -> Vec<Case> {
             .claim(Claim::NeverEnters),
         Case::looped("honest", "getppid, entered each time", |n| {
             for _ in 0..n {
-                black_box(syscall::getppid());
+                black_box(std::os::unix::process::parent_id());
             }
         })
         .claim(Claim::Linear),

@@ -8,7 +8,6 @@
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost::internals::platform::cpu;
 use syscost::internals::render::{Line, Panel, Picture};
 use syscost::technique::multiprogramming::{Computer, Job, Paging, Pilot};
 use syscost::{Error, Result};
@@ -83,10 +82,14 @@ fn fly(computer: &mut Computer, from: usize, time: Duration, window: Duration) -
 }
 
 fn run(quick: bool, directory: Option<&str>) -> Result<()> {
-    let all = cpu::allowed();
-    let (on, aside) = (all.last().copied().unwrap_or(0), all.first().copied().unwrap_or(0));
-    cpu::pin(aside)?;
-    let mut computer = Computer::start(&std::env::temp_dir(), MEMORY, JOBS, JOB, on)?;
+    let all = core_affinity::get_core_ids().unwrap_or_default();
+    let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
+        return Err(Error::Missing("no CPU is allowed here".into()));
+    };
+    if !core_affinity::set_for_current(aside) {
+        return Err(Error::Missing("the controller cannot be kept on a CPU of its own".into()));
+    }
+    let mut computer = Computer::start(&std::env::temp_dir(), MEMORY, JOBS, JOB, on.id)?;
     let scale = |ms: u64| Duration::from_millis(if quick { ms / 15 } else { ms });
     println!(
         "{JOBS} jobs of {} MiB each on one CPU, {} MiB of memory for all of them\n",

@@ -37,3 +37,5 @@ pub mod state_measure;
 pub mod trace;
 pub mod virtual_clock;
 pub mod visit;
+
+pub use crate::statistic::Interval;

@@ -22,12 +22,15 @@ mod stack;
 mod symbol;
 mod watch;
 
+use nix::time::ClockId;
 use parser::compile;
 use std::hint::black_box;
+use std::time::Duration;
 use symbol::{SymbolTable, dispatch};
-use syscost::internals::platform::{arch, time};
-use syscost::internals::statistic::{Interval, median, median_interval};
+use syscost::internals::platform::arch;
+use syscost::internals::statistic::{median, median_interval};
 use syscost::internals::suite::call;
+use syscost::technique::Interval;
 use syscost::technique::estimate::{Estimates, ProbeCost, Traced};
 use syscost::technique::profile;
 use watch::{Now, Watch};
@@ -49,7 +52,7 @@ fn main() -> Done<()> {
         "{} programs of {STATEMENTS} statements, {instructions} instructions: all print what they must\n",
         programs.len()
     );
-    let clocks = [("cycle counter", arch::read as Now), ("virtual clock", time::thread_cpu_ns as Now)];
+    let clocks = [("cycle counter", arch::read as Now), ("virtual clock", thread_cpu_ns as Now)];
     let mut words = Vec::new();
     for (name, now) in clocks {
         let found = |program: &program::Program| fractions(&program.text, now);
@@ -58,6 +61,11 @@ fn main() -> Done<()> {
     ninety_ten(&programs)?;
     println!("slide 48: frac is likely underestimated; ours: {}", words.join("; "));
     Ok(())
+}
+
+/// The virtual clock of this thread.
+fn thread_cpu_ns() -> u64 {
+    ClockId::CLOCK_THREAD_CPUTIME_ID.now().map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
 /// Compiles and executes a program; its number of instructions.

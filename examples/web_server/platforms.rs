@@ -90,13 +90,13 @@ fn watch(model: Model) -> Answer<(Vec<Row>, (u64, u64))> {
 impl Tree {
     fn look(root: i32, lo: &Interface) -> Answer<Self> {
         let link = lo.link()?.value;
-        let family = family(root)?;
+        let tree = process_tree(root)?;
         Ok(Self {
-            at: family.at,
-            cpu: family.value.cpu_time,
-            faults: family.value.page_faults,
-            resident: family.value.resident,
-            processes: family.value.processes,
+            at: tree.at,
+            cpu: tree.value.cpu_time,
+            faults: tree.value.page_faults,
+            resident: tree.value.resident,
+            processes: tree.value.processes,
             // Sent by one end of the loop is received by the other: once is enough.
             moved: link.bytes_sent,
         })

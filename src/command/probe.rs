@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             page::warn(&fault);
             ExitCode::FAILURE
         }
-        // Whoever set it no end ends it so, and it has done what it was args.
+        // A probe without an end is meant to be ended by a signal.
         (None, Some(_)) if blocks == u64::MAX => ExitCode::SUCCESS,
         (None, Some(signal)) => ExitCode::from(128 + signal as u8),
         (None, None) => ExitCode::SUCCESS,

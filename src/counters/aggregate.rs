@@ -90,7 +90,7 @@ fn interface(line: &[u8]) -> Option<(String, u64)> {
 
 /// A process with all that descend from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Family {
+pub struct ProcessTree {
     /// Processes that live.
     pub processes: u64,
     /// Their threads.
@@ -111,8 +111,8 @@ pub struct Family {
 ///
 /// # Errors
 /// [`Fault::Gone`] where the first has ended; [`Fault::Denied`] where it is hidden from us.
-pub fn family(root: i32) -> Result<Reading<Family>, Fault> {
-    let mut sum = Family::default();
+pub fn process_tree(root: i32) -> Result<Reading<ProcessTree>, Fault> {
+    let mut sum = ProcessTree::default();
     for (pid, stat) in enumeration::tree(root)? {
         // One that ended in between has its time by its ticks; where its parent has waited for it meanwhile, the parent
         // may have been read before that, so that it is counted here and nowhere else.
@@ -126,7 +126,7 @@ pub fn family(root: i32) -> Result<Reading<Family>, Fault> {
         sum.page_faults += stat.minor_faults + stat.major_faults + stat.children_faults;
         sum.resident += camp::working_set_kb(pid).map_or(0, |kb| kb.value << 10);
     }
-    let step = Family {
+    let step = ProcessTree {
         processes: 1,
         threads: 1,
         cpu_time: super::TICK,
@@ -184,11 +184,11 @@ mod tests {
         let mut line = String::new();
         let mut output = std::io::BufReader::new(shell.stdout.take().expect("piped"));
         std::io::BufRead::read_line(&mut output, &mut line).expect("a line");
-        let sum = family(shell.id() as i32).expect("it lives").value;
+        let sum = process_tree(shell.id() as i32).expect("it lives").value;
         assert!(sum.of_ended > Duration::ZERO, "{sum:?}");
         assert!(sum.cpu_time >= sum.of_ended && sum.processes == 1 && sum.resident > 0, "{sum:?}");
         drop(shell.stdin.take());
         shell.wait().expect("waited for");
-        assert!(matches!(family(shell.id() as i32), Err(Fault::Gone(_))));
+        assert!(matches!(process_tree(shell.id() as i32), Err(Fault::Gone(_))));
     }
 }

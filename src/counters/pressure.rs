@@ -98,11 +98,6 @@ impl Pressure {
         }
     }
 
-    /// Which resource.
-    pub fn resource(&self) -> Resource {
-        self.resource
-    }
-
     /// How much stood still, up to this moment.
     ///
     /// # Errors

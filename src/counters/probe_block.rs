@@ -61,11 +61,6 @@ impl Probe {
         })
     }
 
-    /// The process.
-    pub fn process(&self) -> &Process {
-        &self.process
-    }
-
     /// Name of the interface, if there is one.
     pub fn interface(&self) -> Option<&str> {
         self.interface.as_ref().map(Interface::name)

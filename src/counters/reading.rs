@@ -64,8 +64,6 @@ pub enum Method {
     ControlGroup,
     /// `/proc/pressure`.
     Pressure,
-    /// sched_getaffinity(2).
-    Affinity,
 }
 
 impl Display for Method {
@@ -86,7 +84,6 @@ impl Display for Method {
             Self::BlockStat => "/sys/class/block/NAME/stat",
             Self::ControlGroup => "the control group",
             Self::Pressure => "/proc/pressure",
-            Self::Affinity => "sched_getaffinity",
         })
     }
 }

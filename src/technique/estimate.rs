@@ -72,25 +72,6 @@ impl Traced {
     }
 }
 
-/// Which way probes pull a fraction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Perturbation {
-    /// It is underestimated, as one expects: the whole has suffered more than the part.
-    Down,
-    /// It is overestimated: of their cost the probes see a larger share than the part has of the time.
-    Up,
-}
-
-impl Perturbation {
-    /// The way in which probes of this cost pull a true fraction.
-    pub fn pull(fraction: f64, probe: ProbeCost) -> Self {
-        match probe.inside / (probe.inside + probe.outside) > fraction {
-            true => Self::Up,
-            false => Self::Down,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,8 +99,6 @@ mod tests {
 
     #[test]
     fn probes_pull_a_fraction_towards_the_share_that_they_see_of_themselves() {
-        assert_eq!(Perturbation::pull(0.4, PROBE), Perturbation::Up);
-        assert_eq!(Perturbation::pull(0.7, PROBE), Perturbation::Down);
         let mostly = Traced { part: 70_000.0 + 25_000.0, call: 0.0, ..TRACED };
         assert!(mostly.estimates(PROBE, 100_000.0).naive < 0.7);
     }

@@ -274,7 +274,8 @@ impl<I: Interface> Observer<I> {
         &self.interface
     }
 
-    /// What others must know to watch it.
+    /// Where its thread runs.
+    #[doc(hidden)]
     pub fn task(&self) -> Task {
         self.partner.task()
     }

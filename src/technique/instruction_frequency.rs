@@ -33,9 +33,9 @@ impl Display for Opcode {
     }
 }
 
-/// The opcode that these bytes begin with.
+/// The opcode at the beginning of these bytes.
 #[cfg(target_arch = "x86_64")]
-pub fn opcode(code: [u8; 8]) -> Opcode {
+fn opcode(code: [u8; 8]) -> Opcode {
     const PREFIXES: [u8; 11] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3];
     let mut at = code.iter().take_while(|byte| PREFIXES.contains(byte)).count().min(3);
     at += usize::from(code[at] & 0xf0 == 0x40); // REX
@@ -56,7 +56,7 @@ pub fn opcode(code: [u8; 8]) -> Opcode {
 
 /// The opcode of this instruction.
 #[cfg(target_arch = "aarch64")]
-pub fn opcode(code: [u8; 8]) -> Opcode {
+fn opcode(code: [u8; 8]) -> Opcode {
     Opcode { map: 0, byte: code[3], extension: None }
 }
 

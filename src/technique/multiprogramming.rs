@@ -24,6 +24,5 @@ mod job;
 mod pilot;
 
 pub use computer::{Computer, Paging};
-pub use group::MemoryGroup;
 pub use job::Job;
 pub use pilot::Pilot;

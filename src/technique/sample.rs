@@ -28,7 +28,9 @@
 //! Utilization Estimation and Code Profiling* (USENIX 1993).
 
 use crate::Result;
-use crate::kit::sampler::{Gaps, Looks, STATES, Sampler};
+pub use crate::kit::sampler::Looks;
+
+use crate::kit::sampler::{Gaps, STATES, Sampler};
 use crate::statistic::{Interval, Random, proportion};
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;

@@ -33,7 +33,7 @@ impl Background {
     }
 
     /// These, which all run.
-    pub fn of(processes: Vec<Child>) -> Self {
+    pub(in crate::technique) fn of(processes: Vec<Child>) -> Self {
         let running = processes.len();
         Self { processes, running }
     }
@@ -46,11 +46,6 @@ impl Background {
     /// How many run.
     pub fn running(&self) -> usize {
         self.running
-    }
-
-    /// The processes, those that run first.
-    pub fn processes(&self) -> &[Child] {
-        &self.processes
     }
 
     /// Lets so many run, and suspends the others.
@@ -79,7 +74,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     fn spent(background: &Background) -> Vec<u64> {
-        background.processes().iter().map(|p| cpu_ns_of(p.pid().as_raw() as u32)).collect()
+        background.processes.iter().map(|p| cpu_ns_of(p.pid().as_raw() as u32)).collect()
     }
 
     /// Who has got more CPU time since: waited for until somebody has.
@@ -106,7 +101,7 @@ mod tests {
         assert_eq!(who_runs(&background), [true, false, false]);
         background.run(3).expect("ours");
         assert_eq!(who_runs(&background), [true; 3]);
-        let all: Vec<_> = background.processes().iter().map(Child::pid).collect();
+        let all: Vec<_> = background.processes.iter().map(Child::pid).collect();
         background.run(0).expect("ours");
         drop(background);
         assert!(all.iter().all(|pid| kill(*pid, None).is_err()), "suspended or not, they are gone");

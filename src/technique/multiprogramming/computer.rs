@@ -1,6 +1,6 @@
 //! Jobs on one CPU in a memory control group that does not hold all of them.
 
-use super::MemoryGroup;
+use super::group::MemoryGroup;
 use super::job::{self, Account, Job};
 use crate::platform::child::Child;
 use crate::platform::cpu;
