@@ -61,7 +61,7 @@ pub mod platform {
     }
 
     pub mod cpu {
-        pub use crate::platform::cpu::{current, pin, while_on};
+        pub use crate::platform::cpu::{allowed, current, pin, while_on};
     }
 }
 

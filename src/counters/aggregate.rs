@@ -1,18 +1,18 @@
-//! What follows from several readings: the rates that CAMP left to its users (its Figure 1), the busiest interface, a
-//! process with all that it has started.
+//! Figures computed from several readings: the rates that CAMP left to its users (its Figure 1), the busiest interface,
+//! and the sums over a process and its descendants.
 //!
-//! Each waits for the interval that it is given, and keeps nothing between two calls. Who looks again and again
-//! takes readings by the handles and [`Rate::between`] of them.
+//! A function of a rate sleeps for its interval and keeps no state. For repeated rates take readings by a handle and use
+//! [`Rate::between`].
 
 use super::text::number;
 use super::{Fault, Method, Rate, Reading, camp, disk, enumeration, kernel_file, process_handle};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Bytes that went over an interface in both directions, a second: `BulkByteTransferRate` of CAMP's Figure 1.
+/// Bytes per second over an interface, both directions together: `BulkByteTransferRate` of CAMP's Figure 1.
 ///
 /// # Errors
-/// [`Fault::Gone`]; [`Fault::TooShort`] for no interval.
+/// [`Fault::Gone`] where there is no such interface; [`Fault::TooShort`] for an interval of zero.
 #[doc(alias = "BulkByteTransferRate")]
 pub fn transfer_rate(interface: &str, interval: Duration) -> Result<Rate, Fault> {
     let both = || -> Result<Reading<u64>, Fault> {
@@ -24,10 +24,10 @@ pub fn transfer_rate(interface: &str, interval: Duration) -> Result<Rate, Fault>
     Rate::between(&format!("interface {interface}"), &before, &both()?)
 }
 
-/// Reads and writes that a disk or partition completed, a second.
+/// Completed reads and writes per second of a disk or partition.
 ///
 /// # Errors
-/// [`Fault::Gone`]; [`Fault::TooShort`] for no interval.
+/// [`Fault::Gone`] where there is no such disk; [`Fault::TooShort`] for an interval of zero.
 pub fn operation_rate(disk: &str, interval: Duration) -> Result<Rate, Fault> {
     let both = || -> Result<Reading<u64>, Fault> {
         let sum = disk::once(disk)?.part(|traffic| traffic.reads + traffic.writes);
@@ -38,12 +38,11 @@ pub fn operation_rate(disk: &str, interval: Duration) -> Result<Rate, Fault> {
     Rate::between(&format!("disk {disk}"), &before, &both()?)
 }
 
-/// The interface of our namespace, `lo` among them, that carried most bytes in both directions, and how many.
-///
-/// One that came, went or was reset meanwhile is left out.
+/// The interface of this network namespace, including `lo`, that transferred most bytes in both directions, and its rate.
+/// An interface that was added, removed or reset during the interval is left out.
 ///
 /// # Errors
-/// [`Fault::Gone`] where no interface was there all the while; [`Fault::TooShort`] for no interval.
+/// [`Fault::Gone`] where no interface existed for the whole interval; [`Fault::TooShort`] for an interval of zero.
 pub fn busiest_interface(interval: Duration) -> Result<(String, Rate), Fault> {
     if interval.is_zero() {
         return Err(Fault::TooShort { window: interval, resolution: Duration::from_nanos(1) });
@@ -58,7 +57,7 @@ pub fn busiest_interface(interval: Duration) -> Result<(String, Rate), Fault> {
     busiest.ok_or_else(|| Fault::Gone("every network interface".into()))
 }
 
-/// Bytes in both directions of every interface of our namespace, by one look.
+/// Bytes in both directions of every interface of this network namespace, from one read of `/proc/net/dev`.
 ///
 /// # Errors
 /// [`Fault::Unsupported`] in a kernel without a network.
@@ -75,8 +74,8 @@ pub fn carried() -> Result<BTreeMap<String, Reading<u64>>, Fault> {
     Ok(carried)
 }
 
-/// A line of `/proc/net/dev`: eight columns of what was received, then eight of what was sent, bytes first. The two
-/// lines of headings have no numbers.
+/// Name and bytes of a line of `/proc/net/dev`: eight columns for reception, then eight for transmission, bytes first. The
+/// two lines of headings have no numbers.
 fn interface(line: &[u8]) -> Option<(String, u64)> {
     let colon = line.iter().rposition(|byte| *byte == b':')?;
     let mut columns = [0; 9];
@@ -88,34 +87,34 @@ fn interface(line: &[u8]) -> Option<(String, u64)> {
     Some((name.into(), columns[0] + columns[8]))
 }
 
-/// A process with all that descend from it.
+/// Sums over a process and its descendants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessTree {
-    /// Processes that live.
+    /// Processes that exist.
     pub processes: u64,
     /// Their threads.
     pub threads: u64,
-    /// CPU time of those that live and of those that have ended and were waited for, to the nanosecond and to the tick.
+    /// CPU time of existing processes, in nanoseconds, and of ended ones that were waited for, in ticks.
     pub cpu_time: Duration,
-    /// The part of it of those that have ended.
+    /// The part of `cpu_time` of ended processes.
     pub of_ended: Duration,
-    /// Page faults, likewise.
+    /// Page faults of existing and of ended processes.
     pub page_faults: u64,
-    /// Resident memory of those that live, bytes. Pages that several share count several times.
+    /// Resident memory of existing processes, bytes. A shared page counts once for each of them.
     pub resident: u64,
 }
 
-/// A process with all that descend from it, those that have ended and were waited for included, so that the sums do not
-/// fall when a child ends. What they cannot hold: a child whose parent ignores SIGCHLD or ended before it. A control
-/// group ([`ControlGroup`](super::ControlGroup)) forgets nobody.
+/// Sums over a process and its descendants. Those that have ended and were waited for are included, so that the sums do
+/// not fall when a child ends. A child whose parent ignores SIGCHLD, or ended before it, is lost; a control group
+/// ([`ControlGroup`](super::ControlGroup)) has those too.
 ///
 /// # Errors
-/// [`Fault::Gone`] where the first has ended; [`Fault::Denied`] where it is hidden from us.
+/// [`Fault::Gone`] where the root process has ended; [`Fault::Denied`] where `/proc` hides it.
 pub fn process_tree(root: i32) -> Result<Reading<ProcessTree>, Fault> {
     let mut sum = ProcessTree::default();
     for (pid, stat) in enumeration::tree(root)? {
-        // One that ended in between has its time by its ticks; where its parent has waited for it meanwhile, the parent
-        // may have been read before that, so that it is counted here and nowhere else.
+        // A process that has ended since it was listed counts by its ticks. Its parent, if it was read before it waited
+        // for this child, does not include it yet.
         let own = process_handle::cpu_time(pid)
             .map_or(super::of_ticks(stat.user + stat.kernel), |reading| reading.value);
         let ended = super::of_ticks(stat.children);

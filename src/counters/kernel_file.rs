@@ -1,4 +1,4 @@
-//! Files of the kernel's, read anew each time: kept open, or opened for one reading.
+//! Files of the kernel that are read again and again: kept open, or opened for one reading.
 
 use super::Fault;
 use nix::errno::Errno;
@@ -8,27 +8,35 @@ use std::fmt::{Arguments, Write};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Room for the longest of the short files: a line of `/proc/PID/stat`, a block device's.
+/// Buffer size for short files, such as `/proc/PID/stat`, bytes.
 pub(super) const SHORT: usize = 1024;
 
-/// Opens a file. Neither the path, which is put together on the stack, nor `File::open`, which copies it there,
-/// allocates: `open(format_args!("/proc/{pid}/stat"))`.
+/// Opens a file by a path that is formatted on the stack, without an allocation: `open(format_args!("/proc/{pid}/stat"))`.
+///
+/// # Errors
+/// The [`Fault`] that the error of open(2) means.
 pub(super) fn open(path: Arguments<'_>) -> Result<File, Fault> {
     let mut text = Path::default();
-    // Longer than any path of a process, a disk or an interface: it has a name that no such thing has.
+    // No process, disk or interface has a path that long.
     text.write_fmt(path).map_err(|_| Fault::Gone(path.to_string()))?;
     File::open(text.as_str()).map_err(|e| Fault::of(path.to_string(), &e))
 }
 
-/// The same for a file of a process, whose path is put together without the machinery of formatting: that is a tenth of
-/// what the cheapest of these readings costs.
+/// Opens a file of a process. The path is put together without `format_args!`, which would be a tenth of the cost of the
+/// cheapest reading.
+///
+/// # Errors
+/// The [`Fault`] that the error of open(2) means.
 pub(super) fn open_of_process(pid: i32, name: &str) -> Result<File, Fault> {
     let of = |text: &Path| File::open(text.as_str()).map_err(|e| Fault::of(text.as_str(), &e));
     Path::of_process(pid, name)
         .map_or_else(|_| Err(Fault::Gone(format!("/proc/{pid}/{name}"))), |text| of(&text))
 }
 
-/// What stat(2) says of such a file.
+/// stat(2) of a file of a process.
+///
+/// # Errors
+/// Its error.
 pub(super) fn status_of_process(pid: i32, name: &str) -> Result<FileStat, Errno> {
     let path = Path::of_process(pid, name).map_err(|_| Errno::ENAMETOOLONG)?;
     nix::sys::stat::stat(path.as_c()?)
@@ -63,13 +71,13 @@ impl Path {
         Ok(path)
     }
 
-    /// As the kernel wants it, so that nobody copies it once more: behind what was written stand zeroes.
+    /// Ends at the first of the zeroes behind the path, so that no copy is needed.
     fn as_c(&self) -> Result<&CStr, Errno> {
         CStr::from_bytes_until_nul(&self.bytes).map_err(|_| Errno::ENAMETOOLONG)
     }
 
     fn as_str(&self) -> &str {
-        // It was put together from whole texts, so that it is one.
+        // Only whole texts are appended.
         std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
     }
 }
@@ -83,7 +91,10 @@ impl Write for Path {
     }
 }
 
-/// What the file holds now, from its beginning. `what` names it in an error.
+/// Reads the file from its beginning. `what` names it in an error.
+///
+/// # Errors
+/// [`Fault::Gone`] for an empty file, otherwise the fault that the error of read(2) means.
 #[inline]
 pub(super) fn read<'a>(
     file: &File,
@@ -91,14 +102,17 @@ pub(super) fn read<'a>(
     what: impl FnOnce() -> String,
 ) -> Result<&'a [u8], Fault> {
     match file.read_at(buffer, 0) {
-        // A process that has ended answers ESRCH for some files and nothing for others.
+        // Files of a process that has ended give ESRCH or are empty.
         Ok(0) => Err(Fault::Gone(what())),
         Ok(length) => Ok(&buffer[..length]),
         Err(error) => Err(Fault::of(what(), &error)),
     }
 }
 
-/// Gives each line of a file of any length, without its end. A line longer than the room for one is cut.
+/// Calls `see` with each line of a file of any length, without its end. A line of more than 8 KiB is given in pieces.
+///
+/// # Errors
+/// The fault that the error of read(2) means.
 pub(super) fn each_line(file: &File, what: &str, mut see: impl FnMut(&[u8])) -> Result<(), Fault> {
     let mut buffer = [0; 8 << 10];
     let (mut kept, mut offset) = (0, 0);

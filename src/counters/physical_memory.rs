@@ -1,4 +1,4 @@
-//! Physical memory: what is free, what is truly free, what may be had.
+//! Physical memory: free, free including the lists of each CPU, and available.
 
 use super::kernel_file;
 use super::text::{line, number};
@@ -9,7 +9,7 @@ use std::fs::File;
 const MEMINFO: &str = "/proc/meminfo";
 const ZONEINFO: &str = "/proc/zoneinfo";
 
-/// The memory of this machine, by two files that are kept open.
+/// The memory of this machine. Holds two descriptors.
 #[derive(Debug)]
 pub struct Memory {
     meminfo: File,
@@ -20,13 +20,13 @@ impl Memory {
     /// Opens the files.
     ///
     /// # Errors
-    /// [`Fault::Denied`], [`Fault::Gone`] where `/proc` is hidden or not mounted.
+    /// [`Fault::Denied`] or [`Fault::Gone`] where `/proc` is hidden or not mounted.
     pub fn open() -> Result<Self, Fault> {
         let [meminfo, zoneinfo] = [MEMINFO, ZONEINFO].map(|path| kernel_file::open(format_args!("{path}")));
         Ok(Self { meminfo: meminfo?, zoneinfo: zoneinfo? })
     }
 
-    /// As of [`truly_free`].
+    /// As [`truly_free`], by the open file.
     ///
     /// # Errors
     /// As of [`truly_free`].
@@ -34,7 +34,7 @@ impl Memory {
         of_zones(&self.zoneinfo)
     }
 
-    /// As of [`available`].
+    /// As [`available`], by the open file.
     ///
     /// # Errors
     /// As of [`available`].
@@ -43,8 +43,8 @@ impl Memory {
     }
 }
 
-/// Free memory, bytes: what no list of the kernel's counts as used. It does **not** fall when a program touches a
-/// megabyte, because those pages come from lists that each CPU keeps: [`truly_free`] counts them as well.
+/// Free memory, bytes. It does **not** fall when a program touches a megabyte, because those pages come from lists that
+/// each CPU keeps and that this figure leaves out; [`truly_free`] includes them.
 ///
 /// # Errors
 /// [`Fault::Denied`] in a sandbox that forbids sysinfo(2).
@@ -53,14 +53,14 @@ pub fn free() -> Result<Reading<u64>, Fault> {
     Ok(Reading::now(free_bytes()?, page_size(), Method::Sysinfo))
 }
 
-/// The same without its time.
+/// Free memory without a time stamp.
 #[inline]
 pub(super) fn free_bytes() -> Result<u64, Fault> {
     let info = nix::sys::sysinfo::sysinfo().map_err(|e| Fault::of("free memory", &e.into()))?;
     Ok(info.ram_unused())
 }
 
-/// Physical memory that the kernel manages, bytes: what it was given, less what it took for itself at boot.
+/// Physical memory that the kernel manages, bytes, without what it took for itself at boot.
 ///
 /// # Errors
 /// [`Fault::Denied`] in a sandbox that forbids sysinfo(2).
@@ -69,10 +69,10 @@ pub fn total() -> Result<Reading<u64>, Fault> {
     Ok(Reading::now(info.ram_total(), page_size(), Method::Sysinfo))
 }
 
-/// Free memory with what lies in the lists of each CPU, bytes: it falls by what is touched.
+/// Free memory including the lists of each CPU, bytes: it falls by what a program touches.
 ///
-/// The zones' own free pages (`pages free`) are not added up instead of [`free`]: a kernel that makes its descriptors of
-/// pages late (deferred initialisation) has memory that is free and in no zone yet, gigabytes of it after a boot.
+/// It is [`free`] plus these lists, and not the sum of the zones' `pages free`: a kernel that initialises its page
+/// descriptors late has gigabytes of memory after a boot that are free and in no zone yet.
 ///
 /// # Errors
 /// [`Fault::Parse`] where `/proc/zoneinfo` does not name them.
@@ -80,7 +80,7 @@ pub fn truly_free() -> Result<Reading<u64>, Fault> {
     of_zones(&kernel_file::open(format_args!("{ZONEINFO}"))?)
 }
 
-/// Memory that programs could have without swapping, as the kernel estimates it, bytes.
+/// Memory that programs could get without swapping, by the kernel's estimate, bytes.
 ///
 /// # Errors
 /// [`Fault::Parse`] before Linux 3.14.
@@ -98,7 +98,7 @@ fn of_meminfo(file: &File) -> Result<Reading<u64>, Fault> {
 
 fn of_zones(file: &File) -> Result<Reading<u64>, Fault> {
     let mut lists = None;
-    // A machine of hundreds of CPUs fills hundreds of KiB.
+    // With hundreds of CPUs the file has hundreds of KiB.
     kernel_file::each_line(file, ZONEINFO, |line| {
         if let Some(pages) = in_list(line) {
             *lists.get_or_insert(0) += pages;
@@ -109,7 +109,7 @@ fn of_zones(file: &File) -> Result<Reading<u64>, Fault> {
     Ok(Reading::now(free_bytes()? + pages * page_size(), page_size(), Method::Zoneinfo))
 }
 
-/// Free pages in the list of one CPU in one zone, where that is what a line of `/proc/zoneinfo` tells.
+/// Free pages in the list of one CPU for one zone, if this is such a line of `/proc/zoneinfo`.
 fn in_list(line: &[u8]) -> Option<u64> {
     Some(number(line.trim_ascii_start().strip_prefix(b"count:")?)?.0)
 }

@@ -96,6 +96,7 @@ impl MemoryGroup {
     }
 
     /// Where it is.
+    #[cfg(test)]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
