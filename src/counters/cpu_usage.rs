@@ -1,4 +1,4 @@
-//! The CPUs: how long each was busy, and with what.
+//! How the CPUs spent their time.
 
 use super::kernel_file;
 use super::text::{hundredths, next_line, number};
@@ -10,53 +10,52 @@ use std::time::Duration;
 const UPTIME: &str = "/proc/uptime";
 const STAT: &str = "/proc/stat";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
-/// Room for the line of all CPUs, and for the line of one: ten numbers of 64 bits.
+/// Space for the line of all CPUs, and for the line of one: ten numbers of 64 bits.
 const HEAD: usize = 1024;
 const LINE: usize = 224;
 
-/// What the CPUs did since boot, all together or one (proc_stat(5)). Ticks of 10 ms, as the timer's tick saw them,
-/// not as time was spent: work that begins after every tick and ends before the next is not in it.
+/// Time of all CPUs or of one since boot (proc_stat(5)), in ticks of 10 ms. The kernel charges a whole tick to what it finds
+/// at that moment: work that begins after every tick and ends before the next is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// In user space, of ordinary priority.
+    /// In user space at ordinary priority.
     pub user: u64,
-    /// In user space, of lowered priority.
+    /// In user space at lowered priority.
     pub nice: u64,
     /// In the kernel.
     pub system: u64,
     /// Idle.
     pub idle: u64,
-    /// Idle while a task waited for a device; it may go back.
+    /// Idle while a task waited for a device. This counter may decrease.
     pub waiting: u64,
-    /// In interrupts.
+    /// In hard interrupts.
     pub interrupts: u64,
-    /// In the soft part of interrupts.
+    /// In soft interrupts.
     pub soft_interrupts: u64,
-    /// Taken by the hypervisor for others.
+    /// Taken by the hypervisor for other guests.
     pub stolen: u64,
-    /// CPUs of which this is the sum.
+    /// The number of CPUs over which this is the sum.
     pub cpus: u64,
 }
 
-/// Into what the time between two readings went, in hundredths of it.
+/// How the time between two readings was divided, percent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// In user space, of ordinary priority and of lowered.
+    /// In user space.
     pub user: Percent,
-    /// In the kernel, for a task.
+    /// In the kernel on behalf of a task.
     pub system: Percent,
-    /// In interrupts: 0 where the kernel keeps no account of them (`CONFIG_IRQ_TIME_ACCOUNTING`) and its tick meets
-    /// none.
+    /// In hard interrupts: 0 in a kernel without `CONFIG_IRQ_TIME_ACCOUNTING` whose tick meets none.
     pub interrupts: Percent,
-    /// In the soft part of interrupts.
+    /// In soft interrupts.
     pub soft_interrupts: Percent,
-    /// Taken by the hypervisor for others.
+    /// Taken by the hypervisor for other guests.
     pub stolen: Percent,
     /// Idle, or waiting for a device.
     pub idle: Percent,
 }
 
-/// The CPUs, by two files that are kept open.
+/// Counters of the CPUs. Holds two descriptors.
 #[derive(Debug)]
 pub struct Processors {
     uptime: File,
@@ -73,27 +72,27 @@ impl Processors {
         Ok(Self {
             uptime: kernel_file::open(format_args!("{UPTIME}"))?,
             stat: kernel_file::open(format_args!("{STAT}"))?,
-            // Only the lines of CPUs are wanted, and those that come online later have room, too.
+            // For the lines of CPUs alone, including those that are offline now.
             buffer: vec![0; HEAD + LINE * cpus_configured()],
         })
     }
 
-    /// Time that all CPUs were idle, together.
+    /// Idle time, summed over all CPUs.
     ///
     /// # Errors
-    /// [`Fault::Parse`].
+    /// [`Fault::Parse`] for an unknown format of `/proc/uptime`.
     #[inline]
     pub fn idle(&self) -> Result<Reading<Duration>, Fault> {
         idle(&self.uptime)
     }
 
-    /// The same without its time: for whoever reads several things at a moment.
+    /// Idle time without a time stamp: for a block of several counters.
     #[inline]
     pub(super) fn idle_time(&self) -> Result<Duration, Fault> {
         idle_time(&self.uptime)
     }
 
-    /// What the CPUs did: all of them, or this one.
+    /// The time of all CPUs, or of the one with this number.
     ///
     /// # Errors
     /// [`Fault::Gone`] for a CPU that is not online.
@@ -101,11 +100,11 @@ impl Processors {
         spent(&self.stat, &mut self.buffer, cpu)
     }
 
-    /// What each CPU that is online did, with its number, all by one look. The list is emptied first; one that has room
-    /// is not allocated anew.
+    /// Replaces `list` by the number and the time of each CPU that is online, all from one read. A list with enough capacity
+    /// is not reallocated.
     ///
     /// # Errors
-    /// [`Fault::Parse`].
+    /// [`Fault::Parse`] for an unknown format of `/proc/stat`.
     pub fn each(&mut self, list: &mut Vec<(usize, Reading<Spent>)>) -> Result<(), Fault> {
         each(&self.stat, &mut self.buffer, list)
     }
@@ -126,7 +125,7 @@ fn idle_time(uptime: &File) -> Result<Duration, Fault> {
     Ok(of_ticks(idle))
 }
 
-/// How many CPUs are online: ranges of the kernel's, `0-3,6`.
+/// CPUs that are online, from a list in the kernel's notation: `0-3,6`.
 pub(super) fn online() -> Result<usize, Fault> {
     let mut buffer = [0; kernel_file::SHORT];
     let text =
@@ -143,16 +142,16 @@ fn count(ranges: &[u8]) -> Option<usize> {
     each.sum()
 }
 
-/// The share of `interval` that this CPU was busy, by opening the file for these two looks.
+/// The share of `interval` for which a CPU was busy, without a handle.
 pub(super) fn percent(cpu: usize, interval: Duration) -> Result<Percent, Fault> {
-    /// The lines of so many fit on the stack.
+    /// CPUs whose lines fit into a buffer on the stack.
     const FEW: usize = 30;
     let file = kernel_file::open(format_args!("{STAT}"))?;
     let (mut few, mut many) = ([0; HEAD + FEW * LINE], Vec::new());
     let buffer = if cpu < FEW {
         &mut few[..]
     } else {
-        // There are no more than the kernel was built for, and a number beyond is none of its.
+        // No kernel supports more CPUs than this.
         many.resize(HEAD + (cpu.min(1 << 16) + 1) * LINE, 0);
         &mut many
     };
@@ -174,7 +173,6 @@ pub(super) fn spent(file: &File, buffer: &mut [u8], cpu: Option<usize>) -> Resul
     Ok(Reading::now(parsed(line, cpus)?, step(cpus), Method::Stat))
 }
 
-/// What each CPU did, into a list of the caller's.
 fn each(file: &File, buffer: &mut [u8], list: &mut Vec<(usize, Reading<Spent>)>) -> Result<(), Fault> {
     list.clear();
     for (cpu, line) in lines(kernel_file::read(file, buffer, || STAT.into())?) {
@@ -183,7 +181,7 @@ fn each(file: &File, buffer: &mut [u8], list: &mut Vec<(usize, Reading<Spent>)>)
     Ok(())
 }
 
-/// Every part moves by a tick.
+/// The resolution: one tick for every part.
 fn step(cpus: u64) -> Spent {
     Spent {
         user: 1,
@@ -198,8 +196,8 @@ fn step(cpus: u64) -> Spent {
     }
 }
 
-/// The lines of single CPUs, which stand at the beginning, one after another: number, and what follows it. The line of
-/// all interrupts, which may fill pages, stands behind them and is not looked through for its end.
+/// The lines of single CPUs as number and rest. They come first, so that the line of all interrupts, which may fill pages,
+/// is never searched for its end.
 fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut text = text;
     std::iter::from_fn(move || {
@@ -214,7 +212,7 @@ fn parsed(line: &[u8], cpus: u64) -> Result<Spent, Fault> {
     Ok(Spent { cpus, ..spent })
 }
 
-/// Old kernels have fewer columns; what is not there is zero.
+/// Parses the columns of a CPU. Old kernels have fewer; a missing one is zero.
 pub(super) fn parse(mut rest: &[u8]) -> Option<Spent> {
     let mut columns = [0; 8];
     for (at, column) in columns.iter_mut().enumerate() {
@@ -228,19 +226,19 @@ pub(super) fn parse(mut rest: &[u8]) -> Option<Spent> {
     Some(Spent { user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, cpus: 1 })
 }
 
-/// The share of the time between two readings that was not idle. Waiting for a device is idle: the CPU was free.
+/// The share of the time between two readings for which the CPUs were not idle. Waiting for a device counts as idle.
 ///
 /// # Errors
-/// [`Fault::TooShort`] within one tick.
+/// [`Fault::TooShort`] for readings within one tick.
 pub fn busy(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Percent, Fault> {
     let [before, after] = [before, after].map(|reading| ticks(reading, idle_ticks));
     Percent::not_idle(&before, &after, 1)
 }
 
-/// Into what the time between two readings went.
+/// How the time between two readings was divided.
 ///
 /// # Errors
-/// [`Fault::TooShort`] within one tick.
+/// [`Fault::TooShort`] for readings within one tick.
 pub fn shares(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Shares, Fault> {
     let share = |of: fn(&Spent) -> u64| Percent::busy(&ticks(before, of), &ticks(after, of));
     Ok(Shares {
@@ -257,7 +255,7 @@ fn idle_ticks(spent: &Spent) -> u64 {
     spent.idle + spent.waiting
 }
 
-/// A part as the time that each of the CPUs had of it.
+/// One part as a time, averaged over the CPUs.
 fn ticks(reading: &Reading<Spent>, of: fn(&Spent) -> u64) -> Reading<Duration> {
     let each = |spent: &Spent| TICK.mul_f64(of(spent) as f64 / spent.cpus.max(1) as f64);
     Reading { resolution: TICK, ..reading.part(each) }

@@ -1,6 +1,6 @@
-//! The counters where things go wrong: a number that is given again, a `/proc` that hides, an interface that goes, a
-//! user without rights, many processes that come and go. Against the real kernel, each in a process of its own; what
-//! this machine does not allow is said and skipped.
+//! Tests of the counters in unusual situations: a reused process number, a `/proc` that hides processes, a removed interface, a
+//! user without privileges, thousands of short processes. Each runs in a process of its own against the real kernel; one that
+//! this machine does not allow is skipped with a sentence.
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
 
 use super::{Fault, Interface, Process, Processes, Rate, camp, enumeration, physical_memory};
@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 const NOTHING: Option<&str> = None;
 
-/// Why something cannot be done on this machine.
+/// An error is the reason why a test is skipped.
 type Done = Result<(), String>;
 
-/// Runs `body` in a child of one thread, and fails with its words.
+/// Runs `body` in a child with one thread; a panic there fails here with its message.
 fn alone(body: impl FnOnce() -> Done) {
     let (mut words, mut said) = std::io::pipe().expect("a pipe");
     let child = Child::start(|| {
@@ -56,13 +56,13 @@ fn may(what: &str, answer: nix::Result<()>) -> Done {
     answer.map_err(|errno| format!("{what} is refused here: {errno}"))
 }
 
-/// From here on mounts are our own.
+/// Enters a mount namespace of its own.
 fn own_mounts(more: CloneFlags) -> Done {
     may("a namespace of mounts", unshare(CloneFlags::CLONE_NEWNS | more))?;
     may("a private mount", mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING))
 }
 
-/// From here on we are nobody, and of no group: root's own group sees what is hidden.
+/// Becomes the user `nobody` without groups: root's own group sees hidden processes.
 fn nobody() -> Done {
     const NOBODY: u32 = 65534;
     let gone = setgroups(&[]).and_then(|()| setgid(Gid::from_raw(NOBODY)));

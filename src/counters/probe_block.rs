@@ -1,8 +1,7 @@
-//! The block of nine readings that CAMP's monitor `probe` makes at a chosen rate, at the least cost that is known for it.
+//! The nine counters that CAMP's monitor `probe` reads at a fixed rate, as one block.
 //!
-//! The block has one time for all of its readings. One look at `/proc/PID/stat` tells the page faults and the threads, and
-//! proves that the process whose CPU clock was read just before is still there: nine readings take eight calls of the
-//! kernel.
+//! The block has one time stamp. One read of `/proc/PID/stat` gives page faults and threads, and proves that the process
+//! whose CPU clock was read just before still exists: nine counters take eight system calls.
 //!
 //! Source: CAMP (LISA 2007), "Operational Impact"; proc(5).
 
@@ -11,7 +10,7 @@ use super::process_handle::{cpu_clock, faults_and_threads};
 use super::{Disk, Fault, Interface, Process, Processors, enumeration, physical_memory};
 use std::time::{Duration, Instant};
 
-/// What is read in a block, kept open: a process, the CPUs, an interface and a disk. Eleven descriptors.
+/// The handles for a block: a process, the CPUs, an interface and a disk. Holds eleven descriptors.
 #[derive(Debug)]
 pub struct Probe {
     process: Process,
@@ -20,35 +19,34 @@ pub struct Probe {
     disk: Option<Disk>,
 }
 
-/// Nine readings of one moment, which lasts some microseconds.
+/// Nine counters, read within some microseconds. The names in brackets are those of CAMP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// When it began.
+    /// When the first counter was read.
     pub at: Instant,
-    /// Time that all CPUs were idle, together, in steps of 10 ms (`GetPercentProcessorTime`).
+    /// Idle time, summed over all CPUs, in steps of 10 ms (`GetPercentProcessorTime`).
     pub idle: Duration,
     /// Free memory, bytes (`GetFreePhysicalMemory`).
     pub free: u64,
-    /// Bytes that the interface has sent; nothing where there is none (`GetNetBytesSent`).
+    /// Bytes sent by the interface, if there is one (`GetNetBytesSent`).
     pub bytes_sent: Option<u64>,
-    /// And received (`GetNetBytesRecvd`).
+    /// Bytes received by the interface, if there is one (`GetNetBytesRecvd`).
     pub bytes_received: Option<u64>,
-    /// Reads and writes that the disk has completed; nothing where there is none (`GetNumReads_Disk` and
-    /// `GetNumWrites_Disk`, which are one look).
+    /// Completed reads and writes of the disk, if there is one (`GetNumReads_Disk` plus `GetNumWrites_Disk`).
     pub disk_operations: Option<u64>,
-    /// CPU time of the process, ns (`GetCPUTime_Total`).
+    /// CPU time of the process, in steps of 1 ns (`GetCPUTime_Total`).
     pub cpu_time: Duration,
-    /// Its page faults (`GetNumPageFaults`).
+    /// Page faults of the process (`GetNumPageFaults`).
     pub page_faults: u64,
-    /// Its threads (`GetThreadCount`).
+    /// Threads of the process (`GetThreadCount`).
     pub threads: u64,
-    /// Its resident set, bytes (`GetWorkingSetKb`).
+    /// Resident set of the process, bytes (`GetWorkingSetKb`).
     pub resident: u64,
 }
 
 impl Probe {
-    /// Opens what is read of this process, and of the interface and the disk that have moved most so far. Beside
-    /// another interface the loop does not count.
+    /// Opens the process with this number, and the interface and the disk with most traffic so far. `lo` is chosen only if
+    /// there is no other interface.
     ///
     /// # Errors
     /// As of [`Process::open`].
@@ -56,22 +54,22 @@ impl Probe {
         Ok(Self {
             process: Process::open(pid)?,
             processors: Processors::open()?,
-            interface: interface_of_most(),
-            disk: disk_of_most(),
+            interface: busiest_interface(),
+            disk: busiest_disk(),
         })
     }
 
-    /// Name of the interface, if there is one.
+    /// The name of the interface, if there is one.
     pub fn interface(&self) -> Option<&str> {
         self.interface.as_ref().map(Interface::name)
     }
 
-    /// Name of the disk, if there is one.
+    /// The name of the disk, if there is one.
     pub fn disk(&self) -> Option<&str> {
         self.disk.as_ref().map(Disk::name)
     }
 
-    /// Reads the block.
+    /// Reads a block.
     ///
     /// # Errors
     /// [`Fault::Gone`] once the process has ended, or the interface or the disk was removed.
@@ -83,7 +81,7 @@ impl Probe {
         let (bytes_sent, bytes_received) = (moved(Counter::BytesSent)?, moved(Counter::BytesReceived)?);
         let disk_operations = self.disk.as_ref().map(Disk::operations).transpose()?;
         let cpu_time = cpu_clock(self.process.pid())?;
-        // Read after the clock: while this file answers, the number of the clock is nobody else's.
+        // Read after the clock: while this file can be read, the number of the clock has not been given away.
         let (page_faults, threads) = self.process.of_stat(faults_and_threads)?;
         Ok(Block {
             at,
@@ -100,7 +98,7 @@ impl Probe {
     }
 }
 
-fn interface_of_most() -> Option<Interface> {
+fn busiest_interface() -> Option<Interface> {
     let open = |name: &String| Interface::open(name).ok();
     let moved = |interface: &Interface| {
         let bytes = [interface.bytes_sent(), interface.bytes_received()];
@@ -110,7 +108,7 @@ fn interface_of_most() -> Option<Interface> {
     enumeration::interfaces().ok()?.iter().filter_map(open).max_by_key(moved)
 }
 
-fn disk_of_most() -> Option<Disk> {
+fn busiest_disk() -> Option<Disk> {
     let open = |name: &String| Disk::open(name).ok();
     let moved = |disk: &Disk| disk.traffic().map_or(0, |reading| reading.value.reads + reading.value.writes);
     enumeration::disks().ok()?.iter().filter_map(open).max_by_key(moved)

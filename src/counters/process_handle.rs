@@ -1,4 +1,4 @@
-//! The counters of one process, by descriptors that stay its own.
+//! The counters of one process, by descriptors that no later process inherits.
 
 use super::kernel_file::{self, SHORT};
 use super::text::{after_words, last, nth, number};
@@ -9,16 +9,16 @@ use nix::time::ClockId;
 use std::fs::File;
 use std::time::Duration;
 
-/// Room for the seven numbers of `/proc/PID/statm`, whatever they are.
+/// Space for the seven numbers of `/proc/PID/statm`.
 const STATM: usize = 160;
-/// Room for the first 23 of the fields of `/proc/PID/stat`, whatever they are: those behind them are not looked at.
+/// Space for the first 23 fields of `/proc/PID/stat`; later ones are not read.
 const STAT: usize = HEAD + 22 * 21;
-/// Which of the seven is which.
+/// Positions in `/proc/PID/statm`.
 pub(super) const VIRTUAL: usize = 0;
 pub(super) const RESIDENT: usize = 1;
 
-/// A process, held by four descriptors. Once it has ended every reading is [`Fault::Gone`], for ever: a later process
-/// of the same number is another one. Dropping it closes them.
+/// The counters of one process. Holds four descriptors. After the process has ended every reading is [`Fault::Gone`], also
+/// when a later process has the same number.
 #[derive(Debug)]
 pub struct Process {
     pid: i32,
@@ -28,37 +28,37 @@ pub struct Process {
     tasks: File,
 }
 
-/// What one look at `/proc/PID/stat` tells (proc_pid_stat(5)). Times are in ticks of 10 ms.
+/// Fields of `/proc/PID/stat` (proc_pid_stat(5)), all from one read. Times are in ticks of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
-    /// The process that started it.
+    /// The number of its parent.
     pub parent: u64,
-    /// Page faults served without a device.
+    /// Minor page faults: served without a device.
     pub minor_faults: u64,
-    /// Page faults that waited for a device.
+    /// Major page faults: they waited for a device.
     pub major_faults: u64,
-    /// Time charged in user space, ticks.
+    /// CPU time in user space, ticks.
     pub user: u64,
-    /// Time charged in the kernel, ticks.
+    /// CPU time in the kernel, ticks.
     pub kernel: u64,
-    /// The same two of children that have ended and were waited for, and of theirs, together. A child whose parent
-    /// ignores SIGCHLD is in no such count.
+    /// CPU time of descendants that have ended and were waited for, ticks. A child whose parent ignores SIGCHLD is not
+    /// included.
     pub children: u64,
-    /// Page faults of those children, with and without a device.
+    /// Page faults of those descendants, minor and major.
     pub children_faults: u64,
     /// Threads.
     pub threads: u64,
-    /// When it was started: ticks since boot.
+    /// Start of the process, ticks since boot.
     pub started: u64,
     /// Virtual memory, bytes.
     pub virtual_bytes: u64,
 }
 
 impl Process {
-    /// The process that has this number now.
+    /// Opens the process that has this number now.
     ///
     /// # Errors
-    /// [`Fault::Gone`] where there is none, [`Fault::Denied`] where it is hidden from us (`hidepid` of proc(5)),
+    /// [`Fault::Gone`] where there is none, [`Fault::Denied`] where `/proc` hides it (`hidepid` of proc(5)),
     /// [`Fault::Unsupported`] before Linux 5.3.
     pub fn open(pid: i32) -> Result<Self, Fault> {
         let pidfd = Pidfd::open(pid).map_err(|e| Fault::of(named(pid), &e))?;
@@ -66,35 +66,35 @@ impl Process {
         let hidden = |fault: Fault| if pidfd.is_there() { hidden(pid, fault) } else { fault };
         let [stat, statm, tasks] = [open("stat"), open("statm"), open("task")];
         let (stat, statm, tasks) = (stat.map_err(hidden)?, statm.map_err(hidden)?, tasks.map_err(hidden)?);
-        // It was there all the while, so that its number, and these files, were nobody else's.
+        // If the process still exists now, these files are its own and not those of a later one with its number.
         if !pidfd.is_there() {
             return Err(Fault::Gone(named(pid)));
         }
         Ok(Self { pid, pidfd, stat, statm, tasks })
     }
 
-    /// Its number. Another process may have it after this one.
+    /// Its number, which a later process may have after its end.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Whether it is still there, if only as a zombie.
+    /// Whether it still exists, at least as a zombie.
     pub fn is_there(&self) -> bool {
         self.pidfd.is_there()
     }
 
-    /// The CPU time of all its threads, those that have ended included.
+    /// CPU time of all its threads, including those that have ended.
     ///
     /// # Errors
     /// [`Fault::Gone`].
     #[inline]
     pub fn cpu_time(&self) -> Result<Reading<Duration>, Fault> {
         let reading = cpu_time(self.pid);
-        // Asked afterwards: while it is there, the clock of its number is its own.
+        // Tested afterwards: if it still exists, the clock of its number was its own.
         if self.pidfd.is_there() { reading } else { Err(Fault::Gone(named(self.pid))) }
     }
 
-    /// All that one look at its `stat` tells.
+    /// Fields of its `stat`.
     ///
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Parse`].
@@ -109,7 +109,7 @@ impl Process {
         parse(text).ok_or_else(|| Fault::parse(format!("/proc/{}/stat", self.pid), "52 fields", text))
     }
 
-    /// Page faults, with and without a device.
+    /// Page faults, minor and major.
     ///
     /// # Errors
     /// As of [`stat`](Self::stat).
@@ -117,7 +117,7 @@ impl Process {
         Ok(Reading::now(self.of_stat(page_faults)?, 1, Method::ProcessStat))
     }
 
-    /// CPU time in user space, as the kernel divides the exact total by what its ticks saw.
+    /// CPU time in user space: the exact total, divided in the proportion in which the ticks saw user space and kernel.
     ///
     /// # Errors
     /// As of [`stat`](Self::stat).
@@ -125,7 +125,7 @@ impl Process {
         Ok(Reading::now(of_ticks(self.stat()?.user), TICK, Method::ProcessStat))
     }
 
-    /// CPU time in the kernel, likewise.
+    /// CPU time in the kernel, divided in the same way.
     ///
     /// # Errors
     /// As of [`stat`](Self::stat).
@@ -133,12 +133,12 @@ impl Process {
         Ok(Reading::now(of_ticks(self.stat()?.kernel), TICK, Method::ProcessStat))
     }
 
-    /// Memory that it has in pages of its own or shared, bytes: its resident set.
+    /// Resident set, including shared pages, bytes.
     ///
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Parse`].
     pub fn resident(&self) -> Result<Reading<u64>, Fault> {
-        self.words(RESIDENT)
+        self.reading_of(RESIDENT)
     }
 
     /// Address space, bytes.
@@ -146,15 +146,15 @@ impl Process {
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Parse`].
     pub fn virtual_memory(&self) -> Result<Reading<u64>, Fault> {
-        self.words(VIRTUAL)
+        self.reading_of(VIRTUAL)
     }
 
     #[inline]
-    fn words(&self, word: usize) -> Result<Reading<u64>, Fault> {
+    fn reading_of(&self, word: usize) -> Result<Reading<u64>, Fault> {
         Ok(Reading::now(self.bytes(word)?, page_size(), Method::ProcessStatm))
     }
 
-    /// The resident set without its time: for whoever reads several things at a moment.
+    /// The resident set without a time stamp: for a block of several counters.
     #[inline]
     pub(super) fn resident_bytes(&self) -> Result<u64, Fault> {
         self.bytes(RESIDENT)
@@ -170,7 +170,7 @@ impl Process {
         Ok(pages * page_size())
     }
 
-    /// Threads. The directory of them is not read: it has a link for each.
+    /// Threads, by the number of links of the directory of its tasks, which need not be listed.
     ///
     /// # Errors
     /// [`Fault::Gone`].
@@ -180,26 +180,26 @@ impl Process {
     }
 }
 
-/// The CPU time of whoever has this number.
+/// CPU time of the process that has this number.
 #[inline]
 pub(super) fn cpu_time(pid: i32) -> Result<Reading<Duration>, Fault> {
     Ok(Reading::now(cpu_clock(pid)?, Duration::from_nanos(1), Method::CpuClock))
 }
 
-/// The same without its time.
+/// That without a time stamp.
 #[inline]
 pub(super) fn cpu_clock(pid: i32) -> Result<Duration, Fault> {
-    // The kernel's own encoding: the complement of the number, three bits for which of its clocks; 2 is the
+    // The encoding of the kernel: the complement of the number, and three bits for one of its clocks, of which 2 is the
     // scheduler's (include/linux/posix-timers.h, `make_process_cpuclock`).
     let clock = ClockId::from_raw((!pid << 3) | 2);
     match nix::time::clock_gettime(clock) {
         Ok(time) => Ok(time.into()),
-        // Of a clock that belongs to nobody it says that it is none.
+        // The kernel answers EINVAL for the clock of a process that does not exist.
         Err(_) => Err(Fault::Gone(named(pid))),
     }
 }
 
-/// What one file of a process holds, by opening it for this reading.
+/// Parses one file of a process, without a handle.
 pub(super) fn once<T>(pid: i32, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
     let file = kernel_file::open_of_process(pid, name).map_err(|fault| gone_or_hidden(pid, fault))?;
     let mut buffer = [0; SHORT];
@@ -207,7 +207,7 @@ pub(super) fn once<T>(pid: i32, name: &str, parse: impl Fn(&[u8]) -> Option<T>) 
     parse(text).ok_or_else(|| Fault::parse(format!("/proc/{pid}/{name}"), "the fields of proc(5)", text))
 }
 
-/// Why there is no such file: whoever had the number has ended, or is hidden from us.
+/// Why a file of a process cannot be opened: the process has ended, or `/proc` hides it.
 fn gone_or_hidden(pid: i32, fault: Fault) -> Fault {
     match Pidfd::open(pid) {
         Ok(pidfd) if pidfd.is_there() => hidden(pid, fault),
@@ -216,7 +216,7 @@ fn gone_or_hidden(pid: i32, fault: Fault) -> Fault {
     }
 }
 
-/// What it means that a process which is there has no files.
+/// The fault if a process exists and its files do not.
 fn hidden(pid: i32, fault: Fault) -> Fault {
     match fault {
         Fault::Gone(_) => Fault::Denied {
@@ -228,7 +228,7 @@ fn hidden(pid: i32, fault: Fault) -> Fault {
     }
 }
 
-/// Threads, by the links of a directory that is not opened.
+/// Threads of a process, by the links of its task directory.
 pub(super) fn threads_of(pid: i32) -> Result<Reading<u64>, Fault> {
     let status = kernel_file::status_of_process(pid, "task");
     counted(pid, &status.map_err(|e| gone_or_hidden(pid, Fault::of(named(pid), &e.into())))?)
@@ -236,7 +236,7 @@ pub(super) fn threads_of(pid: i32) -> Result<Reading<u64>, Fault> {
 
 #[allow(clippy::unnecessary_cast, reason = "a number of links has 32 bits on AArch64")]
 fn counted(pid: i32, status: &nix::sys::stat::FileStat) -> Result<Reading<u64>, Fault> {
-    // Of a process that has ended the directory is kept, and has lost its links.
+    // The directory of a process that has ended has no links to threads.
     let threads = (status.st_nlink as u64).checked_sub(2).filter(|threads| *threads > 0);
     Ok(Reading::now(threads.ok_or_else(|| Fault::Gone(named(pid)))?, 1, Method::TaskLinks))
 }
@@ -245,25 +245,25 @@ pub(super) fn named(pid: i32) -> String {
     format!("process {pid}")
 }
 
-/// The longest that stands before the state in `/proc/PID/stat`: the number, and the name, of which the kernel doubles
-/// some characters (`proc_task_name` in fs/proc/array.c).
+/// The longest text before the state in `/proc/PID/stat`: the number and the name, in which the kernel escapes some
+/// characters (`proc_task_name` in fs/proc/array.c).
 const HEAD: usize = 160;
 
-/// What follows the name, from the state on, which is field 3. The name may hold anything, brackets and line ends too,
-/// and what follows it holds no bracket.
+/// The text after the name, which begins with field 3, the state. The name may contain brackets and line ends; the text
+/// after it has no bracket.
 #[inline]
 fn after_name(text: &[u8]) -> Option<&[u8]> {
     let end = last(&text[..text.len().min(HEAD)], b')')?;
     Some(&text[end + 1..])
 }
 
-/// Page faults in a line of `/proc/PID/stat`: its fields 10 and 12, and nothing behind them.
+/// Page faults of a line of `/proc/PID/stat`: fields 10 and 12. Later fields are not parsed.
 #[inline]
 pub(super) fn page_faults(text: &[u8]) -> Option<u64> {
     Some(faults(text)?.0)
 }
 
-/// The same, and what follows them.
+/// Page faults, and the rest of the line.
 #[inline]
 fn faults(text: &[u8]) -> Option<(u64, &[u8])> {
     let (minor, rest) = number(after_words(after_name(text)?, 10 - 3)?)?;
@@ -271,19 +271,19 @@ fn faults(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((minor + major, rest))
 }
 
-/// Page faults, and threads, which are field 20.
+/// Page faults, and threads (field 20).
 #[inline]
 pub(super) fn faults_and_threads(text: &[u8]) -> Option<(u64, u64)> {
     let (faults, rest) = faults(text)?;
     Some((faults, number(after_words(rest, 20 - 13)?)?.0))
 }
 
-/// Reads a line of `/proc/PID/stat`, whose fields are numbered from one.
+/// Parses a line of `/proc/PID/stat`. Fields are numbered from 1, as in proc_pid_stat(5).
 pub(super) fn stat(text: &[u8]) -> Option<Stat> {
     let mut rest = after_words(after_name(text)?, 1)?;
     let mut fields = [0u64; 24];
     for field in &mut fields[4..] {
-        // The terminal's group is -1 where there is none.
+        // The terminal's process group is -1 if there is none.
         let digits = rest.strip_prefix(b" -").unwrap_or(rest);
         (*field, rest) = number(digits)?;
     }
