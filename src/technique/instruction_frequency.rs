@@ -1,11 +1,10 @@
-//! How often each instruction is executed: by stopping after every one of them.
+//! How often each instruction is executed, by a trap after every one of them.
 //!
-//! This is the software way of the three: exact, without hardware, and some ten thousand times slower than the program
-//! that is watched. The hardware way counts in a performance counter; the hybrid way sends what is executed to another
-//! CPU ([`super::hybrid`]).
+//! This is the software method: exact, without special hardware, and some ten thousand times slower than the program. The
+//! hardware method uses a performance counter; the hybrid method sends each instruction to another CPU ([`super::hybrid`]).
 //!
-//! An instruction is told by its opcode: prefixes do not count, and where the opcode shares its byte with others the three
-//! bits that tell them apart do. On AArch64 it is the upper byte of the instruction.
+//! Instructions are distinguished by opcode, without prefixes, and by the three extension bits if several instructions
+//! share an opcode. On AArch64 it is the upper byte of the instruction.
 //!
 //! Source: Kraemer, slides 59 to 62; Intel SDM vol. 2A, appendix A; Arm ARM, *A64 instruction set encoding*.
 
@@ -14,14 +13,14 @@ use crate::platform::ptrace::step_each;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 
-/// An instruction's opcode.
+/// The opcode of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Opcode {
-    /// Which of the processor's tables: 0 for opcodes of one byte, 1 for those behind `0f`, and so on.
+    /// The opcode map: 0 for one byte, 1 after `0f`, 2 after `0f 38`, 3 after `0f 3a`.
     pub map: u8,
-    /// Its byte in that table.
+    /// The byte in that map.
     pub byte: u8,
-    /// The bits that tell it from others of the same byte.
+    /// The extension bits, if several instructions share the byte.
     pub extension: Option<u8>,
 }
 
@@ -60,24 +59,24 @@ fn opcode(code: [u8; 8]) -> Opcode {
     Opcode { map: 0, byte: code[3], extension: None }
 }
 
-/// How often each instruction was executed.
+/// Executions of each instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frequencies {
     counts: BTreeMap<Opcode, u64>,
 }
 
 impl Frequencies {
-    /// All instructions.
+    /// Executions of all instructions.
     pub fn all(&self) -> u64 {
         self.counts.values().sum()
     }
 
-    /// How often this one was executed.
+    /// Executions of one instruction.
     pub fn count(&self, opcode: Opcode) -> u64 {
         self.counts.get(&opcode).copied().unwrap_or(0)
     }
 
-    /// Each with its count and its share of all, the most frequent first.
+    /// Each instruction with its count and its share of all, the most frequent first.
     pub fn ordered(&self) -> Vec<(Opcode, u64, f64)> {
         let all = self.all() as f64;
         let mut rows: Vec<_> =
@@ -87,14 +86,14 @@ impl Frequencies {
     }
 }
 
-/// Instructions after which stepping gives up; some 4 µs each, and 20 in a guest.
+/// Instructions after which stepping gives up. A step takes some 4 µs, and 20 in a guest.
 const LIMIT: u64 = 100_000;
 
-/// What so many turns of `run` execute: two runs in forked children, of which one takes twice as many turns, and the
-/// difference. `None` where that is more than a hundred thousand instructions.
+/// Counts the instructions of `turns` iterations of `run`: the difference between a run of that many and one of twice as
+/// many, each in a forked child. `None` if one has more than a hundred thousand instructions.
 ///
 /// # Errors
-/// Where the kernel or a sandbox refuses `ptrace`.
+/// The kernel or a sandbox refuses `ptrace`.
 pub fn frequencies(mut run: impl FnMut(u64), turns: u64) -> Result<Option<Frequencies>> {
     let mut step = |turns| {
         let mut counts = BTreeMap::<Opcode, u64>::new();

@@ -1,4 +1,4 @@
-//! Measures of the three types, for code that runs often: none of them allocates once it is made.
+//! Measures of the three types for frequently executed code: no operation on them allocates.
 //!
 //! ```
 //! use std::time::Duration;
@@ -19,8 +19,8 @@
 //! assert_eq!(busy.fraction(end), Some(0.4));
 //! ```
 //!
-//! Times are of any clock that the caller likes, and always of the same one. Who has a [`Clock`] hands over its
-//! nanoseconds; a test hands over numbers.
+//! All times that are passed to a measure must be of the same clock, which may be any: elapsed time of an `Instant`,
+//! nanoseconds of a [`Clock`], or numbers in a test.
 //!
 //! Source: Kraemer, slides 3, 4 and 17.
 //!
@@ -28,35 +28,35 @@
 
 use std::time::Duration;
 
-/// Type A: how often a state was entered in an interval.
+/// Type A: the number of entries into a state during an interval.
 #[derive(Clone, Debug)]
 pub struct CountMeasure {
     visits: u64,
     since: Duration,
 }
 
-/// What a [`CountMeasure`] counted in one interval.
+/// The count of a [`CountMeasure`] over one interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visits {
-    /// How often the state was entered.
+    /// Entries into the state.
     pub count: u64,
     /// The length of the interval.
     pub interval: Duration,
 }
 
 impl CountMeasure {
-    /// Counts from this time on.
+    /// Begins an interval at `now`.
     pub fn new(now: Duration) -> Self {
         Self { visits: 0, since: now }
     }
 
-    /// The state is entered.
+    /// Counts an entry.
     #[inline(always)]
     pub fn visit(&mut self) {
         self.visits += 1;
     }
 
-    /// Ends an interval and begins the next.
+    /// Ends the interval and begins the next.
     pub fn take(&mut self, now: Duration) -> Visits {
         let interval = now.saturating_sub(self.since);
         self.since = now;
@@ -65,14 +65,14 @@ impl CountMeasure {
 }
 
 impl Visits {
-    /// Visits a second. Of no time there is no rate.
+    /// Entries per second; `None` for an interval of zero.
     pub fn per_second(&self) -> Option<f64> {
         (!self.interval.is_zero()).then(|| self.count as f64 / self.interval.as_secs_f64())
     }
 }
 
-/// Type B: the value that an auxiliary variable had whenever a state was entered. It keeps the first so many, and the
-/// number of all.
+/// Type B: the value of an auxiliary variable at each entry into a state. It keeps the first values and counts all
+/// entries.
 #[derive(Clone, Debug)]
 pub struct OnEntry<T> {
     values: Vec<T>,
@@ -80,12 +80,12 @@ pub struct OnEntry<T> {
 }
 
 impl<T> OnEntry<T> {
-    /// Room for so many values: memory of the monitor's own, as a hardware monitor has it.
+    /// A measure with a buffer for this many values.
     pub fn with_room(values: usize) -> Self {
         Self { values: Vec::with_capacity(values), entries: 0 }
     }
 
-    /// The state is entered while the variable has this value.
+    /// Records an entry with this value.
     #[inline(always)]
     pub fn entered(&mut self, value: T) {
         self.entries += 1;
@@ -94,26 +94,26 @@ impl<T> OnEntry<T> {
         }
     }
 
-    /// The values, in the order of the entries. Those for which there was no room are missing at the end.
+    /// The recorded values, in order. Values after the buffer was full are missing.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// How many values found no room.
+    /// Values that were not recorded.
     pub fn left_out(&self) -> u64 {
         self.entries - self.values.len() as u64
     }
 }
 
 impl<T: Copy + Into<f64>> OnEntry<T> {
-    /// The mean of the values that were kept. Of no entry there is none.
+    /// The mean of the recorded values; `None` without any.
     pub fn mean(&self) -> Option<f64> {
         let sum: f64 = self.values.iter().copied().map(Into::into).sum();
         (!self.values.is_empty()).then(|| sum / self.values.len() as f64)
     }
 }
 
-/// Type C: the time that was spent in a state, and its fraction of all.
+/// Type C: the time spent in a state, and its fraction of the total.
 #[derive(Clone, Debug)]
 pub struct FractionOfTime {
     since: Duration,
@@ -122,18 +122,18 @@ pub struct FractionOfTime {
 }
 
 impl FractionOfTime {
-    /// Measures from this time on, outside of the state.
+    /// Begins at `now`, outside of the state.
     pub fn new(now: Duration) -> Self {
         Self { since: now, inside: Duration::ZERO, entered: None }
     }
 
-    /// The state is entered. Who is in it already stays in it.
+    /// Enters the state. Ignored inside of it.
     #[inline(always)]
     pub fn enter(&mut self, now: Duration) {
         self.entered.get_or_insert(now);
     }
 
-    /// The state is left. Who is outside stays outside.
+    /// Leaves the state. Ignored outside of it.
     #[inline(always)]
     pub fn leave(&mut self, now: Duration) {
         if let Some(entered) = self.entered.take() {
@@ -141,12 +141,12 @@ impl FractionOfTime {
         }
     }
 
-    /// The time inside up to now, also where the state was not left yet.
+    /// The time in the state, including a visit that has not ended.
     pub fn inside(&self, now: Duration) -> Duration {
         self.inside + self.entered.map_or(Duration::ZERO, |entered| now.saturating_sub(entered))
     }
 
-    /// The fraction of time inside. Of no time there is none.
+    /// The fraction of time in the state; `None` if no time has passed.
     pub fn fraction(&self, now: Duration) -> Option<f64> {
         let all = now.saturating_sub(self.since);
         (!all.is_zero()).then(|| self.inside(now).as_secs_f64() / all.as_secs_f64())

@@ -1,16 +1,16 @@
-//! The exact trace of a wire, and the overlap that follows from all of them.
+//! The exact trace of a wire, and the overlap computed from several.
 
 use super::Signals;
 use crate::platform::time::clock_gettime_ns;
 
-/// A wire, and when it was on.
+/// A wire with its trace.
 pub struct Busy<'a> {
     signals: &'a Signals,
     wire: usize,
     trace: Trace,
 }
 
-/// When a wire was on: from and to, nanoseconds of the monotonic clock, in order.
+/// Begin and end of each time for which a wire was on, nanoseconds of the monotonic clock, in order.
 pub type Trace = Vec<(u64, u64)>;
 
 impl<'a> Busy<'a> {
@@ -30,13 +30,13 @@ impl<'a> Busy<'a> {
         value
     }
 
-    /// When it was on.
+    /// Its trace.
     pub fn trace(self) -> Trace {
         self.trace
     }
 }
 
-/// The share of a window in which the CPU and at least `k` channels were busy, of their traces. Nothing is estimated.
+/// The exact fraction of a window for which the CPU and at least `k` channels were busy, from their traces.
 pub fn exact(cpu: &[(u64, u64)], channels: &[Trace], k: u32, window: (u64, u64)) -> f64 {
     let clipped = |t: u64| t.clamp(window.0, window.1);
     let edges = |trace: &[(u64, u64)], wire: usize| -> Vec<(u64, usize, i32)> {
@@ -44,7 +44,7 @@ pub fn exact(cpu: &[(u64, u64)], channels: &[Trace], k: u32, window: (u64, u64))
     };
     let mut all = edges(cpu, Signals::CPU);
     all.extend(channels.iter().enumerate().flat_map(|(at, trace)| edges(trace, at + 1)));
-    // A wire that goes off and on at the same moment has been on: the sums are looked at between moments only.
+    // The sums count between two edges only, so that a wire that goes off and on at once counts as on.
     all.sort_unstable();
     let (mut cpu_busy, mut channels_busy, mut since, mut sum) = (0, 0, window.0, 0);
     for (at, wire, change) in all {

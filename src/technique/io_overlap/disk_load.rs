@@ -1,4 +1,4 @@
-//! A real load whose wires are known: one CPU that computes in bursts, and channels that read a disk past the page cache.
+//! A load with known signals: one CPU that computes in bursts, and channels that read a disk and bypass the page cache.
 
 use super::{Busy, Signals, Trace};
 use crate::kit::pattern_file::{self, PatternFile, Way};
@@ -12,35 +12,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Bytes of a read, and of the file that is read.
+/// Sizes of a read and of the file, bytes.
 const BLOCK: usize = 16 << 10;
 const FILE: u64 = 8 << 20;
-/// How long the CPU computes and rests, and a channel rests, on average.
+/// Mean times for which the CPU computes and rests, and for which a channel rests.
 const BURST: Duration = Duration::from_micros(600);
 const PAUSE: Duration = Duration::from_micros(300);
 
-/// The threads that make the load. They end with this value.
+/// The threads of the load. Dropping this value ends them.
 pub struct Load {
     signals: Arc<Signals>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<Trace>>>,
 }
 
-/// What it was, once it has ended.
+/// The exact traces of a load that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// When the CPU computed.
+    /// Times at which the CPU computed.
     pub cpu: Trace,
-    /// When each channel read.
+    /// Times at which each channel read.
     pub channels: Vec<Trace>,
 }
 
 impl Load {
-    /// Starts one with so many channels, on a file in `directory`. The CPU that computes is `on`; whoever samples should
-    /// be on another, or it would find it at rest too often: a rest is when it gets its turn.
+    /// Starts a load with `channels` channels, which read a file in `directory`, and a thread that computes on the CPU `on`. The
+    /// monitor should run on another CPU: on this one it runs while the load rests, and finds it at rest too often.
     ///
     /// # Errors
-    /// [`Error::Missing`] where nothing can be read past the page cache.
+    /// [`Error::Missing`] where the file system does not support direct reads; [`Error::Usage`] for too many channels.
     pub fn start(directory: &Path, channels: usize, on: usize) -> Result<Self> {
         if channels > Signals::CHANNELS {
             let sentence = format!("{channels} channels: expected at most {}", Signals::CHANNELS);
@@ -73,10 +73,10 @@ impl Load {
         &self.signals
     }
 
-    /// Ends it, and tells what it was.
+    /// Ends the load and returns its traces.
     ///
     /// # Errors
-    /// Of a read that failed.
+    /// A read has failed.
     pub fn finish(mut self) -> Result<Finished> {
         self.stop.store(true, Ordering::SeqCst);
         let died = |_| Error::Died("a channel panicked".into());
@@ -94,7 +94,7 @@ impl Drop for Load {
     }
 }
 
-/// Between nothing and twice as long, on average so long.
+/// A random time, uniform between zero and twice the mean.
 fn about(mean: Duration, random: &mut Random) -> Duration {
     mean.mul_f64(random.below(2001) as f64 / 1000.0)
 }
