@@ -1,127 +1,127 @@
-//! What the two ends say to each other on the control: one JSON value a line, the client first.
+//! The messages of the control connection: one JSON value on each line, the client first.
 
 use crate::environment::Station;
 use serde::{Deserialize, Serialize};
 
-/// The version of this conversation. It goes into every proof.
+/// The version of the protocol, which is part of every proof.
 pub const VERSION: u32 = 1;
 
-/// Where a peer listens unless it is told otherwise.
+/// The default port.
 pub const PORT: u16 = 7470;
 
-/// A line of who has proved nothing yet may be so long, bytes: a hello has a fifth of it.
+/// The longest line before authentication, bytes: five times a hello.
 pub const LONGEST_BEFORE: usize = 1 << 10;
-/// Any other line: a fingerprint has a tenth of it.
+/// The longest line after it, bytes: ten times a fingerprint.
 pub const LONGEST: usize = 64 << 10;
 
-/// How many bytes a data socket's secret has. It is what a stream begins with, and every datagram.
+/// Size of the secret with which each data stream and each datagram begins, bytes.
 pub const SECRET_BYTES: usize = 16;
 
-/// The largest message that is sent back as a whole, bytes.
+/// The largest message of an echo, bytes.
 pub const LARGEST_ECHO: u32 = 1 << 20;
-/// The largest datagram, bytes: what fits into one packet of IPv4.
+/// The largest datagram, bytes: the limit of IPv4.
 pub const LARGEST_DATAGRAM: u32 = 65_507;
-/// The most data streams of a client at a time.
+/// The most simultaneous data streams of a client.
 pub const MOST_STREAMS: u32 = 16;
 
-/// What a client asks.
+/// A request of the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
     /// Its first line.
     Hello(Hello),
-    /// Its second: the client's [`proof`](super::proof), in hexadecimal digits.
+    /// Its second line: the client's [`proof`](super::proof), in hexadecimal digits.
     Proof(String),
-    /// Serve this, and nothing else any longer.
+    /// Opens a service and ends the previous one.
     Open(Open),
-    /// How much was served since it was opened.
+    /// Requests the counts of the service.
     Count,
 }
 
-/// What a server answers.
+/// An answer of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Its first line.
     Hello(Hello),
-    /// No. It is the same word whatever was wrong, and the last one.
+    /// Authentication has failed, for a reason that is not told. It is the last line.
     Refused,
-    /// The proof is accepted.
+    /// Authentication has succeeded.
     Welcome(Box<Welcome>),
-    /// The data sockets may come.
+    /// The data port is open.
     Opened(Opened),
-    /// All of them have come.
+    /// All data sockets are connected.
     Ready,
-    /// So much was served.
+    /// The counts of the service.
     Counted(Counted),
-    /// The server ends the conversation, and says why.
+    /// The server ends the connection, for this reason.
     Ended(String),
 }
 
-/// How a conversation begins.
+/// The first line of either end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// The sender's [`VERSION`].
     pub version: u32,
-    /// Drawn for this conversation, in hexadecimal digits. Another version may have none.
+    /// The nonce of this conversation, in hexadecimal digits. Another version may have none.
     #[serde(default)]
     pub nonce: String,
 }
 
-/// What a client is told that has proved itself.
+/// The answer to a client that has authenticated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Welcome {
     /// The server's proof, in hexadecimal digits.
     pub proof: String,
-    /// The server's machine.
+    /// The machine of the server.
     pub station: Station,
 }
 
-/// What to serve.
+/// A requested service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
-    /// What is done with what comes.
+    /// The kind of service.
     pub service: Service,
-    /// Size of a message, bytes; 0 for a sink and a greeter, which have none.
+    /// Size of a message, bytes; 0 for a sink and a greeter.
     pub bytes: u32,
-    /// How many streams will come; 1 for datagrams and for a greeter.
+    /// Data streams; 1 for datagrams and for a greeter.
     pub streams: u32,
 }
 
-/// What the server does with what comes.
+/// The kinds of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Service {
-    /// Sends every message back when it has it whole.
+    /// Sends each complete message back.
     Echo,
-    /// Sends every datagram back that begins with the secret.
+    /// Sends each datagram back that begins with the secret.
     DatagramEcho,
-    /// Takes batches: eight bytes that say how many follow, those, and it answers in eight bytes how many came.
+    /// Receives batches: a length of eight bytes and as many bytes; it answers with the length.
     Sink,
-    /// Takes connections one after another: the secret, a byte back, and the end.
+    /// Accepts connections one after another: it receives the secret, answers with one byte, and waits for the end.
     Greeter,
 }
 
-/// Where the data sockets are to go.
+/// The data port of a service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Opened {
-    /// The port, at the address of the control.
+    /// Its port, at the address of the control.
     pub port: u16,
-    /// What they begin with, in hexadecimal digits.
+    /// The secret, in hexadecimal digits.
     pub secret: String,
 }
 
-/// How much was served, over all streams.
+/// The counts of a service over all streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     /// Messages, batches or connections.
     pub messages: u64,
-    /// Bytes that came in them.
+    /// Received bytes.
     pub bytes: u64,
 }
 
 impl Open {
-    /// Why it cannot be served, if it cannot.
+    /// Why the request is invalid, if it is.
     pub fn complaint(&self) -> Option<String> {
         let Self { service, bytes, streams } = *self;
         let (least, largest, most) = match service {

@@ -1,5 +1,5 @@
-//! Lines of JSON over a stream, bounded in length and in time: what is too long, too late or no sentence of
-//! the protocol is told apart, and never waited for nor kept.
+//! Lines of JSON over a stream, with limits of length and time. Lines that are too long, too late or invalid are different
+//! errors.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,22 +8,22 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Why there is no line.
+/// Why no line was received.
 #[derive(Debug)]
 pub enum Silence {
-    /// None came in time.
+    /// None arrived in time.
     Late,
     /// The other end closed the connection.
     Closed,
-    /// It was longer than allowed.
+    /// The line is too long.
     Long,
-    /// It was no sentence of the protocol.
+    /// The line is no message of the protocol.
     Garbled,
-    /// The kernel refused.
+    /// The socket failed.
     Refused(std::io::Error),
 }
 
-/// What follows the name of who was silent.
+/// A clause that follows the name of the other end.
 impl Display for Silence {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -46,22 +46,25 @@ impl From<std::io::Error> for Silence {
     }
 }
 
-/// What came and is not yet a line.
+/// A buffer for an incomplete line.
 pub struct Lines {
     buffer: Vec<u8>,
     longest: usize,
 }
 
 impl Lines {
-    /// For lines of so many bytes at most.
+    /// For lines of at most `longest` bytes.
     pub fn new(longest: usize) -> Self {
         Self { buffer: Vec::new(), longest }
     }
 
-    /// Reads once what there is.
+    /// Reads once from the stream.
+    ///
+    /// # Errors
+    /// The stream has ended or failed, or has no data yet.
     pub fn fill(&mut self, mut from: impl Read) -> Result<(), Silence> {
         let mut chunk = [0; 1024];
-        // With its end a longest line is one byte longer, so that there is always room to read.
+        // One byte more than the longest line, for its end.
         let room = chunk.len().min(self.longest + 1 - self.buffer.len().min(self.longest));
         match from.read(&mut chunk[..room])? {
             0 => Err(Silence::Closed),
@@ -72,7 +75,10 @@ impl Lines {
         }
     }
 
-    /// The next whole line, if it has come.
+    /// The next complete line, if there is one.
+    ///
+    /// # Errors
+    /// The line is too long or invalid.
     pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Silence> {
         match self.buffer.iter().position(|byte| *byte == b'\n') {
             Some(end) => {
@@ -88,19 +94,23 @@ impl Lines {
 
 /// A value as a line.
 pub fn line<T: Serialize>(value: &T) -> Vec<u8> {
-    let mut line = serde_json::to_vec(value).expect("a sentence of the protocol is always JSON");
+    let mut line =
+        serde_json::to_vec(value).expect("messages of the protocol have no map with other keys than texts");
     line.push(b'\n');
     line
 }
 
-/// One end of the control.
+/// One end of the control connection.
 pub struct Talk {
     stream: TcpStream,
     lines: Lines,
 }
 
 impl Talk {
-    /// Over this stream, for lines of so many bytes at most; who does not read is written to for so long.
+    /// Uses `stream` for lines of at most `longest` bytes, with a time limit for writing.
+    ///
+    /// # Errors
+    /// The socket cannot be configured.
     pub fn over(stream: TcpStream, longest: usize, patience: Duration) -> std::io::Result<Self> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
@@ -108,7 +118,10 @@ impl Talk {
         Ok(Self { stream, lines: Lines::new(longest) })
     }
 
-    /// Goes on after what was heard without waiting; from here on lines may be so long.
+    /// Continues with a partly filled buffer and another limit of length.
+    ///
+    /// # Errors
+    /// The socket cannot be configured.
     pub fn resume(
         stream: TcpStream,
         lines: Lines,
@@ -124,7 +137,7 @@ impl Talk {
         &self.stream
     }
 
-    /// Whether the other end has closed it, as far as can be told without waiting.
+    /// Whether the other end has closed the connection, tested without waiting.
     pub fn is_over(&self) -> bool {
         let now = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
         let is_open = match now {
@@ -135,12 +148,18 @@ impl Talk {
         !is_open || self.stream.set_nonblocking(false).is_err()
     }
 
-    /// Says this.
+    /// Sends a value.
+    ///
+    /// # Errors
+    /// The other end does not read in time, or the connection has broken.
     pub fn say<T: Serialize>(&mut self, value: &T) -> Result<(), Silence> {
         Ok(self.stream.write_all(&line(value))?)
     }
 
-    /// Hears the next line. What came of a late one is kept for the next time.
+    /// Receives the next value. The beginning of a late line is kept for the next call.
+    ///
+    /// # Errors
+    /// No valid line arrives within `patience`.
     pub fn hear<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T, Silence> {
         let deadline = Instant::now() + patience;
         loop {

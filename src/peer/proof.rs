@@ -1,9 +1,8 @@
-//! Who may: a keyed challenge, HMAC-SHA-256 with the token as its key.
+//! Authentication by challenge and response: HMAC-SHA-256 with the token as its key.
 //!
-//! Each end draws a nonce for the conversation and proves over both of them that it has the token, each with a
-//! word of its own, so that no proof can be sent back to who made it; a proof of an earlier conversation is of
-//! other nonces. The version stands in it, so that nobody can talk two ends down to an older one. Proofs are
-//! compared in constant time.
+//! Each end generates a nonce for the conversation and proves over both nonces that it has the token. The two ends use
+//! different prefixes, so that a proof cannot be reflected; different nonces prevent a replay. The version is included,
+//! which prevents a downgrade. Proofs are compared in constant time.
 
 use super::control_protocol::VERSION;
 use super::secret::{bytes, drawn, hex};
@@ -12,15 +11,18 @@ use crate::Result;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// How many bytes a nonce has.
+/// Size of a nonce.
 const NONCE_BYTES: usize = 32;
 
 /// A fresh nonce, in hexadecimal digits.
+///
+/// # Errors
+/// The kernel gives no random bytes.
 pub fn nonce() -> Result<String> {
     drawn::<NONCE_BYTES>().map(|bytes| hex(&bytes))
 }
 
-/// Which end makes a proof.
+/// The end that makes a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The one that measures.
@@ -37,17 +39,17 @@ pub struct Nonces {
 }
 
 impl Nonces {
-    /// Reads both; none if either is not one.
+    /// Parses both; `None` if one is invalid.
     pub fn read(clients: &str, servers: &str) -> Option<Self> {
         Some(Self { drawn: [bytes(clients)?, bytes(servers)?] })
     }
 
-    /// This end's proof, in hexadecimal digits.
+    /// The proof of one end, in hexadecimal digits.
     pub fn proof(&self, end: End, token: &Token) -> String {
         hex(&self.code(end, token).finalize().into_bytes())
     }
 
-    /// Whether this is that end's proof. What is no proof at all takes as long as a wrong one.
+    /// Whether `proof` is the proof of that end. An invalid one takes as long as a wrong one.
     pub fn proves(&self, end: End, token: &Token, proof: &str) -> bool {
         let (told, is_one) = match bytes::<32>(proof) {
             Some(told) => (told, true),
@@ -70,7 +72,7 @@ impl Nonces {
     }
 }
 
-/// A number that tells this text from others and does not give it away: sixteen hexadecimal digits.
+/// An identifier of a text that does not reveal it: sixteen hexadecimal digits.
 pub fn pseudonym(text: &str) -> String {
     let mut code =
         Hmac::<Sha256>::new_from_slice(text.as_bytes()).expect("a key of HMAC may have any length");

@@ -1,32 +1,32 @@
-//! How much a server gives: to one client, and to all.
+//! Limits of a server, for each client and for all.
 
 use std::time::Duration;
 
-/// How many connections may wait to be let in. One more, and the oldest of whose address has most must go.
+/// Connections that wait for authentication. One more evicts the oldest of the address with most of them.
 pub const MOST_WAITING: usize = 256;
-/// How long one may take to prove itself, however it drips.
+/// Time for a connection to authenticate.
 pub const PROOF_PATIENCE: Duration = Duration::from_secs(5);
-/// How many streams may wait at a data door until their secret has come. One more, and the oldest must go.
+/// Data streams that wait for their secret. One more evicts the oldest.
 pub const MOST_AT_DOOR: usize = 64;
-/// How long a data socket may take to come and to show its secret.
+/// Time for a data socket to connect and to send its secret.
 pub const DATA_PATIENCE: Duration = Duration::from_secs(5);
-/// How long a client may leave what is sent to it unread.
+/// Time for which a client may leave data unread.
 pub const READ_PATIENCE: Duration = Duration::from_secs(10);
-/// How often a server looks whether it is to end, and a conversation whether it has had enough.
+/// Period of the tests whether a server should end and whether a session has reached a limit.
 pub const GLANCE: Duration = Duration::from_millis(200);
-/// Stack of a thread of the server's, bytes: what it keeps is on the heap.
+/// Stack of a server thread, bytes: its buffers are on the heap.
 pub const STACK: usize = 256 << 10;
 
-/// What a person may choose.
+/// Limits that the user can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients at a time.
+    /// Simultaneous clients.
     pub clients: usize,
-    /// Bytes that one client may send.
+    /// Bytes from one client.
     pub bytes: u64,
-    /// How long one client may stay.
+    /// Duration of a session.
     pub time: Duration,
-    /// How long one may stay without asking or sending anything.
+    /// Duration without a request or data.
     pub idle: Duration,
 }
 

@@ -30,7 +30,7 @@ pub fn extent(function: usize, run: impl FnOnce()) -> Result<Range<usize>> {
     match came {
         true => Ok(function..last + 1),
         false => Err(Error::Usage(format!(
-            "nobody came to the function at {function:#x} within {LIMIT} instructions: give the address of one that is called"
+            "the function at {function:#x} was not called within {LIMIT} instructions: give the address of one that is"
         ))),
     }
 }
@@ -49,9 +49,9 @@ mod tests {
     }
 
     #[test]
-    fn who_never_comes_there_is_told() {
+    fn a_function_that_is_not_called_is_an_error() {
         let at = arch::register_loop as *const () as usize;
         let error = extent(at, || _ = arch::add_chain(5)).expect_err("not called").to_string();
-        assert!(error.contains("nobody came to the function"), "{error}");
+        assert!(error.contains("was not called"), "{error}");
     }
 }

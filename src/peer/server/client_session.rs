@@ -1,4 +1,4 @@
-//! One client that has proved itself: what it asks is served, within limits.
+//! The session of an authenticated client, within limits.
 
 use super::super::control_protocol::{Answer, Ask, Counted, Open, Welcome};
 use super::super::json_line::{Silence, Talk};
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// A conversation with a client.
+/// A session with a client.
 pub(super) struct Session<'a> {
     pub(super) talk: Talk,
     pub(super) own: SocketAddr,
@@ -20,11 +20,11 @@ pub(super) struct Session<'a> {
     pub(super) ending: &'a AtomicBool,
 }
 
-/// Why a conversation ends.
+/// Why a session ends.
 enum Farewell {
-    /// The client has gone, or cannot be spoken to any more.
+    /// The connection has ended or failed.
     Gone,
-    /// The server ends it, and says why.
+    /// The server ends it, for this reason.
     Said(String),
 }
 
@@ -37,19 +37,19 @@ impl From<Silence> for Farewell {
     }
 }
 
-/// How much a client has used up.
+/// What a client has used of its limits.
 struct Used {
     since: Instant,
-    /// When it last asked, or sent something.
+    /// Time of the last request or data.
     active: Instant,
-    /// What services that are over have taken, bytes.
+    /// Bytes of services that have ended.
     before: u64,
-    /// What was counted at the last look, bytes.
+    /// Bytes at the last check.
     seen: u64,
 }
 
 impl Session<'_> {
-    /// Welcomes the client and serves it until one of the two ends it.
+    /// Welcomes the client and serves it until one of the two ends the session.
     pub(super) fn run(mut self, proof: String) {
         let station = station::here(self.own, self.client);
         let welcome = Answer::Welcome(Box::new(Welcome { proof, station }));
@@ -57,10 +57,10 @@ impl Session<'_> {
             return;
         }
         if let Err(Farewell::Said(sentence)) = self.converse() {
-            // Who has gone meanwhile need not be told.
+            // Fails if the client has gone meanwhile.
             let _ = self.talk.say(&Answer::Ended(sentence));
         }
-        // The server has a handle of its own, which would keep the connection open.
+        // The server has another handle, which would keep the connection open.
         shut_down(self.talk.stream());
     }
 
@@ -73,7 +73,7 @@ impl Session<'_> {
                 Ok(Ask::Open(open)) => {
                     used.before += counted(&serving).bytes;
                     used.active = Instant::now();
-                    // The one that was open ends before the next begins.
+                    // The previous service ends before the next begins.
                     drop(serving.take());
                     serving = Some(self.open(open)?);
                     used.active = Instant::now();
@@ -106,7 +106,7 @@ impl Session<'_> {
         Ok(serving)
     }
 
-    /// Whether the client has had enough.
+    /// Ends the session at a limit.
     fn look(&self, used: &mut Used, bytes: u64) -> Result<(), Farewell> {
         let Limits { bytes: most, time, idle, .. } = self.limits;
         if bytes != used.seen {

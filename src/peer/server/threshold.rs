@@ -1,5 +1,5 @@
-//! Where the data streams of one client come in. Who comes from elsewhere, or shows another secret, is sent away;
-//! who says nothing keeps nobody waiting, since all of them are heard at the same time.
+//! Admission of the data streams of one client. Streams from other addresses or with another secret are refused; a silent one
+//! does not delay others, since all are polled together.
 
 use super::super::secret::{Secret, same};
 use super::super::service_limit::{DATA_PATIENCE, GLANCE, MOST_AT_DOOR};
@@ -9,7 +9,7 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-/// A listener, and who has come to it and shown no secret yet.
+/// A listener and the streams that have not sent their secret yet.
 pub(super) struct Threshold {
     listener: TcpListener,
     client: IpAddr,
@@ -25,15 +25,15 @@ struct Guest {
 }
 
 impl Threshold {
-    /// For streams from this address that begin with this secret. The listener must not wait.
+    /// Admits streams from one address that begin with a secret. The listener must be non-blocking.
     pub(super) fn of(listener: TcpListener, (client, secret): (IpAddr, Secret)) -> Self {
         Self { listener, client, secret, guests: Vec::new() }
     }
 
-    /// Waits for a moment; those that are known by then, which wait from here on.
+    /// Waits for a short time and returns the streams that have sent the secret, in blocking mode.
     ///
     /// # Errors
-    /// The listener is no more.
+    /// The listener has failed.
     pub(super) fn admitted(&mut self) -> Result<Vec<TcpStream>> {
         let sockets = std::iter::once(self.listener.as_fd());
         let sockets = sockets.chain(self.guests.iter().map(|guest| guest.stream.as_fd()));
@@ -44,7 +44,7 @@ impl Threshold {
         let mut admitted = Vec::new();
         for mut guest in std::mem::take(&mut self.guests) {
             match guest.show(self.secret) {
-                Some(true) => admitted.extend(waiting(guest.stream)),
+                Some(true) => admitted.extend(blocking(guest.stream)),
                 None if guest.since.elapsed() < DATA_PATIENCE => self.guests.push(guest),
                 Some(false) | None => {}
             }
@@ -52,8 +52,8 @@ impl Threshold {
         Ok(admitted)
     }
 
-    /// Lets in whoever comes from the client's address. Where there are too many the oldest goes: a client shows its
-    /// secret at once.
+    /// Accepts streams from the client's address. If there are too many the oldest is dropped: a client sends its secret at
+    /// once.
     fn receive(&mut self) -> Result<()> {
         let Self { listener, client, guests, .. } = self;
         let ran_out = accept_all(listener, MOST_AT_DOOR, |stream, from| {
@@ -64,7 +64,7 @@ impl Threshold {
         let surplus = guests.len().saturating_sub(MOST_AT_DOOR);
         guests.drain(..surplus);
         if ran_out {
-            // Who goes from here leaves a descriptor for who comes next.
+            // Frees a descriptor for the next stream.
             guests.drain(..guests.len().min(1));
             std::thread::sleep(PAUSE);
         }
@@ -73,7 +73,7 @@ impl Threshold {
 }
 
 impl Guest {
-    /// Reads what there is of the secret and nothing beyond it: whether it is the one, once it is known.
+    /// Reads the secret, and nothing after it; once it is complete, whether it is right.
     fn show(&mut self, secret: Secret) -> Option<bool> {
         while self.came < self.shown.len() {
             match self.stream.read(&mut self.shown[self.came..]) {
@@ -87,6 +87,6 @@ impl Guest {
     }
 }
 
-fn waiting(stream: TcpStream) -> Option<TcpStream> {
+fn blocking(stream: TcpStream) -> Option<TcpStream> {
     stream.set_nonblocking(false).is_ok().then_some(stream)
 }
