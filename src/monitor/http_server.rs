@@ -1,7 +1,7 @@
-//! Gives the page to whoever asks by HTTP: `GET /metrics`, one answer a connection.
+//! An HTTP server of one page: `GET /metrics`, one answer for each connection.
 //!
-//! One thread holds all connections and waits for none of them: how many there are, how long a request may be and how
-//! long one may take over it are bounded, whatever comes in.
+//! One thread handles all connections without blocking. The number of connections, the length of a request and the duration
+//! of a connection are limited.
 
 use crate::{Error, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -10,15 +10,15 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Connections at a time. With one more the oldest must go: who is slow must not keep others out.
+/// Simultaneous connections. One more drops the oldest, so that slow clients do not exclude others.
 const MOST: usize = 32;
-/// Bytes of a request, its headers included: Prometheus sends some 300.
+/// The longest request with its headers, bytes; Prometheus sends some 300.
 const LONGEST: usize = 8 << 10;
-/// Headers of a request.
+/// The most headers of a request.
 const HEADERS: usize = 64;
-/// From the first moment of a connection to its last.
+/// The longest duration of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked whether to end.
+/// Period of the test whether to end.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// A server that listens.
@@ -28,7 +28,7 @@ pub struct Server {
     address: SocketAddr,
 }
 
-/// What is given to who asks for `/metrics`.
+/// The answer to a request of `/metrics`.
 #[derive(Debug)]
 pub struct Page {
     /// The header `Content-Type`.
@@ -45,7 +45,7 @@ struct Client {
     sent: usize,
 }
 
-/// What becomes of a connection after a look at it.
+/// Whether a connection is kept.
 #[derive(PartialEq)]
 enum Fate {
     Stays,
@@ -53,10 +53,10 @@ enum Fate {
 }
 
 impl Server {
-    /// Listens at this address; beyond the loopback interface only where that was asked for.
+    /// Listens at an address; outside of the loopback interface only if `public`.
     ///
     /// # Errors
-    /// The address is not to be had, or others can reach it and nobody asked for that.
+    /// [`Error::Usage`] for a public address without `public`; [`Error::Kernel`] where the address cannot be used.
     pub fn bind(at: SocketAddr, public: bool) -> Result<Self> {
         if !public && !at.ip().to_canonical().is_loopback() {
             return Err(Error::Usage(format!(
@@ -71,13 +71,12 @@ impl Server {
         Ok(Self { listener, address })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until it is to end. `page` is asked with the request's header `Accept`; where it has no page the
-    /// answer is that sentence.
+    /// Serves until `is_to_end`. `page` is called with the request's header `Accept`; its error is sent as the answer.
     pub fn serve(
         &self,
         is_to_end: impl Fn() -> bool,
@@ -98,12 +97,12 @@ impl Server {
         }
     }
 
-    /// Waits for a moment, and says who is ready: the listener first, then the clients.
+    /// Waits for a short time; which sockets are ready: the listener first, then the clients.
     fn wait(&self, clients: &[Client]) -> Vec<bool> {
         let ways = clients.iter().map(|client| (client.stream.as_fd(), client.waits_for()));
         let all = std::iter::once((self.listener.as_fd(), PollFlags::POLLIN)).chain(ways);
         let mut asked: Vec<_> = all.map(|(socket, flags)| PollFd::new(socket, flags)).collect();
-        // A signal is looked for by who called.
+        // The caller looks for a signal that interrupted it.
         let _ = poll(&mut asked, PollTimeout::try_from(GLANCE).unwrap_or(PollTimeout::ZERO));
         asked.iter().map(|one| one.any().unwrap_or(false)).collect()
     }
@@ -117,7 +116,7 @@ impl Server {
                     }
                     clients.extend(Client::new(stream));
                 }
-                // Without descriptors the waiting connection stays, and would wake this loop at once again.
+                // Without descriptors the connection stays in the queue and would wake this loop at once.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
                     clients.clear();
                     std::thread::sleep(GLANCE);
@@ -149,7 +148,7 @@ impl Client {
         if self.sent < self.answer.len() { self.say() } else { self.see_off() }
     }
 
-    /// Takes in what has come.
+    /// Reads a part of the request.
     fn hear(&mut self) -> Fate {
         let mut some = [0; 2048];
         match self.stream.read(&mut some) {
@@ -170,17 +169,17 @@ impl Client {
             Err(_) => return Fate::Goes,
         }
         if self.sent == self.answer.len() && !self.answer.is_empty() {
-            // It is read on until the other end closes: closing on bytes that were not read would reset the
-            // connection, and the answer with it.
+            // Closing a socket with unread bytes would reset the connection and lose the answer: it is read until the
+            // other end closes.
             let _ = self.stream.shutdown(Shutdown::Write);
         }
         Fate::Stays
     }
 
-    /// Reads what still comes, and forgets it.
+    /// Reads and discards until the other end closes.
     fn see_off(&mut self) -> Fate {
         if self.answer.is_empty() {
-            return Fate::Stays; // the request is not whole yet
+            return Fate::Stays; // the request is not complete yet
         }
         match self.stream.read(&mut [0; 2048]) {
             Ok(length) if length > 0 => Fate::Stays,
@@ -194,7 +193,7 @@ fn is_for_now(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// The answer to a request; nothing while it is not whole.
+/// The answer to a request; `None` while it is incomplete.
 fn answer(
     request: &[u8],
     page: &mut impl FnMut(&str) -> std::result::Result<Page, String>,

@@ -1,20 +1,20 @@
-//! The processes that took most of the CPU since one last looked.
+//! The processes with most CPU time since the last look.
 
 use crate::counters::{Fault, Process, enumeration};
 use crate::platform::process::cpu_ns_of;
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// One of them.
+/// One of these processes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Busy {
     /// Its number.
     pub pid: i32,
-    /// What it calls itself.
+    /// Its own name.
     pub name: String,
-    /// Its command line; nothing for a task of the kernel's.
+    /// Its command line; empty for a kernel thread.
     pub command: String,
-    /// Of one CPU, in hundredths.
+    /// Share of one CPU, percent.
     pub cpu: f64,
     /// Its resident set, bytes.
     pub resident: u64,
@@ -22,16 +22,16 @@ pub struct Busy {
     pub threads: u64,
 }
 
-/// Every process's CPU time as it was seen last.
+/// The CPU time of each process at the last look.
 #[derive(Debug)]
 pub struct Ranking {
     at: Instant,
-    /// By number: CPU time, ns.
+    /// CPU time by process number, ns.
     seen: HashMap<i32, u64>,
 }
 
 impl Ranking {
-    /// Looks for the first time.
+    /// The first look.
     ///
     /// # Errors
     /// [`Fault::Denied`] where `/proc` is not mounted.
@@ -39,15 +39,15 @@ impl Ranking {
         Ok(Self { at: Instant::now(), seen: times()? })
     }
 
-    /// The busiest since the last look. Only of these more than their clock is read: a clock costs a call of a fifth of
-    /// a microsecond.
+    /// The `most` busiest processes since the last look, the busiest first. Of the others only the clock is read, in a fifth of
+    /// a microsecond each.
     ///
     /// # Errors
     /// [`Fault::Denied`] where `/proc` is not mounted.
     pub fn busiest(&mut self, most: usize) -> Result<Vec<Busy>, Fault> {
         let (at, seen) = (Instant::now(), times()?);
         let window = (at - self.at).as_secs_f64().max(1e-9);
-        // A number that has less than before is another process's now: all that this one ran was since then.
+        // Less than before means a new process with this number, all of whose time is since the last look.
         let grown = |(pid, now): (&i32, &u64)| {
             let before = self.seen.get(pid).copied().unwrap_or(0);
             (*pid, now.checked_sub(before).unwrap_or(*now))
@@ -67,7 +67,7 @@ fn times() -> Result<HashMap<i32, u64>, Fault> {
     Ok(pids.map(|pid| (pid, cpu_ns_of(pid.unsigned_abs()))).collect())
 }
 
-/// What it is; nothing once it has ended.
+/// The description of a process; `None` if it has ended.
 fn described(pid: i32, cpu: f64) -> Option<Busy> {
     let process = Process::open(pid).ok()?;
     let text = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A look as lines for a terminal of this size.
+//! A look as lines for a terminal of a given size.
 
 use super::Seen;
 use super::page::{self, inert};
@@ -11,19 +11,19 @@ use crate::platform::kernel_files::KernelFiles;
 use crate::record::quantity::{count, size};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The name of a row.
+/// Width of the name of a row.
 const NAME: usize = 10;
-/// Beyond this a bar tells no more.
+/// The widest bar.
 const WIDEST_BAR: usize = 60;
-/// Interfaces and disks that are shown beside the busiest.
+/// The most interfaces and disks that are shown.
 const DEVICES: usize = 3;
-/// Rows that the processes are left at least, their heading aside.
+/// The fewest rows for processes, without their heading.
 const FEWEST_PROCESSES: usize = 4;
 
 pub(super) fn lines(seen: &Seen, size: Size, interval: f64) -> Vec<String> {
     let mut lines = vec![heading(seen, size.columns, interval)];
     let rest = rest(seen, size.columns);
-    // CPUs give way first: the row of all of them tells the sum.
+    // CPUs are cut first, since the row of all of them is their sum.
     let room = size.rows.saturating_sub(lines.len() + 1 + rest.len() + 2 + FEWEST_PROCESSES);
     lines.extend(processors(&seen.view, size.columns, room));
     lines.extend(rest);
@@ -52,7 +52,7 @@ fn processors(view: &View, columns: usize, room: usize) -> Vec<String> {
     };
     lines.push(row(&format!("{} CPUs", view.cpus.len()), &shares(all, columns)));
     let shown = if view.cpus.len() <= room { view.cpus.len() } else { room.saturating_sub(1) };
-    // Where there is not room for all, those that are busiest.
+    // If not all fit, the busiest are shown.
     let mut cpus: Vec<_> = view.cpus.iter().collect();
     cpus.sort_by(|a, b| b.1.busy.total_cmp(&a.1.busy));
     cpus.truncate(shown);
@@ -74,7 +74,7 @@ fn shares(its: &Shares, columns: usize) -> String {
     format!("{words}  {}", bar(*busy, room))
 }
 
-/// So much of so many columns; nothing where there are too few for a picture.
+/// A bar of `percent` of `columns`; empty if there are too few.
 fn bar(percent: f64, columns: usize) -> String {
     if columns < 8 || layout().ascii {
         return String::new();
@@ -83,7 +83,7 @@ fn bar(percent: f64, columns: usize) -> String {
     "█".repeat(full) + &"·".repeat(columns - full)
 }
 
-/// What is neither a CPU nor a process.
+/// The rows between CPUs and processes.
 fn rest(seen: &Seen, columns: usize) -> Vec<String> {
     let view = &seen.view;
     let mut lines = vec![
@@ -131,7 +131,7 @@ fn memory(view: &View) -> String {
     )
 }
 
-/// Of each resource, in which share of the time some work waited for it.
+/// For each resource, the share of the time for which a task was stalled.
 fn pressure(view: &View) -> String {
     let share = |(resource, stall): &(Resource, Stall)| {
         let share = stall.some.or(stall.full).map_or_else(|| "–".into(), |share| format!("{share:.1} %"));
@@ -161,7 +161,7 @@ fn processes(busiest: &[Busy], columns: usize) -> Vec<String> {
     let mut lines = vec![String::new(), page::paint(page::Tone::Bold, &cut(&head, columns), layout())];
     lines.extend(busiest.iter().map(|busy| {
         let Busy { pid, name, command, cpu, resident, threads } = busy;
-        // On a wide terminal there is room for the words that it was started with.
+        // A wide terminal shows the command line.
         let name = if columns >= 120 && !command.is_empty() { command } else { name };
         format!("{pid:>8}  {cpu:>5.1} %  {:>9}  {threads:>7}  {}", size(*resident), inert(name))
     }));
@@ -172,7 +172,7 @@ fn row(name: &str, words: &str) -> String {
     format!("{name:<NAME$}{words}")
 }
 
-/// Events are whole, however few they are.
+/// A rate of events, without decimals.
 fn whole(rate: f64) -> String {
     if rate < 1e6 { format!("{rate:.0}") } else { count(rate) }
 }
@@ -181,7 +181,7 @@ fn bytes(rate: f64) -> String {
     size(rate.round() as u64)
 }
 
-/// What a line has room for. Lines that are painted were cut before, and are left as they are.
+/// Cuts a line to the width. Painted lines were cut before.
 fn cut(line: &str, columns: usize) -> String {
     if line.starts_with('\u{1b}') { line.into() } else { line.chars().take(columns).collect() }
 }

@@ -1,4 +1,4 @@
-//! The counters at an address.
+//! Serves the counters by HTTP.
 
 use super::page;
 use crate::Result;
@@ -9,7 +9,7 @@ use crate::platform::signal;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Serves until it is interrupted, or for so many seconds.
+/// Serves until a signal, or for `seconds`.
 pub(super) fn serve(at: SocketAddr, public: bool, seconds: Option<f64>) -> Result<()> {
     let server = Server::bind(at, public)?;
     let own = Process::open(std::process::id() as i32)?;
