@@ -1,11 +1,11 @@
-//! What a reading costs by this crate, and by the crates `procfs` and `sysinfo` where they offer the same: medians of
-//! nanoseconds a call, measured in turns. `floor` is the same call of the kernel made by hand on a descriptor that is kept,
-//! without a look at what it brings, and `reopened` on one that is opened for it.
+//! The cost of a reading by this crate, and by the crates `procfs` and `sysinfo` where they offer the same: median nanoseconds
+//! for each call, measured in turns. `floor` is the same system call on an open descriptor without parsing, and `reopened` on a
+//! descriptor that is opened for it.
 //!
 //!     cargo run --profile bench --example against_crates
 //!
-//! With `--answers` it measures what it is asked for: a line `COUNTER CONTENDER ITERATIONS` each, and answers the
-//! nanoseconds that they took. `scripts/against-peers-counters` asks so, with psutil in the same turns.
+//! With `--answers` it reads lines `COUNTER CONTENDER ITERATIONS` and answers each with the nanoseconds that these took.
+//! `scripts/against-peers-counters` uses that, with psutil in the same turns.
 
 #![allow(clippy::print_stdout, reason = "an example talks")]
 

@@ -3,18 +3,18 @@
 //!     cargo run --release --example hybrid
 //!     cargo run --release --example hybrid -- --quick    # a twentieth of it
 //!
-//! A program on one CPU says each event to another, through a slot with one flag, a slot with two, and a ring. What is
-//! captured, and what does it cost the program?
+//! A program on one CPU sends each event to another, through a slot with one flag, a slot with two, and a ring: which share
+//! is captured, and what does it cost the program?
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::hint::black_box;
 use syscost::clock::Clock;
 use syscost::technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, event};
 
-/// Events of a run, as many as the runs have.
+/// Events of a run.
 const EVENTS: u64 = 100_000;
 const RUNS: usize = 5;
-/// What the program does for each event, and a slow monitor as well: turns of a loop.
+/// Loop iterations for each event: of the program, and of a slow monitor.
 const WORK: u64 = 20;
 const SLOW: u64 = 400;
 
@@ -56,7 +56,7 @@ fn main() -> syscost::Result<()> {
     Ok(())
 }
 
-/// Nanoseconds an event, of a program that says them by `say`.
+/// Median nanoseconds for each event of a program that sends them by `say`.
 fn each(clock: &Clock, events: u64, mut say: impl FnMut(u64) -> bool) -> f64 {
     let mut runs: Vec<_> = (0..RUNS as u64)
         .map(|run| {
@@ -73,7 +73,7 @@ fn each(clock: &Clock, events: u64, mut say: impl FnMut(u64) -> bool) -> f64 {
     runs[RUNS / 2]
 }
 
-/// Both monitors by this interface; of the fast one, nanoseconds an event and the share that was captured.
+/// Measures a fast and a slow monitor with this interface; of the fast one, nanoseconds for each event and captured share.
 fn row<I: Interface>(
     clock: &Clock,
     (other, events): (usize, u64),

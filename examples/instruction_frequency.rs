@@ -1,10 +1,10 @@
-//! How often each instruction is executed, in the ways of slides 59 to 67 of *Measurement Techniques*.
+//! How often each instruction is executed, by the methods of slides 59 to 67 of *Measurement Techniques*.
 //!
 //!     cargo run --release --example instruction_frequency
 //!
-//! First the processor's own instructions, by a trap after each of them, against loops whose instructions are written in
-//! this crate's source. Then those of a little machine that is emulated: counted in memory, and sent to another CPU. The
-//! truth is the program that it executes: it has no jumps.
+//! First the processor's instructions, by a trap after each, compared with loops in assembly whose instructions are known.
+//! Then those of a small emulated machine: counted in memory, and sent to another CPU. The truth is the emulated program,
+//! which has no jumps.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 #![allow(unreachable_pub, reason = "nobody reaches into an example; `pub` says what a module offers")]
 
@@ -38,10 +38,10 @@ fn main() -> Done<()> {
     Ok(())
 }
 
-/// A loop: its name, itself, and how many instructions of a turn are written there.
+/// A loop: its name, the function, and the instructions of an iteration.
 type Known = (&'static str, fn(u64), f64);
 
-/// Loops of known instructions, under a trap after each; how many times slower they are.
+/// Traps after each instruction of known loops; the factor by which they become slower.
 fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
     const TURNS: u64 = 640;
     let known: [Known; 3] = [
@@ -72,7 +72,7 @@ fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
     Ok(Some(median(&slower)))
 }
 
-/// Its place among the machine's instructions.
+/// The index of an instruction in [`NAMES`].
 fn kind(instruction: Instruction) -> u8 {
     match instruction {
         Instruction::Push(_) => 0,
@@ -88,7 +88,7 @@ const NAMES: [&str; 7] = ["push", "load", "store", "add", "subtract", "multiply"
 
 type Counts = [u64; NAMES.len()];
 
-/// A program for the machine, drawn by chance.
+/// A random program for the machine.
 fn program(groups: usize) -> Vec<Instruction> {
     let mut random = Random::new(9);
     let mut code = vec![Instruction::Push(1), Instruction::Store(0)];
@@ -127,7 +127,7 @@ fn emulated(clock: &Clock, cpus: &[CoreId]) -> Done<()> {
     Ok(())
 }
 
-/// Executes the code and tells `watch` of each instruction; nanoseconds an instruction.
+/// Executes the code and passes each instruction to `watch`; nanoseconds for each instruction.
 fn executed(clock: &Clock, code: &[Instruction], mut watch: impl FnMut(u8)) -> Done<f64> {
     let mut printed = Ok(Vec::new());
     let ticks = clock.time(|| printed = execute(code, |instruction| watch(kind(instruction))));

@@ -1,4 +1,4 @@
-//! Adaptive control of the degree of multiprogramming, live: jobs that read files at random under a memory control group,
+//! Adaptive control of the degree of multiprogramming, live: jobs that read random pages of files in a memory control group,
 //! which thrash without any swap (Measurement Techniques, slides 86 to 91).
 //!
 //!     cargo run --release --example multiprogramming              # about 30 s; needs a memory control group
@@ -12,7 +12,7 @@ use syscost::internals::render::{Line, Panel, Picture};
 use syscost::technique::multiprogramming::{Computer, Job, Paging, Pilot};
 use syscost::{Error, Result};
 
-/// Bytes of a job's file, and of memory for all of them: three fit.
+/// Size of a job's file, and memory for all jobs, bytes: three files fit.
 const FILE: usize = 16 << 20;
 const MEMORY: u64 = 56 << 20;
 const JOBS: usize = 6;
@@ -36,7 +36,7 @@ fn row(degree: usize, paging: &Paging) {
     );
 }
 
-/// What was seen with 1, 2 … jobs that run.
+/// The paging with 1, 2, … running jobs.
 fn curve(computer: &mut Computer, settle: Duration, window: Duration) -> Result<Vec<Paging>> {
     println!("  DMP   touches a second   page-ins a s         F         S      S/F");
     let mut curve = Vec::new();

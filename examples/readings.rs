@@ -1,5 +1,5 @@
-//! What the counters say at this moment, for another program: a line of JSON on standard output for every line on
-//! standard input, which is the number of a process. `scripts/against-psutil` holds them against psutil this way.
+//! Current values of the counters for another program: for each process number on a line of standard input, a line of JSON on
+//! standard output. `scripts/against-psutil` compares them with psutil.
 //!
 //!     echo $$ | cargo run -q --example readings
 

@@ -1,11 +1,11 @@
-//! A sampled monitor that lies, and one that does not: slides 7, 26, 27 to 31 and 51 to 53 of *Measurement Techniques*.
+//! Synchronous and random sampling: slides 7, 26, 27 to 31 and 51 to 53 of *Measurement Techniques*.
 //!
 //!     cargo run --release --example sampling                # about 10 s
 //!     cargo run --release --example sampling -- --quick     # a second of it
 //!
-//! A load is on for 48 % of the time. A monitor that looks in step with it finds it on in two looks of three; one whose
-//! period is drawn by chance finds the truth. The same is done to the kernel's own monitor, the tick behind `/proc/stat`.
-//! Then the time in a loop is estimated by the addresses at which the program is found.
+//! A load is on for 48 % of the time. A monitor that is synchronous with it finds it on in two of three samples; one with
+//! random periods finds the truth. The same is shown for the kernel's own monitor, the tick behind `/proc/stat`. Then the time
+//! in a loop is estimated from sampled instruction addresses.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use core_affinity::CoreId;
@@ -21,12 +21,12 @@ use syscost::technique::extent::extent;
 use syscost::technique::sample::{Period, SampledMonitor};
 use syscost::technique::visit::{Coverage, Visit, fraction_of};
 
-/// One look, where the monitor looks in step. The load has a period of three of these …
+/// The period of synchronous samples. The load has a period of three of these …
 const STEP_NS: u64 = 2_000_000;
-/// … and is on for 48 % of it, which begins this long before a look.
+/// … and is on for 48 % of it, from this time before a sample.
 const ON_NS: u64 = 3 * STEP_NS * 48 / 100;
 const LEAD_NS: u64 = STEP_NS / 5;
-/// Periods of the load, and in a hurry.
+/// Periods of the load: usual, and with `--quick`.
 const PERIODS: [u64; 2] = [150, 15];
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
@@ -75,10 +75,10 @@ fn sleep_until(moment: u64) {
     let _ = clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &moment);
 }
 
-/// Runs the load under a monitor and prints what was found; the truth, and the estimate.
+/// Runs the load under a monitor and prints the result: the true fraction, and the estimate.
 fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
     let monitor = SampledMonitor::new(period, 0..0)?;
-    // The first look of a fixed period is one period after the start; a step before a step is a step, too.
+    // The first sample of a fixed period is one period after the start.
     let zero = now() + STEP_NS - LEAD_NS;
     monitor.start();
     let mut visits: Vec<Visit> = Vec::with_capacity(periods as usize);
@@ -112,8 +112,8 @@ fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
     Ok((truth, found))
 }
 
-/// The same load in step with the kernel's tick, which accounts a whole tick to whom it finds. When in its period the tick
-/// of this CPU comes nobody tells: so the load begins at several moments.
+/// The same load, synchronous with the kernel's tick, which charges a whole tick to the task that it finds. The phase of this
+/// CPU's tick is unknown, so the load is tried at several phases.
 fn the_kernel_s_own(periods: u64) -> Done<()> {
     const PHASES: u64 = 4;
     let first = tick_after(coarse());
@@ -155,7 +155,7 @@ fn tick_after(before: u64) -> u64 {
     }
 }
 
-/// The load from this moment on; its fraction by the process's clock and by the CPU's ticks.
+/// Runs the load from `zero` on; its fraction by the thread's clock and by the CPU's ticks.
 fn accounted(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)> {
     let mut processors = Processors::open()?;
     sleep_until(zero);
@@ -173,7 +173,7 @@ fn accounted(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)
     Ok((truth, ticks as f64 * 1e9 / syscost::clock::USER_HZ / all))
 }
 
-/// A program that is in one loop for a part of its time, by the addresses of its instructions.
+/// The share of time in one loop of a program, by sampled instruction addresses.
 fn time_in_a_loop() -> Done<()> {
     let function = arch::register_loop as *const () as usize;
     let range = match extent(function, || arch::register_loop(100)) {

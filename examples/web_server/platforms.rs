@@ -12,12 +12,12 @@ use syscost::counters::Interface;
 use syscost::counters::aggregate::process_tree;
 use syscost::counters::pace::Pace;
 
-/// How often it is looked at.
+/// Period of the readings.
 const BEAT: Duration = Duration::from_millis(500);
-/// How many come every second, and how many there are at the end.
+/// New clients each second, and all clients at the end.
 const GROUP: usize = 10;
 const MOST: usize = 250;
-/// How long all of them stay, beats.
+/// Readings after all clients have arrived.
 const AFTER: usize = 20;
 
 /// The tree at one moment: counts since it began.
@@ -97,7 +97,7 @@ impl Tree {
             faults: tree.value.page_faults,
             resident: tree.value.resident,
             processes: tree.value.processes,
-            // Sent by one end of the loop is received by the other: once is enough.
+            // Each byte on the loop is sent and received: counted once.
             moved: link.bytes_sent,
         })
     }
