@@ -1,11 +1,11 @@
-//! The cost of a reading by this crate, and by the crates `procfs` and `sysinfo` where they offer the same: median nanoseconds
-//! for each call, measured in turns. `floor` is the same system call on an open descriptor without parsing, and `reopened` on a
-//! descriptor that is opened for it.
+//! The cost of a reading by this crate, and by the crates `procfs` and `sysinfo` where they offer the same: median
+//! nanoseconds for each call, measured in turns. `floor` is the same system call on an open descriptor without parsing,
+//! and `reopened` on a descriptor that is opened for it.
 //!
 //!     cargo run --profile bench --example against_crates
 //!
-//! With `--answers` it reads lines `COUNTER CONTENDER ITERATIONS` and answers each with the nanoseconds that these took.
-//! `scripts/against-peers-counters` uses that, with psutil in the same turns.
+//! With `--answers` it reads lines `COUNTER CONTENDER ITERATIONS` and answers each with the nanoseconds that these
+//! took. `scripts/against-peers-counters` uses that, with psutil in the same turns.
 
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
@@ -220,7 +220,8 @@ fn block() -> Contenders {
 }
 
 /// What all CPUs did, for which there is no stateless function: CAMP's is a rate. The kernel writes all of `/proc/stat`
-/// for every look, so that nobody can be much faster than another. `sysinfo` refuses to look again within 200 ms; what can be measured is a first look.
+/// for every look, so that nobody can be much faster than another. `sysinfo` refuses to look again within 200 ms; what
+/// can be measured is a first look.
 fn cpu_times() -> Contenders {
     let mut kept = Processors::open().expect("/proc");
     let contenders = vec![

@@ -1,5 +1,5 @@
-//! Real-time control of a live server: background processes on its CPU are suspended and resumed so that its response time
-//! stays at a goal (Measurement Techniques, slides 72 to 85).
+//! Real-time control of a live server: background processes on its CPU are suspended and resumed so that its response
+//! time stays at a goal (Measurement Techniques, slides 72 to 85).
 //!
 //!     cargo run --release --example control                  # about 30 s
 //!     cargo run --release --example control -- --quick       # a second of it

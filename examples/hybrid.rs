@@ -3,8 +3,8 @@
 //!     cargo run --release --example hybrid
 //!     cargo run --release --example hybrid -- --quick    # a twentieth of it
 //!
-//! A program on one CPU sends each event to another, through a slot with one flag, a slot with two, and a ring: which share
-//! is captured, and what does it cost the program?
+//! A program on one CPU sends each event to another, through a slot with one flag, a slot with two, and a ring: which
+//! share is captured, and what does it cost the program?
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::hint::black_box;
@@ -73,7 +73,8 @@ fn each(clock: &Clock, events: u64, mut say: impl FnMut(u64) -> bool) -> f64 {
     runs[RUNS / 2]
 }
 
-/// Measures a fast and a slow monitor with this interface; of the fast one, nanoseconds for each event and captured share.
+/// Measures a fast and a slow monitor with this interface; of the fast one, nanoseconds for each event and captured
+/// share.
 fn row<I: Interface>(
     clock: &Clock,
     (other, events): (usize, u64),

@@ -2,9 +2,9 @@
 //!
 //!     cargo run --release --example instruction_frequency
 //!
-//! First the processor's instructions, by a trap after each, compared with loops in assembly whose instructions are known.
-//! Then those of a small emulated machine: counted in memory, and sent to another CPU. The truth is the emulated program,
-//! which has no jumps.
+//! First the processor's instructions, by a trap after each, compared with loops in assembly whose instructions are
+//! known. Then those of a small emulated machine: counted in memory, and sent to another CPU. The truth is the emulated
+//! program, which has no jumps.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 #![allow(unreachable_pub, reason = "nobody reaches into an example; `pub` says what a module offers")]
 

@@ -1,4 +1,5 @@
-//! IO_OVERLAP(k, X) of the slides, live: the share of time for which the CPU and at least k of n channels are busy at once, by
+//! IO_OVERLAP(k, X) of the slides, live: the share of time for which the CPU and at least k of n channels are busy at
+//! once, by
 //! 2ᴺ samples at random times, compared with the exact trace (Measurement Techniques, slides 20 to 26).
 //!
 //!     cargo run --release --example io_overlap               # about 20 s

@@ -1,5 +1,5 @@
-//! A bench target with operations that do not do what they claim, and one that does: each false claim ends its case with a
-//! sentence and saves no number, the honest case is still measured, and the exit code is 1.
+//! A bench target with operations that do not do what they claim, and one that does: each false claim ends its case
+//! with a sentence and saves no number, the honest case is still measured, and the exit code is 1.
 //!
 //!     cargo run --release --example liars -- --bench
 

@@ -1,5 +1,5 @@
-//! Adaptive control of the degree of multiprogramming, live: jobs that read random pages of files in a memory control group,
-//! which thrash without any swap (Measurement Techniques, slides 86 to 91).
+//! Adaptive control of the degree of multiprogramming, live: jobs that read random pages of files in a memory control
+//! group, which thrash without any swap (Measurement Techniques, slides 86 to 91).
 //!
 //!     cargo run --release --example multiprogramming              # about 30 s; needs a memory control group
 //!     cargo run --release --example multiprogramming -- --quick   # two seconds of it

@@ -3,9 +3,9 @@
 //!     cargo run --release --example sampling                # about 10 s
 //!     cargo run --release --example sampling -- --quick     # a second of it
 //!
-//! A load is on for 48 % of the time. A monitor that is synchronous with it finds it on in two of three samples; one with
-//! random periods finds the truth. The same is shown for the kernel's own monitor, the tick behind `/proc/stat`. Then the time
-//! in a loop is estimated from sampled instruction addresses.
+//! A load is on for 48 % of the time. A monitor that is synchronous with it finds it on in two of three samples; one
+//! with random periods finds the truth. The same is shown for the kernel's own monitor, the tick behind `/proc/stat`.
+//! Then the time in a loop is estimated from sampled instruction addresses.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use core_affinity::CoreId;
@@ -112,8 +112,8 @@ fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
     Ok((truth, found))
 }
 
-/// The same load, synchronous with the kernel's tick, which charges a whole tick to the task that it finds. The phase of this
-/// CPU's tick is unknown, so the load is tried at several phases.
+/// The same load, synchronous with the kernel's tick, which charges a whole tick to the task that it finds. The phase
+/// of this CPU's tick is unknown, so the load is tried at several phases.
 fn the_kernel_s_own(periods: u64) -> Done<()> {
     const PHASES: u64 = 4;
     let first = tick_after(coarse());

@@ -2,9 +2,9 @@
 //!
 //!     cargo run --release --example seek_distance -- [DIRECTORY]
 //!
-//! Random blocks of a file in that directory (or the current one) are read with the page cache bypassed. A variable holds the
-//! position of the last read, as `CYL` of the slides does. A trace of each read gives the right distances; another thread
-//! samples the variable.
+//! Random blocks of a file in that directory (or the current one) are read with the page cache bypassed. A variable
+//! holds the position of the last read, as `CYL` of the slides does. A trace of each read gives the right distances;
+//! another thread samples the variable.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::os::unix::fs::FileExt;

@@ -2,8 +2,9 @@
 //!
 //!     cargo run --release --example virtual_clock
 //!
-//! The clock must run only while its process executes, so that it measures process-specific time; the timer must run down
-//! on that clock and call an arbitrary routine when it expires. Both are compared with real time over the same phases.
+//! The clock must run only while its process executes, so that it measures process-specific time; the timer must run
+//! down on that clock and call an arbitrary routine when it expires. Both are compared with real time over the same
+//! phases.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::error::Error;

@@ -2,8 +2,9 @@
 //!
 //! There are two ways to read a counter. The functions of [`camp`] are stateless: each call opens, reads and closes a
 //! file. The handles ([`Process`], [`Interface`], [`Disk`], [`Processors`], …) keep their files open: they are several
-//! times faster, allocate nothing in a call, and each documents how many descriptors it holds. A handle never changes its
-//! object: after a process has ended its handle answers [`Fault::Gone`], also when the number is given to another process.
+//! times faster, allocate nothing in a call, and each documents how many descriptors it holds. A handle never changes
+//! its object: after a process has ended its handle answers [`Fault::Gone`], also when the number is given to another
+//! process.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -19,13 +20,13 @@
 //! # }
 //! ```
 //!
-//! A [`Reading`] carries its value, the moment, the resolution of the counter and the route by which it was read. A share or
-//! rate between two readings carries the bounds that the resolution allows; two readings that are too close for a result
-//! give [`Fault::TooShort`] and not 0.0. What a kernel does not offer is [`Fault::Unsupported`].
+//! A [`Reading`] carries its value, the moment, the resolution of the counter and the route by which it was read. A
+//! share or rate between two readings carries the bounds that the resolution allows; two readings that are too close
+//! for a result give [`Fault::TooShort`] and not 0.0. What a kernel does not offer is [`Fault::Unsupported`].
 //!
-//! Beyond CAMP: how each CPU spent its time, with interrupts and stolen time ([`Processors::each`], [`shares`]), control
-//! groups of both versions ([`ControlGroup`]), pressure ([`Pressure`]), handles of many processes within a limit of
-//! descriptors ([`Processes`]), and figures computed from several readings ([`aggregate`]).
+//! Beyond CAMP: how each CPU spent its time, with interrupts and stolen time ([`Processors::each`], [`shares`]),
+//! control groups of both versions ([`ControlGroup`]), pressure ([`Pressure`]), handles of many processes within a
+//! limit of descriptors ([`Processes`]), and figures computed from several readings ([`aggregate`]).
 //!
 //! | function of [`camp`] | handle | route | resolution |
 //! |---|---|---|---|
@@ -43,8 +44,8 @@
 //! | | [`ControlGroup`] | files of the group | 1 ns, 1 µs |
 //! | `enum_…`, `cpu_count`, `process_identifier…` | [`enumeration`] | `/sys`, `/proc`, pidfd_open(2) | |
 //!
-//! [`Probe`] reads nine of them at once, for a monitor with a fixed rate ([`pace`]); [`snapshot`] reads everything that the
-//! machine reports about itself.
+//! [`Probe`] reads nine of them at once, for a monitor with a fixed rate ([`pace`]); [`snapshot`] reads everything that
+//! the machine reports about itself.
 //!
 //! Source: CAMP: A Common API for Measuring Performance (LISA 2007); proc(5), sysfs(5).
 

@@ -1,22 +1,23 @@
-//! Techniques of performance measurement: counting, tracing, sampling, their own cost, and control by what was measured.
+//! Techniques of performance measurement: counting, tracing, sampling, their own cost, and control by what was
+//! measured.
 //!
-//! A *measure* of a state is of type A (how often it was entered), of type B (the value of a variable at each entry) or of
-//! type C (the fraction of time spent in it): [`state_measure`]. A monitor decides when to look:
+//! A *measure* of a state is of type A (how often it was entered), of type B (the value of a variable at each entry) or
+//! of type C (the fraction of time spent in it): [`state_measure`]. A monitor decides when to look:
 //!
 //! | monitor | looks | measures | weakness |
 //! |---|---|---|---|
 //! | [`trace`] | at each event | A, B and C, exactly | its probes are part of the result: [`estimate`] |
-//! | [`sample`], [`extent`] | at each expiry of a timer | C, with an interval | must not be synchronous with the program |
+//! | [`sample`], [`extent`] | when a timer expires | C, with an interval | must not be synchronous with the program |
 //! | [`pulse`] | at each of 2^N clock pulses | C, without a division | likewise |
 //! | [`hybrid`] | from another CPU | A and C of events sent there | loses events, or delays the sender |
 //! | [`instruction_frequency`] | after each instruction | the count of each instruction | ten thousand times slower |
 //!
-//! [`visit`] computes what sampling misses and counts twice, [`seek`] what it makes of a measure of type B. [`profile`] finds
-//! the tenth of a program that takes nine tenths of its time.
+//! [`visit`] computes what sampling misses and counts twice, [`seek`] what it makes of a measure of type B. [`profile`]
+//! finds the tenth of a program that takes nine tenths of its time.
 //!
-//! Control: [`index`] damps a measured performance, [`control`] closes a loop over it, and [`multiprogramming`] controls how
-//! many jobs share a memory. [`virtual_clock`] is the time of one process, with a timer on it. [`io_overlap`] measures for
-//! which share of the time the CPU and its channels are busy at once.
+//! Control: [`index`] damps a measured performance, [`control`] closes a loop over it, and [`multiprogramming`]
+//! controls how many jobs share a memory. [`virtual_clock`] is the time of one process, with a timer on it.
+//! [`io_overlap`] measures for which share of the time the CPU and its channels are busy at once.
 //!
 //! For most modules an example of the same name compares the result with a known truth: `cargo run --release --example
 //! sampling`.

@@ -1,17 +1,18 @@
-//! A new compiler is slower than expected, and its symbol table is suspected. Which fraction of the time is spent there?
-//! Slides 42 to 50 of *Measurement Techniques*, and the 90-10 rule of slide 56, on a real little compiler.
+//! A new compiler is slower than expected, and its symbol table is suspected. Which fraction of the time is spent
+//! there? Slides 42 to 50 of *Measurement Techniques*, and the 90-10 rule of slide 56, on a real little compiler.
 //!
 //!     cargo run --release --example symbol_table
 //!     cargo run --release --example symbol_table -- --quick    # three programs of it
 //!
 //! The truth is known: what each compilation asked of the table is written down and done once more by itself, in one
-//! bracket without a probe, less the loop that does it. It is good to some percent of itself, since the table finds other
-//! caches when it is alone. Every program that is compiled is also executed, and must print what its author says.
+//! bracket without a probe, less the loop that does it. It is good to some percent of itself, since the table finds
+//! other caches when it is alone. Every program that is compiled is also executed, and must print what its author says.
 //!
-//! A correction takes from both times what the probes cost: around nothing, or in their place, where a second probe in each
-//! and one more reading of the clock in each tell. By the cycle counter either is about as near as no correction, since the
-//! probes pull towards a share that the table really has. The virtual clock's entries into the kernel cost more than the
-//! table's own calls, and slow down what they stand beside: what is left is a small difference of large times.
+//! A correction takes from both times what the probes cost: around nothing, or in their place, where a second probe in
+//! each and one more reading of the clock in each tell. By the cycle counter either is about as near as no correction,
+//! since the probes pull towards a share that the table really has. The virtual clock's entries into the kernel cost
+//! more than the table's own calls, and slow down what they stand beside: what is left is a small difference of large
+//! times.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 #![allow(unreachable_pub, reason = "nobody reaches into an example; `pub` says what a module offers")]
 

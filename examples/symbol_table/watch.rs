@@ -1,5 +1,6 @@
-//! The monitors of the compiler: one for the symbol table, one for every routine; each can be switched off. The cost of a probe
-//! in this program is measured by a second probe in each of the table's, or by one more reading of the clock there.
+//! The monitors of the compiler: one for the symbol table, one for every routine; each can be switched off. The cost of
+//! a probe in this program is measured by a second probe in each of the table's, or by one more reading of the clock
+//! there.
 
 use std::cell::Cell;
 use std::hint::black_box;

@@ -12,8 +12,8 @@ const SECONDS: u32 = 2;
 /// Connections: two for each CPU of a small machine.
 const CONNECTIONS: u32 = 4;
 const SEED: u64 = 9;
-/// The server and its clients have a CPU each: placement by the scheduler would be the largest source of variance. The probe
-/// runs on the server's CPU, where its cost is taken from the server.
+/// The server and its clients have a CPU each: placement by the scheduler would be the largest source of variance. The
+/// probe runs on the server's CPU, where its cost is taken from the server.
 const SERVER_CPU: &str = "1";
 const CLIENT_CPU: &str = "0";
 

@@ -1,5 +1,5 @@
-//! Two models of one server under a crowd that grows by ten a second: network, CPU, working set and page faults, each half
-//! second, of the server's whole tree of processes.
+//! Two models of one server under a crowd that grows by ten a second: network, CPU, working set and page faults, each
+//! half second, of the server's whole tree of processes.
 
 use crate::Answer;
 use crate::apache::{Apache, Model};

@@ -23,8 +23,8 @@ const MOST_PROCESSES: usize = 40;
 
 /// Watch the machine: live on the terminal, as JSON lines, or at an address for Prometheus
 ///
-/// Shows what the CPUs do, what memory is truly free, what interfaces and disks move, and which processes take most. In a
-/// pipe, and with --json, an object a line. With --listen it serves the counters at http://ADDR/metrics, in the text
+/// Shows what the CPUs do, what memory is truly free, what interfaces and disks move, and which processes take most. In
+/// a pipe, and with --json, an object a line. With --listen it serves the counters at http://ADDR/metrics, in the text
 /// format of Prometheus or as OpenMetrics 1.0, to the loopback interface unless --public.
 #[derive(clap::Args)]
 #[command(

@@ -20,9 +20,9 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Read nine counters at a rate, and tell what that cost
 ///
 /// Reads idle time, free memory, bytes sent and received, disk operations, and a process's CPU time, page faults,
-/// threads and resident set at a fixed rate, by descriptors that stay open. Deadlines are absolute, so that the time of a
-/// reading does not delay the next; missed deadlines are counted and not made up for. The probe's own cost is printed at
-/// the end.
+/// threads and resident set at a fixed rate, by descriptors that stay open. Deadlines are absolute, so that the time of
+/// a reading does not delay the next; missed deadlines are counted and not made up for. The probe's own cost is printed
+/// at the end.
 #[derive(clap::Args)]
 #[command(
     after_help = "On a terminal a line shows rates since the one before; a dash where two readings are too near for the \

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 ///
 /// Repeats the experiments by which CAMP was validated (LISA 2007, Figure 5 and Tables 1 to 3, and its informal ones):
 /// processes use a known amount of a resource and are watched by the library's counters. Prints the paper's values and
-/// those of this machine, each with its tolerance, which is the paper's or tighter. Takes a minute and a half, most of it
-/// for the four loads of the first two experiments.
+/// those of this machine, each with its tolerance, which is the paper's or tighter. Takes a minute and a half, most of
+/// it for the four loads of the first two experiments.
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit code 0: everything that could be judged here was as it should be; 1: something was not; 4: \

@@ -1,8 +1,8 @@
 //! Figures computed from several readings: the rates that CAMP left to its users (its Figure 1), the busiest interface,
 //! and the sums over a process and its descendants.
 //!
-//! A function of a rate sleeps for its interval and keeps no state. For repeated rates take readings by a handle and use
-//! [`Rate::between`].
+//! A function of a rate sleeps for its interval and keeps no state. For repeated rates take readings by a handle and
+//! use [`Rate::between`].
 
 use super::text::number;
 use super::{Fault, Method, Rate, Reading, camp, disk, enumeration, kernel_file, process_handle};
@@ -38,8 +38,8 @@ pub fn operation_rate(disk: &str, interval: Duration) -> Result<Rate, Fault> {
     Rate::between(&format!("disk {disk}"), &before, &both()?)
 }
 
-/// The interface of this network namespace, including `lo`, that transferred most bytes in both directions, and its rate.
-/// An interface that was added, removed or reset during the interval is left out.
+/// The interface of this network namespace, including `lo`, that transferred most bytes in both directions, and its
+/// rate. An interface that was added, removed or reset during the interval is left out.
 ///
 /// # Errors
 /// [`Fault::Gone`] where no interface existed for the whole interval; [`Fault::TooShort`] for an interval of zero.
@@ -74,8 +74,8 @@ pub fn carried() -> Result<BTreeMap<String, Reading<u64>>, Fault> {
     Ok(carried)
 }
 
-/// Name and bytes of a line of `/proc/net/dev`: eight columns for reception, then eight for transmission, bytes first. The
-/// two lines of headings have no numbers.
+/// Name and bytes of a line of `/proc/net/dev`: eight columns for reception, then eight for transmission, bytes first.
+/// The two lines of headings have no numbers.
 fn interface(line: &[u8]) -> Option<(String, u64)> {
     let colon = line.iter().rposition(|byte| *byte == b':')?;
     let mut columns = [0; 9];

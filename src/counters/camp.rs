@@ -1,8 +1,9 @@
-//! The functions of CAMP's Figure 3 (Gaskin and others, LISA 2007). They are stateless: each call opens, reads and closes a
-//! file. For repeated readings the handles ([`Process`], [`Interface`](super::Interface), …) are several times faster.
+//! The functions of CAMP's Figure 3 (Gaskin and others, LISA 2007). They are stateless: each call opens, reads and
+//! closes a file. For repeated readings the handles ([`Process`], [`Interface`](super::Interface), …) are several times
+//! faster.
 //!
-//! A function that returns a share sleeps for the interval that it is given; CAMP's default was [`INTERVAL`]. Each function
-//! names its original as a documentation alias.
+//! A function that returns a share sleeps for the interval that it is given; CAMP's default was [`INTERVAL`]. Each
+//! function names its original as a documentation alias.
 
 use super::cpu_usage;
 use super::process_handle::{self, Process};

@@ -14,8 +14,8 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 const HEAD: usize = 1024;
 const LINE: usize = 224;
 
-/// Time of all CPUs or of one since boot (proc_stat(5)), in ticks of 10 ms. The kernel charges a whole tick to what it finds
-/// at that moment: work that begins after every tick and ends before the next is not counted.
+/// Time of all CPUs or of one since boot (proc_stat(5)), in ticks of 10 ms. The kernel charges a whole tick to what it
+/// finds at that moment: work that begins after every tick and ends before the next is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// In user space at ordinary priority.
@@ -100,8 +100,8 @@ impl Processors {
         spent(&self.stat, &mut self.buffer, cpu)
     }
 
-    /// Replaces `list` by the number and the time of each CPU that is online, all from one read. A list with enough capacity
-    /// is not reallocated.
+    /// Replaces `list` by the number and the time of each CPU that is online, all from one read. A list with enough
+    /// capacity is not reallocated.
     ///
     /// # Errors
     /// [`Fault::Parse`] for an unknown format of `/proc/stat`.
@@ -196,8 +196,8 @@ fn step(cpus: u64) -> Spent {
     }
 }
 
-/// The lines of single CPUs as number and rest. They come first, so that the line of all interrupts, which may fill pages,
-/// is never searched for its end.
+/// The lines of single CPUs as number and rest. They come first, so that the line of all interrupts, which may fill
+/// pages, is never searched for its end.
 fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut text = text;
     std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
-//! Names of what can be read: disks, interfaces, CPUs, processes, control groups. Every name returned here can be opened as
-//! a handle, unless its object is removed in between.
+//! Names of what can be read: disks, interfaces, CPUs, processes, control groups. Every name returned here can be
+//! opened as a handle, unless its object is removed in between.
 
 use super::Fault;
 use super::process_handle::{Process, Stat};
@@ -69,8 +69,8 @@ pub fn control_groups() -> Result<Vec<String>, Fault> {
     super::control_group::names()
 }
 
-/// Whether `/proc` hides processes of other users (`hidepid` of proc(5)), so that [`pids`] is silently incomplete. Tested
-/// on the first process of the namespace, which always exists.
+/// Whether `/proc` hides processes of other users (`hidepid` of proc(5)), so that [`pids`] is silently incomplete.
+/// Tested on the first process of the namespace, which always exists.
 pub fn hides_processes() -> bool {
     matches!(Process::open(1), Err(Fault::Denied { .. }))
 }
@@ -106,7 +106,8 @@ pub fn tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
     let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process_handle::named(root)))?];
     let mut at = 0;
     while let Some((parent, parent_stat)) = tree.get(at).copied() {
-        // The list is not of one moment: a number that was reused could make a cycle. No child is older than its parent.
+        // The list is not of one moment: a number that was reused could make a cycle. No child is older than its
+        // parent.
         let new = |(pid, stat): &&(i32, Stat)| {
             stat.started >= parent_stat.started && tree.iter().all(|(known, _)| known != pid)
         };

@@ -7,8 +7,8 @@ use std::time::Duration;
 /// Why a counter gave no value: a caller can react to each variant in another way.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The object no longer exists: the process has ended, the interface was removed. A handle stays in this state, also when
-    /// the number or name is used again.
+    /// The object no longer exists: the process has ended, the interface was removed. A handle stays in this state,
+    /// also when the number or name is used again.
     #[error("{0} is gone")]
     Gone(String),
     /// It exists and may not be read.

@@ -1,6 +1,6 @@
-//! Tests of the counters in unusual situations: a reused process number, a `/proc` that hides processes, a removed interface, a
-//! user without privileges, thousands of short processes. Each runs in a process of its own against the real kernel; one that
-//! this machine does not allow is skipped with a sentence.
+//! Tests of the counters in unusual situations: a reused process number, a `/proc` that hides processes, a removed
+//! interface, a user without privileges, thousands of short processes. Each runs in a process of its own against the
+//! real kernel; one that this machine does not allow is skipped with a sentence.
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
 
 use super::{Fault, Interface, Process, Processes, Rate, camp, enumeration, physical_memory};

@@ -11,7 +11,8 @@ use std::os::unix::fs::FileExt;
 /// Buffer size for short files, such as `/proc/PID/stat`, bytes.
 pub(super) const SHORT: usize = 1024;
 
-/// Opens a file by a path that is formatted on the stack, without an allocation: `open(format_args!("/proc/{pid}/stat"))`.
+/// Opens a file by a path that is formatted on the stack, without an allocation:
+/// `open(format_args!("/proc/{pid}/stat"))`.
 ///
 /// # Errors
 /// The [`Fault`] that the error of open(2) means.
@@ -22,8 +23,8 @@ pub(super) fn open(path: Arguments<'_>) -> Result<File, Fault> {
     File::open(text.as_str()).map_err(|e| Fault::of(path.to_string(), &e))
 }
 
-/// Opens a file of a process. The path is put together without `format_args!`, which would be a tenth of the cost of the
-/// cheapest reading.
+/// Opens a file of a process. The path is put together without `format_args!`, which would be a tenth of the cost of
+/// the cheapest reading.
 ///
 /// # Errors
 /// The [`Fault`] that the error of open(2) means.

@@ -1,5 +1,5 @@
-//! A fixed rate for reading counters. Deadlines are absolute, so that the time of a reading does not delay the next one;
-//! missed deadlines are counted and not made up for.
+//! A fixed rate for reading counters. Deadlines are absolute, so that the time of a reading does not delay the next
+//! one; missed deadlines are counted and not made up for.
 
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
@@ -19,9 +19,9 @@ impl Pace {
         Self { period: period.max(Duration::from_nanos(1)), next: now(), missed: 0 }
     }
 
-    /// Sleeps until the next deadline. A deadline that is late by a whole period or more is skipped and counted, because
-    /// several readings in a row would say nothing about the missed time. Returns `false` if a signal ended the sleep; the
-    /// deadline then remains.
+    /// Sleeps until the next deadline. A deadline that is late by a whole period or more is skipped and counted,
+    /// because several readings in a row would say nothing about the missed time. Returns `false` if a signal ended the
+    /// sleep; the deadline then remains.
     pub fn wait(&mut self) -> bool {
         self.missed += skipped(&mut self.next, now(), self.period);
         let flags = ClockNanosleepFlags::TIMER_ABSTIME;

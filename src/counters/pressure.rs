@@ -110,8 +110,8 @@ impl Pressure {
         Ok(Reading::now(pressed, STEP, Method::Pressure))
     }
 
-    /// Total time for which at least one task was stalled; for interrupts, all tasks. [`Percent::busy`](super::Percent::busy)
-    /// of two such readings is the share of the time between them.
+    /// Total time for which at least one task was stalled; for interrupts, all tasks.
+    /// [`Percent::busy`](super::Percent::busy) of two such readings is the share of the time between them.
     ///
     /// # Errors
     /// As of [`read`](Self::read).
@@ -162,8 +162,8 @@ fn parse(text: &[u8]) -> Option<Pressed> {
         .then(|| Pressed { some: some.flatten(), full: full.flatten() })
 }
 
-/// The total of the first line, which is `some` if there is such a line. The averages are skipped: parsing them is most of
-/// the cost.
+/// The total of the first line, which is `some` if there is such a line. The averages are skipped: parsing them is most
+/// of the cost.
 fn total(text: &[u8]) -> Option<Duration> {
     let total = after_words(text, 4)?.strip_prefix(b" total=")?;
     Some(Duration::from_micros(number(total)?.0))

@@ -1,7 +1,7 @@
 //! The nine counters that CAMP's monitor `probe` reads at a fixed rate, as one block.
 //!
-//! The block has one time stamp. One read of `/proc/PID/stat` gives page faults and threads, and proves that the process
-//! whose CPU clock was read just before still exists: nine counters take eight system calls.
+//! The block has one time stamp. One read of `/proc/PID/stat` gives page faults and threads, and proves that the
+//! process whose CPU clock was read just before still exists: nine counters take eight system calls.
 //!
 //! Source: CAMP (LISA 2007), "Operational Impact"; proc(5).
 
@@ -45,8 +45,8 @@ pub struct Block {
 }
 
 impl Probe {
-    /// Opens the process with this number, and the interface and the disk with most traffic so far. `lo` is chosen only if
-    /// there is no other interface.
+    /// Opens the process with this number, and the interface and the disk with most traffic so far. `lo` is chosen only
+    /// if there is no other interface.
     ///
     /// # Errors
     /// As of [`Process::open`].

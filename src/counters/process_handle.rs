@@ -17,8 +17,8 @@ const STAT: usize = HEAD + 22 * 21;
 pub(super) const VIRTUAL: usize = 0;
 pub(super) const RESIDENT: usize = 1;
 
-/// The counters of one process. Holds four descriptors. After the process has ended every reading is [`Fault::Gone`], also
-/// when a later process has the same number.
+/// The counters of one process. Holds four descriptors. After the process has ended every reading is [`Fault::Gone`],
+/// also when a later process has the same number.
 #[derive(Debug)]
 pub struct Process {
     pid: i32,

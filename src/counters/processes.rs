@@ -6,11 +6,11 @@ use std::collections::HashMap;
 /// Descriptors of one handle.
 const DESCRIPTORS: usize = 4;
 
-/// Handles of processes, at most a fixed number: for the next one the least recently used is closed. A monitor that reads
-/// many processes repeatedly keeps most of them open and cannot run out of descriptors.
+/// Handles of processes, at most a fixed number: for the next one the least recently used is closed. A monitor that
+/// reads many processes repeatedly keeps most of them open and cannot run out of descriptors.
 ///
-/// A handle of a process that has ended is replaced when its number is requested again, so that the answer is always the
-/// process that has this number now.
+/// A handle of a process that has ended is replaced when its number is requested again, so that the answer is always
+/// the process that has this number now.
 #[derive(Debug)]
 pub struct Processes {
     kept: HashMap<i32, Kept>,
@@ -73,7 +73,8 @@ impl Processes {
         self.kept.is_empty()
     }
 
-    /// The most descriptors that are ever open: those of one handle more than the limit, for the moment of a replacement.
+    /// The most descriptors that are ever open: those of one handle more than the limit, for the moment of a
+    /// replacement.
     pub fn descriptors(&self) -> usize {
         DESCRIPTORS * (self.most + 1)
     }

@@ -16,12 +16,12 @@ pub struct Rate {
 const NARROW: u64 = u32::MAX as u64;
 
 impl Rate {
-    /// The rate between two readings of `what`. An overflow of a count of 32 bits is recognised by a first value in its last
-    /// eighth and a second in its first eighth.
+    /// The rate between two readings of `what`. An overflow of a count of 32 bits is recognised by a first value in its
+    /// last eighth and a second in its first eighth.
     ///
     /// # Errors
-    /// [`Fault::TooShort`] where no time has passed; [`Fault::Parse`] where the count decreased otherwise, because a device
-    /// was replaced or its driver loaded again.
+    /// [`Fault::TooShort`] where no time has passed; [`Fault::Parse`] where the count decreased otherwise, because a
+    /// device was replaced or its driver loaded again.
     pub fn between(what: &str, before: &Reading<u64>, after: &Reading<u64>) -> Result<Self, Fault> {
         let window = after.at.saturating_duration_since(before.at);
         if window.is_zero() {

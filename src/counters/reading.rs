@@ -105,8 +105,8 @@ impl Percent {
     /// The share of the time between two readings by which a busy time has grown.
     ///
     /// # Errors
-    /// [`Fault::TooShort`] where the readings are not farther apart than the resolution of the counter: a result of 0.0 would
-    /// mean nothing.
+    /// [`Fault::TooShort`] where the readings are not farther apart than the resolution of the counter: a result of 0.0
+    /// would mean nothing.
     pub fn busy(before: &Reading<Duration>, after: &Reading<Duration>) -> Result<Self, Fault> {
         Self::of(before, after, |busy, _| busy)
     }

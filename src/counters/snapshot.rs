@@ -1,7 +1,7 @@
 //! All counters of the machine at one moment: for a monitor, and for what else happened during a measurement.
 //!
-//! A snapshot is stateless and takes some hundreds of microseconds. A value that cannot be read is `None`, and listed with
-//! its reason.
+//! A snapshot is stateless and takes some hundreds of microseconds. A value that cannot be read is `None`, and listed
+//! with its reason.
 
 use super::cpu_usage::{self, Spent};
 use super::network::Link;

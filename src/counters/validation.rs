@@ -1,5 +1,5 @@
-//! Experiments with known answers, against which the counters are checked: those by which CAMP was validated (LISA 2007,
-//! Figure 5, Tables 1 to 3, and its informal ones).
+//! Experiments with known answers, against which the counters are checked: those by which CAMP was validated (LISA
+//! 2007, Figure 5, Tables 1 to 3, and its informal ones).
 //!
 //! Each experiment starts a process that uses a known amount of one resource and compares that amount with what the
 //! counters report. The comparison is a [`Finding`]: published, expected and found values, a tolerance, a verdict.

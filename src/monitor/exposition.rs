@@ -1,7 +1,7 @@
 //! The page for Prometheus: its text format, or OpenMetrics 1.0 on request.
 //!
-//! Names follow Prometheus' conventions: base units, and the suffix `_total` for counters. A value that could not be read is
-//! left out and named by `syscost_reading_missing`.
+//! Names follow Prometheus' conventions: base units, and the suffix `_total` for counters. A value that could not be
+//! read is left out and named by `syscost_reading_missing`.
 //!
 //! Source: prometheus.io, "Exposition formats" and "Metric and label naming"; OpenMetrics 1.0.
 

@@ -1,7 +1,7 @@
 //! An HTTP server of one page: `GET /metrics`, one answer for each connection.
 //!
-//! One thread handles all connections without blocking. The number of connections, the length of a request and the duration
-//! of a connection are limited.
+//! One thread handles all connections without blocking. The number of connections, the length of a request and the
+//! duration of a connection are limited.
 
 use crate::{Error, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

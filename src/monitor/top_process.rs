@@ -39,8 +39,8 @@ impl Ranking {
         Ok(Self { at: Instant::now(), seen: times()? })
     }
 
-    /// The `most` busiest processes since the last look, the busiest first. Of the others only the clock is read, in a fifth of
-    /// a microsecond each.
+    /// The `most` busiest processes since the last look, the busiest first. Of the others only the clock is read, in a
+    /// fifth of a microsecond each.
     ///
     /// # Errors
     /// [`Fault::Denied`] where `/proc` is not mounted.

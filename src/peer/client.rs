@@ -67,8 +67,8 @@ impl Client {
     /// Connects to a peer and authenticates both ends.
     ///
     /// # Errors
-    /// [`Error::Peer`]: it cannot be reached, does not answer, has another version of the protocol, or one end does not have
-    /// the token.
+    /// [`Error::Peer`]: it cannot be reached, does not answer, has another version of the protocol, or one end does not
+    /// have the token.
     pub fn call(given: &Given) -> Result<Self> {
         let name = given.address.clone();
         let (token, addresses) = (given.token()?, given.resolved()?);

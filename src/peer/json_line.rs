@@ -1,5 +1,5 @@
-//! Lines of JSON over a stream, with limits of length and time. Lines that are too long, too late or invalid are different
-//! errors.
+//! Lines of JSON over a stream, with limits of length and time. Lines that are too long, too late or invalid are
+//! different errors.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,8 +1,8 @@
 //! The server of `syscost peer`.
 //!
-//! One thread listens and authenticates connections (`lobby`). Each authenticated client has a thread, and another one for
-//! each of its data sockets (`service`, `data`), so that a measured message is answered by a thread that waits in one call.
-//! The number of all these is limited ([`Limits`]).
+//! One thread listens and authenticates connections (`lobby`). Each authenticated client has a thread, and another one
+//! for each of its data sockets (`service`, `data`), so that a measured message is answered by a thread that waits in
+//! one call. The number of all these is limited ([`Limits`]).
 
 mod client_session;
 mod data;
@@ -110,8 +110,8 @@ impl Server {
         Ok(())
     }
 
-    /// Begins sessions as far as the limit of clients allows. A session may be about to end, so that a client over the limit
-    /// waits a while before it is refused. At most as many clients wait as may be served.
+    /// Begins sessions as far as the limit of clients allows. A session may be about to end, so that a client over the
+    /// limit waits a while before it is refused. At most as many clients wait as may be served.
     fn admit(&self, queue: &mut VecDeque<(Instant, Proved)>, open: &mut Vec<Open>, ending: &Arc<AtomicBool>) {
         let clients = self.limits.clients;
         while let Some((since, _)) = queue.front() {

@@ -24,8 +24,8 @@ pub(super) fn here(own: SocketAddr, other: SocketAddr) -> Station {
     }
 }
 
-/// A received description in a form that is safe for a record and a terminal: texts are cut and have no control characters.
-/// `None` if the identity or the name of the driver, by which results are named, is invalid.
+/// A received description in a form that is safe for a record and a terminal: texts are cut and have no control
+/// characters. `None` if the identity or the name of the driver, by which results are named, is invalid.
 pub(super) fn believed(station: &Station) -> Option<Station> {
     bytes::<8>(&station.identity)?;
     let driver = station.interface.as_ref().and_then(|interface| interface.driver.as_ref());

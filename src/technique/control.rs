@@ -8,17 +8,17 @@
 //!               └──────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The control parameter is the amount of background work that is allowed: more of it makes commands slower. Three policies
-//! compute its next value from the error: [`Stepwise`] (successive approximation), [`Halving`] (binary search) and
-//! [`Proportional`] (a step proportional to the error). For the last, on a linear plant, [`stability`] computes which gains
-//! settle, which oscillate and which never settle. [`Plant`] simulates a linear plant with noise; [`Transient`] describes
-//! the course of a run.
+//! The control parameter is the amount of background work that is allowed: more of it makes commands slower. Three
+//! policies compute its next value from the error: [`Stepwise`] (successive approximation), [`Halving`] (binary search)
+//! and [`Proportional`] (a step proportional to the error). For the last, on a linear plant, [`stability`] computes
+//! which gains settle, which oscillate and which never settle. [`Plant`] simulates a linear plant with noise;
+//! [`Transient`] describes the course of a run.
 //!
-//! [`Background`] is real background work: processes that are suspended and resumed by SIGSTOP and SIGCONT, which needs no
-//! privileges. [`Interactive`] is a real server that they slow down.
+//! [`Background`] is real background work: processes that are suspended and resumed by SIGSTOP and SIGCONT, which needs
+//! no privileges. [`Interactive`] is a real server that they slow down.
 //!
-//! Source: slides 72 to 85 of the [module's](super) own; stability by the Jury criterion (E. I. Jury, 1964), jitter by the
-//! variance of an ARMA(2, 1) process (Box and Jenkins, 1970).
+//! Source: slides 72 to 85 of the [module's](super) own; stability by the Jury criterion (E. I. Jury, 1964), jitter by
+//! the variance of an ARMA(2, 1) process (Box and Jenkins, 1970).
 
 mod background;
 mod interactive;

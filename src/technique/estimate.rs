@@ -1,14 +1,14 @@
 //! The fraction of a program's time that is spent in a part of it, from a trace that has perturbed both.
 //!
-//! A probe around each call adds to the measured time of the part, and more to that of the whole, so that their quotient is
-//! wrong. With the measured cost of a probe and the number of probes both times can be corrected; or the time of the whole
-//! is taken from a run without probes.
+//! A probe around each call adds to the measured time of the part, and more to that of the whole, so that their
+//! quotient is wrong. With the measured cost of a probe and the number of probes both times can be corrected; or the
+//! time of the whole is taken from a run without probes.
 //!
 //! The cost of a probe around an empty body may differ from its cost in a program, where it overlaps with other
 //! instructions or delays them. [`ProbeCost::in_place`] measures it there, by additional probes.
 //!
-//! The naive fraction is not always too small: it is pulled towards the share `inside / (inside + outside)` of the probe's
-//! cost that falls into the measured part, and is too large if the true fraction is less than that.
+//! The naive fraction is not always too small: it is pulled towards the share `inside / (inside + outside)` of the
+//! probe's cost that falls into the measured part, and is too large if the true fraction is less than that.
 //!
 //! Source: Kraemer, slides 42 to 50.
 
@@ -22,8 +22,8 @@ pub struct ProbeCost {
 }
 
 impl ProbeCost {
-    /// The cost in the traced program, from three runs: `once` with one probe for each call, `twice` with a second one, and
-    /// `read_again` with one additional reading of the clock. The measured part contains the cost of one reading.
+    /// The cost in the traced program, from three runs: `once` with one probe for each call, `twice` with a second one,
+    /// and `read_again` with one additional reading of the clock. The measured part contains the cost of one reading.
     pub fn in_place(once: &Traced, read_again: &Traced, twice: &Traced) -> Self {
         let calls = once.calls.max(1) as f64;
         let inside = ((read_again.part - once.part) / calls).max(0.0);
@@ -41,8 +41,8 @@ pub struct Traced {
     pub whole: f64,
     /// Calls of the part, each with one probe.
     pub calls: u64,
-    /// The cost of one call that the probe does not include: passing arguments, jump and return. Zero for a probe around the
-    /// call.
+    /// The cost of one call that the probe does not include: passing arguments, jump and return. Zero for a probe
+    /// around the call.
     pub call: f64,
 }
 

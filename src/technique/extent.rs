@@ -1,7 +1,8 @@
 //! The address range of a loop, with which a sampled monitor measures the time spent in it.
 //!
-//! A hardware monitor compares the address bus with two bound registers. A sampled monitor compares the address of the next
-//! instruction, which is virtual and needs no bus. The bounds are found by stepping through some iterations of the loop.
+//! A hardware monitor compares the address bus with two bound registers. A sampled monitor compares the address of the
+//! next instruction, which is virtual and needs no bus. The bounds are found by stepping through some iterations of the
+//! loop.
 //!
 //! Source: Kraemer, slides 27 to 30 and 51.
 
@@ -14,8 +15,8 @@ const LIMIT: u64 = 30_000;
 /// The longest gap in a function that a jump skips or that aligns a loop, bytes. Beyond it another function begins.
 const GAP: usize = 96;
 
-/// The addresses of the instructions that `run` executes in the function at address `function`, without those of functions
-/// that it calls.
+/// The addresses of the instructions that `run` executes in the function at address `function`, without those of
+/// functions that it calls.
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`; [`Error::Usage`] if `run` does not call the function.

@@ -1,10 +1,10 @@
-//! A hybrid monitor: the measured program writes events into interface registers, and another machine, here another CPU,
-//! reads and counts them.
+//! A hybrid monitor: the measured program writes events into interface registers, and another machine, here another
+//! CPU, reads and counts them.
 //!
-//! There are three interfaces. With one slot and one flag ([`OneWay`]) the sender never waits, and an event that was not yet
-//! received is overwritten; that is right if the receiver is fast. With a second flag ([`TwoWay`]) the sender waits until the
-//! slot is free: no event is lost, and the wait perturbs the program. A [`Ring`] of slots corresponds to DMA into the
-//! monitor's memory: no event is lost, and the sender waits only if it is full.
+//! There are three interfaces. With one slot and one flag ([`OneWay`]) the sender never waits, and an event that was
+//! not yet received is overwritten; that is right if the receiver is fast. With a second flag ([`TwoWay`]) the sender
+//! waits until the slot is free: no event is lost, and the wait perturbs the program. A [`Ring`] of slots corresponds
+//! to DMA into the monitor's memory: no event is lost, and the sender waits only if it is full.
 //!
 //! An event has 32 bits: the lower eight are its [`kind`], the others number the events, so that one received twice is
 //! recognised.
@@ -244,8 +244,8 @@ pub struct Observer<I> {
 }
 
 impl<I: Interface> Observer<I> {
-    /// Starts the monitor on a CPU. For each event it also executes a loop of `turns` iterations, which simulates a slower
-    /// monitor.
+    /// Starts the monitor on a CPU. For each event it also executes a loop of `turns` iterations, which simulates a
+    /// slower monitor.
     ///
     /// # Errors
     /// The kernel refuses the thread or the CPU.

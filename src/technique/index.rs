@@ -1,11 +1,13 @@
-//! The damped performance index: one number for the current performance of a system, from the response times of commands.
+//! The damped performance index: one number for the current performance of a system, from the response times of
+//! commands.
 //!
-//! A *block* is n consecutive commands; R(k) is the mean response time of block k. Control that reacts to each command is
-//! jittery, so the index changes once for each block, and only in part:
+//! A *block* is n consecutive commands; R(k) is the mean response time of block k. Control that reacts to each command
+//! is jittery, so the index changes once for each block, and only in part:
 //!
 //! > PI(k) = λ·PI(k−1) + (1−λ)·R(k), 0 ≤ λ < 1
 //!
-//! A higher λ gives more weight to the past: block k−j has the weight λʲ(1−λ). Both λ and n reduce jitter and add delay:
+//! A higher λ gives more weight to the past: block k−j has the weight λʲ(1−λ). Both λ and n reduce jitter and add
+//! delay:
 //!
 //! | response times | index |
 //! |---|---|

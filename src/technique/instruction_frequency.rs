@@ -1,7 +1,8 @@
 //! How often each instruction is executed, by a trap after every one of them.
 //!
-//! This is the software method: exact, without special hardware, and some ten thousand times slower than the program. The
-//! hardware method uses a performance counter; the hybrid method sends each instruction to another CPU ([`super::hybrid`]).
+//! This is the software method: exact, without special hardware, and some ten thousand times slower than the program.
+//! The hardware method uses a performance counter; the hybrid method sends each instruction to another CPU
+//! ([`super::hybrid`]).
 //!
 //! Instructions are distinguished by opcode, without prefixes, and by the three extension bits if several instructions
 //! share an opcode. On AArch64 it is the upper byte of the instruction.
@@ -89,8 +90,8 @@ impl Frequencies {
 /// Instructions after which stepping gives up. A step takes some 4 µs, and 20 in a guest.
 const LIMIT: u64 = 100_000;
 
-/// Counts the instructions of `turns` iterations of `run`: the difference between a run of that many and one of twice as
-/// many, each in a forked child. `None` if one has more than a hundred thousand instructions.
+/// Counts the instructions of `turns` iterations of `run`: the difference between a run of that many and one of twice
+/// as many, each in a forked child. `None` if one has more than a hundred thousand instructions.
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`.

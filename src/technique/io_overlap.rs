@@ -1,12 +1,13 @@
-//! The fraction of time for which the CPU and at least k of n channels are busy at once: `IO_OVERLAP(k, X)` of the slides.
+//! The fraction of time for which the CPU and at least k of n channels are busy at once: `IO_OVERLAP(k, X)` of the
+//! slides.
 //!
 //! A hardware monitor combines many signals into one: CPU busy *and* at least k channels busy. With k = 0 that is the
-//! utilisation of the CPU. A clock samples the signal 2ᴺ times, and a [counter](super::pulse) of its ones *is* the fraction.
-//! [`Monitor::io_overlap`] is the call of the slides: it clears the counter, starts the monitor, and blocks until the
-//! monitor has taken all samples.
+//! utilisation of the CPU. A clock samples the signal 2ᴺ times, and a [counter](super::pulse) of its ones *is* the
+//! fraction. [`Monitor::io_overlap`] is the call of the slides: it clears the counter, starts the monitor, and blocks
+//! until the monitor has taken all samples.
 //!
-//! The result is near the truth if the signal has many transitions meanwhile, and if the clock is not synchronous with it:
-//! otherwise it reads 0 or 1 whatever is true. The time between two samples is therefore random and exponentially
+//! The result is near the truth if the signal has many transitions meanwhile, and if the clock is not synchronous with
+//! it: otherwise it reads 0 or 1 whatever is true. The time between two samples is therefore random and exponentially
 //! distributed, so that samples see time averages (Wolff 1982).
 //!
 //! [`Signals`] are the wires: one bit for the CPU and one for each channel. [`Busy`] sets a bit during an operation and
@@ -68,8 +69,8 @@ pub struct Overlap {
     pub fraction: Interval,
     /// Begin of the sampling and time of the last sample, nanoseconds of the monotonic clock.
     pub window: (u64, u64),
-    /// Whether the monitor ran in the real-time class. In the ordinary class it runs when the CPU is idle, and finds it idle
-    /// too often.
+    /// Whether the monitor ran in the real-time class. In the ordinary class it runs when the CPU is idle, and finds it
+    /// idle too often.
     pub real_time: bool,
     /// All samples, in order of time.
     pub samples: Vec<Sample>,
@@ -85,8 +86,8 @@ pub struct Sample {
 }
 
 impl Monitor {
-    /// IO_OVERLAP(k, X): blocks until 2ᴺ samples were taken, and returns X. The monitor runs in the real-time class if that is
-    /// allowed.
+    /// IO_OVERLAP(k, X): blocks until 2ᴺ samples were taken, and returns X. The monitor runs in the real-time class if
+    /// that is allowed.
     ///
     /// # Errors
     /// [`Error::Kernel`] where the kernel refuses the thread of the monitor.

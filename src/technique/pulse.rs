@@ -1,10 +1,11 @@
 //! A fraction of time without a division: after 2^N clock pulses the counter *is* the fraction.
 //!
-//! At each pulse of a clock a counter is incremented if the signal is on. After 2^N pulses the counter, read with N digits
-//! after the binary point, is the fraction of time for which the signal was on. A signal that was always on also needs the
-//! digit before the point: N + 1 bits.
+//! At each pulse of a clock a counter is incremented if the signal is on. After 2^N pulses the counter, read with N
+//! digits after the binary point, is the fraction of time for which the signal was on. A signal that was always on also
+//! needs the digit before the point: N + 1 bits.
 //!
-//! The result is a sample of size 2^N: the signal must change often in that time and must not be synchronous with the clock.
+//! The result is a sample of size 2^N: the signal must change often in that time and must not be synchronous with the
+//! clock.
 //!
 //! Source: Kraemer, slides 19, 20 and 26.
 
@@ -23,8 +24,8 @@ impl<const N: u32> PulseCounter<N> {
     /// Pulses of an interval.
     pub const INTERVAL: u64 = 1 << N;
 
-    /// Takes the state of the signal at one pulse. The last pulse of an interval returns the fraction and begins the next
-    /// interval.
+    /// Takes the state of the signal at one pulse. The last pulse of an interval returns the fraction and begins the
+    /// next interval.
     #[inline(always)]
     pub fn pulse(&mut self, signal: bool) -> Option<BinaryFraction<N>> {
         self.pulses += 1;

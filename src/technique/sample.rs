@@ -1,8 +1,8 @@
 //! A sampled monitor: a timer interrupts the thread and its handler records the current state.
 //!
-//! The share of samples in a state estimates the fraction of time spent in it (type C), with a binomial interval, if the
-//! samples are independent of the state. Samples with a fixed period are not independent of a periodic program: a load that
-//! is on for 48 % of a period of three samples is found on in two of three. Random periods avoid that.
+//! The share of samples in a state estimates the fraction of time spent in it (type C), with a binomial interval, if
+//! the samples are independent of the state. Samples with a fixed period are not independent of a periodic program: a
+//! load that is on for 48 % of a period of three samples is found on in two of three. Random periods avoid that.
 //!
 //! ```
 //! use std::time::Duration;
@@ -76,8 +76,8 @@ const MOMENTS: usize = 1 << 14;
 pub struct SampledMonitor(Sampler);
 
 impl SampledMonitor {
-    /// A monitor that also records whether the next instruction lies in a range of addresses ([`super::extent`]), which may be
-    /// empty.
+    /// A monitor that also records whether the next instruction lies in a range of addresses ([`super::extent`]), which
+    /// may be empty.
     ///
     /// # Errors
     /// The kernel refuses the timer.

@@ -1,8 +1,8 @@
 //! Seek distances of a disk head: a measure of type B that sampling cannot take.
 //!
-//! A seek distance is the difference between two successive positions. A trace of all positions gives all distances. Samples
-//! of the variable that holds the position do not: sampled too slowly, seeks are merged or lost; sampled too fast, there are
-//! distances of zero without a seek.
+//! A seek distance is the difference between two successive positions. A trace of all positions gives all distances.
+//! Samples of the variable that holds the position do not: sampled too slowly, seeks are merged or lost; sampled too
+//! fast, there are distances of zero without a seek.
 //!
 //! Source: Kraemer, slides 53 and 54.
 
@@ -11,8 +11,8 @@ pub fn distances(positions: &[u64]) -> Vec<u64> {
     positions.windows(2).map(|pair| pair[0].abs_diff(pair[1])).collect()
 }
 
-/// Samples of the position with a period of `period` units of time, if each position is held for `held` units. The first
-/// sample is at the beginning. A period of 0 counts as 1.
+/// Samples of the position with a period of `period` units of time, if each position is held for `held` units. The
+/// first sample is at the beginning. A period of 0 counts as 1.
 pub fn looks(positions: &[u64], held: usize, period: usize) -> Vec<u64> {
     (0..positions.len() * held).step_by(period.max(1)).map(|at| positions[at / held]).collect()
 }

@@ -1,8 +1,8 @@
 //! A trace monitor: spans around routines, controlled by a flag at run time.
 //!
-//! If the monitor is off, a span only tests the flag. If it is on, a span reads a clock at its beginning and end, counts a
-//! call, and adds to two times of its routine: the total ([`Tally::total`]), and that without inner spans ([`Tally::own`]),
-//! from which a profile is made. A span does not allocate.
+//! If the monitor is off, a span only tests the flag. If it is on, a span reads a clock at its beginning and end,
+//! counts a call, and adds to two times of its routine: the total ([`Tally::total`]), and that without inner spans
+//! ([`Tally::own`]), from which a profile is made. A span does not allocate.
 //!
 //! ```
 //! use std::time::Instant;
@@ -21,9 +21,9 @@
 //! assert_eq!(monitor.tally(LOOK_UP).calls, 1);
 //! ```
 //!
-//! The clock is any function: a cycle counter, which costs a span little, or the virtual clock of the thread, which stops
-//! while other tasks have the CPU and costs two system calls for each span. [`Monitor::probe_cost`] measures the cost of a
-//! span, so that it can be subtracted ([`super::estimate`]).
+//! The clock is any function: a cycle counter, which costs a span little, or the virtual clock of the thread, which
+//! stops while other tasks have the CPU and costs two system calls for each span. [`Monitor::probe_cost`] measures the
+//! cost of a span, so that it can be subtracted ([`super::estimate`]).
 //!
 //! Source: Kraemer, slides 37 to 50.
 
@@ -68,7 +68,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Its own time less the cost of the probes: the inside of its own spans, and the outside of the spans opened in it.
+    /// Its own time less the cost of the probes: the inside of its own spans, and the outside of the spans opened in
+    /// it.
     pub fn own_without(&self, probe: ProbeCost) -> f64 {
         let probes = self.calls as f64 * probe.inside + self.inner as f64 * probe.outside;
         (self.own as f64 - probes).max(0.0)
@@ -126,8 +127,8 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
         }
     }
 
-    /// The cost of an empty span in units of the clock: medians of a monitor with the same clock. The effects of a span on
-    /// caches and on instructions around it in a real program are not included.
+    /// The cost of an empty span in units of the clock: medians of a monitor with the same clock. The effects of a span
+    /// on caches and on instructions around it in a real program are not included.
     pub fn probe_cost(&self) -> ProbeCost {
         const BATCHES: usize = 25;
         const SPANS: u64 = 1000;

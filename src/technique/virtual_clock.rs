@@ -1,16 +1,16 @@
 //! The virtual clock of a process, which runs only while the process executes, and a timer on it.
 //!
-//! In the slides, the time of one physical clock is stored in the control block of each process at every context switch.
-//! Linux does that with a resolution of nanoseconds: `CLOCK_PROCESS_CPUTIME_ID` is the process's own clock, and the clock of
-//! any other process can be read by its number. [`VirtualClock::of`] holds the process by a descriptor, so that it never
-//! reads the clock of a later process with the same number.
+//! In the slides, the time of one physical clock is stored in the control block of each process at every context
+//! switch. Linux does that with a resolution of nanoseconds: `CLOCK_PROCESS_CPUTIME_ID` is the process's own clock, and
+//! the clock of any other process can be read by its number. [`VirtualClock::of`] holds the process by a descriptor, so
+//! that it never reads the clock of a later process with the same number.
 //!
-//! [`VirtualTimer`] expires after an interval on such a clock and calls a routine: not in a signal handler but on a thread of
-//! its own that waits for the signal, so that the routine may allocate, lock and write.
+//! [`VirtualTimer`] expires after an interval on such a clock and calls a routine: not in a signal handler but on a
+//! thread of its own that waits for the signal, so that the routine may allocate, lock and write.
 //!
-//! The resolution of the timer is coarser than that of the clock. The kernel tests such timers when its tick interrupts the
-//! process (`run_posix_cpu_timers`): with 250 ticks per second one expires up to 4 ms late. [`VirtualTimer::resolution`]
-//! measures that. The example `virtual_clock` runs both.
+//! The resolution of the timer is coarser than that of the clock. The kernel tests such timers when its tick interrupts
+//! the process (`run_posix_cpu_timers`): with 250 ticks per second one expires up to 4 ms late.
+//! [`VirtualTimer::resolution`] measures that. The example `virtual_clock` runs both.
 //!
 //! Source: slides 33 to 36 of the [module's](super) own; timer_create(2), clock_getcpuclockid(3).
 

@@ -1,8 +1,8 @@
 //! What a sampled monitor misses and counts twice: visits to a state compared with the times of its samples.
 //!
-//! A visit that is shorter than the time between two samples may fall between them; a longer one is found several times. So
-//! the number of samples in the state is not the number of visits: sampling cannot take a measure of type A. The share of
-//! samples in the state still estimates the fraction of time.
+//! A visit that is shorter than the time between two samples may fall between them; a longer one is found several
+//! times. So the number of samples in the state is not the number of visits: sampling cannot take a measure of type A.
+//! The share of samples in the state still estimates the fraction of time.
 //!
 //! Source: Kraemer, slide 7.
 

@@ -10,9 +10,9 @@ use std::fs;
 use std::time::Duration;
 
 /// Shortest and longest turn of work and sleep. Lengths are random, so that the load is never in step with the kernel's
-/// tick, which would then find it busy always or never. Each turn ends with a sleep and a timer interrupt: some 15 µs in
-/// which the CPU is neither idle nor charged to a task. At 300 turns a second that would be 0.5 % of the CPU, which is
-/// the whole tolerance.
+/// tick, which would then find it busy always or never. Each turn ends with a sleep and a timer interrupt: some 15 µs
+/// in which the CPU is neither idle nor charged to a task. At 300 turns a second that would be 0.5 % of the CPU, which
+/// is the whole tolerance.
 const SHORTEST_NS: u64 = 6_000_000;
 const LONGEST_NS: u64 = 12_000_000;
 
@@ -22,8 +22,8 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Starts a process that uses `share` of a CPU, from 0 to 1. In each turn it works until its own CPU time has reached
-    /// that share of the elapsed time, and sleeps for the rest: time that other tasks take is made up for.
+    /// Starts a process that uses `share` of a CPU, from 0 to 1. In each turn it works until its own CPU time has
+    /// reached that share of the elapsed time, and sleeps for the rest: time that other tasks take is made up for.
     ///
     /// # Errors
     /// The kernel refuses the process.
@@ -42,8 +42,8 @@ impl Load {
     }
 }
 
-/// Raises the priority as far as is allowed: a full load is full only if it has the CPU. The kernel weighs whole sessions
-/// against each other (`sched_autogroup_enabled`), and tasks only within one.
+/// Raises the priority as far as is allowed: a full load is full only if it has the CPU. The kernel weighs whole
+/// sessions against each other (`sched_autogroup_enabled`), and tasks only within one.
 fn raise_priority() {
     let _ = nix::unistd::setsid();
     let _ = fs::write("/proc/self/autogroup", "-20");
@@ -71,8 +71,8 @@ fn work(share: f64, mut random: Random) {
     }
 }
 
-/// Time that all tasks together have run on one CPU, in nanoseconds: the CPU accounting of the root control group, which
-/// does not depend on the tick.
+/// Time that all tasks together have run on one CPU, in nanoseconds: the CPU accounting of the root control group,
+/// which does not depend on the tick.
 ///
 /// # Errors
 /// [`Error::Missing`] without the cpuacct hierarchy of version 1.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 /// The window of a process's share: CAMP's default interval.
 const WINDOW: Duration = Duration::from_millis(100);
-/// Windows that make one of a CPU's: its counter moves by ticks of 10 ms, so it is read every half second, as in the paper.
+/// Windows that make one of a CPU's: its counter moves by ticks of 10 ms, so it is read every half second, as in the
+/// paper.
 const GLOBAL: usize = 5;
 /// Percent. "The range of each confidence interval never exceeded 0.5 %."
 const TOLERANCE: f64 = 0.5;
@@ -147,8 +148,8 @@ impl Watch {
         Ok(self.processes.iter().map(Process::cpu_time).collect::<std::result::Result<_, _>>()?)
     }
 
-    /// Nanoseconds of this CPU that other processes have had, by other sources than the counters under test: what one of
-    /// those misses must not be charged to others.
+    /// Nanoseconds of this CPU that other processes have had, by other sources than the counters under test: what one
+    /// of those misses must not be charged to others.
     fn others_ns(&self) -> Result<u64> {
         let ours = self.loads.iter().map(own_ns).sum::<Result<u64>>()?;
         Ok(run_ns(self.cpu)?.saturating_sub(ours))

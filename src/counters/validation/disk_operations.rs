@@ -147,8 +147,8 @@ impl Loop {
     }
 }
 
-/// The first sector of a disk with one partition (a master boot record). An entry has a status, two unused addresses, the
-/// type, the first sector and the number of sectors.
+/// The first sector of a disk with one partition (a master boot record). An entry has a status, two unused addresses,
+/// the type, the first sector and the number of sectors.
 fn table() -> [u8; 512] {
     let mut table = [0; 512];
     table[446 + 4] = 0x83;

@@ -111,8 +111,8 @@ impl Finding {
         }
     }
 
-    /// The mean of `samples`, in percent. Its distance from `expected` and half the width of its 95 % interval must both be
-    /// within `tolerance`.
+    /// The mean of `samples`, in percent. Its distance from `expected` and half the width of its 95 % interval must
+    /// both be within `tolerance`.
     pub(super) fn mean(what: &str, published: &str, expected: f64, samples: &[f64], tolerance: f64) -> Self {
         let (mean, half) = mean_and_half(samples);
         let passed = (mean - expected).abs() <= tolerance && half <= tolerance;

@@ -80,8 +80,8 @@ fn numbers(list: &str) -> Vec<usize> {
     ranges.flatten().collect()
 }
 
-/// The experiment's own children must be found while they run and not after their end. Other processes come and go, and are
-/// left out, also of what `ps` lists.
+/// The experiment's own children must be found while they run and not after their end. Other processes come and go, and
+/// are left out, also of what `ps` lists.
 fn processes() -> Result<Vec<Finding>> {
     let own = std::process::id() as i32;
     let workers = (0..CHILDREN).map(|_| Worker::start(|turn| turn.done(0))).collect::<Result<Vec<_>>>()?;

@@ -38,7 +38,8 @@ fn minor() -> Result<Vec<Finding>> {
     Ok(vec![Finding::exact("fresh pages touched", "", MINOR as u64, after - before), against_ps(pid, &stat)])
 }
 
-/// Writes two fresh regions. The faults of the first are not counted: it also touches code and stack for the first time.
+/// Writes two fresh regions. The faults of the first are not counted: it also touches code and stack for the first
+/// time.
 fn touch(turn: &mut Turn) {
     let regions = [(); 2].map(|()| Region::anonymous(MINOR * PAGE, Pages::Base));
     turn.done(0);

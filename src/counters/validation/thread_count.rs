@@ -57,8 +57,8 @@ fn threads(turn: &mut Turn) {
     turn.done(waiting.len() as u64 + 1);
 }
 
-/// Waits until the kernel no longer knows a thread that was joined, which takes some microseconds more. The signal 0 asks
-/// without sending anything.
+/// Waits until the kernel no longer knows a thread that was joined, which takes some microseconds more. The signal 0
+/// asks without sending anything.
 fn until_gone(thread: Pid) {
     let begun = Instant::now();
     while kill(thread, None) != Err(Errno::ESRCH) && begun.elapsed() < PATIENCE {

@@ -1,4 +1,5 @@
-//! The services on data sockets. Each runs on a thread of its own until its client closes the socket or the session ends.
+//! The services on data sockets. Each runs on a thread of its own until its client closes the socket or the session
+//! ends.
 
 use super::super::secret::{Secret, same};
 use super::super::service_limit::{DATA_PATIENCE, GLANCE};

@@ -1,5 +1,5 @@
-//! Connections that have not authenticated yet. One thread handles all of them without blocking, and keeps at most one line
-//! of each, so that many silent connections cost only small buffers for a short time.
+//! Connections that have not authenticated yet. One thread handles all of them without blocking, and keeps at most one
+//! line of each, so that many silent connections cost only small buffers for a short time.
 
 use super::super::control_protocol::{Answer, Ask, Hello, LONGEST_BEFORE, VERSION};
 use super::super::json_line::{Lines, Silence, line};
@@ -143,8 +143,8 @@ impl Waiting {
         })
     }
 
-    /// Sends a line; whether all of it was written. A socket buffer that is too full for the first lines means that the client
-    /// does not read.
+    /// Sends a line; whether all of it was written. A socket buffer that is too full for the first lines means that the
+    /// client does not read.
     fn say(&mut self, answer: &Answer) -> bool {
         let line = line(answer);
         self.stream.write(&line).is_ok_and(|went| went == line.len())

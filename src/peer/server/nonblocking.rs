@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// How long a listener waits after descriptors or memory ran out: a connection that is left in its queue would else wake
-/// it again at once.
+/// How long a listener waits after descriptors or memory ran out: a connection that is left in its queue would else
+/// wake it again at once.
 pub(super) const PAUSE: Duration = Duration::from_millis(10);
 
 /// Waits until one of `sockets` has something to read, or until `patience` has passed; for each, whether it has.

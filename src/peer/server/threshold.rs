@@ -1,5 +1,5 @@
-//! Admission of the data streams of one client. Streams from other addresses or with another secret are refused; a silent one
-//! does not delay others, since all are polled together.
+//! Admission of the data streams of one client. Streams from other addresses or with another secret are refused; a
+//! silent one does not delay others, since all are polled together.
 
 use super::super::secret::{Secret, same};
 use super::super::service_limit::{DATA_PATIENCE, GLANCE, MOST_AT_DOOR};
@@ -52,8 +52,8 @@ impl Threshold {
         Ok(admitted)
     }
 
-    /// Accepts streams from the client's address. If there are too many the oldest is dropped: a client sends its secret at
-    /// once.
+    /// Accepts streams from the client's address. If there are too many the oldest is dropped: a client sends its
+    /// secret at once.
     fn receive(&mut self) -> Result<()> {
         let Self { listener, client, guests, .. } = self;
         let ran_out = accept_all(listener, MOST_AT_DOOR, |stream, from| {

@@ -5,8 +5,8 @@ use crate::platform::{arch, cpu};
 use crate::{Error, Result};
 use nix::sys::signal::{Signal, kill};
 
-/// Processes of which the first few run and the others are suspended (SIGSTOP, SIGCONT). As children of this process they
-/// can be suspended without privileges. They end with this value, or with the thread that started them.
+/// Processes of which the first few run and the others are suspended (SIGSTOP, SIGCONT). As children of this process
+/// they can be suspended without privileges. They end with this value, or with the thread that started them.
 #[derive(Debug)]
 pub struct Background {
     processes: Vec<Child>,

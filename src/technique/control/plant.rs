@@ -14,8 +14,8 @@ pub struct Plant {
 }
 
 impl Plant {
-    /// response = base + slope·parameter, with noise of standard deviation `deviation`. For processes that share one CPU
-    /// equally, a command of c seconds takes c·(1 + parameter): base and slope are both c.
+    /// response = base + slope·parameter, with noise of standard deviation `deviation`. For processes that share one
+    /// CPU equally, a command of c seconds takes c·(1 + parameter): base and slope are both c.
     pub fn new(base: f64, slope: f64, deviation: f64, seed: u64) -> Self {
         Self { base, slope, deviation, random: Random::new(seed) }
     }

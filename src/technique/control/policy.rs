@@ -12,7 +12,8 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
 }
 
-/// Successive approximation: one step down while the system is too slow, one up while it is too fast by more than `slack`.
+/// Successive approximation: one step down while the system is too slow, one up while it is too fast by more than
+/// `slack`.
 ///
 /// Without slack it oscillates between two neighbouring values, one too slow and one too fast.
 #[derive(Clone, Copy, Debug, PartialEq)]

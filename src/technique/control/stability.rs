@@ -1,7 +1,8 @@
-//! Stability of the loop of a damped index, a proportional policy, and a linear plant: response = base + slope·parameter.
+//! Stability of the loop of a damped index, a proportional policy, and a linear plant: response = base +
+//! slope·parameter.
 //!
-//! After block k the loop is PI' = λ·PI + (1−λ)(base + slope·u'), u' = u − gain·(PI − T): a matrix with the determinant λ
-//! and the trace 1 + λ − c, where c = (1−λ)·slope·gain. Its two eigenvalues determine the behaviour:
+//! After block k the loop is PI' = λ·PI + (1−λ)(base + slope·u'), u' = u − gain·(PI − T): a matrix with the determinant
+//! λ and the trace 1 + λ − c, where c = (1−λ)·slope·gain. Its two eigenvalues determine the behaviour:
 //!
 //! | c | |
 //! |---|---|
@@ -38,8 +39,9 @@ pub fn highest_calm_gain(damping: f64, slope: f64) -> f64 {
     (1.0 - root) / ((1.0 + root) * slope)
 }
 
-/// The standard deviation of the index in the loop, if response times have the standard deviation `deviation`. It exceeds
-/// [`jitter`](crate::technique::index::jitter) of the index alone, and grows without bound towards the highest stable gain.
+/// The standard deviation of the index in the loop, if response times have the standard deviation `deviation`. It
+/// exceeds [`jitter`](crate::technique::index::jitter) of the index alone, and grows without bound towards the highest
+/// stable gain.
 pub fn jitter(deviation: f64, block: u32, damping: f64, slope: f64, gain: f64) -> f64 {
     let beyond = 2.0 * (1.0 + damping) - loop_gain(damping, slope, gain);
     deviation * (2.0 * (1.0 - damping) / (f64::from(block) * beyond)).sqrt()

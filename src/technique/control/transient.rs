@@ -17,8 +17,8 @@ pub struct Transient {
 }
 
 impl Transient {
-    /// The course of `series`, the index after each block, with a band of ±`band` around `goal`. The first value gives the
-    /// direction.
+    /// The course of `series`, the index after each block, with a band of ±`band` around `goal`. The first value gives
+    /// the direction.
     pub fn of(series: &[f64], goal: f64, band: f64) -> Self {
         let way = series.first().map_or(0.0, |first| first - goal);
         let beyond = series.iter().map(|index| -(index - goal) / way).fold(0.0, f64::max);

@@ -36,8 +36,9 @@ pub struct Finished {
 }
 
 impl Load {
-    /// Starts a load with `channels` channels, which read a file in `directory`, and a thread that computes on the CPU `on`. The
-    /// monitor should run on another CPU: on this one it runs while the load rests, and finds it at rest too often.
+    /// Starts a load with `channels` channels, which read a file in `directory`, and a thread that computes on the CPU
+    /// `on`. The monitor should run on another CPU: on this one it runs while the load rests, and finds it at rest too
+    /// often.
     ///
     /// # Errors
     /// [`Error::Missing`] where the file system does not support direct reads; [`Error::Usage`] for too many channels.
@@ -167,7 +168,8 @@ mod tests {
                 .collect();
             let wrong = told.iter().filter(|(on, traced)| *on != (*traced == 1.0)).count();
             assert!(told.len() > 500, "{} of {}", told.len(), overlap.samples.len());
-            // A wire that was switched has its mark in the trace a moment later, before which its thread may lose the CPU.
+            // A wire that was switched has its mark in the trace a moment later, before which its thread may lose the
+            // CPU.
             assert!(wrong <= 5, "k = {k}: {wrong} of {}", told.len());
         }
     }

@@ -59,10 +59,12 @@ pub struct Computer {
 }
 
 impl Computer {
-    /// Starts `count` jobs on the CPU `on`, all suspended, with files in `directory` and `memory` bytes for all of them.
+    /// Starts `count` jobs on the CPU `on`, all suspended, with files in `directory` and `memory` bytes for all of
+    /// them.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is no disk, no space or no control group; [`Error::Usage`] for no job or too many.
+    /// [`Error::Missing`] where there is no disk, no space or no control group; [`Error::Usage`] for no job or too
+    /// many.
     pub fn start(directory: &Path, memory: u64, count: usize, job: Job, on: usize) -> Result<Self> {
         if !(1..=Account::MOST).contains(&count) {
             return Err(Error::Usage(format!("{count} jobs: expected 1 to {}", Account::MOST)));

@@ -50,7 +50,8 @@ impl<'a> Account<'a> {
     }
 }
 
-/// Makes the file of a job and evicts it from the page cache: its pages are charged to the first process that reads them.
+/// Makes the file of a job and evicts it from the page cache: its pages are charged to the first process that reads
+/// them.
 ///
 /// # Errors
 /// [`Error::Missing`](crate::Error::Missing) where the file cannot be evicted.

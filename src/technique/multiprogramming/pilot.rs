@@ -12,10 +12,10 @@ const MOST_PATIENCE: u32 = 192;
 
 /// A controller of the degree of multiprogramming.
 ///
-/// The best degree is a whole number: one value leaves the device idle, the next overloads it. A simple comparison would
-/// alternate between the two and thrash half of the time. This controller remembers the degree that was too high and
-/// retries it ever less often. It also ignores the first windows after a change, in which the jobs bring their pages in,
-/// which looks like thrashing.
+/// The best degree is a whole number: one value leaves the device idle, the next overloads it. A simple comparison
+/// would alternate between the two and thrash half of the time. This controller remembers the degree that was too high
+/// and retries it ever less often. It also ignores the first windows after a change, in which the jobs bring their
+/// pages in, which looks like thrashing.
 #[derive(Clone, Debug)]
 pub struct Pilot {
     index: PerformanceIndex,
@@ -32,8 +32,8 @@ pub struct Pilot {
 }
 
 impl Pilot {
-    /// Starts with one job of at most `limit`, with an index of this damping. `lag` is the number of windows in which a job
-    /// brings its pages in.
+    /// Starts with one job of at most `limit`, with an index of this damping. `lag` is the number of windows in which a
+    /// job brings its pages in.
     ///
     /// # Errors
     /// As of [`PerformanceIndex::new`].
