@@ -27,7 +27,7 @@ use sysinfo::{DiskRefreshKind, Disks, Networks, ProcessRefreshKind, ProcessesToU
 
 /// One reading.
 type Call = Box<dyn FnMut() -> u64>;
-/// Who reads, by what it is called.
+/// The readers of a counter, by name.
 type Contenders = Vec<(&'static str, Call)>;
 
 /// Rounds of turns, and how long a turn takes.
@@ -88,7 +88,7 @@ fn time(call: &mut Call, iterations: u64) -> Duration {
     begun.elapsed()
 }
 
-/// Median nanoseconds of a call, of each. Who begins changes from round to round.
+/// Median nanoseconds of a call of each contender. The order changes from round to round.
 fn in_turns(contenders: &mut Contenders) -> Vec<(&'static str, f64)> {
     let iterations: Vec<u64> = contenders
         .iter_mut()
@@ -220,7 +220,7 @@ fn block() -> Contenders {
 }
 
 /// What all CPUs did, for which there is no stateless function: CAMP's is a rate. The kernel writes all of `/proc/stat`
-/// for every look, so that nobody can be much faster than another. `sysinfo` refuses to look again within 200 ms; what
+/// for every look, so that no reader can be much faster. `sysinfo` refuses to look again within 200 ms; what
 /// can be measured is a first look.
 fn cpu_times() -> Contenders {
     let mut kept = Processors::open().expect("/proc");

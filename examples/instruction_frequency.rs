@@ -6,7 +6,7 @@
 //! known. Then those of a small emulated machine: counted in memory, and sent to another CPU. The truth is the emulated
 //! program, which has no jumps.
 #![allow(clippy::print_stdout, reason = "an example talks")]
-#![allow(unreachable_pub, reason = "nobody reaches into an example; `pub` says what a module offers")]
+#![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
 
 #[path = "symbol_table/stack.rs"]
 mod stack;

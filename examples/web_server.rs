@@ -9,7 +9,7 @@
 //!
 //! Source: CAMP (LISA 2007), "Impact on an Operational System" and "Platform Evaluation".
 #![allow(clippy::print_stdout, reason = "it is a program")]
-#![allow(unreachable_pub, reason = "nobody reaches into a program; `pub` says what a module offers")]
+#![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
 
 #[path = "web_server/apache.rs"]
 mod apache;

@@ -14,7 +14,7 @@
 //! more than the table's own calls, and slow down what they stand beside: what is left is a small difference of large
 //! times.
 #![allow(clippy::print_stdout, reason = "an example talks")]
-#![allow(unreachable_pub, reason = "nobody reaches into an example; `pub` says what a module offers")]
+#![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
 
 mod lexer;
 mod parser;

@@ -55,7 +55,7 @@ impl Apache {
         let root = files.path().display();
         std::fs::create_dir(files.path().join("pages"))?;
         std::fs::write(files.path().join("pages/page"), "x".repeat(PAGE))?;
-        // A port that was free a moment ago: nobody else is in this namespace.
+        // The port stays free: no other process is in this namespace.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let (name, limits) = (model.name(), model.limits());
         let text = format!(

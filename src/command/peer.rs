@@ -17,14 +17,14 @@ use std::time::Duration;
 /// Serves `syscost run --peer HOST:PORT` until it is interrupted. On the loopback interface everybody on this machine
 /// may use it; to listen elsewhere it demands a token, which both ends must have: that of `--token-file`, or one
 /// that it draws and prints once. Nothing is served to who has not proved that he has it. The proof stands at the
-/// beginning alone, and nothing is encrypted: on a network where somebody may change packets, measure through a tunnel
+/// beginning alone, and nothing is encrypted: on a network where packets may be changed, measure through a tunnel
 /// or believe no number. Data sockets are at ports that the kernel chooses: a firewall between must let them pass.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Address to listen at, with or without a port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1")]
     listen: String,
-    /// File with the token, which nobody else may be able to read
+    /// File with the token, readable by its owner alone
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Clients at a time

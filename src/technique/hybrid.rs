@@ -329,7 +329,7 @@ mod tests {
     use super::*;
     use crate::platform::cpu;
 
-    /// Sends so many events of four kinds to another CPU; skips with a sentence where there is none.
+    /// Sends events of four kinds to another CPU; skips with a sentence if there is none.
     fn send<I: Interface>(events: u64, turns: u64) -> Option<Tally> {
         let Some(other) = cpu::other_than(cpu::current()) else {
             println!("skipped: one CPU, and the measuring machine needs another");
