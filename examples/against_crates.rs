@@ -1,11 +1,11 @@
-//! What a reading costs by this crate, and by the crates `procfs` and `sysinfo` where they offer the same: medians of
-//! nanoseconds a call, measured in turns. `floor` is the same call of the kernel made by hand on a descriptor that is kept,
-//! without a look at what it brings, and `reopened` on one that is opened for it.
+//! The cost of a reading by this crate, and by the crates `procfs` and `sysinfo` where they offer the same: median
+//! nanoseconds for each call, measured in turns. `floor` is the same system call on an open descriptor without parsing,
+//! and `reopened` on a descriptor that is opened for it.
 //!
 //!     cargo run --profile bench --example against_crates
 //!
-//! With `--answers` it measures what it is asked for: a line `COUNTER CONTENDER ITERATIONS` each, and answers the
-//! nanoseconds that they took. `scripts/against-peers-counters` asks so, with psutil in the same turns.
+//! With `--answers` it reads lines `COUNTER CONTENDER ITERATIONS` and answers each with the nanoseconds that these
+//! took. `scripts/against-peers-counters` uses that, with psutil in the same turns.
 
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
@@ -18,15 +18,16 @@ use std::hint::black_box;
 use std::io::BufRead;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
-use syscost::counters::probe::Probe;
+use syscost::counters::Probe;
 use syscost::counters::{
-    Disk, Interface, Memory, Percent, Pressure, Process, Processors, camp, enumeration, memory, pressure,
+    Disk, Interface, Memory, Percent, Pressure, Process, Processors, camp, enumeration, physical_memory,
+    pressure,
 };
 use sysinfo::{DiskRefreshKind, Disks, Networks, ProcessRefreshKind, ProcessesToUpdate, System};
 
 /// One reading.
 type Call = Box<dyn FnMut() -> u64>;
-/// Who reads, by what it is called.
+/// The readers of a counter, by name.
 type Contenders = Vec<(&'static str, Call)>;
 
 /// Rounds of turns, and how long a turn takes.
@@ -87,7 +88,7 @@ fn time(call: &mut Call, iterations: u64) -> Duration {
     begun.elapsed()
 }
 
-/// Median nanoseconds of a call, of each. Who begins changes from round to round.
+/// Median nanoseconds of a call of each contender. The order changes from round to round.
 fn in_turns(contenders: &mut Contenders) -> Vec<(&'static str, f64)> {
     let iterations: Vec<u64> = contenders
         .iter_mut()
@@ -219,7 +220,8 @@ fn block() -> Contenders {
 }
 
 /// What all CPUs did, for which there is no stateless function: CAMP's is a rate. The kernel writes all of `/proc/stat`
-/// for every look, so that nobody can be much faster than another. `sysinfo` refuses to look again within 200 ms; what can be measured is a first look.
+/// for every look, so that no reader can be much faster. `sysinfo` refuses to look again within 200 ms; what
+/// can be measured is a first look.
 fn cpu_times() -> Contenders {
     let mut kept = Processors::open().expect("/proc");
     let contenders = vec![
@@ -270,7 +272,7 @@ fn twice_of_uptime() -> Call {
 fn free_memory() -> Contenders {
     let mut system = System::new().expect("a system");
     let contenders = vec![
-        ("kept", call(|| memory::free().expect("read").value)),
+        ("kept", call(|| physical_memory::free().expect("read").value)),
         ("stateless", call(|| camp::free_physical_memory().expect("read").value)),
         ("procfs", call(|| procfs::Meminfo::current().expect("read").mem_free)),
         (
@@ -288,7 +290,7 @@ fn available() -> Contenders {
     let kept = Memory::open().expect("/proc");
     let contenders = vec![
         ("kept", call(move || kept.available().expect("read").value)),
-        ("stateless", call(|| memory::available().expect("read").value)),
+        ("stateless", call(|| physical_memory::available().expect("read").value)),
         ("procfs", call(|| procfs::Meminfo::current().expect("read").mem_available.unwrap_or(0))),
     ];
     beside(contenders, by_hand("/proc/meminfo"))

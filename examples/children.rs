@@ -1,5 +1,5 @@
-//! A bench target of one's own, whose operations start children that end as children should not: each ends its case
-//! with a sentence and no other, none is left behind, and the exit code is 1.
+//! A bench target whose operations start children that fail in different ways: each failure ends its own case with a
+//! sentence, no child is left behind, and the exit code is 1.
 //!
 //!     cargo run --release --example children -- --bench
 
@@ -43,7 +43,7 @@ fn out_of_memory() {
     }
 }
 
-/// A child that is waited for with patience, outside the bracket.
+/// A child that is waited for with a time limit, outside of the measured part.
 fn case(name: &str, body: fn()) -> Case {
     let set_up: SetUp = Box::new(move |_| {
         Ok(Box::new(move |n: u64, clock: &syscost::clock::Clock| {
@@ -59,7 +59,7 @@ fn case(name: &str, body: fn()) -> Case {
     Case::new(name, format!("a child that {name}"), set_up).claim(Claim::Checked("each child ended well"))
 }
 
-/// The same, waited for inside the bracket: a watchdog ends the wait.
+/// A child that is waited for in the measured part: a watchdog ends the wait.
 fn timed(name: &str, body: fn()) -> Case {
     let set_up: SetUp = Box::new(move |_| {
         let watchdog = Watchdog::over_this_thread(PATIENCE)?;

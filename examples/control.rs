@@ -1,5 +1,5 @@
 //! Real-time control of a live server: background processes on its CPU are suspended and resumed so that its response
-//! stays at a goal (Measurement Techniques, slides 72 to 85).
+//! time stays at a goal (Measurement Techniques, slides 72 to 85).
 //!
 //!     cargo run --release --example control                  # about 30 s
 //!     cargo run --release --example control -- --quick       # a second of it
@@ -8,7 +8,6 @@
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost::internals::platform::cpu;
 use syscost::internals::render::{Line, Panel, Picture};
 use syscost::technique::control::{
     Background, Controller, Halving, Interactive, Plant, Policy, Proportional, Stepwise, Transient, stability,
@@ -16,15 +15,15 @@ use syscost::technique::control::{
 use syscost::technique::index::{PerformanceIndex, blocks_to_settle, jitter};
 use syscost::{Error, Result};
 
-/// CPU time that a command asks for, and the background processes that want the same CPU.
+/// CPU time of a command, and the number of background processes on the same CPU.
 const DEMAND: Duration = Duration::from_millis(2);
 const BATCH: usize = 8;
-/// With three of them a command takes four times as long as alone, with four five times: the goal lies between.
+/// With three of them a command takes four times as long as alone, with four five times: the goal is between the two.
 const GOAL: f64 = 4.5;
-/// So much below the goal is near enough: more than half of what a process is worth, and less than one and a half.
+/// Tolerance below the goal: more than half and less than one and a half of the effect of a process.
 const SLACK: f64 = 1.2;
 
-/// A live run: what it shows, n, λ, and what answers the error.
+/// The parameters of a live run: title, n, λ and policy.
 struct Trial {
     title: &'static str,
     block: u32,
@@ -46,7 +45,7 @@ fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What a live run was: the index and the processes that run, each after so many seconds.
+/// The course of a live run: index and running processes, with their times in seconds.
 struct Flown {
     index: Vec<(f64, f64)>,
     running: Vec<(f64, f64)>,
@@ -58,7 +57,7 @@ struct Flown {
 impl Flown {
     fn transient(&self) -> Transient {
         let values: Vec<f64> = self.index.iter().map(|place| place.1).collect();
-        // Between the neighbours of the goal, 4 and 5 times, with what they scatter.
+        // The band contains both neighbours of the goal, 4 and 5, with their scatter.
         Transient::of(&values, GOAL, 1.5)
     }
 
@@ -93,7 +92,7 @@ fn fly(trial: Trial, on: usize, time: Duration) -> Result<Flown> {
     Ok(flown)
 }
 
-/// The index alone: how long it takes to see a step, and how much it scatters.
+/// The index alone: its delay after a step, and its jitter.
 fn print_index() {
     println!(
         "The index alone, of commands that scatter by 1: what n and λ buy, exactly and on 20 000 blocks\n"
@@ -147,13 +146,14 @@ fn print_plant(on: usize, commands: usize) -> Result<()> {
         }
         let all = &all[2..];
         let mean = all.iter().sum::<f64>() / all.len() as f64;
-        let deviation = syscost::internals::statistic::standard_deviation(all);
+        let squares: f64 = all.iter().map(|response| (response - mean).powi(2)).sum();
+        let deviation = (squares / (all.len() - 1) as f64).sqrt();
         println!("{running:>21} {:>10} {mean:>10.2} {deviation:>6.2}", running + 1);
     }
     Ok(())
 }
 
-/// All of them, one after the other.
+/// All runs, one after another.
 fn fly_all(on: usize, time: Duration) -> Result<Vec<(&'static str, Flown)>> {
     println!(
         "\nUnder control from {BATCH} processes on, goal {GOAL} times the response alone, {time:?} each\n"
@@ -179,16 +179,18 @@ fn fly_all(on: usize, time: Duration) -> Result<Vec<(&'static str, Flown)>> {
 }
 
 fn run(quick: bool, directory: Option<&str>) -> Result<()> {
-    let all = cpu::allowed();
+    let all = core_affinity::get_core_ids().unwrap_or_default();
     let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
         return Err(Error::Missing("no CPU is allowed here".into()));
     };
     print_index();
     print_loop();
-    // Who gives the commands must not wait for the CPU that is contended.
-    cpu::pin(aside)?;
-    print_plant(on, if quick { 3 } else { 40 })?;
-    let flown = fly_all(on, Duration::from_millis(if quick { 150 } else { 3500 }))?;
+    // The user's side must not wait for the contended CPU.
+    if !core_affinity::set_for_current(aside) {
+        return Err(Error::Missing("the user cannot be kept on a CPU of its own".into()));
+    }
+    print_plant(on.id, if quick { 3 } else { 40 })?;
+    let flown = fly_all(on.id, Duration::from_millis(if quick { 150 } else { 3500 }))?;
     println!(
         "\nslide 82: n too small is jittery, too large lags, 85: a policy may jitter, lag or be unstable; ours: jitter {:.2} with \
          n 8 and {:.2} with n 1; settled: {} with n 8, {} with n 32, {} by halves, {} with twice the stable gain",

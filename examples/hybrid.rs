@@ -3,25 +3,23 @@
 //!     cargo run --release --example hybrid
 //!     cargo run --release --example hybrid -- --quick    # a twentieth of it
 //!
-//! A program on one CPU says each event to another, through a slot with one flag, a slot with two, and a ring. What is
-//! captured, and what does it cost the program?
+//! A program on one CPU sends each event to another, through a slot with one flag, a slot with two, and a ring: which
+//! share is captured, and what does it cost the program?
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::hint::black_box;
 use syscost::clock::Clock;
-use syscost::internals::platform::{arch, cpu};
-use syscost::internals::statistic::median;
 use syscost::technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, event};
 
-/// Events of a run, as many as the runs have.
+/// Events of a run.
 const EVENTS: u64 = 100_000;
 const RUNS: usize = 5;
-/// What the program does for each event, and a slow monitor as well: turns of a loop.
+/// Loop iterations for each event: of the program, and of a slow monitor.
 const WORK: u64 = 20;
 const SLOW: u64 = 400;
 
 fn main() -> syscost::Result<()> {
-    let cpus = cpu::allowed();
+    let cpus = core_affinity::get_core_ids().unwrap_or_default();
     let [.., other, here] = cpus[..] else {
         println!("skipped: one CPU, and a hybrid monitor is a machine of its own");
         println!(
@@ -29,7 +27,10 @@ fn main() -> syscost::Result<()> {
         );
         return Ok(());
     };
-    cpu::pin(here)?;
+    if !core_affinity::set_for_current(here) {
+        println!("skipped: the program cannot be kept on one CPU");
+        return Ok(());
+    }
     let quick = std::env::args().any(|argument| argument == "--quick");
     let events = if quick { EVENTS / 20 } else { EVENTS };
     let clock = Clock::start_up();
@@ -39,9 +40,9 @@ fn main() -> syscost::Result<()> {
         "{:<22} {:<14} {:>12} {:>12} {:>10}",
         "interface", "monitor", "ns an event", "artifact", "captured"
     );
-    let fast = row::<OneWay>(&clock, (other, events), bare, "one flag")?;
-    let slow = row::<TwoWay>(&clock, (other, events), bare, "two flags")?;
-    let ring = row::<Ring>(&clock, (other, events), bare, "ring of 4096")?;
+    let fast = row::<OneWay>(&clock, (other.id, events), bare, "one flag")?;
+    let slow = row::<TwoWay>(&clock, (other.id, events), bare, "two flags")?;
+    let ring = row::<Ring>(&clock, (other.id, events), bare, "ring of 4096")?;
     println!(
         "\nslide 69: two-way synchronisation causes monitor artifact, so avoid it; ours: it adds {:.0} ns to an event and \
          captures {:.0} %, one flag adds {:.1} ns and captures {:.1} %, a ring {:.1} ns and {:.0} %",
@@ -55,23 +56,25 @@ fn main() -> syscost::Result<()> {
     Ok(())
 }
 
-/// Nanoseconds an event, of a program that says them by `say`.
+/// Median nanoseconds for each event of a program that sends them by `say`.
 fn each(clock: &Clock, events: u64, mut say: impl FnMut(u64) -> bool) -> f64 {
-    let runs: Vec<_> = (0..RUNS as u64)
+    let mut runs: Vec<_> = (0..RUNS as u64)
         .map(|run| {
             let ticks = clock.time(|| {
                 for number in run * events..(run + 1) * events {
-                    arch::register_loop(black_box(WORK));
+                    (0..WORK).for_each(|turn| _ = black_box(turn));
                     black_box(say(number));
                 }
             });
             clock.nanoseconds(ticks).0 / events as f64
         })
         .collect();
-    median(&runs)
+    runs.sort_by(f64::total_cmp);
+    runs[RUNS / 2]
 }
 
-/// Both monitors by this interface; of the fast one, nanoseconds an event and the share that was captured.
+/// Measures a fast and a slow monitor with this interface; of the fast one, nanoseconds for each event and captured
+/// share.
 fn row<I: Interface>(
     clock: &Clock,
     (other, events): (usize, u64),

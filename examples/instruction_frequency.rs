@@ -1,30 +1,33 @@
-//! How often each instruction is executed, in the ways of slides 59 to 67 of *Measurement Techniques*.
+//! How often each instruction is executed, by the methods of slides 59 to 67 of *Measurement Techniques*.
 //!
 //!     cargo run --release --example instruction_frequency
 //!
-//! First the processor's own instructions, by a trap after each of them, against loops whose instructions are written in
-//! this crate's source. Then those of a little machine that is emulated: counted in memory, and sent to another CPU. The
-//! truth is the program that it executes: it has no jumps.
+//! First the processor's instructions, by a trap after each, compared with loops in assembly whose instructions are
+//! known. Then those of a small emulated machine: counted in memory, and sent to another CPU. The truth is the emulated
+//! program, which has no jumps.
 #![allow(clippy::print_stdout, reason = "an example talks")]
-#![allow(unreachable_pub, reason = "nobody reaches into an example; `pub` says what a module offers")]
+#![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
 
 #[path = "symbol_table/stack.rs"]
 mod stack;
 
+use core_affinity::CoreId;
 use stack::{Instruction, execute};
 use std::hint::black_box;
 use syscost::clock::Clock;
-use syscost::internals::platform::{arch, cpu};
+use syscost::internals::platform::arch;
 use syscost::internals::statistic::{Random, median};
-use syscost::technique::frequency::frequencies;
 use syscost::technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, event};
+use syscost::technique::instruction_frequency::frequencies;
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Done<()> {
     let clock = Clock::start_up();
-    let cpus = cpu::allowed();
-    cpu::pin(*cpus.last().ok_or("no CPU")?)?;
+    let cpus = core_affinity::get_core_ids().unwrap_or_default();
+    if !core_affinity::set_for_current(*cpus.last().ok_or("no CPU is allowed here")?) {
+        return Err("the program cannot be kept on one CPU".into());
+    }
     let slower = by_trapping(&clock)?;
     emulated(&clock, &cpus)?;
     println!(
@@ -35,10 +38,10 @@ fn main() -> Done<()> {
     Ok(())
 }
 
-/// A loop: its name, itself, and how many instructions of a turn are written there.
+/// A loop: its name, the function, and the instructions of an iteration.
 type Known = (&'static str, fn(u64), f64);
 
-/// Loops of known instructions, under a trap after each; how many times slower they are.
+/// Traps after each instruction of known loops; the factor by which they become slower.
 fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
     const TURNS: u64 = 640;
     let known: [Known; 3] = [
@@ -69,7 +72,7 @@ fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
     Ok(Some(median(&slower)))
 }
 
-/// Its place among the machine's instructions.
+/// The index of an instruction in [`NAMES`].
 fn kind(instruction: Instruction) -> u8 {
     match instruction {
         Instruction::Push(_) => 0,
@@ -85,7 +88,7 @@ const NAMES: [&str; 7] = ["push", "load", "store", "add", "subtract", "multiply"
 
 type Counts = [u64; NAMES.len()];
 
-/// A program for the machine, drawn by chance.
+/// A random program for the machine.
 fn program(groups: usize) -> Vec<Instruction> {
     let mut random = Random::new(9);
     let mut code = vec![Instruction::Push(1), Instruction::Store(0)];
@@ -101,7 +104,7 @@ fn program(groups: usize) -> Vec<Instruction> {
     code
 }
 
-fn emulated(clock: &Clock, cpus: &[usize]) -> Done<()> {
+fn emulated(clock: &Clock, cpus: &[CoreId]) -> Done<()> {
     let code = program(25_000);
     let mut truth: Counts = [0; NAMES.len()];
     code.iter().for_each(|&instruction| truth[usize::from(kind(instruction))] += 1);
@@ -116,15 +119,15 @@ fn emulated(clock: &Clock, cpus: &[usize]) -> Done<()> {
         println!("skipped: one CPU, and a hybrid monitor is a machine of its own\n");
         return Ok(());
     };
-    sent::<OneWay>(clock, "one flag", &code, &truth, other)?;
-    sent::<TwoWay>(clock, "two flags", &code, &truth, other)?;
-    sent::<Ring>(clock, "ring", &code, &truth, other)?;
+    sent::<OneWay>(clock, "one flag", &code, &truth, other.id)?;
+    sent::<TwoWay>(clock, "two flags", &code, &truth, other.id)?;
+    sent::<Ring>(clock, "ring", &code, &truth, other.id)?;
     let counts: Vec<_> = NAMES.iter().zip(truth).map(|(name, count)| format!("{name} {count}")).collect();
     println!("what is counted must be: {}\n", counts.join(", "));
     Ok(())
 }
 
-/// Executes the code and tells `watch` of each instruction; nanoseconds an instruction.
+/// Executes the code and passes each instruction to `watch`; nanoseconds for each instruction.
 fn executed(clock: &Clock, code: &[Instruction], mut watch: impl FnMut(u8)) -> Done<f64> {
     let mut printed = Ok(Vec::new());
     let ticks = clock.time(|| printed = execute(code, |instruction| watch(kind(instruction))));

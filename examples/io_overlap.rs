@@ -1,5 +1,6 @@
-//! The slides' IO_OVERLAP(k, X), live: the share of time in which the CPU and k of n channels are busy at once, by 2ᴺ samples
-//! at times drawn by chance, beside the exact trace (Measurement Techniques, slides 20 to 26).
+//! IO_OVERLAP(k, X) of the slides, live: the share of time for which the CPU and at least k of n channels are busy at
+//! once, by
+//! 2ᴺ samples at random times, compared with the exact trace (Measurement Techniques, slides 20 to 26).
 //!
 //!     cargo run --release --example io_overlap               # about 20 s
 //!     cargo run --release --example io_overlap -- --quick    # a second of it
@@ -7,35 +8,38 @@
 
 use std::process::ExitCode;
 use std::time::Duration;
-use syscost::Result;
-use syscost::internals::platform::cpu;
 use syscost::technique::io_overlap::{Finished, Load, Monitor, exact};
+use syscost::{Error, Result};
 
 const CHANNELS: usize = 3;
 
-/// The share of a window in which exactly so many channels were busy if each were so by itself, whatever the others do.
+/// The share of a window for which the CPU and at least `k` channels would be busy if all of them were independent.
 fn independent(finished: &Finished, k: u32, window: (u64, u64)) -> f64 {
     let busy: Vec<f64> = finished.channels.iter().map(|trace| exact(trace, &[], 0, window)).collect();
-    // The distribution of how many are busy, one channel after the other.
-    let mut so_many = vec![1.0];
+    // The distribution of the number of busy channels, one channel after another.
+    let mut distribution = vec![1.0];
     for share in busy {
-        let mut next = vec![0.0; so_many.len() + 1];
-        for (count, probability) in so_many.iter().enumerate() {
+        let mut next = vec![0.0; distribution.len() + 1];
+        for (count, probability) in distribution.iter().enumerate() {
             next[count] += probability * (1.0 - share);
             next[count + 1] += probability * share;
         }
-        so_many = next;
+        distribution = next;
     }
-    exact(&finished.cpu, &[], 0, window) * so_many[k as usize..].iter().sum::<f64>()
+    exact(&finished.cpu, &[], 0, window) * distribution[k as usize..].iter().sum::<f64>()
 }
 
 fn run(quick: bool) -> Result<()> {
     let directory = std::env::temp_dir();
-    let all = cpu::allowed();
-    let (on, aside) = (all.last().copied().unwrap_or(0), all.first().copied().unwrap_or(0));
-    // Channels and the monitor are where the CPU that computes is not.
-    cpu::pin(aside)?;
-    let load = Load::start(&directory, CHANNELS, on)?;
+    let all = core_affinity::get_core_ids().unwrap_or_default();
+    let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
+        return Err(Error::Missing("no CPU is allowed here".into()));
+    };
+    // The channels and the monitor must not wait for the CPU that computes.
+    if !core_affinity::set_for_current(aside) {
+        return Err(Error::Missing("the monitor cannot be kept on a CPU of its own".into()));
+    }
+    let load = Load::start(&directory, CHANNELS, on.id)?;
     let (bits, period) = (if quick { 7 } else { 12 }, Duration::from_millis(1));
     let overlaps = (0..=CHANNELS as u32).map(|k| {
         let monitor = Monitor { period, seed: u64::from(k) };

@@ -1,11 +1,10 @@
-//! A bench target of one's own, with subjects that lie and one that does not: each lie ends its case with a
-//! sentence and saves no number, the honest case is measured all the same, and the exit code is 1.
+//! A bench target with operations that do not do what they claim, and one that does: each false claim ends its case
+//! with a sentence and saves no number, the honest case is still measured, and the exit code is 1.
 //!
 //!     cargo run --release --example liars -- --bench
 
 use std::hint::black_box;
 use std::process::ExitCode;
-use syscost::internals::platform::syscall;
 use syscost::internals::suite::call;
 use syscost::{Case, Claim, Group};
 
@@ -27,7 +26,7 @@ fn cases() -> Vec<Case> {
             .claim(Claim::NeverEnters),
         Case::looped("honest", "getppid, entered each time", |n| {
             for _ in 0..n {
-                black_box(syscall::getppid());
+                black_box(std::os::unix::process::parent_id());
             }
         })
         .claim(Claim::Linear),

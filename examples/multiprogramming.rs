@@ -1,5 +1,5 @@
-//! Adaptive control of the degree of multiprogramming, live: jobs that read files at random under a memory control group,
-//! which thrash without any swap (Measurement Techniques, slides 86 to 91).
+//! Adaptive control of the degree of multiprogramming, live: jobs that read random pages of files in a memory control
+//! group, which thrash without any swap (Measurement Techniques, slides 86 to 91).
 //!
 //!     cargo run --release --example multiprogramming              # about 30 s; needs a memory control group
 //!     cargo run --release --example multiprogramming -- --quick   # two seconds of it
@@ -8,12 +8,11 @@
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost::internals::platform::cpu;
 use syscost::internals::render::{Line, Panel, Picture};
 use syscost::technique::multiprogramming::{Computer, Job, Paging, Pilot};
 use syscost::{Error, Result};
 
-/// Bytes of a job's file, and of memory for all of them: three fit.
+/// Size of a job's file, and memory for all jobs, bytes: three files fit.
 const FILE: usize = 16 << 20;
 const MEMORY: u64 = 56 << 20;
 const JOBS: usize = 6;
@@ -37,7 +36,7 @@ fn row(degree: usize, paging: &Paging) {
     );
 }
 
-/// What was seen with 1, 2 … jobs that run.
+/// The paging with 1, 2, … running jobs.
 fn curve(computer: &mut Computer, settle: Duration, window: Duration) -> Result<Vec<Paging>> {
     println!("  DMP   touches a second   page-ins a s         F         S      S/F");
     let mut curve = Vec::new();
@@ -83,10 +82,14 @@ fn fly(computer: &mut Computer, from: usize, time: Duration, window: Duration) -
 }
 
 fn run(quick: bool, directory: Option<&str>) -> Result<()> {
-    let all = cpu::allowed();
-    let (on, aside) = (all.last().copied().unwrap_or(0), all.first().copied().unwrap_or(0));
-    cpu::pin(aside)?;
-    let mut computer = Computer::start(&std::env::temp_dir(), MEMORY, JOBS, JOB, on)?;
+    let all = core_affinity::get_core_ids().unwrap_or_default();
+    let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
+        return Err(Error::Missing("no CPU is allowed here".into()));
+    };
+    if !core_affinity::set_for_current(aside) {
+        return Err(Error::Missing("the controller cannot be kept on a CPU of its own".into()));
+    }
+    let mut computer = Computer::start(&std::env::temp_dir(), MEMORY, JOBS, JOB, on.id)?;
     let scale = |ms: u64| Duration::from_millis(if quick { ms / 15 } else { ms });
     println!(
         "{JOBS} jobs of {} MiB each on one CPU, {} MiB of memory for all of them\n",

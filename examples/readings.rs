@@ -1,5 +1,5 @@
-//! What the counters say at this moment, for another program: a line of JSON on standard output for every line on
-//! standard input, which is the number of a process. `scripts/against-psutil` holds them against psutil this way.
+//! Current values of the counters for another program: for each process number on a line of standard input, a line of
+//! JSON on standard output. `scripts/against-psutil` compares them with psutil.
 //!
 //!     echo $$ | cargo run -q --example readings
 
@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 use std::io::BufRead;
-use syscost::counters::{Disk, Fault, Interface, Memory, Process, Processors, enumeration, memory};
+use syscost::counters::{Disk, Fault, Interface, Memory, Process, Processors, enumeration, physical_memory};
 
 fn main() {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
@@ -46,7 +46,7 @@ fn readings(pid: i32) -> Result<Value, Fault> {
         "resident": process.resident()?.value, "virtual": process.virtual_memory()?.value,
         "threads": process.threads()?.value, "faults": [stat.minor_faults, stat.major_faults],
         "cpus": [all.user, all.nice, all.system, all.idle, all.waiting, all.interrupts, all.soft_interrupts, all.stolen],
-        "free": memory::free()?.value, "available": Memory::open()?.available()?.value,
+        "free": physical_memory::free()?.value, "available": Memory::open()?.available()?.value,
         "interfaces": interfaces, "disks": disks,
     }))
 }

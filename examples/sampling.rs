@@ -1,30 +1,32 @@
-//! A sampled monitor that lies, and one that does not: slides 7, 26, 27 to 31 and 51 to 53 of *Measurement Techniques*.
+//! Synchronous and random sampling: slides 7, 26, 27 to 31 and 51 to 53 of *Measurement Techniques*.
 //!
 //!     cargo run --release --example sampling                # about 10 s
 //!     cargo run --release --example sampling -- --quick     # a second of it
 //!
-//! A load is on for 48 % of the time. A monitor that looks in step with it finds it on in two looks of three; one whose
-//! period is drawn by chance finds the truth. The same is done to the kernel's own monitor, the tick behind `/proc/stat`.
-//! Then the time in a loop is estimated by the addresses at which the program is found.
+//! A load is on for 48 % of the time. A monitor that is synchronous with it finds it on in two of three samples; one
+//! with random periods finds the truth. The same is shown for the kernel's own monitor, the tick behind `/proc/stat`.
+//! Then the time in a loop is estimated from sampled instruction addresses.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
+use core_affinity::CoreId;
+use nix::sched::sched_getcpu;
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 use std::hint::black_box;
 use std::time::Duration;
 use syscost::counters::{Processors, Spent};
-use syscost::internals::kit::{Nanosleep, Sleep};
-use syscost::internals::platform::{arch, cpu, time};
-use syscost::internals::statistic::Interval;
-use syscost::libc;
+use syscost::internals::platform::arch;
+use syscost::technique::Interval;
 use syscost::technique::extent::extent;
 use syscost::technique::sample::{Period, SampledMonitor};
 use syscost::technique::visit::{Coverage, Visit, fraction_of};
 
-/// One look, where the monitor looks in step. The load has a period of three of these …
+/// The period of synchronous samples. The load has a period of three of these …
 const STEP_NS: u64 = 2_000_000;
-/// … and is on for 48 % of it, which begins this long before a look.
+/// … and is on for 48 % of it, from this time before a sample.
 const ON_NS: u64 = 3 * STEP_NS * 48 / 100;
 const LEAD_NS: u64 = STEP_NS / 5;
-/// Periods of the load, and in a hurry.
+/// Periods of the load: usual, and with `--quick`.
 const PERIODS: [u64; 2] = [150, 15];
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
@@ -60,13 +62,23 @@ fn main() -> Done<()> {
 }
 
 fn now() -> u64 {
-    time::clock_gettime_ns(libc::CLOCK_MONOTONIC)
+    nanoseconds(ClockId::CLOCK_MONOTONIC)
 }
 
-/// Runs the load under a monitor and prints what was found; the truth, and the estimate.
+fn nanoseconds(clock: ClockId) -> u64 {
+    clock.now().map_or(0, |time| Duration::from(time).as_nanos() as u64)
+}
+
+fn sleep_until(moment: u64) {
+    let moment = TimeSpec::from_duration(Duration::from_nanos(moment));
+    // Woken early by a signal, the load begins early: its truth is measured all the same.
+    let _ = clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &moment);
+}
+
+/// Runs the load under a monitor and prints the result: the true fraction, and the estimate.
 fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
     let monitor = SampledMonitor::new(period, 0..0)?;
-    // The first look of a fixed period is one period after the start; a step before a step is a step, too.
+    // The first sample of a fixed period is one period after the start.
     let zero = now() + STEP_NS - LEAD_NS;
     monitor.start();
     let mut visits: Vec<Visit> = Vec::with_capacity(periods as usize);
@@ -100,8 +112,8 @@ fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
     Ok((truth, found))
 }
 
-/// The same load in step with the kernel's tick, which accounts a whole tick to whom it finds. When in its period the tick
-/// of this CPU comes nobody tells: so the load begins at several moments.
+/// The same load, synchronous with the kernel's tick, which charges a whole tick to the task that it finds. The phase
+/// of this CPU's tick is unknown, so the load is tried at several phases.
 fn the_kernel_s_own(periods: u64) -> Done<()> {
     const PHASES: u64 = 4;
     let first = tick_after(coarse());
@@ -110,14 +122,17 @@ fn the_kernel_s_own(periods: u64) -> Done<()> {
         println!("\nskipped: this kernel's tick is not regular ({tick} ns)");
         return Ok(());
     }
-    let here = cpu::current();
+    let here = sched_getcpu()?;
+    if !core_affinity::set_for_current(CoreId { id: here }) {
+        return Err("the load cannot be kept on one CPU".into());
+    }
     println!(
         "\nin step with the kernel's tick of {:.1} ms, on CPU {here} with what others do there:",
         tick as f64 / 1e6
     );
     for phase in 0..PHASES {
         let zero = tick_after(coarse()) + 5 * tick + tick * phase / PHASES;
-        let (truth, found) = cpu::while_on(here, || accounted(zero, tick, periods))??;
+        let (truth, found) = accounted(here, zero, tick, periods)?;
         let (begins, truth, found) = (100 * phase / PHASES, 100.0 * truth, 100.0 * found);
         println!(
             "  begun {begins:>2} % of a tick later: the process clock {truth:.1} %, /proc/stat {found:.1} %"
@@ -128,7 +143,7 @@ fn the_kernel_s_own(periods: u64) -> Done<()> {
 
 /// The time of the last tick.
 fn coarse() -> u64 {
-    time::clock_gettime_ns(libc::CLOCK_MONOTONIC_COARSE)
+    nanoseconds(ClockId::CLOCK_MONOTONIC_COARSE)
 }
 
 fn tick_after(before: u64) -> u64 {
@@ -140,27 +155,25 @@ fn tick_after(before: u64) -> u64 {
     }
 }
 
-/// The load from this moment on; its fraction by the process's clock and by the CPU's ticks.
-fn accounted(zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)> {
-    let here = cpu::current();
+/// Runs the load from `zero` on; its fraction by the thread's clock and by the CPU's ticks.
+fn accounted(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)> {
     let mut processors = Processors::open()?;
-    let mut sleep = Nanosleep;
-    sleep.until(Duration::from_nanos(zero));
+    sleep_until(zero);
     let before = processors.spent(Some(here))?.value;
-    let ran = time::thread_cpu_ns();
+    let ran = nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID);
     for begins in (0..periods).map(|at| zero + 3 * tick * at) {
-        sleep.until(Duration::from_nanos(begins));
+        sleep_until(begins);
         while now() < begins + 3 * tick * 48 / 100 {}
     }
-    sleep.until(Duration::from_nanos(zero + 3 * tick * periods));
+    sleep_until(zero + 3 * tick * periods);
     let all = (3 * tick * periods) as f64;
-    let truth = (time::thread_cpu_ns() - ran) as f64 / all;
+    let truth = (nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID) - ran) as f64 / all;
     let busy = |spent: &Spent| spent.user + spent.nice + spent.system;
     let ticks = busy(&processors.spent(Some(here))?.value) - busy(&before);
     Ok((truth, ticks as f64 * 1e9 / syscost::clock::USER_HZ / all))
 }
 
-/// A program that is in one loop for a part of its time, by the addresses of its instructions.
+/// The share of time in one loop of a program, by sampled instruction addresses.
 fn time_in_a_loop() -> Done<()> {
     let function = arch::register_loop as *const () as usize;
     let range = match extent(function, || arch::register_loop(100)) {

@@ -2,9 +2,9 @@
 //!
 //!     cargo run --release --example seek_distance -- [DIRECTORY]
 //!
-//! Blocks of a file in that directory (or here) are read past the page cache at places drawn by chance. A variable holds the
-//! place of the read that was begun last, as the file system's `CYL` does. Who is told of each read gets the distances
-//! right; another thread looks at the variable now and then.
+//! Random blocks of a file in that directory (or the current one) are read with the page cache bypassed. A variable
+//! holds the position of the last read, as `CYL` of the slides does. A trace of each read gives the right distances;
+//! another thread samples the variable.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::os::unix::fs::FileExt;
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use syscost::internals::kit::{PatternFile, Way, pattern_file};
 use syscost::internals::statistic::Random;
-use syscost::technique::measure::{CountMeasure, FractionOfTime, OnEntry};
 use syscost::technique::seek::{apart, distances, looks};
+use syscost::technique::state_measure::{CountMeasure, FractionOfTime, OnEntry};
 
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 4096;
@@ -42,7 +42,7 @@ fn main() -> Done<()> {
     Ok(())
 }
 
-/// What a reader of the variable saw, and what the trace has.
+/// Positions as sampled and as traced.
 struct Seen {
     sampled: Vec<u64>,
     traced: Vec<u64>,
@@ -85,7 +85,7 @@ fn on_a_device(file: &PatternFile) -> Done<()> {
     Ok(())
 }
 
-/// Reads all blocks in an order drawn by chance, while another thread looks every `period`.
+/// Reads random blocks while another thread samples with this period.
 fn read_all(file: &PatternFile, period: Option<Duration>) -> Done<Seen> {
     let (cyl, ended) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -104,14 +104,14 @@ fn watch(cyl: &AtomicU64, ended: &AtomicBool, period: Duration) -> Vec<u64> {
         seen.push(cyl.load(Relaxed));
         let due = period * seen.len() as u32;
         while begun.elapsed() < due && !ended.load(Relaxed) {
-            // With one CPU this lets the reader go on.
+            // With a single CPU the reader needs it.
             std::thread::yield_now();
         }
     }
     seen
 }
 
-/// Reads, and is told of every read.
+/// Reads and traces every read.
 fn trace(file: &PatternFile, cyl: &AtomicU64) -> Done<Seen> {
     let mut buffer = pattern_file::buffer(BLOCK as usize)?;
     let mut random = Random::new(5);

@@ -1,5 +1,5 @@
-//! The statistics of the verdicts, to be asked by another program: a question a line in JSON on standard input,
-//! an answer a line on standard output. `scripts/against-scipy` holds them against SciPy this way.
+//! The statistics of the verdicts for another program: a JSON question on each line of standard input, an answer on
+//! each line of standard output. `scripts/against-scipy` compares them with SciPy.
 //!
 //!     echo '{"kind": "proportion", "successes": 0, "of": 185}' | cargo run -q --example statistic
 

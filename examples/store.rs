@@ -1,4 +1,4 @@
-//! Invented records, to look at `syscost compare` and to time it:
+//! Makes artificial records, to try and to time `syscost compare`:
 //!
 //! ```text
 //! cargo run --release --example store -- DIR 20 300 5 0.01
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Twenty baselines of five boots, each with one process, of 300 cases; boots deviate by 1 %. Every tenth case
-//! drifts by 2 % a baseline. What cannot be written is a panic: nobody depends on this.
+//! drifts by 2 % from one baseline to the next. A file that cannot be written is a panic.
 #![allow(clippy::unwrap_used, reason = "an example that nothing depends on")]
 
 use std::path::Path;

@@ -3,13 +3,13 @@
 //!     scripts/web-server impact [ROUNDS]      requests a second of Apache under wrk, with and without `syscost probe`
 //!     scripts/web-server platforms DIR        Apache prefork and event under up to 250 clients, as CSV and PNG in DIR
 //!
-//! The first is CAMP's Figure 9: there an impact could be seen on one platform of three, here is its interval. The second
-//! is its Figure 10, which compared two operating systems by their process model: here two models of one server. All
-//! of it is on the loop of a network namespace, which the script makes and which everything ends with.
+//! The first is CAMP's Figure 9: there an impact could be seen on one platform of three, here is its interval. The
+//! second is its Figure 10, which compared two operating systems by their process model: here two models of one server.
+//! All of it is on the loop of a network namespace, which the script makes and which everything ends with.
 //!
 //! Source: CAMP (LISA 2007), "Impact on an Operational System" and "Platform Evaluation".
 #![allow(clippy::print_stdout, reason = "it is a program")]
-#![allow(unreachable_pub, reason = "nobody reaches into a program; `pub` says what a module offers")]
+#![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
 
 #[path = "web_server/apache.rs"]
 mod apache;

@@ -67,12 +67,12 @@ enum Command {
     Fingerprint(fingerprint::Args),
     #[command(name = "burden")]
     Slowdown(slowdown::Args),
-    Monitor(monitor::Asked),
-    Peer(peer::Asked),
-    Probe(probe::Asked),
+    Monitor(monitor::Args),
+    Peer(peer::Args),
+    Probe(probe::Args),
     Restore(restore::Args),
     Selftest(selftest::Args),
-    Validate(validate::Asked),
+    Validate(validate::Args),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.

@@ -1,24 +1,38 @@
-//! The system's counters, as a library: what a machine, a process, a disk or a network interface has done.
+//! The system's counters as a library: what a machine, a process, a disk or a network interface has done.
 //!
-//! Two ways in. [`camp`] has the 23 functions of CAMP's Figure 3: stateless, each opens, reads and closes. The handles
-//! ([`Process`], [`Interface`], [`Disk`], [`Processors`]) keep open what they read, which is several times faster, hold a
-//! number of descriptors that each names, and allocate nothing in a call. A process that has ended stays gone:
-//! whoever gets its number is never taken for it.
+//! There are two ways to read a counter. The functions of [`camp`] are stateless: each call opens, reads and closes a
+//! file. The handles ([`Process`], [`Interface`], [`Disk`], [`Processors`], …) keep their files open: they are several
+//! times faster, allocate nothing in a call, and each documents how many descriptors it holds. A handle never changes
+//! its object: after a process has ended its handle answers [`Fault::Gone`], also when the number is given to another
+//! process.
 //!
-//! Every [`Reading`] says when it was taken, in which steps its counter moves, and by which route it came. A rate of
-//! two readings carries the bounds that those steps leave, and a pair too near for an answer has none: there is no
-//! made-up 0.0.
+//! ```no_run
+//! use std::time::Duration;
+//! use syscost::counters::{Percent, Process};
 //!
-//! What CAMP did not have: what a CPU was busy with, interrupts and stolen time among it ([`Processors::each`],
-//! [`shares`]), control groups of both versions ([`ControlGroup`]), pressure ([`Pressure`]), many processes by a number of
-//! descriptors that is set ([`Processes`]), and what follows from several readings ([`derived`]). What a kernel lacks
-//! is [`Fault::Unsupported`].
+//! # fn main() -> Result<(), syscost::counters::Fault> {
+//! let process = Process::open(1)?;
+//! let before = process.cpu_time()?;
+//! std::thread::sleep(Duration::from_secs(1));
+//! let share = Percent::busy(&before, &process.cpu_time()?)?;
+//! println!("{:.2} % of a CPU, between {:.2} and {:.2}", share.value, share.low, share.high);
+//! # Ok(())
+//! # }
+//! ```
 //!
-//! | function | handle | route | steps |
+//! A [`Reading`] carries its value, the moment, the resolution of the counter and the route by which it was read. A
+//! share or rate between two readings carries the bounds that the resolution allows; two readings that are too close
+//! for a result give [`Fault::TooShort`] and not 0.0. What a kernel does not offer is [`Fault::Unsupported`].
+//!
+//! Beyond CAMP: how each CPU spent its time, with interrupts and stolen time ([`Processors::each`], [`shares`]),
+//! control groups of both versions ([`ControlGroup`]), pressure ([`Pressure`]), handles of many processes within a
+//! limit of descriptors ([`Processes`]), and figures computed from several readings ([`aggregate`]).
+//!
+//! | function of [`camp`] | handle | route | resolution |
 //! |---|---|---|---|
 //! | `percent_processor_time` | [`Processors`] | `/proc/uptime`, `/proc/stat` | 10 ms |
-//! | `free_physical_memory` | [`memory::free`] | sysinfo(2) | a page |
-//! | [`memory::truly_free`], [`memory::available`] | [`memory::Memory`] | sysinfo(2) and `/proc/zoneinfo`, `/proc/meminfo` | a page |
+//! | `free_physical_memory` | [`physical_memory::free`] | sysinfo(2) | a page |
+//! | | [`physical_memory::truly_free`], [`physical_memory::available`] | sysinfo(2) and `/proc/zoneinfo`, `/proc/meminfo` | a page |
 //! | `net_…` | [`Interface`] | `/sys/class/net/IF/statistics` | 1 |
 //! | `num_reads_…`, `num_writes_…` | [`Disk`] | `/sys/class/block/NAME/stat` | 1 |
 //! | `num_page_faults` | [`Process::page_faults`] | `/proc/PID/stat` | 1 |
@@ -26,61 +40,65 @@
 //! | `cpu_time_user`, `cpu_time_kernel` | [`Process::user_time`], [`Process::kernel_time`] | `/proc/PID/stat` | 10 ms |
 //! | `working_set_kb`, `vm_size_kb` | [`Process::resident`], [`Process::virtual_memory`] | `/proc/PID/statm` | a page |
 //! | `thread_count` | [`Process::threads`] | links of `/proc/PID/task` | 1 |
-//! | [`pressure::once`] | [`Pressure`] | `/proc/pressure` | 1 µs |
+//! | | [`Pressure`] | `/proc/pressure` | 1 µs |
 //! | | [`ControlGroup`] | files of the group | 1 ns, 1 µs |
 //! | `enum_…`, `cpu_count`, `process_identifier…` | [`enumeration`] | `/sys`, `/proc`, pidfd_open(2) | |
 //!
-//! [`probe`] reads nine of them in a block, as a monitor does at its rate; [`snapshot`] all that the machine tells of
-//! itself at one moment.
+//! [`Probe`] reads nine of them at once, for a monitor with a fixed rate ([`pace`]); [`snapshot`] reads everything that
+//! the machine reports about itself.
 //!
 //! Source: CAMP: A Common API for Measuring Performance (LISA 2007); proc(5), sysfs(5).
 
+pub mod aggregate;
 pub mod camp;
 pub mod cgroup;
-pub mod derived;
+mod cpu_usage;
 mod disk;
 pub mod enumeration;
 mod fault;
-mod file;
-pub mod memory;
-mod name;
+mod kernel_file;
 mod network;
 pub mod pace;
+pub mod physical_memory;
 pub mod pressure;
-pub mod probe;
-mod process;
+mod probe_block;
+#[cfg(feature = "cli")]
+pub(super) mod probe_cost;
+mod process_handle;
 mod processes;
-mod processor;
 mod rate;
 mod reading;
 pub mod snapshot;
 mod text;
+#[cfg(feature = "cli")]
+pub(super) mod validation;
 
 use crate::platform::proc::USER_HZ;
 use std::time::Duration;
 
-/// One tick of the times in `/proc/PID/stat`, `/proc/stat` and `/proc/uptime`.
+/// The unit of the times in `/proc/PID/stat`, `/proc/stat` and `/proc/uptime`.
 const TICK: Duration = Duration::from_nanos((1e9 / USER_HZ) as u64);
 
-/// So many ticks. Those that 64 CPUs were idle need more than 32 bits after a week.
+/// Ticks as a duration. Idle ticks of 64 CPUs need more than 32 bits after a week.
 const fn of_ticks(ticks: u64) -> Duration {
     Duration::from_nanos(ticks.saturating_mul(TICK.as_nanos() as u64))
 }
 
 pub use cgroup::ControlGroup;
+pub use cpu_usage::{Processors, Shares, Spent, busy, shares};
 pub use disk::{Disk, Traffic};
 pub use fault::Fault;
-pub use memory::Memory;
 pub use network::{Interface, Link};
+pub use physical_memory::Memory;
 pub use pressure::Pressure;
-pub use process::{Process, Stat};
+pub use probe_block::{Block, Probe};
+pub use process_handle::{Process, Stat};
 pub use processes::Processes;
-pub use processor::{Processors, Shares, Spent, busy, shares};
 pub use rate::Rate;
 pub use reading::{Method, Percent, Reading};
 
 #[cfg(test)]
-mod surroundings;
+mod isolated_tests;
 
 #[cfg(test)]
 mod tests {
@@ -107,8 +125,8 @@ mod tests {
         assert_eq!(allocations(|| interface.bytes_sent().is_ok()), 0);
         assert_eq!(allocations(|| processors.idle().is_ok()), 0);
         assert_eq!(allocations(|| processors.spent(Some(0)).is_ok()), 0);
-        assert_eq!(allocations(|| memory::free().is_ok()), 0);
-        let memory = memory::Memory::open().expect("/proc");
+        assert_eq!(allocations(|| physical_memory::free().is_ok()), 0);
+        let memory = physical_memory::Memory::open().expect("/proc");
         assert_eq!(allocations(|| memory.truly_free().is_ok()), 0);
         assert_eq!(allocations(|| memory.available().is_ok()), 0);
         let mut each = Vec::new();
@@ -129,7 +147,7 @@ mod tests {
         assert_eq!(allocations(|| camp::thread_count(pid).is_ok()), 0);
         assert_eq!(allocations(|| camp::net_bytes_sent("lo").is_ok()), 0);
         assert_eq!(allocations(|| camp::cpu_count().is_ok()), 0);
-        assert_eq!(allocations(|| memory::truly_free().is_ok()), 0);
+        assert_eq!(allocations(|| physical_memory::truly_free().is_ok()), 0);
         assert_eq!(allocations(|| camp::percent_processor_time(None, Duration::from_millis(20)).is_ok()), 0);
         assert_eq!(
             allocations(|| camp::percent_processor_time(Some(0), Duration::from_millis(20)).is_ok()),

@@ -1,6 +1,7 @@
-//! What this package's binary, tests and examples look into. No part of the public interface.
+//! What this package's binary, tests and examples use beyond the public interface, listed item by item so that the compiler
+//! finds what no longer is used.
 
-pub use crate::case::{Cpus, Derived, OwnTasks};
+pub use crate::case::Cpus;
 #[cfg(feature = "cli")]
 pub use crate::command::run;
 
@@ -9,27 +10,69 @@ pub mod environment {
 }
 
 pub mod kit {
-    pub use crate::kit::pattern_file::{self, PatternFile, Way};
-    pub use crate::kit::sleep::{Nanosleep, Sleep};
-    pub use crate::kit::task;
+    pub use crate::kit::pattern_file::{PatternFile, Way};
     pub use crate::kit::watchdog::Watchdog;
+
+    pub mod pattern_file {
+        pub use crate::kit::pattern_file::{buffer, is_of};
+    }
+
+    pub mod task {
+        pub use crate::kit::task::reap;
+    }
 }
 
 #[cfg(feature = "cli")]
 pub mod peer {
-    pub use crate::peer::{client, line, proof, protocol, token};
+    pub mod client {
+        pub use crate::peer::client::{Client, Given};
+    }
+
+    pub mod control_protocol {
+        pub use crate::peer::control_protocol::{
+            Answer, Ask, Counted, Hello, LONGEST, Open, Opened, SECRET_BYTES, Service, VERSION, Welcome,
+        };
+    }
+
+    pub mod json_line {
+        pub use crate::peer::json_line::{Talk, line};
+    }
+
+    pub mod proof {
+        pub use crate::peer::proof::{End, Nonces, nonce};
+    }
+
+    pub mod secret {
+        pub use crate::peer::secret::hex;
+    }
+
+    pub mod token {
+        pub use crate::peer::token::Token;
+    }
 }
 
 pub mod platform {
-    pub use crate::platform::child::{self, Child};
-    pub use crate::platform::{arch, cpu, syscall, time};
+    pub mod arch {
+        pub use crate::platform::arch::{add_chain, multiply_chain, read, register_loop};
+    }
+
+    pub mod child {
+        pub use crate::platform::child::{Child, how_it_ended, unreaped};
+    }
+
+    pub mod cpu {
+        pub use crate::platform::cpu::{allowed, current, pin, while_on};
+    }
 }
 
 pub mod record {
-    #[cfg(feature = "cli")]
-    pub use crate::record::bundle;
     pub use crate::record::store::Store;
     pub use crate::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
+
+    #[cfg(feature = "cli")]
+    pub mod bundle {
+        pub use crate::record::bundle::{Bundle, Head, read, read_any, read_any_head, read_head, write_new};
+    }
 }
 
 #[cfg(feature = "cli")]
@@ -38,12 +81,19 @@ pub mod render {
 }
 
 pub mod statistic {
-    pub use crate::statistic::*;
+    pub use crate::statistic::{
+        Alternative, Random, adjusted, benjamini_hochberg, change_between, equivalence_p, hodges_lehmann,
+        median, median_interval, minimum_detectable, minimum_detectable_between, permutation_p, proportion,
+        shift, signed_rank_p,
+    };
 }
 
 pub mod suite {
-    pub use crate::suite::call::operation as call;
     pub use crate::suite::{GROUPS, find};
+
+    pub mod call {
+        pub use crate::suite::call::operation::{U64, callee, control};
+    }
 }
 
 pub mod trial {

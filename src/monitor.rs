@@ -1,10 +1,10 @@
-//! The machine as it is watched: what happened between two [snapshots](crate::counters::snapshot), the page that
-//! Prometheus reads, and the server that gives it.
+//! Monitoring of the machine: shares and rates between two [snapshots](crate::counters::snapshot), the page for
+//! Prometheus, and the server of that page.
 //!
-//! CAMP's own monitor polled its workstations from a console of its own. Here each machine shows its counters at an
-//! address, in the format that the engines which people already run collect, keep and draw.
+//! CAMP's monitor polled its workstations from a console of its own. Here each machine serves its counters in the
+//! format of existing monitoring systems, which collect, store and draw them.
 
 pub mod exposition;
-pub mod process;
-pub mod server;
+pub mod http_server;
+pub mod top_process;
 pub mod view;

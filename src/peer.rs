@@ -1,34 +1,35 @@
-//! The other end of a wire: [`server`] is what `syscost peer` serves, [`client`] is what the socket groups
-//! speak to it with.
+//! The far end of a network connection: [`server`] is what `syscost peer` runs, [`client`] is what the socket groups
+//! use.
 //!
-//! One TCP connection is the *control*: lines of JSON, each bounded. Both ends say hello with a fresh nonce, the
-//! client proves that it has the token, the server proves the same, and only then is anything served. What is
-//! measured goes over *data* sockets of their own, which the server opens for one client at a time: it takes
-//! nothing there from another address, nor from who does not begin with the secret that the control was told.
+//! One TCP connection is the *control*: lines of JSON of limited length. Both ends send a hello with a fresh nonce, the
+//! client proves that it has the token, the server proves the same, and only then is anything served. Measured traffic
+//! uses separate *data* sockets, which the server opens for one client at a time. The server accepts them only from the
+//! client's address, and only if they begin with the secret that it sent over the control.
 //!
-//! # What the token does and does not do
-//! It keeps strangers from using the peer: without it nobody learns more than the protocol's version. It is proved once,
-//! at the beginning: the lines after it and the data carry no proof of their own, and nothing is hidden, since nothing is
-//! sent but the benchmark's own filling and what the two machines are. A proof on each line would not make the numbers
-//! truer: who can hold packets back decides how long they take, whatever is signed. So, of those on the way,
+//! # What the token protects
+//! Without the token a stranger cannot use the peer and learns only the version of the protocol. It is proved once, at
+//! the beginning: later lines and data are neither authenticated nor encrypted. They contain only the benchmark's
+//! filling and the two fingerprints. Authenticating each line would not make the numbers more trustworthy: an attacker
+//! who can delay packets decides how long they take. So an attacker on the path who
 //!
-//! * who **listens** sees both machines' fingerprints, and may try tokens against the proofs that he heard: hence
-//!   their least length, and those that are drawn have 256 bits;
-//! * who **changes** packets, or stands between and passes the proofs on (such as who has the port of a peer that does
-//!   not run), can take a conversation over after its beginning. He gets what an honest client gets, this machine's time
-//!   within the [`limit`]s, and can make numbers false. Where that matters, measure through a tunnel that is authenticated.
+//! * **listens** sees the fingerprints of both machines and can test tokens against the proofs offline: hence their
+//!   minimum length; a generated token has 256 bits;
+//! * **changes** packets, or relays the proofs (such as a process on the port of a peer that does not run), can take
+//!   over the conversation after its beginning. He gets what an honest client gets, time of this machine within the
+//!   [limits](service_limit), and can falsify numbers. Where that matters, measure through an authenticated tunnel.
 //!
-//! Without a token, on loopback, everybody of this machine may use a peer, and may be one: of a machine whose users do
-//! not trust each other, use one there too. A client gives a peer's word no more than it needs: its lines are bounded, its
-//! texts shown without what moves a terminal, its counts compared with what was sent. It writes no file that a peer names,
-//! and connects nowhere but to the address that it was given. A peer that lies consistently about what came cannot be told
-//! from one that is fast.
+//! Without a token, on the loopback interface, every user of the machine can use a peer and can pretend to be one:
+//! where users do not trust each other, use a token there too. A client trusts a peer as little as possible: lines have
+//! a limited length, texts are shown without control characters, and counts are compared with what was sent. It writes
+//! no file that a peer names, and connects only to the address that it was given. A peer that lies consistently about
+//! what it received cannot be distinguished from a fast one.
 
 pub mod client;
-pub mod limit;
-pub mod line;
+pub mod control_protocol;
+pub mod json_line;
 pub mod proof;
-pub mod protocol;
+pub mod secret;
 pub mod server;
+pub mod service_limit;
 mod station;
 pub mod token;

@@ -1,19 +1,20 @@
-//! A new compiler is slower than expected, and its symbol table is suspected. Which fraction of the time is spent there?
-//! Slides 42 to 50 of *Measurement Techniques*, and the 90-10 rule of slide 56, on a real little compiler.
+//! A new compiler is slower than expected, and its symbol table is suspected. Which fraction of the time is spent
+//! there? Slides 42 to 50 of *Measurement Techniques*, and the 90-10 rule of slide 56, on a real little compiler.
 //!
 //!     cargo run --release --example symbol_table
 //!     cargo run --release --example symbol_table -- --quick    # three programs of it
 //!
 //! The truth is known: what each compilation asked of the table is written down and done once more by itself, in one
-//! bracket without a probe, less the loop that does it. It is good to some percent of itself, since the table finds other
-//! caches when it is alone. Every program that is compiled is also executed, and must print what its author says.
+//! bracket without a probe, less the loop that does it. It is good to some percent of itself, since the table finds
+//! other caches when it is alone. Every program that is compiled is also executed, and must print what its author says.
 //!
-//! A correction takes from both times what the probes cost: around nothing, or in their place, where a second probe in each
-//! and one more reading of the clock in each tell. By the cycle counter either is about as near as no correction, since the
-//! probes pull towards a share that the table really has. The virtual clock's entries into the kernel cost more than the
-//! table's own calls, and slow down what they stand beside: what is left is a small difference of large times.
+//! A correction takes from both times what the probes cost: around nothing, or in their place, where a second probe in
+//! each and one more reading of the clock in each tell. By the cycle counter either is about as near as no correction,
+//! since the probes pull towards a share that the table really has. The virtual clock's entries into the kernel cost
+//! more than the table's own calls, and slow down what they stand beside: what is left is a small difference of large
+//! times.
 #![allow(clippy::print_stdout, reason = "an example talks")]
-#![allow(unreachable_pub, reason = "nobody reaches into an example; `pub` says what a module offers")]
+#![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
 
 mod lexer;
 mod parser;
@@ -22,12 +23,15 @@ mod stack;
 mod symbol;
 mod watch;
 
+use nix::time::ClockId;
 use parser::compile;
 use std::hint::black_box;
+use std::time::Duration;
 use symbol::{SymbolTable, dispatch};
-use syscost::internals::platform::{arch, time};
-use syscost::internals::statistic::{Interval, median, median_interval};
+use syscost::internals::platform::arch;
+use syscost::internals::statistic::{median, median_interval};
 use syscost::internals::suite::call;
+use syscost::technique::Interval;
 use syscost::technique::estimate::{Estimates, ProbeCost, Traced};
 use syscost::technique::profile;
 use watch::{Now, Watch};
@@ -49,7 +53,7 @@ fn main() -> Done<()> {
         "{} programs of {STATEMENTS} statements, {instructions} instructions: all print what they must\n",
         programs.len()
     );
-    let clocks = [("cycle counter", arch::read as Now), ("virtual clock", time::thread_cpu_ns as Now)];
+    let clocks = [("cycle counter", arch::read as Now), ("virtual clock", thread_cpu_ns as Now)];
     let mut words = Vec::new();
     for (name, now) in clocks {
         let found = |program: &program::Program| fractions(&program.text, now);
@@ -58,6 +62,11 @@ fn main() -> Done<()> {
     ninety_ten(&programs)?;
     println!("slide 48: frac is likely underestimated; ours: {}", words.join("; "));
     Ok(())
+}
+
+/// The virtual clock of this thread.
+fn thread_cpu_ns() -> u64 {
+    ClockId::CLOCK_THREAD_CPUTIME_ID.now().map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
 /// Compiles and executes a program; its number of instructions.

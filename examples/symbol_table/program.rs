@@ -1,4 +1,4 @@
-//! Programs drawn by chance, with what they print: whoever wrote them knows.
+//! Random programs, with their expected output.
 
 use std::fmt::Write;
 use syscost::internals::statistic::Random;
@@ -16,7 +16,7 @@ struct Writer {
     visible: Vec<(String, i64)>,
 }
 
-/// A program of so many statements. The same seed gives the same program.
+/// A program with this number of statements. The same seed gives the same program.
 pub fn random(seed: u64, statements: usize) -> Program {
     let mut writer =
         Writer { random: Random::new(seed), text: String::new(), prints: Vec::new(), visible: Vec::new() };
@@ -72,7 +72,7 @@ impl Writer {
         }
     }
 
-    /// Writes one, always in brackets, and answers its value.
+    /// Writes an expression in brackets and returns its value.
     fn expression(&mut self, depth: usize) -> i64 {
         let kind = if depth == 0 { 2 + self.random.below(3) } else { self.random.below(6) };
         match kind {

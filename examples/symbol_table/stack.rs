@@ -1,4 +1,4 @@
-//! The machine that the code is for: a stack, and slots for symbols.
+//! The machine that executes the code: a stack, and slots for symbols.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
@@ -11,7 +11,7 @@ pub enum Instruction {
     Print,
 }
 
-/// Executes code, tells `watch` of each instruction, and answers what was printed.
+/// Executes code, passes each instruction to `watch`, and returns the printed numbers.
 pub fn execute(code: &[Instruction], mut watch: impl FnMut(Instruction)) -> Result<Vec<i64>, String> {
     let (mut stack, mut slots, mut printed) = (Vec::new(), Vec::new(), Vec::new());
     for &instruction in code {

@@ -1,5 +1,5 @@
-//! The symbol table: which slot a name means, scope by scope. It is a list that is searched from its end, which is right,
-//! simple, and why this compiler is slower than its author expected.
+//! The symbol table: which slot a name means, scope by scope. It is a list that is searched from its end, which is
+//! right, simple, and why this compiler is slower than its author expected.
 
 use crate::watch::{INSERT, LEAVE, LOOK_UP, Watch};
 use std::hint::black_box;

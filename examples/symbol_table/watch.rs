@@ -1,6 +1,6 @@
-//! Who watches the compiler: one monitor for the symbol table alone, one for every routine. Either may be off. What a
-//! probe costs in this program is found by more of it: a second probe in each of the table's, or one more reading of
-//! the clock there.
+//! The monitors of the compiler: one for the symbol table, one for every routine; each can be switched off. The cost of
+//! a probe in this program is measured by a second probe in each of the table's, or by one more reading of the clock
+//! there.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -51,7 +51,7 @@ impl Watch {
         Self { table, again, reads_again: Cell::new(false), routines, now }
     }
 
-    /// Opens what watches the table. The inner span stands first, since it must go first.
+    /// Opens the spans of the table. The inner one is first, since it must be dropped first.
     #[inline(always)]
     pub fn table(&self) -> [Span<'_, Now>; 2] {
         let around = self.table.span(0);

@@ -1,4 +1,4 @@
-//! Debian's Apache with a configuration, a port and files of its own, which go with it.
+//! Debian's Apache with its own configuration, port and files, which are removed with it.
 
 use crate::Answer;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// What is asked for, bytes: a small picture.
+/// Size of the requested page, bytes: a small picture.
 const PAGE: usize = 20_000;
 /// It starts in a tenth of a second.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -47,7 +47,7 @@ pub struct Apache {
 }
 
 impl Apache {
-    /// Starts it, by another program that becomes it, if one is named.
+    /// Starts the server, through the command `by` if it is not empty.
     pub fn start(model: Model, by: &[&str]) -> Answer<Self> {
         let files = tempfile::tempdir()?;
         // Its workers are another user, who must find the page.
@@ -55,7 +55,7 @@ impl Apache {
         let root = files.path().display();
         std::fs::create_dir(files.path().join("pages"))?;
         std::fs::write(files.path().join("pages/page"), "x".repeat(PAGE))?;
-        // A port that was free a moment ago: nobody else is in this namespace.
+        // The port stays free: no other process is in this namespace.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let (name, limits) = (model.name(), model.limits());
         let text = format!(

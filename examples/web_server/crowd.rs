@@ -1,4 +1,4 @@
-//! Clients: each asks for the page, reads it, and thinks for a moment.
+//! Clients: each requests the page, reads it, and pauses.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,17 +11,17 @@ const REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: cl
 /// Between two requests of one client.
 const THOUGHT: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes: a client needs little.
+/// Stack of a client, bytes.
 const STACK: usize = 64 << 10;
 
-/// All clients. Dropping it sends them home.
+/// All clients. Dropping this value ends them.
 #[derive(Default)]
 pub struct Crowd {
     clients: Vec<JoinHandle<()>>,
     count: Arc<Count>,
 }
 
-/// What they have seen together.
+/// Counts of all clients.
 #[derive(Default)]
 struct Count {
     over: AtomicBool,
@@ -43,7 +43,7 @@ impl Crowd {
         self.clients.len()
     }
 
-    /// Pages that came whole, and requests that failed.
+    /// Complete pages, and failed requests.
     pub fn seen(&self) -> (u64, u64) {
         (self.count.served.load(Ordering::Relaxed), self.count.failed.load(Ordering::Relaxed))
     }

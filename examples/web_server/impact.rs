@@ -12,12 +12,12 @@ const SECONDS: u32 = 2;
 /// Connections: two for each CPU of a small machine.
 const CONNECTIONS: u32 = 4;
 const SEED: u64 = 9;
-/// The server has a CPU and its clients another: left to the scheduler, where they meet is most of what varies. The probe
-/// is on the server's, where all that it takes is taken from the server.
+/// The server and its clients have a CPU each: placement by the scheduler would be the largest source of variance. The
+/// probe runs on the server's CPU, where its cost is taken from the server.
 const SERVER_CPU: &str = "1";
 const CLIENT_CPU: &str = "0";
 
-/// What one run found.
+/// The result of one run.
 #[derive(Clone, Copy)]
 struct Run {
     requests: f64,
@@ -87,7 +87,7 @@ fn probe(server: &Apache, rate: u32) -> Answer<Child> {
     Ok(command.stdout(Stdio::piped()).spawn()?)
 }
 
-/// Ends it; what it took of a CPU, in hundredths.
+/// Ends the probe; the share of a CPU that it used, percent.
 fn cost(probe: Child) -> Answer<f64> {
     Command::new("kill").args(["-INT", &probe.id().to_string()]).status()?;
     let output = probe.wait_with_output()?;

@@ -9,7 +9,7 @@ use plotters::element::{PathElement, Text};
 use plotters::style::{Color, FontStyle, IntoFont, RGBColor, WHITE, register_font};
 
 const SIZE: (u32, u32) = (1600, 1000);
-/// Colours that people who see fewer tell apart as well (Okabe and Ito).
+/// Colours that are distinguishable with colour blindness (Okabe and Ito).
 const COLORS: [RGBColor; 2] = [RGBColor(0, 114, 178), RGBColor(213, 94, 0)];
 
 /// A measure: its title, and its value in a row.

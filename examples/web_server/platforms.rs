@@ -1,5 +1,5 @@
-//! Two models of one server under a crowd that grows by ten a second: network, CPU, working set and page faults, each half
-//! second, of the server's whole tree of processes.
+//! Two models of one server under a crowd that grows by ten a second: network, CPU, working set and page faults, each
+//! half second, of the server's whole tree of processes.
 
 use crate::Answer;
 use crate::apache::{Apache, Model};
@@ -9,15 +9,15 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use syscost::counters::Interface;
-use syscost::counters::derived::family;
+use syscost::counters::aggregate::process_tree;
 use syscost::counters::pace::Pace;
 
-/// How often it is looked at.
+/// Period of the readings.
 const BEAT: Duration = Duration::from_millis(500);
-/// How many come every second, and how many there are at the end.
+/// New clients each second, and all clients at the end.
 const GROUP: usize = 10;
 const MOST: usize = 250;
-/// How long all of them stay, beats.
+/// Readings after all clients have arrived.
 const AFTER: usize = 20;
 
 /// The tree at one moment: counts since it began.
@@ -90,14 +90,14 @@ fn watch(model: Model) -> Answer<(Vec<Row>, (u64, u64))> {
 impl Tree {
     fn look(root: i32, lo: &Interface) -> Answer<Self> {
         let link = lo.link()?.value;
-        let family = family(root)?;
+        let tree = process_tree(root)?;
         Ok(Self {
-            at: family.at,
-            cpu: family.value.cpu_time,
-            faults: family.value.page_faults,
-            resident: family.value.resident,
-            processes: family.value.processes,
-            // Sent by one end of the loop is received by the other: once is enough.
+            at: tree.at,
+            cpu: tree.value.cpu_time,
+            faults: tree.value.page_faults,
+            resident: tree.value.resident,
+            processes: tree.value.processes,
+            // Each byte on the loop is sent and received: counted once.
             moved: link.bytes_sent,
         })
     }

@@ -1,45 +1,44 @@
-//! `syscost monitor`: the machine, live: on a terminal, as lines for a program, or at an address for Prometheus.
+//! `syscost monitor`: shows the machine live on a terminal, as JSON lines, or to Prometheus.
 
 mod json;
+mod live_view;
 mod screen;
 mod serve;
-mod show;
 
 use super::{flag, page};
 use crate::Result;
 use crate::counters::Process;
 use crate::counters::pace::Pace;
 use crate::counters::snapshot::Snapshot;
-use crate::monitor::process::{Busy, Ranking};
+use crate::monitor::top_process::{Busy, Ranking};
 use crate::monitor::view::View;
 use crate::platform::signal;
-use clap::Args;
 use screen::{Screen, Waited};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// More processes than this nobody reads, on however tall a terminal.
+/// The most processes that are shown on a tall terminal.
 const MOST_PROCESSES: usize = 40;
 
 /// Watch the machine: live on the terminal, as JSON lines, or at an address for Prometheus
 ///
-/// Shows what the CPUs do, what memory is truly free, what interfaces and disks move, and which processes take most. In a
-/// pipe, and with --json, an object a line. With --listen it serves the counters at http://ADDR/metrics, in the text
+/// Shows what the CPUs do, what memory is truly free, what interfaces and disks move, and which processes take most. In
+/// a pipe, and with --json, an object a line. With --listen it serves the counters at http://ADDR/metrics, in the text
 /// format of Prometheus or as OpenMetrics 1.0, to the loopback interface unless --public.
-#[derive(Args)]
+#[derive(clap::Args)]
 #[command(
     after_help = "On the terminal q ends it. Shares of the CPUs are by the timer's ticks of 10 ms. A reading that \
     this machine does not give is named with its reason, and is no zero."
 )]
-pub(super) struct Asked {
+pub(super) struct Args {
     /// Seconds between two looks
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
     interval: f64,
-    /// End after so many views
+    /// End after this number of views
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// End after so many seconds
+    /// End after this time
     #[arg(long = "for", value_name = "SECONDS", value_parser = flag::seconds, conflicts_with = "count")]
     seconds: Option<f64>,
     /// Print a line of JSON a view
@@ -53,36 +52,36 @@ pub(super) struct Asked {
     public: bool,
 }
 
-/// Below a tenth of a second a share by ticks of 10 ms means nothing.
+/// At least a tenth of a second: below that, shares by ticks of 10 ms mean nothing.
 fn interval(text: &str) -> std::result::Result<f64, String> {
     flag::seconds(text).and_then(|seconds| {
         if seconds < 0.1 { Err("expected seconds from 0.1 to a day".into()) } else { Ok(seconds) }
     })
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
-    let wanted = match asked.listen {
+    let wanted = match args.listen {
         Some(at) => {
-            serve::serve(at, asked.public, asked.seconds)?;
+            serve::serve(at, args.public, args.seconds)?;
             return Ok(ExitCode::SUCCESS);
         }
-        None => asked.views(),
+        None => args.views(),
     };
-    if asked.json || page::is_piped() {
-        lines(asked, wanted)?
+    if args.json || page::is_piped() {
+        lines(args, wanted)?
     } else {
-        live(asked, wanted)?
+        live(args, wanted)?
     }
-    // To be interrupted is how it ends; only who set it an end is told that it came too early.
+    // Without a limit, an interrupt is the normal end.
     Ok(match signal::pending() {
         Some(signal) if wanted != u64::MAX => ExitCode::from(128 + signal as u8),
         _ => ExitCode::SUCCESS,
     })
 }
 
-impl Asked {
-    /// How many views there are to be.
+impl Args {
+    /// The number of views.
     fn views(&self) -> u64 {
         let by_time = self.seconds.map(|seconds| (seconds / self.interval).round().max(1.0) as u64);
         self.count.or(by_time).unwrap_or(u64::MAX)
@@ -93,7 +92,7 @@ impl Asked {
     }
 }
 
-/// What is kept between two looks.
+/// State between two looks.
 struct Watch {
     before: Snapshot,
     processes: Ranking,
@@ -108,7 +107,7 @@ impl Watch {
         Ok(Self { before: Snapshot::take()?, processes: Ranking::look()?, own, own_cpu })
     }
 
-    /// What happened since the last look.
+    /// Reads the machine and compares it with the last look.
     fn look(&mut self) -> Result<Seen> {
         let after = Snapshot::take()?;
         let view = View::between(&self.before, &after);
@@ -125,14 +124,14 @@ impl Watch {
 struct Seen {
     view: View,
     processes: Vec<Busy>,
-    /// What this monitor takes of a CPU, in hundredths.
+    /// Share of a CPU that this monitor uses, percent.
     own: f64,
     booted: u64,
 }
 
-fn lines(asked: &Asked, views: u64) -> Result<()> {
-    let (mut watch, mut pace) = (Watch::begin()?, asked.pace());
-    // The first deadline is now, and there is nothing to tell yet.
+fn lines(args: &Args, views: u64) -> Result<()> {
+    let (mut watch, mut pace) = (Watch::begin()?, args.pace());
+    // The first deadline is now, and there is nothing to compare yet.
     let mut goes_on = pace.wait();
     for _ in 0..views {
         goes_on = goes_on && pace.wait() && signal::pending().is_none();
@@ -143,16 +142,16 @@ fn lines(asked: &Asked, views: u64) -> Result<()> {
     Ok(())
 }
 
-fn live(asked: &Asked, views: u64) -> Result<()> {
+fn live(args: &Args, views: u64) -> Result<()> {
     let mut watch = Watch::begin()?;
     let screen = Screen::enter()?;
     screen.draw(&["looking …".into()])?;
-    let every = Duration::from_secs_f64(asked.interval);
+    let every = Duration::from_secs_f64(args.interval);
     for _ in 0..views {
         if screen.wait(every) == Waited::Ended {
             break;
         }
-        screen.draw(&show::lines(&watch.look()?, screen.size(), asked.interval))?;
+        screen.draw(&live_view::lines(&watch.look()?, screen.size(), args.interval))?;
     }
     Ok(())
 }
@@ -160,25 +159,25 @@ fn live(asked: &Asked, views: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::FromArgMatches;
+    use clap::{Args as _, FromArgMatches};
 
-    fn asked(line: &str) -> std::result::Result<Asked, clap::Error> {
-        let command = Asked::augment_args(clap::Command::new("monitor").no_binary_name(true));
-        Asked::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
+    fn parsed(line: &str) -> std::result::Result<Args, clap::Error> {
+        let command = Args::augment_args(clap::Command::new("monitor").no_binary_name(true));
+        Args::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
     }
 
     #[test]
     fn an_interval_is_longer_than_the_ticks() {
-        assert!(asked("--interval 0.05").is_err() && asked("--interval x").is_err());
-        assert_eq!(asked("--interval 0.5 --for 3").expect("half a second").views(), 6);
-        assert_eq!(asked("").expect("nothing").views(), u64::MAX);
+        assert!(parsed("--interval 0.05").is_err() && parsed("--interval x").is_err());
+        assert_eq!(parsed("--interval 0.5 --for 3").expect("half a second").views(), 6);
+        assert_eq!(parsed("").expect("nothing").views(), u64::MAX);
     }
 
     #[test]
     fn who_serves_does_nothing_else() {
-        assert!(asked("--listen 127.0.0.1:0 --json").is_err());
-        assert!(asked("--public").is_err());
-        assert!(asked("--listen nowhere").is_err());
-        assert!(asked("--listen [::1]:9100 --public").is_ok());
+        assert!(parsed("--listen 127.0.0.1:0 --json").is_err());
+        assert!(parsed("--public").is_err());
+        assert!(parsed("--listen nowhere").is_err());
+        assert!(parsed("--listen [::1]:9100 --public").is_ok());
     }
 }

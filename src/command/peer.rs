@@ -1,13 +1,12 @@
-//! `syscost peer`: serves the other end to a syscost elsewhere, until it is interrupted.
+//! `syscost peer`: serves the far end of the socket groups until it is interrupted.
 
 use super::page;
-use crate::peer::limit::Limits;
-use crate::peer::protocol::PORT;
+use crate::peer::control_protocol::PORT;
 use crate::peer::server::Server;
+use crate::peer::service_limit::Limits;
 use crate::peer::token::Token;
 use crate::platform::signal;
 use crate::{Error, Result};
-use clap::Args;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,14 +17,14 @@ use std::time::Duration;
 /// Serves `syscost run --peer HOST:PORT` until it is interrupted. On the loopback interface everybody on this machine
 /// may use it; to listen elsewhere it demands a token, which both ends must have: that of `--token-file`, or one
 /// that it draws and prints once. Nothing is served to who has not proved that he has it. The proof stands at the
-/// beginning alone, and nothing is encrypted: on a network where somebody may change packets, measure through a tunnel
+/// beginning alone, and nothing is encrypted: on a network where packets may be changed, measure through a tunnel
 /// or believe no number. Data sockets are at ports that the kernel chooses: a firewall between must let them pass.
-#[derive(Args)]
-pub(super) struct Asked {
+#[derive(clap::Args)]
+pub(super) struct Args {
     /// Address to listen at, with or without a port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1")]
     listen: String,
-    /// File with the token, which nobody else may be able to read
+    /// File with the token, readable by its owner alone
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Clients at a time
@@ -42,12 +41,12 @@ pub(super) struct Asked {
     idle: u64,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
-    let at = asked.address()?;
-    let (token, drawn) = asked.token(at)?;
-    let server = Server::bind(at, token, asked.limits())?;
-    let token = drawn.map(|text| format!("token\t{text}\n")).unwrap_or_default();
+    let at = args.address()?;
+    let (token, generated) = args.token(at)?;
+    let server = Server::bind(at, token, args.limits())?;
+    let token = generated.map(|text| format!("token\t{text}\n")).unwrap_or_default();
     page::write(&format!("{token}listening\t{}\n", server.address()))?;
     server.serve(|| signal::pending().is_some(), page::say)?;
     if let Some(signal) = signal::pending() {
@@ -56,7 +55,7 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-impl Asked {
+impl Args {
     fn address(&self) -> Result<SocketAddr> {
         let with_port = (self.listen.as_str(), PORT);
         let found = self.listen.to_socket_addrs().or_else(|_| with_port.to_socket_addrs());
@@ -65,7 +64,7 @@ impl Asked {
         found.map_err(|cause| wrong(cause.to_string()))?.ok_or_else(|| wrong("it has no address".into()))
     }
 
-    /// The token, and its text where it was drawn for this time.
+    /// The token, and its text if it was generated.
     fn token(&self, at: SocketAddr) -> Result<(Option<Token>, Option<String>)> {
         match &self.token_file {
             Some(file) => Ok((Some(Token::read(file)?), None)),

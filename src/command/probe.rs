@@ -1,45 +1,43 @@
-//! `syscost probe`: nine counters in a block, at a real-time rate, and what the reading itself cost.
+//! `syscost probe`: reads nine counters in a block, at a fixed rate, and reports what the reading itself cost.
 
-mod cost;
-mod line;
+mod block_line;
+mod cost_table;
 
 use super::page;
-use crate::counters::Fault;
 use crate::counters::pace::Pace;
-use crate::counters::probe::{Block, Probe};
+use crate::counters::probe_cost::ProbeCost;
+use crate::counters::{Block, Fault, Probe};
 use crate::platform::signal;
 use crate::{Error, Result};
-use clap::Args;
-use cost::Cost;
-use line::Form;
+use block_line::Form;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// What is written waits for so long at most before it is sent on: a call for each of a thousand lines would be most of
-/// what the probe costs.
+/// How long lines are collected before they are written: a call for each of a thousand lines a second would be most of
+/// the probe's cost.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Read nine counters at a rate, and tell what that cost
 ///
 /// Reads idle time, free memory, bytes sent and received, disk operations, and a process's CPU time, page faults,
-/// threads and resident set, so many times a second, by descriptors that stay open. Deadlines are absolute: what a
-/// reading takes does not add up, and those that were missed are counted and not made up for. At the end stands what the
-/// probe itself cost.
-#[derive(Args)]
+/// threads and resident set at a fixed rate, by descriptors that stay open. Deadlines are absolute, so that the time of
+/// a reading does not delay the next; missed deadlines are counted and not made up for. The probe's own cost is printed
+/// at the end.
+#[derive(clap::Args)]
 #[command(
     after_help = "On a terminal a line shows rates since the one before; a dash where two readings are too near for the \
     steps in which their counter moves. In a pipe, and with --json, it has the counts themselves. In a pipe the columns \
     are: seconds, idle seconds of all CPUs, free bytes, bytes sent, bytes received, disk operations, CPU nanoseconds, \
     page faults, threads, resident bytes."
 )]
-pub(super) struct Asked {
+pub(super) struct Args {
     /// Blocks a second
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rate: u32,
-    /// End after so many blocks
+    /// End after this number of blocks
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// End after so many seconds
+    /// End after this time
     #[arg(long = "for", value_name = "SECONDS", value_parser = super::flag::seconds)]
     seconds: Option<f64>,
     /// The process that is read [default: the probe itself]
@@ -53,50 +51,50 @@ pub(super) struct Asked {
     json: bool,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
     let own = std::process::id() as i32;
-    let probe = Probe::open(asked.pid.unwrap_or(own)).map_err(|fault| match fault {
+    let probe = Probe::open(args.pid.unwrap_or(own)).map_err(|fault| match fault {
         Fault::Gone(what) => Error::Usage(format!("--pid: {what}: there is no such process")),
         other => other.into(),
     })?;
-    let period = Duration::from_secs(1) / asked.rate;
-    let blocks = match (asked.count, asked.seconds) {
+    let period = Duration::from_secs(1) / args.rate;
+    let blocks = match (args.count, args.seconds) {
         (Some(count), _) => count,
-        (None, Some(seconds)) => (seconds * f64::from(asked.rate)).round().max(1.0) as u64,
+        (None, Some(seconds)) => (seconds * f64::from(args.rate)).round().max(1.0) as u64,
         (None, None) => u64::MAX,
     };
-    let form = Form::of(asked.json, &probe);
-    if !asked.summary {
+    let form = Form::of(args.json, &probe);
+    if !args.summary {
         page::write(&form.head())?;
     }
-    let (cost, ended) = read(&probe, &form, Pace::every(period), blocks, asked.summary)?;
+    let (cost, ended) = read(&probe, &form, Pace::every(period), blocks, args.summary)?;
     match form {
-        _ if asked.json => page::write(&format!("{}\n", cost.json(asked.rate)))?,
-        Form::Rows if !asked.summary => page::say(cost.text(asked.rate).trim_end()),
-        _ => page::write(&cost.text(asked.rate))?,
+        _ if args.json => page::write(&format!("{}\n", cost_table::json(&cost, args.rate)))?,
+        Form::Rows if !args.summary => page::say(cost_table::text(&cost, args.rate).trim_end()),
+        _ => page::write(&cost_table::text(&cost, args.rate))?,
     }
     Ok(match (ended, signal::pending()) {
         (Some(fault), _) => {
             page::warn(&fault);
             ExitCode::FAILURE
         }
-        // Whoever set it no end ends it so, and it has done what it was asked.
+        // A probe without an end is meant to be ended by a signal.
         (None, Some(_)) if blocks == u64::MAX => ExitCode::SUCCESS,
         (None, Some(signal)) => ExitCode::from(128 + signal as u8),
         (None, None) => ExitCode::SUCCESS,
     })
 }
 
-/// Reads until there were so many blocks, a signal came, or what is read is gone, which is told.
+/// Reads `blocks` blocks, or fewer if a signal comes or the process ends; the latter is returned as a fault.
 fn read(
     probe: &Probe,
     form: &Form,
     mut pace: Pace,
     blocks: u64,
     silent: bool,
-) -> Result<(Cost, Option<Fault>)> {
-    let mut cost = Cost::begin()?;
+) -> Result<(ProbeCost, Option<Fault>)> {
+    let mut cost = ProbeCost::begin()?;
     let (mut before, mut ended) = (None::<Block>, None);
     let (mut text, mut sent) = (String::with_capacity(64 << 10), Instant::now());
     for _ in 0..blocks {
@@ -132,19 +130,19 @@ fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::FromArgMatches;
+    use clap::{Args as _, FromArgMatches};
 
-    fn asked(line: &str) -> std::result::Result<Asked, clap::Error> {
-        let command = Asked::augment_args(clap::Command::new("probe").no_binary_name(true));
-        Asked::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
+    fn parsed(line: &str) -> std::result::Result<Args, clap::Error> {
+        let command = Args::augment_args(clap::Command::new("probe").no_binary_name(true));
+        Args::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
     }
 
     #[test]
     fn a_rate_is_one_to_a_thousand_and_an_end_is_one_of_two() {
         for bad in ["--rate 0", "--rate 1001", "--count 0", "--count 3 --for 1", "--for x", "--pid 0"] {
-            assert!(asked(bad).is_err(), "{bad}");
+            assert!(parsed(bad).is_err(), "{bad}");
         }
-        assert_eq!(asked("--rate 1000 --for 0.5").expect("half a second").rate, 1000);
+        assert_eq!(parsed("--rate 1000 --for 0.5").expect("half a second").rate, 1000);
     }
 
     #[test]
@@ -155,6 +153,6 @@ mod tests {
         let pace = Pace::every(Duration::from_millis(5));
         let (cost, ended) = read(&probe, &form, pace, 20, true).expect("read");
         assert!(begun.elapsed() >= Duration::from_millis(95) && ended.is_none());
-        assert_eq!(cost.blocks(), 20);
+        assert_eq!(cost.blocks.len(), 20);
     }
 }

@@ -1,23 +1,12 @@
-//! `syscost validate`: whether the counters count what happens: the experiments of CAMP (LISA 2007), here and now.
-
-mod datagram;
-mod disk;
-mod fault;
-mod finding;
-mod list;
-mod load;
-mod memory;
-mod processor;
-mod thread;
-mod worker;
+//! `syscost validate`: runs the experiments of [`validation`](crate::counters::validation) and prints what they found.
 
 use super::page::{self, Tone};
 use crate::Result;
+use crate::counters::validation::{EXPERIMENTS, Experiment, Finding, Setting, Verdict};
 use crate::harness::layout;
 use crate::platform::signal;
 use crate::render::table::Layout;
-use clap::Args;
-use finding::{Finding, Verdict};
+use crate::trial::scratch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -25,17 +14,17 @@ use std::process::ExitCode;
 /// Hold the counters against what is known to have happened
 ///
 /// Repeats the experiments by which CAMP was validated (LISA 2007, Figure 5 and Tables 1 to 3, and its informal ones):
-/// processes that use an amount of a resource that is known, watched by the library's counters. Prints the paper's
-/// values with those of this machine beside them, each with its tolerance, which is the paper's or tighter. Takes a
-/// minute and a half, most of it the four loads of the first two experiments.
-#[derive(Args)]
+/// processes use a known amount of a resource and are watched by the library's counters. Prints the paper's values and
+/// those of this machine, each with its tolerance, which is the paper's or tighter. Takes a minute and a half, most of
+/// it for the four loads of the first two experiments.
+#[derive(clap::Args)]
 #[command(
     after_help = "Exit code 0: everything that could be judged here was as it should be; 1: something was not; 4: \
     something was not, and others on this machine may be why, or an experiment broke off: try again when it is at rest. \
     What needs root (a pair of virtual interfaces, a loop device) and finds none is said in a sentence and judges \
     nothing."
 )]
-pub(super) struct Asked {
+pub(super) struct Args {
     /// Experiments, C1 to C8 [default: all]
     #[arg(value_name = "EXPERIMENT", value_parser = named)]
     experiments: Vec<&'static Experiment>,
@@ -47,60 +36,21 @@ pub(super) struct Asked {
     json: bool,
 }
 
-/// What the experiments are given.
-struct Setting<'a> {
-    samples: u32,
-    /// Called now and then; answers whether to go on.
-    tick: &'a dyn Fn() -> bool,
-}
-
-/// One of the paper's.
-#[derive(Debug)]
-struct Experiment {
-    name: &'static str,
-    title: &'static str,
-    /// Where the paper has its values.
-    paper: &'static str,
-    run: fn(&Setting) -> Result<Vec<Finding>>,
-}
-
-const EXPERIMENTS: [Experiment; 8] = [
-    Experiment {
-        name: "C1",
-        title: "CPU time of idle, half and full load",
-        paper: "Figure 5a",
-        run: processor::one,
-    },
-    Experiment {
-        name: "C2",
-        title: "CPU time of two loads of 30 %",
-        paper: "Figure 5b, 5c",
-        run: processor::two,
-    },
-    Experiment { name: "C3", title: "976 KB of memory, twice", paper: "Table 1", run: memory::run },
-    Experiment { name: "C4", title: "10 000 datagrams of 32 bytes", paper: "Table 2", run: datagram::run },
-    Experiment { name: "C5", title: "one thread more", paper: "Table 3", run: thread::run },
-    Experiment { name: "C6", title: "reads and writes of a disk", paper: "informal", run: disk::run },
-    Experiment { name: "C7", title: "page faults", paper: "informal", run: fault::run },
-    Experiment { name: "C8", title: "lists against the kernel's own", paper: "informal", run: list::run },
-];
-
 fn named(name: &str) -> std::result::Result<&'static Experiment, String> {
-    let found = EXPERIMENTS.iter().find(|experiment| experiment.name.eq_ignore_ascii_case(name));
-    found.ok_or_else(|| "expected C1 to C8".into())
+    Experiment::named(name).ok_or_else(|| "expected C1 to C8".into())
 }
 
-/// One that was done, and what came of it.
+/// An experiment that has run.
 struct Done {
     experiment: &'static Experiment,
     findings: Vec<Finding>,
 }
 
-pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
     let experiments: Vec<&Experiment> =
-        if asked.experiments.is_empty() { EXPERIMENTS.iter().collect() } else { asked.experiments.clone() };
-    let bar = bar(experiments.len());
+        if args.experiments.is_empty() { EXPERIMENTS.iter().collect() } else { args.experiments.clone() };
+    let (scratch, bar) = (scratch::make()?, bar(experiments.len()));
     let mut done = Vec::new();
     for experiment in experiments {
         bar.set_message(format!("{} {}", experiment.name, experiment.title));
@@ -108,9 +58,8 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
             bar.tick();
             signal::pending().is_none()
         };
-        // What it takes and is not here it says by itself.
-        let found = (experiment.run)(&Setting { samples: asked.samples, tick: &tick });
-        let findings = found.unwrap_or_else(|error| vec![Finding::broken_off(error.to_string())]);
+        let setting = Setting { samples: args.samples, scratch: scratch.path(), tick: &tick };
+        let findings = experiment.findings(&setting);
         if signal::pending().is_some() {
             break;
         }
@@ -118,7 +67,7 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    match (asked.json, page::is_piped()) {
+    match (args.json, page::is_piped()) {
         (true, _) => page::write_json(&done.iter().flat_map(json).collect())?,
         (false, true) => page::write(&page::tabbed(&done.iter().flat_map(rows).collect::<Vec<_>>()))?,
         (false, false) => page::write(&text(&done, layout()))?,
@@ -134,7 +83,7 @@ fn bar(experiments: usize) -> ProgressBar {
     bar
 }
 
-/// Of what is inconclusive; `gate` answers the same.
+/// Exit code of an inconclusive result, as for `gate`.
 const INCONCLUSIVE: u8 = 4;
 
 fn code(done: &[Done]) -> ExitCode {
@@ -160,7 +109,7 @@ fn json(done: &Done) -> Vec<Value> {
     done.findings.iter().map(value).collect()
 }
 
-/// Name, what, published, expected, found, tolerance, verdict.
+/// Columns: experiment, what, published, expected, found, tolerance, verdict.
 fn rows(done: &Done) -> Vec<[String; 7]> {
     let row = |finding: &Finding| {
         let Finding { what, published, expected, found, tolerance, verdict } = finding;
@@ -199,7 +148,14 @@ mod tests {
     use super::*;
 
     fn done(verdict: Verdict) -> Done {
-        let finding = Finding { what: "it".into(), verdict, ..Finding::exact("it", "9", 9, 9) };
+        let finding = Finding {
+            what: "it".into(),
+            published: "9".into(),
+            expected: "9".into(),
+            found: "9".into(),
+            tolerance: "exact".into(),
+            verdict,
+        };
         Done { experiment: &EXPERIMENTS[0], findings: vec![finding] }
     }
 

@@ -1,45 +1,46 @@
-//! The functions of CAMP's Figure 3 (Gaskin and others, LISA 2007), stateless as there: each opens what it reads,
-//! reads it, and closes it. Where one is called often, the handles ([`Process`], [`Interface`](super::Interface), …)
-//! give the same several times faster.
+//! The functions of CAMP's Figure 3 (Gaskin and others, LISA 2007). They are stateless: each call opens, reads and
+//! closes a file. For repeated readings the handles ([`Process`], [`Interface`](super::Interface), …) are several times
+//! faster.
 //!
-//! Functions of a rate take the interval that they wait; CAMP's default was [`INTERVAL`].
+//! A function that returns a share sleeps for the interval that it is given; CAMP's default was [`INTERVAL`]. Each
+//! function names its original as a documentation alias.
 
-use super::process::{self, Process};
-use super::processor;
-use super::{Fault, Method, Percent, Reading, disk, enumeration, file, memory, network};
+use super::cpu_usage;
+use super::process_handle::{self, Process};
+use super::{Fault, Method, Percent, Reading, disk, enumeration, kernel_file, network, physical_memory};
 use crate::platform::process::page_size;
 use std::time::Duration;
 
-/// What CAMP's rates waited if nothing else was asked.
+/// The default interval of CAMP's rates.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The share of `interval` that the CPUs, or this one, were busy.
+/// The share of `interval` for which all CPUs, or the one with this number, were busy, percent.
 ///
 /// # Errors
-/// [`Fault::TooShort`] for an interval within one tick of 10 ms.
+/// [`Fault::TooShort`] for an interval of at most one tick (10 ms); [`Fault::Gone`] for a CPU that is not online.
 #[doc(alias = "GetPercentProcessorTime")]
 pub fn percent_processor_time(cpu: Option<usize>, interval: Duration) -> Result<Percent, Fault> {
     match cpu {
         None => {
-            let uptime = file::open(format_args!("/proc/uptime"))?;
-            let before = processor::idle(&uptime)?;
+            let uptime = kernel_file::open(format_args!("/proc/uptime"))?;
+            let before = cpu_usage::idle(&uptime)?;
             std::thread::sleep(interval);
-            Percent::not_idle(&before, &processor::idle(&uptime)?, processor::online()?)
+            Percent::not_idle(&before, &cpu_usage::idle(&uptime)?, cpu_usage::online()?)
         }
-        Some(cpu) => processor::percent(cpu, interval),
+        Some(cpu) => cpu_usage::percent(cpu, interval),
     }
 }
 
-/// Free physical memory, bytes. See [`memory::free`] for what it does not see.
+/// Free physical memory, bytes. [`physical_memory::free`] tells what it leaves out.
 ///
 /// # Errors
-/// As of [`memory::free`].
+/// As of [`physical_memory::free`].
 #[doc(alias = "GetFreePhysicalMemory")]
 pub fn free_physical_memory() -> Result<Reading<u64>, Fault> {
-    memory::free()
+    physical_memory::free()
 }
 
-/// Bytes sent by this interface since it was made.
+/// Bytes sent by an interface since it was created.
 ///
 /// # Errors
 /// [`Fault::Gone`].
@@ -48,7 +49,7 @@ pub fn net_bytes_sent(interface: &str) -> Result<Reading<u64>, Fault> {
     network::once(interface, network::Counter::BytesSent)
 }
 
-/// Packets sent by this interface.
+/// Packets sent by an interface.
 ///
 /// # Errors
 /// [`Fault::Gone`].
@@ -57,7 +58,7 @@ pub fn net_packets_sent(interface: &str) -> Result<Reading<u64>, Fault> {
     network::once(interface, network::Counter::PacketsSent)
 }
 
-/// Bytes received by this interface.
+/// Bytes received by an interface.
 ///
 /// # Errors
 /// [`Fault::Gone`].
@@ -66,7 +67,7 @@ pub fn net_bytes_received(interface: &str) -> Result<Reading<u64>, Fault> {
     network::once(interface, network::Counter::BytesReceived)
 }
 
-/// Packets received by this interface.
+/// Packets received by an interface.
 ///
 /// # Errors
 /// [`Fault::Gone`].
@@ -75,7 +76,7 @@ pub fn net_packets_received(interface: &str) -> Result<Reading<u64>, Fault> {
     network::once(interface, network::Counter::PacketsReceived)
 }
 
-/// Reads that this disk has completed.
+/// Reads that a disk has completed.
 ///
 /// # Errors
 /// [`Fault::Gone`].
@@ -84,7 +85,7 @@ pub fn num_reads_disk(disk: &str) -> Result<Reading<u64>, Fault> {
     Ok(disk::once(disk)?.part(|traffic| traffic.reads))
 }
 
-/// Writes that this disk has completed.
+/// Writes that a disk has completed.
 ///
 /// # Errors
 /// [`Fault::Gone`].
@@ -93,7 +94,7 @@ pub fn num_writes_disk(disk: &str) -> Result<Reading<u64>, Fault> {
     Ok(disk::once(disk)?.part(|traffic| traffic.writes))
 }
 
-/// Reads that this partition has completed.
+/// Reads that a partition has completed.
 ///
 /// # Errors
 /// [`Fault::Gone`].
@@ -102,7 +103,7 @@ pub fn num_reads_partition(partition: &str) -> Result<Reading<u64>, Fault> {
     num_reads_disk(partition)
 }
 
-/// Writes that this partition has completed.
+/// Writes that a partition has completed.
 ///
 /// # Errors
 /// [`Fault::Gone`].
@@ -111,39 +112,39 @@ pub fn num_writes_partition(partition: &str) -> Result<Reading<u64>, Fault> {
     num_writes_disk(partition)
 }
 
-/// Page faults of a process, with and without a device.
+/// Page faults of a process, minor and major.
 ///
 /// # Errors
-/// [`Fault::Gone`], [`Fault::Denied`].
+/// [`Fault::Gone`] where there is no such process, [`Fault::Denied`] where `/proc` hides it.
 #[doc(alias = "GetNumPageFaults")]
 pub fn num_page_faults(pid: i32) -> Result<Reading<u64>, Fault> {
-    Ok(Reading::now(process::once(pid, "stat", process::page_faults)?, 1, Method::ProcessStat))
+    Ok(Reading::now(process_handle::once(pid, "stat", process_handle::page_faults)?, 1, Method::ProcessStat))
 }
 
-/// The share of `interval` that the threads of a process had a CPU: 200 % where two had one each.
+/// CPU time of a process as a share of `interval`, percent: 200 % if two of its threads ran all the time.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such process.
 #[doc(alias = "GetCPUTime_Total")]
 pub fn cpu_time_total(pid: i32, interval: Duration) -> Result<Percent, Fault> {
-    let before = process::cpu_time(pid)?;
+    let before = process_handle::cpu_time(pid)?;
     std::thread::sleep(interval);
-    Percent::busy(&before, &process::cpu_time(pid)?)
+    Percent::busy(&before, &process_handle::cpu_time(pid)?)
 }
 
-/// The same in user space only.
+/// CPU time in user space as a share of `interval`, percent.
 ///
 /// # Errors
-/// [`Fault::Gone`]; [`Fault::TooShort`] for an interval within one tick of 10 ms.
+/// [`Fault::Gone`]; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
 #[doc(alias = "GetCPUTime_User")]
 pub fn cpu_time_user(pid: i32, interval: Duration) -> Result<Percent, Fault> {
     part(pid, interval, Process::user_time)
 }
 
-/// The same in the kernel only.
+/// CPU time in the kernel as a share of `interval`, percent.
 ///
 /// # Errors
-/// [`Fault::Gone`]; [`Fault::TooShort`] for an interval within one tick of 10 ms.
+/// [`Fault::Gone`]; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
 #[doc(alias = "GetCPUTime_Kernel")]
 pub fn cpu_time_kernel(pid: i32, interval: Duration) -> Result<Percent, Fault> {
     part(pid, interval, Process::kernel_time)
@@ -158,13 +159,13 @@ fn part(pid: i32, interval: Duration, part: Part) -> Result<Percent, Fault> {
     Percent::busy(&before, &part(&process)?)
 }
 
-/// Memory that a process has in pages, KiB: its resident set, which CAMP called by its Windows name.
+/// Resident set of a process, KiB. CAMP used the Windows term, working set.
 ///
 /// # Errors
 /// [`Fault::Gone`].
 #[doc(alias = "GetWorkingSetKb")]
 pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
-    statm(pid, process::RESIDENT)
+    statm(pid, process_handle::RESIDENT)
 }
 
 /// Address space of a process, KiB.
@@ -173,7 +174,7 @@ pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetVMSizeKb")]
 pub fn vm_size_kb(pid: i32) -> Result<Reading<u64>, Fault> {
-    statm(pid, process::VIRTUAL)
+    statm(pid, process_handle::VIRTUAL)
 }
 
 /// Threads of a process.
@@ -182,7 +183,7 @@ pub fn vm_size_kb(pid: i32) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetThreadCount")]
 pub fn thread_count(pid: i32) -> Result<Reading<u64>, Fault> {
-    process::threads_of(pid)
+    process_handle::threads_of(pid)
 }
 
 /// Names of the partitions.
@@ -221,7 +222,7 @@ pub fn cpu_count() -> Result<usize, Fault> {
     enumeration::cpus()
 }
 
-/// The process that has this number now, as something that stays its own.
+/// A handle of the process that has this number now; it does not pass to a later process with the same number.
 ///
 /// # Errors
 /// As of [`Process::open`].
@@ -230,7 +231,7 @@ pub fn process_identifier(pid: i32) -> Result<Process, Fault> {
     Process::open(pid)
 }
 
-/// The processes that run an executable of this name.
+/// Handles of the processes that run an executable of this name.
 ///
 /// # Errors
 /// As of [`enumeration::processes`].
@@ -241,6 +242,6 @@ pub fn process_identifiers(name: &str) -> Result<Vec<Process>, Fault> {
 
 fn statm(pid: i32, word: usize) -> Result<Reading<u64>, Fault> {
     let kb = page_size() >> 10;
-    let pages = process::once(pid, "statm", |text| super::text::nth(text, word))?;
+    let pages = process_handle::once(pid, "statm", |text| super::text::nth(text, word))?;
     Ok(Reading::now(pages * kb, kb, Method::ProcessStatm))
 }

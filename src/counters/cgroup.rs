@@ -6,7 +6,7 @@
 
 mod place;
 
-use super::file::{self, SHORT};
+use super::kernel_file::{self, SHORT};
 use super::pressure::{Pressure, Resource};
 use super::text::{line, number};
 use super::{Fault, Method, Reading};
@@ -68,12 +68,14 @@ impl ControlGroup {
     /// [`Fault::Gone`], [`Fault::Denied`] as of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
     pub fn of(pid: i32) -> Result<Self, Fault> {
         let place = Place::of(pid)?;
-        Self::at(format!("of {}", super::process::named(pid)), place)
+        Self::at(format!("of {}", super::process_handle::named(pid)), place)
     }
 
     fn at(name: String, place: Place) -> Result<Self, Fault> {
         let open = |directory: &Option<String>, file: &str| {
-            directory.as_ref().and_then(|directory| file::open(format_args!("{directory}/{file}")).ok())
+            directory
+                .as_ref()
+                .and_then(|directory| kernel_file::open(format_args!("{directory}/{file}")).ok())
         };
         let usage = open(&place.cpuacct, "cpuacct.usage");
         let (version, time) = match usage {
@@ -189,7 +191,7 @@ impl ControlGroup {
     #[inline]
     fn read<'a>(&self, file: &Option<File>, what: &str, buffer: &'a mut [u8]) -> Result<&'a [u8], Fault> {
         let file = file.as_ref().ok_or_else(|| self.unsupported(what))?;
-        file::read(file, buffer, || format!("control group {}", self.name))
+        kernel_file::read(file, buffer, || format!("control group {}", self.name))
     }
 
     /// A missing file means that there is no such controller, unless the whole group was removed.

@@ -1,35 +1,34 @@
-//! Disks and their partitions.
+//! Counters of disks and partitions (Documentation/block/stat.rst).
 
-use super::file;
-use super::name;
+use super::kernel_file;
 use super::text;
 use super::{Fault, Method, Reading};
 use std::fs::File;
 
-/// Bytes of a sector in the kernel's counters, whatever the device's own are (Documentation/block/stat.rst).
+/// Bytes of a sector in the kernel's counters, for every device (Documentation/block/stat.rst).
 const SECTOR: u64 = 512;
-/// Room for the seventeen numbers of its file, whatever they are.
+/// Space for seventeen numbers of 64 bits.
 const ROOM: usize = 17 * 21 + 1;
 
-/// Counters of one disk or partition, by its file, which is kept open.
+/// Counters of one disk or partition. Holds one descriptor.
 #[derive(Debug)]
 pub struct Disk {
     name: String,
     file: File,
 }
 
-/// What one look tells (Documentation/block/stat.rst).
+/// The counters of a disk, all from one read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Reads that were completed.
+    /// Completed reads.
     pub reads: u64,
     /// Bytes read.
     pub bytes_read: u64,
-    /// Writes that were completed.
+    /// Completed writes.
     pub writes: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// Requests under way at this moment.
+    /// Requests in flight at this moment.
     pub in_flight: u64,
 }
 
@@ -42,7 +41,7 @@ impl Disk {
         Ok(Self { name: name.into(), file: open(name)? })
     }
 
-    /// Its name when it was opened.
+    /// The name by which it was opened.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -50,13 +49,13 @@ impl Disk {
     /// All of its counters.
     ///
     /// # Errors
-    /// [`Fault::Gone`], [`Fault::Parse`].
+    /// [`Fault::Gone`] once the disk was removed, [`Fault::Parse`].
     #[inline]
     pub fn traffic(&self) -> Result<Reading<Traffic>, Fault> {
         read(&self.file, &self.name)
     }
 
-    /// Reads that were completed.
+    /// Completed reads.
     ///
     /// # Errors
     /// As of [`traffic`](Self::traffic).
@@ -65,7 +64,7 @@ impl Disk {
         self.one(READS)
     }
 
-    /// Writes that were completed.
+    /// Completed writes.
     ///
     /// # Errors
     /// As of [`traffic`](Self::traffic).
@@ -74,7 +73,7 @@ impl Disk {
         self.one(WRITES)
     }
 
-    /// Reads and writes that were completed, without their time: for whoever reads several things at a moment.
+    /// Completed reads and writes, without a time stamp: for a block of several counters.
     #[inline]
     pub(super) fn operations(&self) -> Result<u64, Fault> {
         let both = |text: &[u8]| {
@@ -84,7 +83,7 @@ impl Disk {
         look(&self.file, &self.name, both)
     }
 
-    /// One number. The others of its line are not made into numbers: half of what a look at all of them costs.
+    /// One number of the line. Parsing only that halves the cost.
     #[inline]
     fn one(&self, word: usize) -> Result<Reading<u64>, Fault> {
         let value = look(&self.file, &self.name, |text| text::nth(text, word))?;
@@ -92,18 +91,18 @@ impl Disk {
     }
 }
 
-/// Which number of the line is which.
+/// Positions in the line.
 const READS: usize = 0;
 const WRITES: usize = 4;
 
-/// All counters, by opening the file for this reading.
+/// All counters, without a handle.
 pub(super) fn once(name: &str) -> Result<Reading<Traffic>, Fault> {
     read(&open(name)?, name)
 }
 
 fn open(name: &str) -> Result<File, Fault> {
-    let checked = name::checked("disk", name)?;
-    file::open(format_args!("/sys/class/block/{checked}/stat")).map_err(|fault| match fault {
+    let checked = kernel_file::checked_name("disk", name)?;
+    kernel_file::open(format_args!("/sys/class/block/{checked}/stat")).map_err(|fault| match fault {
         Fault::Gone(_) => Fault::Gone(format!("disk {name}")),
         other => other,
     })
@@ -118,7 +117,7 @@ fn read(file: &File, name: &str) -> Result<Reading<Traffic>, Fault> {
 #[inline]
 fn look<T>(file: &File, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
     let mut buffer = [0; ROOM];
-    let text = file::read(file, &mut buffer, || format!("disk {name}"))?;
+    let text = kernel_file::read(file, &mut buffer, || format!("disk {name}"))?;
     parse(text).ok_or_else(|| Fault::parse(format!("disk {name}"), "eleven numbers", text))
 }
 
@@ -129,7 +128,7 @@ fn parse(text: &[u8]) -> Option<Traffic> {
         (*number, rest) = text::number(rest)?;
     }
     let [reads, _, read, _, writes, _, written, _, in_flight] = numbers;
-    // Sectors of a device that is written for years on end stay far below what is too many bytes.
+    // Years of writing stay far below 2^64 bytes.
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR);
     Some(Traffic { reads, bytes_read: bytes(read), writes, bytes_written: bytes(written), in_flight })
 }
@@ -152,7 +151,7 @@ mod tests {
     fn one_number_is_that_of_all() {
         let Ok(disks) = crate::counters::enumeration::disks() else { return };
         for disk in disks {
-            // Others use it meanwhile.
+            // Other processes use it meanwhile.
             let disk = Disk::open(&disk).expect("it is on the list");
             let before = disk.traffic().expect("read").value;
             let (reads, writes) = (disk.reads().expect("read").value, disk.writes().expect("read").value);

@@ -1,13 +1,13 @@
-//! What there is to be read. Every name that is given here is a name that the counters take, unless it goes away in
-//! between.
+//! Names of what can be read: disks, interfaces, CPUs, processes, control groups. Every name returned here can be
+//! opened as a handle, unless its object is removed in between.
 
 use super::Fault;
-use super::process::{Process, Stat};
+use super::process_handle::{Process, Stat};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Names of disks that are devices; loop devices, compressed memory and the like, which are none, are left out.
+/// Names of disks with a device behind them: loop devices, compressed memory and the like are left out.
 ///
 /// # Errors
 /// [`Fault::Denied`] where `/sys` is not mounted.
@@ -18,7 +18,7 @@ pub fn disks() -> Result<Vec<String>, Fault> {
         .collect())
 }
 
-/// Names of partitions, of loop devices too.
+/// Names of partitions, including those of loop devices.
 ///
 /// # Errors
 /// [`Fault::Denied`] where `/sys` is not mounted.
@@ -30,12 +30,12 @@ pub fn partitions() -> Result<Vec<String>, Fault> {
         .collect())
 }
 
-/// Names of the network interfaces of our namespace.
+/// Names of the network interfaces of this network namespace.
 ///
 /// # Errors
 /// [`Fault::Denied`] where `/sys` is not mounted.
 pub fn interfaces() -> Result<Vec<String>, Fault> {
-    // A file beside them, `bonding_masters`, is no interface.
+    // The directory also has a file, `bonding_masters`.
     let class = Path::new("/sys/class/net");
     Ok(names("/sys/class/net")?
         .into_iter()
@@ -43,7 +43,7 @@ pub fn interfaces() -> Result<Vec<String>, Fault> {
         .collect())
 }
 
-/// CPUs that this process may run on.
+/// The number of CPUs that this process may run on.
 ///
 /// # Errors
 /// [`Fault::Denied`] in a sandbox that forbids sched_getaffinity(2).
@@ -51,7 +51,7 @@ pub fn cpus() -> Result<usize, Fault> {
     crate::platform::process::cpus_allowed().map_err(|e| Fault::of("the set of CPUs", &e))
 }
 
-/// Numbers of the CPUs that are online. They need not be without a gap.
+/// Numbers of the CPUs that are online, which may have gaps.
 ///
 /// # Errors
 /// As of [`Processors::each`](super::Processors::each).
@@ -61,21 +61,21 @@ pub fn processors() -> Result<Vec<usize>, Fault> {
     Ok(each.into_iter().map(|(cpu, _)| cpu).collect())
 }
 
-/// Names of the control groups of all hierarchies that are mounted.
+/// Names of the control groups of all mounted hierarchies.
 ///
 /// # Errors
-/// [`Fault::Unsupported`] where none is.
+/// [`Fault::Unsupported`] where none is mounted.
 pub fn control_groups() -> Result<Vec<String>, Fault> {
     super::cgroup::names()
 }
 
-/// Whether `/proc` hides processes of others from us (`hidepid` of proc(5)), so that [`pids`] is not all there is and
-/// says nothing of it: the first process, which every namespace has, is there and not to be read.
+/// Whether `/proc` hides processes of other users (`hidepid` of proc(5)), so that [`pids`] is silently incomplete.
+/// Tested on the first process of the namespace, which always exists.
 pub fn hides_processes() -> bool {
     matches!(Process::open(1), Err(Fault::Denied { .. }))
 }
 
-/// Numbers of all processes that we may see. [`hides_processes`] tells whether these are all.
+/// Numbers of all visible processes, ascending. [`hides_processes`] tells whether there may be others.
 ///
 /// # Errors
 /// [`Fault::Denied`] where `/proc` is not mounted.
@@ -85,29 +85,29 @@ pub fn pids() -> Result<Vec<i32>, Fault> {
     Ok(pids)
 }
 
-/// The processes that run an executable of this name, whatever they call themselves; where we may not see what a
-/// process runs, the name that it calls itself by, of 15 characters, has to do.
+/// Handles of the processes whose executable has this file name. Where the executable of a process may not be read, the
+/// process's own name is compared, which has at most 15 characters.
 ///
 /// # Errors
 /// [`Fault::Denied`] where `/proc` is not mounted.
 pub fn processes(name: &str) -> Result<Vec<Process>, Fault> {
     let runs_it = |pid: &i32| executable(*pid).is_some_and(|its| its == name.as_bytes());
-    // Who ends in between is left out.
+    // A process that has ended since it was listed is left out.
     Ok(pids()?.into_iter().filter(runs_it).filter_map(|pid| Process::open(pid).ok()).collect())
 }
 
-/// A process and all that descend from it, parents first.
+/// A process and its descendants with their [`Stat`], parents first.
 ///
 /// # Errors
-/// [`Fault::Gone`] where the first has ended.
+/// [`Fault::Gone`] where the root process has ended.
 pub fn tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
     let all: Vec<(i32, Stat)> = pids()?.into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
     let first = all.iter().find(|(pid, _)| *pid == root).copied();
-    let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process::named(root)))?];
+    let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process_handle::named(root)))?];
     let mut at = 0;
     while let Some((parent, parent_stat)) = tree.get(at).copied() {
-        // The list is not of one moment. A number that has come back as its own grandchild's would else go round for
-        // ever, and none is older than its parent.
+        // The list is not of one moment: a number that was reused could make a cycle. No child is older than its
+        // parent.
         let new = |(pid, stat): &&(i32, Stat)| {
             stat.started >= parent_stat.started && tree.iter().all(|(known, _)| known != pid)
         };
@@ -120,13 +120,13 @@ pub fn tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
 }
 
 fn stat(pid: i32) -> Option<Stat> {
-    super::process::stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    super::process_handle::stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
 fn executable(pid: i32) -> Option<Vec<u8>> {
     if let Ok(path) = fs::read_link(format!("/proc/{pid}/exe")) {
         let name = path.file_name()?.as_bytes();
-        // So it is called once its file was removed or replaced.
+        // The kernel appends this once the file was removed or replaced.
         return Some(name.strip_suffix(b" (deleted)").unwrap_or(name).to_vec());
     }
     let mut name = fs::read(format!("/proc/{pid}/comm")).ok()?;
@@ -169,7 +169,7 @@ mod tests {
     fn a_process_is_found_by_its_executable_and_in_its_tree() {
         let mut child = Command::new("sleep").arg("60").spawn().expect("a child");
         let pid = child.id() as i32;
-        // The name of the file that runs may differ from the one that was asked for (busybox).
+        // The executable may have another name than the command (busybox).
         let name = executable(pid).expect("it runs");
         let name = String::from_utf8(name).expect("a name");
         let found = processes(&name).expect("/proc");

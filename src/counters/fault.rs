@@ -1,51 +1,51 @@
-//! Why there is no reading: four reasons, which a caller answers in four ways.
+//! Why a counter gave no value.
 
 use nix::errno::Errno;
 use std::io;
 use std::time::Duration;
 
-/// Why a counter gave no value.
+/// Why a counter gave no value: a caller can react to each variant in another way.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// What was read is no more: the process has ended, the interface was removed. It will not come back by this
-    /// handle, whoever gets its number or name.
+    /// The object no longer exists: the process has ended, the interface was removed. A handle stays in this state,
+    /// also when the number or name is used again.
     #[error("{0} is gone")]
     Gone(String),
-    /// It is there, and we may not read it.
+    /// It exists and may not be read.
     #[error("{what} may not be read: {cause}")]
     Denied {
-        /// What was to be read.
+        /// What should have been read.
         what: String,
-        /// What the kernel answered, or what hides it.
+        /// The answer of the kernel, or what hides the object.
         cause: String,
     },
-    /// This kernel does not offer it.
+    /// This kernel does not offer the counter.
     #[error("{0} is not offered by this kernel")]
     Unsupported(String),
-    /// It was read and does not hold what it should.
+    /// The file was read and has an unexpected content.
     #[error("{what}: expected {expected}, found {found:?}")]
     Parse {
         /// What was read.
         what: String,
-        /// What would have been right.
+        /// The expected content.
         expected: &'static str,
-        /// The beginning of what was there.
+        /// The beginning of the content.
         found: String,
     },
-    /// Two readings too near to each other for a rate: any answer would be made up.
+    /// Two readings are too close to each other for a rate.
     #[error(
         "a window of {window:?} is no longer than the resolution of {resolution:?}: wait longer between the two"
     )]
     TooShort {
         /// From the first reading to the second.
         window: Duration,
-        /// The steps in which the counter moves.
+        /// The resolution of the counter.
         resolution: Duration,
     },
 }
 
 impl Fault {
-    /// What the kernel's answer means for whoever reads `what`.
+    /// The fault that an error of the kernel means for a reading of `what`.
     pub(super) fn of(what: impl Into<String>, error: &io::Error) -> Self {
         let what = what.into();
         let errno = error.raw_os_error().map(Errno::from_raw);
@@ -58,7 +58,7 @@ impl Fault {
         }
     }
 
-    /// What was read did not hold what it should.
+    /// A content that could not be parsed, cut to 60 bytes.
     pub(super) fn parse(what: impl Into<String>, expected: &'static str, found: &[u8]) -> Self {
         let found = String::from_utf8_lossy(&found[..found.len().min(60)]).into_owned();
         Self::Parse { what: what.into(), expected, found }

@@ -1,29 +1,28 @@
-//! Network interfaces of our network namespace.
+//! Counters of the network interfaces of this network namespace.
 
-use super::file;
-use super::name;
+use super::kernel_file;
 use super::text::number;
 use super::{Fault, Method, Reading};
 use std::fs::File;
 
-/// Counters of one interface, each by a file of its own that is kept open. Once the interface is removed every reading
-/// is [`Fault::Gone`], whoever gets its name.
+/// Counters of one interface. Holds four descriptors. After the interface was removed every reading is [`Fault::Gone`],
+/// also when another one gets its name.
 ///
-/// A datagram of 32 bytes counts as 74 on an Ethernet device and as 60 on `lo`, which takes the Ethernet header
-/// off before it counts.
+/// A datagram of 32 bytes counts as 74 bytes on an Ethernet device and as 60 on `lo`, which does not count the Ethernet
+/// header.
 #[derive(Debug)]
 pub struct Interface {
     name: String,
     files: [File; 4],
 }
 
-/// Room for a number of 64 bits and the line's end.
+/// Space for a number of 64 bits and the end of its line.
 const DIGITS: usize = 24;
 
-/// What is counted, in the order of the files.
+/// Files of the counters, in the order of [`Counter`].
 const COUNTED: [&str; 4] = ["tx_bytes", "tx_packets", "rx_bytes", "rx_packets"];
 
-/// All that is counted of an interface.
+/// The counters of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Bytes sent, headers included.
@@ -37,7 +36,7 @@ pub struct Link {
 }
 
 impl Interface {
-    /// The interface that has this name now.
+    /// Opens the interface that has this name now.
     ///
     /// # Errors
     /// [`Fault::Gone`] where there is none.
@@ -52,7 +51,7 @@ impl Interface {
         Ok(Self { name: name.into(), files })
     }
 
-    /// Its name when it was opened.
+    /// The name by which it was opened.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -60,7 +59,7 @@ impl Interface {
     /// Bytes sent, headers included.
     ///
     /// # Errors
-    /// [`Fault::Gone`].
+    /// [`Fault::Gone`] once the interface was removed.
     #[inline]
     pub fn bytes_sent(&self) -> Result<Reading<u64>, Fault> {
         self.reading(Counter::BytesSent)
@@ -69,7 +68,7 @@ impl Interface {
     /// Packets sent.
     ///
     /// # Errors
-    /// [`Fault::Gone`].
+    /// [`Fault::Gone`] once the interface was removed.
     #[inline]
     pub fn packets_sent(&self) -> Result<Reading<u64>, Fault> {
         self.reading(Counter::PacketsSent)
@@ -78,7 +77,7 @@ impl Interface {
     /// Bytes received, headers included.
     ///
     /// # Errors
-    /// [`Fault::Gone`].
+    /// [`Fault::Gone`] once the interface was removed.
     #[inline]
     pub fn bytes_received(&self) -> Result<Reading<u64>, Fault> {
         self.reading(Counter::BytesReceived)
@@ -87,16 +86,16 @@ impl Interface {
     /// Packets received.
     ///
     /// # Errors
-    /// [`Fault::Gone`].
+    /// [`Fault::Gone`] once the interface was removed.
     #[inline]
     pub fn packets_received(&self) -> Result<Reading<u64>, Fault> {
         self.reading(Counter::PacketsReceived)
     }
 
-    /// All of its counters, one after another.
+    /// All counters. They are read one after another.
     ///
     /// # Errors
-    /// [`Fault::Gone`].
+    /// [`Fault::Gone`] once the interface was removed.
     pub fn link(&self) -> Result<Reading<Link>, Fault> {
         let link = Link {
             bytes_sent: self.count(Counter::BytesSent)?,
@@ -113,7 +112,7 @@ impl Interface {
         Ok(Reading::now(self.count(counter)?, 1, Method::InterfaceStatistics))
     }
 
-    /// One of them without its time: for whoever reads several things at a moment.
+    /// One counter without a time stamp: for a block of several counters.
     #[inline]
     pub(super) fn count(&self, counter: Counter) -> Result<u64, Fault> {
         read(&self.files[counter as usize], &self.name)
@@ -121,17 +120,16 @@ impl Interface {
 }
 
 fn open(name: &str, counter: &str) -> Result<File, Fault> {
-    let name = name::checked("interface", name)?;
-    file::open(format_args!("/sys/class/net/{name}/statistics/{counter}"))
+    let name = kernel_file::checked_name("interface", name)?;
+    kernel_file::open(format_args!("/sys/class/net/{name}/statistics/{counter}"))
 }
 
-/// One counter of an interface, by opening its file for this reading.
+/// One counter, without a handle.
 pub(super) fn once(name: &str, counter: Counter) -> Result<Reading<u64>, Fault> {
     let value = read(&open(name, COUNTED[counter as usize])?, name)?;
     Ok(Reading::now(value, 1, Method::InterfaceStatistics))
 }
 
-/// Which counter.
 #[derive(Clone, Copy)]
 pub(super) enum Counter {
     BytesSent,
@@ -143,7 +141,7 @@ pub(super) enum Counter {
 #[inline]
 fn read(file: &File, name: &str) -> Result<u64, Fault> {
     let mut buffer = [0; DIGITS];
-    let text = file::read(file, &mut buffer, || named(name))?;
+    let text = kernel_file::read(file, &mut buffer, || named(name))?;
     let (value, _) = number(text).ok_or_else(|| Fault::parse(named(name), "a number", text))?;
     Ok(value)
 }

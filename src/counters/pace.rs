@@ -1,11 +1,11 @@
-//! A beat to read counters by: absolute deadlines, so that what a reading takes does not add up, and none of those
-//! that were missed is made up for.
+//! A fixed rate for reading counters. Deadlines are absolute, so that the time of a reading does not delay the next
+//! one; missed deadlines are counted and not made up for.
 
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 use std::time::Duration;
 
-/// Deadlines at equal distances.
+/// Periodic deadlines on the monotonic clock.
 #[derive(Debug)]
 pub struct Pace {
     period: Duration,
@@ -14,14 +14,14 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The first deadline is now.
+    /// Deadlines with this period; the first is now.
     pub fn every(period: Duration) -> Self {
         Self { period: period.max(Duration::from_nanos(1)), next: now(), missed: 0 }
     }
 
-    /// Sleeps until the next deadline. One that has passed already by a whole period or more is left out and
-    /// counted: readings in a bunch would say nothing of the time that was missed. False where a signal came first; the
-    /// deadline then still stands.
+    /// Sleeps until the next deadline. A deadline that is late by a whole period or more is skipped and counted,
+    /// because several readings in a row would say nothing about the missed time. Returns `false` if a signal ended the
+    /// sleep; the deadline then remains.
     pub fn wait(&mut self) -> bool {
         self.missed += skipped(&mut self.next, now(), self.period);
         let flags = ClockNanosleepFlags::TIMER_ABSTIME;
@@ -32,13 +32,13 @@ impl Pace {
         slept.is_ok()
     }
 
-    /// How many deadlines were left out.
+    /// Skipped deadlines.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 }
 
-/// Moves the deadline by the periods that have passed since, and says how many they are.
+/// Advances the deadline by the whole periods that have passed since, and returns their number.
 fn skipped(next: &mut Duration, now: Duration, period: Duration) -> u64 {
     let late = now.saturating_sub(*next);
     let whole = u64::try_from(late.as_nanos() / period.as_nanos()).unwrap_or(u64::MAX);
@@ -46,7 +46,7 @@ fn skipped(next: &mut Duration, now: Duration, period: Duration) -> u64 {
     whole
 }
 
-/// What the clock of the deadlines says; it never refuses.
+/// The monotonic clock, which cannot fail.
 fn now() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }

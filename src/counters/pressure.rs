@@ -1,30 +1,30 @@
-//! Pressure: for how long work stood still because a resource was short (Documentation/accounting/psi.rst).
+//! Pressure: for how long tasks were stalled for lack of a resource (Documentation/accounting/psi.rst).
 
-use super::file;
+use super::kernel_file;
 use super::text::{after_words, hundredths, line, number};
 use super::{Fault, Method, Reading};
 use std::fmt::{Display, Formatter};
 use std::fs::File;
 use std::time::Duration;
 
-/// What may be short.
+/// A resource whose shortage the kernel measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// CPUs.
     Cpu,
     /// Memory.
     Memory,
-    /// Devices of blocks.
+    /// Block devices.
     Io,
-    /// CPUs, taken by interrupts (since Linux 6.1, where the kernel keeps an account of them).
+    /// CPUs, as far as interrupts take them (since Linux 6.1, with interrupt time accounting).
     Interrupts,
 }
 
-/// All of them.
+/// All resources.
 pub const RESOURCES: [Resource; 4] = [Resource::Cpu, Resource::Memory, Resource::Io, Resource::Interrupts];
 
 impl Resource {
-    /// As the kernel calls it.
+    /// The name of its file: `cpu`, `memory`, `io`, `irq`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -41,29 +41,29 @@ impl Display for Resource {
     }
 }
 
-/// How much stood still.
+/// Stalled time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stalled {
-    /// For so long, since boot or since the group was made.
+    /// Since boot, or since the control group was created.
     pub total: Duration,
-    /// Share of the last ten seconds, in hundredths, as the kernel averages it every two.
+    /// Share of the last ten seconds, percent; the kernel updates its averages every two seconds.
     pub ten_seconds: f64,
-    /// Of the last minute.
+    /// Share of the last minute, percent.
     pub minute: f64,
-    /// Of the last five.
+    /// Share of the last five minutes, percent.
     pub five_minutes: f64,
 }
 
 /// The pressure on one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressed {
-    /// At least one task waited. Interrupts have none of this.
+    /// At least one task was stalled. `None` for interrupts.
     pub some: Option<Stalled>,
-    /// All of them waited, so that nothing was done. Of CPUs it is known for groups alone, and 0 elsewhere.
+    /// All tasks were stalled, so that no work was done. For CPUs it is 0 except in control groups.
     pub full: Option<Stalled>,
 }
 
-/// The pressure on one resource, by its file, which is kept open.
+/// The pressure on one resource. Holds one descriptor.
 #[derive(Debug)]
 pub struct Pressure {
     resource: Resource,
@@ -71,26 +71,29 @@ pub struct Pressure {
 }
 
 impl Pressure {
-    /// Of the whole machine.
+    /// The pressure of the whole machine.
     ///
     /// # Errors
-    /// [`Fault::Unsupported`] where the kernel was built without it, or was started with `psi=0`.
+    /// [`Fault::Unsupported`] where the kernel was built without pressure information or started with `psi=0`.
     pub fn open(resource: Resource) -> Result<Self, Fault> {
         Self::unchecked(resource)?.checked()
     }
 
     fn unchecked(resource: Resource) -> Result<Self, Fault> {
-        let file = file::open(format_args!("/proc/pressure/{resource}"));
+        let file = kernel_file::open(format_args!("/proc/pressure/{resource}"));
         Ok(Self { resource, file: file.map_err(|fault| absent(resource, fault))? })
     }
 
-    /// Of a control group, by its directory.
+    /// The pressure of the control group with this directory.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
     pub(super) fn of_group(directory: &str, resource: Resource) -> Result<Self, Fault> {
-        let file = file::open(format_args!("{directory}/{resource}.pressure"));
+        let file = kernel_file::open(format_args!("{directory}/{resource}.pressure"));
         Self { resource, file: file.map_err(|fault| absent(resource, fault))? }.checked()
     }
 
-    /// Where it was switched off the file is there, and refuses only to be read.
+    /// If it is switched off the file exists and fails only to be read.
     fn checked(self) -> Result<Self, Fault> {
         match self.read() {
             Err(fault @ Fault::Unsupported(_)) => Err(absent(self.resource, fault)),
@@ -98,12 +101,7 @@ impl Pressure {
         }
     }
 
-    /// Which resource.
-    pub fn resource(&self) -> Resource {
-        self.resource
-    }
-
-    /// How much stood still, up to this moment.
+    /// The pressure at this moment.
     ///
     /// # Errors
     /// [`Fault::Gone`] once the group was removed, [`Fault::Parse`].
@@ -112,8 +110,8 @@ impl Pressure {
         Ok(Reading::now(pressed, STEP, Method::Pressure))
     }
 
-    /// Time that at least one task waited; of interrupts, that all did. [`Percent::busy`](super::Percent::busy) of two
-    /// of these is the share of the time between them.
+    /// Total time for which at least one task was stalled; for interrupts, all tasks.
+    /// [`Percent::busy`](super::Percent::busy) of two such readings is the share of the time between them.
     ///
     /// # Errors
     /// As of [`read`](Self::read).
@@ -124,12 +122,12 @@ impl Pressure {
     #[inline]
     fn look<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
         let mut buffer = [0; ROOM];
-        let text = file::read(&self.file, &mut buffer, || named(self.resource))?;
+        let text = kernel_file::read(&self.file, &mut buffer, || named(self.resource))?;
         parse(text).ok_or_else(|| Fault::parse(named(self.resource), "`some` or `full`", text))
     }
 }
 
-/// The same by opening the file for this reading.
+/// The pressure on a resource of the whole machine, without a handle.
 ///
 /// # Errors
 /// As of [`Pressure::open`] and [`Pressure::read`].
@@ -137,7 +135,7 @@ pub fn once(resource: Resource) -> Result<Reading<Pressed>, Fault> {
     Pressure::unchecked(resource)?.read().map_err(|fault| absent(resource, fault))
 }
 
-/// Room for two lines of a word, three averages and a total.
+/// Space for two lines of a word, three averages and a total.
 const ROOM: usize = 192;
 
 const STALLED: Stalled =
@@ -158,14 +156,14 @@ fn absent(resource: Resource, fault: Fault) -> Fault {
 fn parse(text: &[u8]) -> Option<Pressed> {
     let of = |start: &[u8]| line(text, start).map(stalled);
     let (some, full) = (of(b"some"), of(b"full"));
-    // A line that is there holds what it should.
+    // A line may be missing, but not malformed.
     let known = |part: Option<Option<Stalled>>| part.is_none_or(|stalled| stalled.is_some());
     (known(some) && known(full) && some.or(full).is_some())
         .then(|| Pressed { some: some.flatten(), full: full.flatten() })
 }
 
-/// The total alone, of the first line, which tells `some` where there is such a line. The averages are left out: they are
-/// most of what there is to read.
+/// The total of the first line, which is `some` if there is such a line. The averages are skipped: parsing them is most
+/// of the cost.
 fn total(text: &[u8]) -> Option<Duration> {
     let total = after_words(text, 4)?.strip_prefix(b" total=")?;
     Some(Duration::from_micros(number(total)?.0))

@@ -1,22 +1,21 @@
-//! Handles of processes that are kept, up to so many.
+//! A cache of process handles with a limited number of descriptors.
 
 use super::{Fault, Process};
 use std::collections::HashMap;
 
-/// Descriptors of one process that is kept.
+/// Descriptors of one handle.
 const DESCRIPTORS: usize = 4;
 
-/// Processes that are held open, never more than a number that is set at the beginning: the one that was asked for
-/// longest ago is closed for the next. A monitor that looks at many processes again and again has most of them open
-/// and cannot run out of descriptors.
+/// Handles of processes, at most a fixed number: for the next one the least recently used is closed. A monitor that
+/// reads many processes repeatedly keeps most of them open and cannot run out of descriptors.
 ///
-/// A process that has ended is let go when it is asked for again, and whoever has its number then is opened anew, so
-/// that what is answered is always the process that has this number now.
+/// A handle of a process that has ended is replaced when its number is requested again, so that the answer is always
+/// the process that has this number now.
 #[derive(Debug)]
 pub struct Processes {
     kept: HashMap<i32, Kept>,
     most: usize,
-    /// Grows with every question, so that the smallest among those that are kept is the oldest.
+    /// Grows with every request: the smallest value among the handles is the least recently used.
     asked: u64,
 }
 
@@ -27,14 +26,14 @@ struct Kept {
 }
 
 impl Processes {
-    /// Room for so many processes, at least one: four descriptors each.
+    /// A cache of at most this many handles, and at least one, with four descriptors each.
     pub fn at_most(processes: usize) -> Self {
         let most = processes.max(1);
         Self { kept: HashMap::with_capacity(most), most, asked: 0 }
     }
 
-    /// The process that has this number now. One that is kept costs a system call, which asks whether it is still there,
-    /// and no allocation.
+    /// The process that has this number now. A cached handle costs one system call, which tests that the process still
+    /// exists, and no allocation.
     ///
     /// # Errors
     /// As of [`Process::open`].
@@ -42,12 +41,12 @@ impl Processes {
         self.asked += 1;
         if !self.kept.get(&pid).is_some_and(|kept| kept.process.is_there()) {
             self.kept.remove(&pid);
-            // Opened before room is made: a number that nobody has puts nobody out.
+            // Opened first: an unused number must not evict a handle.
             let process = Process::open(pid)?;
             self.make_room();
             self.kept.insert(pid, Kept { process, asked: 0 });
         }
-        let kept = self.kept.get_mut(&pid).ok_or_else(|| Fault::Gone(super::process::named(pid)))?;
+        let kept = self.kept.get_mut(&pid).ok_or_else(|| Fault::Gone(super::process_handle::named(pid)))?;
         kept.asked = self.asked;
         Ok(&kept.process)
     }
@@ -56,26 +55,26 @@ impl Processes {
         if self.kept.len() < self.most {
             return;
         }
-        // Those that have ended go first: nobody will ask for them again.
+        // Processes that have ended go first.
         self.kept.retain(|_, kept| kept.process.is_there());
         while self.kept.len() >= self.most {
             let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.asked).map(|(pid, _)| *pid);
-            // There is one: there are as many as there is room for, which is at least one.
             oldest.map(|pid| self.kept.remove(&pid));
         }
     }
 
-    /// How many are kept.
+    /// Handles in the cache.
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Whether none is.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// The most descriptors that this ever holds; one process more is open for a moment while another is closed for it.
+    /// The most descriptors that are ever open: those of one handle more than the limit, for the moment of a
+    /// replacement.
     pub fn descriptors(&self) -> usize {
         DESCRIPTORS * (self.most + 1)
     }

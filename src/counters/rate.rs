@@ -1,27 +1,27 @@
-//! So many in a second, of two readings of a count.
+//! The rate between two readings of a count.
 
 use super::{Fault, Reading};
 use std::time::Duration;
 
-/// How fast a count grew.
+/// The growth of a count over a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// By how much it grew.
+    /// The growth.
     pub grown: u64,
-    /// In this time.
+    /// The time between the two readings.
     pub window: Duration,
 }
 
-/// The highest that a count of 32 bits can be.
+/// The largest value of a count of 32 bits.
 const NARROW: u64 = u32::MAX as u64;
 
 impl Rate {
-    /// Between two readings. A count of 32 bits that has passed its end, which is seen by the first reading standing
-    /// in its last eighth and the second in its first, is followed.
+    /// The rate between two readings of `what`. An overflow of a count of 32 bits is recognised by a first value in its
+    /// last eighth and a second in its first eighth.
     ///
     /// # Errors
-    /// [`Fault::TooShort`] where no time has passed; [`Fault::Parse`] where the count went back, as it does when a device
-    /// was replaced or its driver loaded anew: then nothing is known of the time between.
+    /// [`Fault::TooShort`] where no time has passed; [`Fault::Parse`] where the count decreased otherwise, because a
+    /// device was replaced or its driver loaded again.
     pub fn between(what: &str, before: &Reading<u64>, after: &Reading<u64>) -> Result<Self, Fault> {
         let window = after.at.saturating_duration_since(before.at);
         if window.is_zero() {
@@ -29,7 +29,7 @@ impl Rate {
         }
         let grown = match after.value.checked_sub(before.value) {
             Some(grown) => grown,
-            None if passed_its_end(before.value, after.value) => NARROW - before.value + after.value + 1,
+            None if has_overflowed(before.value, after.value) => NARROW - before.value + after.value + 1,
             None => {
                 let found = format!("{} and then {}", before.value, after.value);
                 return Err(Fault::parse(what, "a count that grows", found.as_bytes()));
@@ -38,13 +38,13 @@ impl Rate {
         Ok(Self { grown, window })
     }
 
-    /// In a second.
+    /// Growth per second.
     pub fn per_second(&self) -> f64 {
         self.grown as f64 / self.window.as_secs_f64()
     }
 }
 
-fn passed_its_end(before: u64, after: u64) -> bool {
+fn has_overflowed(before: u64, after: u64) -> bool {
     (NARROW - NARROW / 8..=NARROW).contains(&before) && after <= NARROW / 8
 }
 

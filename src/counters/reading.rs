@@ -1,4 +1,4 @@
-//! A value that says when it was read, in which steps it moves, and by which route it came.
+//! Values with their time, resolution and route, and shares of the time between two of them.
 
 use super::Fault;
 use std::fmt::{Display, Formatter};
@@ -11,61 +11,59 @@ pub struct Reading<T> {
     pub value: T,
     /// When it was read.
     pub at: Instant,
-    /// The steps in which the counter moves; what is smaller cannot be seen in it.
+    /// The smallest step of the counter.
     pub resolution: T,
-    /// The route by which it came.
+    /// The route by which it was read.
     pub method: Method,
 }
 
 impl<T> Reading<T> {
-    /// A value read at this moment.
+    /// A value that was read at this moment.
     #[inline]
     pub(super) fn now(value: T, resolution: T, method: Method) -> Self {
         Self { value, at: Instant::now(), resolution, method }
     }
 
-    /// One part of what was read at once: `spent.part(|spent| spent.user)`. It moves in the steps of that part.
+    /// One part of a compound value, with its resolution: `reading.part(|spent| spent.user)`.
     #[inline]
     pub fn part<U>(&self, of: impl Fn(&T) -> U) -> Reading<U> {
         Reading { value: of(&self.value), at: self.at, resolution: of(&self.resolution), method: self.method }
     }
 }
 
-/// The routes into the kernel, each the cheapest that is known for its counter.
+/// The route by which a counter was read: the cheapest that is known for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// clock_gettime(2) of a process's CPU clock: nanoseconds, for any process, without privilege.
+    /// clock_gettime(2) of a process's CPU clock: nanoseconds, for any process, without privileges.
     CpuClock,
     /// `/proc/PID/stat`.
     ProcessStat,
     /// `/proc/PID/statm`.
     ProcessStatm,
-    /// The links of the directory `/proc/PID/task`, less two: as fast with 400 threads as with one.
+    /// The number of links of the directory `/proc/PID/task`, less two: as fast for 400 threads as for one.
     TaskLinks,
     /// sysinfo(2).
     Sysinfo,
-    /// `/proc/uptime`, of which the second number is idle time over all CPUs.
+    /// `/proc/uptime`, whose second number is the idle time of all CPUs.
     Uptime,
     /// `/proc/stat`.
     Stat,
     /// `/proc/meminfo`.
     Meminfo,
-    /// sysinfo(2), and `/proc/zoneinfo` for what the lists of each CPU hold.
+    /// sysinfo(2), and `/proc/zoneinfo` for the lists of each CPU.
     Zoneinfo,
     /// `/proc/net/dev`.
     NetDev,
-    /// Of several processes, the clocks of those that live and `/proc/PID/stat` for those that have ended.
+    /// CPU clocks of existing processes and `/proc/PID/stat` for those that have ended.
     Tree,
     /// `/sys/class/net/IF/statistics`.
     InterfaceStatistics,
     /// `/sys/class/block/NAME/stat`.
     BlockStat,
-    /// A control group's own files.
+    /// The files of a control group.
     ControlGroup,
     /// `/proc/pressure`.
     Pressure,
-    /// sched_getaffinity(2).
-    Affinity,
 }
 
 impl Display for Method {
@@ -86,35 +84,37 @@ impl Display for Method {
             Self::BlockStat => "/sys/class/block/NAME/stat",
             Self::ControlGroup => "the control group",
             Self::Pressure => "/proc/pressure",
-            Self::Affinity => "sched_getaffinity",
         })
     }
 }
 
-/// A share of a stretch of time, in hundredths, with the bounds that the counter's resolution leaves.
+/// A share of a time, percent, with the bounds that the counter's resolution allows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percent {
     /// The share.
     pub value: f64,
-    /// It was no less.
+    /// The lower bound.
     pub low: f64,
-    /// It was no more.
+    /// The upper bound.
     pub high: f64,
-    /// The stretch of time.
+    /// The time.
     pub window: Duration,
 }
 
 impl Percent {
-    /// How much of the time between two readings of a busy time was busy.
+    /// The share of the time between two readings by which a busy time has grown.
     ///
     /// # Errors
-    /// [`Fault::TooShort`] where the readings are no farther apart than the counter's steps: an answer of 0.0
-    /// could not be told from one that is true.
+    /// [`Fault::TooShort`] where the readings are not farther apart than the resolution of the counter: a result of 0.0
+    /// would mean nothing.
     pub fn busy(before: &Reading<Duration>, after: &Reading<Duration>) -> Result<Self, Fault> {
         Self::of(before, after, |busy, _| busy)
     }
 
-    /// The same of a counter that counts the idle time of so many CPUs.
+    /// The busy share from a counter of the idle time of `cpus` CPUs.
+    ///
+    /// # Errors
+    /// As of [`busy`](Self::busy).
     pub(super) fn not_idle(
         before: &Reading<Duration>,
         after: &Reading<Duration>,
@@ -134,7 +134,7 @@ impl Percent {
         if window <= resolution {
             return Err(Fault::TooShort { window, resolution });
         }
-        // Idle time goes back on some kernels by a step; a counter that goes back counts nothing.
+        // On some kernels idle time may decrease by a step, which counts as no growth.
         let grown = after.value.saturating_sub(before.value).as_secs_f64();
         let (seconds, step) = (window.as_secs_f64(), resolution.as_secs_f64());
         let share = |grown: f64| (100.0 * busy(grown, seconds) / seconds).max(0.0);

@@ -1,76 +1,75 @@
-//! All that the machine tells of itself at one moment: what a monitor shows, and what else happened while something
-//! was measured.
+//! All counters of the machine at one moment: for a monitor, and for what else happened during a measurement.
 //!
-//! It opens, reads and closes: some hundreds of microseconds. What cannot be read is left out and named with its reason,
-//! so that nobody takes it for a zero.
+//! A snapshot is stateless and takes some hundreds of microseconds. A value that cannot be read is `None`, and listed
+//! with its reason.
 
+use super::cpu_usage::{self, Spent};
 use super::network::Link;
 use super::pressure::{self, Pressed, RESOURCES, Resource};
-use super::processor::{self, Spent};
 use super::text::{line, number};
-use super::{Fault, Interface, Traffic, disk, enumeration, memory};
+use super::{Fault, Interface, Traffic, disk, enumeration, physical_memory};
 use std::time::Instant;
 
-/// The machine at one moment. Counts are since boot.
+/// The counters of the machine at one moment. Counts are since boot.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// When it was begun.
+    /// When the first counter was read.
     pub at: Instant,
-    /// What the CPUs did, all together: in clock ticks of 10 ms.
+    /// Time of all CPUs together, in ticks of 10 ms.
     pub all: Spent,
-    /// The same of each CPU that is online.
+    /// Number and time of each CPU that is online.
     pub cpus: Vec<(usize, Spent)>,
     /// Interrupts.
     pub interrupts: u64,
     /// Context switches.
     pub context_switches: u64,
-    /// Tasks created, threads among them.
+    /// Tasks created, including threads.
     pub created: u64,
-    /// When the kernel was started, Unix seconds.
+    /// The time of boot, Unix seconds.
     pub booted: u64,
-    /// Page faults, those that waited for a device among them.
+    /// Page faults, minor and major.
     pub page_faults: Option<u64>,
-    /// Page faults that waited for a device.
+    /// Major page faults: they waited for a device.
     pub major_faults: Option<u64>,
     /// Physical memory, bytes.
     pub memory: Memory,
-    /// For how long work stood still for want of a resource, where the kernel counts it.
+    /// Pressure on each resource for which the kernel measures it.
     pub pressure: Vec<(Resource, Pressed)>,
-    /// The network interfaces of our namespace.
+    /// Name and counters of each network interface of this namespace.
     pub links: Vec<(String, Link)>,
-    /// The disks.
+    /// Name and counters of each disk.
     pub disks: Vec<(String, Traffic)>,
-    /// What could not be read, and why.
+    /// Values that could not be read.
     pub missing: Vec<Missing>,
 }
 
 /// Physical memory, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// What the kernel manages.
+    /// All that the kernel manages.
     pub total: u64,
-    /// What no list counts as used.
+    /// Free, without the lists of each CPU.
     pub free: u64,
-    /// The same with what lies in the lists of each CPU.
+    /// Free, including the lists of each CPU.
     pub truly_free: Option<u64>,
-    /// What programs could have, as the kernel estimates it.
+    /// What programs could get without swapping, by the kernel's estimate.
     pub available: Option<u64>,
 }
 
-/// A reading that there is not.
+/// A value that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Which: `available memory`.
+    /// Its name: `available memory`.
     pub what: String,
-    /// Why, in a sentence.
+    /// The reason, as a sentence.
     pub why: String,
 }
 
 impl Snapshot {
-    /// Takes one.
+    /// Reads all counters.
     ///
     /// # Errors
-    /// [`Fault::Denied`] where `/proc` is not mounted, [`Fault::Parse`] where `/proc/stat` is none.
+    /// [`Fault::Denied`] where `/proc` is not mounted, [`Fault::Parse`] for an unknown format of `/proc/stat`.
     pub fn take() -> Result<Self, Fault> {
         let at = Instant::now();
         let (text, mut missing) = (whole("/proc/stat")?, Vec::new());
@@ -78,11 +77,11 @@ impl Snapshot {
             Stat::of(&text).ok_or_else(|| Fault::parse("/proc/stat", "the lines of proc_stat(5)", &text))?;
         let faults = kept("page faults", faults(), &mut missing);
         let memory = Memory {
-            total: memory::total()?.value,
-            free: memory::free()?.value,
-            truly_free: kept("truly free memory", memory::truly_free(), &mut missing)
+            total: physical_memory::total()?.value,
+            free: physical_memory::free()?.value,
+            truly_free: kept("truly free memory", physical_memory::truly_free(), &mut missing)
                 .map(|reading| reading.value),
-            available: kept("available memory", memory::available(), &mut missing)
+            available: kept("available memory", physical_memory::available(), &mut missing)
                 .map(|reading| reading.value),
         };
         let pressure = RESOURCES.iter().filter_map(|resource| {
@@ -104,7 +103,7 @@ impl Snapshot {
             major_faults: faults.map(|(_, major)| major),
             memory,
             pressure,
-            // What vanishes in between is left out: it is no longer there.
+            // A device that was removed since it was listed is left out.
             links: each(links, |name| Ok(Interface::open(name)?.link()?.value)),
             disks: each(disks, |name| Ok(disk::once(name)?.value)),
             missing,
@@ -112,17 +111,17 @@ impl Snapshot {
     }
 }
 
-/// What is read of each of these names.
+/// Reads the object of each name.
 fn each<T>(names: Vec<String>, read: impl Fn(&str) -> Result<T, Fault>) -> Vec<(String, T)> {
     names.into_iter().filter_map(|name| read(&name).ok().map(|value| (name, value))).collect()
 }
 
-/// The value, or nothing and the reason.
+/// The value, or an entry in `missing`.
 fn kept<T>(what: impl Into<String>, answer: Result<T, Fault>, missing: &mut Vec<Missing>) -> Option<T> {
     answer.map_err(|fault| missing.push(Missing { what: what.into(), why: fault.to_string() })).ok()
 }
 
-/// What is read of `/proc/stat`.
+/// The content of `/proc/stat`.
 #[derive(Debug, PartialEq)]
 struct Stat {
     all: Spent,
@@ -140,10 +139,10 @@ impl Stat {
             let rest =
                 line.strip_prefix(b"cpu").filter(|rest| rest.first().is_some_and(u8::is_ascii_digit))?;
             let (cpu, rest) = number(rest)?;
-            Some((cpu as usize, processor::parse(rest)?))
+            Some((cpu as usize, cpu_usage::parse(rest)?))
         };
         Some(Self {
-            all: processor::parse(line(text, b"cpu ")?)?,
+            all: cpu_usage::parse(line(text, b"cpu ")?)?,
             cpus: text.split(|byte| *byte == b'\n').filter_map(of_each).collect(),
             interrupts: count(b"intr ")?,
             context_switches: count(b"ctxt ")?,
@@ -153,7 +152,7 @@ impl Stat {
     }
 }
 
-/// Page faults since boot, all and those that waited for a device.
+/// Page faults since boot: all, and major ones.
 fn faults() -> Result<(u64, u64), Fault> {
     let text = whole("/proc/vmstat")?;
     let count = |name: &[u8]| Some(number(line(&text, name)?)?.0);

@@ -1,9 +1,9 @@
-//! Numbers in what the kernel writes, found in one pass and without a copy.
+//! Parsing of the kernel's text files in one pass, without copies.
 
-/// The digits of a number that may not fit: 19 always do.
+/// Digits of a number that always fits into 64 bits.
 const FEW: usize = 19;
 
-/// The next decimal number and what follows it; blanks before it are skipped.
+/// The next decimal number and the text after it; blanks before it are skipped.
 #[inline]
 pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut start = 0;
@@ -12,7 +12,7 @@ pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     }
     let (mut value, mut end) = (0u64, start);
     while let Some(digit) = text.get(end).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
-        // A digit more than fits wraps, and is found below.
+        // A number that is too long wraps here and is parsed again below.
         value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
         end += 1;
     }
@@ -26,14 +26,14 @@ pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
 /// The highest bit of each of eight bytes.
 const HIGHEST: u64 = 0x8080_8080_8080_8080;
 
-/// Leaves out so many words. Eight bytes are looked at at once: byte by byte the end of each word is a branch that the
-/// processor guesses wrong, and a line of `/proc/PID/stat` has ten of them before the page faults.
+/// The text after `words` words. It tests eight bytes at once: byte by byte, the end of each word is a branch that the
+/// processor mispredicts, and a line of `/proc/PID/stat` has ten of them before the page faults.
 #[inline]
 pub(super) fn after_words(text: &[u8], words: usize) -> Option<&[u8]> {
     if words == 0 {
         return Some(text);
     }
-    // Before the text stands, as it were, a blank: none that it begins with ends a word.
+    // The text counts as preceded by a blank, so that blanks at its beginning end no word.
     let (mut left, mut before) = (words as u32, 0x80);
     for at in (0..text.len()).step_by(8) {
         let blanks = equal(eight(text, at), b' ');
@@ -51,7 +51,7 @@ pub(super) fn after_words(text: &[u8], words: usize) -> Option<&[u8]> {
     None
 }
 
-/// Where this byte, which is not zero, stands last.
+/// The last position of a byte, which must not be zero.
 #[inline]
 pub(super) fn last(text: &[u8], byte: u8) -> Option<usize> {
     (0..text.len()).step_by(8).fold(None, |last, at| match equal(eight(text, at), byte) {
@@ -60,7 +60,7 @@ pub(super) fn last(text: &[u8], byte: u8) -> Option<usize> {
     })
 }
 
-/// Eight bytes from here on, the first one lowest; zeroes beyond the end.
+/// Eight bytes from position `at`, the first one lowest; zeroes beyond the end.
 #[inline]
 fn eight(text: &[u8], at: usize) -> u64 {
     let left = text.len() - at;
@@ -71,19 +71,19 @@ fn eight(text: &[u8], at: usize) -> u64 {
     }
 }
 
-/// The highest bit of each of eight bytes that is this one.
+/// The highest bit of each of eight bytes that equals `byte`.
 #[inline]
 fn equal(eight: u64, byte: u8) -> u64 {
     let differs = eight ^ u64::from_ne_bytes([byte; 8]);
     !(((differs & !HIGHEST) + !HIGHEST) | differs) & HIGHEST
 }
 
-/// The number after so many words.
+/// The number after `words` words.
 pub(super) fn nth(text: &[u8], words: usize) -> Option<u64> {
     Some(number(after_words(text, words)?)?.0)
 }
 
-/// The rest of the line that begins with this.
+/// The rest of the line that begins with `start`.
 #[inline]
 pub(super) fn line<'a>(mut text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
     loop {
@@ -94,20 +94,20 @@ pub(super) fn line<'a>(mut text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// What follows the end of this line.
+/// The text after the end of this line.
 #[inline]
 pub(super) fn next_line(text: &[u8]) -> Option<&[u8]> {
     Some(&text[find(text, b'\n')? + 1..])
 }
 
-/// Where this byte, which is not zero, stands first.
+/// The first position of a byte, which must not be zero.
 #[inline]
 fn find(text: &[u8], byte: u8) -> Option<usize> {
     let at = (0..text.len()).step_by(8).find(|at| equal(eight(text, *at), byte) != 0)?;
     Some(at + equal(eight(text, at), byte).trailing_zeros() as usize / 8)
 }
 
-/// A number of seconds with two decimals, as in `/proc/uptime`: hundredths of a second.
+/// A number of seconds with two decimals, as in `/proc/uptime`, in hundredths of a second.
 pub(super) fn hundredths(text: &[u8]) -> Option<(u64, &[u8])> {
     let (seconds, rest) = number(text)?;
     let (hundredths, rest) = number(rest.strip_prefix(b".")?)?;

@@ -1,7 +1,7 @@
-//! The page that Prometheus reads: its own text format, or OpenMetrics 1.0 for who asks for that.
+//! The page for Prometheus: its text format, or OpenMetrics 1.0 on request.
 //!
-//! Names follow Prometheus' conventions: base units, `_total` behind what only grows. What could not be read is not on
-//! the page; `syscost_reading_missing` names it.
+//! Names follow Prometheus' conventions: base units, and the suffix `_total` for counters. A value that could not be
+//! read is left out and named by `syscost_reading_missing`.
 //!
 //! Source: prometheus.io, "Exposition formats" and "Metric and label naming"; OpenMetrics 1.0.
 
@@ -13,7 +13,7 @@ pub use family::{FAMILIES, Family, Kind};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// How the page is written.
+/// The format of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The text format 0.0.4.
@@ -23,9 +23,9 @@ pub enum Format {
 }
 
 impl Format {
-    /// As the header `Accept` asks.
+    /// The format for a header `Accept`.
     pub fn accepted(accept: &str) -> Self {
-        // With what weight does not matter: whoever names it can read it.
+        // Whatever its weight: a client that names it can read it.
         if accept.contains("application/openmetrics-text") { Self::OpenMetrics } else { Self::Prometheus }
     }
 
@@ -38,23 +38,23 @@ impl Format {
     }
 }
 
-/// What a page tells.
+/// The data of a page.
 #[derive(Debug)]
 pub struct Scene {
-    /// The machine.
+    /// The counters of the machine.
     pub snapshot: Snapshot,
-    /// What it took to look.
+    /// Time to read them.
     pub took: Duration,
-    /// CPU time of this process.
+    /// CPU time of the monitor.
     pub own_cpu: Duration,
-    /// Its resident set, bytes.
+    /// Resident set of the monitor, bytes.
     pub own_resident: u64,
-    /// Its descriptors.
+    /// Open descriptors of the monitor.
     pub own_descriptors: u64,
 }
 
 impl Scene {
-    /// Looks.
+    /// Reads the machine and the monitor itself.
     ///
     /// # Errors
     /// As of [`Snapshot::take`].
@@ -72,13 +72,13 @@ impl Scene {
     }
 }
 
-/// The whole page.
+/// Writes the page.
 pub fn page(scene: &Scene, format: Format) -> String {
     let mut page = String::with_capacity(16 << 10);
     for family in FAMILIES {
         let samples = (family.samples)(scene);
         if !samples.is_empty() {
-            one(&mut page, family, &samples, format);
+            write_family(&mut page, family, &samples, format);
         }
     }
     if format == Format::OpenMetrics {
@@ -87,14 +87,14 @@ pub fn page(scene: &Scene, format: Format) -> String {
     page
 }
 
-fn one(page: &mut String, family: &Family, samples: &[family::Sample], format: Format) {
+fn write_family(page: &mut String, family: &Family, samples: &[family::Sample], format: Format) {
     let sample_name = family.sample_name();
     let name = if format == Format::OpenMetrics { family.name } else { &sample_name };
     let kind = match family.kind {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",
     };
-    // A string takes all that is written to it.
+    // Writing to a string cannot fail.
     let _ = writeln!(page, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);
     if let (Format::OpenMetrics, Some(unit)) = (format, family.unit()) {
         let _ = writeln!(page, "# UNIT {name} {unit}");

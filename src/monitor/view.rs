@@ -1,68 +1,68 @@
-//! What happened between two snapshots: shares and rates.
+//! Shares and rates between two snapshots.
 
 use crate::counters::pressure::{Pressed, Resource, Stalled};
 use crate::counters::snapshot::{Memory, Missing, Snapshot};
 use crate::counters::{Link, Spent, Traffic};
 use std::time::Duration;
 
-/// The time between two snapshots.
+/// The machine between two snapshots.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// How long it was.
+    /// The time between them.
     pub window: Duration,
-    /// What all CPUs did; nothing where no tick has passed.
+    /// Shares of all CPUs; `None` if no tick has passed.
     pub all: Option<Shares>,
-    /// What each did that was online at both ends.
+    /// Shares of each CPU that was online in both.
     pub cpus: Vec<(usize, Shares)>,
-    /// Interrupts a second.
+    /// Interrupts per second.
     pub interrupts: Option<f64>,
-    /// Context switches a second.
+    /// Context switches per second.
     pub context_switches: Option<f64>,
-    /// Tasks created a second.
+    /// Tasks created per second.
     pub created: Option<f64>,
-    /// Page faults a second.
+    /// Page faults per second.
     pub page_faults: Option<f64>,
-    /// Page faults that waited for a device, a second.
+    /// Major page faults per second.
     pub major_faults: Option<f64>,
-    /// Shares of the time in which some work, and all work, stood still for want of a resource, in hundredths.
+    /// Stalls on each resource.
     pub pressure: Vec<(Resource, Stall)>,
-    /// Memory at the end.
+    /// Memory in the second snapshot.
     pub memory: Memory,
-    /// Interfaces that were there at both ends, the busiest first.
+    /// Interfaces that are in both, the busiest first.
     pub links: Vec<(String, LinkRate)>,
-    /// Disks likewise.
+    /// Disks that are in both, the busiest first.
     pub disks: Vec<(String, DiskRate)>,
-    /// What could not be read, and why.
+    /// Values that could not be read.
     pub missing: Vec<Missing>,
 }
 
-/// Shares of the time, in hundredths, by the ticks of the timer.
+/// Shares of CPU time, percent, by the ticks of the timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shares {
     /// Neither idle nor waiting for a device.
     pub busy: f64,
     /// In user space.
     pub user: f64,
-    /// In the kernel, interrupts aside.
+    /// In the kernel, without interrupts.
     pub system: f64,
-    /// In interrupts, their soft part too.
+    /// In hard and soft interrupts.
     pub interrupts: f64,
-    /// Taken by the hypervisor.
+    /// Taken by the hypervisor for other guests.
     pub stolen: f64,
     /// Idle while a task waited for a device.
     pub waiting: f64,
 }
 
-/// Shares of the time in which work stood still, in hundredths; nothing where the kernel does not tell.
+/// Shares of the time for which tasks were stalled, percent; `None` if the kernel does not measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stall {
-    /// Some of it.
+    /// At least one task.
     pub some: Option<f64>,
-    /// All of it.
+    /// All tasks.
     pub full: Option<f64>,
 }
 
-/// What an interface moved in a second.
+/// Traffic of an interface per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkRate {
     /// Bytes sent.
@@ -75,7 +75,7 @@ pub struct LinkRate {
     pub packets_received: f64,
 }
 
-/// What a disk did in a second.
+/// Operations and bytes of a disk per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DiskRate {
     /// Reads.
@@ -89,7 +89,7 @@ pub struct DiskRate {
 }
 
 impl View {
-    /// Between these two.
+    /// Compares two snapshots.
     pub fn between(before: &Snapshot, after: &Snapshot) -> Self {
         let window = after.at.saturating_duration_since(before.at);
         let rate = |before: u64, after: u64| per_second(before, after, window);
@@ -189,7 +189,7 @@ impl DiskRate {
     }
 }
 
-/// A count that went back was begun anew, as when a device is replaced: then nothing is known of the time between.
+/// A rate; `None` if the count decreased, as after the replacement of a device.
 fn per_second(before: u64, after: u64, window: Duration) -> Option<f64> {
     Some(after.checked_sub(before)? as f64 / window.as_secs_f64().max(1e-9))
 }

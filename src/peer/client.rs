@@ -1,9 +1,10 @@
-//! Speaks to a peer. Whatever is wrong with it is a sentence that names it.
+//! The client of a peer. Every error names the peer.
 
-use super::limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
-use super::line::{Silence, Talk};
-use super::proof::{End, Nonces, bytes, nonce};
-use super::protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, PORT, SECRET_BYTES, VERSION};
+use super::control_protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, PORT, VERSION};
+use super::json_line::{Silence, Talk};
+use super::proof::{End, Nonces, nonce};
+use super::secret::{Secret, bytes};
+use super::service_limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
 use super::station::believed;
 use super::token::Token;
 use crate::environment::{Interface, Station, Wire};
@@ -12,22 +13,22 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
-/// Names the peer: `HOST:PORT`, or `HOST`.
+/// The variable with the address of the peer: `HOST:PORT`, or `HOST`.
 pub const VARIABLE: &str = "SYSCOST_PEER";
-/// Names the file with its token.
+/// The variable with the path of the token.
 pub const TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
 
-/// Which peer to speak to.
+/// The peer to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// Where it listens, as it was given.
+    /// Its address, as the user gave it.
     pub address: String,
-    /// Where its token is.
+    /// The file with its token.
     pub token: Option<PathBuf>,
 }
 
 impl Given {
-    /// What this process's environment names; none if it names none.
+    /// The peer that the environment names, if it names one.
     pub fn of_process() -> Option<Self> {
         let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let address = given(VARIABLE)?.to_string_lossy().into_owned();
@@ -46,7 +47,7 @@ impl Given {
     }
 }
 
-/// A conversation with a peer.
+/// A connection to a peer.
 pub struct Client {
     name: String,
     talk: Talk,
@@ -54,19 +55,20 @@ pub struct Client {
     wire: Wire,
 }
 
-/// Where the data of a service goes.
+/// The data port of a service.
 pub struct Way {
-    /// The data port.
+    /// Its address.
     pub address: SocketAddr,
-    /// What every stream and every datagram begins with.
-    pub secret: [u8; SECRET_BYTES],
+    /// The secret with which every stream and every datagram begins.
+    pub secret: Secret,
 }
 
 impl Client {
-    /// Calls a peer, and sees to it that each knows the other.
+    /// Connects to a peer and authenticates both ends.
     ///
     /// # Errors
-    /// It is not there, does not answer, speaks another version, or does not have the token, or we have not.
+    /// [`Error::Peer`]: it cannot be reached, does not answer, has another version of the protocol, or one end does not
+    /// have the token.
     pub fn call(given: &Given) -> Result<Self> {
         let name = given.address.clone();
         let (token, addresses) = (given.token()?, given.resolved()?);
@@ -79,27 +81,30 @@ impl Client {
         Ok(Self { name, talk, address, wire: Wire { near, far, rate: None } })
     }
 
-    /// Its address, as it was given.
+    /// The address of the peer, as the user gave it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The way to it, and its machine.
+    /// The interface to the peer, and its machine.
     pub fn wire(&self) -> &Wire {
         &self.wire
     }
 
-    /// Where it listens.
+    /// The address of the control.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The control itself, for who puts the protocol on trial.
+    /// The control itself, for tests of the protocol.
     pub fn stream(&self) -> &TcpStream {
         self.talk.stream()
     }
 
-    /// Asks for a service.
+    /// Requests a service.
+    ///
+    /// # Errors
+    /// As of [`count`](Self::count).
     pub fn open(&mut self, asked: Open) -> Result<Way> {
         self.say(&Ask::Open(asked))?;
         let Answer::Opened(opened) = self.hear()? else { return Err(self.confused()) };
@@ -109,7 +114,10 @@ impl Client {
         Ok(Way { address, secret })
     }
 
-    /// The data streams of a service that was asked for.
+    /// Requests a service and connects its data streams.
+    ///
+    /// # Errors
+    /// As of [`count`](Self::count), or a data stream cannot be connected.
     pub fn streams(&mut self, asked: Open) -> Result<Vec<TcpStream>> {
         let way = self.open(asked)?;
         let streams = (0..asked.streams).map(|_| way.stream()).collect::<std::io::Result<Vec<_>>>();
@@ -118,7 +126,10 @@ impl Client {
         Ok(streams)
     }
 
-    /// The data socket of a service of datagrams.
+    /// Requests a service of datagrams and makes its socket.
+    ///
+    /// # Errors
+    /// As of [`count`](Self::count), or the socket cannot be made.
     pub fn datagrams(&mut self, asked: Open) -> Result<(UdpSocket, Way)> {
         let way = self.open(asked)?;
         let local = if way.address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -131,7 +142,10 @@ impl Client {
         Ok((socket, way))
     }
 
-    /// Waits until the peer has all data sockets.
+    /// Waits until the peer has accepted all data sockets.
+    ///
+    /// # Errors
+    /// As of [`count`](Self::count).
     pub fn ready(&mut self) -> Result<()> {
         match self.hear()? {
             Answer::Ready => Ok(()),
@@ -139,7 +153,10 @@ impl Client {
         }
     }
 
-    /// How much the peer has served since the service was opened.
+    /// Messages and bytes that the peer has served since the service was opened.
+    ///
+    /// # Errors
+    /// [`Error::Peer`]: the peer does not answer, ends the connection, or sends another answer.
     pub fn count(&mut self) -> Result<Counted> {
         self.say(&Ask::Count)?;
         match self.hear()? {
@@ -148,7 +165,7 @@ impl Client {
         }
     }
 
-    /// Why a data socket broke: the peer's own last word, if it has said one.
+    /// The error of a broken data socket: the peer's own reason, if it has sent one.
     pub fn trouble(&mut self, happened: &str) -> Error {
         let last = self.talk.hear(DATA_PATIENCE / 10);
         Error::peer(
@@ -183,7 +200,10 @@ impl Client {
 }
 
 impl Way {
-    /// A data stream that has shown the secret.
+    /// Connects a data stream and sends the secret.
+    ///
+    /// # Errors
+    /// That of the socket.
     pub fn stream(&self) -> std::io::Result<TcpStream> {
         let mut stream = TcpStream::connect_timeout(&self.address, DATA_PATIENCE)?;
         stream.set_nodelay(true)?;
@@ -217,7 +237,7 @@ fn hear(name: &str, talk: &mut Talk) -> Result<Answer> {
     }
 }
 
-/// Hello, proof, welcome: what is at the other end.
+/// Exchanges hello, proof and welcome; the machine of the peer.
 fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<Station> {
     let said = |said: std::result::Result<(), Silence>| said.map_err(|e| Error::peer(name, e.to_string()));
     let own = nonce()?;
@@ -257,7 +277,7 @@ fn refused(name: &str) -> Error {
     Error::peer(name, "it refused us: give the token that it was started with by `--peer-token-file`")
 }
 
-/// What a peer says is shown, and may not be long nor move the terminal.
+/// A sentence of the peer in printable form: of limited length and without control characters.
 fn plain(sentence: &str) -> String {
     sentence.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
 }

@@ -1,40 +1,28 @@
-//! Who may: a keyed challenge, HMAC-SHA-256 with the token as its key.
+//! Authentication by challenge and response: HMAC-SHA-256 with the token as its key.
 //!
-//! Each end draws a nonce for the conversation and proves over both of them that it has the token, each with a
-//! word of its own, so that no proof can be sent back to who made it; a proof of an earlier conversation is of
-//! other nonces. The version stands in it, so that nobody can talk two ends down to an older one. Proofs are
-//! compared in constant time.
+//! Each end generates a nonce for the conversation and proves over both nonces that it has the token. The two ends use
+//! different prefixes, so that a proof cannot be reflected; different nonces prevent a replay. The version is included,
+//! which prevents a downgrade. Proofs are compared in constant time.
 
-use super::protocol::{SECRET_BYTES, VERSION};
+use super::control_protocol::VERSION;
+use super::secret::{bytes, drawn, hex};
 use super::token::Token;
-use crate::{Error, Result};
+use crate::Result;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// How many bytes a nonce has.
+/// Size of a nonce.
 const NONCE_BYTES: usize = 32;
 
-/// So many random bytes.
+/// A fresh nonce, in hexadecimal digits.
 ///
 /// # Errors
-/// The kernel gives none.
-pub fn drawn<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    match getrandom::fill(&mut bytes) {
-        Ok(()) => Ok(bytes),
-        Err(cause) => Err(Error::Kernel {
-            call: "getrandom, for a nonce".into(),
-            cause: std::io::Error::other(cause.to_string()),
-        }),
-    }
-}
-
-/// A fresh nonce, in hexadecimal digits.
+/// The kernel gives no random bytes.
 pub fn nonce() -> Result<String> {
     drawn::<NONCE_BYTES>().map(|bytes| hex(&bytes))
 }
 
-/// Which end makes a proof.
+/// The end that makes a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The one that measures.
@@ -51,17 +39,17 @@ pub struct Nonces {
 }
 
 impl Nonces {
-    /// Reads both; none if either is not one.
+    /// Parses both; `None` if one is invalid.
     pub fn read(clients: &str, servers: &str) -> Option<Self> {
         Some(Self { drawn: [bytes(clients)?, bytes(servers)?] })
     }
 
-    /// This end's proof, in hexadecimal digits.
+    /// The proof of one end, in hexadecimal digits.
     pub fn proof(&self, end: End, token: &Token) -> String {
         hex(&self.code(end, token).finalize().into_bytes())
     }
 
-    /// Whether this is that end's proof. What is no proof at all takes as long as a wrong one.
+    /// Whether `proof` is the proof of that end. An invalid one takes as long as a wrong one.
     pub fn proves(&self, end: End, token: &Token, proof: &str) -> bool {
         let (told, is_one) = match bytes::<32>(proof) {
             Some(told) => (told, true),
@@ -84,36 +72,12 @@ impl Nonces {
     }
 }
 
-/// Whether two secrets are the same, in a time that does not depend on where they differ.
-pub fn same(a: [u8; SECRET_BYTES], b: [u8; SECRET_BYTES]) -> bool {
-    std::hint::black_box(u128::from_ne_bytes(a) ^ u128::from_ne_bytes(b)) == 0
-}
-
-/// A number that tells this text from others and does not give it away: sixteen hexadecimal digits.
+/// An identifier of a text that does not reveal it: sixteen hexadecimal digits.
 pub fn pseudonym(text: &str) -> String {
     let mut code =
         Hmac::<Sha256>::new_from_slice(text.as_bytes()).expect("a key of HMAC may have any length");
     code.update(b"syscost peer identity");
     hex(&code.finalize().into_bytes()[..8])
-}
-
-/// Hexadecimal digits, two a byte.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The bytes of exactly so many digits.
-pub fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
-    let digits = digits.as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |digit: u8| char::from(digit).to_digit(16);
-        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
@@ -159,22 +123,5 @@ mod tests {
     #[test]
     fn two_nonces_are_never_the_same() {
         assert_ne!(nonce().unwrap(), nonce().unwrap());
-    }
-
-    #[test]
-    fn secrets_are_the_same_or_not() {
-        let secret: [u8; SECRET_BYTES] = drawn().unwrap();
-        assert!(same(secret, secret));
-        for at in 0..SECRET_BYTES {
-            let mut other = secret;
-            other[at] ^= 1;
-            assert!(!same(secret, other), "byte {at}");
-        }
-    }
-
-    #[test]
-    fn digits_are_read_back() {
-        assert_eq!(bytes::<3>(&hex(&[0, 0xab, 0xff])), Some([0, 0xab, 0xff]));
-        assert_eq!((bytes::<1>("0"), bytes::<1>("+1"), bytes::<1>("0g")), (None, None, None));
     }
 }

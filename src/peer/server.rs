@@ -1,33 +1,34 @@
-//! Serves the other end, until it is told to end.
+//! The server of `syscost peer`.
 //!
-//! One thread listens, and hears those who have proved nothing yet (`lobby`). A client that has proved itself
-//! gets a thread, and one more for each of its data sockets (`service`, `data`), so that what is timed is one
-//! thread that waits in one call. How many there may be of all these is known beforehand ([`Limits`]).
+//! One thread listens and authenticates connections (`lobby`). Each authenticated client has a thread, and another one
+//! for each of its data sockets (`service`, `data`), so that a measured message is answered by a thread that waits in
+//! one call. The number of all these is limited ([`Limits`]).
 
+mod client_session;
 mod data;
 mod lobby;
+mod nonblocking;
 mod service;
-mod session;
 mod threshold;
 
-use super::limit::{GLANCE, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, STACK};
-use super::line::Talk;
-use super::protocol::{Answer, LONGEST};
+use super::control_protocol::{Answer, LONGEST};
+use super::json_line::Talk;
+use super::service_limit::{GLANCE, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, STACK};
 use super::token::Token;
 use crate::platform::socket_handle::shut_down;
 use crate::{Error, Result};
+use client_session::Session;
 use lobby::{Lobby, Proved};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use session::Session;
+use nonblocking::{PAUSE, accept_all, is_ready};
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A peer that listens.
+/// A server that listens.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -35,17 +36,17 @@ pub struct Server {
     limits: Limits,
 }
 
-/// A conversation that goes on.
+/// An open session.
 struct Open {
     stream: TcpStream,
     thread: JoinHandle<()>,
 }
 
 impl Server {
-    /// Listens at this address. Beyond the loopback interface it does so with a token only.
+    /// Listens at an address. Outside of the loopback interface it requires a token.
     ///
     /// # Errors
-    /// There is no token where there must be one, or the address is not to be had.
+    /// [`Error::Peer`]: a token is required, or the address cannot be used.
     pub fn bind(at: SocketAddr, token: Option<Token>, limits: Limits) -> Result<Self> {
         let refused = |cause| Error::peer(at.to_string(), format!("it cannot listen there: {cause}"));
         if token.is_none() && !at.ip().to_canonical().is_loopback() {
@@ -58,15 +59,15 @@ impl Server {
         Ok(Self { listener, address, token: token.unwrap_or_else(Token::none), limits })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until it is to end; tells of every client that comes. Who is being served then is told.
+    /// Serves until `is_to_end`, and reports each new client by `tell`. Open sessions are told of the end.
     ///
     /// # Errors
-    /// The kernel no longer lets it listen.
+    /// [`Error::Peer`]: the socket no longer accepts connections.
     pub fn serve(&self, is_to_end: impl Fn() -> bool, tell: impl Fn(&str)) -> Result<()> {
         let ending = Arc::new(AtomicBool::new(false));
         let (mut lobby, mut open, mut queue) = (Lobby::default(), Vec::new(), VecDeque::new());
@@ -75,22 +76,22 @@ impl Server {
             ended = self.turn(&mut lobby).map(|proved| {
                 proved.iter().for_each(|proved| tell(&format!("{} has proved itself", proved.from)));
                 queue.extend(proved.into_iter().map(|proved| (Instant::now(), proved)));
-                // Of one that is over a handle is left, which is let go here.
+                // Drops the handles of threads that have ended.
                 open.retain(|open: &Open| !open.thread.is_finished());
                 self.admit(&mut queue, &mut open, &ending);
             });
         }
         ending.store(true, Ordering::SeqCst);
-        // A conversation says its last word within this time; who does not read it is hung up on.
+        // Sessions send their last line within this time; then their connections are shut down.
         std::thread::sleep(if open.is_empty() { Duration::ZERO } else { 2 * GLANCE });
         open.iter().for_each(|open| shut_down(&open.stream));
         open.into_iter().for_each(|open| _ = open.thread.join());
         ended
     }
 
-    /// Waits for a moment, and does what is to be done.
+    /// Waits for a short time and handles what has arrived; the connections that have authenticated.
     fn turn(&self, lobby: &mut Lobby) -> Result<Vec<Proved>> {
-        let spoke = came(std::iter::once(self.listener.as_fd()).chain(lobby.descriptors()), GLANCE);
+        let spoke = is_ready(std::iter::once(self.listener.as_fd()).chain(lobby.descriptors()), GLANCE);
         let proved = lobby.hear(|place| spoke[place + 1], &self.token);
         if spoke[0] {
             self.accept(lobby)?;
@@ -99,18 +100,18 @@ impl Server {
     }
 
     fn accept(&self, lobby: &mut Lobby) -> Result<()> {
-        // No more than these before who waits is heard again.
+        // Limited, so that waiting connections are handled in between.
         let ran_out = accept_all(&self.listener, MOST_WAITING / 4, |stream, from| lobby.enter(stream, from));
         let over = |cause| Error::peer(self.address.to_string(), format!("accept: {cause}"));
         if ran_out.map_err(over)? {
             lobby.make_room();
-            std::thread::sleep(A_WHILE);
+            std::thread::sleep(PAUSE);
         }
         Ok(())
     }
 
-    /// Begins the conversations that there is room for. Of those before them some may be just about to end, so that
-    /// who finds no room waits a while, and is then told; of those who wait there are no more than of clients.
+    /// Begins sessions as far as the limit of clients allows. A session may be about to end, so that a client over the
+    /// limit waits a while before it is refused. At most as many clients wait as may be served.
     fn admit(&self, queue: &mut VecDeque<(Instant, Proved)>, open: &mut Vec<Open>, ending: &Arc<AtomicBool>) {
         let clients = self.limits.clients;
         while let Some((since, _)) = queue.front() {
@@ -122,7 +123,7 @@ impl Server {
         }
     }
 
-    /// Begins a conversation; nothing where there are as many as there may be, or there is no room for one more.
+    /// Begins a session; `None` if the limit of clients is reached or the thread cannot be started.
     fn begin(&self, proved: Proved, there_are: usize, ending: &Arc<AtomicBool>) -> Option<Open> {
         let Proved { stream, from: client, lines, proof } = proved;
         let (own, copy) = (stream.local_addr().ok()?, stream.try_clone().ok()?);
@@ -140,43 +141,6 @@ impl Server {
         let builder = std::thread::Builder::new().name("peer session".into()).stack_size(STACK);
         Some(Open { stream: copy, thread: builder.spawn(life).ok()? })
     }
-}
-
-/// On which of these sockets something has come, or comes in this time.
-fn came<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>, patience: Duration) -> Vec<bool> {
-    let mut asked: Vec<_> = sockets.map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
-    let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::ZERO);
-    // A signal is looked for by who called.
-    let _ = poll(&mut asked, timeout);
-    asked.iter().map(|one| one.any().unwrap_or(false)).collect()
-}
-
-/// Until who has run out of descriptors or memory tries again: what has come stays, and would be told of at once.
-const A_WHILE: Duration = Duration::from_millis(10);
-
-/// Takes who has come to this listener, but no more than so many; whether descriptors or memory ran out.
-///
-/// # Errors
-/// It listens no more.
-fn accept_all(
-    listener: &TcpListener,
-    most: usize,
-    mut take: impl FnMut(TcpStream, SocketAddr),
-) -> std::io::Result<bool> {
-    for _ in 0..most {
-        match listener.accept() {
-            Ok((stream, from)) => take(stream, from),
-            Err(error) => {
-                return match error.raw_os_error() {
-                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => Ok(true),
-                    Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => Err(error),
-                    // Nobody is left, or who came has gone already.
-                    _ => Ok(false),
-                };
-            }
-        }
-    }
-    Ok(false)
 }
 
 #[cfg(test)]

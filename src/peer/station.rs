@@ -1,21 +1,21 @@
-//! What this machine is to the other end, and what the other end says that it is.
+//! The description of a machine that each end sends to the other.
 
-use super::proof::{bytes, pseudonym};
+use super::proof::pseudonym;
+use super::secret::bytes;
 use crate::environment::{Fingerprint, Interface, Station};
 use crate::platform::kernel_files::KernelFiles;
 use serde_json::Value;
 use std::net::SocketAddr;
 
-/// The longest text that is kept of what another machine says of itself, characters: as long as a command line of a
-/// kernel may be.
+/// The longest text of a description, characters: that of a kernel command line.
 const LONGEST_TEXT: usize = 4096;
-/// The longest name of a driver, bytes (`ETHTOOL_BUSINFO_LEN`, with its end).
+/// The longest name of a driver, bytes (`ETHTOOL_BUSINFO_LEN`, with its terminator).
 const LONGEST_DRIVER: usize = 32;
 
-/// This machine, as the way between these addresses leaves it.
+/// The description of this machine, with the interface between these addresses.
 pub(super) fn here(own: SocketAddr, other: SocketAddr) -> Station {
     let files = KernelFiles::live();
-    // Of a machine that was installed without a number, the number of its boot tells it from others.
+    // A machine without an identifier is identified by that of its boot.
     let number = files.line("etc/machine-id").or_else(|| files.line("proc/sys/kernel/random/boot_id"));
     Station {
         identity: pseudonym(&number.unwrap_or_default()),
@@ -24,8 +24,8 @@ pub(super) fn here(own: SocketAddr, other: SocketAddr) -> Station {
     }
 }
 
-/// What another machine says of itself, as it may stand in a record and on a terminal: no text is longer than any that is
-/// true, and none holds what a terminal obeys. Nothing where what names its numbers is no identity or no driver.
+/// A received description in a form that is safe for a record and a terminal: texts are cut and have no control
+/// characters. `None` if the identity or the name of the driver, by which results are named, is invalid.
 pub(super) fn believed(station: &Station) -> Option<Station> {
     bytes::<8>(&station.identity)?;
     let driver = station.interface.as_ref().and_then(|interface| interface.driver.as_ref());

@@ -1,15 +1,15 @@
-//! The token: what both ends know and nobody else.
+//! The token: a secret that both ends share.
 
-use super::proof::{drawn, hex};
+use super::secret::{drawn, hex};
 use crate::{Error, Result};
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Shorter ones could be guessed by who has heard a proof.
+/// A shorter token could be found by trying against a recorded proof.
 const SHORTEST: usize = 16;
-/// Longer ones are no token but a file given by mistake.
+/// A longer file is probably not a token.
 const LONGEST: u64 = 4096;
 
 /// The key of every proof. It has no `Debug`, so that no message can show it.
@@ -17,29 +17,32 @@ const LONGEST: u64 = 4096;
 pub struct Token(Vec<u8>);
 
 impl Token {
-    /// The one of a server that everybody may use who reaches it.
+    /// The empty token of a server without authentication.
     pub fn none() -> Self {
         Self(Vec::new())
     }
 
-    /// This text.
+    /// A token from its text.
     pub fn of(text: &str) -> Self {
         Self(text.trim().as_bytes().to_vec())
     }
 
-    /// A new one, and its text, to be shown once.
+    /// A random token and its text.
+    ///
+    /// # Errors
+    /// The kernel gives no random bytes.
     pub fn generated() -> Result<(Self, String)> {
         let text = hex(&drawn::<32>()?);
         Ok((Self::of(&text), text))
     }
 
-    /// The one in this file, which nobody but its owner may read.
+    /// Reads a token from a file that only its owner may read.
     ///
     /// # Errors
-    /// It cannot be read, others can read it, or what it holds is too short to be one.
+    /// The file cannot be read, other users can read it, or its length is no token's.
     pub fn read(path: &Path) -> Result<Self> {
         let failed = |cause| Error::file(path, "reading the token", cause);
-        // Without the flag a named pipe would be waited for.
+        // Without this flag a named pipe would block.
         let mut options = OpenOptions::new();
         let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
@@ -70,7 +73,7 @@ impl Token {
         Ok(Self::of(&text))
     }
 
-    /// The key that it is.
+    /// Its bytes, as a key.
     pub fn key(&self) -> &[u8] {
         &self.0
     }

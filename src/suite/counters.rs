@@ -34,8 +34,8 @@ mod route;
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Subject, set_up};
 use crate::clock::Clock;
-use crate::counters::probe::Probe;
-use crate::counters::{Fault, Process, camp, memory};
+use crate::counters::Probe;
+use crate::counters::{Fault, Process, camp, physical_memory};
 use crate::{Error, Result};
 use nix::sys::stat::fstat;
 use nix::time::{ClockId, clock_gettime};
@@ -164,9 +164,11 @@ fn calls() -> Vec<Case> {
         .claim(enters(CLOCK))
         .predict(400.0, 200.0, FIELD)
         .need(FULL_SCALE),
-        reading("free-memory/kept", "free memory", || call(|| memory::free().map(|reading| reading.value)))
-            .claim(enters(SYSINFO))
-            .predict(500.0, 100.0, FIELD),
+        reading("free-memory/kept", "free memory", || {
+            call(|| physical_memory::free().map(|reading| reading.value))
+        })
+        .claim(enters(SYSINFO))
+        .predict(500.0, 100.0, FIELD),
         reading("free-memory/kept-floor", "free memory", || {
             call(|| Ok(nix::sys::sysinfo::sysinfo().map_or(0, |info| info.ram_unused())))
         })

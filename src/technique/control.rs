@@ -1,4 +1,4 @@
-//! Control of performance in real time: measure, reduce, compare with the goal, adjust, again.
+//! Real-time control of performance: measure, condense into an index, compare with the goal, adjust, repeat.
 //!
 //! ```text
 //!                 goal T
@@ -8,17 +8,17 @@
 //!               └──────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The control parameter says how much background work is allowed: more of it makes commands slower. Three policies
-//! turn an error into its next value: [`Stepwise`] (successive approximation: suspend one, look, suspend the next),
-//! [`Halving`] (binary search: suspend many, let some go on again) and [`Proportional`] (a step as large as the error
-//! asks for). [`stability`] says for the last, on a plant that is a straight line, which gains settle, which ring
-//! and which never settle; [`Plant`] is such a line with scatter, and [`Transient`] what a run of either was like.
+//! The control parameter is the amount of background work that is allowed: more of it makes commands slower. Three
+//! policies compute its next value from the error: [`Stepwise`] (successive approximation), [`Halving`] (binary search)
+//! and [`Proportional`] (a step proportional to the error). For the last, on a linear plant, [`stability`] computes
+//! which gains settle, which oscillate and which never settle. [`Plant`] simulates a linear plant with noise;
+//! [`Transient`] describes the course of a run.
 //!
-//! [`Background`] is real: processes that are suspended and resumed by SIGSTOP and SIGCONT, for which nobody needs a
-//! privilege; [`Interactive`] is a real server whose commands they make slow.
+//! [`Background`] is real background work: processes that are suspended and resumed by SIGSTOP and SIGCONT, which needs
+//! no privileges. [`Interactive`] is a real server that they slow down.
 //!
-//! Source: slides 72 to 85 of the [module's](super) own; stability by the Jury criterion (E. I. Jury, 1964), jitter by the
-//! variance of an ARMA(2, 1) process (Box and Jenkins, 1970).
+//! Source: slides 72 to 85 of the [module's](super) own; stability by the Jury criterion (E. I. Jury, 1964), jitter by
+//! the variance of an ARMA(2, 1) process (Box and Jenkins, 1970).
 
 mod background;
 mod interactive;
@@ -37,18 +37,18 @@ pub use transient::Transient;
 
 use super::index::PerformanceIndex;
 
-/// What the controller saw at the end of a block, and did.
+/// The state of the controller after a block of commands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// The index.
+    /// The performance index.
     pub index: f64,
-    /// The index less the goal: above zero it is too slow.
+    /// The index minus the goal; positive if the system is too slow.
     pub error: f64,
-    /// The control parameter from here on.
+    /// The new control parameter.
     pub parameter: f64,
 }
 
-/// The index, the goal and the policy together.
+/// A controller: index, goal and policy.
 pub struct Controller<P> {
     index: PerformanceIndex,
     goal: f64,
@@ -58,22 +58,22 @@ pub struct Controller<P> {
 }
 
 impl<P: Policy> Controller<P> {
-    /// Holds `index` at `goal` by a parameter between 0 and `limit`, where it begins.
+    /// Keeps `index` at `goal` by a parameter between 0 and `limit`, which it starts at.
     pub fn new(index: PerformanceIndex, goal: f64, policy: P, limit: f64) -> Self {
         Self { index, goal, policy, limit, parameter: limit }
     }
 
-    /// The same, beginning at another value of the parameter.
+    /// Starts at another value of the parameter.
     pub fn beginning_at(self, parameter: f64) -> Self {
         Self { parameter: parameter.clamp(0.0, self.limit), ..self }
     }
 
-    /// The control parameter now.
+    /// The current control parameter.
     pub fn parameter(&self) -> f64 {
         self.parameter
     }
 
-    /// One command's response. At the end of a block the parameter moves.
+    /// Takes the response time of one command. At the end of a block it updates the parameter and returns the step.
     pub fn command(&mut self, response: f64) -> Option<Step> {
         let index = self.index.take(response)?;
         let error = index - self.goal;

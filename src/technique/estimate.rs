@@ -1,30 +1,29 @@
-//! The fraction of a program's time that a part of it takes, from a trace that has disturbed both.
+//! The fraction of a program's time that is spent in a part of it, from a trace that has perturbed both.
 //!
-//! A probe around each call adds to the time that is measured inside, and adds more to the whole. The naive quotient
-//! is therefore of two wrong numbers. What each probe costs can be measured, and how many there were is counted:
-//! then both can be corrected. Or the whole is taken from a run without probes.
+//! A probe around each call adds to the measured time of the part, and more to that of the whole, so that their
+//! quotient is wrong. With the measured cost of a probe and the number of probes both times can be corrected; or the
+//! time of the whole is taken from a run without probes.
 //!
-//! A probe around nothing need not cost what it costs in a program: there it may overlap with the work around it, or be in
-//! its way. More of it in the program tells ([`ProbeCost::in_place`]).
+//! The cost of a probe around an empty body may differ from its cost in a program, where it overlaps with other
+//! instructions or delays them. [`ProbeCost::in_place`] measures it there, by additional probes.
 //!
-//! The naive fraction is not always too small. A probe that is seen by itself for the share `i` of its cost pulls the
-//! fraction towards `i`: up, where the part takes less of the time than that. See [`Perturbation::pull`].
+//! The naive fraction is not always too small: it is pulled towards the share `inside / (inside + outside)` of the
+//! probe's cost that falls into the measured part, and is too large if the true fraction is less than that.
 //!
 //! Source: Kraemer, slides 42 to 50.
 
-/// What one probe costs, in any unit of time.
+/// The cost of one probe, in any unit of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProbeCost {
-    /// What the probe takes for time of the part: from the reading of the first clock to that of the second.
+    /// The part of it that is measured as time of the part: between the two readings of the clock.
     pub inside: f64,
-    /// What besides is lost to the whole.
+    /// The rest, which only the whole contains.
     pub outside: f64,
 }
 
 impl ProbeCost {
-    /// What a probe costs in the program that it stands in, from three runs of it: `once` with a probe a call, `twice`
-    /// with a second one in each, and `read_again` with one reading of the clock more in each. Between the two readings
-    /// of a probe stands one reading, and nothing else of it.
+    /// The cost in the traced program, from three runs: `once` with one probe for each call, `twice` with a second one,
+    /// and `read_again` with one additional reading of the clock. The measured part contains the cost of one reading.
     pub fn in_place(once: &Traced, read_again: &Traced, twice: &Traced) -> Self {
         let calls = once.calls.max(1) as f64;
         let inside = ((read_again.part - once.part) / calls).max(0.0);
@@ -33,33 +32,33 @@ impl ProbeCost {
     }
 }
 
-/// What a trace has measured of one run.
+/// The trace of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traced {
-    /// Time inside the part, by its probes.
+    /// Measured time of the part.
     pub part: f64,
-    /// Time of the whole, with the probes in it.
+    /// Measured time of the whole, including the probes.
     pub whole: f64,
-    /// How often the part was called: probes that were passed.
+    /// Calls of the part, each with one probe.
     pub calls: u64,
-    /// What one call costs beyond what stands between the probes: the transfer of arguments, the jump and the way back.
-    /// Nothing, where the probes stand around the call.
+    /// The cost of one call that the probe does not include: passing arguments, jump and return. Zero for a probe
+    /// around the call.
     pub call: f64,
 }
 
-/// The same fraction, estimated in three ways.
+/// Three estimates of the same fraction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimates {
-    /// Both times as they were measured.
+    /// From both times as measured.
     pub naive: f64,
-    /// Both times less what the probes cost them, and the part's with what its calls cost.
+    /// From both times less the cost of the probes, and plus that of the calls.
     pub corrected: f64,
-    /// The corrected time of the part over the time of a run without probes.
+    /// From the corrected time of the part and the time of a run without probes.
     pub of_uninstrumented: f64,
 }
 
 impl Traced {
-    /// The three estimates, given the cost of a probe and the time of the whole without any.
+    /// The three estimates, from the cost of a probe and the time of a run without probes.
     pub fn estimates(&self, probe: ProbeCost, uninstrumented: f64) -> Estimates {
         let calls = self.calls as f64;
         let part = self.part - calls * probe.inside + calls * self.call;
@@ -68,25 +67,6 @@ impl Traced {
             naive: self.part / self.whole,
             corrected: part / whole,
             of_uninstrumented: part / uninstrumented,
-        }
-    }
-}
-
-/// Which way probes pull a fraction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Perturbation {
-    /// It is underestimated, as one expects: the whole has suffered more than the part.
-    Down,
-    /// It is overestimated: of their cost the probes see a larger share than the part has of the time.
-    Up,
-}
-
-impl Perturbation {
-    /// The way in which probes of this cost pull a true fraction.
-    pub fn pull(fraction: f64, probe: ProbeCost) -> Self {
-        match probe.inside / (probe.inside + probe.outside) > fraction {
-            true => Self::Up,
-            false => Self::Down,
         }
     }
 }
@@ -118,8 +98,6 @@ mod tests {
 
     #[test]
     fn probes_pull_a_fraction_towards_the_share_that_they_see_of_themselves() {
-        assert_eq!(Perturbation::pull(0.4, PROBE), Perturbation::Up);
-        assert_eq!(Perturbation::pull(0.7, PROBE), Perturbation::Down);
         let mostly = Traced { part: 70_000.0 + 25_000.0, call: 0.0, ..TRACED };
         assert!(mostly.estimates(PROBE, 100_000.0).naive < 0.7);
     }

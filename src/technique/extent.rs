@@ -1,8 +1,8 @@
-//! Where a loop stands in memory: the two bounds with which a comparator of addresses is loaded.
+//! The address range of a loop, with which a sampled monitor measures the time spent in it.
 //!
-//! A hardware monitor that is to estimate the time in a loop compares what is on the address bus with two registers. The
-//! sampled monitor compares the address of the next instruction, which is virtual and therefore needs no bus; the
-//! bounds are found by stepping through some turns of the loop.
+//! A hardware monitor compares the address bus with two bound registers. A sampled monitor compares the address of the
+//! next instruction, which is virtual and needs no bus. The bounds are found by stepping through some iterations of the
+//! loop.
 //!
 //! Source: Kraemer, slides 27 to 30 and 51.
 
@@ -10,16 +10,16 @@ use crate::platform::ptrace::step_each;
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// Instructions that some turns may take.
+/// The most instructions that are stepped.
 const LIMIT: u64 = 30_000;
-/// The longest stretch of a function that a jump leaves out, or that aligns a loop. What is farther is another function.
+/// The longest gap in a function that a jump skips or that aligns a loop, bytes. Beyond it another function begins.
 const GAP: usize = 96;
 
-/// The addresses of the instructions that `run` executes in the function that begins at `function`. What that function
-/// calls elsewhere is not in it.
+/// The addresses of the instructions that `run` executes in the function at address `function`, without those of
+/// functions that it calls.
 ///
 /// # Errors
-/// Where the kernel or a sandbox refuses `ptrace`; or `run` does not come to the function.
+/// The kernel or a sandbox refuses `ptrace`; [`Error::Usage`] if `run` does not call the function.
 pub fn extent(function: usize, run: impl FnOnce()) -> Result<Range<usize>> {
     let (mut last, mut came) = (function, false);
     step_each(run, LIMIT, |step| {
@@ -31,7 +31,7 @@ pub fn extent(function: usize, run: impl FnOnce()) -> Result<Range<usize>> {
     match came {
         true => Ok(function..last + 1),
         false => Err(Error::Usage(format!(
-            "nobody came to the function at {function:#x} within {LIMIT} instructions: give the address of one that is called"
+            "the function at {function:#x} was not called within {LIMIT} instructions: give the address of one that is"
         ))),
     }
 }
@@ -50,9 +50,9 @@ mod tests {
     }
 
     #[test]
-    fn who_never_comes_there_is_told() {
+    fn a_function_that_is_not_called_is_an_error() {
         let at = arch::register_loop as *const () as usize;
         let error = extent(at, || _ = arch::add_chain(5)).expect_err("not called").to_string();
-        assert!(error.contains("nobody came to the function"), "{error}");
+        assert!(error.contains("was not called"), "{error}");
     }
 }

@@ -1,13 +1,13 @@
-//! A hybrid monitor: the program under measurement puts what happens into interface registers, and another machine,
-//! here another CPU, takes it from there and counts.
+//! A hybrid monitor: the measured program writes events into interface registers, and another machine, here another
+//! CPU, reads and counts them.
 //!
-//! Three interfaces. In one slot with one flag ([`OneWay`]) who sends never waits, and what was not yet taken is
-//! overwritten: that is right where the other side is fast. With a second flag ([`TwoWay`]) who sends waits until the slot is
-//! free: nothing is lost, and the wait is the monitor's artifact. A [`Ring`] of slots is what DMA into the monitor's memory
-//! is today: nothing is lost, and one waits only when it is full.
+//! There are three interfaces. With one slot and one flag ([`OneWay`]) the sender never waits, and an event that was
+//! not yet received is overwritten; that is right if the receiver is fast. With a second flag ([`TwoWay`]) the sender
+//! waits until the slot is free: no event is lost, and the wait perturbs the program. A [`Ring`] of slots corresponds
+//! to DMA into the monitor's memory: no event is lost, and the sender waits only if it is full.
 //!
-//! An event is a number of 32 bits: the lower eight say of which [`kind`] it is, the rest number the events, so that what is
-//! taken twice is noticed.
+//! An event has 32 bits: the lower eight are its [`kind`], the others number the events, so that one received twice is
+//! recognised.
 //!
 //! Source: Kraemer, slides 10, 57, 58 and 62 to 71.
 
@@ -19,28 +19,28 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
 
-/// An event: its number among those sent, of which 24 bits count, and its kind.
+/// An event from its number, of which 24 bits are kept, and its kind.
 #[inline(always)]
 pub fn event(number: u64, kind: u8) -> u32 {
     (number as u32) << 8 | u32::from(kind)
 }
 
-/// Of which kind an event is.
+/// The kind of an event.
 #[inline(always)]
 pub fn kind(event: u32) -> u8 {
     event as u8
 }
 
-/// What stands between the two machines: one sends, one receives.
+/// The interface between the two machines, with one sender and one receiver.
 pub trait Interface: Default + Send + Sync + 'static {
-    /// Hands over an event. Answers `false` where nobody takes them for seconds.
+    /// Sends an event; `false` if the receiver takes none for several seconds.
     fn send(&self, event: u32) -> bool;
 
-    /// Takes an event, if there is one, and lets `process` have it.
+    /// Receives an event, if there is one, and passes it to `process`; whether there was one.
     fn receive(&self, process: impl FnOnce(u32)) -> bool;
 }
 
-/// Polls that take seconds: whoever is waited for so long has gone.
+/// Polls that take several seconds, after which the other side is taken for dead.
 const PATIENCE: u32 = 1 << 28;
 
 #[inline(always)]
@@ -54,7 +54,7 @@ fn poll(mut ready: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// A register R and a flag F1 which says that there is something in it.
+/// A register R and a flag F1, which is set while R is full.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct OneWay {
@@ -72,18 +72,18 @@ impl Interface for OneWay {
 
     #[inline(always)]
     fn receive(&self, process: impl FnOnce(u32)) -> bool {
-        // The look alone does not take the line away from who sends.
+        // A load alone leaves the cache line with the sender.
         if !self.f1.load(Relaxed) {
             return false;
         }
-        // Between these two another event may come: it is then taken now and once more, and this one never.
+        // An event that is sent between these two lines is received twice, and this one is lost.
         self.f1.swap(false, Acquire);
         process(self.r.load(Relaxed));
         true
     }
 }
 
-/// A register R, a flag F1 which says that there is something in it, and a flag F2 which says that it is free.
+/// A register R, a flag F1, which is set while R is full, and a flag F2, which is set while R is free.
 #[repr(align(128))]
 pub struct TwoWay {
     r: AtomicU32,
@@ -124,17 +124,17 @@ impl Interface for TwoWay {
 /// Slots of a [`Ring`].
 const SLOTS: usize = 1 << 12;
 
-/// Its own line of memory for each side's place, so that neither disturbs the other without need.
+/// The position of one side, on a cache line of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Side {
-    /// How many events it has handed over or taken.
+    /// Events that it has sent or received.
     place: AtomicUsize,
-    /// What it last saw of the other side's place.
+    /// The position of the other side when it was last read.
     seen: AtomicUsize,
 }
 
-/// Slots that are filled and emptied in turn (L. Lamport, *Specifying Concurrent Program Modules*, 1983).
+/// A ring of slots for one sender and one receiver (L. Lamport, *Specifying Concurrent Program Modules*, 1983).
 pub struct Ring {
     slots: Box<[AtomicU32]>,
     sent: Side,
@@ -181,7 +181,7 @@ impl Interface for Ring {
     }
 }
 
-/// What the monitor has counted. Only it writes here.
+/// The counts of the monitor, which only its thread writes.
 struct Board {
     counts: [AtomicU64; 256],
     received: AtomicU64,
@@ -191,7 +191,7 @@ struct Board {
     last: AtomicU64,
 }
 
-/// No event is so large.
+/// A value that is no event.
 const NONE: u64 = u64::MAX;
 
 impl Board {
@@ -216,27 +216,27 @@ impl Board {
     }
 }
 
-/// What the monitor has received.
+/// The events that the monitor has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// Events taken.
+    /// Received events.
     pub received: u64,
-    /// … of which so many were the one before once more.
+    /// Of these, repetitions of the event before.
     pub repeated: u64,
-    /// Their sum, modulo 2⁶⁴: two that agree in it and in their number are the same events.
+    /// Sum of the received events, modulo 2⁶⁴, for a comparison with the sum of those sent.
     pub sum: u64,
-    /// How many there were of each kind.
+    /// Received events of each kind.
     pub counts: [u64; 256],
 }
 
 impl Tally {
-    /// Events that were seen at all.
+    /// Different events that were received.
     pub fn captured(&self) -> u64 {
         self.received - self.repeated
     }
 }
 
-/// The measuring machine: a thread on a CPU of its own.
+/// The measuring machine: a thread on another CPU.
 pub struct Observer<I> {
     partner: Partner,
     interface: Arc<I>,
@@ -244,10 +244,11 @@ pub struct Observer<I> {
 }
 
 impl<I: Interface> Observer<I> {
-    /// Starts it on this CPU. For each event it does so many turns of a loop besides: a monitor that is not fast.
+    /// Starts the monitor on a CPU. For each event it also executes a loop of `turns` iterations, which simulates a
+    /// slower monitor.
     ///
     /// # Errors
-    /// The thread or its CPU is refused.
+    /// The kernel refuses the thread or the CPU.
     pub fn start(cpu: usize, turns: u64) -> Result<Self> {
         const POLLS: u32 = 1 << 10;
         let (interface, board) = (Arc::new(I::default()), Arc::new(Board::new()));
@@ -268,40 +269,41 @@ impl<I: Interface> Observer<I> {
         Ok(Self { partner, interface, board })
     }
 
-    /// Where the program under measurement puts its events.
+    /// The interface into which the measured program sends.
     #[inline(always)]
     pub fn interface(&self) -> &I {
         &self.interface
     }
 
-    /// What others must know to watch it.
+    /// The thread of the monitor.
+    #[doc(hidden)]
     pub fn task(&self) -> Task {
         self.partner.task()
     }
 
-    /// Waits until it has taken this event, after which nothing was sent, and tells what it has received so far.
+    /// Waits until the monitor has received `event`, the last one sent, and returns what it has received.
     ///
     /// # Errors
-    /// It has ended, or does not come to it within seconds.
+    /// As of [`wait_for`](Self::wait_for).
     pub fn after(&mut self, event: u32) -> Result<Tally> {
         self.wait_for(event)?;
         Ok(self.tally())
     }
 
-    /// Waits until it has taken this event, after which nothing was sent.
+    /// Waits until the monitor has received `event`, the last one sent.
     ///
     /// # Errors
-    /// It has ended, or does not come to it within seconds.
+    /// [`Error::Disproved`] if the monitor has ended; [`Error::Disturbed`] if it does not receive the event within 5 s.
     pub fn wait_for(&mut self, event: u32) -> Result<()> {
         const LONGEST: Duration = Duration::from_secs(5);
         let begun = Instant::now();
         while self.board.last.load(Acquire) != u64::from(event) {
             if let Some(fate) = self.partner.fate() {
-                return Err(Error::Usage(fate));
+                return Err(Error::Disproved(fate));
             }
             if begun.elapsed() > LONGEST {
                 let cpu = self.task().cpu;
-                return Err(Error::Usage(format!(
+                return Err(Error::Disturbed(format!(
                     "the monitor on CPU {cpu} has not taken the last event for 5 s: that CPU is too busy"
                 )));
             }
@@ -310,7 +312,7 @@ impl<I: Interface> Observer<I> {
         Ok(())
     }
 
-    /// What it has received so far.
+    /// What the monitor has received so far.
     pub fn tally(&self) -> Tally {
         let board = &self.board;
         Tally {
@@ -327,7 +329,7 @@ mod tests {
     use super::*;
     use crate::platform::cpu;
 
-    /// Sends so many events of four kinds to another CPU; skips with a sentence where there is none.
+    /// Sends events of four kinds to another CPU; skips with a sentence if there is none.
     fn send<I: Interface>(events: u64, turns: u64) -> Option<Tally> {
         let Some(other) = cpu::other_than(cpu::current()) else {
             println!("skipped: one CPU, and the measuring machine needs another");

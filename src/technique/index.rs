@@ -1,23 +1,24 @@
-//! The damped performance index: one number for how a system does now, of what many commands have met.
+//! The damped performance index: one number for the current performance of a system, from the response times of
+//! commands.
 //!
-//! A *block* is n commands in a row; R(k) is the mean response of the k-th. To look again at every command makes control
-//! jittery, so the index moves once a block, and only in part:
+//! A *block* is n consecutive commands; R(k) is the mean response time of block k. Control that reacts to each command
+//! is jittery, so the index changes once for each block, and only in part:
 //!
 //! > PI(k) = λ·PI(k−1) + (1−λ)·R(k), 0 ≤ λ < 1
 //!
-//! A higher λ gives more weight to the past; what happened j blocks ago counts λʲ(1−λ). So λ and n buy the same calm, at
-//! the price of the same delay:
+//! A higher λ gives more weight to the past: block k−j has the weight λʲ(1−λ). Both λ and n reduce jitter and add
+//! delay:
 //!
-//! | | what follows |
+//! | response times | index |
 //! |---|---|
-//! | after a step of the response | the index still lacks λᵏ of it after k blocks: [`blocks_to_settle`] |
-//! | of commands that scatter by σ | the index scatters by σ·√((1−λ) / (n(1+λ))): [`jitter`] |
+//! | change by a step | lacks λᵏ of the step after k blocks: [`blocks_to_settle`] |
+//! | scatter with the standard deviation σ | scatters with σ·√((1−λ) / (n(1+λ))): [`jitter`] |
 //!
 //! Source: slides 76 to 82 of the [module's](super) own.
 
 use crate::{Error, Result};
 
-/// The index, as its commands come.
+/// The index of a sequence of commands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PerformanceIndex {
     block: u32,
@@ -28,10 +29,10 @@ pub struct PerformanceIndex {
 }
 
 impl PerformanceIndex {
-    /// Over blocks of `block` commands, damped by `damping` (λ). It begins at the mean of the first block.
+    /// An index over blocks of `block` commands with the damping λ. It starts at the mean of the first block.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a block without commands, or a λ that is not within 0 and 1 (1 itself would never move).
+    /// [`Error::Usage`] for an empty block, or for a λ outside of 0 ≤ λ < 1.
     pub fn new(block: u32, damping: f64) -> Result<Self> {
         if block == 0 {
             return Err(Error::Usage("a block of no commands has no mean: give it at least one".into()));
@@ -43,12 +44,12 @@ impl PerformanceIndex {
         Ok(Self { block, damping, sum: 0.0, count: 0, value: None })
     }
 
-    /// The same, beginning at a known value.
+    /// Starts at a known value.
     pub fn starting_at(self, value: f64) -> Self {
         Self { value: Some(value), ..self }
     }
 
-    /// One command's response. At the end of a block: the index.
+    /// Takes the response time of one command; at the end of a block, the new index.
     pub fn take(&mut self, response: f64) -> Option<f64> {
         self.sum += response;
         self.count += 1;
@@ -63,13 +64,13 @@ impl PerformanceIndex {
         Some(now)
     }
 
-    /// The index after the last whole block; `None` before the first.
+    /// The index after the last complete block; `None` before the first.
     pub fn value(&self) -> Option<f64> {
         self.value
     }
 }
 
-/// After so many blocks the index lacks no more than this share of a step: the least k for which λᵏ ≤ share.
+/// The number of blocks after which the index lacks at most `share` of a step: the least k with λᵏ ≤ share.
 pub fn blocks_to_settle(damping: f64, share: f64) -> u32 {
     match damping {
         0.0 => 1,
@@ -77,7 +78,7 @@ pub fn blocks_to_settle(damping: f64, share: f64) -> u32 {
     }
 }
 
-/// The standard deviation of an index over blocks of `block` commands that scatter by `deviation`, each for itself.
+/// The standard deviation of the index if response times are independent with the standard deviation `deviation`.
 pub fn jitter(deviation: f64, block: u32, damping: f64) -> f64 {
     deviation * ((1.0 - damping) / (f64::from(block) * (1.0 + damping))).sqrt()
 }

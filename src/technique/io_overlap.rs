@@ -1,24 +1,25 @@
-//! How much of the time the CPU and k of n channels are busy at once: the slides' `IO_OVERLAP(k, X)`.
+//! The fraction of time for which the CPU and at least k of n channels are busy at once: `IO_OVERLAP(k, X)` of the
+//! slides.
 //!
-//! A hardware monitor makes one logic signal of many: CPU busy *and* at least k channels busy. (At least: with k = 0 it
-//! measures the utilisation of the CPU, as the slides say.) A clock samples it 2ᴺ times, and a
-//! [counter](super::pulse) counts how often it was 1: that *is* the fraction. [`Monitor::io_overlap`] is the call of the
-//! slides: it clears the counter, lets a monitor of its own run, and blocks until that has sampled to the end.
+//! A hardware monitor combines many signals into one: CPU busy *and* at least k channels busy. With k = 0 that is the
+//! utilisation of the CPU. A clock samples the signal 2ᴺ times, and a [counter](super::pulse) of its ones *is* the
+//! fraction. [`Monitor::io_overlap`] is the call of the slides: it clears the counter, starts the monitor, and blocks
+//! until the monitor has taken all samples.
 //!
-//! Two things must hold for the answer to be near the truth. The signal makes many transitions while it is sampled; and
-//! the clock is not in step with it, or it reads 0 or 1 whatever is true. So the time between two samples is drawn by chance
-//! (exponentially: then samples see time averages, Wolff 1982).
+//! The result is near the truth if the signal has many transitions meanwhile, and if the clock is not synchronous with
+//! it: otherwise it reads 0 or 1 whatever is true. The time between two samples is therefore random and exponentially
+//! distributed, so that samples see time averages (Wolff 1982).
 //!
-//! [`Signals`] are the wires: a bit for the CPU, one for each channel. [`Busy`] puts a bit on while something lasts, and
-//! keeps the exact trace of it, against which the sampled fraction is held by [`exact`].
+//! [`Signals`] are the wires: one bit for the CPU and one for each channel. [`Busy`] sets a bit during an operation and
+//! keeps an exact trace, from which [`exact`] computes the true fraction.
 //!
 //! Source: slides 20 to 26 of the [module's](super) own; R. W. Wolff, *Poisson Arrivals See Time Averages* (1982).
 
-mod load;
-mod trace;
+mod busy_trace;
+mod disk_load;
 
-pub use load::{Finished, Load};
-pub use trace::{Busy, Trace, exact};
+pub use busy_trace::{Busy, Trace, exact};
+pub use disk_load::{Finished, Load};
 
 use crate::kit::sleep::{Nanosleep, RealTime, Sleep};
 use crate::platform::time::clock_gettime_ns;
@@ -28,14 +29,14 @@ use crate::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The wires that a monitor taps. All of them are read at one moment.
+/// The wires of a monitor, which reads all of them at once.
 #[derive(Debug, Default)]
 pub struct Signals(AtomicU64);
 
 impl Signals {
-    /// Channels that there is a wire for.
+    /// The most channels.
     pub const CHANNELS: usize = 63;
-    /// The CPU's wire. That of the k-th channel, from 0, is k + 1.
+    /// The wire of the CPU. That of channel c, counted from 0, is c + 1.
     pub const CPU: usize = 0;
 
     fn set(&self, wire: usize, busy: bool) {
@@ -52,45 +53,44 @@ impl Signals {
     }
 }
 
-/// What samples an overlap.
+/// A monitor that samples an overlap.
 #[derive(Clone, Copy, Debug)]
 pub struct Monitor {
-    /// The mean time from one sample to the next. Much longer than the states last, each sample stands for itself.
+    /// The mean time between two samples. If it is much longer than the states last, samples are independent.
     pub period: Duration,
-    /// Of the times that are drawn.
+    /// The seed of the random times.
     pub seed: u64,
 }
 
-/// What it answers.
+/// A sampled overlap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overlap {
-    /// The fraction of time, and its interval of 95 %, which knows that neighbouring samples may be alike.
+    /// The fraction of time with its interval of 95 %, which allows for correlated samples.
     pub fraction: Interval,
-    /// The moments of the first sample and of the last, in nanoseconds of the monotonic clock.
+    /// Begin of the sampling and time of the last sample, nanoseconds of the monotonic clock.
     pub window: (u64, u64),
-    /// Whether the monitor ran in the real-time class. One that waits for its turn like everybody finds the CPU idle too
-    /// often: idle is when it gets one.
+    /// Whether the monitor ran in the real-time class. In the ordinary class it runs when the CPU is idle, and finds it
+    /// idle too often.
     pub real_time: bool,
-    /// All samples, in their order.
+    /// All samples, in order of time.
     pub samples: Vec<Sample>,
 }
 
-/// One look at the wires.
+/// One sample of the wires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// It was taken between these moments of the monotonic clock, in nanoseconds.
+    /// It was taken between these two times, nanoseconds of the monotonic clock.
     pub between: (u64, u64),
-    /// Whether the CPU and k channels were busy.
+    /// Whether the CPU and at least k channels were busy.
     pub on: bool,
 }
 
 impl Monitor {
-    /// IO_OVERLAP(k, X): blocks until 2ᴺ samples were taken, and answers X.
-    ///
-    /// A monitor in hardware waits for nobody; this one takes the real-time class where the kernel lets it.
+    /// IO_OVERLAP(k, X): blocks until 2ᴺ samples were taken, and returns X. The monitor runs in the real-time class if
+    /// that is allowed.
     ///
     /// # Errors
-    /// [`Error::Kernel`] where there is no thread for the monitor.
+    /// [`Error::Kernel`] where the kernel refuses the thread of the monitor.
     #[doc(alias = "IO_OVERLAP")]
     pub fn io_overlap<const N: u32>(&self, k: u32, signals: &Signals) -> Result<Overlap> {
         let refused = |cause| Error::Kernel { call: "pthread_create of a monitor".into(), cause };
@@ -109,8 +109,8 @@ impl Monitor {
         let begun = now();
         let mut last = begun;
         loop {
-            // From when the last one was taken, not from when it was due: those that fell due while the monitor waited
-            // for a CPU would all be taken at one moment, and be one sample that counts as many.
+            // Counted from the time of the last sample, not from its deadline: samples that were due while the monitor
+            // waited for a CPU would all be taken at once, as one sample that counts several times.
             Nanosleep.until(Duration::from_nanos(last + gap()));
             let before = now();
             let on = signals.overlap(k);
@@ -125,7 +125,7 @@ impl Monitor {
     }
 }
 
-/// Times from one sample to the next, nanoseconds, exponentially distributed.
+/// Exponentially distributed times between samples, nanoseconds.
 fn gaps(mean: Duration, seed: u64) -> impl FnMut() -> u64 {
     let (mut random, mean) = (Random::new(seed), mean.as_nanos() as f64);
     move || {

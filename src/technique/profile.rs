@@ -1,4 +1,4 @@
-//! Where a program's time goes, by routine: the rule that nine tenths of it go into one tenth of the code.
+//! A flat profile of a program, and the rule that 90 % of the time is spent in 10 % of the code.
 //!
 //! Source: Kraemer, slides 38 and 56; gprof's flat profile.
 
@@ -7,15 +7,15 @@
 pub struct Row<'a> {
     /// Its name.
     pub name: &'a str,
-    /// How often it was called.
+    /// Its calls.
     pub calls: u64,
-    /// Time in itself and not in what it called, in the caller's unit.
+    /// Time in the routine itself, without those that it called, in the caller's unit.
     pub own: f64,
-    /// The share of all own time of this routine and those before it.
+    /// The share of the total time of this routine and all before it.
     pub up_to_here: f64,
 }
 
-/// The routines (name, calls, own time), the most expensive first, with the share of time that they have taken so far.
+/// The profile of routines, given as name, calls and own time: the most expensive first, with cumulative shares.
 pub fn ordered<'a>(routines: impl IntoIterator<Item = (&'a str, u64, f64)>) -> Vec<Row<'a>> {
     let mut rows: Vec<_> =
         routines.into_iter().map(|(name, calls, own)| Row { name, calls, own, up_to_here: 0.0 }).collect();
@@ -29,7 +29,7 @@ pub fn ordered<'a>(routines: impl IntoIterator<Item = (&'a str, u64, f64)>) -> V
     rows
 }
 
-/// The share of the routines that it takes to reach this share of the time.
+/// The share of the routines that together take `share` of the time.
 pub fn routines_for(rows: &[Row], share: f64) -> f64 {
     let needed = rows.iter().position(|row| row.up_to_here >= share).map_or(rows.len(), |at| at + 1);
     needed as f64 / rows.len().max(1) as f64

@@ -1,14 +1,15 @@
-//! A fraction without a division: an interval of 2^N clock pulses, so that the counter *is* the fraction.
+//! A fraction of time without a division: after 2^N clock pulses the counter *is* the fraction.
 //!
-//! At each pulse of a clock the signal is looked at, and where it is on a counter goes up. After 2^N pulses the
-//! counter, read as a number with N digits behind the binary point, is the fraction of time for which the signal was
-//! on. A signal that was on at every pulse needs the digit before the point as well: N + 1 bits.
+//! At each pulse of a clock a counter is incremented if the signal is on. After 2^N pulses the counter, read with N
+//! digits after the binary point, is the fraction of time for which the signal was on. A signal that was always on also
+//! needs the digit before the point: N + 1 bits.
 //!
-//! What it says is a sample of 2^N: the signal must change often in that time, and must not be in step with the clock.
+//! The result is a sample of size 2^N: the signal must change often in that time and must not be synchronous with the
+//! clock.
 //!
 //! Source: Kraemer, slides 19, 20 and 26.
 
-/// Counts pulses at which a signal was on, 2^`N` to an interval; `N` is at most 63.
+/// Counts pulses at which a signal was on, in intervals of 2^`N` pulses; `N` is at most 63.
 #[derive(Clone, Debug, Default)]
 pub struct PulseCounter<const N: u32> {
     pulses: u64,
@@ -20,11 +21,11 @@ pub struct PulseCounter<const N: u32> {
 pub struct BinaryFraction<const N: u32>(u64);
 
 impl<const N: u32> PulseCounter<N> {
-    /// Pulses to an interval.
+    /// Pulses of an interval.
     pub const INTERVAL: u64 = 1 << N;
 
-    /// One pulse of the clock, at which the signal is on or not. The last one of an interval answers the fraction, and
-    /// the next interval begins.
+    /// Takes the state of the signal at one pulse. The last pulse of an interval returns the fraction and begins the
+    /// next interval.
     #[inline(always)]
     pub fn pulse(&mut self, signal: bool) -> Option<BinaryFraction<N>> {
         self.pulses += 1;
@@ -38,12 +39,12 @@ impl<const N: u32> PulseCounter<N> {
 }
 
 impl<const N: u32> BinaryFraction<N> {
-    /// The counter itself: 2^-`N` a unit.
+    /// The counter, in units of 2^-`N`.
     pub fn counter(self) -> u64 {
         self.0
     }
 
-    /// The fraction as a number, exact up to `N` of 53: a shift of the exponent changes no digit.
+    /// The fraction as a number, exact for `N` up to 53.
     pub fn value(self) -> f64 {
         self.0 as f64 / PulseCounter::<N>::INTERVAL as f64
     }

@@ -1,9 +1,8 @@
-//! A sampled monitor: now and then it interrupts its thread and looks which state it is in.
+//! A sampled monitor: a timer interrupts the thread and its handler records the current state.
 //!
-//! The share of the looks that found a state is an estimate of the fraction of time in it (type C), with the interval of
-//! a binomial share, if the looks are independent of the state. Looks at a fixed period are not, where the program has
-//! a period of its own: a load of three periods that is on for 48 % of the time is found on in two looks of three. A
-//! period that is drawn by chance is in step with nothing.
+//! The share of samples in a state estimates the fraction of time spent in it (type C), with a binomial interval, if
+//! the samples are independent of the state. Samples with a fixed period are not independent of a periodic program: a
+//! load that is on for 48 % of a period of three samples is found on in two of three. Random periods avoid that.
 //!
 //! ```
 //! use std::time::Duration;
@@ -22,39 +21,41 @@
 //! # }
 //! ```
 //!
-//! A thread that sleeps is woken by a look: what is sampled here is a thread that runs.
+//! The timer also interrupts the sleep of a thread, so only threads that compute should be sampled.
 //!
 //! Source: Kraemer, slides 26, 31, 34 and 51 to 53; S. McCanne and C. Torek, *A Randomized Sampling Clock for CPU
 //! Utilization Estimation and Code Profiling* (USENIX 1993).
 
 use crate::Result;
-use crate::kit::sampler::{Gaps, Looks, STATES, Sampler};
+pub use crate::kit::sampler::Looks;
+
+use crate::kit::sampler::{Gaps, STATES, Sampler};
 use crate::statistic::{Interval, Random, proportion};
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The time between two looks.
+/// The time between two samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// Always the same.
+    /// Constant.
     Fixed(Duration),
-    /// Evenly drawn between nothing and twice the mean.
+    /// Random, uniform between zero and twice the mean.
     Random {
-        /// Its mean.
+        /// The mean time.
         mean: Duration,
-        /// The same seed draws the same times.
+        /// The seed of the random numbers.
         seed: u64,
     },
 }
 
 impl Period {
-    /// Evenly drawn between nothing and twice this mean, of at most two seconds.
+    /// Random times with this mean, which is at most two seconds.
     pub fn random(mean: Duration, seed: u64) -> Self {
         Self::Random { mean, seed }
     }
 
-    /// As many as a run has looks; beyond, they come again.
+    /// A list of random times, which is repeated if a run has more samples.
     fn gaps(self) -> Gaps {
         const DRAWN: usize = 1 << 12;
         match self {
@@ -68,50 +69,50 @@ impl Period {
     }
 }
 
-/// Moments of looks that are kept.
+/// Samples whose time is kept.
 const MOMENTS: usize = 1 << 14;
 
-/// Looks at the thread that made it.
+/// Samples the thread that created it.
 pub struct SampledMonitor(Sampler);
 
 impl SampledMonitor {
-    /// A monitor that also looks whether the next instruction is in this range of addresses ([`super::extent`]); an empty
-    /// range asks for none.
+    /// A monitor that also records whether the next instruction lies in a range of addresses ([`super::extent`]), which
+    /// may be empty.
     ///
     /// # Errors
-    /// The kernel has no timer for us.
+    /// The kernel refuses the timer.
     pub fn new(period: Period, range: Range<usize>) -> Result<Self> {
         Sampler::new(period.gaps(), range, MOMENTS).map(Self)
     }
 
-    /// Begins to look.
+    /// Starts sampling.
     pub fn start(&self) {
         self.0.start();
     }
 
-    /// Looks no more. What was found stays.
+    /// Stops sampling and keeps the result.
     pub fn stop(&self) {
         self.0.stop();
     }
 
-    /// The thread says that it is in this state, of 0 to 7.
+    /// Sets the current state of the thread, 0 to 7.
     #[inline(always)]
     pub fn enter(&self, state: u32) {
         self.0.state().store(state, Relaxed);
     }
 
-    /// What was found so far.
+    /// All samples so far.
     pub fn found(&self) -> Looks {
         self.0.found()
     }
 
-    /// The fraction of time in a state, with the 95 % interval of a binomial share.
+    /// The fraction of time in a state, with its binomial interval of 95 %.
     pub fn fraction(&self, state: u32) -> Interval {
         let found = self.found();
         proportion(found.in_state[(state as usize).min(STATES - 1)], found.count)
     }
 
-    /// The fraction of time in the range of addresses, likewise.
+    /// The fraction of time in the range of addresses, with its binomial interval of 95 %.
     pub fn fraction_in_range(&self) -> Interval {
         let found = self.found();
         proportion(found.in_range, found.count)
@@ -121,7 +122,7 @@ impl SampledMonitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::technique::measure::FractionOfTime;
+    use crate::technique::state_measure::FractionOfTime;
     use std::time::Instant;
 
     #[test]

@@ -1,24 +1,24 @@
-//! Seek distances of a moving head: a measure of type B that sampling cannot take.
+//! Seek distances of a disk head: a measure of type B that sampling cannot take.
 //!
-//! The distance of a seek is where the head goes less where it was. Who is told of each position gets each distance.
-//! Who looks now and then at the variable that holds the position gets others: too slow, and seeks are joined or lost;
-//! too fast, and between two seeks there are zeroes that no seek made.
+//! A seek distance is the difference between two successive positions. A trace of all positions gives all distances.
+//! Samples of the variable that holds the position do not: sampled too slowly, seeks are merged or lost; sampled too
+//! fast, there are distances of zero without a seek.
 //!
 //! Source: Kraemer, slides 53 and 54.
 
-/// The distances between one position and the next.
+/// The distances between successive positions.
 pub fn distances(positions: &[u64]) -> Vec<u64> {
     positions.windows(2).map(|pair| pair[0].abs_diff(pair[1])).collect()
 }
 
-/// The positions that somebody sees who looks every `period` units of time, where each is held for `held` units. The
-/// first look is at the beginning. A period of 0 counts as 1.
+/// Samples of the position with a period of `period` units of time, if each position is held for `held` units. The
+/// first sample is at the beginning. A period of 0 counts as 1.
 pub fn looks(positions: &[u64], held: usize, period: usize) -> Vec<u64> {
     (0..positions.len() * held).step_by(period.max(1)).map(|at| positions[at / held]).collect()
 }
 
-/// How far two distributions of distances are apart: the largest difference between their shares up to a distance
-/// (Kolmogorov and Smirnov). 0 for the same, 1 for those that have nothing in common; 1 where one of them is empty.
+/// The distance between two distributions: the largest difference of their cumulative shares (Kolmogorov and Smirnov).
+/// 0 for equal ones; 1 for disjoint ones, or if one is empty.
 pub fn apart(a: &[u64], b: &[u64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;

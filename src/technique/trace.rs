@@ -1,15 +1,16 @@
-//! A trace monitor: spans around routines, behind a flag that is asked at run time.
+//! A trace monitor: spans around routines, controlled by a flag at run time.
 //!
-//! Off, a span is a look at the flag. On, it reads a clock at its beginning and at its end, counts a call, and keeps two
-//! times for its routine: all of it ([`Tally::total`]), and that without the spans inside ([`Tally::own`]), which is what a
-//! profile is made of. Nothing is allocated in a span.
+//! If the monitor is off, a span only tests the flag. If it is on, a span reads a clock at its beginning and end,
+//! counts a call, and adds to two times of its routine: the total ([`Tally::total`]), and that without inner spans
+//! ([`Tally::own`]), from which a profile is made. A span does not allocate.
 //!
 //! ```
-//! use syscost::machine::arch;
+//! use std::time::Instant;
 //! use syscost::technique::trace::Monitor;
 //!
 //! const LOOK_UP: usize = 0;
-//! let monitor = Monitor::new(&["look up"], arch::read);
+//! let begun = Instant::now();
+//! let monitor = Monitor::new(&["look up"], || begun.elapsed().as_nanos() as u64);
 //! let look_up = |name: &str| {
 //!     let _span = monitor.span(LOOK_UP);
 //!     name.len()
@@ -20,10 +21,9 @@
 //! assert_eq!(monitor.tally(LOOK_UP).calls, 1);
 //! ```
 //!
-//! The clock is whatever function is handed over: the cycle counter (`machine::arch::read`), which a span hardly feels; or
-//! the process's virtual clock (`machine::time::thread_cpu_ns`), which stands still while others have the CPU and costs
-//! two entries into the kernel a span. What a span costs is measured by [`Monitor::probe_cost`], so that it can be
-//! subtracted ([`super::estimate`]).
+//! The clock is any function: a cycle counter, which costs a span little, or the virtual clock of the thread, which
+//! stops while other tasks have the CPU and costs two system calls for each span. [`Monitor::probe_cost`] measures the
+//! cost of a span, so that it can be subtracted ([`super::estimate`]).
 //!
 //! Source: Kraemer, slides 37 to 50.
 
@@ -33,13 +33,13 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Watches a program of one thread, routine by routine.
+/// Measures the routines of a program with one thread.
 #[derive(Debug)]
 pub struct Monitor<N> {
     on: AtomicBool,
     now: N,
     routines: Vec<Routine>,
-    /// The spans that have ended inside the one that is open: their time, and how many they were.
+    /// Time and number of the spans that have ended inside the open one.
     below: Cell<(u64, u64)>,
 }
 
@@ -50,26 +50,26 @@ struct Routine {
     total: Cell<u64>,
     own: Cell<u64>,
     inner: Cell<u64>,
-    /// How many of its spans are open: it may call itself.
+    /// Its open spans: more than one in a recursion.
     open: Cell<u32>,
 }
 
-/// What was seen of one routine. Times are in steps of the monitor's clock.
+/// The measurement of one routine. Times are in units of the monitor's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How often it was called.
+    /// Its calls.
     pub calls: u64,
-    /// Time in it and in what it called. Where it called itself, that time counts once.
+    /// Time in it and in routines that it called. Recursive calls count once.
     pub total: u64,
-    /// Time in itself alone.
+    /// Time in the routine itself.
     pub own: u64,
-    /// Spans that were opened in it, and not in one of those.
+    /// Spans that were opened directly in it.
     pub inner: u64,
 }
 
 impl Tally {
-    /// Time in itself alone without what the probes have cost: the inside of its own, and the outside of those that were
-    /// opened in it.
+    /// Its own time less the cost of the probes: the inside of its own spans, and the outside of the spans opened in
+    /// it.
     pub fn own_without(&self, probe: ProbeCost) -> f64 {
         let probes = self.calls as f64 * probe.inside + self.inner as f64 * probe.outside;
         (self.own as f64 - probes).max(0.0)
@@ -77,22 +77,22 @@ impl Tally {
 }
 
 impl<N: Fn() -> u64 + Copy> Monitor<N> {
-    /// A monitor of these routines, switched off, that reads the time by `now`.
+    /// A monitor of these routines with the clock `now`, switched off.
     pub fn new(routines: &[&'static str], now: N) -> Self {
         let routine = |&name| Routine { name, ..Routine::default() };
         let routines = routines.iter().map(routine).collect();
         Self { on: AtomicBool::new(false), now, routines, below: Cell::default() }
     }
 
-    /// Switches it on or off. A span that is open is measured to its end, and one that was begun before is not.
+    /// Switches the monitor on or off. This has no effect on spans that are open.
     pub fn switch(&self, on: bool) {
         self.on.store(on, Relaxed);
     }
 
-    /// Opens a span of a routine, by its place in the list. It closes when its value goes.
+    /// Opens a span of a routine, by its index. It ends when it is dropped.
     ///
     /// # Panics
-    /// There is no such routine, and the monitor is on.
+    /// The monitor is on and there is no such routine.
     #[inline(always)]
     pub fn span(&self, routine: usize) -> Span<'_, N> {
         let open = if self.on.load(Relaxed) { Some(self.open(routine)) } else { None };
@@ -107,18 +107,18 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
         Open { monitor: self, routine: watched, below, begun: (self.now)() }
     }
 
-    /// What was seen of a routine. A span that is still open is not in it.
+    /// The measurement of a routine, without open spans.
     pub fn tally(&self, routine: usize) -> Tally {
         let Routine { calls, total, own, inner, .. } = &self.routines[routine];
         Tally { calls: calls.get(), total: total.get(), own: own.get(), inner: inner.get() }
     }
 
-    /// All routines with their names.
+    /// The measurements of all routines with their names.
     pub fn tallies(&self) -> impl Iterator<Item = (&'static str, Tally)> + '_ {
         self.routines.iter().enumerate().map(|(at, routine)| (routine.name, self.tally(at)))
     }
 
-    /// Forgets what was seen. Spans that are open go on.
+    /// Resets all measurements. Open spans continue.
     pub fn clear(&self) {
         for routine in &self.routines {
             [&routine.calls, &routine.total, &routine.own, &routine.inner]
@@ -127,8 +127,8 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
         }
     }
 
-    /// What one span costs, in steps of the clock: by a monitor of the same kind around nothing, as medians. A span in
-    /// a real program also moves what is in the caches and what the processor does ahead; that is not in it.
+    /// The cost of an empty span in units of the clock: medians of a monitor with the same clock. The effects of a span
+    /// on caches and on instructions around it in a real program are not included.
     pub fn probe_cost(&self) -> ProbeCost {
         const BATCHES: usize = 25;
         const SPANS: u64 = 1000;
@@ -151,17 +151,17 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
     }
 }
 
-/// A stretch of time in a routine, which ends when it goes.
-#[must_use = "a span that goes at once measures nothing"]
+/// A time in a routine, from its creation to its drop.
+#[must_use = "a span that is dropped at once measures nothing"]
 pub struct Span<'a, N: Fn() -> u64 + Copy> {
-    /// Nothing, where the monitor was off.
+    /// `None` if the monitor was off.
     open: Option<Open<'a, N>>,
 }
 
 struct Open<'a, N> {
     monitor: &'a Monitor<N>,
     routine: &'a Routine,
-    /// What `below` was outside.
+    /// The value of `below` of the outer span.
     below: (u64, u64),
     begun: u64,
 }
@@ -279,7 +279,7 @@ mod tests {
             (time::thread_cpu_ns() - begun) as f64
         };
         let [mut ratio, mut naive] = [0.0; 2];
-        // Somebody else may take the caches away in the middle of a turn: the best of several.
+        // Other processes may disturb a turn: the best of several counts.
         for _ in 0..10 {
             let probe = monitor.probe_cost();
             monitor.switch(false);

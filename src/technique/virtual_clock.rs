@@ -1,16 +1,16 @@
-//! A process's virtual clock, which runs only while the process executes, and a timer on it.
+//! The virtual clock of a process, which runs only while the process executes, and a timer on it.
 //!
-//! The slides keep the one physical clock's time in the control block of each process, stored and loaded at every switch.
-//! Linux does, to the nanosecond: `CLOCK_PROCESS_CPUTIME_ID` is one's own, and every other process has one too, for whoever
-//! knows its number. [`VirtualClock::of`] holds the process by a descriptor, so that the clock is never that of another who
-//! got the number later.
+//! In the slides, the time of one physical clock is stored in the control block of each process at every context
+//! switch. Linux does that with a resolution of nanoseconds: `CLOCK_PROCESS_CPUTIME_ID` is the process's own clock, and
+//! the clock of any other process can be read by its number. [`VirtualClock::of`] holds the process by a descriptor, so
+//! that it never reads the clock of a later process with the same number.
 //!
-//! [`VirtualTimer`] runs down on such a clock and calls an arbitrary routine when it expires: not in a signal handler, where
-//! little is allowed, but on a thread of its own that waits for the signal; so the routine may allocate, lock and write.
+//! [`VirtualTimer`] expires after an interval on such a clock and calls a routine: not in a signal handler but on a
+//! thread of its own that waits for the signal, so that the routine may allocate, lock and write.
 //!
-//! The clock's steps are nanoseconds; the timer's are not. The kernel looks at timers of this kind when its tick interrupts
-//! the process (`run_posix_cpu_timers`): with 250 ticks a second one expires up to 4 ms late, however short its interval.
-//! [`VirtualTimer::resolution`] measures it here.
+//! The resolution of the timer is coarser than that of the clock. The kernel tests such timers when its tick interrupts
+//! the process (`run_posix_cpu_timers`): with 250 ticks per second one expires up to 4 ms late.
+//! [`VirtualTimer::resolution`] measures that. The example `virtual_clock` runs both.
 //!
 //! Source: slides 33 to 36 of the [module's](super) own; timer_create(2), clock_getcpuclockid(3).
 
@@ -31,12 +31,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The clock of a process.
+/// The virtual clock of a process.
 #[derive(Debug)]
 pub enum VirtualClock {
-    /// Of this one.
+    /// That of this process.
     Own,
-    /// Of another.
+    /// That of another process.
     Of(Process),
 }
 
@@ -49,10 +49,10 @@ impl VirtualClock {
         Ok(Self::Of(Process::open(pid)?))
     }
 
-    /// For how long it has executed, all its threads together.
+    /// The time for which the process has executed, over all its threads.
     ///
     /// # Errors
-    /// [`Error::Missing`] once the process has gone.
+    /// [`Error::Missing`] once the process has ended.
     #[inline]
     pub fn read(&self) -> Result<Duration> {
         match self {
@@ -70,21 +70,21 @@ impl VirtualClock {
     }
 }
 
-/// What the own clock is like on this machine.
+/// Properties of the own clock on this machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// The steps that the kernel promises (clock_getres(2)).
+    /// The resolution that the kernel promises (clock_getres(2)).
     pub promised: Duration,
-    /// The smallest step that was seen between two readings.
+    /// The smallest difference observed between two readings.
     pub step: Duration,
-    /// What a reading costs: the quickest of several batches.
+    /// The cost of a reading: the fastest of several batches.
     pub cost: Duration,
 }
 
-/// Looks at the own clock.
+/// Measures the own clock.
 ///
 /// # Errors
-/// [`Error::Kernel`] where there is none.
+/// [`Error::Kernel`] where there is no such clock.
 pub fn quality() -> Result<Quality> {
     const READINGS: u32 = 1000;
     let refused = |errno| Error::refused("clock_getres CLOCK_PROCESS_CPUTIME_ID", errno);
@@ -107,30 +107,30 @@ pub fn quality() -> Result<Quality> {
     })
 }
 
-/// The signal of the timers: it goes to their own thread, which waits for it, and to nobody else.
+/// The signal of the timers, which is sent to their own thread alone.
 const SIGNAL: Signal = Signal::SIGVTALRM;
 
 /// A timer that runs down only while a process executes.
 pub struct VirtualTimer {
     /// Deleted before its thread ends.
     timer: Option<Timer>,
-    /// Its other end is the thread's: a word tells it to end.
+    /// A pipe to the thread; a byte in it ends the thread.
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
 
-/// An expiry.
+/// An expiry of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
-    /// Intervals that have passed since the one before: more than one where the timer's steps are longer than the interval.
+    /// Intervals since the last expiry: more than one if the resolution of the timer is longer than the interval.
     pub intervals: u64,
 }
 
 impl VirtualTimer {
-    /// Calls `routine` whenever the process has executed for `interval` more.
+    /// Calls `routine` each time the process has executed for another `interval`.
     ///
     /// # Errors
-    /// [`Error::Kernel`] where the kernel refuses; [`Error::Usage`] for an interval of nothing.
+    /// [`Error::Kernel`] where the kernel refuses the timer or its thread; [`Error::Usage`] for an interval of zero.
     pub fn every(
         interval: Duration,
         clock: &VirtualClock,
@@ -157,8 +157,8 @@ impl VirtualTimer {
         Ok(this)
     }
 
-    /// By how much expiries of the own timer lie apart, however short its interval: the median of five such times, which
-    /// the process executes meanwhile.
+    /// The shortest time between two expiries of a timer on the own clock: the median of five, during which the process
+    /// computes.
     ///
     /// # Errors
     /// As of [`VirtualTimer::every`]; [`Error::Missing`] where none comes within five seconds.
@@ -166,7 +166,7 @@ impl VirtualTimer {
         let (told, expiries) = channel();
         let now = || clock_gettime_entry_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         let routine = move |_| {
-            let _ = told.send(now()); // to nobody, once enough have come
+            let _ = told.send(now()); // fails once enough have been received
         };
         let timer = Self::every(Duration::from_micros(100), &VirtualClock::Own, routine)?;
         let (begun, mut seen) = (Instant::now(), Vec::new());
@@ -189,15 +189,15 @@ impl VirtualTimer {
 impl Drop for VirtualTimer {
     fn drop(&mut self) {
         drop(self.timer.take());
-        // A word, and not the end of the pipe alone: a child that somebody has forked meanwhile has a copy of it.
+        // Closing the pipe would not suffice: a forked child may have a copy of it.
         let _ = nix::unistd::write(&self.stop, b".");
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // what the routine has panicked of was printed there
+            let _ = thread.join(); // a panic of the routine was printed there
         }
     }
 }
 
-/// The whole life of a timer's thread.
+/// Runs the thread of a timer.
 fn wait(ready: &Sender<nix::Result<i32>>, stop: &OwnedFd, mut routine: impl FnMut(Expiry)) {
     let mut set = SigSet::empty();
     set.add(SIGNAL);
@@ -205,7 +205,7 @@ fn wait(ready: &Sender<nix::Result<i32>>, stop: &OwnedFd, mut routine: impl FnMu
     let signals = match set.thread_block().and_then(|()| SignalFd::with_flags(&set, flags)) {
         Ok(signals) => signals,
         Err(errno) => {
-            let _ = ready.send(Err(errno)); // who started us waits for it
+            let _ = ready.send(Err(errno)); // `every` waits for it
             return;
         }
     };

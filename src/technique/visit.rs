@@ -1,33 +1,33 @@
-//! What a sampled monitor misses and what it counts twice: visits to a state held against the moments of its looks.
+//! What a sampled monitor misses and counts twice: visits to a state compared with the times of its samples.
 //!
-//! A visit that is shorter than the gap between two looks may fall between them; a longer one is seen again and again.
-//! So the number of looks that found the state is no number of visits: sampling cannot take a measure of type A. The
-//! fraction of the looks that found it is nevertheless the fraction of time.
+//! A visit that is shorter than the time between two samples may fall between them; a longer one is found several
+//! times. So the number of samples in the state is not the number of visits: sampling cannot take a measure of type A.
+//! The share of samples in the state still estimates the fraction of time.
 //!
 //! Source: Kraemer, slide 7.
 
 use crate::statistic::{Interval, proportion};
 
-/// A visit: when the state was entered and when it was left, in any unit of time.
+/// A visit to a state: the times of entry and exit, in any unit.
 pub type Visit = (u64, u64);
 
-/// What so many looks found of so many visits.
+/// How samples cover visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Visits that no look found.
+    /// Visits without a sample.
     pub missed: u64,
-    /// Visits that one look found.
+    /// Visits with one sample.
     pub once: u64,
-    /// Visits that several looks found.
+    /// Visits with several samples.
     pub repeatedly: u64,
-    /// Looks that found the state.
+    /// Samples in the state.
     pub hits: u64,
-    /// All looks.
+    /// All samples.
     pub looks: u64,
 }
 
 impl Coverage {
-    /// Holds looks against visits. Both are in the order of time; visits do not overlap.
+    /// Compares visits with the times of samples. Both must be in order of time, and visits must not overlap.
     pub fn of(visits: &[Visit], looks: &[u64]) -> Self {
         let mut coverage = Self { looks: looks.len() as u64, ..Self::default() };
         for &(entered, left) in visits {
@@ -43,13 +43,13 @@ impl Coverage {
         coverage
     }
 
-    /// The fraction of time in the state, as the looks tell it, with its binomial interval.
+    /// The fraction of time in the state, estimated from the samples, with its binomial interval of 95 %.
     pub fn fraction(&self) -> Interval {
         proportion(self.hits, self.looks)
     }
 }
 
-/// The fraction of `[0, end)` that the visits take.
+/// The true fraction of `[0, end)` spent in the state.
 pub fn fraction_of(visits: &[Visit], end: u64) -> f64 {
     visits.iter().map(|(entered, left)| left.min(&end).saturating_sub(*entered)).sum::<u64>() as f64
         / end as f64

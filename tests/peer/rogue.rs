@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use syscost::internals::environment::Station;
-use syscost::internals::peer::line::Talk;
-use syscost::internals::peer::proof::{End, Nonces, hex, nonce};
-use syscost::internals::peer::protocol::{
+use syscost::internals::peer::control_protocol::{
     Answer, Ask, Counted, Hello, LONGEST, Open, Opened, SECRET_BYTES, Service, VERSION, Welcome,
 };
+use syscost::internals::peer::json_line::Talk;
+use syscost::internals::peer::proof::{End, Nonces, nonce};
+use syscost::internals::peer::secret::hex;
 use syscost::internals::peer::token::Token;
 
 /// What is wrong with it.

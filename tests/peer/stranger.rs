@@ -5,7 +5,7 @@ use crate::serves::Serves;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use syscost::internals::peer::protocol::{Open, Service};
+use syscost::internals::peer::control_protocol::{Open, Service};
 
 /// What the peer may keep resident, KiB: its code and its threads have a fifth of it.
 pub const RESIDENT_KIB: u64 = 64 << 10;

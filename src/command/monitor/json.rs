@@ -1,4 +1,4 @@
-//! A look as an object on a line.
+//! A look as a JSON object on one line.
 
 use super::Seen;
 use crate::monitor::view::{DiskRate, LinkRate, Shares};

@@ -1,4 +1,4 @@
-//! The terminal while something is shown on all of it: taken over, and given back as it was, however that ends.
+//! The full-screen terminal: taken over, and restored in every case, also after a panic.
 
 use super::page;
 use crate::platform::signal;
@@ -10,39 +10,39 @@ use std::os::fd::AsFd;
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-/// To the other screen, without a cursor (xterm's control sequences).
+/// Switches to the alternate screen and hides the cursor (control sequences of xterm).
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 const HOME: &str = "\u{1b}[H";
 const REST_OF_LINE: &str = "\u{1b}[K";
 const REST_OF_SCREEN: &str = "\u{1b}[J";
-/// A character that no key sends: Control-Z would leave the terminal to a shell as it is here.
+/// Disables Control-Z, which would leave the terminal in this state to a shell.
 const NO_KEY: u8 = 0;
 
-/// How the terminal was; nothing while it is not ours.
+/// The state to restore; `None` while the terminal is not taken over.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 static HOOK: Once = Once::new();
 
-/// What is given back: the settings of the keyboard, where there is one.
+/// The settings of the keyboard, if standard input is a terminal.
 struct Before(Option<Termios>);
 
-/// Width and height.
+/// The size in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) columns: usize,
     pub(super) rows: usize,
 }
 
-/// Why a wait is over.
+/// Why a wait has ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Waited {
-    /// It is time.
+    /// The time has passed.
     Time,
-    /// Somebody has had enough.
+    /// A key or a signal asks to end.
     Ended,
 }
 
-/// The terminal, taken over. Dropping it gives it back.
+/// The terminal, taken over. Dropping this value restores it.
 pub(super) struct Screen {
     hears: bool,
 }
@@ -53,7 +53,7 @@ impl Screen {
         let before = tcgetattr(&keys).ok();
         if let Some(before) = &before {
             let mut own = before.clone();
-            // A key is heard at once and not shown. Control-C still is the signal that it always is.
+            // Keys are read at once and not echoed. Control-C still sends its signal.
             own.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
             own.control_chars[SpecialCharacterIndices::VSUSP as usize] = NO_KEY;
             own.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
@@ -63,7 +63,7 @@ impl Screen {
         }
         let hears = before.is_some();
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Before(before));
-        HOOK.call_once(restore_before_a_panic_speaks);
+        HOOK.call_once(restore_on_panic);
         let screen = Self { hears };
         page::write(ENTER)?;
         Ok(screen)
@@ -77,15 +77,14 @@ impl Screen {
         })
     }
 
-    /// Shows these lines, as many of them as there is room for. What was there is written over in one go, so that
-    /// nothing flickers.
+    /// Shows as many lines as fit. The screen is overwritten in one write, so that it does not flicker.
     pub(super) fn draw(&self, lines: &[String]) -> Result<()> {
         let Size { rows, .. } = self.size();
         let shown: Vec<_> = lines.iter().take(rows).map(|line| format!("{line}{REST_OF_LINE}")).collect();
         page::write(&format!("{HOME}{}{REST_OF_SCREEN}", shown.join("\r\n")))
     }
 
-    /// Waits so long, or until somebody presses q or a signal comes.
+    /// Waits for this time, or until the key q or a signal.
     pub(super) fn wait(&self, patience: Duration) -> Waited {
         let end = Instant::now() + patience;
         loop {
@@ -96,7 +95,7 @@ impl Screen {
             if left.is_zero() {
                 return Waited::Time;
             }
-            // A millisecond more than is left: poll(2) cuts its time down.
+            // One millisecond more, since poll(2) rounds its timeout down.
             let left = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
             let keys = std::io::stdin();
             let mut asked = [PollFd::new(keys.as_fd(), PollFlags::POLLIN)];
@@ -128,12 +127,12 @@ fn restore() {
     }
 }
 
-/// The words of a panic would else be on a screen that nobody sees any more.
-fn restore_before_a_panic_speaks() {
-    let speaks = std::panic::take_hook();
+/// Restores the terminal before the message of a panic, which would else be on the alternate screen.
+fn restore_on_panic() {
+    let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         restore();
-        speaks(panic);
+        hook(panic);
     }));
 }
 
@@ -147,12 +146,12 @@ mod tests {
 
     const WORDS: &str = "something went wrong";
 
-    /// Whoever has this terminal as its own, draws on it and panics.
+    /// Takes over this terminal, draws on it and panics.
     fn panics(terminal: &impl AsFd) {
         let own =
             dup2_stdin(terminal).and_then(|()| dup2_stdout(terminal)).and_then(|()| dup2_stderr(terminal));
         own.expect("three descriptors");
-        // The words of a panic are the test's to collect, unless somebody says them himself.
+        // The test harness would capture the message of the panic.
         std::panic::set_hook(Box::new(|_| {
             let _ = write(std::io::stderr(), WORDS.as_bytes());
         }));
@@ -174,7 +173,7 @@ mod tests {
         let ended = ended.expect_err("it panicked").to_string();
         assert!(ended.contains("it panicked"), "{ended}");
         assert_eq!(settings(), before);
-        // Nobody has the other end any more, so that what was said has an end: the kernel calls it an error.
+        // With the slave closed, reading the master ends with EIO.
         drop(terminal.slave);
         let mut said = Vec::new();
         let _ = File::from(terminal.master).read_to_end(&mut said);

@@ -1,15 +1,15 @@
-//! The counters at an address.
+//! Serves the counters by HTTP.
 
 use super::page;
 use crate::Result;
 use crate::counters::Process;
 use crate::monitor::exposition::{self, Format, Scene};
-use crate::monitor::server::{Page, Server};
+use crate::monitor::http_server::{Page, Server};
 use crate::platform::signal;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Serves until it is interrupted, or for so many seconds.
+/// Serves until a signal, or for `seconds`.
 pub(super) fn serve(at: SocketAddr, public: bool, seconds: Option<f64>) -> Result<()> {
     let server = Server::bind(at, public)?;
     let own = Process::open(std::process::id() as i32)?;

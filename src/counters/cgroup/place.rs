@@ -42,8 +42,8 @@ impl Place {
     /// [`Fault::Gone`], [`Fault::Denied`] as of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
     pub(super) fn of(pid: i32) -> Result<Self, Fault> {
         let path = format!("/proc/{pid}/cgroup");
-        let membership =
-            fs::read_to_string(&path).map_err(|e| Fault::of(crate::counters::process::named(pid), &e))?;
+        let membership = fs::read_to_string(&path)
+            .map_err(|e| Fault::of(crate::counters::process_handle::named(pid), &e))?;
         let (files, mounted) = (KernelFiles::live(), hierarchies()?);
         Ok(Self::by(|meant| Some(Group::find(&files, &mounted, &membership, meant)?.directory())))
     }

@@ -11,7 +11,7 @@ use crate::environment::Wire;
 use crate::kit::alarm::Alarm;
 use crate::kit::placement::patience;
 use crate::peer::client::{Client, Given};
-use crate::peer::protocol::Counted;
+use crate::peer::control_protocol::Counted;
 use crate::{Error, Result};
 
 pub(super) use peer_connection::connection;

@@ -1,38 +1,38 @@
-//! Every name that is shown, with its help, its kind, and where its values come from.
+//! The metric families: name, help, kind, and the source of their values.
 
 use super::Scene;
 use crate::counters::pressure::{Pressed, Resource, Stalled};
 use crate::counters::{Link, Spent, Traffic};
 use crate::platform::proc::USER_HZ;
 
-/// Values of one name.
+/// A metric family.
 pub struct Family {
-    /// Without the `_total` of a counter.
+    /// Its name, without the suffix `_total` of a counter.
     pub name: &'static str,
-    /// Whether it only grows.
+    /// Counter or gauge.
     pub kind: Kind,
-    /// What it is, in a sentence.
+    /// Its description, one sentence.
     pub help: &'static str,
     pub(super) samples: fn(&Scene) -> Vec<Sample>,
 }
 
-/// How values behave.
+/// The kind of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// They only grow.
+    /// Values only grow.
     Counter,
-    /// They come and go.
+    /// Values may fall.
     Gauge,
 }
 
-/// One value, as it is written.
+/// One line of the page.
 pub(super) struct Sample {
     pub(super) labels: Vec<(&'static str, String)>,
     pub(super) value: String,
 }
 
 impl Family {
-    /// The name of its values: what a query asks for.
+    /// The name of its samples, as used in a query.
     pub fn sample_name(&self) -> String {
         match self.kind {
             Kind::Counter => format!("{}_total", self.name),
@@ -53,7 +53,7 @@ const fn gauge(name: &'static str, help: &'static str, samples: fn(&Scene) -> Ve
     Family { name, kind: Kind::Gauge, help, samples }
 }
 
-/// All of them, in the order of the page.
+/// All families, in the order of the page.
 pub const FAMILIES: &[Family] = &[
     gauge("syscost_build_info", "Version of the monitor.", |_| {
         vec![Sample { labels: vec![("version", env!("CARGO_PKG_VERSION").into())], value: "1".into() }]
@@ -135,10 +135,10 @@ fn seconds(value: f64) -> Vec<Sample> {
     vec![Sample { labels: Vec::new(), value: value.to_string() }]
 }
 
-/// The name of what a CPU did, and where it is counted.
+/// The name of a mode of a CPU, and its counter.
 type Mode = (&'static str, fn(&Spent) -> u64);
 
-/// Modes by the names that the exporters of this field give them, so that queries are familiar.
+/// Modes with the names of the Prometheus node exporter.
 const MODES: [Mode; 8] = [
     ("user", |s| s.user),
     ("nice", |s| s.nice),

@@ -1,22 +1,19 @@
-//! What is done with what comes on the data sockets. Each of these runs on a thread of its own until its client
-//! ends it, is cut off, or the conversation that it belongs to ends.
+//! The services on data sockets. Each runs on a thread of its own until its client closes the socket or the session
+//! ends.
 
-use super::super::limit::{DATA_PATIENCE, GLANCE};
-use super::super::proof::same;
-use super::super::protocol::SECRET_BYTES;
+use super::super::secret::{Secret, same};
+use super::super::service_limit::{DATA_PATIENCE, GLANCE};
+use super::nonblocking::is_pause;
 use super::threshold::Threshold;
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// A stream is taken in pieces of this size, bytes.
+/// Buffer size of a sink, bytes.
 const PIECE: usize = 128 << 10;
 
-/// What begins every data stream and every datagram.
-pub(super) type Secret = [u8; SECRET_BYTES];
-
-/// What one thread has served. Only that thread writes, so that counting costs it no locked operation.
+/// Counts of one thread. Only that thread writes them, so that no atomic read-modify-write is needed.
 #[derive(Default)]
 pub(super) struct Tally {
     messages: AtomicU64,
@@ -36,18 +33,18 @@ impl Tally {
     }
 }
 
-/// Sends every message of `size` bytes back.
+/// Sends each message of `size` bytes back.
 pub(super) fn echo(mut stream: &TcpStream, size: usize, tally: &Tally) -> Result<()> {
     let mut message = vec![0; size];
     loop {
         stream.read_exact(&mut message)?;
-        // Before the answer, so that who has it and asks is told of it.
+        // Counted first, so that a client with the answer finds it in the counts.
         tally.add(1, size);
         stream.write_all(&message)?;
     }
 }
 
-/// Takes batches, and answers how many bytes each of them had.
+/// Receives batches, and answers each with its length.
 pub(super) fn sink(mut stream: &TcpStream, tally: &Tally) -> Result<()> {
     let mut piece = vec![0; PIECE];
     loop {
@@ -69,7 +66,7 @@ pub(super) fn sink(mut stream: &TcpStream, tally: &Tally) -> Result<()> {
     }
 }
 
-/// Sends datagrams back to `client`: those alone that begin with the secret, and none longer than it came.
+/// Sends datagrams back to `client` that begin with the secret, with the length that they had.
 pub(super) fn datagrams(
     socket: &UdpSocket,
     (client, secret): (IpAddr, Secret),
@@ -82,7 +79,7 @@ pub(super) fn datagrams(
     while !ended.load(Ordering::SeqCst) {
         match socket.recv_from(&mut packet) {
             Ok((came, from)) if from.ip() == client && begins(&packet[..came]) => {
-                // From here on the kernel takes none of anybody else.
+                // From here on the kernel drops those of other senders.
                 socket.connect(from)?;
                 tally.add(1, came);
                 socket.send(&packet[..came])?;
@@ -97,10 +94,10 @@ pub(super) fn datagrams(
         match socket.recv(&mut packet) {
             Ok(came) if begins(&packet[..came]) => {
                 tally.add(1, came);
-                // What the way back has no room for is lost, as datagrams are.
+                // A full send buffer loses the datagram.
                 let _ = socket.send(&packet[..came]);
             }
-            // A datagram of ours that nobody took any more is answered here.
+            // ECONNREFUSED reports an earlier datagram of ours to a socket that was closed.
             Err(error) if !is_pause(&error) && error.kind() != ErrorKind::ConnectionRefused => {
                 return Err(error);
             }
@@ -110,31 +107,27 @@ pub(super) fn datagrams(
     Ok(())
 }
 
-pub(super) fn is_pause(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
-}
-
-/// Takes connections one after another.
+/// Greets connections one after another.
 pub(super) fn greet(mut threshold: Threshold, tally: &Tally, ended: &AtomicBool) -> Result<()> {
     while !ended.load(Ordering::SeqCst) {
         for stream in threshold.admitted()? {
-            // Who breaks off is no reason not to greet the next.
+            // A broken connection does not affect the next.
             let _ = greeting(&stream, tally, ended);
         }
     }
     Ok(())
 }
 
-/// A byte back for the secret, and then the end, which is the client's to make: it is waited for, but not for long.
+/// Answers the secret with one byte and waits, for a limited time, until the client closes the connection.
 fn greeting(mut stream: &TcpStream, tally: &Tally, ended: &AtomicBool) -> Result<()> {
-    tally.add(1, SECRET_BYTES);
+    tally.add(1, size_of::<Secret>());
     stream.write_all(&[1])?;
     let deadline = Instant::now() + DATA_PATIENCE;
     stream.set_read_timeout(Some(GLANCE))?;
     while Instant::now() < deadline && !ended.load(Ordering::SeqCst) {
         match stream.read(&mut [0]) {
             Err(error) if is_pause(&error) => {}
-            // The end, or something that is none: it is over either way.
+            // The end of the stream, or unexpected data.
             _ => break,
         }
     }

@@ -1,10 +1,10 @@
-//! Who has connected and proved nothing yet. One thread holds all of them, waits for none, and keeps of each no
-//! more than a line: a thousand who say nothing cost a thousand small buffers at most, and their turn is soon over.
+//! Connections that have not authenticated yet. One thread handles all of them without blocking, and keeps at most one
+//! line of each, so that many silent connections cost only small buffers for a short time.
 
-use super::super::limit::{MOST_WAITING, PROOF_PATIENCE};
-use super::super::line::{Lines, Silence, line};
+use super::super::control_protocol::{Answer, Ask, Hello, LONGEST_BEFORE, VERSION};
+use super::super::json_line::{Lines, Silence, line};
 use super::super::proof::{End, Nonces, nonce};
-use super::super::protocol::{Answer, Ask, Hello, LONGEST_BEFORE, VERSION};
+use super::super::service_limit::{MOST_WAITING, PROOF_PATIENCE};
 use super::super::token::Token;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,32 +12,31 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
-/// The connections that wait, the oldest first.
+/// Connections that wait, the oldest first.
 #[derive(Default)]
 pub(super) struct Lobby {
     waiting: Vec<Waiting>,
 }
 
-/// One of them.
 struct Waiting {
     stream: TcpStream,
     from: SocketAddr,
     since: Instant,
     lines: Lines,
-    /// What its proof must be over, once hellos were exchanged; nothing in it if its nonce was none.
+    /// Set after the exchange of hellos: the nonces for the proof, or `None` if that of the client is invalid.
     greeted: Option<Option<Nonces>>,
 }
 
-/// A connection that has proved itself.
+/// A connection that has authenticated.
 pub(super) struct Proved {
     pub(super) stream: TcpStream,
     pub(super) from: SocketAddr,
     pub(super) lines: Lines,
-    /// The server's proof in return.
+    /// The proof of the server.
     pub(super) proof: String,
 }
 
-/// What becomes of one that has spoken.
+/// What happens to a connection that has sent something.
 enum Fate {
     Waits,
     Goes,
@@ -45,7 +44,7 @@ enum Fate {
 }
 
 impl Lobby {
-    /// Takes one in. Where there is no room, the oldest of who has most makes some.
+    /// Adds a connection, and evicts another one if there are too many.
     pub(super) fn enter(&mut self, stream: TcpStream, from: SocketAddr) {
         if stream.set_nonblocking(true).is_err() {
             return;
@@ -57,8 +56,8 @@ impl Lobby {
         self.waiting.push(Waiting { stream, from, since: Instant::now(), lines, greeted: None });
     }
 
-    /// Turns the oldest out of those who have most. Among equals age decides alone: an address that did would put the
-    /// same client out each time.
+    /// Evicts the oldest connection of the addresses with most of them. Ties are decided by age, so that no address is
+    /// always the victim.
     pub(super) fn make_room(&mut self) {
         let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
         self.waiting.iter().for_each(|waiting| *counts.entry(waiting.whose()).or_default() += 1);
@@ -68,18 +67,18 @@ impl Lobby {
         }
     }
 
-    /// What to wait for.
+    /// The sockets to wait for.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.waiting.iter().map(|waiting| waiting.stream.as_fd())
     }
 
-    /// Who waits, the oldest first.
+    /// The addresses of waiting connections, the oldest first.
     #[cfg(test)]
     pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.waiting.iter().map(|waiting| waiting.from.ip())
     }
 
-    /// Hears those that have something to say, by their place, and turns out who has taken too long.
+    /// Handles the connections that have data, by index, and drops those that have waited too long.
     pub(super) fn hear(&mut self, speaks: impl Fn(usize) -> bool, token: &Token) -> Vec<Proved> {
         let (mut staying, mut proved) = (Vec::new(), Vec::new());
         for (place, mut waiting) in self.waiting.drain(..).enumerate() {
@@ -99,7 +98,8 @@ impl Lobby {
 }
 
 impl Waiting {
-    /// Whose it is: an address of IPv4, or a network of IPv6, all of whose addresses one machine may have.
+    /// The address by which connections are counted: for IPv6 that of the network, since one machine may have all its
+    /// addresses.
     fn whose(&self) -> IpAddr {
         match self.from.ip().to_canonical() {
             IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)).into(),
@@ -107,7 +107,7 @@ impl Waiting {
         }
     }
 
-    /// Reads once, and answers what has come whole. Whatever is wrong is answered by the same word.
+    /// Reads once and answers each complete line. Every failure gets the same answer.
     fn speak(&mut self, token: &Token) -> Fate {
         match self.lines.fill(&self.stream) {
             Err(Silence::Late) => return Fate::Waits,
@@ -132,7 +132,7 @@ impl Waiting {
         }
     }
 
-    /// Answers a hello of whatever version by one's own: a client of another then knows why it is refused.
+    /// Answers a hello of any version, so that a client of another version learns why it is refused.
     fn greet(&mut self, theirs: &Hello) -> Option<Fate> {
         let own = nonce().ok()?;
         self.greeted = Some(Nonces::read(&theirs.nonce, &own));
@@ -143,15 +143,15 @@ impl Waiting {
         })
     }
 
-    /// Whether the line went out whole: a socket that has no room for its first lines has somebody at its far end
-    /// who does not read.
+    /// Sends a line; whether all of it was written. A socket buffer that is too full for the first lines means that the
+    /// client does not read.
     fn say(&mut self, answer: &Answer) -> bool {
         let line = line(answer);
         self.stream.write(&line).is_ok_and(|went| went == line.len())
     }
 }
 
-/// Where there are no nonces a proof is held against others all the same, so that it takes as long.
+/// Checks a proof. Without valid nonces it is checked against others, so that it takes as long.
 fn judge(nonces: Option<&Nonces>, token: &Token, proof: &str) -> Option<Fate> {
     let nothing = Nonces::read(&"0".repeat(64), &"0".repeat(64))?;
     let over = nonces.unwrap_or(&nothing);

@@ -1,9 +1,9 @@
-//! What is being served to one client: its data sockets, and a thread for each.
+//! The service of one client: its data sockets, with a thread for each.
 
-use super::super::limit::{DATA_PATIENCE, READ_PATIENCE, STACK};
-use super::super::proof::{drawn, hex};
-use super::super::protocol::{Counted, Open, Opened, Service};
-use super::data::{self, Secret, Tally};
+use super::super::control_protocol::{Counted, Open, Opened, Service};
+use super::super::secret::{Secret, drawn, hex};
+use super::super::service_limit::{DATA_PATIENCE, READ_PATIENCE, STACK};
+use super::data::{self, Tally};
 use super::threshold::Threshold;
 use crate::platform::socket_handle::shut_down;
 use crate::{Error, Result};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Where data sockets may come.
+/// The socket to which data sockets connect.
 pub(super) enum Door {
     /// Streams.
     Streams(TcpListener),
@@ -21,7 +21,7 @@ pub(super) enum Door {
     Datagrams(UdpSocket),
 }
 
-/// What a service is opened with.
+/// A service that waits for its data sockets.
 pub(super) struct Opening {
     pub(super) asked: Open,
     pub(super) door: Door,
@@ -30,7 +30,10 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Opens a door at this address, for the client of that one alone.
+    /// Opens a data port at the address `own` for one client.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where the socket or the secret is refused.
     pub(super) fn at(mut own: SocketAddr, client: SocketAddr, asked: Open) -> Result<Self> {
         let refused = |cause| Error::Kernel { call: "opening a data socket".into(), cause };
         own.set_port(0);
@@ -45,7 +48,10 @@ impl Opening {
         Ok(Self { asked, door, client: client.ip(), secret: drawn()? })
     }
 
-    /// What the client is told of it.
+    /// The port and the secret, for the client.
+    ///
+    /// # Errors
+    /// The address of the socket is unknown.
     pub(super) fn told(&self) -> std::io::Result<Opened> {
         let address = match &self.door {
             Door::Streams(listener) => listener.local_addr()?,
@@ -54,8 +60,11 @@ impl Opening {
         Ok(Opened { port: address.port(), secret: hex(&self.secret) })
     }
 
-    /// Waits for the streams that were announced. Who comes from elsewhere, or does not know the secret, is not
-    /// let in, and keeps nobody waiting for long. It ends early if nobody waits for it any more.
+    /// Waits for the announced streams and serves them. Streams from other addresses or without the secret are refused.
+    /// It ends early if `has_ended`.
+    ///
+    /// # Errors
+    /// [`Error::Disturbed`] if the streams do not arrive in time; [`Error::Kernel`] where a thread is refused.
     pub(super) fn serve(self, has_ended: impl Fn() -> bool) -> Result<Serving> {
         let mut serving = Serving::default();
         let way = (self.client, self.secret);
@@ -84,7 +93,7 @@ impl Opening {
     }
 }
 
-/// A second handle of a socket, by which its thread is ended.
+/// A second handle of a socket, to end its thread.
 fn ending<S>(copy: std::io::Result<S>) -> Result<S> {
     copy.map_err(|cause| Error::Kernel { call: "dup of a data socket".into(), cause })
 }
@@ -99,7 +108,7 @@ fn streams(mut threshold: Threshold, wanted: u32, has_ended: impl Fn() -> bool) 
     let deadline = Instant::now() + DATA_PATIENCE;
     while streams.len() < wanted {
         if Instant::now() > deadline || has_ended() {
-            return Err(Error::Usage(format!("{} of {wanted} data streams came in time", streams.len())));
+            return Err(Error::Disturbed(format!("{} of {wanted} data streams came in time", streams.len())));
         }
         let left = wanted - streams.len();
         let known = threshold.admitted().map_err(over)?.into_iter();
@@ -108,7 +117,7 @@ fn streams(mut threshold: Threshold, wanted: u32, has_ended: impl Fn() -> bool) 
     Ok(streams)
 }
 
-/// Threads that serve, until this value goes.
+/// Threads that serve. Dropping this value ends them.
 #[derive(Default)]
 pub(super) struct Serving {
     tallies: Vec<Arc<Tally>>,
@@ -117,7 +126,7 @@ pub(super) struct Serving {
     ended: Arc<AtomicBool>,
 }
 
-/// A socket that can be hung up.
+/// A socket that can be shut down.
 trait Ends: Send {
     fn end(&self);
 }
@@ -136,7 +145,7 @@ impl Serving {
         let tally = Arc::new(Tally::default());
         self.tallies.push(Arc::clone(&tally));
         let ended = Arc::clone(&self.ended);
-        // However a stream ends, its client sees that it has.
+        // The client notices the end of a stream, for whatever reason.
         let life = move || _ = serve(&tally, &ended);
         let builder = std::thread::Builder::new().name("peer data".into()).stack_size(STACK);
         let refused = |cause| Error::Kernel { call: "clone of a data thread".into(), cause };
@@ -144,7 +153,7 @@ impl Serving {
         Ok(())
     }
 
-    /// How much was served so far.
+    /// Counts so far.
     pub(super) fn counted(&self) -> Counted {
         self.tallies.iter().map(|tally| tally.told()).fold(Counted::default(), |sum, (messages, bytes)| {
             Counted { messages: sum.messages + messages, bytes: sum.bytes + bytes }

@@ -1,8 +1,8 @@
 use super::*;
 use crate::peer::client::{Client, Given};
-use crate::peer::limit::DATA_PATIENCE;
-use crate::peer::line::line;
-use crate::peer::protocol::{Ask, Hello, Open, Service, VERSION};
+use crate::peer::control_protocol::{Ask, Hello, Open, Service, VERSION};
+use crate::peer::json_line::line;
+use crate::peer::service_limit::DATA_PATIENCE;
 use std::io::{Read, Write};
 use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;

@@ -1,12 +1,12 @@
-//! Background work that a controller may suspend: processes that compute on one CPU, or anything else.
+//! Background processes that a controller may suspend.
 
 use crate::platform::child::Child;
 use crate::platform::{arch, cpu};
 use crate::{Error, Result};
 use nix::sys::signal::{Signal, kill};
 
-/// Processes of which the first few run and the others are suspended (SIGSTOP, SIGCONT). They are ours, so nobody needs
-/// a privilege for it; they end with this value, or with the thread that started them.
+/// Processes of which the first few run and the others are suspended (SIGSTOP, SIGCONT). As children of this process
+/// they can be suspended without privileges. They end with this value, or with the thread that started them.
 #[derive(Debug)]
 pub struct Background {
     processes: Vec<Child>,
@@ -14,12 +14,12 @@ pub struct Background {
 }
 
 impl Background {
-    /// So many that compute on this CPU for ever.
+    /// Starts `count` processes that compute on the CPU `on`.
     ///
     /// # Errors
-    /// [`Error::Kernel`] where the kernel starts no more.
+    /// [`Error::Kernel`] where the kernel refuses a process.
     pub fn computing(count: usize, on: usize) -> Result<Self> {
-        cpu::lent(); // asked here: a forked child must wait for nobody
+        cpu::lent(); // initialised here: a forked child must not wait for a lock
         let start = |_| {
             Child::start(|| {
                 if cpu::pin(on).is_ok() {
@@ -32,28 +32,23 @@ impl Background {
         Ok(Self::of((0..count).map(start).collect::<Result<_>>()?))
     }
 
-    /// These, which all run.
-    pub fn of(processes: Vec<Child>) -> Self {
+    /// Processes that all run.
+    pub(in crate::technique) fn of(processes: Vec<Child>) -> Self {
         let running = processes.len();
         Self { processes, running }
     }
 
-    /// How many there are.
+    /// All processes.
     pub fn count(&self) -> usize {
         self.processes.len()
     }
 
-    /// How many run.
+    /// Processes that run.
     pub fn running(&self) -> usize {
         self.running
     }
 
-    /// The processes, those that run first.
-    pub fn processes(&self) -> &[Child] {
-        &self.processes
-    }
-
-    /// Lets so many run, and suspends the others.
+    /// Lets the first `count` processes run and suspends the others.
     ///
     /// # Errors
     /// [`Error::Kernel`] where one has ended.
@@ -79,11 +74,11 @@ mod tests {
     use std::time::{Duration, Instant};
 
     fn spent(background: &Background) -> Vec<u64> {
-        background.processes().iter().map(|p| cpu_ns_of(p.pid().as_raw() as u32)).collect()
+        background.processes.iter().map(|p| cpu_ns_of(p.pid().as_raw() as u32)).collect()
     }
 
-    /// Who has got more CPU time since: waited for until somebody has.
-    fn who_runs(background: &Background) -> Vec<bool> {
+    /// Which processes get CPU time, once as many do as should.
+    fn which_run(background: &Background) -> Vec<bool> {
         let (before, begun) = (spent(background), Instant::now());
         loop {
             std::thread::sleep(Duration::from_millis(20));
@@ -101,12 +96,12 @@ mod tests {
     fn who_is_suspended_gets_no_time() {
         let mut background = Background::computing(3, cpu::allowed()[0]).expect("started");
         background.run(1).expect("ours");
-        // A signal takes a moment until who runs on another CPU hears it.
+        // A signal takes a moment to reach a process on another CPU.
         std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(who_runs(&background), [true, false, false]);
+        assert_eq!(which_run(&background), [true, false, false]);
         background.run(3).expect("ours");
-        assert_eq!(who_runs(&background), [true; 3]);
-        let all: Vec<_> = background.processes().iter().map(Child::pid).collect();
+        assert_eq!(which_run(&background), [true; 3]);
+        let all: Vec<_> = background.processes.iter().map(Child::pid).collect();
         background.run(0).expect("ours");
         drop(background);
         assert!(all.iter().all(|pid| kill(*pid, None).is_err()), "suspended or not, they are gone");

@@ -1,4 +1,4 @@
-//! A server whose commands ask for a known amount of CPU time, so that what others take of its CPU is seen in them.
+//! A server whose commands need a known amount of CPU time, so that their response times show the load of its CPU.
 
 use crate::platform::child::Child;
 use crate::platform::{cpu, time};
@@ -7,10 +7,10 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// A command that is not answered in this time is not waited for.
+/// The longest response time that is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A server process on a CPU of its choice, behind a stream socket, and the one user who sits before it.
+/// A server process behind a stream socket, and its only user.
 #[derive(Debug)]
 pub struct Interactive {
     user: UnixStream,
@@ -18,8 +18,8 @@ pub struct Interactive {
 }
 
 impl Interactive {
-    /// Starts a server there whose every command computes for `demand`, by its own virtual clock: how long that takes is
-    /// the matter of whoever shares the CPU. k others that compute alike make it 1 + k times as long.
+    /// Starts a server on the CPU `on`. Each command computes for `demand`, by the server's virtual clock; with k other
+    /// processes that compute on this CPU the response takes 1 + k times as long.
     ///
     /// # Errors
     /// [`Error::Kernel`] where there is no socket or no process.
@@ -27,7 +27,7 @@ impl Interactive {
         let refused = |cause| Error::Kernel { call: "socketpair of a server".into(), cause };
         let (user, server) = UnixStream::pair().map_err(refused)?;
         user.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
-        cpu::lent(); // asked here: a forked child must wait for nobody
+        cpu::lent(); // initialised here: a forked child must not wait for a lock
         let child = Child::start(|| {
             if cpu::pin(on).is_ok() {
                 serve(&server, demand);
@@ -36,7 +36,7 @@ impl Interactive {
         Ok(Self { user, _server: child })
     }
 
-    /// Gives a command and waits for its answer: the response time.
+    /// Sends a command, waits for its answer, and returns the response time.
     ///
     /// # Errors
     /// [`Error::Kernel`] where the server has gone, or does not answer within ten seconds.
@@ -48,7 +48,7 @@ impl Interactive {
     }
 }
 
-/// The server's whole life.
+/// Runs the server until its user closes the socket.
 fn serve(mut socket: &UnixStream, demand: Duration) {
     let demand = demand.as_nanos() as u64;
     let mut command = [0];

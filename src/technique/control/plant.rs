@@ -1,10 +1,10 @@
-//! A system with a known answer, to try a controller on.
+//! A simulated system with known behaviour, for tests of a controller.
 
 use super::{Controller, Policy};
 use crate::statistic::Random;
 use crate::technique::index::PerformanceIndex;
 
-/// Commands whose response is a straight line of the control parameter, and scatters.
+/// A system whose response time is a linear function of the control parameter plus normally distributed noise.
 #[derive(Clone, Debug)]
 pub struct Plant {
     base: f64,
@@ -14,18 +14,18 @@ pub struct Plant {
 }
 
 impl Plant {
-    /// response = base + slope·parameter, normally distributed around it. Of equal processes on one CPU a command that
-    /// asks for c seconds of it takes c·(1 + parameter): base and slope are both c.
+    /// response = base + slope·parameter, with noise of standard deviation `deviation`. For processes that share one
+    /// CPU equally, a command of c seconds takes c·(1 + parameter): base and slope are both c.
     pub fn new(base: f64, slope: f64, deviation: f64, seed: u64) -> Self {
         Self { base, slope, deviation, random: Random::new(seed) }
     }
 
-    /// What a command meets at this value of the parameter.
+    /// The response time of one command at this value of the parameter.
     pub fn response(&mut self, parameter: f64) -> f64 {
         self.base + self.slope * parameter + self.deviation * normal(&mut self.random)
     }
 
-    /// The index after each of so many blocks under control, from where the parameter has stood for long.
+    /// The index after each of `blocks` blocks under control, from the steady state at the parameter `from`.
     #[allow(clippy::too_many_arguments, reason = "they are the loop's, one each")]
     pub fn control(
         &mut self,
@@ -50,7 +50,7 @@ impl Plant {
     }
 }
 
-/// A number that is normally distributed around 0 by 1 (Box and Muller, 1958).
+/// A standard normal random number (Box and Muller, 1958).
 pub(in crate::technique) fn normal(random: &mut Random) -> f64 {
     let mut uniform = || ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
     let (size, turn) = (uniform(), uniform());

@@ -1,8 +1,8 @@
-//! From an error to the next value of the control parameter.
+//! Policies: they compute the next value of the control parameter from the error.
 
-/// How a controller answers an error.
+/// The reaction of a controller to an error.
 pub trait Policy {
-    /// The parameter's next value. A positive error is too slow: less background work is asked for.
+    /// The next value of the parameter. A positive error means too slow, and asks for less background work.
     fn next(&mut self, now: f64, error: f64) -> f64;
 }
 
@@ -12,14 +12,15 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
 }
 
-/// Successive approximation: one less while it is too slow, one more while it is too fast by more than `slack`.
+/// Successive approximation: one step down while the system is too slow, one up while it is too fast by more than
+/// `slack`.
 ///
-/// Without slack it never rests: of two neighbours one is too slow and the other too fast, and it goes to and fro.
+/// Without slack it oscillates between two neighbouring values, one too slow and one too fast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stepwise {
-    /// How much is suspended or resumed at a time.
+    /// The size of a step.
     pub step: f64,
-    /// So much below the goal is near enough to it.
+    /// An index less than this below the goal is near enough.
     pub slack: f64,
 }
 
@@ -33,20 +34,20 @@ impl Policy for Stepwise {
     }
 }
 
-/// Binary search over whole numbers: half of what may be too much is suspended, half of that resumed, and so on.
+/// Binary search over whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Halving {
-    /// The most that was fast enough.
+    /// The largest value that was fast enough.
     low: f64,
-    /// The least that was too slow.
+    /// The smallest value that was too slow.
     high: f64,
     limit: f64,
-    /// Once it has found its place: so much below the goal, and it looks upwards again.
+    /// After the search has ended, an index this far below the goal starts a new one upwards.
     slack: f64,
 }
 
 impl Halving {
-    /// Between nothing and `limit`.
+    /// A search between 0 and `limit`.
     pub fn new(limit: f64, slack: f64) -> Self {
         Self { low: 0.0, high: limit + 1.0, limit, slack }
     }
@@ -56,7 +57,7 @@ impl Policy for Halving {
     fn next(&mut self, now: f64, error: f64) -> f64 {
         if error > 0.0 {
             self.high = now;
-            // What was fast enough is so no more: the load has changed, and the search begins anew below.
+            // A value that was fast enough no longer is: the load has changed, and the search restarts below.
             if self.low >= now {
                 self.low = 0.0;
             }
@@ -73,10 +74,10 @@ impl Policy for Halving {
     }
 }
 
-/// A step in proportion to the error, and against it.
+/// A step against the error and proportional to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Proportional {
-    /// Of the parameter for a unit of error.
+    /// Change of the parameter for a unit of error.
     pub gain: f64,
 }
 
@@ -90,7 +91,7 @@ impl Policy for Proportional {
 mod tests {
     use super::*;
 
-    /// Processes that run after each block, on a machine where so many are just fast enough.
+    /// The parameter after each block, on a machine where `fits` processes are just fast enough.
     fn walk(mut policy: impl Policy, from: f64, fits: f64, blocks: usize) -> Vec<f64> {
         let mut now = from;
         let next = |_| {

@@ -1,49 +1,49 @@
-//! What becomes of a damped index in a loop with a proportional policy, where the response is a straight line of the
-//! control parameter: response = base + slope·parameter.
+//! Stability of the loop of a damped index, a proportional policy, and a linear plant: response = base +
+//! slope·parameter.
 //!
-//! After block k the loop is PI' = λ·PI + (1−λ)(base + slope·u'), u' = u − gain·(PI − T): a matrix with the determinant λ
-//! and the trace 1 + λ − c, where c = (1−λ)·slope·gain. Its two eigenvalues are all there is to know:
+//! After block k the loop is PI' = λ·PI + (1−λ)(base + slope·u'), u' = u − gain·(PI − T): a matrix with the determinant
+//! λ and the trace 1 + λ − c, where c = (1−λ)·slope·gain. Its two eigenvalues determine the behaviour:
 //!
 //! | c | |
 //! |---|---|
-//! | ≤ (1−√λ)² | both are real and positive: the goal is reached from one side |
-//! | beyond that | it overshoots; while they are complex their size is √λ, whatever the gain |
-//! | ≥ 2(1+λ) | one is −1 or beyond: it never settles |
+//! | ≤ (1−√λ)² | both are real and positive: the goal is reached without overshoot |
+//! | larger | it overshoots; complex eigenvalues have the size √λ for any gain |
+//! | ≥ 2(1+λ) | one is −1 or less: it never settles |
 //!
-//! Without damping (λ = 0) the loop stands less gain than with it, and with much damping it rings for long: both at once,
-//! a high gain that is calm, cannot be had.
+//! Damping allows a higher gain, and makes the loop oscillate longer: a high gain without oscillation is impossible.
 
-/// The two solutions, as the size of the larger.
+/// The size of the larger eigenvalue.
 fn radius_of(trace: f64, determinant: f64) -> f64 {
     let under = 0.25 * trace * trace - determinant;
     if under < 0.0 { determinant.sqrt() } else { 0.5 * trace.abs() + under.sqrt() }
 }
 
-/// c of the module's words.
-fn together(damping: f64, slope: f64, gain: f64) -> f64 {
+/// c of the module's documentation.
+fn loop_gain(damping: f64, slope: f64, gain: f64) -> f64 {
     (1.0 - damping) * slope * gain
 }
 
-/// What is left of an error from one block to the next, in the long run: below 1 it settles.
+/// The factor by which an error shrinks from one block to the next in the long run; the loop settles if it is below 1.
 pub fn radius(damping: f64, slope: f64, gain: f64) -> f64 {
-    radius_of(1.0 + damping - together(damping, slope, gain), damping)
+    radius_of(1.0 + damping - loop_gain(damping, slope, gain), damping)
 }
 
-/// The gain from which on it never settles.
+/// The gain from which on the loop never settles.
 pub fn highest_stable_gain(damping: f64, slope: f64) -> f64 {
     2.0 * (1.0 + damping) / ((1.0 - damping) * slope)
 }
 
-/// The highest gain that does not overshoot. It is the fastest of those, too.
+/// The highest gain without overshoot, which is also the fastest of these.
 pub fn highest_calm_gain(damping: f64, slope: f64) -> f64 {
     let root = damping.sqrt();
     (1.0 - root) / ((1.0 + root) * slope)
 }
 
-/// The standard deviation of the index in the loop, where commands scatter by `deviation`: feedback adds to what
-/// [`jitter`](crate::technique::index::jitter) says of the index alone, without bound towards the highest stable gain.
+/// The standard deviation of the index in the loop, if response times have the standard deviation `deviation`. It
+/// exceeds [`jitter`](crate::technique::index::jitter) of the index alone, and grows without bound towards the highest
+/// stable gain.
 pub fn jitter(deviation: f64, block: u32, damping: f64, slope: f64, gain: f64) -> f64 {
-    let beyond = 2.0 * (1.0 + damping) - together(damping, slope, gain);
+    let beyond = 2.0 * (1.0 + damping) - loop_gain(damping, slope, gain);
     deviation * (2.0 * (1.0 - damping) / (f64::from(block) * beyond)).sqrt()
 }
 

@@ -1,29 +1,29 @@
-//! What a run under control was like: when it had settled, by how much it overshot, how it jittered from then on.
+//! The course of a run under control: settling time, overshoot, jitter.
 
 use crate::statistic::standard_deviation;
 
-/// Blocks in the band, up to the end, that count as staying there.
+/// Blocks at the end of a run that must lie in the band for the run to count as settled.
 const STAYS: usize = 3;
 
-/// Of an index that is led to a goal.
+/// The course of an index towards its goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transient {
-    /// Blocks until the index came into the band around its goal and stayed there; `None` if it has not.
+    /// Blocks until the index stays in the band around the goal; `None` if it does not.
     pub settled: Option<usize>,
-    /// How far beyond the goal it went, in shares of the way there.
+    /// The largest deviation beyond the goal, as a share of the initial distance.
     pub overshoot: f64,
-    /// Its standard deviation from when it had settled; where it has not, over the second half.
+    /// Standard deviation of the index after it has settled; if it has not, of the second half.
     pub jitter: f64,
 }
 
 impl Transient {
-    /// Of the index after each block, the first of which tells from which side it came; within `band` of the goal it
-    /// counts as there.
+    /// The course of `series`, the index after each block, with a band of ±`band` around `goal`. The first value gives
+    /// the direction.
     pub fn of(series: &[f64], goal: f64, band: f64) -> Self {
         let way = series.first().map_or(0.0, |first| first - goal);
         let beyond = series.iter().map(|index| -(index - goal) / way).fold(0.0, f64::max);
         let inside = series.iter().rev().take_while(|index| (*index - goal).abs() <= band).count();
-        // A swing that ends here by chance has not stayed.
+        // An oscillation that happens to end in the band has not settled.
         let settled = (inside >= STAYS.min(series.len()).max(1)).then(|| series.len() - inside);
         let rest = &series[settled.unwrap_or(series.len() / 2)..];
         let jitter = if rest.len() > 1 { standard_deviation(rest) } else { 0.0 };

@@ -1,6 +1,6 @@
-//! Jobs on one CPU in a memory control group that does not hold all of them.
+//! Jobs on one CPU in a memory control group that is too small for all of them.
 
-use super::MemoryGroup;
+use super::group::MemoryGroup;
 use super::job::{self, Account, Job};
 use crate::platform::child::Child;
 use crate::platform::cpu;
@@ -12,36 +12,36 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// What was seen of the paging in a window.
+/// The paging during a window of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Paging {
-    /// How long the window was.
+    /// The length of the window.
     pub window: Duration,
-    /// Touches of pages: the work that was done.
+    /// Reads of pages: the work that was done.
     pub touches: u64,
-    /// Pages that were brought in.
+    /// Page-ins.
     pub page_ins: u64,
-    /// The time that this took, of all of them.
+    /// Their total time.
     pub waited: Duration,
 }
 
 impl Paging {
-    /// Touches in a second.
+    /// Reads per second.
     pub fn throughput(&self) -> f64 {
         self.touches as f64 / self.window.as_secs_f64()
     }
 
-    /// F: the mean time between two page-ins; `None` where there was none.
+    /// F: the mean time between two page-ins; `None` without any.
     pub fn between_faults(&self) -> Option<Duration> {
         (self.page_ins > 0).then(|| self.window.div_f64(self.page_ins as f64))
     }
 
-    /// S: the mean time of a page-in; `None` where there was none.
+    /// S: the mean time of a page-in; `None` without any.
     pub fn swap_in(&self) -> Option<Duration> {
         (self.page_ins > 0).then(|| self.waited.div_f64(self.page_ins as f64))
     }
 
-    /// S/F: how many jobs waited for the paging device, on average.
+    /// S/F: the mean number of jobs that waited for the paging device.
     pub fn queue(&self) -> f64 {
         self.waited.as_secs_f64() / self.window.as_secs_f64()
     }
@@ -51,26 +51,27 @@ impl Paging {
 pub struct Computer {
     jobs: Background,
     words: Arc<Words>,
-    /// Sums at the end of the window before, a job each: touches, page-ins, nanoseconds.
+    /// Counts of each job at the end of the last window: reads, page-ins, nanoseconds.
     seen: Vec<[u32; 3]>,
     since: Instant,
-    /// After the jobs: a group is removed when nobody is in it.
+    /// Dropped after the jobs: only an empty group can be removed.
     _group: MemoryGroup,
 }
 
 impl Computer {
-    /// So many jobs, all suspended, on this CPU, with files in `directory` and `memory` bytes for all of them.
+    /// Starts `count` jobs on the CPU `on`, all suspended, with files in `directory` and `memory` bytes for all of
+    /// them.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is no disk, no room or no control group; [`Error::Usage`] for more jobs than there
-    /// is room to keep account of.
+    /// [`Error::Missing`] where there is no disk, no space or no control group; [`Error::Usage`] for no job or too
+    /// many.
     pub fn start(directory: &Path, memory: u64, count: usize, job: Job, on: usize) -> Result<Self> {
         if !(1..=Account::MOST).contains(&count) {
             return Err(Error::Usage(format!("{count} jobs: expected 1 to {}", Account::MOST)));
         }
         let group = MemoryGroup::with_limit(memory)?;
         let words = Arc::new(Words::new()?);
-        cpu::lent(); // asked here: a forked child must wait for nobody
+        cpu::lent(); // initialised here: a forked child must not wait for a lock
         let start = |number: usize| {
             let file = job::file(directory, &job)?;
             let theirs = Arc::clone(&words);
@@ -86,17 +87,17 @@ impl Computer {
         Ok(Self { jobs, words, seen: vec![[0; 3]; count], since: Instant::now(), _group: group })
     }
 
-    /// How many jobs there are.
+    /// All jobs.
     pub fn count(&self) -> usize {
         self.jobs.count()
     }
 
-    /// How many run: the degree of multiprogramming.
+    /// Jobs that run: the degree of multiprogramming.
     pub fn degree(&self) -> usize {
         self.jobs.running()
     }
 
-    /// Lets so many run, and suspends the others.
+    /// Lets the first `degree` jobs run and suspends the others.
     ///
     /// # Errors
     /// [`Error::Kernel`] where one has ended.
@@ -104,7 +105,7 @@ impl Computer {
         self.jobs.run(degree)
     }
 
-    /// Lets it run for so long, and tells what was seen of its paging since the last time.
+    /// Lets the jobs run for `window`, and returns the paging since the last call.
     pub fn watch(&mut self, window: Duration) -> Paging {
         std::thread::sleep(window);
         let mut paging = Paging::default();

@@ -1,4 +1,4 @@
-//! A job that pages: it reads at random in a file of its own, computes, waits, and keeps account of its page-ins.
+//! A job that pages: it reads random pages of a file of its own, computes, waits, and times its page-ins.
 
 use crate::Result;
 use crate::kit::evictable::Evictable;
@@ -10,38 +10,38 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What a job does, over and over.
+/// The parameters of a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// Bytes of its file, of which every page is as likely as the next.
+    /// Size of its file, whose pages are read with equal probability, bytes.
     pub bytes: usize,
-    /// Touches of a transaction.
+    /// Page reads in a transaction.
     pub touches: u32,
-    /// Computing after each touch, in turns of a loop of registers.
+    /// Iterations of a register loop after each read.
     pub turns: u64,
-    /// What it waits for after a transaction, on average: a terminal, or another device than the paging one.
+    /// Mean wait after a transaction, as for a terminal or a device other than the paging one.
     pub wait: Duration,
 }
 
-/// A touch that took longer than this may have been a page-in; the kernel is asked whether it was. An ordinary one takes
-/// a hundredth of it.
+/// A read that took longer may have been a page-in, and the count of major faults decides. An ordinary read takes a
+/// hundredth of this.
 const SLOW_NS: u64 = 4_000;
-/// One that took longer was interrupted by a suspension.
+/// A read that took longer was interrupted by a suspension.
 const SUSPENDED_NS: u64 = 100_000_000;
 
-/// What a job writes down in the page that it shares with us: sums that wrap around.
+/// The counts of a job in shared memory. They wrap around.
 #[derive(Clone, Copy)]
 pub(super) struct Account<'a> {
-    /// 0 until it may begin.
+    /// 0 until the job may begin.
     pub(super) may_begin: &'a AtomicU32,
     pub(super) touches: &'a AtomicU32,
-    /// Page-ins, and the nanoseconds that they took.
+    /// Page-ins, and their time in nanoseconds.
     pub(super) page_ins: &'a AtomicU32,
     pub(super) nanoseconds: &'a AtomicU32,
 }
 
 impl<'a> Account<'a> {
-    /// Jobs that a page has room for.
+    /// The most jobs, by the size of the shared page.
     pub(super) const MOST: usize = crate::platform::shared::COUNT / 4;
 
     pub(super) fn of(words: &'a Words, job: usize) -> Self {
@@ -50,16 +50,20 @@ impl<'a> Account<'a> {
     }
 }
 
-/// The file that a job reads, out of the page cache: its pages are charged to whoever touches them first.
+/// Makes the file of a job and evicts it from the page cache: its pages are charged to the first process that reads
+/// them.
+///
+/// # Errors
+/// [`Error::Missing`](crate::Error::Missing) where the file cannot be evicted.
 pub(super) fn file(directory: &Path, job: &Job) -> Result<Evictable> {
     let mut file = Evictable::new(directory, job.bytes)?;
     file.evict()?;
-    // Of what is read at random nothing is read ahead.
+    // No read-ahead.
     file.region().expect(Order::Random)?;
     Ok(file)
 }
 
-/// A job's whole life, in a process of its own.
+/// Runs a job for ever, in a process of its own.
 pub(super) fn live(job: &Job, file: &Evictable, account: Account<'_>, on: usize, seed: u64) {
     while account.may_begin.load(Relaxed) == 0 {
         std::thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Who says how many jobs run: one fewer while they queue for the paging device, one more while it idles.
+//! The controller: one job fewer while jobs queue for the paging device, one more while it is idle.
 
 use super::Paging;
 use crate::Result;
@@ -6,34 +6,34 @@ use crate::technique::index::PerformanceIndex;
 
 /// The goal: F = S.
 const GOAL: f64 = 1.0;
-/// After a job more was too many, so many windows pass before it is tried again; then twice as many, and so on.
+/// Windows before a degree that was too high is tried again; doubled after each failure, up to the maximum.
 const PATIENCE: u32 = 12;
 const MOST_PATIENCE: u32 = 192;
 
 /// A controller of the degree of multiprogramming.
 ///
-/// One that only compared would try the job that does not fit again at once, and thrash for half of its time: jobs are
-/// whole, so that of two neighbours one leaves the device idle and the other overloads it. This one remembers, and asks
-/// ever more rarely whether what did not fit fits now. And it knows that a change shows late: a job that comes in brings
-/// its pages with it, and those that stay fetch theirs back, which looks like thrashing until it is over.
+/// The best degree is a whole number: one value leaves the device idle, the next overloads it. A simple comparison
+/// would alternate between the two and thrash half of the time. This controller remembers the degree that was too high
+/// and retries it ever less often. It also ignores the first windows after a change, in which the jobs bring their
+/// pages in, which looks like thrashing.
 #[derive(Clone, Debug)]
 pub struct Pilot {
     index: PerformanceIndex,
     degree: usize,
     limit: usize,
-    /// Above this degree lies what was too many the last time.
+    /// The highest degree that was not too high when it was last tried.
     ceiling: usize,
-    /// Windows until the ceiling is doubted.
+    /// Windows until a higher degree is tried.
     rest: u32,
     patience: u32,
-    /// Windows that a change takes to show, and how many of them are left.
+    /// Windows to ignore after a change, and how many of them are left.
     lag: u32,
     changing: u32,
 }
 
 impl Pilot {
-    /// Begins with one job, of at most `limit`. `damping` is that of its index; for `lag` windows after a change nothing
-    /// is concluded: as long as a job needs to bring its pages in.
+    /// Starts with one job of at most `limit`, with an index of this damping. `lag` is the number of windows in which a
+    /// job brings its pages in.
     ///
     /// # Errors
     /// As of [`PerformanceIndex::new`].
@@ -42,22 +42,22 @@ impl Pilot {
         Ok(Self { index, degree: 1, limit, ceiling: limit, rest: 0, patience: PATIENCE, lag, changing: lag })
     }
 
-    /// The same, beginning at another degree.
+    /// Starts at another degree.
     pub fn beginning_at(self, degree: usize) -> Self {
         Self { degree: degree.clamp(1, self.limit), ..self }
     }
 
-    /// How many jobs run now.
+    /// The current degree.
     pub fn degree(&self) -> usize {
         self.degree
     }
 
-    /// The index after the last window: S/F, damped.
+    /// The damped S/F after the last window.
     pub fn index(&self) -> f64 {
         self.index.value().unwrap_or(0.0)
     }
 
-    /// What a window showed; the degree from here on.
+    /// Takes the paging of a window and returns the new degree.
     pub fn see(&mut self, paging: &Paging) -> usize {
         self.rest = self.rest.saturating_sub(1);
         if self.changing > 0 {
@@ -66,7 +66,7 @@ impl Pilot {
         }
         let Some(queue) = self.index.take(paging.queue()) else { return self.degree };
         if queue > GOAL && self.degree > 1 {
-            // That the ceiling was doubted in vain is a reason to wait longer; that it is lower now is none.
+            // Only a failed retry is a reason to wait longer, not a lower ceiling.
             let in_vain = self.degree == self.ceiling + 1;
             self.patience = if in_vain { (2 * self.patience).min(MOST_PATIENCE) } else { PATIENCE };
             self.rest = self.patience;
@@ -81,7 +81,7 @@ impl Pilot {
         self.degree
     }
 
-    /// What the index has seen was another degree's.
+    /// Changes the degree. The index restarts, since its past belongs to another degree.
     fn move_to(&mut self, degree: usize) {
         (self.degree, self.changing) = (degree, self.lag);
         self.index = self.index.clone().starting_at(0.5 * GOAL);
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// A window on a machine where so many jobs fit.
+    /// A window on a machine where `fits` jobs fit.
     fn window(degree: usize, fits: usize) -> Paging {
         let window = Duration::from_millis(100);
         let queue = if degree <= fits { 0.05 } else { (degree - fits) as f64 + 0.8 };

@@ -33,6 +33,8 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("peer", "platform", Whole, "its sockets are shut down"),
     ("peer", "environment", Whole, "each end tells the other what it is"),
     ("counters", "platform", Whole, "a process is held by its descriptor"),
+    ("counters", "kit", Whole, "its validation reads pages that were put out of the page cache"),
+    ("counters", "statistic", Whole, "a validated share has an interval; loads are drawn by chance"),
     ("monitor", "counters", Whole, "it shows what they tell"),
     ("monitor", "platform", Whole, "a process's clock"),
     ("technique", "platform", Whole, "a monitor is built of timers, signals and what two CPUs share"),

@@ -7,7 +7,7 @@ use crate::kit::placement::patience;
 use crate::kit::socket::connection::{Address, failed, socket};
 use crate::kit::socket::transfer::{receive_whole, send_whole};
 use crate::peer::client::Way;
-use crate::peer::protocol::{Open, SECRET_BYTES, Service};
+use crate::peer::control_protocol::{Open, SECRET_BYTES, Service};
 use crate::{Error, Result};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;

@@ -6,7 +6,7 @@ use crate::clock::{Clock, Ticks};
 use crate::kit::placement::patience;
 use crate::kit::socket::dialogue::{Dialogue, Timed};
 use crate::kit::socket::endpoint::{Blocking, Endpoint};
-use crate::peer::protocol::{Open, SECRET_BYTES, Service};
+use crate::peer::control_protocol::{Open, SECRET_BYTES, Service};
 use crate::{Error, Result};
 use std::os::fd::OwnedFd;
 

@@ -1,0 +1,179 @@
+//! C1 and C2: CPU time of processes with a known load, by process and by CPU.
+
+use super::Setting;
+use super::cpu_load::{Load, own_ns, run_ns};
+use super::finding::{Finding, mean_and_half};
+use crate::Result;
+use crate::counters::{Percent, Process, Processors, Reading, busy};
+use crate::platform::cpu;
+use std::time::{Duration, Instant};
+
+/// The window of a process's share: CAMP's default interval.
+const WINDOW: Duration = Duration::from_millis(100);
+/// Windows that make one of a CPU's: its counter moves by ticks of 10 ms, so it is read every half second, as in the
+/// paper.
+const GLOBAL: usize = 5;
+/// Percent. "The range of each confidence interval never exceeded 0.5 %."
+const TOLERANCE: f64 = 0.5;
+/// When other processes have more than this share of the CPU, in percent, a load may miss its target.
+const CROWDED: f64 = 2.0;
+/// The time after which a load has begun.
+const SETTLING: Duration = Duration::from_millis(300);
+
+/// C1: idle, half and full load.
+pub(super) fn of_one_load(setting: &Setting) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for (name, share, published) in [("idle", 0.0, "0"), ("50 %", 0.5, "50"), ("full", 1.0, "100")] {
+        let Some(watched) = watch(&[share], setting)? else { break };
+        // A full load gets what other processes leave.
+        let room = watched.others.as_ref().map_or(100.0, |others| 100.0 - others);
+        let expected = (100.0 * share).min(room);
+        findings.push(watched.process(0, name, published, expected));
+        findings.push(watched.global(name, published, expected));
+    }
+    Ok(findings)
+}
+
+/// C2: two loads of 30 % on one CPU.
+pub(super) fn of_two_loads(setting: &Setting) -> Result<Vec<Finding>> {
+    const SHARE: f64 = 0.3;
+    let Some(watched) = watch(&[SHARE, SHARE], setting)? else { return Ok(Vec::new()) };
+    let each = 100.0 * SHARE;
+    Ok(vec![
+        watched.process(0, "the first of two", "about 30", each),
+        watched.process(1, "the second", "about 30", each),
+        watched.global("both", "slightly above 60", 2.0 * each),
+    ])
+}
+
+/// Busy shares measured while loads ran on one CPU, in percent.
+struct Watched {
+    /// One list of samples for each process.
+    processes: Vec<Vec<f64>>,
+    /// Samples of the CPU.
+    global: Vec<f64>,
+    /// The share of other processes, or why it is not known.
+    others: std::result::Result<f64, String>,
+}
+
+impl Watched {
+    fn process(&self, at: usize, name: &str, published: &str, expected: f64) -> Finding {
+        self.unless_crowded(&format!("{name}, process"), published, expected, &self.processes[at])
+    }
+
+    /// A load may lack as much as other processes took from it. That is excused; a larger deficit or a surplus is not.
+    fn unless_crowded(&self, what: &str, published: &str, expected: f64, samples: &[f64]) -> Finding {
+        let finding = Finding::mean(what, published, expected, samples, TOLERANCE);
+        match self.others {
+            Ok(others) if others > CROWDED && is_short_by(others, expected, samples) => {
+                finding.excused(format!("others had {others:.1} % of this CPU: try again when it is at rest"))
+            }
+            _ => finding,
+        }
+    }
+
+    /// The busy share of the CPU, to which other processes contribute.
+    fn global(&self, name: &str, published: &str, loads: f64) -> Finding {
+        let what = match &self.others {
+            Ok(others) if *others >= 0.05 => format!("{name}, CPU (others {others:.1} %)"),
+            _ => format!("{name}, CPU"),
+        };
+        let others = self.others.as_ref().map_or(0.0, |others| *others);
+        let finding = self.unless_crowded(&what, published, loads + others, &self.global);
+        match &self.others {
+            Ok(_) => finding,
+            // A value that matches the loads alone shows that there were no others.
+            Err(why) => finding.excused(why),
+        }
+    }
+}
+
+/// Whether the mean of `samples` lies below `expected` by at most `others`, within its own uncertainty.
+fn is_short_by(others: f64, expected: f64, samples: &[f64]) -> bool {
+    let (mean, half) = mean_and_half(samples);
+    let slack = TOLERANCE + half;
+    (expected - others - slack..=expected + slack).contains(&mean) && half <= others + TOLERANCE
+}
+
+/// Runs loads of these shares and samples them; `None` if it was interrupted.
+fn watch(shares: &[f64], setting: &Setting) -> Result<Option<Watched>> {
+    let claimed = cpu::claim();
+    let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
+    let _aside = cpu::Aside::from(cpu)?;
+    let start = |(at, share): (usize, &f64)| Load::of(*share, cpu, 0x5eed + at as u64);
+    let loads = shares.iter().enumerate().map(start).collect::<Result<Vec<_>>>()?;
+    let open = |load: &Load| Process::open(load.pid().as_raw());
+    let processes = loads.iter().map(open).collect::<std::result::Result<Vec<_>, _>>()?;
+    std::thread::sleep(SETTLING);
+    Watch { cpu, loads, processes, processors: Processors::open()? }.run(setting)
+}
+
+struct Watch {
+    cpu: usize,
+    loads: Vec<Load>,
+    processes: Vec<Process>,
+    processors: Processors,
+}
+
+impl Watch {
+    fn run(&mut self, setting: &Setting) -> Result<Option<Watched>> {
+        let mut samples = vec![Vec::new(); self.processes.len()];
+        let mut global = Vec::new();
+        let (begun, before) = (Instant::now(), self.others_ns());
+        let mut times = self.cpu_times()?;
+        let mut spent = self.processors.spent(Some(self.cpu))?;
+        for n in 1..=setting.samples as usize {
+            std::thread::sleep((begun + WINDOW * n as u32).saturating_duration_since(Instant::now()));
+            let now = self.cpu_times()?;
+            for ((before, after), samples) in times.iter().zip(&now).zip(&mut samples) {
+                samples.push(Percent::busy(before, after)?.value);
+            }
+            times = now;
+            if n % GLOBAL == 0 {
+                let now = self.processors.spent(Some(self.cpu))?;
+                global.push(busy(&spent, &now)?.value);
+                spent = now;
+            }
+            if !(setting.tick)() {
+                return Ok(None);
+            }
+        }
+        let (after, elapsed) = (self.others_ns(), begun.elapsed().as_nanos() as f64);
+        let others = before.and_then(|before| Ok(after?.saturating_sub(before)));
+        let others = others.map(|ns| 100.0 * ns as f64 / elapsed).map_err(|error| error.to_string());
+        Ok(Some(Watched { processes: samples, global, others }))
+    }
+
+    fn cpu_times(&self) -> Result<Vec<Reading<Duration>>> {
+        Ok(self.processes.iter().map(Process::cpu_time).collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// Nanoseconds of this CPU that other processes have had, by other sources than the counters under test: what one
+    /// of those misses must not be charged to others.
+    fn others_ns(&self) -> Result<u64> {
+        let ours = self.loads.iter().map(own_ns).sum::<Result<u64>>()?;
+        Ok(run_ns(self.cpu)?.saturating_sub(ours))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    /// The verdict on a load of 50 % that was seen as `seen` while others had `others` percent.
+    fn verdict(seen: f64, others: f64) -> Verdict {
+        let samples = vec![seen - 0.1, seen, seen + 0.1, seen - 0.1, seen + 0.1];
+        let watched = Watched { processes: vec![samples], global: Vec::new(), others: Ok(others) };
+        watched.process(0, "50 %", "50", 50.0).verdict
+    }
+
+    #[test]
+    fn others_excuse_what_they_can_have_taken_and_nothing_else() {
+        assert_eq!(verdict(50.1, 30.0), Verdict::Passed);
+        assert!(matches!(verdict(48.0, 3.0), Verdict::Inconclusive(_)));
+        assert_eq!(verdict(48.0, 1.0), Verdict::Failed, "they had too little");
+        assert_eq!(verdict(25.0, 3.0), Verdict::Failed, "they had not so much");
+        assert_eq!(verdict(53.0, 30.0), Verdict::Failed, "nobody gets more through others");
+    }
+}

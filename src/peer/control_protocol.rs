@@ -1,0 +1,171 @@
+//! The messages of the control connection: one JSON value on each line, the client first.
+
+use crate::environment::Station;
+use serde::{Deserialize, Serialize};
+
+/// The version of the protocol, which is part of every proof.
+pub const VERSION: u32 = 1;
+
+/// The default port.
+pub const PORT: u16 = 7470;
+
+/// The longest line before authentication, bytes: five times a hello.
+pub const LONGEST_BEFORE: usize = 1 << 10;
+/// The longest line after it, bytes: ten times a fingerprint.
+pub const LONGEST: usize = 64 << 10;
+
+/// Size of the secret with which each data stream and each datagram begins, bytes.
+pub const SECRET_BYTES: usize = 16;
+
+/// The largest message of an echo, bytes.
+pub const LARGEST_ECHO: u32 = 1 << 20;
+/// The largest datagram, bytes: the limit of IPv4.
+pub const LARGEST_DATAGRAM: u32 = 65_507;
+/// The most simultaneous data streams of a client.
+pub const MOST_STREAMS: u32 = 16;
+
+/// A request of the client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// Its first line.
+    Hello(Hello),
+    /// Its second line: the client's [`proof`](super::proof), in hexadecimal digits.
+    Proof(String),
+    /// Opens a service and ends the previous one.
+    Open(Open),
+    /// Requests the counts of the service.
+    Count,
+}
+
+/// An answer of the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Its first line.
+    Hello(Hello),
+    /// Authentication has failed, for a reason that is not told. It is the last line.
+    Refused,
+    /// Authentication has succeeded.
+    Welcome(Box<Welcome>),
+    /// The data port is open.
+    Opened(Opened),
+    /// All data sockets are connected.
+    Ready,
+    /// The counts of the service.
+    Counted(Counted),
+    /// The server ends the connection, for this reason.
+    Ended(String),
+}
+
+/// The first line of either end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The sender's [`VERSION`].
+    pub version: u32,
+    /// The nonce of this conversation, in hexadecimal digits. Another version may have none.
+    #[serde(default)]
+    pub nonce: String,
+}
+
+/// The answer to a client that has authenticated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// The server's proof, in hexadecimal digits.
+    pub proof: String,
+    /// The machine of the server.
+    pub station: Station,
+}
+
+/// A requested service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Open {
+    /// The kind of service.
+    pub service: Service,
+    /// Size of a message, bytes; 0 for a sink and a greeter.
+    pub bytes: u32,
+    /// Data streams; 1 for datagrams and for a greeter.
+    pub streams: u32,
+}
+
+/// The kinds of service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Service {
+    /// Sends each complete message back.
+    Echo,
+    /// Sends each datagram back that begins with the secret.
+    DatagramEcho,
+    /// Receives batches: a length of eight bytes and as many bytes; it answers with the length.
+    Sink,
+    /// Accepts connections one after another: it receives the secret, answers with one byte, and waits for the end.
+    Greeter,
+}
+
+/// The data port of a service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Opened {
+    /// Its port, at the address of the control.
+    pub port: u16,
+    /// The secret, in hexadecimal digits.
+    pub secret: String,
+}
+
+/// The counts of a service over all streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Messages, batches or connections.
+    pub messages: u64,
+    /// Received bytes.
+    pub bytes: u64,
+}
+
+impl Open {
+    /// Why the request is invalid, if it is.
+    pub fn complaint(&self) -> Option<String> {
+        let Self { service, bytes, streams } = *self;
+        let (least, largest, most) = match service {
+            Service::Echo => (1, LARGEST_ECHO, MOST_STREAMS),
+            Service::DatagramEcho => (SECRET_BYTES as u32, LARGEST_DATAGRAM, 1),
+            Service::Sink => (0, 0, MOST_STREAMS),
+            Service::Greeter => (0, 0, 1),
+        };
+        if !(least..=largest).contains(&bytes) {
+            return Some(format!(
+                "messages of {bytes} bytes: {service:?} takes those of {least} to {largest}"
+            ));
+        }
+        (!(1..=most).contains(&streams)).then(|| format!("{streams} streams: {service:?} takes 1 to {most}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_served_is_told() {
+        let open = |service, bytes, streams| Open { service, bytes, streams }.complaint();
+        assert_eq!(open(Service::Echo, 1, 1), None);
+        assert_eq!(open(Service::DatagramEcho, 56, 1), None);
+        assert_eq!(open(Service::Sink, 0, 16), None);
+        for (service, bytes, streams) in [
+            (Service::Echo, 0, 1),
+            (Service::Echo, LARGEST_ECHO + 1, 1),
+            (Service::Echo, 1, 0),
+            (Service::Echo, 1, 17),
+            (Service::DatagramEcho, 15, 1),
+            (Service::DatagramEcho, 56, 2),
+            (Service::Greeter, 0, 2),
+        ] {
+            assert!(open(service, bytes, streams).is_some(), "{service:?} {bytes} {streams}");
+        }
+    }
+
+    #[test]
+    fn a_hello_of_another_version_is_understood_as_far_as_its_version() {
+        let line = r#"{"hello":{"version":7,"greeting":"x"}}"#;
+        let Answer::Hello(hello) = serde_json::from_str(line).unwrap() else { panic!("no hello") };
+        assert_eq!(hello, Hello { version: 7, nonce: String::new() });
+    }
+}
