@@ -57,6 +57,7 @@ pub mod clock;
 pub mod counters;
 mod environment;
 mod error;
+mod exit;
 pub mod harness;
 #[doc(hidden)]
 pub mod internals;

@@ -79,14 +79,14 @@ fn regress(text: &str) -> Result<f64> {
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     match gate(asked) {
-        Ok(answer) if asked.bisect => Ok(ExitCode::from(answer.code_for_bisect())),
-        Ok(answer) => Ok(ExitCode::from(answer.code())),
+        Ok(answer) if asked.bisect => Ok(answer.exit_for_bisect().into()),
+        Ok(answer) => Ok(answer.exit().into()),
         // What was asked for wrongly is for its author; a bisection skips even that.
         Err(error @ (Error::Usage(_) | Error::Content { .. })) if !asked.bisect => Err(error),
         // Neither good nor bad: 1 would say "slower".
         Err(error) => {
             page::warn(&error);
-            Ok(ExitCode::from(Answer::Unmeasured.code()))
+            Ok(Answer::Unmeasured.exit().into())
         }
     }
 }

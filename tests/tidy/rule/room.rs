@@ -18,6 +18,10 @@ use Extent::{Only, Types, Whole};
 /// Who uses whom, how much of it, and why that must be. An arrow that is not here does not exist.
 #[rustfmt::skip]
 const ARROWS: &[(&str, &str, Extent, &str)] = &[
+    ("error", "exit", Whole, "the kind of an error decides the exit code"),
+    ("study", "exit", Whole, "a gate's answer is an exit code"),
+    ("pair", "exit", Whole, "a side is a process"),
+    ("harness", "exit", Whole, "a bench target is a process"),
     ("clock", "platform", Whole, "what reads is built of what can be read"),
     ("clock", "statistic", Whole, "a calibration is a fitted line; a fluid's window is a statistic's input"),
     ("environment", "platform", Whole, "what is true of a machine is asked of the kernel"),
@@ -89,8 +93,9 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Rooms that other rooms are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 18] = [
+const FLOORS: [&str; 19] = [
     "error",
+    "exit",
     "platform",
     "clock",
     "environment",
