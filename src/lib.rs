@@ -55,6 +55,7 @@
 mod case;
 pub mod clock;
 pub mod counters;
+mod driver;
 mod environment;
 mod error;
 mod exit;

@@ -19,14 +19,15 @@ const PATIENCE_NS: f64 = 0.5e9;
 /// Samples of which the median has a useful interval, however long they take.
 const FEWEST_SAMPLES: usize = 20;
 
+mod case_end;
 mod derived;
 mod displacement;
 mod distribution;
-mod halt;
 mod judge;
+mod pair_turn;
+mod preparation;
 pub mod scratch;
 mod sweep;
-mod turn;
 
 use crate::case::{Case, OwnTasks, Place, Rule, Scale, Subject};
 use crate::clock::{Beside, Clock, Counters, Delta, PartnerMonitor, Ticks};
@@ -34,10 +35,11 @@ use crate::platform::perf_event::Counter;
 use crate::platform::{cpu, signal, time};
 use crate::record::{Contamination, Interval, Measured, Predicted};
 use crate::statistic;
+pub use case_end::{CaseEnd, repeated};
 pub use displacement::displaced;
-pub use halt::CaseEnd;
+pub use pair_turn::Turn;
+pub use preparation::lock_memory;
 use sweep::{Sweep, Sweeper};
-pub use turn::Turn;
 
 /// One case, live.
 pub struct Trial<'a> {
@@ -251,9 +253,9 @@ impl<'a> Trial<'a> {
             ));
         }
         self.clock.verify().map_err(|reason| CaseEnd::Disturbed(format!("the clock changed: {reason}")))?;
-        self.evidence.push(judge::surroundings(self.case, &kept)?);
+        self.evidence.push(judge::interference(self.case, &kept)?);
         let busy_beside = self.beside.as_mut().and_then(Beside::busy);
-        self.evidence.extend(busy_beside.map(judge::beside));
+        self.evidence.extend(busy_beside.map(judge::other_cpus));
         let counted = std::mem::take(&mut self.counted);
         self.evidence.extend(counted);
         self.evidence.extend(self.subject.report().evidence);

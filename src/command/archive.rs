@@ -2,7 +2,7 @@
 //! in a directory of their own beside Criterion's; a person who asks for the newest run means the newest of all.
 
 use super::flag::Home;
-use crate::harness::{homes, nearest};
+use crate::driver::{homes, nearest};
 use crate::record::Record;
 use crate::record::bundle::{Bundle, Head, name_of, read_any, read_any_head};
 use crate::record::store::Store;

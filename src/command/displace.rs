@@ -67,7 +67,7 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     }
     match asked.json {
         true => page::write_json(&show::json(&covers, &accounting))?,
-        false => page::write(&show::text(&covers, &accounting, crate::harness::layout()))?,
+        false => page::write(&show::text(&covers, &accounting, crate::driver::layout()))?,
     }
     Ok(covers.iter().find_map(|cover| cover.code).map_or(ExitCode::SUCCESS, ExitCode::from))
 }

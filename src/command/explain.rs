@@ -6,7 +6,7 @@ use super::flag::Home;
 use super::list::missing;
 use super::page::{self, Tone};
 use crate::case::{Case, Cpus, Group, Place, Prediction, Scale};
-use crate::harness::{layout, nearest};
+use crate::driver::{layout, nearest};
 use crate::record::store::Store;
 use crate::render::table::Layout;
 use crate::suite::{GROUPS, find};

@@ -3,8 +3,8 @@
 use super::archive::Archive;
 use super::flag::{Form, Home};
 use super::page;
+use crate::driver::layout;
 use crate::environment::{Difference, Fingerprint, Weight};
-use crate::harness::layout;
 use crate::platform::kernel_files::KernelFiles;
 use crate::trial::scratch;
 use crate::{Error, Result};

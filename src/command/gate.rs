@@ -5,7 +5,7 @@ use super::archive::Archive;
 use super::flag::{Filter, Home, Measuring};
 use super::page::{self, Tone};
 use super::record;
-use crate::harness::layout;
+use crate::driver::layout;
 use crate::platform::signal;
 use crate::record::Verdict;
 use crate::record::paired::CasePairs;

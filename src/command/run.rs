@@ -4,7 +4,7 @@
 use super::flag::{Beside, Filter, Home, Measuring};
 use super::restore::tell_outstanding;
 use crate::Result;
-use crate::harness::{self, Arguments, Options};
+use crate::driver::{self, Arguments, Options};
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::suite::GROUPS;
 use clap::{Args, ValueEnum};
@@ -52,7 +52,7 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     let arguments = Arguments::parse(asked.criterions())?;
     let options = asked.options()?;
     tell_outstanding(&asked.home.directory());
-    harness::run_checked(GROUPS, &arguments, &options)
+    driver::run(GROUPS, &arguments, &options).map(ExitCode::from)
 }
 
 impl Asked {
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_plain_run_is_a_plain_cargo_bench() {
         let plain = arguments("");
-        assert_eq!(plain.mode, harness::Mode::Measure);
+        assert_eq!(plain.mode, driver::Mode::Measure);
         assert_eq!((plain.save.as_deref(), plain.filter), (Some("base"), None));
     }
 

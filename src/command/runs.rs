@@ -4,7 +4,7 @@ use super::archive::Archive;
 use super::flag::{Form, Home};
 use super::page::{self, Tone};
 use crate::Result;
-use crate::harness::layout;
+use crate::driver::layout;
 use crate::record::Record;
 use crate::record::store::Store;
 use crate::render::table::Layout;

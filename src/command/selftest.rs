@@ -3,10 +3,10 @@
 use super::ab::this;
 use super::page::{self, Tone};
 use crate::Result;
-use crate::harness::layout;
+use crate::driver::layout;
 use crate::pair::Launch;
-use crate::pair::contest::Ring;
-use crate::pair::selftest::{Asked as Question, Outcome, verdicts};
+use crate::pair::error_rate::{Outcome, Parameters, verdicts};
+use crate::pair::experiment::Testbed;
 use crate::platform::signal;
 use crate::record::Verdict;
 use crate::record::paired::Rule;
@@ -69,7 +69,7 @@ pub(super) struct Asked {
 
 pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
     let cases = asked.cases();
-    let ring = Ring::enter()?;
+    let ring = Testbed::enter()?;
     let links = scratch::make()?;
     let (exe, number) = (this()?, Cell::new(0));
     let start = |filters: Option<[usize; 2]>| {
@@ -77,7 +77,7 @@ pub(super) fn run(asked: &Asked) -> Result<ExitCode> {
         let directory = links.path().join(number.get().to_string());
         sides(&exe, filters, &directory)
     };
-    let question = Question { start: &start, rule: Rule::default(), seed: asked.seed, cases: cases.len() };
+    let question = Parameters { start: &start, rule: Rule::default(), seed: asked.seed, cases: cases.len() };
     let plan = asked.plan(&cases);
     let bar = bar(plan.iter().map(|(_, _, count)| count).sum());
     let mut outcomes = Vec::new();

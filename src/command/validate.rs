@@ -13,7 +13,7 @@ mod worker;
 
 use super::page::{self, Tone};
 use crate::Result;
-use crate::harness::layout;
+use crate::driver::layout;
 use crate::platform::signal;
 use crate::render::table::Layout;
 use clap::Args;

@@ -5,10 +5,10 @@
 //! process in a process group of its own, does it if this one dies, whatever of, as soon as a command that was
 //! running has ended too. If the guard dies as well, the next start finds the journal and says what is to be done.
 
-mod file;
 mod guard;
 mod journal;
 mod shell;
+mod tunable;
 
 pub use guard::stand as guard;
 pub use journal::Journal;

@@ -1,7 +1,7 @@
 //! Claims, judged: a sentence of evidence for each that holds, a [`CaseEnd`] with its sentence for the first
 //! that does not.
 
-mod surroundings;
+mod interference;
 
 use super::sweep::{self, NoTime, Sweep, Sweeper};
 use super::{CaseEnd, Sample};
@@ -11,7 +11,7 @@ use crate::clock::witness::{self, Testimony};
 use crate::clock::{Clock, Delta};
 use crate::platform::ptrace::PANICKED;
 use crate::record::Interval;
-pub(super) use surroundings::{beside, by_strangers, surroundings};
+pub(super) use interference::{by_other_tasks, interference, other_cpus};
 
 /// Twice the iterations may take 1.8 to 2.2 times as long: three times the worst seen over hundreds of
 /// honest sweeps beside a loaded CPU, and far from the 1.0 of something that was remembered.

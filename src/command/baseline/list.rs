@@ -4,7 +4,7 @@ use crate::Result;
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};
-use crate::harness::layout;
+use crate::driver::layout;
 use crate::record::bundle::{Head, name_of, read_any_head};
 use crate::render::table::Layout;
 use clap::Args;

@@ -4,7 +4,7 @@ use super::list::{counts, replication};
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};
-use crate::harness::layout;
+use crate::driver::layout;
 use crate::record::bundle::{Head, Series};
 use crate::record::quantity::{amount, count};
 use crate::render::table::Layout;

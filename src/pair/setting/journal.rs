@@ -1,7 +1,7 @@
 //! The way back, on disk: what the files held, or the command that undoes it all.
 
-use super::file;
 use super::shell::Shell;
+use super::tunable;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process;
 use crate::record::store;
@@ -62,7 +62,7 @@ impl Journal {
 
     /// What will be done, as a reader could type it.
     pub fn words(&self) -> String {
-        let files = self.files.iter().map(|(file, value)| file::words(file, value));
+        let files = self.files.iter().map(|(file, value)| tunable::words(file, value));
         let words: Vec<_> = files.chain(self.restore.clone()).collect();
         words.join("; ")
     }
@@ -78,7 +78,7 @@ impl Journal {
     pub(super) fn restore(&self, guard: Option<&ChildStdin>) -> Result<()> {
         let mut first = Ok(());
         for (file, value) in self.files.iter().rev() {
-            first = first.and(file::put_back(file, value));
+            first = first.and(tunable::put_back(file, value));
         }
         let Some(words) = &self.restore else { return first };
         first.and(Shell { words, directory: self.directory.as_deref(), guard, apart: true }.run())
@@ -89,10 +89,10 @@ impl Journal {
 fn held(commands: [&str; 2]) -> Result<Vec<(PathBuf, String)>> {
     let mut files: Vec<(PathBuf, String)> = Vec::new();
     for command in commands {
-        for file in file::named(command)? {
+        for file in tunable::named(command)? {
             let text = std::fs::read_to_string(&file).map_err(|e| Error::file(&file, "reading", e))?;
             if !files.iter().any(|(known, _)| *known == file) {
-                files.push((file, file::active(&text)));
+                files.push((file, tunable::active(&text)));
             }
         }
     }

@@ -34,8 +34,8 @@ fn drawn(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, CaseEnd> {
     line(case, &mut *live(case), control, &clock, Scale::Default).map(|(_, sentences)| sentences)
 }
 
-fn sentence(halt: Result<Sentences, CaseEnd>) -> String {
-    match halt {
+fn sentence(end: Result<Sentences, CaseEnd>) -> String {
+    match end {
         Err(CaseEnd::Failed(sentence) | CaseEnd::Disturbed(sentence)) => sentence,
         other => panic!("the lie was believed: {other:?}"),
     }
@@ -132,8 +132,8 @@ fn a_host_that_takes_the_time_is_caught() {
         rounds: 0,
         delta: delta(|d| d.counted.stolen_ticks = Some(ticks)),
     };
-    assert!(surroundings(&any(), &[stolen(1), stolen(0)]).is_ok());
-    let Err(CaseEnd::Disturbed(sentence)) = surroundings(&any(), &[stolen(5), stolen(5)]) else {
+    assert!(interference(&any(), &[stolen(1), stolen(0)]).is_ok());
+    let Err(CaseEnd::Disturbed(sentence)) = interference(&any(), &[stolen(5), stolen(5)]) else {
         panic!("believed")
     };
     assert!(sentence.contains("50 %"), "{sentence}");
@@ -155,10 +155,10 @@ fn a_cpu_that_others_use_is_caught() {
         delta: delta(|d| d.counted.waited_ns = Some(ns)),
     };
     assert!(
-        surroundings(&any(), &[waited(1_000_000), waited(0), waited(0)]).is_ok(),
+        interference(&any(), &[waited(1_000_000), waited(0), waited(0)]).is_ok(),
         "a burst does not touch the median"
     );
-    let Err(CaseEnd::Disturbed(sentence)) = surroundings(&any(), &[waited(500_000), waited(500_000)]) else {
+    let Err(CaseEnd::Disturbed(sentence)) = interference(&any(), &[waited(500_000), waited(500_000)]) else {
         panic!("believed")
     };
     assert!(sentence.contains("50 %"), "{sentence}");

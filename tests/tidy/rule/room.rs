@@ -78,22 +78,30 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("pair", "record", Whole, "its pairs are recorded"),
     ("pair", "study", Whole, "its pairs are judged there"),
     ("pair", "statistic", Whole, "who begins is chance; a pair's figure is a median"),
+    ("driver", "case", Whole, "it knows groups and cases"),
+    ("driver", "suite", Whole, "it knows the groups of this crate"),
+    ("driver", "trial", Only(&["SEED", "scratch"]), "it removes what killed processes left, and records the seed"),
+    ("driver", "environment", Whole, "it takes the fingerprint"),
+    ("driver", "platform", Whole, "it starts and ends processes"),
+    ("driver", "record", Whole, "it writes what Criterion cannot hold"),
+    ("driver", "study", Whole, "curves and fits stand in the record"),
+    ("driver", "render", Whole, "it ends with the table"),
+    ("driver", "exit", Whole, "a run ends with an exit code"),
+    ("harness", "driver", Whole, "a bench target starts as the driver, and a measuring process reports to it"),
     ("harness", "pair", Only(&["is_side", "side"]), "a bench can be started as a side of a pair"),
     ("harness", "trial", Whole, "it drives trials from Criterion"),
     ("harness", "counters", Whole, "what else the machine did meanwhile is written beside a number"),
-    ("harness", "record", Whole, "it writes what Criterion cannot hold"),
-    ("harness", "study", Whole, "curves and fits stand in the record"),
-    ("harness", "render", Whole, "it ends with the table"),
+    ("harness", "record", Whole, "its outcomes are recorded"),
     ("harness", "case", Whole, "it knows groups and cases"),
     ("harness", "suite", Whole, "it knows the groups of this crate"),
-    ("harness", "environment", Whole, "it takes the fingerprint"),
+    ("harness", "environment", Only(&["Accounting"]), "how the kernel accounts time is said beside displacement"),
     ("harness", "clock", Whole, "its measurement is our clock"),
     ("harness", "platform", Whole, "it prepares its process"),
-    ("harness", "statistic", Whole, "it orders its own samples"),
+    ("harness", "statistic", Whole, "it knows what a displacement's flags say"),
 ];
 
 /// Rooms that other rooms are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 19] = [
+const FLOORS: [&str; 20] = [
     "error",
     "exit",
     "platform",
@@ -112,6 +120,7 @@ const FLOORS: [&str; 19] = [
     "render",
     "trial",
     "pair",
+    "driver",
     "harness",
 ];
 

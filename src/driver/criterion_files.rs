@@ -1,19 +1,19 @@
-//! What Criterion left on the disk: whole, or not at all. It writes its files in place, so a full disk leaves
-//! empty ones behind, one of which is enough to make `critcmp` refuse the whole directory.
+//! Removes incomplete files of Criterion. It writes in place, so a full disk or a kill leaves empty or half files, and
+//! one of those makes `critcmp` refuse the whole directory.
 
 use crate::record::baseline;
 use crate::record::store::read;
 use crate::record::{GroupRun, Outcome};
 use std::path::{Path, PathBuf};
 
-/// What Criterion writes for a case under each name.
+/// Files that Criterion writes for a case under `new` and under the baseline's name.
 const FILES: [&str; 4] = ["benchmark.json", "estimates.json", "sample.json", "tukey.json"];
 
-/// What it writes of a comparison with an earlier run.
+/// Files that Criterion writes for a comparison with an earlier run.
 const CHANGE: [&str; 1] = ["estimates.json"];
 
-/// Looks at the files of these cases, removes what is not whole, and says what is missing. A case that was
-/// measured must have them if `all` do; another may have been killed while Criterion wrote.
+/// Checks the files of these cases, removes directories with an incomplete one, and returns a sentence for each. `all`:
+/// every measured case must have files.
 pub(super) fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, all: bool) -> Vec<String> {
     let measured =
         |id: &str| run.cases.iter().any(|c| c.id == id && matches!(c.outcome, Outcome::Measured(_)));
@@ -22,7 +22,7 @@ pub(super) fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, 
     for id in ids {
         let case = home.join(baseline::directory(id));
         if failed(id) {
-            sentences.extend(taken_away(&case, save));
+            sentences.extend(remove_earlier(&case, save));
             continue;
         }
         let wanted = all && measured(id);
@@ -31,19 +31,19 @@ pub(super) fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, 
         {
             let directory = case.join(name);
             if (wanted || directory.exists()) && !is_whole(&directory, files) {
-                sentences.push(removed(&directory));
+                sentences.push(remove_incomplete(&directory));
             }
         }
     }
     sentences
 }
 
-/// A case that failed leaves no number, and none of an earlier run that could be taken for this one's.
-fn taken_away(case: &Path, save: &str) -> Option<String> {
+/// Removes an earlier run's files of a failed case, which would pass for this run's.
+fn remove_earlier(case: &Path, save: &str) -> Option<String> {
     let old: Vec<_> = ["new", "change", save].iter().map(|name| case.join(name)).collect();
     let there = old.iter().any(|directory| directory.exists());
     for directory in &old {
-        // What is not there needs no removal; what cannot be removed is named below.
+        // A directory may not exist; one that cannot be removed is named in the sentence.
         let _ = std::fs::remove_dir_all(directory);
     }
     there.then(|| {
@@ -61,8 +61,8 @@ fn is_whole(directory: &Path, files: &[&str]) -> bool {
     files.iter().all(|file| parses(directory.join(file)))
 }
 
-fn removed(directory: &Path) -> String {
-    // If it cannot be removed either, the sentence still says that it is not whole.
+fn remove_incomplete(directory: &Path) -> String {
+    // If this fails, the sentence below still says that the files are incomplete.
     let _ = std::fs::remove_dir_all(directory);
     format!(
         "{}: Criterion could not write its files whole (no space left, no right to write, or killed), so none is kept",

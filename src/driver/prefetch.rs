@@ -1,15 +1,15 @@
-//! Latency that is bandwidth in disguise: where prefetchers know the order of the loads, a step costs what a line
-//! costs to transfer, and not what it takes to wait for.
+//! Detects load "latencies" that are bandwidth: a prefetcher that predicts the order of the loads fetches ahead, and a step
+//! then costs the transfer of a cache line, not the wait for it.
 
 use crate::record::quantity::{NANOSECONDS, amount, count};
 use crate::record::{CaseRecord, GroupRun, Measured};
 
-/// How much faster than in random order is no accident.
+/// A case this many times faster than random order was prefetched.
 const TIMES: f64 = 2.0;
-/// What a case calls the bytes of its steps in a second.
+/// Name of the figure for bytes per second in a case of dependent loads.
 const BANDWIDTH: &str = "bandwidth";
 
-/// A note that names the cases which moved the same bytes as one of random order of the same size, much faster.
+/// A note that names each case that is much faster than the random order over the same size.
 pub(super) fn note(run: &GroupRun) -> Option<String> {
     let disguised: Vec<_> = run.cases.iter().filter_map(|case| sentence(run, case)).collect();
     (!disguised.is_empty()).then(|| {

@@ -87,7 +87,7 @@ impl Trial<'_> {
             ticks,
             elapsed_ns,
             core_hz,
-            waited_ns: judge::by_strangers(self.case.own_tasks, &delta, elapsed_ns, ran_ns),
+            waited_ns: judge::by_other_tasks(self.case.own_tasks, &delta, elapsed_ns, ran_ns),
             stolen_ticks: delta.counted.stolen_ticks,
             involuntary_switches: delta.counted.involuntary_switches,
         })

@@ -1,11 +1,14 @@
-//! One measuring process: started, listened to, and its end explained.
+//! Starts one measuring process, receives its messages, and explains its end.
 
-use super::super::arguments::{Arguments, Mode};
-use super::super::message::{Message, PIPE_VARIABLE};
-use super::super::plan::Planned;
-use super::super::progress::Progress;
-use super::super::{GROUP_VARIABLE, bencher};
-use super::{Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE};
+use super::arguments::{Arguments, Mode};
+use super::bencher;
+use super::options::{
+    DIRECTORY_VARIABLE, GROUP_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE, SCALE_VARIABLE,
+    UNIT_VARIABLE,
+};
+use super::pipe_message::{Message, PIPE_VARIABLE};
+use super::plan::Planned;
+use super::terminal::Progress;
 use crate::platform::{limit, signal};
 use crate::record::{CaseRecord, GroupRun, Outcome};
 use crate::{Error, Result};
@@ -18,17 +21,16 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// A case that says nothing for so long hangs, unless longer samples were asked for. The longest at full scale
-/// takes a tenth of it.
+/// Silence after which a case counts as hung: ten times the longest case at full scale.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The same and ten times what the samples were asked to take: a disturbed case is tried again.
+/// [`PATIENCE`], longer by ten times the sampling time that the user asked for, since a disturbed case is repeated.
 fn patience(arguments: &Arguments) -> Duration {
     PATIENCE + Duration::from_secs_f64(10.0 * arguments.asked_seconds)
 }
 
-/// Starts the process, listens until it ends, and returns what it measured. However it ends, and if it cannot
-/// even begin, the cases that it finished are in the answer.
+/// Measures one group in a process of its own. However the process ends, the result holds the cases that it finished
+/// and, for the next one, why it failed.
 pub(super) fn measure(
     planned: &Planned,
     arguments: &Arguments,
@@ -36,14 +38,14 @@ pub(super) fn measure(
     home: &Path,
     progress: &Progress,
 ) -> GroupRun {
-    let mut heard = Heard::new(planned, arguments, options, progress);
-    match heard.of_a_process(home) {
-        Ok((status, patient)) => heard.end(status, patient),
-        Err(error) => heard.blame(error.to_string()),
+    let mut received = Received::new(planned, arguments, options, progress);
+    match received.listen_to_process(home) {
+        Ok((status, patient)) => received.end(status, patient),
+        Err(error) => received.blame(error.to_string()),
     }
 }
 
-/// A pipe of which a child inherits the writing end alone, so that it is broken when the driver has gone.
+/// A pipe whose writing end alone is inherited by children: when the driver dies, writing fails.
 fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
     fcntl(&write, FcntlArg::F_SETFD(FdFlag::empty()))?;
@@ -63,12 +65,12 @@ fn start(
     command
         .args(arguments.for_measuring())
         .env(GROUP_VARIABLE, group)
-        // The descriptor itself is inherited.
+        // The child inherits the descriptor under this number.
         .env(PIPE_VARIABLE, format!("/proc/self/fd/{}", pipe.as_raw_fd()))
-        .env("SYSCOST_SCALE", scale)
-        .env("SYSCOST_MEASURE", &options.unit)
+        .env(SCALE_VARIABLE, scale)
+        .env(UNIT_VARIABLE, &options.unit)
         .env("CRITERION_HOME", home)
-        .envs(options.directory.iter().map(|directory| ("SYSCOST_DIR", directory)))
+        .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
         .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
         .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
     command.spawn().map_err(|cause| match cause.kind() {
@@ -77,7 +79,7 @@ fn start(
     })
 }
 
-/// Lines of the pipe, read by a thread of the driver's so that waiting for them can end.
+/// Lines of the pipe, read by a thread, so that waiting for the next one can time out.
 fn lines(read: OwnedFd) -> Result<Receiver<String>> {
     let (sender, receiver) = channel();
     let listener = std::thread::Builder::new().spawn(move || {
@@ -91,8 +93,8 @@ fn lines(read: OwnedFd) -> Result<Receiver<String>> {
     listener.map(|_| receiver).map_err(refused)
 }
 
-/// What was heard so far.
-struct Heard<'a> {
+/// The messages received so far.
+struct Received<'a> {
     run: GroupRun,
     current: Option<String>,
     ended: bool,
@@ -103,7 +105,7 @@ struct Heard<'a> {
     progress: &'a Progress,
 }
 
-impl<'a> Heard<'a> {
+impl<'a> Received<'a> {
     fn new(
         planned: &'a Planned,
         arguments: &'a Arguments,
@@ -115,8 +117,8 @@ impl<'a> Heard<'a> {
         Self { run, current: None, ended: false, broken: None, planned, arguments, options, progress }
     }
 
-    /// How the process ended, and whether it spoke until it did.
-    fn of_a_process(&mut self, home: &Path) -> Result<(ExitStatus, bool)> {
+    /// Runs the process. Returns its exit status, and false if it hung and was killed.
+    fn listen_to_process(&mut self, home: &Path) -> Result<(ExitStatus, bool)> {
         let (read, write) = pipe().map_err(|e| Error::refused("pipe to a measuring process", e))?;
         let lines = lines(read)?;
         let mut child = start(self.planned.group.name, self.arguments, self.options, home, &write)?;
@@ -124,7 +126,6 @@ impl<'a> Heard<'a> {
         signal::pass_on_to(Some(child.id()));
         let patient = self.listen(&lines);
         if !patient {
-            // A process that does not answer does not end by being asked.
             let _ = child.kill();
         }
         let status = child.wait();
@@ -133,7 +134,7 @@ impl<'a> Heard<'a> {
         Ok((status.map_err(lost)?, patient))
     }
 
-    /// Whether the process spoke until it closed the pipe.
+    /// Receives messages until the process closes the pipe; false if it is silent for too long.
     fn listen(&mut self, lines: &Receiver<String>) -> bool {
         loop {
             match lines.recv_timeout(patience(self.arguments)) {
@@ -165,7 +166,7 @@ impl<'a> Heard<'a> {
     fn done(&mut self, mut case: CaseRecord) {
         self.current = None;
         if let Outcome::Measured(measured) = &mut case.outcome {
-            // Every case brings it; once is enough.
+            // Every case carries the same network path; the record keeps it once per group.
             self.run.wire = measured.wire.take().or(self.run.wire.take());
         }
         self.progress.done();
@@ -177,7 +178,7 @@ impl<'a> Heard<'a> {
         self.run.cases.push(case);
     }
 
-    /// Explains an early end. A signal to the driver is not an accident of the case.
+    /// The finished group, with an explanation if the process ended early. A signal to the driver is no failure.
     fn end(mut self, status: ExitStatus, patient: bool) -> GroupRun {
         if self.ended && status.success() && self.first_missing().is_none() {
             return self.run;
@@ -196,8 +197,8 @@ impl<'a> Heard<'a> {
         self.blame(sentence)
     }
 
+    /// Charges an early end to the case that was running or, between two cases, to the first that is missing.
     fn blame(mut self, sentence: String) -> GroupRun {
-        // Between two cases there is none to blame: the first that is missing stands for the rest.
         let blamed = self.current.take().or_else(|| self.first_missing());
         match blamed {
             Some(id) => self.fail(id, sentence),

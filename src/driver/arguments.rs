@@ -1,65 +1,63 @@
-//! Criterion's command line, read a second time. Criterion parses it for itself and keeps what it found
-//! private; what the harness must know (which cases, how many samples, which baseline) is read here, with
-//! the same names and the same meaning.
+//! Criterion's command line. Criterion parses it too but keeps the result private, so the options that this crate needs
+//! (which cases, how many samples, which baseline) are read here, with the same names and the same meaning.
 
 use crate::{Error, Result};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
 
-/// What the process is asked to do.
+/// What a bench target does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Measure and save.
     Measure,
-    /// Every case once, claims on, nothing saved: `--test`, or started without `--bench`.
+    /// Run every case briefly, check its claims and save nothing: `--test`, or started without `--bench`.
     Test,
     /// Print the ids.
     List,
-    /// Leave it to Criterion: `--profile-time`, `--load-baseline`.
+    /// Modes that only Criterion has: `--profile-time`, `--load-baseline`.
     Foreign,
 }
 
-/// What of Criterion's command line the harness must know.
+/// The options of Criterion's command line that this crate needs.
 #[derive(Clone, Debug)]
 pub struct Arguments {
-    /// What to do.
+    /// What the process does.
     pub mode: Mode,
-    /// Regular expression over ids; with `exact` a whole id.
+    /// Regular expression over ids, or with `exact` one id.
     pub filter: Option<String>,
-    /// Whether the filter is a whole id.
+    /// `--exact`.
     pub exact: bool,
-    /// `--ignored`: no case of ours is ever ignored.
+    /// `--ignored`, which selects no case, since none is ever marked so.
     pub none: bool,
     /// `--sample-size`.
     pub samples: Option<usize>,
-    /// Seconds of warm-up and of samples asked for with `--warm-up-time` and `--measurement-time`.
+    /// Sum of `--warm-up-time` and `--measurement-time`, seconds; 0 if neither is given.
     pub asked_seconds: f64,
-    /// Where results are saved; `None` for `--discard-baseline` or a comparison.
+    /// Name of the baseline to save; `None` for `--discard-baseline` or a comparison.
     pub save: Option<String>,
-    /// What results are compared with.
+    /// Name of the baseline to compare with.
     pub compare: Option<String>,
-    /// Nothing may be saved, neither by Criterion nor by us.
+    /// Neither Criterion nor this crate may save anything.
     pub unsaved: bool,
-    /// Whether a missing baseline is no error.
+    /// `--baseline-lenient`: a case without a baseline is measured and not compared.
     pub lenient: bool,
-    /// Whether Criterion's own report is wanted on the terminal.
+    /// Whether to show Criterion's own report: `--verbose`, or a comparison.
     pub loud: bool,
     /// `--output-format bencher`.
     pub bencher: bool,
-    /// All of it, to be passed on.
+    /// The whole command line, to hand on.
     pub raw: Vec<OsString>,
 }
 
-/// Options of Criterion that take one of a few words.
+/// Options of Criterion that take one of these words.
 const WORDS: [(&str, &[&str]); 4] = [
     ("color", &["auto", "always", "never"]),
     ("format", &["pretty", "terse"]),
     ("output-format", &["criterion", "bencher"]),
     ("plotting-backend", &["gnuplot", "plotters"]),
 ];
-/// Options that take a number, which must be above the first and below the second. Criterion panics at others,
-/// in the measuring process and not here.
+/// Options that take a number strictly between two bounds. Criterion would panic outside them, in the measuring process.
 const NUMBERS: [(&str, f64, f64); 6] = [
     ("warm-up-time", 0.0, 1e6),
     ("measurement-time", 0.0, 1e6),
@@ -68,10 +66,9 @@ const NUMBERS: [(&str, f64, f64); 6] = [
     ("significance-level", 0.0, 1.0),
     ("profile-time", 0.99, 1e6),
 ];
-/// Names of directories that Criterion makes beside the baselines.
+/// Directories that Criterion makes beside those of the baselines.
 const CRITERIONS: [&str; 3] = ["new", "change", "report"];
-/// What the help shows: an option, the name of its value, and a line about it. The others are Criterion's, and
-/// passed on or ignored.
+/// Options in the help: name, placeholder of the value, description. All others are hidden.
 const HELP: [(&str, &str, &str); 12] = [
     ("FILTER", "FILTER", "Regular expression over ids such as call/u64/3"),
     ("exact", "", "Take FILTER as a whole id"),
@@ -98,17 +95,23 @@ Environment:
 const FLAGS: [&str; 5] = ["noplot", "bench", "nocapture", "show-output", "include-ignored"];
 
 impl Arguments {
-    /// Those of this process.
+    /// The arguments of this process.
+    ///
+    /// # Errors
+    /// As [`Arguments::parse`].
     pub fn of_process() -> Result<Self> {
         Self::parse(std::env::args_os().skip(1).collect())
     }
 
-    /// The help, if this process is asked for it: an answer and no error.
-    pub(super) fn help_of_process() -> Option<String> {
+    /// The text for `--help`, if this process is asked for it.
+    pub fn help_of_process() -> Option<String> {
         help(std::env::args_os().skip(1))
     }
 
-    /// Reads a command line without its program name.
+    /// Parses a command line without the program name.
+    ///
+    /// # Errors
+    /// An unknown option, a bad value, a baseline name that cannot be a directory, or `--quick`.
     pub fn parse(raw: Vec<OsString>) -> Result<Self> {
         let matches = command().try_get_matches_from(&raw);
         let matches = matches.map_err(|error| Error::Usage(sentence(&error)))?;
@@ -143,14 +146,14 @@ impl Arguments {
         })
     }
 
-    /// The same, with nothing saved: for a disk that is full.
+    /// A copy with which nothing is saved.
     pub fn without_saving(&self) -> Self {
         let mut raw = self.raw.clone();
         let rest = raw.split_off(self.flags());
         while let Some(at) = raw.iter().position(|word| word == "--save-baseline" || word == "-s") {
             raw.drain(at..(at + 2).min(raw.len()));
         }
-        // The name may be of one word with its flag: no other of Criterion's begins with `-s`.
+        // `-sNAME` is one word; no other option of Criterion begins with `-s`.
         let names = |word: &str| word.starts_with("--save-baseline=") || word.starts_with("-s");
         raw.retain(|word| !names(&word.to_string_lossy()));
         if self.compare.is_none() {
@@ -160,8 +163,8 @@ impl Arguments {
         Self { raw, save: None, unsaved: true, ..self.clone() }
     }
 
-    /// What a measuring process is given. Which baselines are missing has been looked at and told by then;
-    /// Criterion would panic at one and not measure the case.
+    /// The command line of a measuring process: `--baseline` becomes lenient, because Criterion would panic at a missing
+    /// baseline, which the driver has reported already.
     pub fn for_measuring(&self) -> Vec<OsString> {
         if self.mode == Mode::Foreign {
             return self.raw.clone();
@@ -175,12 +178,15 @@ impl Arguments {
         flags.chain(rest.iter().cloned()).collect()
     }
 
-    /// How many words there are before a `--`, behind which nothing is a flag.
+    /// The number of words before `--`, behind which there are no flags.
     fn flags(&self) -> usize {
         self.raw.iter().position(|word| word == "--").unwrap_or(self.raw.len())
     }
 
-    /// Whether a case of this id is asked for.
+    /// A predicate over ids: whether the case is selected.
+    ///
+    /// # Errors
+    /// The filter is not a regular expression.
     pub fn matcher(&self) -> Result<impl Fn(&str) -> bool + use<>> {
         let (exact, none) = (self.exact, self.none);
         let filter = self.filter.clone();
@@ -204,7 +210,7 @@ fn help(raw: impl Iterator<Item = OsString>) -> Option<String> {
     (answer.kind() == ErrorKind::DisplayHelp).then(|| answer.to_string().trim_end().to_owned())
 }
 
-/// Why clap refuses. Its advice to pass the option as a value is not wanted: no id looks like an option.
+/// clap's error as a sentence, without its advice to pass an unknown option as a value: no id looks like one.
 fn sentence(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.trim_start_matches("error: ").lines();
@@ -213,13 +219,13 @@ fn sentence(error: &clap::Error) -> String {
     kept.join("\n").trim_end().to_owned()
 }
 
-/// The name in `--baseline=NAME`, `-bNAME` and `-b=NAME`.
+/// NAME in `--baseline=NAME`, `-bNAME` and `-b=NAME`.
 fn attached(word: &str) -> Option<&str> {
     let short = || word.strip_prefix("-b").map(|name| name.strip_prefix('=').unwrap_or(name));
     word.strip_prefix("--baseline=").or_else(short)
 }
 
-/// Criterion makes a directory of the name, wherever it leads; ours is a file.
+/// Criterion uses the name as a directory without checking it; this crate uses it as a file name.
 fn check_name(name: &str) -> Result<()> {
     if CRITERIONS.contains(&name) {
         return Err(Error::Usage(format!(
@@ -229,7 +235,7 @@ fn check_name(name: &str) -> Result<()> {
     crate::record::store::file_name(name, "baseline").map(drop)
 }
 
-/// A number strictly between two others.
+/// A parser of numbers strictly between two bounds.
 fn between(least: f64, most: f64) -> impl Fn(&str) -> std::result::Result<f64, String> + Clone + Send + Sync {
     move |text| {
         let number = text.parse().ok().filter(|&number: &f64| number > least && number < most);

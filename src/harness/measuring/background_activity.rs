@@ -1,4 +1,4 @@
-//! Looks at the whole machine before a case and after it, outside of everything that is timed.
+//! Activity of the whole machine during a case: counters read before and after it, outside the timed parts.
 
 use crate::clock::USER_HZ;
 use crate::counters::Spent;
@@ -7,13 +7,13 @@ use crate::platform::process::family_usage;
 use crate::record::Meanwhile;
 use nix::sys::resource::Usage;
 
-/// The machine and ourselves at the beginning.
-pub(super) struct Beginning {
+/// Readings at the start of a case.
+pub(super) struct Before {
     machine: Snapshot,
     own: Own,
 }
 
-/// What this process and the children that it has waited for were charged with.
+/// Resources charged to this process and to the children that it has waited for (getrusage).
 #[derive(Clone, Copy)]
 struct Own {
     seconds: f64,
@@ -22,17 +22,17 @@ struct Own {
     written: u64,
 }
 
-/// The unit of blocks in getrusage(2), bytes.
+/// Bytes of a block in getrusage(2).
 const BLOCK: u64 = 512;
 
-impl Beginning {
-    /// A look; nothing where the kernel shows us nothing, and then nothing is told.
-    pub(super) fn look() -> Option<Self> {
+impl Before {
+    /// Reads the counters; `None` where `/proc` cannot be read.
+    pub(super) fn read() -> Option<Self> {
         Some(Self { machine: Snapshot::take().ok()?, own: Own::now()? })
     }
 
-    /// What happened since.
-    pub(super) fn end(self) -> Option<Meanwhile> {
+    /// The activity since.
+    pub(super) fn until_now(self) -> Option<Meanwhile> {
         let (own, machine) = (Own::now()?, Snapshot::take().ok()?);
         Some(between(&self, &Self { machine, own }))
     }
@@ -55,7 +55,7 @@ impl Own {
     }
 }
 
-fn between(before: &Beginning, after: &Beginning) -> Meanwhile {
+fn between(before: &Before, after: &Before) -> Meanwhile {
     let (was, is) = (&before.machine, &after.machine);
     let ticks = |of: fn(&Spent) -> u64| of(&is.all).saturating_sub(of(&was.all)) as f64 / USER_HZ;
     let busy = ticks(|s| s.user + s.nice + s.system + s.interrupts + s.soft_interrupts);
@@ -72,7 +72,7 @@ fn between(before: &Beginning, after: &Beginning) -> Meanwhile {
     };
     Meanwhile {
         seconds: (is.at - was.at).as_secs_f64(),
-        // Ticks of the one and the clock of the other may differ by a few ticks in either direction.
+        // The tick-based sum and getrusage may differ by a few ticks in either direction.
         others_seconds: (busy - (after.own.seconds - before.own.seconds)).max(0.0),
         stolen_seconds: ticks(|s| s.stolen),
         interrupts: is.interrupts.saturating_sub(was.interrupts),
@@ -90,17 +90,17 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn what_we_do_ourselves_is_nobody_elses() {
-        let (beginning, begun) = (Beginning::look().expect("/proc"), Instant::now());
+    fn our_own_work_is_not_counted_as_others() {
+        let (before, begun) = (Before::read().expect("/proc"), Instant::now());
         let own = || Own::now().expect("getrusage").seconds;
         let worked = own();
         while own() - worked < 0.3 {
             std::hint::black_box(begun);
         }
         let least = begun.elapsed().as_secs_f64();
-        let meanwhile = beginning.end().expect("/proc");
+        let meanwhile = before.until_now().expect("/proc");
         let all = meanwhile.seconds * crate::platform::process::cpus_online() as f64;
-        // Had it been taken for others' it would be more than everybody else can have had.
+        // Our 0.3 s, counted as others', would exceed all CPU time that is left.
         assert!(meanwhile.others_seconds <= all - 0.3 + 0.1, "{meanwhile:?}");
         assert!(meanwhile.seconds >= least && meanwhile.free_bytes.0 > 0, "{least} {meanwhile:?}");
     }

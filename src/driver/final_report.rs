@@ -1,130 +1,127 @@
-//! The last word: the table, what could not be done, and the exit code.
+//! The end of a run: tables, what went wrong, and the exit code.
 
-use super::super::arguments::{Arguments, Mode};
-use super::super::plan::Planned;
-use super::super::progress::{Progress, layout, print};
-use super::{Options, report};
+use super::arguments::{Arguments, Mode};
+use super::options::Options;
+use super::plan::Planned;
+use super::terminal::{Progress, complain, layout, print};
+#[cfg(not(feature = "cli"))]
+use crate::Error;
+use crate::Result;
+use crate::exit::Exit;
 use crate::platform::signal;
 use crate::record::Record;
 use crate::record::baseline::Complaint;
 use crate::render::table::{Against, Layout, sentences, table};
-use crate::study::prediction::Overrides;
+use crate::study::prediction::{Overrides, apply};
 #[cfg(feature = "cli")]
-use crate::study::published::Published;
-use crate::{Error, Result};
+use crate::study::published::{self, Published};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// How a run ended.
 pub(super) struct Outcome {
     pub(super) record: Record,
     pub(super) complaints: Vec<Complaint>,
+    /// Sentences about what could not be saved.
     pub(super) unsaved: Vec<String>,
+    /// Where the record is, if it was to be saved.
     pub(super) saved: Result<Option<PathBuf>>,
 }
 
-/// What a reader asked to see beside the numbers.
-pub(super) struct Closing {
+/// Prints the tables of a run, with the predictions and published machines that the user asked for.
+pub(super) struct FinalReport {
     overrides: Overrides,
     against: Vec<Machine>,
-    /// Whether the table of the whole run follows the parts.
-    more: bool,
+    /// Whether the run has several groups, so that one table of all follows those of the groups.
+    several: bool,
 }
 
 type Below = dyn Fn(&Record) -> Vec<String>;
 
-/// A published machine.
+/// A published machine as a column of the table.
 struct Machine {
     name: String,
+    /// Nanoseconds by case id.
     values: BTreeMap<String, f64>,
-    /// What must be said about it below the table of a record.
+    /// Sentences about it that belong below the table of a record.
     below: Box<Below>,
 }
 
-impl Closing {
-    /// Reads the reader's files now, so that a mistake in them is told before minutes of measuring.
+impl FinalReport {
+    /// Reads the user's files before anything is measured.
+    ///
+    /// # Errors
+    /// A file of predictions is broken, or a published machine is unknown.
     pub(super) fn new(options: &Options, groups: usize) -> Result<Self> {
-        Ok(Self { overrides: overrides(options)?, against: against(options)?, more: groups > 1 })
+        Ok(Self { overrides: overrides(options)?, against: against(options)?, several: groups > 1 })
     }
 
-    /// The table of the group that was measured last.
+    /// Prints the table of the group that was measured last.
     pub(super) fn part(&self, record: &Record, arguments: &Arguments, progress: &Progress) {
-        if let (Some(run), true) = (record.groups.last(), shown(arguments)) {
+        if let (Some(run), true) = (record.groups.last(), has_table(arguments)) {
             let mut record = record.clone();
             let name = run.name.clone();
-            crate::study::prediction::apply(&self.overrides, &mut record);
-            let layout = Layout { brief: self.more, ..layout() };
-            let below = if self.more { String::new() } else { self.below(&record, layout) };
+            apply(&self.overrides, &mut record);
+            let layout = Layout { brief: self.several, ..layout() };
+            let below = if self.several { String::new() } else { self.below(&record, layout) };
             progress.print(&(table(&record, Some(&name), &self.columns(), layout) + &below));
         }
     }
 
-    /// The table of the whole run, unless its one part has just been shown, and everything that went wrong.
-    pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments) -> ExitCode {
+    /// Prints the table of all groups, unless the run has only one, and everything that went wrong.
+    pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments) -> Exit {
         let Outcome { mut record, complaints, unsaved, saved } = outcome;
-        // Each has a case, as was checked beforehand; a filter may have left it out.
-        crate::study::prediction::apply(&self.overrides, &mut record);
-        if self.more && shown(arguments) {
+        apply(&self.overrides, &mut record);
+        if self.several && has_table(arguments) {
             let layout = layout();
             print(&(table(&record, None, &self.columns(), layout) + &self.below(&record, layout)));
         }
-        let sentences = complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved);
-        let told = tell(&sentences.collect::<Vec<_>>());
+        let wrong: Vec<_> =
+            complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved).collect();
+        complain_of_first(&wrong);
+        let (measured, _, failed) = record.tally();
         if let Some(signal) = signal::pending() {
-            let (measured, _, _) = record.tally();
             let kept = if matches!(saved, Ok(Some(_))) { ", and are kept" } else { "" };
-            report(&Error::Usage(format!("interrupted by {signal}: {measured} cases were measured{kept}")));
+            complain(format_args!("interrupted by {signal}: {measured} cases were measured{kept}"));
         }
-        let saved = saved.inspect_err(report_unsaved).is_ok();
-        code(&record, saved && !told)
+        if let Err(error) = &saved {
+            complain(error);
+            complain("the run was not saved to its end; the table above is complete");
+        }
+        Exit::failed_if(failed > 0 || saved.is_err() || !wrong.is_empty()).or_signal(signal::pending())
     }
 
     fn columns(&self) -> Vec<Against<'_>> {
         self.against.iter().map(|Machine { name, values, .. }| Against { name, values }).collect()
     }
 
-    /// Whose the values beside ours are.
+    /// The sources of the published values.
     fn below(&self, record: &Record, layout: Layout) -> String {
         let said: Vec<_> = self.against.iter().flat_map(|machine| (machine.below)(record)).collect();
         sentences(&said, layout)
     }
 }
 
-/// Tells the first few of many sentences of one kind. Whether there was any.
-fn tell(sentences: &[String]) -> bool {
+/// Prints the first three of these sentences and the number of the others.
+fn complain_of_first(sentences: &[String]) {
     const FEW: usize = 3;
-    sentences.iter().take(FEW).for_each(|sentence| report(&Error::Usage(sentence.clone())));
+    sentences.iter().take(FEW).for_each(complain);
     if let Some(more) = sentences.len().checked_sub(FEW).filter(|&more| more > 0) {
-        report(&Error::Usage(format!("and {more} more of that kind")));
+        complain(format_args!("and {more} more of that kind"));
     }
-    !sentences.is_empty()
-}
-
-fn report_unsaved(error: &Error) {
-    report(error);
-    report(&Error::Usage("the run was not saved to its end; the table above is complete".into()));
 }
 
 /// Criterion's lines, libtest's lines and tests need no table.
-fn shown(arguments: &Arguments) -> bool {
+fn has_table(arguments: &Arguments) -> bool {
     arguments.mode == Mode::Measure && !arguments.bencher
 }
 
-fn code(record: &Record, well: bool) -> ExitCode {
-    let (_, _, failed) = record.tally();
-    match signal::pending() {
-        Some(signal) => ExitCode::from(128 + signal as u8),
-        None => ExitCode::from(u8::from(failed > 0 || !well)),
-    }
-}
-
-/// `--list`, in Criterion's words.
-pub(super) fn list(planned: &[Planned]) -> ExitCode {
+/// `--list`: prints the ids as Criterion does.
+pub(super) fn list(planned: &[Planned]) -> Exit {
     for id in planned.iter().flat_map(|planned| &planned.ids) {
         print(&format!("{id}: benchmark"));
     }
-    ExitCode::SUCCESS
+    Exit::Success
 }
 
 #[cfg(feature = "cli")]
@@ -135,13 +132,12 @@ fn overrides(options: &Options) -> Result<Overrides> {
 #[cfg(feature = "cli")]
 fn against(options: &Options) -> Result<Vec<Machine>> {
     let Some(names) = &options.against else { return Ok(Vec::new()) };
-    let found = crate::study::published::find(names)?;
     let machine = |published: Published| Machine {
         name: published.name.clone(),
         values: published.ns(),
         below: Box::new(move |record| published.below(record)),
     };
-    Ok(found.into_iter().map(machine).collect())
+    Ok(published::find(names)?.into_iter().map(machine).collect())
 }
 
 #[cfg(not(feature = "cli"))]

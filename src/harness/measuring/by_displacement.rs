@@ -1,36 +1,35 @@
-//! Cases that are measured by what they displace. Their runs are not Criterion's to arrange, since each stands
-//! between two calibrations; it is handed the outcome of each as a sample.
+//! Cases measured by displacement. Each run needs a calibration before and after it, so Criterion cannot arrange the runs;
+//! it receives the result of each as a sample.
 
-use super::{CaseEnd, Counted, Mode, Process, Shared};
-use crate::platform::output::Silence;
+use super::{Attempt, Counted, Mode, Process, Shared};
 use crate::record::{Measured, Outcome};
 use crate::statistic::displacement::replicate::NOT_QUIET;
 use crate::trial::displaced;
 use criterion::{Criterion, SamplingMode};
 use std::time::Duration;
 
-/// Criterion wants one.
+/// Criterion requires a warm-up.
 const WARM_UP: Duration = Duration::from_millis(1);
 
 impl Process<'_> {
-    /// Measures it and, where Criterion measures too, lets it write its files.
+    /// Measures a case and, in measuring mode, has Criterion write its files.
     pub(super) fn displaced<M: Counted>(
         &self,
         case: &crate::case::Case,
         criterion: &mut Criterion<Shared<M>>,
         measurement: &M,
-    ) -> std::result::Result<Box<Measured>, CaseEnd> {
+    ) -> Attempt {
         let measured = displaced(case, self.bench)?;
         if self.arguments.mode == Mode::Measure {
-            let silence = if self.arguments.loud { Silence::for_now()? } else { Silence::new()? };
+            let silence = self.silence()?;
             self.hand_over(&case.name, &measured, criterion, measurement);
             drop(silence);
         }
         Ok(Box::new(measured))
     }
 
-    /// Each run is a sample of as many iterations. Criterion asks for a number of its own, which the time that it
-    /// thinks it has brings near to that of the runs; it is given the run's cost for as many.
+    /// Hands each run to Criterion as one sample. Criterion asks for its own number of iterations, close to that of the
+    /// runs because of the measurement time set here, and receives the run's cost scaled to that number.
     fn hand_over<M: Counted>(
         &self,
         name: &str,
@@ -51,10 +50,10 @@ impl Process<'_> {
         let mut next = 0;
         group.bench_function(name, |b| {
             b.iter_custom(|n| {
-                // The warm-up is not sampling: see `Counted::phase`.
+                // See `Counted::phase`.
                 let sampling = measurement.phase() >= first_phase + 2;
                 if !sampling {
-                    // Criterion doubles its batches until the warm-up has lasted: one is enough.
+                    // Criterion repeats batches until the warm-up time is over: one is enough.
                     std::thread::sleep(2 * WARM_UP);
                 }
                 let cost = costs[next % costs.len()];
@@ -65,28 +64,29 @@ impl Process<'_> {
     }
 }
 
-/// Cases that were measured while the machine was not quiet: one note tells of all.
+/// Cases that ran while the machine was not quiet: one note for all.
 #[derive(Default)]
 pub(super) struct Unquiet {
     ids: Vec<String>,
+    /// The largest share of a median run that other tasks had.
     most: f64,
 }
 
 impl Unquiet {
-    /// What must be said at once of a case that was measured so.
-    pub(super) fn flags(&mut self, id: &str, outcome: &Outcome) -> Vec<String> {
+    /// Adds a case and returns its notes.
+    pub(super) fn add(&mut self, id: &str, outcome: &Outcome) -> Vec<String> {
         let Outcome::Measured(measured) = outcome else { return Vec::new() };
         let Some(displaced) = &measured.displaced else { return Vec::new() };
         if !displaced.quiet {
             self.ids.push(id.to_owned());
             self.most = self.most.max(displaced.others);
         }
-        // The first flag of a case that was not quiet says how it was not: it stays in the record.
+        // The flag that says how the machine was not quiet stays in the record; `note` sums these up.
         let flags = displaced.flags.iter().filter(|flag| !flag.starts_with(NOT_QUIET));
         flags.map(|flag| format!("{id}: {flag}")).collect()
     }
 
-    /// What must be said at the end.
+    /// The note, if there are such cases.
     pub(super) fn note(&self) -> Option<String> {
         (!self.ids.is_empty()).then(|| {
             format!(

@@ -1,15 +1,15 @@
-//! Whether the core kept its speed. A counter that runs at a constant rate does not show a core that slows
-//! down; the chain of additions read beside each case does.
+//! Detects a core frequency that changes during cases. The time-stamp counter runs at a constant rate and does not show
+//! it; a chain of dependent additions, timed before and after each case, does.
 
 use crate::record::GroupRun;
 
-/// Between the two readings of a case, and no ramp: a shared core wavers by as much.
-const WAVERING: f64 = 0.05;
+/// Relative difference of the two readings of a case that occurs on a shared core of constant frequency.
+const NOISE: f64 = 0.05;
 
-/// A note, if the core's frequency moved during some of the cases.
+/// A note if the frequency changed during some of the cases.
 pub(super) fn note(run: &GroupRun) -> Option<String> {
     let pairs: Vec<(f64, f64)> = run.cases.iter().filter_map(|case| case.measured()?.core_hz).collect();
-    let moved = pairs.iter().filter(|(before, after)| (after / before - 1.0).abs() > WAVERING).count();
+    let moved = pairs.iter().filter(|(before, after)| (after / before - 1.0).abs() > NOISE).count();
     let all = pairs.iter().flat_map(|(before, after)| [*before, *after]);
     let (low, high) = all.fold((f64::MAX, 0.0), |(low, high), hz| (hz.min(low), hz.max(high)));
     (moved > 0).then(|| {

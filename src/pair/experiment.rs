@@ -1,8 +1,8 @@
-//! A whole comparison: the cases one after the other, the canaries first.
+//! A whole comparison of two sides: case after case, canaries first.
 
-use super::process::Launch;
-use super::sequence::{Bout, ByTurns, Meeting, Progress};
-use super::turns;
+use super::launch::Launch;
+use super::sequence::{ByTurns, CasePairing, Progress, Schedule};
+use super::turns::{self, Pair};
 use crate::case::Scale;
 use crate::clock::Clock;
 use crate::environment::Fingerprint;
@@ -16,36 +16,35 @@ use crate::trial::scratch;
 use crate::{Error, Result};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Cases that no kernel and no wrapper can change: arithmetic in registers. If they move, the machine does.
+/// Cases that no kernel and no wrapper can change: arithmetic in registers. If they differ, the machine has changed.
 pub const CANARIES: [&str; 2] = ["known_work/add", "known_work/multiply"];
 
-/// What is compared, and how.
-pub struct Contest<'a> {
+/// The sides of a comparison, and how it is made.
+pub struct Experiment<'a> {
     /// How the sides are started.
     pub launches: [&'a Launch; 2],
-    /// What they are, in words.
+    /// Descriptions of the sides for the record.
     pub sides: [String; 2],
-    /// Whether they take turns.
+    /// Whether the sides take turns, and not blocks.
     pub by_turns: bool,
     /// How verdicts are reached.
     pub rule: Rule,
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Size of the surroundings.
+    /// Scale of the cases' parameters.
     pub scale: Scale,
 }
 
 /// A case that only one side has.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lone {
-    /// The case.
+pub struct Unpaired {
+    /// Id of the case.
     pub id: String,
-    /// Which side.
+    /// The side that has it: `A` or `B`.
     pub side: char,
 }
 
-impl Lone {
-    /// How it stands among the others.
+impl Unpaired {
     fn record(&self) -> CasePairs {
         let mut case = CasePairs { id: self.id.clone(), ..CasePairs::default() };
         case.end(Why::Lone, format!("only side {} has it", self.side));
@@ -53,8 +52,8 @@ impl Lone {
     }
 }
 
-/// A comparison with its CPU and its clock.
-pub struct Ring {
+/// The CPU and the clock of a comparison, claimed for its duration.
+pub struct Testbed {
     clock: Clock,
     claimed: Option<cpu::Claimed>,
     cpu: usize,
@@ -62,15 +61,18 @@ pub struct Ring {
     fingerprint: Fingerprint,
 }
 
-impl Drop for Ring {
+impl Drop for Testbed {
     fn drop(&mut self) {
-        // A side that had to be killed has left its own.
+        // A side that was killed leaves its scratch directory.
         scratch::sweep_up(&scratch::place());
     }
 }
 
-impl Ring {
-    /// Takes a CPU for the sides, steps aside from it, and calibrates the clock that they share.
+impl Testbed {
+    /// Claims a CPU for the sides, moves this process off it, and calibrates the clock that the sides share.
+    ///
+    /// # Errors
+    /// A signal handler or the CPU affinity cannot be set.
     pub fn enter() -> Result<Self> {
         signal::watch()?;
         scratch::sweep_up(&scratch::place());
@@ -81,19 +83,21 @@ impl Ring {
         Ok(Self { clock, cpu, claimed, aside: Aside::from(cpu)?, fingerprint })
     }
 
-    /// The cases of both builds in A's order, and those that only one of them has, each with that side.
-    pub fn cases(&self, launches: [&Launch; 2]) -> Result<(Vec<String>, Vec<Lone>)> {
+    /// The cases that both sides have, in A's order, and those that only one has.
+    ///
+    /// # Errors
+    /// A side cannot be started, or is no bench of this version of syscost.
+    pub fn cases(&self, launches: [&Launch; 2]) -> Result<(Vec<String>, Vec<Unpaired>)> {
         let a = turns::cases(launches[0], &self.aside)?;
         let b = turns::cases(launches[1], &self.aside)?;
-        let only = |side, ours: &[String], theirs: &[String]| -> Vec<Lone> {
-            let lone = ours.iter().filter(|id| !theirs.contains(id));
-            lone.map(|id| Lone { id: id.clone(), side }).collect()
+        let only = |side, ours: &[String], theirs: &[String]| -> Vec<Unpaired> {
+            let unpaired = ours.iter().filter(|id| !theirs.contains(id));
+            unpaired.map(|id| Unpaired { id: id.clone(), side }).collect()
         };
-        let lone = [only('A', &a, &b), only('B', &b, &a)].concat();
-        Ok((a.into_iter().filter(|id| b.contains(id)).collect(), lone))
+        let unpaired = [only('A', &a, &b), only('B', &b, &a)].concat();
+        Ok((a.into_iter().filter(|id| b.contains(id)).collect(), unpaired))
     }
 
-    /// What a reader should know of the place.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.aside.is_aside() {
@@ -109,57 +113,64 @@ impl Ring {
         notes
     }
 
-    /// Compares one case by turns, as one of so many. `spin` slows a side on purpose.
+    /// Compares one case by turns, where the comparison has `cases` cases in all. `spin` slows each side by that many
+    /// additions per iteration.
+    ///
+    /// # Errors
+    /// As [`CasePairing::case`].
     pub fn case(
         &self,
-        contest: &Contest<'_>,
+        experiment: &Experiment<'_>,
         id: &str,
         cases: usize,
         spin: [f64; 2],
         random: &mut Random,
-        watch: &mut dyn FnMut(&Progress<'_>, Option<&turns::Pair>),
+        watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<CasePairs> {
-        self.bout(contest, cases).case(id, spin, &mut ByTurns, random, watch)
+        self.pairing(experiment, cases).case(id, spin, &mut ByTurns, random, watch)
     }
 
-    /// Ticks of the sides' clock in ns.
+    /// Converts ticks of the sides' clock to nanoseconds.
     pub fn nanoseconds(&self, ticks: f64) -> f64 {
         ticks * 1e9 / self.clock.hz()
     }
 
-    /// Frequency of the measured core just now, Hz.
+    /// Current frequency of the measured core, Hz. This process moves to that CPU for the moment of the reading; where
+    /// it may not, it reads its own core.
     pub fn core_hz(&self) -> f64 {
-        // The driver keeps off that CPU; for the moment of a chain it goes there. Where it may not, its own will do.
         cpu::while_on(self.cpu, || self.clock.core_hz()).unwrap_or_else(|_| self.clock.core_hz())
     }
 
-    fn bout<'a>(&'a self, contest: &Contest<'a>, cases: usize) -> Bout<'a> {
-        Bout {
-            launches: contest.launches,
+    fn pairing<'a>(&'a self, experiment: &Experiment<'a>, cases: usize) -> CasePairing<'a> {
+        CasePairing {
+            launches: experiment.launches,
             clock: &self.clock,
             cpu: self.cpu,
             aside: &self.aside,
-            scale: contest.scale,
-            rule: contest.rule,
+            scale: experiment.scale,
+            rule: experiment.rule,
             cases,
         }
     }
 
-    /// Compares these cases. `watch` hears of every pair, `keep` of every case that has ended.
+    /// Compares these cases. `watch` is called before every pair, `keep` with the record so far after every case.
+    ///
+    /// # Errors
+    /// A side's state cannot be entered, or `keep` fails.
     pub fn compare(
         &self,
-        contest: &Contest<'_>,
+        experiment: &Experiment<'_>,
         ids: &[String],
-        lone: &[Lone],
-        meeting: &mut dyn Meeting,
+        unpaired: &[Unpaired],
+        schedule: &mut dyn Schedule,
         watch: &mut dyn FnMut(&Progress<'_>),
         keep: &mut dyn FnMut(&Paired) -> Result<()>,
     ) -> Result<Paired> {
-        let mut paired = self.blank(contest);
-        let mut random = Random::new(contest.seed);
-        let bout = self.bout(contest, ids.len());
+        let mut paired = self.new_record(experiment);
+        let mut random = Random::new(experiment.seed);
+        let pairing = self.pairing(experiment, ids.len());
         for id in ids {
-            let mut case = bout.case(id, [0.0; 2], meeting, &mut random, &mut |at, _| watch(at))?;
+            let mut case = pairing.case(id, [0.0; 2], schedule, &mut random, &mut |at, _| watch(at))?;
             if signal::pending().is_some() {
                 break;
             }
@@ -167,14 +178,14 @@ impl Ring {
             paired.cases.push(case);
             keep(&paired)?;
         }
-        paired.cases.extend(lone.iter().map(Lone::record));
+        paired.cases.extend(unpaired.iter().map(Unpaired::record));
         if let Err(reason) = self.clock.verify() {
             paired.notes.push(format!("the clock cannot be trusted: {reason}"));
         }
         Ok(paired)
     }
 
-    fn blank(&self, contest: &Contest<'_>) -> Paired {
+    fn new_record(&self, experiment: &Experiment<'_>) -> Paired {
         // A clock before 1970 only spoils the name.
         let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         Paired {
@@ -182,10 +193,10 @@ impl Ring {
             tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
             run: format!("{}-{}", quantity::utc(started), std::process::id()),
             started,
-            seed: contest.seed,
-            rule: contest.rule,
-            by_turns: contest.by_turns,
-            sides: contest.sides.clone(),
+            seed: experiment.seed,
+            rule: experiment.rule,
+            by_turns: experiment.by_turns,
+            sides: experiment.sides.clone(),
             fingerprint: self.fingerprint.clone(),
             cpu: self.cpu,
             notes: self.notes(),
@@ -194,10 +205,10 @@ impl Ring {
     }
 }
 
-/// The cases to run: those that match, behind the canaries that both sides have.
+/// The matching cases, preceded by the canaries that both sides have.
 ///
 /// # Errors
-/// None matches.
+/// No case matches.
 pub fn chosen(all: &[String], matches: impl Fn(&str) -> bool, canaries: bool) -> Result<Vec<String>> {
     let wanted: Vec<_> = all.iter().filter(|id| matches(id)).collect();
     if wanted.is_empty() {

@@ -1,6 +1,6 @@
-//! The driver's end of one side: a process started, asked, listened to with patience, and ended.
+//! The driver's end of one side: starts its process, sends requests, awaits responses with a timeout, and ends it.
 
-use super::protocol::{Answer, Ask, VARIABLE, VERSION};
+use super::protocol::{Request, Response, VARIABLE, VERSION};
 use crate::platform::cpu::Aside;
 use crate::platform::signal;
 use crate::{Error, Result};
@@ -16,26 +16,29 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A line longer than this is no answer of ours.
+/// Longest possible response, bytes.
 const LONGEST_LINE: usize = 1 << 20;
-/// A side that is let go needs a moment to unmap and to remove its scratch files.
-const FAREWELL: Duration = Duration::from_millis(500);
-/// So much of what a side said on its standard error is quoted.
-const LAST_WORDS: u64 = 400;
+/// Time that a side has to remove its scratch files after its input was closed.
+const GRACE: Duration = Duration::from_millis(500);
+/// Bytes quoted from the end of a side's standard error.
+const QUOTED: u64 = 400;
 
 /// How a side is started.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// Its name in sentences: `A` or `B`.
     pub label: &'static str,
-    /// The binary, by a name as long as the other side's: a longer one would shift the stack.
+    /// A link to the binary whose path is as long as the other side's: a longer path would shift the stack.
     program: PathBuf,
-    /// A shell's words to stand before the binary.
+    /// Shell words to put before the binary.
     wrap: Option<String>,
 }
 
 impl Launch {
-    /// A side that runs `binary`, linked into `directory`, behind the words of `wrap`.
+    /// A side that runs `binary`, by a link in `directory`, behind the shell words of `wrap`.
+    ///
+    /// # Errors
+    /// The binary does not exist, or the link cannot be made.
     pub fn new(label: &'static str, binary: &Path, wrap: Option<String>, directory: &Path) -> Result<Self> {
         let there = std::fs::canonicalize(binary).map_err(|e| Error::file(binary, "looking for", e))?;
         let home = directory.join(label);
@@ -46,8 +49,8 @@ impl Launch {
         Ok(Self { label, program, wrap })
     }
 
-    /// The command line, and an environment of a length drawn anew: where the stack begins must be chance,
-    /// and not the same chance for all processes of one side.
+    /// The command, with an environment variable of random length: each process must draw its own stack position, instead
+    /// of all processes of a side sharing one.
     fn command(&self, padding: usize) -> Command {
         let mut command = match &self.wrap {
             None => Command::new(&self.program),
@@ -62,18 +65,18 @@ impl Launch {
     }
 }
 
-/// A side that is alive. When this value goes it is let go, which it takes as its end; if it does not end by
-/// itself it is killed, with whatever wraps it.
+/// A running side. Dropping this value closes the side's input, which ends it; after [`GRACE`] its whole process group is
+/// killed.
 pub(super) struct Side {
     label: &'static str,
     child: Child,
-    questions: Option<ChildStdin>,
-    answers: Lines,
+    requests: Option<ChildStdin>,
+    responses: Lines,
     error: File,
 }
 
 impl Side {
-    /// Starts it with the affinity that the driver had before it stepped aside.
+    /// Starts it with the CPU affinity that this process had before it moved aside.
     pub(super) fn start(launch: &Launch, padding: usize, aside: &Aside) -> Result<Self> {
         let error =
             tempfile::tempfile().map_err(|e| Error::file(std::env::temp_dir(), "making a file in", e))?;
@@ -82,31 +85,31 @@ impl Side {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(copy);
         let spawned = aside.as_before(|| command.spawn())?;
         let mut child = spawned.map_err(|e| Error::file(&launch.program, "starting a side", e))?;
-        let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Error::Died("a side was started without its pipes".into()));
+        let (Some(requests), Some(responses)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Error::Disproved("a side was started without its pipes".into()));
         };
         Ok(Self {
             label: launch.label,
             child,
-            questions: Some(questions),
-            answers: Lines::of(answers),
+            requests: Some(requests),
+            responses: Lines::of(responses),
             error,
         })
     }
 
-    /// Asks; the answer is waited for elsewhere.
-    pub(super) fn ask(&mut self, ask: &Ask) -> std::result::Result<(), String> {
-        let mut line = serde_json::to_vec(ask).map_err(|e| e.to_string())?;
+    /// Sends a request, without waiting for the response.
+    pub(super) fn ask(&mut self, request: &Request) -> std::result::Result<(), String> {
+        let mut line = serde_json::to_vec(request).map_err(|e| e.to_string())?;
         line.push(b'\n');
-        let sent = self.questions.as_mut().is_some_and(|questions| questions.write_all(&line).is_ok());
+        let sent = self.requests.as_mut().is_some_and(|requests| requests.write_all(&line).is_ok());
         if sent { Ok(()) } else { Err(self.died()) }
     }
 
-    /// The first line, which tells whether it speaks with us at all.
+    /// Checks the first response, which carries the version of the protocol.
     pub(super) fn hello(&mut self, patience: Duration) -> std::result::Result<(), String> {
-        match self.answer(patience)? {
-            Answer::Hello { version: VERSION } => Ok(()),
-            Answer::Hello { version } => Err(format!(
+        match self.response(patience)? {
+            Response::Hello { version: VERSION } => Ok(()),
+            Response::Hello { version } => Err(format!(
                 "side {} speaks version {version} of the turns, and this is version {VERSION}: build it anew",
                 self.label
             )),
@@ -114,19 +117,19 @@ impl Side {
         }
     }
 
-    /// Its next answer.
-    pub(super) fn answer(&mut self, patience: Duration) -> std::result::Result<Answer, String> {
-        match self.answers.next(patience) {
-            Heard::Line(line) => serde_json::from_str(&line).map_err(|_| self.nonsense(&line)),
-            Heard::End => Err(self.died()),
-            Heard::Nothing => Err(format!(
+    /// The next response.
+    pub(super) fn response(&mut self, patience: Duration) -> std::result::Result<Response, String> {
+        match self.responses.next(patience) {
+            Received::Line(line) => serde_json::from_str(&line).map_err(|_| self.nonsense(&line)),
+            Received::End => Err(self.died()),
+            Received::Nothing => Err(format!(
                 "side {} said nothing for {} s and was killed{}",
                 self.label,
                 patience.as_secs(),
-                self.last_words()
+                self.last_output()
             )),
-            Heard::TooMuch => Err(self.nonsense("a line without end")),
-            Heard::Interrupted => Err("interrupted".into()),
+            Received::TooMuch => Err(self.nonsense("a line without end")),
+            Received::Interrupted => Err("interrupted".into()),
         }
     }
 
@@ -136,28 +139,28 @@ impl Side {
             "side {} answered {said:?}, which is no answer to a turn: it must be a bench of this version of \
              syscost, and nothing before it may write to its standard output{}",
             self.label,
-            self.last_words()
+            self.last_output()
         )
     }
 
     fn died(&mut self) -> String {
-        // Its output is closed, so its end is near; a wrapper that lives on is not waited for.
+        // Its output is closed, so it is about to exit; a wrapper may live on.
         std::thread::sleep(Duration::from_millis(50));
         let how = match self.child.try_wait() {
             Ok(Some(status)) => status.to_string(),
             _ => "it closed its output".into(),
         };
-        format!("side {} ended in the middle of the conversation ({how}){}", self.label, self.last_words())
+        format!("side {} ended in the middle of the conversation ({how}){}", self.label, self.last_output())
     }
 
-    /// What it said on its standard error, for a sentence.
-    fn last_words(&self) -> String {
+    /// The end of its standard error, as part of a sentence.
+    fn last_output(&self) -> String {
         let mut file = &self.error;
         let mut bytes = Vec::new();
         let end = file.seek(SeekFrom::End(0)).unwrap_or(0);
         let read = file
-            .seek(SeekFrom::Start(end.saturating_sub(LAST_WORDS)))
-            .and_then(|_| file.take(LAST_WORDS).read_to_end(&mut bytes));
+            .seek(SeekFrom::Start(end.saturating_sub(QUOTED)))
+            .and_then(|_| file.take(QUOTED).read_to_end(&mut bytes));
         let text = String::from_utf8_lossy(&bytes);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if read.is_err() || text.is_empty() { String::new() } else { format!("; it said: {text}") }
@@ -166,19 +169,19 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        self.questions = None;
-        let until = Instant::now() + FAREWELL;
+        self.requests = None;
+        let until = Instant::now() + GRACE;
         while Instant::now() < until && matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Its own group: a wrapper's other children go with it. One that has ended answers ESRCH.
+        // Its process group contains a wrapper's other children. ESRCH means that all have ended.
         let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
         let _ = self.child.wait();
     }
 }
 
-/// What came of waiting for a line.
-enum Heard {
+/// The result of waiting for a line.
+enum Received {
     Line(String),
     End,
     Nothing,
@@ -186,9 +189,10 @@ enum Heard {
     Interrupted,
 }
 
-/// Lines of a pipe, each waited for with patience.
+/// Lines of a pipe, each awaited with a timeout.
 struct Lines {
     pipe: ChildStdout,
+    /// Bytes read and not yet returned.
     held: Vec<u8>,
 }
 
@@ -197,42 +201,42 @@ impl Lines {
         Self { pipe, held: Vec::new() }
     }
 
-    fn next(&mut self, patience: Duration) -> Heard {
+    fn next(&mut self, patience: Duration) -> Received {
         let until = Instant::now() + patience;
         loop {
             if let Some(end) = self.held.iter().position(|&byte| byte == b'\n') {
                 let rest = self.held.split_off(end + 1);
                 let line = std::mem::replace(&mut self.held, rest);
-                return Heard::Line(String::from_utf8_lossy(&line).trim_end().to_owned());
+                return Received::Line(String::from_utf8_lossy(&line).trim_end().to_owned());
             }
             if self.held.len() > LONGEST_LINE {
-                return Heard::TooMuch;
+                return Received::TooMuch;
             }
             if signal::pending().is_some() {
-                return Heard::Interrupted;
+                return Received::Interrupted;
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Heard::Nothing;
+                return Received::Nothing;
             }
-            if let Err(heard) = self.read_within(left.min(Duration::from_millis(200))) {
-                return heard;
+            if let Err(end) = self.read_within(left.min(Duration::from_millis(200))) {
+                return end;
             }
         }
     }
 
-    /// Reads what there is, or nothing within the time.
-    fn read_within(&mut self, time: Duration) -> std::result::Result<(), Heard> {
+    /// Reads what arrives within this time.
+    fn read_within(&mut self, time: Duration) -> std::result::Result<(), Received> {
         let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO);
         let mut waiting = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
         match poll(&mut waiting, timeout) {
             Ok(0) | Err(Errno::EINTR) => return Ok(()),
             Ok(_) => {}
-            Err(_) => return Err(Heard::End),
+            Err(_) => return Err(Received::End),
         }
         let mut buffer = [0; 4096];
         match self.pipe.read(&mut buffer) {
-            Ok(0) | Err(_) => Err(Heard::End),
+            Ok(0) | Err(_) => Err(Received::End),
             Ok(length) => {
                 self.held.extend_from_slice(&buffer[..length]);
                 Ok(())

@@ -1,6 +1,6 @@
-//! Which cases of which groups a filter asks for.
+//! Selects the cases of each group that match a filter, and refuses requests that match none.
 
-use super::Arguments;
+use super::arguments::Arguments;
 use crate::case::Group;
 use crate::suite;
 use crate::{Error, Result};
@@ -15,10 +15,11 @@ fn ids(group: &Group) -> Vec<String> {
     (group.cases)().iter().map(|case| group.id(case)).collect()
 }
 
-/// The groups with a matching case, in order.
+/// The groups that have a matching case, in their given order.
 ///
 /// # Errors
-/// No case matches: the sentence names the group that has one, or the nearest ids.
+/// The filter is not a regular expression, or no case matches. The sentence names a group elsewhere that has a match,
+/// or else the nearest ids.
 pub(super) fn plan<'a>(groups: &'a [Group], arguments: &Arguments) -> Result<Vec<Planned<'a>>> {
     let matches = arguments.matcher()?;
     let planned: Vec<_> = groups
@@ -38,12 +39,12 @@ pub(super) fn plan<'a>(groups: &'a [Group], arguments: &Arguments) -> Result<Vec
     }
 }
 
-/// Whether all of these are groups of this crate, so that its other groups are this target's neighbours.
+/// Whether all of these are groups of this crate, and not of a user's own bench target.
 fn are_ours(groups: &[Group]) -> bool {
     groups.iter().all(|group| suite::find(group.name).is_some())
 }
 
-/// Names of the groups of other bench targets of this crate that have a matching case.
+/// Names of the other groups of this crate that have a matching case.
 fn elsewhere(groups: &[Group], matches: impl Fn(&str) -> bool) -> Vec<&'static str> {
     let other = |group: &&Group| are_ours(groups) && groups.iter().all(|g| g.name != group.name);
     let others = suite::GROUPS.iter().filter(other);
@@ -60,28 +61,30 @@ fn found_elsewhere(filter: &str, names: &[&str]) -> String {
     )
 }
 
-/// Refuses a prediction for an id that no case has, before minutes of measuring.
+/// Checks that every prediction in this file has a case.
+///
+/// # Errors
+/// The file is broken, or an id in it has no case.
 #[cfg(feature = "cli")]
 pub(super) fn check_predictions(groups: &[Group], file: &std::path::Path) -> Result<()> {
     let overrides = crate::study::prediction::Overrides::read(file)?;
     let known: Vec<_> = groups.iter().chain(suite::GROUPS).flat_map(ids).collect();
-    // A bench target of another crate cannot know the groups of its neighbours, whose predictions may stand in
-    // the same file.
-    let judged = |id: &&String| {
+    // A bench target of another crate does not know its sibling targets, whose predictions may be in the same file.
+    let is_checked = |id: &&String| {
         let group = |id: &str| id.split('/').next().map(str::to_owned);
         are_ours(groups) || known.iter().any(|k| group(k) == group(id))
     };
-    let unknown = overrides.0.keys().filter(judged).find(|id| !known.contains(id));
+    let unknown = overrides.0.keys().filter(is_checked).find(|id| !known.contains(id));
     unknown.map_or(Ok(()), |id| {
         let (file, near) = (file.display(), nearest(id, &known));
         Err(Error::Usage(format!("{file}: there is no case {id} to predict; the nearest are {near}")))
     })
 }
 
-/// The ids most like this one, for a sentence.
-pub fn nearest(told: &str, ids: &[String]) -> String {
-    let mut near: Vec<_> = ids.iter().map(|id| (likeness(told, id), id)).collect();
-    near.sort_by_key(|&(likeness, _)| std::cmp::Reverse(likeness));
+/// The three ids most similar to this one, separated by commas.
+pub fn nearest(wanted: &str, ids: &[String]) -> String {
+    let mut near: Vec<_> = ids.iter().map(|id| (similarity(wanted, id), id)).collect();
+    near.sort_by_key(|&(similarity, _)| std::cmp::Reverse(similarity));
     let mut few: Vec<&str> = Vec::new();
     for (_, id) in near {
         if few.len() < 3 && !few.contains(&id.as_str()) {
@@ -92,7 +95,7 @@ pub fn nearest(told: &str, ids: &[String]) -> String {
 }
 
 fn nothing_matches(filter: &str, ids: &[String]) -> String {
-    // Of a filter of any length so much is looked at and shown that its neighbours are still read.
+    // A filter may be very long: its beginning must do.
     let told: String = filter.chars().take(100).collect();
     let rest = if told.len() < filter.len() { "…" } else { "" };
     format!(
@@ -101,8 +104,8 @@ fn nothing_matches(filter: &str, ids: &[String]) -> String {
     )
 }
 
-/// How many pairs of neighbouring letters two names share: enough to find a misspelt id.
-fn likeness(a: &str, b: &str) -> usize {
+/// The number of letter pairs (bigrams) of `a` that `b` has too, which is enough to find a misspelt id.
+fn similarity(a: &str, b: &str) -> usize {
     let pairs = |s: &str| s.as_bytes().windows(2).map(<[u8]>::to_ascii_lowercase).collect::<Vec<_>>();
     let theirs = pairs(b);
     pairs(a).iter().filter(|pair| theirs.contains(pair)).count()

@@ -1,22 +1,22 @@
-//! What a person sees while it runs: on a terminal the case, how far, and how long left; in a pipe nothing.
-//! All output of the harness leaves through here.
+//! All output of a run: tables and sentences, and on a terminal a progress bar with the current case.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::render::table::Layout;
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
-/// Prints to the standard output. A reader who has closed the pipe has seen enough.
-pub(super) fn print(text: &str) {
+/// Prints to the standard output. An error is ignored: the reader of a pipe may close it early.
+pub fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-/// Prints to the standard error.
-pub(super) fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+/// Prints an error or another sentence for the user to the standard error.
+pub fn complain(sentence: impl Display) {
+    let _ = writeln!(std::io::stderr(), "syscost: {sentence}");
 }
 
-/// The terminal's width, whether it takes colours, and whether its locale has more than ASCII; in a pipe as wide
-/// as needed (or as `COLUMNS` says), and plain.
+/// The layout for the standard output: the terminal's width, colours and characters. In a pipe the table is plain, and
+/// as wide as needed or as `COLUMNS` says.
 pub fn layout() -> Layout {
     let terminal = std::io::stdout().is_terminal();
     let color = terminal && std::env::var_os("NO_COLOR").is_none();
@@ -29,8 +29,8 @@ pub fn layout() -> Layout {
     }
 }
 
-/// The first of these variables that is set names the locale (POSIX 8.2). Where none is, what a terminal takes is
-/// not known, and today's take UTF-8.
+/// Whether the locale is UTF-8: the first of these variables that is set names it (POSIX 8.2). Without any, UTF-8 is
+/// assumed, as today's terminals use it.
 fn is_utf8() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
@@ -47,8 +47,7 @@ fn width() -> Option<u16> {
     Some(80)
 }
 
-/// A bar on the terminal. It is drawn between cases only, by the driver and never by the process that
-/// measures.
+/// A progress bar on the terminal, drawn by the driver between cases.
 pub(super) struct Progress {
     #[cfg(feature = "cli")]
     bar: indicatif::ProgressBar,
@@ -61,15 +60,15 @@ impl Progress {
             if hidden { indicatif::ProgressBar::hidden() } else { indicatif::ProgressBar::new(cases as u64) };
         let style =
             indicatif::ProgressStyle::with_template("{pos}/{len} {prefix}{msg:.bold} {wide_bar} {eta} left");
-        // The template is a constant that parses; if a later indicatif refuses it, its own style will do.
+        // If a later indicatif refuses the template, its own style remains.
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("━━─"));
         }
         Self { bar }
     }
 
-    /// Which of several goes over the cases begins.
-    pub(super) fn go(&self, number: usize, of: usize) {
+    /// Shows which of several runs begins.
+    pub(super) fn run(&self, number: usize, of: usize) {
         self.bar.set_prefix(format!("process {number} of {of}: "));
     }
 
@@ -82,7 +81,7 @@ impl Progress {
         self.bar.inc(1);
     }
 
-    /// Prints a line of output without tearing the bar.
+    /// Prints a line without breaking the bar.
     pub(super) fn print(&self, text: &str) {
         self.bar.suspend(|| print(text));
     }

@@ -1,40 +1,39 @@
-//! The measuring process: one group, one thread, one CPU, and silence.
+//! The measuring process: measures one group on one CPU and sends each outcome to the driver. It prints nothing itself.
 
-mod busy;
-mod displaced;
-mod meanwhile;
+mod background_activity;
+mod by_displacement;
+mod criterion_setup;
+mod other_cpu_load;
 mod panic;
-mod shared;
-mod wheel;
+mod routine;
 
-use super::arguments::{Arguments, Mode};
-use super::drive::Options;
-use super::home::criterion_home;
-use super::measurement::{Counted, CycleTime, EventCount, open_counter};
-use super::message::{Message, Sender};
+use super::measurement::{Counted, CycleTime, EventCount};
 use crate::case::{Case, Cpus, Group, Place, Scale};
 use crate::clock::Clock;
+use crate::driver::{Arguments, Message, Mode, Options, Sender, criterion_home, open_counter};
 use crate::environment::Accounting;
+use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::output::Silence;
 use crate::platform::{cpu, process, signal};
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{CaseRecord, ClockRun, GroupRun, Measured, Outcome};
-use crate::trial::{Bench, CaseEnd, Trial, scratch};
+use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
 use crate::{Error, Result};
 use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use shared::{Shared, configured};
-use wheel::Wheel;
+use by_displacement::Unquiet;
+use criterion_setup::{Shared, configured};
+use other_cpu_load::OtherCpuLoad;
+use routine::Routine;
 
-/// How often a case is tried while other tasks disturb it.
-const ATTEMPTS: u32 = 4;
+/// The outcome of one attempt at a case.
+type Attempt = std::result::Result<Box<Measured>, CaseEnd>;
 
-/// How Criterion samples at one scale.
+/// Criterion's settings for one scale.
 struct Sampling {
     samples: usize,
     warm_up: Duration,
@@ -43,7 +42,7 @@ struct Sampling {
 }
 
 impl Sampling {
-    /// Criterion wants at least ten samples and warns below a thousand resamples.
+    /// Criterion requires ten samples and warns below a thousand resamples.
     fn at(scale: Scale) -> Self {
         let (samples, warm_up, measurement, resamples) = match scale {
             Scale::Smoke => (10, 5, 10, 1_001),
@@ -55,34 +54,37 @@ impl Sampling {
     }
 }
 
-/// Measures the group of this name and reports to the driver. Whatever ends the process early, a panic of
-/// Criterion's included, the driver is told why, because there it becomes part of the record.
-pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Result<ExitCode> {
+/// Measures the group of this name. If the process ends early, even by a panic in Criterion, the driver receives the
+/// reason for the record.
+///
+/// # Errors
+/// The driver cannot be reached.
+pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Result<Exit> {
     signal::watch()?;
     process::die_with_parent()?;
     let mut sender = Sender::open()?;
-    panic::remember();
+    panic::record();
     let ended = catch_unwind(AssertUnwindSafe(|| measure(groups, name, arguments, &mut sender)));
     let reason = match ended {
-        Ok(Ok(())) => return Ok(ExitCode::SUCCESS),
+        Ok(Ok(())) => return Ok(Exit::Success),
         Ok(Err(error)) => error.to_string(),
         Err(_) => panic::last(),
     };
     sender.send(&Message::Broken(reason))?;
-    Ok(ExitCode::FAILURE)
+    Ok(Exit::Disproved)
 }
 
 fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sender) -> Result<()> {
     let group = groups.iter().find(|group| group.name == name);
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
     let options = Options::from_environment()?;
-    // Before it is pinned: the clock compares the counters of all CPUs.
+    // Before pinning, since the clock compares the counters of all CPUs.
     let clock = Rc::new(Clock::start_up());
     let allowed = cpu::allowed();
     let (claimed, notes) = settle();
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
     sender.send(&Message::Ready(ready(group, &clock, pinned, notes, &options)))?;
-    let scratch = scratch::make_in(&options.place())?;
+    let scratch = scratch::make_in(&options.scratch_parent())?;
     let place = Place {
         scratch: scratch.path().to_path_buf(),
         scale: options.scale,
@@ -90,7 +92,7 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     };
     let bench = Bench { place: &place, clock: &clock, pinned };
     let unit = options.unit.as_str();
-    if unit == NANOSECONDS || unit == DISPLACED {
+    if options.is_time() {
         let measurement = CycleTime::with(Rc::clone(&clock));
         Process { group, bench, arguments, unit, sender }.measure(measurement)?;
     } else {
@@ -100,8 +102,7 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     finish(&clock, sender)
 }
 
-/// Claims and pins a CPU, locks and touches memory; what cannot be done is a note, for the numbers are still
-/// true.
+/// Claims a CPU, pins the process to it and locks its memory. What fails becomes a note, since the numbers stay valid.
 fn settle() -> (Option<cpu::Claimed>, Vec<String>) {
     let mut notes = Vec::new();
     let claimed = cpu::claim().filter(|claimed| match cpu::pin(claimed.cpu) {
@@ -114,14 +115,11 @@ fn settle() -> (Option<cpu::Claimed>, Vec<String>) {
     if claimed.is_none() && notes.is_empty() {
         notes.push("not pinned to a CPU: none could be claimed for this run alone".into());
     }
-    process::touch_stack();
-    if let Err(error) = process::lock_memory() {
-        notes.push(format!("not locked in memory: {error}"));
-    }
+    notes.extend(trial::lock_memory());
     (claimed, notes)
 }
 
-/// What a reader must know of the numbers of a whole run.
+/// Notes that hold for the whole run.
 fn about_the_run(options: &Options) -> Vec<String> {
     let mut notes = Vec::new();
     if options.scale == Scale::Smoke {
@@ -140,6 +138,7 @@ fn about_the_run(options: &Options) -> Vec<String> {
     notes
 }
 
+/// The group without cases, with notes on the clock and the run.
 fn ready(
     group: &Group,
     clock: &Clock,
@@ -170,7 +169,7 @@ fn ready(
     }
 }
 
-/// What the record keeps of a clock.
+/// The clock as the record keeps it.
 fn facts(clock: &Clock) -> ClockRun {
     ClockRun {
         source: clock.source().into(),
@@ -183,6 +182,7 @@ fn facts(clock: &Clock) -> ClockRun {
     }
 }
 
+/// Verifies the clock and sends the last message.
 fn finish(clock: &Clock, sender: &mut Sender) -> Result<()> {
     let mut facts = facts(clock);
     match clock.verify() {
@@ -192,7 +192,17 @@ fn finish(clock: &Clock, sender: &mut Sender) -> Result<()> {
     sender.send(&Message::End(facts))
 }
 
-/// What stays the same from case to case.
+/// The outcome of a case for the record; `None` if a signal interrupted it.
+fn recorded(ended: Attempt) -> Option<Outcome> {
+    Some(match ended {
+        Ok(measured) => Outcome::Measured(measured),
+        Err(CaseEnd::Skipped(sentence)) => Outcome::Skipped(sentence),
+        Err(CaseEnd::Failed(sentence) | CaseEnd::Disturbed(sentence)) => Outcome::Failed(sentence),
+        Err(CaseEnd::Interrupted) => return None,
+    })
+}
+
+/// What all cases of the process share.
 struct Process<'a> {
     group: &'a Group,
     bench: Bench<'a>,
@@ -204,14 +214,14 @@ struct Process<'a> {
 impl Process<'_> {
     fn measure<M: Counted>(self, measurement: M) -> Result<()> {
         let matches = self.arguments.matcher()?;
-        // The driver has put the home of this unit there.
+        // The driver has set it to the directory of this unit.
         let home = criterion_home();
         let sampling = Sampling::at(self.bench.place.scale);
         let measurement = Rc::new(measurement);
-        // Criterion gives an id that it has met before another directory, so every attempt gets its own.
+        // Criterion gives an id that it has seen before another directory, so every attempt gets a new Criterion.
         let criterion = || configured(&sampling, Shared(Rc::clone(&measurement)), &home);
         let mut accounting_told = self.unit == DISPLACED;
-        let (mut unquiet, mut busy) = (displaced::Unquiet::default(), busy::Busy::default());
+        let (mut unquiet, mut load) = (Unquiet::default(), OtherCpuLoad::default());
         for case in (self.group.cases)() {
             let id = self.group.id(&case);
             if !matches(&id) {
@@ -223,14 +233,10 @@ impl Process<'_> {
                     self.sender.send(&Message::Note(note))?;
                 }
             }
-            let outcome = match self.attempts(&case, criterion, &measurement, &sampling) {
-                Ok(measured) => Outcome::Measured(measured),
-                Err(CaseEnd::Skipped(sentence)) => Outcome::Skipped(sentence),
-                Err(CaseEnd::Failed(sentence) | CaseEnd::Disturbed(sentence)) => Outcome::Failed(sentence),
-                Err(CaseEnd::Interrupted) => return Ok(()),
-            };
-            busy.look(&id, &outcome);
-            for note in unquiet.flags(&id, &outcome) {
+            let ended = self.attempts(&case, criterion, &measurement, &sampling);
+            let Some(outcome) = recorded(ended) else { return Ok(()) };
+            load.add(&id, &outcome);
+            for note in unquiet.add(&id, &outcome) {
                 self.sender.send(&Message::Note(note))?;
             }
             self.sender.send(&Message::Done(Box::new(CaseRecord { id, title: case.title, outcome })))?;
@@ -238,47 +244,38 @@ impl Process<'_> {
         unquiet
             .note()
             .into_iter()
-            .chain(busy.note())
+            .chain(load.note())
             .try_for_each(|note| self.sender.send(&Message::Note(note)))
     }
 
-    /// Measures a case, again if the machine was not ours. A case that panics ends itself and no other.
+    /// Measures a case, repeatedly while it is disturbed. A panic ends this case only.
     fn attempts<M: Counted>(
         &self,
         case: &Case,
         criterion: impl Fn() -> Criterion<Shared<M>>,
         measurement: &M,
         sampling: &Sampling,
-    ) -> std::result::Result<Box<Measured>, CaseEnd> {
-        let attempt = || {
-            let attempted = || self.outcome(case, &mut criterion(), measurement, sampling);
-            let beginning = meanwhile::Beginning::look();
-            let ended = catch_unwind(AssertUnwindSafe(attempted));
-            let mut outcome = ended.unwrap_or_else(|payload| Err(panic::halt_of(payload)));
-            if let (Ok(measured), Some(beginning)) = (&mut outcome, beginning) {
-                measured.meanwhile = beginning.end();
+    ) -> Attempt {
+        trial::repeated(|| {
+            let attempt = || self.outcome(case, &mut criterion(), measurement, sampling);
+            let before = background_activity::Before::read();
+            let ended = catch_unwind(AssertUnwindSafe(attempt));
+            let mut outcome = ended.unwrap_or_else(|payload| Err(panic::case_end(payload)));
+            if let (Ok(measured), Some(before)) = (&mut outcome, before) {
+                measured.meanwhile = before.until_now();
             }
             outcome
-        };
-        let disturbed =
-            |outcome: &std::result::Result<_, CaseEnd>| matches!(outcome, Err(CaseEnd::Disturbed(_)));
-        let mut outcome = attempt();
-        for _ in 1..ATTEMPTS {
-            if !disturbed(&outcome) {
-                break;
-            }
-            outcome = attempt();
-        }
-        outcome
+        })
     }
 
+    /// One attempt at a case.
     fn outcome<M: Counted>(
         &self,
         case: &Case,
         criterion: &mut Criterion<Shared<M>>,
         measurement: &M,
         sampling: &Sampling,
-    ) -> std::result::Result<Box<Measured>, CaseEnd> {
+    ) -> Attempt {
         if self.arguments.mode == Mode::Foreign {
             return self.left_to_criterion(case, criterion, measurement);
         }
@@ -295,28 +292,32 @@ impl Process<'_> {
         if self.arguments.mode == Mode::Test {
             trial.begin(); // there is no warm-up
         }
-        let mut wheel =
-            Wheel { trial: Some(trial), first_phase: measurement.phase(), left: samples, outcome: None };
-        let silence = if self.arguments.loud { Silence::for_now()? } else { Silence::new()? };
-        {
-            let mut group = criterion.benchmark_group(self.group.name);
-            group.sampling_mode(SamplingMode::Flat).sample_size(samples);
-            group.bench_function(&case.name, |b| {
-                b.iter_custom(|n| measurement.value(wheel.turn(n, samples, measurement.phase())));
-            });
-        }
+        let mut routine =
+            Routine { trial: Some(trial), first_phase: measurement.phase(), left: samples, outcome: None };
+        let silence = self.silence()?;
+        let mut group = criterion.benchmark_group(self.group.name);
+        group.sampling_mode(SamplingMode::Flat).sample_size(samples);
+        group.bench_function(&case.name, |b| {
+            b.iter_custom(|n| measurement.value(routine.batch(n, samples, measurement.phase())));
+        });
+        drop(group);
         drop(silence);
-        wheel.outcome(self.arguments.mode, samples)
+        routine.outcome(self.arguments.mode, samples)
     }
 
-    /// Criterion's own modes (a profile, an old baseline looked at again): it runs the operation as it likes, and
-    /// nothing of it is ours to judge.
+    /// Silences the standard output and error; with `--verbose` Criterion's report is printed afterwards.
+    fn silence(&self) -> Result<Silence> {
+        if self.arguments.loud { Silence::for_now() } else { Silence::new() }
+    }
+
+    /// Criterion's own modes (a profile, a stored baseline): Criterion runs the operation as it likes, and no claim is
+    /// judged.
     fn left_to_criterion<M: Counted>(
         &self,
         case: &Case,
         criterion: &mut Criterion<Shared<M>>,
         measurement: &M,
-    ) -> std::result::Result<Box<Measured>, CaseEnd> {
+    ) -> Attempt {
         let mut subject = (case.set_up)(self.bench.place)?;
         let mut group = criterion.benchmark_group(self.group.name);
         group.sampling_mode(SamplingMode::Flat);

@@ -1,9 +1,10 @@
-//! `--output-format bencher`: the lines of Rust's own `#[bench]`, which several CI tools read. Criterion's
-//! version cuts values to whole numbers, which makes 0 of a third of a nanosecond.
+//! `--output-format bencher`: the lines of Rust's own `#[bench]`, which several CI tools read.
+//!
+//! Criterion's version of this format cuts values to whole numbers, so a third of a nanosecond becomes 0.
 
 use crate::record::{CaseRecord, Outcome};
 
-/// `test ID ... bench: VALUE UNIT/iter (+/- SPREAD)`, as libtest prints it since it keeps decimals.
+/// `test ID ... bench: VALUE UNIT/iter (+/- STANDARD DEVIATION)`, with decimals as recent versions of libtest print.
 pub(super) fn line(case: &CaseRecord, unit: &str) -> String {
     match &case.outcome {
         Outcome::Measured(m) => format!(

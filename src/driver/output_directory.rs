@@ -1,17 +1,18 @@
-//! Where Criterion's files are.
+//! Where Criterion's files and the records beside them are.
 
+use crate::record::quantity::NANOSECONDS;
 use std::path::{Path, PathBuf};
 
-/// `$CRITERION_HOME`, else `criterion` in Cargo's target directory, else `target/criterion` here: the same
-/// place that Criterion would find, without asking Cargo for its metadata each time.
+/// `$CRITERION_HOME`, else `criterion` in Cargo's target directory, else `target/criterion` here. Criterion finds the
+/// same place by asking Cargo for its metadata, which takes a second.
 pub fn criterion_home() -> PathBuf {
     let from_environment = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    from_environment("CRITERION_HOME")
-        .or_else(|| from_environment("CARGO_TARGET_DIR").map(|dir| dir.join("criterion")))
-        .or_else(|| {
-            std::env::current_exe().ok().and_then(|exe| target_of(&exe)).map(|dir| dir.join("criterion"))
-        })
-        .unwrap_or_else(|| PathBuf::from("target/criterion"))
+    let target = || {
+        from_environment("CARGO_TARGET_DIR")
+            .or_else(|| std::env::current_exe().ok().and_then(|exe| target_of(&exe)))
+            .unwrap_or_else(|| PathBuf::from("target"))
+    };
+    from_environment("CRITERION_HOME").unwrap_or_else(|| target().join("criterion"))
 }
 
 /// The target directory that an executable was built in: Cargo marks its root with `CACHEDIR.TAG`.
@@ -19,16 +20,17 @@ fn target_of(exe: &Path) -> Option<PathBuf> {
     exe.ancestors().skip(1).find(|dir| dir.join("CACHEDIR.TAG").is_file()).map(Path::to_path_buf)
 }
 
-/// Values of another unit go to a directory of their own, so that no tool ever compares a count with a time.
+/// The directory for values of this unit: `home` itself for nanoseconds, `home-UNIT` beside it for others, so that no
+/// tool compares a count with a time.
 pub(super) fn home_for(unit: &str, home: &Path) -> PathBuf {
-    if unit == "ns" {
+    if unit == NANOSECONDS {
         return home.to_path_buf();
     }
     let name = home.file_name().map_or_else(|| "criterion".into(), |n| n.to_string_lossy().into_owned());
     home.with_file_name(format!("{name}-{unit}"))
 }
 
-/// This home, and those beside it in which something was measured in another unit.
+/// This directory and the existing ones beside it for other units.
 #[cfg(feature = "cli")]
 pub fn homes(home: &Path) -> Vec<PathBuf> {
     let events = crate::platform::perf_event::EVENTS.iter().map(|event| event.name);

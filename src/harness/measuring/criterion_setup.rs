@@ -1,17 +1,16 @@
-//! Criterion as a case is given it: configured for the scale, and with a measurement that we still see.
+//! Criterion, configured for a scale, with a measurement that stays accessible.
 
-use super::super::measurement::Counted;
-use super::Sampling;
+use super::{Counted, Sampling};
 use criterion::Criterion;
 use std::rc::Rc;
 
-/// A Criterion of its own for one attempt at one case.
+/// A new Criterion for one attempt at one case.
 pub(super) fn configured<M: Counted>(
     sampling: &Sampling,
     measurement: Shared<M>,
     home: &std::path::Path,
 ) -> Criterion<Shared<M>> {
-    // The defaults of this scale come first: what is set on a group would beat the command line.
+    // Set here and not on a group, where it would override the command line.
     Criterion::default()
         .without_plots()
         .sample_size(sampling.samples)
@@ -23,7 +22,7 @@ pub(super) fn configured<M: Counted>(
         .configure_from_args()
 }
 
-/// A measurement that Criterion owns and we still see.
+/// A measurement that Criterion and the harness share.
 pub(super) struct Shared<M>(pub(super) Rc<M>);
 
 impl<M: Counted> criterion::measurement::Measurement for Shared<M> {

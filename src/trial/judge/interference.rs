@@ -14,7 +14,7 @@ const OTHERS: f64 = 0.05;
 const BESIDE_COMPANY: f64 = 0.3;
 
 /// What must hold for all samples together: other tasks and the hypervisor left us the CPU.
-pub(in crate::trial) fn surroundings(case: &Case, samples: &[Sample]) -> Result<String, CaseEnd> {
+pub(in crate::trial) fn interference(case: &Case, samples: &[Sample]) -> Result<String, CaseEnd> {
     let others = others(case, samples);
     if others.is_some_and(|others| others > most_of_others(case)) {
         return Err(CaseEnd::Disturbed(format!(
@@ -34,7 +34,7 @@ pub(in crate::trial) fn surroundings(case: &Case, samples: &[Sample]) -> Result<
 }
 
 /// How many CPUs others kept busy on which no task of the case was.
-pub(in crate::trial) fn beside(busy: f64) -> String {
+pub(in crate::trial) fn other_cpus(busy: f64) -> String {
     format!("on CPUs without a task of it others kept {busy:.2} busy")
 }
 
@@ -66,7 +66,7 @@ fn known(others: Option<f64>, samples: &[Sample]) -> String {
 /// hit a few samples do not touch it, a neighbour that hits every other one does.
 fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
     let share = |s: &Sample| {
-        let had_ns = by_strangers(case.own_tasks, &s.delta, s.elapsed_ns, s.ran_ns)?;
+        let had_ns = by_other_tasks(case.own_tasks, &s.delta, s.elapsed_ns, s.ran_ns)?;
         Some((had_ns as f64 / s.elapsed_ns.max(1.0)).min(1.0))
     };
     let shares: Option<Vec<_>> = samples.iter().map(share).collect();
@@ -74,7 +74,7 @@ fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
 }
 
 /// Nanoseconds that tasks which are not the case's own had the CPU while it could have used it.
-pub(in crate::trial) fn by_strangers(
+pub(in crate::trial) fn by_other_tasks(
     family: OwnTasks,
     delta: &Delta,
     elapsed_ns: f64,
@@ -124,7 +124,7 @@ mod tests {
     /// Partners are no family: they live as long as the case.
     fn of_partners(samples: &[Sample]) -> Result<String, CaseEnd> {
         let case = Case::looped("case", "a case", |_| {});
-        surroundings(&case, samples)
+        interference(&case, samples)
     }
 
     /// A sample of 1 ms: what the thread ran and waited, and the same of its partners on its CPU.
@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn had(family: OwnTasks, counted: Reading) -> Option<u64> {
-        by_strangers(family, &Delta { counted, ..Delta::default() }, 1e6, 0)
+        by_other_tasks(family, &Delta { counted, ..Delta::default() }, 1e6, 0)
     }
 
     #[test]
