@@ -1,40 +1,41 @@
-//! A turn: about a millisecond of one case, while the other side of a pair waits.
+//! Turns of a paired comparison: about a millisecond of one case, while the other side waits.
 
 use super::{CaseEnd, Trial, judge};
 use crate::clock::{Delta, Ticks};
 use crate::platform::time;
 use serde::{Deserialize, Serialize};
 
-/// Iterations that run untimed at the start of a turn, as a share of one batch: the other side has had the
-/// caches meanwhile.
+/// Untimed iterations at the start of a turn, as a share of one batch, since the other side has used the caches.
 const WARM_UP: f64 = 0.5;
-/// Batches of which the fastest says how long one is.
+/// Batches of which the fastest gives the cost of an iteration.
 const FASTEST_OF: usize = 4;
-/// So many iterations of anything take longer than a batch.
+/// Number of iterations that takes longer than a batch for any operation.
 const MOST: u64 = 1 << 27;
 
-/// What a turn found, and what else happened on the CPU meanwhile.
+/// Times of one turn, with what else happened on the CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// Ticks of each batch.
     pub ticks: Vec<u64>,
-    /// Time of the whole turn, what prepares the operations included, ns.
+    /// Wall time of the whole turn, ns, including untimed preparation.
     pub elapsed_ns: f64,
     /// Frequency of the core just before, Hz, inferred from a chain of additions.
     pub core_hz: f64,
-    /// Time that the thread was ready and a task ran that is no part of the case, ns.
+    /// Time that the thread was ready while a task outside the case ran, ns.
     pub waited_ns: Option<u64>,
-    /// Clock ticks (10 ms) that the hypervisor took from the CPU.
+    /// Stolen time of the CPU, clock ticks of 10 ms.
     pub stolen_ticks: Option<u64>,
     /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
 impl Trial<'_> {
-    /// What one iteration takes, ns, everything around the timed part included: the fastest of a few batches of
-    /// about this length.
+    /// Wall time of one iteration, ns, including what is not timed: the fastest of a few batches of about `batch_ns`.
+    ///
+    /// # Errors
+    /// The subject fails or takes no time.
     pub fn iteration_ns(&mut self, batch_ns: f64) -> Result<f64, CaseEnd> {
-        // The first run touches pages and fills caches: its time is not the operation's.
+        // The first run touches pages and fills caches.
         self.subject.run(1, self.clock)?;
         let mut n = 1;
         let mut elapsed = self.elapsed(n)?;
@@ -58,10 +59,13 @@ impl Trial<'_> {
         Ok(elapsed)
     }
 
-    /// Runs batches of so many iterations, each timed, between two readings of the counters.
+    /// Runs `batches` batches of `iterations` between two readings of the counters, and judges them.
+    ///
+    /// # Errors
+    /// The subject fails, or a claim does not hold.
     pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, CaseEnd> {
         let core_hz = self.clock.core_hz();
-        // An operation that fills a batch by itself, or prepares each iteration, is not warmed by one more.
+        // One more iteration does not warm an operation that fills a batch or prepares each iteration.
         let warm_up = (iterations as f64 * WARM_UP) as u64;
         if warm_up > 0 && !self.case.one_by_one {
             self.subject.run(warm_up, self.clock)?;
@@ -93,12 +97,12 @@ impl Trial<'_> {
         })
     }
 
-    /// One sentence a claim that held so far.
+    /// One sentence per claim that has held so far.
     pub fn evidence(&self) -> &[String] {
         &self.evidence
     }
 
-    /// One sentence a claim that could not be asked here.
+    /// One sentence per claim that could not be checked here.
     pub fn unasked(&self) -> &[String] {
         &self.unasked
     }

@@ -1,22 +1,22 @@
-//! The files that a command names, and what of them is to be put back.
+//! Kernel tunables: the files below `/proc/sys` and `/sys` that a shell command names, and their values.
 
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Where settings live that a file's content describes whole.
+/// Where a file's content is the whole state of a setting.
 const ROOTS: [&str; 2] = ["/proc/sys", "/sys"];
 
-/// The files below /proc/sys and /sys that a command names, by path or as `sysctl` does.
+/// The tunables that a command names, by path or by a name of sysctl(8).
 ///
 /// # Errors
-/// A word begins like such a file and is none: a pattern, a directory, a variable. What the shell makes of it is
-/// not known, so that it could not be put back.
+/// A word looks like a path there but is no file: a pattern, a directory, a variable. What the shell makes of it is
+/// unknown, so it could not be restored.
 pub(super) fn named(command: &str) -> Result<Vec<PathBuf>> {
     let words = command.split(|c: char| c.is_whitespace() || "<>|;&()'\"`".contains(c));
     let mut files = Vec::new();
     for word in words {
         let assigned = word.split_once('=');
-        // `dd of=FILE` names one too.
+        // As in `dd of=FILE`.
         let path = Path::new(assigned.map_or(word, |(_, value)| value));
         if ROOTS.iter().any(|root| path.starts_with(root)) {
             if !path.is_file() {
@@ -38,15 +38,18 @@ fn unknown(word: &str) -> Error {
     ))
 }
 
-/// What a file of choices holds: `always [madvise] never` holds `madvise`.
+/// The value in a tunable's text; of a list of choices the selected one: `madvise` in `always [madvise] never`.
 pub(super) fn active(text: &str) -> String {
     let text = text.trim();
     let chosen = text.split_once('[').and_then(|(_, rest)| Some(rest.split_once(']')?.0));
     chosen.unwrap_or(text).to_owned()
 }
 
-/// Puts back what a file held, and looks whether that worked.
-pub(super) fn put_back(file: &Path, value: &str) -> Result<()> {
+/// Writes the recorded value and reads it back.
+///
+/// # Errors
+/// The file cannot be written or read, or holds another value afterwards.
+pub(super) fn restore(file: &Path, value: &str) -> Result<()> {
     std::fs::write(file, value).map_err(|e| Error::file(file, "putting back what it held", e))?;
     let now = std::fs::read_to_string(file).map_err(|e| Error::file(file, "reading", e))?;
     if active(&now) == value {
@@ -57,12 +60,12 @@ pub(super) fn put_back(file: &Path, value: &str) -> Result<()> {
         field: "value".into(),
         expected: format!("`{value}`, as before"),
         found: active(&now),
-        remedy: format!("put it back by hand: {}", words(file, value)),
+        remedy: format!("put it back by hand: {}", command(file, value)),
     })
 }
 
-/// The same, as a reader could type it.
-pub(super) fn words(file: &Path, value: &str) -> String {
+/// The shell command that writes this value, for display.
+pub(super) fn command(file: &Path, value: &str) -> String {
     format!("echo '{value}' > {}", file.display())
 }
 

@@ -1,19 +1,22 @@
-//! Who else used the CPU: strangers, the hypervisor, and tasks of the case's own, which are no strangers.
+//! Judges interference: CPU time that other tasks and the hypervisor took, as opposed to the case's own tasks.
 
 use super::super::{CaseEnd, Sample};
 use crate::case::{Case, OwnTasks};
 use crate::clock::{Delta, Reading, USER_HZ};
 use crate::statistic;
 
-/// Share of the time that the hypervisor may take before the numbers say more about it than about us.
+/// Largest share of the time that the hypervisor may take.
 const STEAL: f64 = 0.25;
-/// Share of the median sample's time that other tasks may have the CPU.
+/// Largest share of the median sample during which other tasks may have the CPU.
 const OTHERS: f64 = 0.05;
-/// The same beside tasks of the case's own on the same CPU. What a task runs after its parent was told of its end
-/// is charged to nobody, some tenth of a short life; a stranger that always wants the CPU has half of it.
-const BESIDE_COMPANY: f64 = 0.3;
+/// [`OTHERS`] for a case with tasks of its own on the same CPU. What a task runs after its parent was notified of its end is
+/// charged to no process, about a tenth of a short life; a busy stranger has half of the CPU.
+const OTHERS_BESIDE_OWN: f64 = 0.3;
 
-/// What must hold for all samples together: other tasks and the hypervisor left us the CPU.
+/// Checks over all samples that other tasks and the hypervisor left the CPU to the case. Returns the evidence.
+///
+/// # Errors
+/// [`CaseEnd::Disturbed`]: they took too much of it.
 pub(in crate::trial) fn interference(case: &Case, samples: &[Sample]) -> Result<String, CaseEnd> {
     let others = others(case, samples);
     if others.is_some_and(|others| others > most_of_others(case)) {
@@ -33,37 +36,37 @@ pub(in crate::trial) fn interference(case: &Case, samples: &[Sample]) -> Result<
     Ok(known(others, samples))
 }
 
-/// How many CPUs others kept busy on which no task of the case was.
+/// Evidence of the load on the other CPUs, given in busy CPUs.
 pub(in crate::trial) fn other_cpus(busy: f64) -> String {
     format!("on CPUs without a task of it others kept {busy:.2} busy")
 }
 
 fn most_of_others(case: &Case) -> f64 {
-    if case.own_tasks == OwnTasks::SameCpu { BESIDE_COMPANY } else { OTHERS }
+    if case.own_tasks == OwnTasks::SameCpu { OTHERS_BESIDE_OWN } else { OTHERS }
 }
 
-/// What the counters say of all samples together, and nothing of what the kernel does not tell.
+/// The counters over all samples as a sentence, as far as the kernel provides them.
 fn known(others: Option<f64>, samples: &[Sample]) -> String {
     let moved = samples.iter().filter(|s| s.delta.migrated).count();
     let told = |f: fn(&Reading) -> Option<u64>| samples.iter().all(|s| f(&s.delta.counted).is_some());
-    let mut words = vec![match moved {
+    let mut facts = vec![match moved {
         0 => "stayed on one CPU".to_owned(),
         _ => format!("moved to another CPU in {moved} of {} samples", samples.len()),
     }];
     if told(|r| r.throttled) {
-        words.push("not throttled".into());
+        facts.push("not throttled".into());
     }
     if let Some(others) = others {
-        words.push(format!("other tasks had {:.1} % of the median sample", 100.0 * others));
+        facts.push(format!("other tasks had {:.1} % of the median sample", 100.0 * others));
     }
     if told(|r| r.stolen_ticks) {
-        words.push(format!("the hypervisor took {:.0} % of all", 100.0 * stolen(samples)));
+        facts.push(format!("the hypervisor took {:.0} % of all", 100.0 * stolen(samples)));
     }
-    words.join(", ")
+    facts.join(", ")
 }
 
-/// The share of the median sample's time that strangers had the CPU. What is published is a median: bursts that
-/// hit a few samples do not touch it, a neighbour that hits every other one does.
+/// Median over the samples of the share during which other tasks had the CPU. The published cost is a median too, which
+/// bursts in a few samples do not change.
 fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
     let share = |s: &Sample| {
         let had_ns = by_other_tasks(case.own_tasks, &s.delta, s.elapsed_ns, s.ran_ns)?;
@@ -73,15 +76,15 @@ fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
     shares.filter(|shares| !shares.is_empty()).map(|shares| statistic::median(&shares))
 }
 
-/// Nanoseconds that tasks which are not the case's own had the CPU while it could have used it.
+/// Time that tasks outside the case had the CPU while it could have run, ns; `None` if unknown.
 pub(in crate::trial) fn by_other_tasks(
-    family: OwnTasks,
+    own_tasks: OwnTasks,
     delta: &Delta,
     elapsed_ns: f64,
     ran_ns: u64,
 ) -> Option<u64> {
     let counted = &delta.counted;
-    match family {
+    match own_tasks {
         OwnTasks::None => {
             counted.waited_ns.map(|waited| beside_partners(waited, delta, elapsed_ns, ran_ns) as u64)
         }
@@ -93,8 +96,8 @@ pub(in crate::trial) fn by_other_tasks(
     }
 }
 
-/// Time that tasks which are no part of the case took from it, ns. Alone, what the thread was ready for and did
-/// not get. Beside partners it waits for them too: then others had at most what neither it nor they ran, and no
+/// Time that tasks outside the case took from it, ns. Without partners on its CPU that is the time the thread was ready but
+/// did not run. With partners it waits for them too; then others had at most the time in which none of them ran, and no
 /// more than all of them waited.
 fn beside_partners(waited: u64, delta: &Delta, elapsed_ns: f64, ran_ns: u64) -> f64 {
     let Some(partners) = delta.partners else { return waited as f64 };
@@ -108,8 +111,8 @@ fn beside_partners(waited: u64, delta: &Delta, elapsed_ns: f64, ran_ns: u64) -> 
     here.max(partners.waited_elsewhere_ns.unwrap_or(0) as f64)
 }
 
-/// The share of all samples' time that the hypervisor took. It is told in ticks of 10 ms, more than the whole
-/// of a short case: two of them prove nothing yet.
+/// Share of the samples' time that the hypervisor took. Its resolution of 10 ms exceeds a short case, so up to two ticks
+/// count as none.
 fn stolen(samples: &[Sample]) -> f64 {
     let ticks: u64 = samples.iter().filter_map(|s| s.delta.counted.stolen_ticks).sum();
     let elapsed: f64 = samples.iter().map(|s| s.elapsed_ns).sum();
@@ -121,13 +124,13 @@ mod tests {
     use super::*;
     use crate::clock::PartnerReport;
 
-    /// Partners are no family: they live as long as the case.
+    /// Partners are not own tasks: they live as long as the case.
     fn of_partners(samples: &[Sample]) -> Result<String, CaseEnd> {
         let case = Case::looped("case", "a case", |_| {});
         interference(&case, samples)
     }
 
-    /// A sample of 1 ms: what the thread ran and waited, and the same of its partners on its CPU.
+    /// A sample of 1 ms: times that the thread and its partners on its CPU ran and waited, ns.
     fn beside(ran: u64, waited: u64, partner_ran: u64, partner_waited: u64) -> Sample {
         let partners = PartnerReport {
             here: true,
@@ -146,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_no_partner_is_one() {
+    fn another_task_is_a_disturbance() {
         let disturbed = of_partners(&[beside(300_000, 400_000, 300_000, 400_000)]);
         let Err(CaseEnd::Disturbed(sentence)) = disturbed else { panic!("believed") };
         assert!(sentence.contains("40 %"), "{sentence}");
     }
 
     #[test]
-    fn a_cpu_that_slept_was_nobody_elses() {
+    fn an_idle_cpu_is_no_disturbance() {
         assert!(of_partners(&[beside(100_000, 10_000, 100_000, 10_000)]).is_ok());
     }
 
@@ -165,8 +168,8 @@ mod tests {
         assert!(of_partners(&[sample]).is_err());
     }
 
-    fn had(family: OwnTasks, counted: Reading) -> Option<u64> {
-        by_other_tasks(family, &Delta { counted, ..Delta::default() }, 1e6, 0)
+    fn had(own_tasks: OwnTasks, counted: Reading) -> Option<u64> {
+        by_other_tasks(own_tasks, &Delta { counted, ..Delta::default() }, 1e6, 0)
     }
 
     #[test]
@@ -178,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_tasks_of_its_own_a_stranger_is_what_nobody_of_us_was_charged_with() {
+    fn beside_own_tasks_the_uncharged_time_is_a_strangers() {
         let counted = Reading { family_us: 500, ..Reading::default() };
         assert_eq!(had(OwnTasks::SameCpu, counted), Some(500_000));
         let stolen = Reading { stolen_ticks: Some(1), ..counted };
