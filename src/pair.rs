@@ -10,15 +10,23 @@
 //! proportionality is checked, and the case's counters are judged in every turn. A claim that fails on a side ends the
 //! case without a result.
 
+#[cfg(feature = "cli")]
 pub mod block;
+#[cfg(feature = "cli")]
 pub mod error_rate;
+#[cfg(feature = "cli")]
 pub mod experiment;
+#[cfg(feature = "cli")]
 mod launch;
 pub mod protocol;
+#[cfg(feature = "cli")]
 pub mod sequence;
+#[cfg(feature = "cli")]
 pub mod setting;
 pub mod side;
+#[cfg(feature = "cli")]
 pub mod turns;
 
+#[cfg(feature = "cli")]
 pub use launch::Launch;
 pub use protocol::is_side;
