@@ -96,11 +96,11 @@ pub fn nearest(wanted: &str, ids: &[String]) -> String {
 
 fn nothing_matches(filter: &str, ids: &[String]) -> String {
     // A filter may be very long: its beginning must do.
-    let told: String = filter.chars().take(100).collect();
-    let rest = if told.len() < filter.len() { "…" } else { "" };
+    let beginning: String = filter.chars().take(100).collect();
+    let rest = if beginning.len() < filter.len() { "…" } else { "" };
     format!(
-        "no case matches {told:?}{rest}; the nearest are {}; `cargo bench -- --list` or `syscost list` prints them all",
-        nearest(&told, ids)
+        "no case matches {beginning:?}{rest}; the nearest are {}; `cargo bench -- --list` or `syscost list` prints them all",
+        nearest(&beginning, ids)
     )
 }
 

@@ -138,14 +138,14 @@ impl<'a> Received<'a> {
     fn listen(&mut self, lines: &Receiver<String>) -> bool {
         loop {
             match lines.recv_timeout(patience(self.arguments)) {
-                Ok(line) => self.hear(&line),
+                Ok(line) => self.receive(&line),
                 Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => return false,
             }
         }
     }
 
-    fn hear(&mut self, line: &str) {
+    fn receive(&mut self, line: &str) {
         match serde_json::from_str(line) {
             Ok(Message::Ready(run)) => self.run = run,
             Ok(Message::Begin(id)) => {

@@ -167,12 +167,12 @@ pub fn verdicts(
         let begun = Instant::now();
         // The two-process rule's resampling is not part of our rule's time.
         let mut resampling = Duration::ZERO;
-        let mut hear = |pair: &Pair| {
+        let mut record = |pair: &Pair| {
             let begun = Instant::now();
             outcome.add_two_processes(pair, &mut before);
             resampling += begun.elapsed();
         };
-        let case = injection.case(slowdown, parameters.rule, parameters.cases, &mut random, &mut hear)?;
+        let case = injection.case(slowdown, parameters.rule, parameters.cases, &mut random, &mut record)?;
         if signal::pending().is_some() {
             break;
         }
@@ -203,7 +203,7 @@ impl Injection<'_> {
         rule: Rule,
         cases: usize,
         random: &mut Random,
-        hear: &mut dyn FnMut(&Pair),
+        record: &mut dyn FnMut(&Pair),
     ) -> Result<CasePairs> {
         let (filters, spin) = match slowdown {
             Some(Slowdown::Filter(additions)) => (Some([0, additions as usize]), 0.0),
@@ -219,17 +219,17 @@ impl Injection<'_> {
             seed: self.parameters.seed,
             scale: Scale::Default,
         };
-        let mut watch = |_: &Progress<'_>, pair: Option<&Pair>| pair.into_iter().for_each(&mut *hear);
+        let mut watch = |_: &Progress<'_>, pair: Option<&Pair>| pair.into_iter().for_each(&mut *record);
         self.testbed.case(&experiment, self.id, cases, [0.0, spin], random, &mut watch)
     }
 
     /// A pilot run under this slowdown: the log change, and the cost of an iteration on side A, ns.
     fn pilot(&self, slowdown: Option<Slowdown>, random: &mut Random) -> Result<(f64, f64)> {
         let mut pairs: Vec<(f64, f64)> = Vec::new();
-        let mut hear = |pair: &Pair| pairs.push((pair.difference(), median(&pair.costs(0))));
+        let mut record = |pair: &Pair| pairs.push((pair.difference(), median(&pair.costs(0))));
         // Its threshold ends the case after sixteen pairs, whatever they show.
         let soon = Rule { threshold: 0.9, margin: 0.0, looks: 2 };
-        self.case(slowdown, soon, 1, random, &mut hear)?;
+        self.case(slowdown, soon, 1, random, &mut record)?;
         let of = |value: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(value).collect::<Vec<_>>());
         Ok((of(|pair| pair.0), self.testbed.nanoseconds(of(|pair| pair.1))))
     }

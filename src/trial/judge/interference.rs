@@ -48,18 +48,18 @@ fn most_of_others(case: &Case) -> f64 {
 /// The counters over all samples as a sentence, as far as the kernel provides them.
 fn known(others: Option<f64>, samples: &[Sample]) -> String {
     let moved = samples.iter().filter(|s| s.delta.migrated).count();
-    let told = |f: fn(&Reading) -> Option<u64>| samples.iter().all(|s| f(&s.delta.counted).is_some());
+    let is_known = |f: fn(&Reading) -> Option<u64>| samples.iter().all(|s| f(&s.delta.counted).is_some());
     let mut facts = vec![match moved {
         0 => "stayed on one CPU".to_owned(),
         _ => format!("moved to another CPU in {moved} of {} samples", samples.len()),
     }];
-    if told(|r| r.throttled) {
+    if is_known(|r| r.throttled) {
         facts.push("not throttled".into());
     }
     if let Some(others) = others {
         facts.push(format!("other tasks had {:.1} % of the median sample", 100.0 * others));
     }
-    if told(|r| r.stolen_ticks) {
+    if is_known(|r| r.stolen_ticks) {
         facts.push(format!("the hypervisor took {:.0} % of all", 100.0 * stolen(samples)));
     }
     facts.join(", ")
