@@ -151,10 +151,10 @@ impl Clock {
         &self,
         iterations: u64,
         state: &mut S,
-        mut prepare: impl FnMut(&mut S) -> crate::Result<()>,
+        mut prepare: impl FnMut(&mut S) -> crate::error::Result<()>,
         mut operation: impl FnMut(&mut S) -> T,
-        mut check: impl FnMut(&mut S, T) -> crate::Result<Counts>,
-    ) -> crate::Result<Ticks> {
+        mut check: impl FnMut(&mut S, T) -> crate::error::Result<Counts>,
+    ) -> crate::error::Result<Ticks> {
         let (mut sum, mut done) = (Ticks(0), 0);
         while done < iterations {
             prepare(state)?;

@@ -29,8 +29,8 @@ mod selftest;
 mod slowdown;
 mod validate;
 
-use crate::harness::layout;
-use crate::{Error, Result};
+use crate::driver::layout;
+use crate::error::{Error, Result};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -77,6 +77,9 @@ enum Command {
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
 pub fn run() -> ExitCode {
+    if crate::driver::is_measuring_process() || crate::pair::is_side() {
+        return crate::harness::suite();
+    }
     let words: Vec<_> = std::env::args_os().collect();
     if let Some(text) = help::page(&words, layout()) {
         return print(&text);

@@ -1,53 +1,54 @@
-//! One error type: every variant is a sentence that says what failed, where, and what to do about it.
+//! The crate's error type. Each variant is a sentence: what failed, where, and what to do about it.
 
+use crate::exit::Exit;
+use nix::errno::Errno;
 use std::path::PathBuf;
 
-/// What can go wrong outside a measurement. A claim that fails is not an error: it is an outcome, and
-/// lives in [`crate::trial`].
+/// What can go wrong in a call of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be read or written.
     #[error("{path}: {doing} failed: {cause}")]
     File {
-        /// The file that was meant.
+        /// The file.
         path: PathBuf,
-        /// What was being done to it.
+        /// The attempted action, such as "reading".
         doing: &'static str,
-        /// What the kernel answered.
+        /// The kernel's answer.
         cause: std::io::Error,
     },
-    /// A file was there but did not hold what it should.
+    /// A file was read, and its content is not what it should be.
     #[error("{path}: {field}: expected {expected}, found {found}; {remedy}")]
     Content {
-        /// The file that was read.
+        /// The file.
         path: PathBuf,
-        /// The field or line in question.
+        /// The field or line.
         field: String,
         /// What would have been right.
         expected: String,
         /// What was there.
         found: String,
-        /// What to do.
+        /// How to mend it.
         remedy: String,
     },
-    /// The kernel refused a call.
+    /// The kernel refused a system call.
     #[error("{call}: {cause}")]
     Kernel {
         /// The call and its purpose.
         call: String,
-        /// What the kernel answered.
+        /// The kernel's answer.
         cause: std::io::Error,
     },
-    /// A forked child that ran the operation ended as it should not.
+    /// The process that ran an operation under ptrace(2) died.
     #[error("the operation did not survive being watched: {0}")]
     Died(String),
-    /// A child of the operation ended as it should not, or not at all.
+    /// A child process of an operation failed, hung or was left behind.
     #[error("a child did not end as it should: {0}")]
     Child(String),
-    /// The machine lacks what a case needs, which its set-up has found out.
+    /// The machine lacks something that is needed.
     #[error("{0}")]
     Missing(String),
-    /// A call that a case is made of does not exist here or may not be made.
+    /// A system call of the operation is filtered out by a sandbox, or unknown to this kernel.
     #[error(
         "{call}: {cause}; it is forbidden here, or this kernel does not have it: allow it in the sandbox's filter of \
          system calls"
@@ -55,55 +56,56 @@ pub enum Error {
     Forbidden {
         /// The call.
         call: String,
-        /// What the kernel answered.
+        /// The kernel's answer: EPERM or ENOSYS.
         cause: std::io::Error,
     },
-    /// The peer that was asked for is not there, does not answer, or answers what cannot be.
+    /// A `syscost peer` on another machine is absent, silent, or answers nonsense.
     #[error("peer {peer}: {what}")]
     Peer {
-        /// Its address, as it was given.
+        /// Its address as the user gave it.
         peer: String,
         /// What happened, and what to do.
         what: String,
     },
-    /// The operation did not do what it should have done: a wrong answer, a wrong count, a partner that ended.
+    /// A proof failed: a wrong answer, a wrong count, a partner that died.
     #[error("{0}")]
     Disproved(String),
-    /// What happened was another operation than the one that was asked for, as it may by chance: try again.
+    /// The machine interfered: a partner got no CPU, or another operation happened than the one asked for. A
+    /// further attempt may succeed.
     #[error("{0}")]
     Disturbed(String),
-    /// The command line asks for something that does not exist.
+    /// The command line, an environment variable or an argument of a library call is wrong.
     #[error("{0}")]
     Usage(String),
 }
 
-/// What kind of thing went wrong. The exit code follows from it.
+/// The cause of an [`Error`], in five kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A proof failed: the operation did not do what it should have done.
+    /// A proof failed: the operation did not do what it claims.
     Disproved,
-    /// The machine got in the way: a partner that had no CPU, an operation that turned out as another.
+    /// The machine interfered.
     Disturbed,
     /// The machine lacks something, or the kernel refuses it.
     Missing,
-    /// The command line, an environment variable or an argument asks for what cannot be.
+    /// The command line, an environment variable or an argument is wrong.
     Usage,
-    /// A file does not hold what it should.
+    /// A file's content is wrong.
     File,
 }
 
 impl Kind {
-    /// What a process exits with that ends for this reason.
+    /// Exit code of a process that ends with such an error: 2 where the request or a file must be corrected, else 1.
     pub const fn exit_code(self) -> u8 {
         match self {
-            Self::Disproved | Self::Disturbed | Self::Missing => 1,
-            Self::Usage | Self::File => 2,
+            Self::Disproved | Self::Disturbed | Self::Missing => Exit::Disproved.code(),
+            Self::Usage | Self::File => Exit::Usage.code(),
         }
     }
 }
 
 impl Error {
-    /// What kind of thing went wrong.
+    /// The cause, which decides the exit code. A file that does not exist is a usage error: its name was given.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Disproved(_) | Self::Died(_) | Self::Child(_) => Kind::Disproved,
@@ -116,46 +118,45 @@ impl Error {
         }
     }
 
-    /// The last error of the C library, for the call just made.
+    /// `errno` of the C library call just made.
     pub fn last_os(call: impl Into<String>) -> Self {
         Self::Kernel { call: call.into(), cause: std::io::Error::last_os_error() }
     }
 
-    /// A call refused with this `errno`.
-    pub fn refused(call: impl Into<String>, errno: nix::errno::Errno) -> Self {
+    /// A system call that failed with this `errno`.
+    pub fn refused(call: impl Into<String>, errno: Errno) -> Self {
         Self::Kernel { call: call.into(), cause: errno.into() }
     }
 
-    /// The same of a call that a case is made of: a sandbox that forbids it is told from everything else.
-    pub fn refused_to_case(call: impl Into<String>, errno: nix::errno::Errno) -> Self {
-        use nix::errno::Errno;
+    /// A system call of the measured operation that failed with this `errno`: [`Error::Forbidden`] for EPERM and
+    /// ENOSYS, which a sandbox answers, else [`Error::Kernel`].
+    pub fn refused_to_case(call: impl Into<String>, errno: Errno) -> Self {
         match errno {
             Errno::EPERM | Errno::ENOSYS => Self::Forbidden { call: call.into(), cause: errno.into() },
             _ => Self::refused(call, errno),
         }
     }
 
-    /// The error number in an answer below zero, as a system call gives it before a C library has touched it. One
-    /// that is no error number is an input/output error: nothing else can be said of it.
-    pub fn errno(answer: i64) -> nix::errno::Errno {
-        nix::errno::Errno::from_raw(i32::try_from(-answer).unwrap_or(libc::EIO))
+    /// The `errno` in the negative answer of a raw system call; EIO for a value outside its range.
+    pub fn errno(answer: i64) -> Errno {
+        Errno::from_raw(i32::try_from(-answer).unwrap_or(libc::EIO))
     }
 
-    /// Whether it tells of the machine: the case is skipped, and nothing has failed.
+    /// Whether the machine lacks something, so that a case is skipped instead of failed.
     pub fn is_of_the_machine(&self) -> bool {
         matches!(self, Self::Missing(_) | Self::Forbidden { .. })
     }
 
-    /// What a peer did.
+    /// [`Error::Peer`] of this address.
     pub fn peer(peer: impl Into<String>, what: impl Into<String>) -> Self {
         Self::Peer { peer: peer.into(), what: what.into() }
     }
 
-    /// A file that could not be read or written.
+    /// [`Error::File`] of this path.
     pub fn file(path: impl Into<PathBuf>, doing: &'static str, cause: std::io::Error) -> Self {
         Self::File { path: path.into(), doing, cause }
     }
 }
 
-/// The crate's result.
+/// A result whose error is [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,9 +1,11 @@
 //! What do this kernel and this hardware charge for an operation, how sure are we, and did it change?
 //!
-//! `syscost` is a Criterion harness that proves what it timed. Criterion samples and saves; this crate brings
-//! a calibrated cycle counter as its clock, *claims* that are checked by counters before a number is saved,
-//! and an observation table at the end. As a program it measures what a kernel charges (see the README);
-//! as a library it does the same for operations of your own:
+//! `syscost` is a Criterion harness that proves what it timed. Criterion chooses batches, computes statistics and saves
+//! files; this crate adds a calibrated cycle counter as its clock, *claims* that are checked by counters before a number
+//! is saved, and an observation table at the end. As a program it measures what a kernel charges (see the README). As a
+//! library it does the same for your own operations.
+//!
+//! # A first bench
 //!
 //! ```no_run
 #![doc = include_str!("../examples/mine.rs")]
@@ -17,46 +19,53 @@
 //! parent      50.06 ns  239.1 ns [234.0, 242.9]  620.6  223.8 ns  4.47×  ✓5 2/50
 //! ```
 //!
-//! If the compiler had deleted the loop, or the C library had answered from memory, there would be a sentence
-//! in place of the number, nothing saved, and exit code 1.
+//! If the compiler had deleted the loop, or the C library had answered from memory, a sentence would replace the number,
+//! nothing would be saved, and the exit code would be 1.
 //!
-//! Who only wants the clock in a Criterion bench that exists takes [`harness::CycleTime`]; who only wants to
-//! time something takes [`instrument::Clock`].
+//! A bench is a list of [`Group`]s of [`Case`]s. A case sets up a [`Subject`], whose timed part is exactly what runs inside
+//! the clock's brackets; a [`Need`] that the machine lacks skips it, and a [`Claim`] that does not hold fails it. An
+//! existing Criterion bench can take the clock alone: [`harness::CycleTime`]. Other programs can use [`clock::Clock`].
 //!
-//! # Five nouns, one direction
+//! # Rooms
+//!
+//! The source is divided into rooms, one module each. An arrow points from a room to the one that it is built on, and none
+//! points back. The public rooms are linked.
 //!
 //! ```text
-//! machine  ←  instrument  ←  subject  ←  trial  ←  harness (Criterion)  ←  benches/*.rs
-//!             environment ←──────────────┘            │ writes target/criterion
-//!                  ↑                                  ▼
-//!                record  ←──────────────  command  ←  main.rs
+//! platform ← clock ← case ← kit ← suite/<group> ← trial ← harness (Criterion) ← benches/*.rs
+//!    ↑     environment ←────────────┘                │ reports to, and is started by
+//!    └── counters, technique                         ▼
+//! statistic ←──────────── record ← study ← render ← driver, pair ← command ← main.rs
 //! ```
 //!
-//! * [`machine`]: the kernel and the hardware as we touch them; the only floor where `unsafe` is spoken.
-//! * [`instrument`]: what reads: the clock, the counters, the witness.
-//! * [`counters`]: the system's own counters as a library: CAMP's functions, and handles that are faster.
-//! * [`technique`]: monitors that trace, sample or watch from another CPU, and control by what they measure.
-//! * `monitor`: the machine as it is watched: rates, and the page that Prometheus reads.
-//! * [`environment`]: what else was true at the time: fingerprint and doctor.
-//! * [`subject`]: what is read: one file a group, with its claims and its manual.
-//! * [`trial`]: set up, read, run, read, ask the claims.
-//! * [`record`]: what was read, as plain data, and the table.
-//! * [`pair`]: two processes that take turns, which is how two numbers are told apart.
-//! * [`harness`]: the joint to Criterion.
+//! * `platform`: Linux and the processor as safe functions.
+//! * [`clock`]: the cycle counter, its calibration, the witness that single-steps an operation, readings of counters.
+//! * [`counters`]: the system's own counters as a library.
+//! * [`technique`]: monitors that trace, sample or watch from another CPU.
+//! * `environment`: fingerprint of the machine, and checks of its fitness.
+//! * `case`: the contract above. `kit`: parts that several groups share. `suite`: one module per group, with its manual.
+//! * `trial`: sets a case up, runs it between readings of the counters, and judges its claims.
+//! * `driver`: starts one measuring process per group, keeps the record and prints the table.
+//! * [`harness`]: the entry points of a bench target, and the only room that names Criterion.
+//! * `pair`: compares two builds by pairs of processes that take turns.
+//! * `record`: what was measured, as plain data. `study`: what it means. `render`: how it is shown. `statistic`: pure
+//!   functions.
+//! * `monitor`, `peer`, `command`: parts of the binary.
 //!
 //! # Features
 //!
-//! `cli` (default): the binary `syscost`, progress on a terminal, predictions from a file, published values,
-//! records that can be carried.
-//! Without it the crate is Criterion, libc, nix, memmap2, tempfile, core_affinity and what
-//! Criterion has anyway (clap, regex, serde), comfy-table, thiserror.
+//! `cli` (default): the binary `syscost`, progress on a terminal, predictions from a file, published values, records that
+//! can be carried to another machine. Without it the crate depends on Criterion and its dependencies (clap, regex, serde),
+//! comfy-table, core_affinity, hdrhistogram, io-uring, libc, memmap2, nix, tempfile and thiserror.
 #![deny(unsafe_code)]
 
 mod case;
 pub mod clock;
 pub mod counters;
+mod driver;
 mod environment;
 mod error;
+mod exit;
 pub mod harness;
 #[doc(hidden)]
 pub mod internals;

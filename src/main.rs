@@ -1,9 +1,6 @@
-//! The binary: one page, one match. What a person can type is in [`syscost::command`].
+//! The binary `syscost`: see `src/command.rs` for what can be typed.
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if syscost::harness::is_measuring_process() {
-        return syscost::harness::suite();
-    }
     syscost::internals::run()
 }

@@ -1,27 +1,33 @@
-//! Two sides of one comparison, process against process.
+//! Comparison of two builds, wrappers or settings (sides A and B) by pairs of processes.
 //!
-//! A *pair* is two fresh processes, one a side. Where both can live at once they take *turns* of about a
-//! millisecond on one CPU, so that whatever the machine does meanwhile is done to both ([`turns`]). Where the
-//! sides exclude each other, a global setting for one, whole processes run in blocks of ABBA or BAAB
-//! ([`block`]). Either way a pair ends in one number, a log ratio. What is left from pair to pair is layout and the
-//! placement of pages, which fresh processes draw anew (all but the pages of their text); so pairs are what a
-//! verdict is made of ([`sequence`]), and never samples.
+//! A *pair* is one fresh process of each side. Where both can run at once they take *turns* of about a millisecond on
+//! one CPU, so a disturbance of the machine affects both ([`turns`]). Where the sides exclude each other, such as two
+//! values of a global setting, whole processes run in blocks of ABBA or BAAB ([`block`]). Either way a pair yields one
+//! number, a log ratio. What differs from pair to pair is memory layout and page placement, which fresh processes draw
+//! anew (except for the pages of their text), so a verdict is made of pairs and never of samples ([`sequence`]).
 //!
-//! A side proves what it times like any other process that measures: in the first pair of a case the witness is
-//! called and the line is drawn, and the case's own counters are asked in every turn. A claim that fails on a side
-//! ends the case, and nothing of it is kept.
+//! A side proves what it times like any measuring process: in the first pair of a case the witness is called and
+//! proportionality is checked, and the case's counters are judged in every turn. A claim that fails on a side ends the
+//! case without a result.
 
+#[cfg(feature = "cli")]
 pub mod block;
-pub mod contest;
-mod process;
+#[cfg(feature = "cli")]
+pub mod error_rate;
+#[cfg(feature = "cli")]
+pub mod experiment;
+#[cfg(feature = "cli")]
+mod launch;
 pub mod protocol;
 #[cfg(feature = "cli")]
 pub mod revision;
-pub mod selftest;
 pub mod sequence;
+#[cfg(feature = "cli")]
 pub mod setting;
 pub mod side;
+#[cfg(feature = "cli")]
 pub mod turns;
 
-pub use process::Launch;
+#[cfg(feature = "cli")]
+pub use launch::Launch;
 pub use protocol::is_side;

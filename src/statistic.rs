@@ -23,7 +23,7 @@ pub use batch_mean::proportion_of_series;
 pub use bootstrap::{Change, change_between};
 pub use discovery::{adjusted, benjamini_hochberg};
 pub use equivalence::equivalence_p;
-pub use fall::{Fall, fall};
+pub use fall::fall;
 pub use joint::joint_p;
 pub use level::{Level, half_way, levels, spacing};
 pub use order_statistic::{median, median_interval, percentile, standard_deviation};
@@ -31,7 +31,7 @@ pub use permutation::{permutation_p, shift};
 pub use power::{minimum_detectable, minimum_detectable_between};
 pub use proportion::proportion;
 pub use random::Random;
-pub use regression::{Line, fit_line};
+pub use regression::fit_line;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 pub use student::{student_above, student_quantile_above};
 

@@ -1,47 +1,45 @@
-//! Set up, read, run, read, ask the claims.
+//! Measures one case: set up, read counters, run, read counters, judge the claims.
 //!
-//! A [`Trial`] takes one case through its life. [`Trial::prepare`] asks its needs and sets it up;
-//! [`Trial::prove`] calls the witness and draws the line of time against iterations;
-//! [`Trial::sample`] measures one batch between two readings of the counters, for whoever drives it;
-//! [`Trial::conclude`] asks what can only be asked of the whole. Each of them may end the case by a
+//! [`Trial::prepare`] checks the needs and sets the case up. [`Trial::prove`] calls the witness and sweeps over numbers of
+//! iterations. [`Trial::sample`] measures one batch between two readings of the counters; the caller decides how many
+//! samples there are. [`Trial::conclude`] judges the claims about all samples. Each step may end the case by a
 //! [`CaseEnd`], and then there is no number.
-//!
-//! Who drives it decides how many samples there are: the harness hands the wheel to Criterion.
 
 /// Seed of the order in which batches of a sweep run.
 pub const SEED: u64 = 0x5eed;
 
-/// Rounds of the sweep beside each sample: a hundred over the fifty samples of the default scale.
+/// Rounds of the sweep after each sample: a hundred over the fifty samples of the default scale.
 const ROUNDS_BESIDE: usize = 2;
 
-/// What the samples of a case may take at default scale, ns.
+/// Time that the samples of a case may take at default scale, ns.
 const PATIENCE_NS: f64 = 0.5e9;
-/// Samples of which the median has a useful interval, however long they take.
+/// Fewest samples whose median has a useful interval.
 const FEWEST_SAMPLES: usize = 20;
 
+mod case_end;
+mod conclusion;
 mod derived;
 #[cfg(feature = "cli")]
 pub mod displaced_process;
 mod displacement;
 mod distribution;
-mod halt;
 mod judge;
+mod pair_turn;
+mod preparation;
 pub mod scratch;
 mod sweep;
-mod turn;
 
-use crate::case::{Case, OwnTasks, Place, Rule, Scale, Subject};
+use crate::case::{Case, Place, Rule, Scale, Subject};
 use crate::clock::{Clock, Counters, Delta, OtherCpus, PartnerMonitor, Ticks};
 use crate::platform::perf_event::Counter;
 use crate::platform::{cpu, signal, time};
-use crate::record::{Contamination, Interval, Measured, Predicted};
-use crate::statistic;
+pub use case_end::{CaseEnd, repeated};
 pub use displacement::displaced;
-pub use halt::CaseEnd;
-use sweep::{Sweep, Sweeper};
-pub use turn::Turn;
+pub use pair_turn::Turn;
+pub use preparation::lock_memory;
+use sweep::Sweeper;
 
-/// One case, live.
+/// One case while it is measured.
 pub struct Trial<'a> {
     case: &'a Case,
     place: &'a Place,
@@ -56,60 +54,53 @@ pub struct Trial<'a> {
     samples: Vec<Sample>,
     evidence: Vec<String>,
     unasked: Vec<String>,
-    /// What the case's own claims said of the last sample.
+    /// Evidence of the case's own claims about the last sample.
     counted: Vec<String>,
-    /// Whether the warm-up is over.
+    /// Whether sampling has begun.
     began: bool,
     witnessed: bool,
     instructions: Option<f64>,
     sweeper: Option<Sweeper>,
     core_hz: f64,
-    /// Whether a figure is asked for by the event, and not by the iteration.
+    /// Whether a derived figure is per event instead of per iteration.
     counts_events: bool,
 }
 
-/// One batch, and what else happened meanwhile.
+/// One batch, with the change of the counters over it.
 #[derive(Clone, Debug)]
 struct Sample {
     iterations: u64,
     counted: u64,
     elapsed_ns: f64,
-    /// What the measuring thread itself ran of it.
+    /// CPU time of the measuring thread, ns.
     ran_ns: u64,
     delta: Delta,
-    /// What the subject counted in it.
+    /// Events that the subject counted.
     events: Option<u64>,
-    /// Rounds of the sweep before it.
+    /// Rounds of the sweep so far.
     rounds: usize,
 }
 
-/// What a process knows before its first case.
+/// What all cases of a process share.
 #[derive(Clone, Copy)]
 pub struct Bench<'a> {
-    /// Where files may be put, and how thorough to be.
+    /// Scratch directory, scale and CPUs.
     pub place: &'a Place,
     /// The clock.
     pub clock: &'a Clock,
-    /// The CPU that the process is pinned to.
+    /// The CPU that the process is pinned to, if any.
     pub pinned: Option<usize>,
 }
 
 impl<'a> Trial<'a> {
-    /// Asks the needs and sets up. With an `event`, samples count it instead of ticks.
+    /// Checks the needs and sets the case up. With an `event`, samples count it instead of ticks.
+    ///
+    /// # Errors
+    /// A need is not met, or the set-up fails.
     pub fn prepare(case: &'a Case, bench: Bench<'a>, event: Option<Counter>) -> Result<Self, CaseEnd> {
         let Bench { place, clock, pinned } = bench;
-        for need in &case.needs {
-            need.ask(place).map_err(CaseEnd::Skipped)?;
-        }
-        if case.displaced.is_some() {
-            let sentence = "it is measured by what it displaces, which takes a CPU of its own for a while: `syscost run` does";
-            return Err(CaseEnd::Skipped(sentence.into()));
-        }
-        if event.is_some() && case.one_by_one {
-            let sentence = "it times single operations: counting would include what prepares each of them";
-            return Err(CaseEnd::Skipped(sentence.into()));
-        }
-        clock.take_singles(); // what an attempt that was given up has left
+        check_needs(case, place, event.is_some())?;
+        clock.take_singles(); // left by an attempt that was given up
         let subject = (case.set_up)(place).map_err(CaseEnd::of_set_up)?;
         let here = pinned.unwrap_or_else(cpu::current);
         let partners = subject.report().partners;
@@ -143,19 +134,25 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Calls the witness, sweeps over several numbers of iterations, and judges what they say.
+    /// Calls the witness, sweeps over several numbers of iterations, and judges both.
+    ///
+    /// # Errors
+    /// A claim does not hold, or the sweep was disturbed.
     pub fn prove(&mut self) -> Result<(), CaseEnd> {
-        self.hear_witness()?;
+        self.call_witness()?;
         match (&self.event, self.case.one_by_one) {
             (Some(_), _) => self.unasked.extend(judge::of_time(self.case)),
             (None, true) => {}
-            (None, false) => self.draw_line()?,
+            (None, false) => self.sweep()?,
         }
         Ok(())
     }
 
-    /// How many samples there are time for, of so many that are wished for: at default scale a case whose single
-    /// iteration takes tens of milliseconds has fewer, and still enough for the interval of a median.
+    /// The number of samples to take where `samples` are wanted. At default scale a case whose iteration takes tens of
+    /// milliseconds gets fewer, but at least [`FEWEST_SAMPLES`].
+    ///
+    /// # Errors
+    /// The subject fails.
     pub fn affordable(&mut self, samples: usize) -> Result<usize, CaseEnd> {
         if self.place.scale != Scale::Default {
             return Ok(samples);
@@ -166,34 +163,37 @@ impl<'a> Trial<'a> {
         Ok(samples.min(((PATIENCE_NS / iteration_ns) as usize).max(FEWEST_SAMPLES)))
     }
 
-    fn hear_witness(&mut self) -> Result<(), CaseEnd> {
+    fn call_witness(&mut self) -> Result<(), CaseEnd> {
         if !self.case.claims.iter().any(crate::case::Claim::wants_witness) {
             return Ok(());
         }
-        let (testimony, words) = judge::witness(self.case, &mut *self.subject, self.clock)?;
+        let (testimony, judgements) = judge::witness(self.case, &mut *self.subject, self.clock)?;
         self.witnessed = testimony.is_some();
         self.instructions = testimony.and_then(|t| t.instructions);
-        words.into_iter().for_each(|word| self.hear(word));
+        judgements.into_iter().for_each(|judgement| self.add(judgement));
         Ok(())
     }
 
-    fn hear(&mut self, word: judge::Judgement) {
-        match word {
+    fn add(&mut self, judgement: judge::Judgement) {
+        match judgement {
             judge::Judgement::Held(sentence) => self.evidence.push(sentence),
             judge::Judgement::Unasked(sentence) => self.unasked.push(sentence),
         }
     }
 
-    fn draw_line(&mut self) -> Result<(), CaseEnd> {
+    fn sweep(&mut self) -> Result<(), CaseEnd> {
         let control = self.control.as_deref_mut();
         let (sweeper, sentences) =
-            judge::line(self.case, &mut *self.subject, control, self.clock, self.place.scale)?;
+            judge::sweep(self.case, &mut *self.subject, control, self.clock, self.place.scale)?;
         self.sweeper = Some(sweeper);
         self.evidence.extend(sentences);
         Ok(())
     }
 
-    /// Measures one batch: counts in the record's unit, between two readings, and judges that batch.
+    /// Measures one batch between two readings of the counters, judges it, and returns its count in the record's unit.
+    ///
+    /// # Errors
+    /// A signal has arrived, the subject fails, or a claim does not hold for this batch.
     pub fn sample(&mut self, iterations: u64) -> Result<u64, CaseEnd> {
         if signal::pending().is_some() {
             return Err(CaseEnd::Interrupted);
@@ -229,8 +229,11 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Goes on with the sweep beside the samples, so that slope and median tell of the same stretch of time: a
-    /// machine with neighbours changes its speed from one tenth of a second to the next.
+    /// Continues the sweep between samples, so that slope and median cover the same period: a shared machine changes its
+    /// speed within tenths of a second.
+    ///
+    /// # Errors
+    /// The subject or its control fails.
     pub fn sweep_on(&mut self) -> Result<(), CaseEnd> {
         if let Some(sweeper) = self.sweeper.as_mut().filter(|sweeper| sweeper.is_quick()) {
             for _ in 0..ROUNDS_BESIDE {
@@ -240,56 +243,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Asks the remaining claims and hands over what was measured: the last `samples` batches, since those
-    /// before were the warm-up.
-    pub fn conclude(mut self, samples: usize) -> Result<Measured, CaseEnd> {
-        let kept = self.samples.split_off(self.samples.len().saturating_sub(samples));
-        if kept.is_empty() {
-            return Err(CaseEnd::Failed("no sample was taken".into()));
-        }
-        if kept.iter().any(|sample| sample.counted == 0) && self.event.is_none() {
-            return Err(CaseEnd::Failed(
-                "a sample took no time at all: nothing was done in the timed part".into(),
-            ));
-        }
-        self.clock.verify().map_err(|reason| CaseEnd::Disturbed(format!("the clock changed: {reason}")))?;
-        self.evidence.push(judge::surroundings(self.case, &kept)?);
-        let busy_beside = self.beside.as_mut().and_then(OtherCpus::busy);
-        self.evidence.extend(busy_beside.map(judge::beside));
-        let counted = std::mem::take(&mut self.counted);
-        self.evidence.extend(counted);
-        self.evidence.extend(self.subject.report().evidence);
-        if !self.witnessed {
-            judge::by_accounting(self.case, &kept)?.into_iter().for_each(|word| self.hear(word));
-        }
-        let singles = self.singles(&kept)?;
-        let values: Vec<f64> = kept.iter().map(|s| self.value(s)).collect();
-        let median = statistic::median_interval(&values);
-        let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
-        if let Some(sweep) = &sweep {
-            judge::grows(sweep).map_err(CaseEnd::Disturbed)?;
-            self.evidence.extend(judge::large_batches(self.case, sweep, median, &kept)?);
-        }
-        let mut measured = self.outcome(&kept, &values, median, sweep, singles);
-        measured.contamination.busy_beside = busy_beside;
-        Ok(measured)
-    }
-
-    /// The single operations of the samples, ns, and the proof that each of them was timed.
-    fn singles(&self, kept: &[Sample]) -> Result<Vec<f64>, CaseEnd> {
-        let singles = self.clock.take_singles();
-        let iterations: u64 = kept.iter().map(|sample| sample.iterations).sum();
-        let wanted = iterations.min(Clock::SINGLES as u64);
-        if self.case.one_by_one && (singles.len() as u64) < wanted {
-            return Err(CaseEnd::Failed(format!(
-                "only {} of {iterations} operations were timed one by one",
-                singles.len()
-            )));
-        }
-        Ok(singles)
-    }
-
-    /// Says that samples begin: what came before was the warm-up.
+    /// Ends the warm-up: samples begin. Later calls have no effect.
     pub fn begin(&mut self) {
         if self.case.one_by_one && !self.began {
             self.clock.keep_singles();
@@ -299,97 +253,21 @@ impl<'a> Trial<'a> {
         }
         self.began = true;
     }
+}
 
-    /// One iteration of a sample in the record's unit.
-    fn value(&self, sample: &Sample) -> f64 {
-        let counted = match self.event {
-            Some(_) => sample.counted as f64,
-            None => self.clock.nanoseconds(Ticks(sample.counted)).0,
-        };
-        counted / sample.iterations.max(1) as f64
+/// Whether the case can be measured here.
+fn check_needs(case: &Case, place: &Place, counts: bool) -> Result<(), CaseEnd> {
+    for need in &case.needs {
+        need.ask(place).map_err(CaseEnd::Skipped)?;
     }
-
-    /// One event that the subject counted, ns; nothing where there was a sample without any.
-    fn event_cost(&self, kept: &[Sample]) -> Option<Interval> {
-        let cost = |s: &Sample| {
-            let events = s.events.filter(|events| *events > 0)?;
-            Some(self.clock.nanoseconds(Ticks(s.counted)).0 / events as f64)
-        };
-        let costs: Option<Vec<_>> = kept.iter().map(cost).collect();
-        costs.map(|costs| statistic::median_interval(&costs))
-    }
-
-    fn outcome(
-        self,
-        kept: &[Sample],
-        values: &[f64],
-        median: Interval,
-        sweep: Option<Sweep>,
-        singles: Vec<f64>,
-    ) -> Measured {
-        let core_after = self.clock.core_hz();
-        let ticks: Vec<f64> = kept.iter().map(|s| s.counted as f64 / s.iterations.max(1) as f64).collect();
-        let costs = derived::Costs {
-            sweep: sweep.as_ref(),
-            median,
-            event: self.event_cost(kept),
-            core_hz: self.core_hz,
-            cpus: self.place.cpus.others.len() + 1,
-        };
-        let mut derived = if self.event.is_some() { Vec::new() } else { derived::figures(self.case, &costs) };
-        let report = self.subject.report();
-        derived.extend(report.found.into_iter().filter_map(derived::found));
-        Measured {
-            iterations: kept.iter().map(|s| s.iterations).collect(),
-            counted: kept.iter().map(|s| s.counted).collect(),
-            median,
-            standard_deviation: statistic::standard_deviation(values),
-            ticks: statistic::median(&ticks),
-            slope: sweep.as_ref().map_or(median, |s| s.slope),
-            intercept: sweep.as_ref().map(|s| s.intercept).unwrap_or_default(),
-            control: sweep.as_ref().and_then(|s| s.control),
-            net: sweep.as_ref().and_then(|s| s.net),
-            predicted: if self.event.is_some() { None } else { predicted(self.case, self.core_hz) },
-            instructions: self.instructions,
-            core_hz: Some((self.core_hz, core_after)),
-            evidence: self.evidence,
-            unasked: self.unasked,
-            contamination: contamination(self.case.own_tasks, kept),
-            meanwhile: None, // whoever drives the case looks at the machine, before its set-up and after its end
-            distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
-            matrix: report.matrix.map(derived::matrix),
-            derived,
-            displaced: None,
-            peer: report.wire.as_ref().map(crate::environment::Wire::key),
-            wire: report.wire.map(Box::new),
+    let sentence = match () {
+        () if case.displaced.is_some() => {
+            "it is measured by what it displaces, which takes a CPU of its own for a while: `syscost run` does"
         }
-    }
-}
-
-/// The prediction in nanoseconds, at the core frequency of the moment.
-fn predicted(case: &Case, core_hz: f64) -> Option<Predicted> {
-    let prediction = case.prediction?;
-    let ns = |cycles: f64| cycles * 1e9 / core_hz;
-    Some(Predicted {
-        hardware: ns(prediction.hardware),
-        software: ns(prediction.software),
-        why: prediction.why.to_owned(),
-    })
-}
-
-fn contamination(family: OwnTasks, samples: &[Sample]) -> Contamination {
-    let each = |f: &dyn Fn(&Sample) -> Option<u64>| samples.iter().filter_map(f).collect();
-    Contamination {
-        waited_ns: each(&|s| s.delta.counted.waited_ns),
-        stolen_ticks: each(&|s| s.delta.counted.stolen_ticks),
-        // A partner or a child on the same CPU takes it as well, which is no disturbance but the case itself.
-        involuntary_switches: each(&|s| {
-            let partner = s.delta.partners.is_some_and(|partners| partners.here);
-            let beside = partner || family == OwnTasks::SameCpu;
-            Some(if beside { 0 } else { s.delta.counted.involuntary_switches })
-        }),
-        faults: each(&|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
-        migrated: samples.iter().map(|s| s.delta.migrated).collect(),
-        busy_beside: None,
-    }
+        () if counts && case.one_by_one => {
+            "it times single operations: counting would include what prepares each of them"
+        }
+        () => return Ok(()),
+    };
+    Err(CaseEnd::Skipped(sentence.into()))
 }

@@ -1,8 +1,8 @@
 //! A case: one operation, with what it needs, claims and predicts.
 
 use super::{Claim, Derived, Need, Place, Repetition, Rule, Subject};
-use crate::Result;
 use crate::clock::Clock;
+use crate::error::Result;
 
 /// Prepares the operation of a case. It may open, allocate and touch whatever the operation needs: none of that is
 /// timed. Made by [`set_up`].

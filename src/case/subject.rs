@@ -1,9 +1,9 @@
 //! An operation that is ready to run.
 
 use super::{Found, Matrix};
-use crate::Result;
 use crate::clock::{Clock, Ticks};
 use crate::environment::Wire;
+use crate::error::Result;
 use crate::platform::partner::Task;
 
 /// An operation that has been set up and is ready to run. Closures of the type of [`Subject::run`] are subjects.

@@ -1,6 +1,6 @@
 //! The kernel's counters around a sample: read before and after, and subtracted.
 
-use crate::Result;
+use crate::error::Result;
 use crate::platform::control_group::throttling_file;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::proc::{self, Account, Source};

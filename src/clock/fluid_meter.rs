@@ -4,7 +4,7 @@
 
 use super::evidence::text;
 use super::{Clock, Ticks};
-use crate::Result;
+use crate::error::Result;
 use crate::platform::fluid::{Flow, Fluid};
 use crate::platform::partner::Task;
 use crate::platform::proc;
@@ -92,7 +92,7 @@ impl FluidMeter {
         }
         let windows: Vec<_> = windows.iter().map(|flow| self.window(flow)).collect();
         Calibration::of(&windows).ok_or_else(|| {
-            crate::Error::Disturbed(format!(
+            crate::error::Error::Disturbed(format!(
                 "the fluid on CPU {} was interrupted in every turn: other tasks have that CPU",
                 self.cpu
             ))
@@ -207,7 +207,7 @@ mod tests {
             let before = meter.calibrate(how)?;
             let work = || Ok(arch::multiply_chain(20_000_000));
             let (_, covered) = meter.cover(charge, work)?;
-            Ok::<_, crate::Error>((before, covered))
+            Ok::<_, crate::error::Error>((before, covered))
         });
         let (before, covered) = found.expect("pinned").expect("measured");
         assert!(before.wall >= 0.9 * before.own && before.interrupts >= 0.0, "{before:?}");

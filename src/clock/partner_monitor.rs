@@ -2,9 +2,9 @@
 //! long. Read before and after a sample, like the counters of the measuring thread.
 
 use super::evidence::text;
+use crate::error::{Error, Result};
 use crate::platform::partner::{Role, Task};
 use crate::platform::proc;
-use crate::{Error, Result};
 use std::fs::File;
 
 /// Watches the partners of a case. Their files stay open, so that a reading allocates nothing and opens nothing.

@@ -34,7 +34,11 @@ pub const ITERATIONS: u64 = 2 * FEW;
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`, or `run` fails under it.
-pub fn watch(mut run: impl FnMut(u64), address: Option<usize>, steps: bool) -> crate::Result<WitnessReport> {
+pub fn watch(
+    mut run: impl FnMut(u64),
+    address: Option<usize>,
+    steps: bool,
+) -> crate::error::Result<WitnessReport> {
     // One closure for both, so that both run the same code.
     let mut step = |n| ptrace::step_through(|| run(n), address, LIMIT);
     let few = if steps { step(FEW)? } else { None };

@@ -11,15 +11,15 @@ pub(super) use side_flag::{Sides, this};
 use super::flag::{Filter, Home, scale};
 use super::page;
 use crate::case::Scale;
-use crate::harness::layout;
+use crate::driver::layout;
+use crate::error::{Error, Result};
 use crate::pair::block::ByBlocks;
-use crate::pair::contest::{Contest, Ring, chosen};
-use crate::pair::sequence::{ByTurns, Meeting};
+use crate::pair::experiment::{Experiment, Testbed, chosen};
+use crate::pair::sequence::{ByTurns, Schedule};
 use crate::pair::setting::Setting;
 use crate::platform::signal;
 use crate::record::paired::{CasePairs, Paired, Rule, Why};
 use crate::record::store::{self, Store};
-use crate::{Error, Result};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -141,12 +141,12 @@ pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &P
     let mut setting =
         settings.map(|(commands, restore)| Setting::begin(commands, restore, home)).transpose()?;
     let ready = sides.ready()?;
-    let ring = Ring::enter()?;
+    let ring = Testbed::enter()?;
     let launches = ready.launches();
     let (all, lone) = ring.cases(launches)?;
     let lone: Vec<_> = lone.into_iter().filter(|lone| matches(&lone.id)).collect();
     let ids = chosen(&all, &matches, !manner.no_canaries)?;
-    let contest = Contest {
+    let contest = Experiment {
         launches,
         sides: ready.words(sides),
         by_turns,
@@ -162,7 +162,7 @@ pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &P
         let mut enter = |side: usize| setting.as_mut().map_or(Ok(()), |setting| setting.enter(side));
         let mut turns = ByTurns;
         let mut blocks = ByBlocks::new(&mut enter);
-        let meeting: &mut dyn Meeting = if by_turns { &mut turns } else { &mut blocks };
+        let meeting: &mut dyn Schedule = if by_turns { &mut turns } else { &mut blocks };
         let mut keep = |paired: &Paired| save(home, paired).map(drop);
         ring.compare(&contest, &ids, &lone, meeting, &mut |at| bar.pair(at), &mut keep)
     };

@@ -2,11 +2,11 @@
 //! their own beside Criterion's; the newest run is the newest of all units.
 
 use super::flag::Home;
-use crate::harness::{homes, nearest};
+use crate::driver::{homes, nearest};
+use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::bundle::{Bundle, Head, name_of, read_any, read_any_head};
 use crate::record::store::Store;
-use crate::{Error, Result};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 

@@ -5,10 +5,10 @@ mod displaced_text;
 use super::{flag, page};
 use crate::clock::Clock;
 use crate::environment::Accounting;
+use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{cpu, signal};
 use crate::trial::displaced_process::{self, Covered, Fluids};
-use crate::{Error, Result};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     match args.json {
         true => page::write_json(&displaced_text::json(&runs, &accounting))?,
-        false => page::write(&displaced_text::text(&runs, &accounting, crate::harness::layout()))?,
+        false => page::write(&displaced_text::text(&runs, &accounting, crate::driver::layout()))?,
     }
     Ok(runs.iter().find_map(|run| run.code).map_or(ExitCode::SUCCESS, ExitCode::from))
 }

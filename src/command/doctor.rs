@@ -2,10 +2,10 @@
 
 use super::flag::Form;
 use super::page::{self, Tone};
-use crate::Result;
+use crate::driver::layout;
 use crate::environment::Fingerprint;
 use crate::environment::doctor::{Finding, examine};
-use crate::harness::layout;
+use crate::error::Result;
 use crate::platform::kernel_files::KernelFiles;
 use crate::render::table::Layout;
 use crate::trial::scratch;

@@ -7,12 +7,12 @@ use super::list::missing;
 use super::manual_page::manual_page;
 use super::page::{self, Tone};
 use crate::case::{Case, Cpus, Group, Place, Prediction, Scale};
-use crate::harness::{layout, nearest};
+use crate::driver::{layout, nearest};
+use crate::error::{Error, Result};
 use crate::record::store::Store;
 use crate::render::table::Layout;
 use crate::suite::{GROUPS, find};
 use crate::trial::scratch;
-use crate::{Error, Result};
 use std::process::ExitCode;
 
 /// Print the manual of a group, or what a case claims and predicts

@@ -3,11 +3,11 @@
 use super::archive::Archive;
 use super::flag::{Form, Home};
 use super::page;
+use crate::driver::layout;
 use crate::environment::{Difference, Fingerprint, Weight};
-use crate::harness::layout;
+use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::trial::scratch;
-use crate::{Error, Result};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::process::ExitCode;

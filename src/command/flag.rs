@@ -1,10 +1,10 @@
 //! Flags that several commands share, each declared once.
 
 use crate::case::Scale;
-use crate::harness::{Arguments, Options, criterion_home};
+use crate::driver::{Arguments, Options, criterion_home};
+use crate::error::{Error, Result};
 use crate::study::prediction::Overrides;
 use crate::study::published::{self, Published};
-use crate::{Error, Result};
 use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

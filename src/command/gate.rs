@@ -5,7 +5,8 @@ use super::archive::Archive;
 use super::flag::{Filter, Home, Measuring};
 use super::page::{self, Tone};
 use super::record;
-use crate::harness::layout;
+use crate::driver::layout;
+use crate::error::{Error, Result};
 use crate::platform::signal;
 use crate::record::Verdict;
 use crate::record::paired::CasePairs;
@@ -13,7 +14,6 @@ use crate::record::quantity::NANOSECONDS;
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, Options, compare};
 use crate::study::gate::{Answer, Finding, Mutes, Progress, answer, of_pairs, of_records};
-use crate::{Error, Result};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
@@ -77,14 +77,14 @@ fn regress(text: &str) -> Result<f64> {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match gate(args) {
-        Ok(answer) if args.bisect => Ok(ExitCode::from(answer.code_for_bisect())),
-        Ok(answer) => Ok(ExitCode::from(answer.code())),
+        Ok(answer) if args.bisect => Ok(answer.exit_for_bisect().into()),
+        Ok(answer) => Ok(answer.exit().into()),
         // Exit code 2: the command line must be changed. A bisection skips even that.
         Err(error @ (Error::Usage(_) | Error::Content { .. })) if !args.bisect => Err(error),
         // Exit code 1 would say "slower".
         Err(error) => {
             page::warn(&error);
-            Ok(ExitCode::from(Answer::Unmeasured.code()))
+            Ok(Answer::Unmeasured.exit().into())
         }
     }
 }

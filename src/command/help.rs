@@ -1,7 +1,7 @@
 //! `syscost help TOPIC`: the manual. With the name of a command `help` is clap's own.
 
 use super::manual_page::manual_page;
-use crate::Error;
+use crate::error::Error;
 use crate::render::table::Layout;
 use std::ffi::OsString;
 

@@ -2,9 +2,9 @@
 
 use super::flag::{Filter, Form};
 use super::page::{self, Tone};
-use crate::Result;
 use crate::case::{Case, Cpus, Place, Scale};
-use crate::harness::layout;
+use crate::driver::layout;
+use crate::error::Result;
 use crate::render::table::Layout;
 use crate::suite::GROUPS;
 use crate::trial::scratch;

@@ -6,10 +6,10 @@ mod screen;
 mod serve;
 
 use super::{flag, page};
-use crate::Result;
 use crate::counters::Process;
 use crate::counters::pace::Pace;
 use crate::counters::snapshot::Snapshot;
+use crate::error::Result;
 use crate::monitor::top_process::{Busy, Ranking};
 use crate::monitor::view::View;
 use crate::platform::signal;

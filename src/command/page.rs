@@ -1,9 +1,9 @@
 //! Output of the commands: wrapped text for a terminal, tab-separated rows for a pipe.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use crate::error::{Error, Result};
 use crate::record::quantity;
 use crate::render::table::Layout;
-use crate::{Error, Result};
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::{SystemTime, UNIX_EPOCH};

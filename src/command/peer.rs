@@ -1,12 +1,12 @@
 //! `syscost peer`: serves the far end of the socket groups until it is interrupted.
 
 use super::page;
+use crate::error::{Error, Result};
 use crate::peer::control_protocol::PORT;
 use crate::peer::server::Server;
 use crate::peer::service_limit::Limits;
 use crate::peer::token::Token;
 use crate::platform::signal;
-use crate::{Error, Result};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -4,8 +4,8 @@
 use super::flag::{Filter, Home, Measuring};
 use super::page;
 use super::restore::tell_outstanding;
-use crate::Result;
-use crate::harness::{Arguments, Options, Session};
+use crate::driver::{Arguments, Options, Session};
+use crate::error::Result;
 use crate::platform::signal;
 use crate::record::bundle::{Bundle, write_new};
 use crate::record::quantity::utc;

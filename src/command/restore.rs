@@ -2,8 +2,8 @@
 
 use super::flag::Home;
 use super::page;
+use crate::error::{Error, Result};
 use crate::pair::setting;
-use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

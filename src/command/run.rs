@@ -3,8 +3,8 @@
 
 use super::flag::{Beside, Filter, Home, Measuring};
 use super::restore::tell_outstanding;
-use crate::Result;
-use crate::harness::{self, Arguments, Options};
+use crate::driver::{self, Arguments, Options};
+use crate::error::Result;
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::suite::GROUPS;
 use clap::ValueEnum;
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let arguments = Arguments::parse(args.criterions())?;
     let options = args.options()?;
     tell_outstanding(&args.home.directory());
-    harness::run_checked(GROUPS, &arguments, &options)
+    driver::run(GROUPS, &arguments, &options).map(ExitCode::from)
 }
 
 impl Args {
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_plain_run_is_a_plain_cargo_bench() {
         let plain = arguments("");
-        assert_eq!(plain.mode, harness::Mode::Measure);
+        assert_eq!(plain.mode, driver::Mode::Measure);
         assert_eq!((plain.save.as_deref(), plain.filter), (Some("base"), None));
     }
 

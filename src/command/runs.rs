@@ -3,8 +3,8 @@
 use super::archive::Archive;
 use super::flag::{Form, Home};
 use super::page;
-use crate::Result;
-use crate::harness::layout;
+use crate::driver::layout;
+use crate::error::Result;
 use crate::record::Record;
 use crate::record::store::Store;
 use serde_json::{Value, json};

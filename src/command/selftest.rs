@@ -2,11 +2,11 @@
 
 use super::ab::this;
 use super::page::{self, Tone};
-use crate::Result;
-use crate::harness::layout;
+use crate::driver::layout;
+use crate::error::Result;
 use crate::pair::Launch;
-use crate::pair::contest::Ring;
-use crate::pair::selftest::{Asked as Question, Outcome, verdicts};
+use crate::pair::error_rate::{Outcome, Parameters, verdicts};
+use crate::pair::experiment::Testbed;
 use crate::platform::signal;
 use crate::record::Verdict;
 use crate::record::paired::Rule;
@@ -68,7 +68,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let cases = args.cases();
-    let ring = Ring::enter()?;
+    let ring = Testbed::enter()?;
     let links = scratch::make()?;
     let (exe, number) = (this()?, Cell::new(0));
     let start = |filters: Option<[usize; 2]>| {
@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         let directory = links.path().join(number.get().to_string());
         sides(&exe, filters, &directory)
     };
-    let question = Question { start: &start, rule: Rule::default(), seed: args.seed, cases: cases.len() };
+    let question = Parameters { start: &start, rule: Rule::default(), seed: args.seed, cases: cases.len() };
     let plan = args.plan(&cases);
     let bar = bar(plan.iter().map(|(_, _, count)| count).sum());
     let mut outcomes = Vec::new();

@@ -1,8 +1,8 @@
 //! `syscost burden`: runs a command under a known slowdown of every system call. `syscost selftest` uses it to test
 //! whether a regression of that size is found.
 
+use crate::error::{Error, Result};
 use crate::platform::slowdown::take_on;
-use crate::{Error, Result};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

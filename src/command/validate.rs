@@ -1,9 +1,9 @@
 //! `syscost validate`: runs the experiments of [`validation`](crate::counters::validation) and prints what they found.
 
 use super::page::{self, Tone};
-use crate::Result;
 use crate::counters::validation::{EXPERIMENTS, Experiment, Finding, Setting, Verdict};
-use crate::harness::layout;
+use crate::driver::layout;
+use crate::error::Result;
 use crate::platform::signal;
 use crate::render::table::Layout;
 use crate::trial::scratch;

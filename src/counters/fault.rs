@@ -65,7 +65,7 @@ impl Fault {
     }
 }
 
-impl From<Fault> for crate::Error {
+impl From<Fault> for crate::error::Error {
     fn from(fault: Fault) -> Self {
         Self::Missing(fault.to_string())
     }

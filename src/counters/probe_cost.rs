@@ -1,7 +1,7 @@
 //! What a series of [`Block`]s cost the process that read it: CPU time, regular periods, memory and descriptors.
 
 use super::{Block, Process};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 

@@ -17,7 +17,7 @@ mod worker;
 
 pub use finding::{Finding, Verdict};
 
-use crate::Result;
+use crate::error::Result;
 use std::path::Path;
 
 /// What an experiment is run with.

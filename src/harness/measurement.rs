@@ -1,16 +1,17 @@
 //! Criterion measurements: ticks of the calibrated clock, and counts of a perf event.
 
 use crate::clock::{Clock, Nanoseconds, Ticks};
+use crate::driver::open_counter;
+use crate::error::Result;
 use crate::platform::perf_event::{Counter, EVENTS};
 use crate::record::quantity;
-use crate::{Error, Result};
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Time by the processor's counter: counted in ticks, stored in nanoseconds (so that every tool that reads
-/// Criterion's files reads ours truly), shown as both.
+/// Criterion measurement of time by the processor's counter: counted in ticks, stored in nanoseconds as all readers of
+/// Criterion's files expect, shown as both.
 ///
 /// ```no_run
 /// use criterion::{Criterion, criterion_group, criterion_main};
@@ -31,12 +32,12 @@ pub struct CycleTime {
 }
 
 impl CycleTime {
-    /// Calibrates a clock, which takes some 40 ms.
+    /// Calibrates a clock, which takes about 40 ms.
     pub fn start_up() -> Self {
         Self::with(Rc::new(Clock::start_up()))
     }
 
-    /// Measures by a clock that exists already.
+    /// Measures by an existing clock.
     pub fn with(clock: Rc<Clock>) -> Self {
         let formatter = Both { ticks_per_ns: clock.hz() / 1e9 };
         Self { clock, phase: Cell::new(0), formatter }
@@ -74,8 +75,8 @@ impl Measurement for CycleTime {
     }
 }
 
-/// Counts of a perf event: core cycles, instructions, cache, TLB and branch misses where there is a PMU;
-/// page faults, context switches and migrations everywhere.
+/// Criterion measurement that counts a perf event: core cycles, instructions, cache, TLB and branch misses where there is a
+/// PMU; page faults, context switches and migrations everywhere.
 pub struct EventCount {
     counter: Counter,
     phase: Cell<u32>,
@@ -83,10 +84,10 @@ pub struct EventCount {
 }
 
 impl EventCount {
-    /// A counter of this thread, by its name in `perf list`.
+    /// Opens a counter of this thread for the event of this name, as in `perf list`.
     ///
     /// # Errors
-    /// Says which names there are, or that the machine has no PMU.
+    /// The event is unknown, or the machine or the kernel cannot count it.
     pub fn open(name: &str) -> Result<Self> {
         let counter = open_counter(name)?;
         let event = EVENTS.iter().find(|event| event.name == name);
@@ -94,27 +95,9 @@ impl EventCount {
     }
 
     fn count(&self) -> u64 {
-        // A counter that could be opened can be read; if not, nothing was counted and Criterion drops it.
+        // A counter that was opened can be read. A zero would make Criterion drop the sample.
         self.counter.read().unwrap_or(0)
     }
-}
-
-/// Opens the counter of this name.
-pub(super) fn open_counter(name: &str) -> Result<Counter> {
-    let Some(event) = EVENTS.iter().find(|event| event.name == name) else {
-        let names: Vec<_> = EVENTS.iter().map(|event| event.name).collect();
-        return Err(Error::Usage(format!("there is no event {name}; there are {}", names.join(", "))));
-    };
-    Counter::open(*event).map_err(|error| match event.hardware {
-        true => Error::Usage(format!(
-            "{name} is counted by the processor's PMU, which this machine does not offer ({error}); \
-             page-faults and context-switches are counted by the kernel and work everywhere"
-        )),
-        false => Error::Usage(format!(
-            "{name} is counted by the kernel, which refuses it here ({error}): lower \
-             /proc/sys/kernel/perf_event_paranoid, or leave the sandbox that forbids it"
-        )),
-    })
 }
 
 impl Measurement for EventCount {
@@ -147,14 +130,13 @@ impl Measurement for EventCount {
     }
 }
 
-/// What the harness needs of a measurement beyond Criterion's trait.
+/// What the harness needs beyond Criterion's trait.
 pub(super) trait Counted: Measurement + 'static {
-    /// A count that was taken elsewhere, as a value.
+    /// A count that the trial took, as a value.
     fn value(&self, counted: u64) -> Self::Value;
 
-    /// How often Criterion has asked for a zero. It does so at the beginning of the warm-up and again at the
-    /// beginning of the sampling (criterion 0.8, `Function::warm_up` and `bench`), which is the only sign by
-    /// which the two can be told apart.
+    /// How often Criterion has called [`Measurement::zero`]: once when the warm-up begins and once when sampling begins
+    /// (criterion 0.8, `Function::warm_up` and `bench`). Nothing else distinguishes the two.
     fn phase(&self) -> u32;
 }
 
@@ -178,7 +160,7 @@ impl Counted for EventCount {
     }
 }
 
-/// Shows nanoseconds and ticks. Everything about throughput is a rate, so that its interval runs upward.
+/// Shows nanoseconds and ticks. Throughput is a rate, so its interval is in ascending order.
 struct Both {
     ticks_per_ns: f64,
 }
@@ -219,7 +201,7 @@ impl ValueFormatter for EventCount {
     }
 }
 
-/// Amount over value: a second's worth for times, one event's worth for counts.
+/// Replaces each value by amount · `per` / value and names the unit: per second for times (`per` 1e9), per event for counts.
 fn rate(throughput: &Throughput, per: f64, values: &mut [f64]) -> &'static str {
     let (amount, unit) = match *throughput {
         Throughput::Bits(n) => (n, "b/s"),

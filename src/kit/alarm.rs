@@ -7,7 +7,7 @@
 //! * **OWN-TIMER**: the timer exists from the making of the value to its drop, which deletes it once.
 #![allow(unsafe_code)]
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::marker::PhantomData;
 use std::mem::zeroed;
 use std::ptr::null_mut;

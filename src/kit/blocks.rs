@@ -2,11 +2,11 @@
 
 use crate::case::{Need, Place, SetUp, Subject, set_up};
 use crate::clock::{Clock, ClockScale, Counts, Delta, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::{Account, Moved, Source};
 use crate::platform::volume::{self, Medium};
 use crate::statistic::Random;
-use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
 

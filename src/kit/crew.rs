@@ -1,10 +1,10 @@
 //! A crew: partners, each on a CPU of its own, that do the same number of operations at the same time as the measuring
 //! thread. Between batches they sleep.
 
+use crate::error::{Error, Result};
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::platform::shared::Words;
-use crate::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};

@@ -5,9 +5,9 @@
 //! * **OWN-FILE**: `cachestat` gets an open descriptor and two structures of this function, and writes only the second.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::platform::region::{PAGE, Region};
 use crate::platform::volume;
-use crate::{Error, Result};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::resource::{Resource, getrlimit};
 use std::fs::File;

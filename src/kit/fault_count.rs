@@ -4,7 +4,7 @@
 //! for a lock of the address space, and a fault that `userfaultfd` passes to another thread. A major fault is
 //! therefore no proof that a device was read.
 
-use crate::Result;
+use crate::error::Result;
 use crate::platform::{proc, process};
 
 /// Numbers of faults.

@@ -18,9 +18,9 @@ pub use message_queue::Queue;
 pub use semaphore::Semaphore;
 pub use shared_word::{Condition, Futex, PolledWord};
 
+use crate::error::{Error, Result};
 use crate::platform::arch::syscall4;
 use crate::platform::syscall;
-use crate::{Error, Result};
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};

@@ -4,7 +4,7 @@
 
 use crate::case::{Case, Claim, SetUp, set_up};
 use crate::clock::{Clock, Ticks};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::hint::black_box;
 
 /// A case of one call an iteration. Its control is the same loop around the constant 0.

@@ -3,10 +3,10 @@
 
 use crate::case::{Place, Report, Subject};
 use crate::clock::{Clock, Delta, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::crew::Crew;
 use crate::kit::kernel_call::granted;
 use crate::platform::partner::Kind;
-use crate::{Error, Result};
 
 /// How many tasks work, each on a CPU of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

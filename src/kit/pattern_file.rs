@@ -8,9 +8,9 @@
 //! * **MAPPED**: one function makes the mapping, removes it, and never accesses its pages.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::platform::process::page_size;
 use crate::platform::volume;
-use crate::{Error, Result};
 use memmap2::MmapMut;
 use nix::errno::Errno;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};

@@ -3,8 +3,8 @@
 
 use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Place};
+use crate::error::{Error, Result};
 use crate::platform::partner::{Class, Partner, spinner};
-use crate::{Error, Result};
 use nix::errno::Errno;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! A token to a partner and back over a pair of channels, and the proofs that both ends slept or left the CPU for it.
 
-use crate::Result;
 use crate::case::{Report, SetUp, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
+use crate::error::Result;
 use crate::kit::alarm::Alarm;
 use crate::kit::ipc::{Channel, ChannelPair};
 use crate::kit::placement::{Placement, patience, refused};

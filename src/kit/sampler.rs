@@ -11,8 +11,8 @@
 //!   none is pending once `timer_delete` has returned there.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::platform::time::clock_gettime_ns;
-use crate::{Error, Result};
 use std::marker::PhantomData;
 use std::mem::zeroed;
 use std::ops::Range;

@@ -5,7 +5,7 @@
 //! * **OWN-BUFFER**: the kernel reads one structure that lives in the calling function, and writes none.
 #![allow(unsafe_code)]
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::errno::Errno;
 
 /// The calling thread has the policy `SCHED_BATCH` while this value lives, and so have the tasks that it creates: such a

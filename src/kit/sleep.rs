@@ -7,8 +7,8 @@
 //! * **OWN-TASK**: the call changes only the calling task's scheduling and reads one local structure.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::platform::futex;
-use crate::{Error, Result};
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;

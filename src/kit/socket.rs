@@ -30,7 +30,7 @@ pub mod io_ring;
 pub mod source;
 pub mod transfer;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::errno::Errno;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::clock::{Counts, Delta};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;

@@ -17,8 +17,8 @@
 
 use super::kernel_call;
 use super::start_order::Order;
+use crate::error::{Error, Result};
 use crate::platform::limit;
-use crate::{Error, Result};
 use memmap2::MmapMut;
 use nix::errno::Errno;
 use std::arch::asm;

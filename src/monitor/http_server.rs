@@ -3,7 +3,7 @@
 //! One thread handles all connections without blocking. The number of connections, the length of a request and the
 //! duration of a connection are limited.
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -1,68 +1,59 @@
-//! One pair of sides that exclude each other: each has the machine to itself, in a state of its own, one after
-//! the other in blocks of ABBA or BAAB.
+//! Pairs of sides that exclude each other: each runs alone, in its own state of the machine, in blocks of ABBA or BAAB.
 
-use super::process::Launch;
-use super::sequence::Meeting;
-use super::turns::{Broken, Pair, Question, alone, both};
-use crate::Result;
-use crate::platform::cpu::Aside;
+use super::sequence::Schedule;
+use super::turns::{Pair, PairEnd, PairSpec, alone, both};
+use crate::error::Result;
 use crate::statistic::{Random, percentile};
 
-/// What puts the machine into a side's state.
+/// Puts the machine into the state of a side (0 for A, 1 for B).
 pub type Enter<'a> = dyn FnMut(usize) -> Result<()> + 'a;
 
-/// Whole processes, each after its side's state was entered.
+/// Runs whole processes one after the other, each after its side's state was entered.
 pub struct ByBlocks<'a> {
     enter: &'a mut Enter<'a>,
-    /// The side that begins the next pair, when this one is the second half of a block.
+    /// The side that begins the next pair, if that pair completes a block.
     mirrored: Option<usize>,
-    /// The state that the machine is in.
+    /// The side whose state the machine is in.
     state: Option<usize>,
 }
 
 impl<'a> ByBlocks<'a> {
-    /// Sides whose states are entered by this.
+    /// A schedule that enters states by this function.
     pub fn new(enter: &'a mut Enter<'a>) -> Self {
         Self { enter, mirrored: None, state: None }
     }
 
-    /// Who begins: chance in the first half of a block, the other one in the second.
+    /// The side that begins: random in the first pair of a block, the other one in the second.
     fn first(&mut self, random: &mut Random) -> usize {
-        match self.mirrored.take() {
-            Some(first) => first,
-            None => {
-                let first = random.below(2);
-                self.mirrored = Some(1 - first);
-                first
-            }
-        }
+        self.mirrored.take().unwrap_or_else(|| {
+            let first = random.below(2);
+            self.mirrored = Some(1 - first);
+            first
+        })
     }
 }
 
-impl Meeting for ByBlocks<'_> {
+impl Schedule for ByBlocks<'_> {
     fn pair(
         &mut self,
-        launches: [&Launch; 2],
-        question: &Question<'_>,
-        aside: &Aside,
+        spec: &PairSpec<'_>,
         random: &mut Random,
-    ) -> Result<std::result::Result<Pair, Broken>> {
+    ) -> Result<std::result::Result<Pair, PairEnd>> {
         let first = self.first(random);
         let mut found = [const { None }; 2];
-        let mut shape = question.shape;
+        let mut shape = spec.shape;
         for side in [first, 1 - first] {
             if self.state != Some(side) {
                 (self.enter)(side)?;
                 self.state = Some(side);
             }
-            let half = alone(launches[side], side, question, shape, aside, random);
-            // The second side takes the first one's shape, so that both do the same.
+            let half = alone(spec, side, shape, random);
+            // Both sides do the same: the second one takes the first one's shape.
             shape = shape.or(half.as_ref().ok().map(|(_, shape, _)| *shape));
-            let skipped = matches!(half, Err(Broken::Skipped(_)));
-            let ended = half.is_err();
+            let goes_on = matches!(half, Ok(_) | Err(PairEnd::Skipped(_)));
             found[side] = Some(half);
-            // Whether the other side lacks it too must be known; anything else has ended the pair.
-            if ended && !skipped {
+            // A skip of one side is judged by whether the other skips too; any other end decides the pair.
+            if !goes_on {
                 break;
             }
         }
@@ -73,14 +64,14 @@ impl Meeting for ByBlocks<'_> {
         }))
     }
 
-    /// A state may be that of the frequency.
+    /// False, because the states may differ in frequency.
     fn is_one_frequency(&self) -> bool {
         false
     }
 
-    /// No turn of one side stands beside one of the other: the lower quartile of its turns is each side's word.
+    /// The log ratio of the lower quartiles of each side's turns, since no turn of A has a neighbour of B.
     fn difference(&self, pair: &Pair) -> f64 {
-        let word = |side: usize| percentile(&pair.costs(side), 25.0);
-        (word(1) / word(0)).ln()
+        let [a, b] = [0, 1].map(|side| percentile(&pair.costs(side), 25.0));
+        (b / a).ln()
     }
 }

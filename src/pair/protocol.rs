@@ -1,33 +1,35 @@
-//! What a driver and the two sides of a pair say to each other: one JSON value a line, the driver on the
-//! side's standard input, the side on its standard output. Whatever hands these two through can stand between
-//! as a wrapper: `taskset`, `setarch`, a sandbox, a container.
+//! The protocol between the driver and the two sides of a pair: one JSON value per line, requests on the side's standard
+//! input, responses on its standard output. Any program that passes these two streams on can wrap a side: `taskset`,
+//! `setarch`, a sandbox, a container.
+//!
+//! A side may be an older build than the driver, so names on the wire do not change within a [`VERSION`].
 
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::trial::Turn;
 use serde::{Deserialize, Serialize};
 
-/// The version of this conversation. A side of another version is told apart by its first line.
+/// Version of the protocol, sent in a side's first response.
 pub const VERSION: u32 = 1;
 
-/// Set in the environment of a side, by the driver.
+/// Set by the driver in the environment of a side.
 pub const VARIABLE: &str = "SYSCOST_SIDE";
 
-/// Whether this process was started to be a side of a pair. A side has no arguments: a wrapper made of the same
-/// binary, `syscost burden` for one, has.
+/// Whether a driver started this process as a side. A side has no arguments, unlike a wrapper that is the same binary,
+/// such as `syscost burden`.
 pub fn is_side() -> bool {
     std::env::var_os(VARIABLE).is_some() && std::env::args_os().len() <= 1
 }
 
-/// What the driver asks.
+/// A request of the driver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ask {
-    /// Name the cases that there are; the first and only question.
+pub enum Request {
+    /// List the cases; the only request to this process.
     Cases,
-    /// Set a case up; the first question where a case is measured.
+    /// Set a case up; the first request where a case is measured.
     Prepare(Prepare),
-    /// Take a turn.
+    /// Run one turn.
     Turn {
         /// Iterations of each batch.
         iterations: u64,
@@ -39,56 +41,57 @@ pub enum Ask {
 /// How to set a case up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Prepare {
-    /// Its id.
+    /// Id of the case.
     pub case: String,
     /// The CPU to measure on.
     pub cpu: usize,
-    /// The clock, measured by the driver: both sides have the same.
+    /// Scale of the clock as the driver calibrated it, the same for both sides.
     pub clock: ClockScale,
     /// How long a batch should take, ns.
     pub batch_ns: f64,
-    /// Whether to call the witness and draw the line, as the first pair of a case does.
+    /// Whether to prove the case (witness and sweep), as in its first pair.
     pub prove: bool,
-    /// Smoke, default or full: the size of the operation's surroundings.
+    /// Scale of the case's parameters: smoke, default or full.
     #[serde(with = "scale")]
     pub scale: Scale,
-    /// Dependent additions to spin for after each iteration: a slowdown of known size. 0 in earnest.
+    /// Dependent additions per iteration, as a slowdown of known size. 0 except in the self-test.
     pub spin: f64,
 }
 
-/// What a side answers.
+/// A response of a side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// Its first line.
+pub enum Response {
+    /// The first response.
     Hello {
-        /// Its [`VERSION`].
+        /// The side's [`VERSION`].
         version: u32,
     },
-    /// The ids of its cases, in table order.
+    /// The ids of all cases, in table order.
     Cases(Vec<String>),
     /// The case is set up.
     Ready(Ready),
-    /// A turn was taken.
+    /// The turn was run.
     Turn(Turn),
-    /// The case ends here without a number.
+    /// The case ended without a number.
     Ended {
-        /// What kind of end.
-        how: How,
-        /// Why.
+        /// The kind of end.
+        #[serde(rename = "how")]
+        kind: EndKind,
+        /// The reason.
         sentence: String,
     },
 }
 
-/// What kind of end a case came to on a side.
+/// How a case ended on a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
-    /// The machine lacks what the case needs.
+pub enum EndKind {
+    /// A need of the case is not met.
     Skipped,
     /// A claim does not hold, or the operation was refused.
     Failed,
-    /// The machine was not ours meanwhile: another pair may do better.
+    /// Other tasks or the hypervisor had the CPU: another pair may succeed.
     Disturbed,
 }
 
@@ -100,15 +103,15 @@ pub struct Ready {
     pub version: String,
     /// The CPU that the side stays on.
     pub cpu: usize,
-    /// What one iteration takes, ns, with everything around the timed part.
+    /// Wall time of one iteration, ns, including what is not timed.
     pub iteration_ns: f64,
-    /// One sentence a claim that held.
+    /// One sentence per claim that held.
     pub evidence: Vec<String>,
-    /// What a reader should know.
+    /// Notes for the record.
     pub notes: Vec<String>,
 }
 
-/// A scale by its name.
+/// Serializes a scale by its name.
 mod scale {
     use crate::case::Scale;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

@@ -1,8 +1,8 @@
 //! Builds a git revision: in a temporary worktree, with a target directory that all revisions share. The binary is
 //! kept, so that no revision is compiled twice.
 
+use crate::error::{Error, Result};
 use crate::trial::scratch::{self, Scratch};
-use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 

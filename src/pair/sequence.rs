@@ -1,10 +1,10 @@
-//! One case: pair after pair, until its verdict stands.
+//! Compares one case: pair after pair, until the sequential test reaches a verdict.
 
-use super::process::Launch;
-use super::turns::{self, Broken, Pair, Question, Shape};
-use crate::Result;
+use super::launch::Launch;
+use super::turns::{self, Pair, PairEnd, PairSpec, Shape};
 use crate::case::Scale;
 use crate::clock::{Clock, USER_HZ};
+use crate::error::Result;
 use crate::platform::cpu::Aside;
 use crate::platform::signal;
 use crate::record::paired::{CasePairs, PairRecord, Rule, Why};
@@ -12,63 +12,62 @@ use crate::statistic::{Random, median, percentile};
 use crate::study::sequential::{Stand, stand};
 use crate::trial::Turn;
 
-/// Pairs of a case that may be lost, by a side that died, hung or talked nonsense, before the case is given up.
+/// Pairs of a case that may be lost (a side died, hung or answered nonsense) before the case has failed.
 const LOST: usize = 1;
-/// Share of a turn's time that other tasks may have the CPU, in the median turn of a side.
+/// Largest share of the median turn of a side during which other tasks may have the CPU.
 const OTHERS: f64 = 0.05;
-/// Share of a pair's time that the hypervisor may take.
+/// Largest share of a pair's time that the hypervisor may take.
 const STEAL: f64 = 0.10;
-/// Share by which the core's frequency may differ between the sides.
+/// Largest relative difference of the core's frequency between the sides.
 const FREQUENCY: f64 = 0.01;
 
-/// What is the same for all pairs.
-pub struct Bout<'a> {
+/// What all pairs of a comparison share.
+pub struct CasePairing<'a> {
     /// How the sides are started.
     pub launches: [&'a Launch; 2],
-    /// The clock of all processes.
+    /// The clock that both sides use.
     pub clock: &'a Clock,
-    /// The CPU of the measurement.
+    /// The CPU on which the sides run.
     pub cpu: usize,
-    /// Where the driver keeps itself.
+    /// Keeps this process off that CPU.
     pub aside: &'a Aside,
-    /// Size of the surroundings.
+    /// Scale of the cases' parameters.
     pub scale: Scale,
     /// How verdicts are reached.
     pub rule: Rule,
-    /// How many cases there are.
+    /// Number of cases in the comparison, by which the rule corrects for multiplicity.
     pub cases: usize,
 }
 
-/// How the sides meet.
-pub trait Meeting {
-    /// Runs one pair.
+/// How the two processes of a pair are scheduled.
+pub trait Schedule {
+    /// Runs one pair. The inner error is the pair's, the outer one ends the comparison.
+    ///
+    /// # Errors
+    /// A side's state cannot be entered.
     fn pair(
         &mut self,
-        launches: [&Launch; 2],
-        question: &Question<'_>,
-        aside: &Aside,
+        spec: &PairSpec<'_>,
         random: &mut Random,
-    ) -> Result<std::result::Result<Pair, Broken>>;
-    /// The pair's figure.
+    ) -> Result<std::result::Result<Pair, PairEnd>>;
+    /// The pair's log ratio, B over A.
     fn difference(&self, pair: &Pair) -> f64;
-    /// Whether both sides must have met the core at one frequency.
+    /// Whether both sides must run at the same core frequency.
     fn is_one_frequency(&self) -> bool {
         true
     }
 }
 
-/// Both alive at once, in turns.
+/// Runs both processes at once, in turns.
 pub struct ByTurns;
 
-impl Meeting for ByTurns {
+impl Schedule for ByTurns {
     fn pair(
         &mut self,
-        launches: [&Launch; 2],
-        question: &Question<'_>,
-        aside: &Aside,
+        spec: &PairSpec<'_>,
         random: &mut Random,
-    ) -> Result<std::result::Result<Pair, Broken>> {
-        Ok(turns::pair(launches, question, aside, random))
+    ) -> Result<std::result::Result<Pair, PairEnd>> {
+        Ok(turns::pair(spec, random))
     }
 
     fn difference(&self, pair: &Pair) -> f64 {
@@ -76,24 +75,25 @@ impl Meeting for ByTurns {
     }
 }
 
-/// One case's progress, for who shows it.
+/// Progress of one case, for display.
 pub struct Progress<'a> {
     /// The case so far.
     pub case: &'a CasePairs,
-    /// Pairs that the next look needs.
+    /// Pairs that the next interim look needs.
     pub wanted: usize,
 }
 
-impl Bout<'_> {
-    /// Runs pairs of a case until its verdict stands, or it ends without one. `spin` slows a side on purpose.
+impl CasePairing<'_> {
+    /// Runs pairs of a case until it has a verdict or ends without one. `spin` slows each side by that many additions per
+    /// iteration. `watch` is called before each pair, and again with the pair.
     ///
     /// # Errors
-    /// What the sides cannot mend: a setting that cannot be made.
+    /// A side's state cannot be entered.
     pub fn case(
         &self,
         id: &str,
         spin: [f64; 2],
-        meeting: &mut dyn Meeting,
+        schedule: &mut dyn Schedule,
         random: &mut Random,
         watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<CasePairs> {
@@ -104,30 +104,19 @@ impl Bout<'_> {
             if signal::pending().is_some() || case.unfit().is_some() {
                 break;
             }
-            let question = self.question(id, shape, spin);
+            let spec = self.spec(id, shape, spin);
             watch(&Progress { case: &case, wanted }, None);
-            let pair = meeting.pair(self.launches, &question, self.aside, random)?;
+            let pair = schedule.pair(&spec, random)?;
             if signal::pending().is_some() {
                 break;
             }
             match pair {
                 Ok(pair) => {
-                    self.keep(&mut case, &pair, shape.is_none(), meeting);
+                    self.keep(&mut case, &pair, shape.is_none(), schedule);
                     shape = Some(pair.shape);
                     watch(&Progress { case: &case, wanted }, Some(&pair));
                 }
-                // It ran before: what is lacking now is a fault.
-                Err(Broken::Skipped(sentence)) if shape.is_none() => case.end(Why::Skipped, sentence),
-                Err(Broken::Skipped(sentence) | Broken::Failed(sentence)) => case.end(Why::Failed, sentence),
-                Err(Broken::Disturbed(sentence)) => case.pairs.push(PairRecord::rejected(sentence)),
-                Err(Broken::Lost(sentence)) => {
-                    lost += 1;
-                    case.notes.push(format!("a pair was lost: {sentence}"));
-                    case.pairs.push(PairRecord::rejected(sentence.clone()));
-                    if lost > LOST {
-                        case.end(Why::Failed, sentence);
-                    }
-                }
+                Err(end) => end_pair(&mut case, end, shape.is_none(), &mut lost),
             }
             if case.ended.is_some() {
                 break;
@@ -136,12 +125,12 @@ impl Bout<'_> {
         Ok(case)
     }
 
-    fn question<'a>(&self, case: &'a str, shape: Option<Shape>, spin: [f64; 2]) -> Question<'a> {
-        let (cpu, clock, scale) = (self.cpu, self.clock.scale(), self.scale);
-        Question { case, cpu, clock, shape, scale, spin }
+    fn spec<'a>(&'a self, case: &'a str, shape: Option<Shape>, spin: [f64; 2]) -> PairSpec<'a> {
+        let Self { launches, aside, cpu, scale, .. } = *self;
+        PairSpec { launches, aside, case, cpu, clock: self.clock.scale(), shape, scale, spin }
     }
 
-    fn keep(&self, case: &mut CasePairs, pair: &Pair, first: bool, meeting: &dyn Meeting) {
+    fn keep(&self, case: &mut CasePairs, pair: &Pair, first: bool, schedule: &dyn Schedule) {
         if first {
             case.evidence = pair.ready.each_ref().map(|ready| ready.evidence.clone());
             case.versions = pair.ready.each_ref().map(|ready| ready.version.clone());
@@ -149,12 +138,30 @@ impl Bout<'_> {
         }
         let ns = |ticks: f64| ticks * 1e9 / self.clock.hz();
         let cost_ns = [0, 1].map(|side| ns(percentile(&pair.costs(side), 25.0)));
-        let rejected = rejection(pair, meeting.is_one_frequency());
-        case.pairs.push(PairRecord { difference: meeting.difference(pair), cost_ns, rejected });
+        let rejected = rejection(pair, schedule.is_one_frequency());
+        case.pairs.push(PairRecord { difference: schedule.difference(pair), cost_ns, rejected });
     }
 }
 
-/// What the sides said when they were set up, each sentence once.
+/// Records a pair without a figure, which may end the case.
+fn end_pair(case: &mut CasePairs, end: PairEnd, first: bool, lost: &mut usize) {
+    match end {
+        // A case that ran in an earlier pair lacks nothing of the machine.
+        PairEnd::Skipped(sentence) if first => case.end(Why::Skipped, sentence),
+        PairEnd::Skipped(sentence) | PairEnd::Failed(sentence) => case.end(Why::Failed, sentence),
+        PairEnd::Disturbed(sentence) => case.pairs.push(PairRecord::rejected(sentence)),
+        PairEnd::Lost(sentence) => {
+            *lost += 1;
+            case.notes.push(format!("a pair was lost: {sentence}"));
+            case.pairs.push(PairRecord::rejected(sentence.clone()));
+            if *lost > LOST {
+                case.end(Why::Failed, sentence);
+            }
+        }
+    }
+}
+
+/// The notes of both sides at set-up, each sentence once.
 fn notes(pair: &Pair) -> Vec<String> {
     let mut notes = Vec::new();
     for (label, ready) in ["A", "B"].iter().zip(&pair.ready) {
@@ -173,13 +180,13 @@ fn notes(pair: &Pair) -> Vec<String> {
     notes
 }
 
-/// Why a pair does not count: by what happened on the machine, and never by its figure.
+/// Why a pair does not count. Only what happened on the machine decides this, never the pair's figure.
 fn rejection(pair: &Pair, one_frequency: bool) -> Option<String> {
     let turns = || pair.turns.iter().flatten();
     let stolen: u64 = turns().filter_map(|turn| turn.stolen_ticks).sum();
     let elapsed_s = turns().map(|turn| turn.elapsed_ns).sum::<f64>() / 1e9;
     let share = stolen as f64 / USER_HZ / elapsed_s.max(1e-9);
-    // It is told in ticks of 10 ms: one of them proves nothing in a pair of a tenth of a second.
+    // Stolen time has a resolution of 10 ms: one tick means nothing in a pair of 100 ms.
     if stolen > 1 && share > STEAL {
         return Some(format!("the hypervisor took {:.0} % of the CPU", 100.0 * share.min(1.0)));
     }

@@ -1,42 +1,42 @@
-//! States of the whole machine as sides of a comparison, and the way back from them.
+//! Global settings of the machine as sides of a comparison, and their restoration.
 //!
-//! A shell command makes each state. What undoes it is written down before the first of them runs: the files below
-//! `/proc/sys` and `/sys` that the commands name, with what they hold, or a command of the user's own. A guard, a
-//! process in a process group of its own, does it if this one dies, whatever of, as soon as a command that was
-//! running has ended too. If the guard dies as well, the next start finds the journal and says what is to be done.
+//! A shell command enters the state of each side. Before the first one runs, a journal on disk records how to undo them:
+//! the content of the files below `/proc/sys` and `/sys` that the commands name, or a command of the user. If this
+//! process dies, a guard process in a process group of its own restores everything, once a command that was running has
+//! ended. If the guard dies too, the next start finds the journal and tells the user.
 
-mod file;
 mod guard;
 mod journal;
 mod shell;
+mod tunable;
 
-pub use guard::stand as guard;
+pub use guard::run as guard;
 pub use journal::Journal;
 
+use crate::error::{Error, Result};
 use crate::platform::{signal, socket_handle};
-use crate::{Error, Result};
 use guard::Guard;
 use shell::Shell;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// Two states, and the way back. The way back is taken when this value goes, if not before.
+/// Two states and their restoration, which happens at the latest when this value is dropped.
 pub struct Setting {
     commands: [String; 2],
     journal: Journal,
     file: PathBuf,
     guard: Option<Guard>,
     has_changed: bool,
-    /// Behind the guard, which holds it too: fields go in order.
+    /// Declared after the guard, which holds it too, because fields are dropped in order.
     _alone: Exclusion,
 }
 
 impl Setting {
-    /// Writes down the way back and posts the guard. Nothing is changed yet.
+    /// Writes the journal and starts the guard. Nothing is changed yet.
     ///
     /// # Errors
-    /// Nothing tells how to undo the commands; another comparison changes settings; one that was killed has left
-    /// its own, which would be taken for the state before.
+    /// The commands cannot be undone, another comparison changes settings, or a killed one has left settings that would
+    /// pass for the original state.
     pub fn begin(commands: [&str; 2], restore: Option<&str>, home: &Path) -> Result<Self> {
         let alone = Exclusion::take()?;
         if let Some((_, left)) = outstanding(home).first() {
@@ -49,7 +49,7 @@ impl Setting {
         let journal = Journal::of(commands, restore)?;
         let held = alone.duplicate()?;
         let file = journal.write(home)?;
-        let guard = match Guard::post(&file, held) {
+        let guard = match Guard::start(&file, held) {
             Ok(guard) => guard,
             Err(error) => {
                 journal::remove(&file)?;
@@ -60,26 +60,32 @@ impl Setting {
         Ok(Self { commands, journal, file, guard: Some(guard), has_changed: false, _alone: alone })
     }
 
-    /// What will be done at the end.
+    /// The shell commands that restore the settings, for display.
     pub fn promise(&self) -> String {
         self.journal.words()
     }
 
-    /// Puts the machine into a side's state.
+    /// Puts the machine into the state of a side (0 for A, 1 for B).
+    ///
+    /// # Errors
+    /// The guard has gone, or the side's command fails.
     pub fn enter(&mut self, side: usize) -> Result<()> {
         let Some(guard) = &mut self.guard else { return Ok(()) };
         if !self.has_changed {
             guard.alert()?;
             self.has_changed = true;
         }
-        let words = &self.commands[side];
-        let entered = Shell { words, directory: None, guard: Some(&guard.input), apart: false }.run();
-        // A terminal's signal ends the command too. The comparison looks for it next, and ends as one that was
-        // interrupted, not as one that failed.
+        let command = &self.commands[side];
+        let entered = Shell { command, directory: None, guard: Some(&guard.input), apart: false }.run();
+        // A signal from the terminal ends the command too. That is an interruption, which the caller checks, and no
+        // failure.
         if signal::pending().is_some() { Ok(()) } else { entered }
     }
 
-    /// Puts everything back, and tells if that did not work.
+    /// Restores everything.
+    ///
+    /// # Errors
+    /// A file cannot be restored, or the user's command fails.
     pub fn end(mut self) -> Result<()> {
         self.put_back()
     }
@@ -89,10 +95,10 @@ impl Setting {
         let restored = if self.has_changed { self.journal.restore(Some(&guard.input)) } else { Ok(()) };
         match restored.and_then(|()| journal::remove(&self.file)) {
             Ok(()) => {
-                guard.relieve();
+                guard.dismiss();
                 Ok(())
             }
-            // What we could not do the guard may try once more.
+            // The guard tries once more.
             Err(error) => {
                 guard.abandon();
                 Err(error)
@@ -103,16 +109,19 @@ impl Setting {
 
 impl Drop for Setting {
     fn drop(&mut self) {
-        // Only on the way out of an error, which is then the one to be told.
+        // After an earlier error, which is the one to report; `end` has restored everything otherwise.
         let _ = self.put_back();
     }
 }
 
-/// Nobody else changes settings or puts them back while this value lives.
+/// A machine-wide lock, held while settings are changed or restored.
 pub struct Exclusion(Option<UnixListener>);
 
 impl Exclusion {
-    /// Takes it, unless somebody has it: two comparisons would take each other's states for the one before.
+    /// Takes the lock.
+    ///
+    /// # Errors
+    /// Another process has it; each would take the other's state for the original one.
     pub fn take() -> Result<Self> {
         let taken = socket_handle::take_name("syscost-changes-settings");
         if socket_handle::is_taken(&taken) {
@@ -125,19 +134,22 @@ impl Exclusion {
         Ok(Self(taken.ok()))
     }
 
-    /// The same for a guard, which outlives us.
+    /// A duplicate for the guard, which outlives this process.
     fn duplicate(&self) -> Result<Option<std::os::fd::OwnedFd>> {
         let refused = |cause| Error::Kernel { call: "dup of a socket (raise `ulimit -n`)".into(), cause };
         self.0.as_ref().map(|name| name.try_clone().map(Into::into).map_err(refused)).transpose()
     }
 }
 
-/// The journals of this home whose owners are dead, each with its file: what is still to be put back.
+/// The journals below this directory whose owners are dead, each with its file: settings still to be restored.
 pub fn outstanding(home: &Path) -> Vec<(PathBuf, Journal)> {
     journal::all(home).into_iter().filter(|(_, journal)| journal.is_outstanding()).collect()
 }
 
-/// Puts back what a journal says, and removes it.
+/// Restores what a journal records, and removes its file.
+///
+/// # Errors
+/// A file cannot be restored, the user's command fails, or the journal cannot be removed.
 pub fn restore(file: &Path, journal: &Journal) -> Result<()> {
     journal.restore(None)?;
     journal::remove(file)

@@ -1,79 +1,71 @@
-//! The measuring end of a pair: one process, one case, one CPU, silent between its turns.
+//! The measuring end of a pair: one process that runs one case on one CPU, in turns that the driver requests.
 
-use super::protocol::{Answer, Ask, How, Prepare, Ready, VERSION};
+use super::protocol::{EndKind, Prepare, Ready, Request, Response, VERSION};
 use crate::case::{Case, Cpus, Group, Place, Report, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
-use crate::platform::partner::Task;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::platform::{arch, cpu, output, process};
-use crate::trial::{Bench, CaseEnd, Trial, scratch};
-use crate::{Error, Result};
+use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::process::ExitCode;
 
-/// Attempts at a proof that is disturbed.
-const ATTEMPTS: u32 = 4;
-
-/// Answers the driver's questions until it asks no more.
-pub fn process(groups: &[Group]) -> ExitCode {
-    // A driver that has gone has heard enough.
-    match converse(groups) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+/// Serves the driver's requests until it closes the input. An error is not printed: the driver has gone.
+pub fn process(groups: &[Group]) -> Exit {
+    Exit::failed_if(serve(groups).is_err())
 }
 
-/// The driver's questions and our answers. The standard streams themselves lead nowhere from here on: an
-/// operation may read or write them.
+/// The connection to the driver. It replaces the standard streams, which an operation may read or write.
 struct Driver {
-    questions: BufReader<File>,
-    answers: File,
+    requests: BufReader<File>,
+    responses: File,
 }
 
 impl Driver {
     fn new() -> Result<Self> {
-        let [questions, answers] = output::take_streams()?;
-        Ok(Self { questions: BufReader::new(questions), answers })
+        let [requests, responses] = output::take_streams()?;
+        Ok(Self { requests: BufReader::new(requests), responses })
     }
 
-    /// The next question; `None` when there is none.
-    fn question(&mut self) -> Result<Option<Ask>> {
+    /// The next request; `None` when the driver has closed the input.
+    fn request(&mut self) -> Result<Option<Request>> {
         let lost = |cause| Error::Kernel { call: "read from the driver of a pair".into(), cause };
         let mut line = String::new();
-        if self.questions.read_line(&mut line).map_err(lost)? == 0 {
+        if self.requests.read_line(&mut line).map_err(lost)? == 0 {
             return Ok(None);
         }
         serde_json::from_str(&line).map(Some).map_err(|e| lost(e.into()))
     }
 
-    fn answer(&mut self, answer: &Answer) -> Result<()> {
+    fn respond(&mut self, response: &Response) -> Result<()> {
         let lost = |cause| Error::Kernel { call: "write to the driver of a pair".into(), cause };
-        let mut line = serde_json::to_vec(answer).map_err(|e| lost(e.into()))?;
+        let mut line = serde_json::to_vec(response).map_err(|e| lost(e.into()))?;
         line.push(b'\n');
-        self.answers.write_all(&line).map_err(lost)
+        self.responses.write_all(&line).map_err(lost)
     }
 }
 
-fn converse(groups: &[Group]) -> Result<()> {
+fn serve(groups: &[Group]) -> Result<()> {
     let mut driver = Driver::new()?;
-    // Without it a driver that is killed still closes our input, which ends us at the next turn.
+    // If it is refused, a killed driver still closes the input, which ends this process after the current turn.
     let _ = process::die_with_parent();
-    driver.answer(&Answer::Hello { version: VERSION })?;
-    let asked = match driver.question()? {
-        Some(Ask::Prepare(asked)) => asked,
-        Some(Ask::Cases) => return driver.answer(&Answer::Cases(ids(groups))),
+    driver.respond(&Response::Hello { version: VERSION })?;
+    let prepare = match driver.request()? {
+        Some(Request::Prepare(prepare)) => prepare,
+        Some(Request::Cases) => return driver.respond(&Response::Cases(ids(groups))),
         _ => return Ok(()),
     };
-    let ended = match found(groups, &asked.case) {
-        Some((group, case)) => case_by_turns(group, case, &asked, &mut driver),
-        None => Err(CaseEnd::Skipped(format!("this build has no case {}", asked.case))),
+    let ended = match found(groups, &prepare.case) {
+        Some((group, case)) => case_by_turns(group, case, &prepare, &mut driver),
+        None => Err(CaseEnd::Skipped(format!("this build has no case {}", prepare.case))),
     };
-    match ended {
-        Ok(()) | Err(CaseEnd::Interrupted) => Ok(()),
-        Err(CaseEnd::Skipped(sentence)) => driver.answer(&Answer::Ended { how: How::Skipped, sentence }),
-        Err(CaseEnd::Failed(sentence)) => driver.answer(&Answer::Ended { how: How::Failed, sentence }),
-        Err(CaseEnd::Disturbed(sentence)) => driver.answer(&Answer::Ended { how: How::Disturbed, sentence }),
-    }
+    let (kind, sentence) = match ended {
+        Ok(()) | Err(CaseEnd::Interrupted) => return Ok(()),
+        Err(CaseEnd::Skipped(sentence)) => (EndKind::Skipped, sentence),
+        Err(CaseEnd::Failed(sentence)) => (EndKind::Failed, sentence),
+        Err(CaseEnd::Disturbed(sentence)) => (EndKind::Disturbed, sentence),
+    };
+    driver.respond(&Response::Ended { kind, sentence })
 }
 
 fn ids(groups: &[Group]) -> Vec<String> {
@@ -91,60 +83,48 @@ fn found<'a>(groups: &'a [Group], id: &str) -> Option<(&'a Group, Case)> {
 fn case_by_turns(
     group: &Group,
     case: Case,
-    asked: &Prepare,
+    prepare: &Prepare,
     driver: &mut Driver,
 ) -> std::result::Result<(), CaseEnd> {
-    let case = if asked.spin > 0.0 { slowed(case, asked.spin) } else { case };
+    let case = if prepare.spin > 0.0 { slowed(case, prepare.spin) } else { case };
     let allowed = cpu::allowed();
-    let (cpu, mut notes) = settle(asked.cpu);
-    let clock = Clock::with_scale(asked.clock);
+    let (cpu, mut notes) = settle(prepare.cpu);
+    let clock = Clock::with_scale(prepare.clock);
     let scratch = scratch::make()?;
     let place = Place {
         scratch: scratch.path().to_path_buf(),
-        scale: asked.scale,
+        scale: prepare.scale,
         cpus: Cpus::around(Some(cpu), allowed),
     };
     let bench = Bench { place: &place, clock: &clock, pinned: Some(cpu) };
-    let mut trial = prepared(&case, bench, asked.prove)?;
-    let iteration_ns = trial.iteration_ns(asked.batch_ns)?;
+    let mut trial = trial::repeated(|| {
+        let mut trial = Trial::prepare(&case, bench, None)?;
+        if prepare.prove {
+            trial.prove()?;
+        }
+        Ok(trial)
+    })?;
+    let iteration_ns = trial.iteration_ns(prepare.batch_ns)?;
     let evidence = trial.evidence().to_vec();
     notes.extend(trial.unasked().iter().map(|sentence| format!("not asked: {sentence}")));
-    driver.answer(&Answer::Ready(Ready {
+    driver.respond(&Response::Ready(Ready {
         version: group.version_text(),
         cpu,
         iteration_ns,
         evidence,
         notes,
     }))?;
-    while let Some(question) = driver.question()? {
-        if let Ask::Turn { iterations, batches } = question {
+    while let Some(request) = driver.request()? {
+        if let Request::Turn { iterations, batches } = request {
             let turn = trial.turn(iterations, batches)?;
-            driver.answer(&Answer::Turn(turn))?;
+            driver.respond(&Response::Turn(turn))?;
         }
     }
     Ok(())
 }
 
-/// Sets up and, if asked, proves; again if the machine was not ours meanwhile.
-fn prepared<'a>(case: &'a Case, bench: Bench<'a>, prove: bool) -> std::result::Result<Trial<'a>, CaseEnd> {
-    let attempt = || {
-        let mut trial = Trial::prepare(case, bench, None)?;
-        if prove {
-            trial.prove()?;
-        }
-        Ok(trial)
-    };
-    let mut outcome = attempt();
-    for _ in 1..ATTEMPTS {
-        if !matches!(outcome, Err(CaseEnd::Disturbed(_))) {
-            break;
-        }
-        outcome = attempt();
-    }
-    outcome
-}
-
-/// Stays on the CPU that the driver names or, where a wrapper has forbidden it, on the last that is allowed.
+/// Pins the process to the CPU that the driver names or, where a wrapper forbids it, to the last allowed one, and locks
+/// its memory. Returns the CPU and notes.
 fn settle(wanted: usize) -> (usize, Vec<String>) {
     let mut notes = Vec::new();
     let allowed = cpu::allowed();
@@ -156,15 +136,12 @@ fn settle(wanted: usize) -> (usize, Vec<String>) {
     if let Err(error) = cpu::pin(chosen) {
         notes.push(format!("not pinned to a CPU: {error}"));
     }
-    process::touch_stack();
-    if let Err(error) = process::lock_memory() {
-        notes.push(format!("not locked in memory: {error}"));
-    }
+    notes.extend(trial::lock_memory());
     (chosen, notes)
 }
 
-/// The same case with a slowdown of known size: dependent additions after each batch, so many an iteration,
-/// and their time added to it.
+/// The case with a slowdown of known size: after each batch it times `additions` dependent additions per iteration and adds
+/// that time to the batch.
 fn slowed(mut case: Case, additions: f64) -> Case {
     let set_up: SetUp = case.set_up;
     case.set_up = Box::new(move |place: &Place| Ok(Box::new(Slowed { subject: set_up(place)?, additions })));

@@ -1,26 +1,26 @@
-//! One pair by turns: two processes alive at once, on one CPU, each about a millisecond at a time.
+//! One pair by turns: two processes that run alternately on one CPU, each for about a millisecond at a time.
 
-use super::process::{Launch, Side};
-use super::protocol::{Answer, Ask, How, Prepare, Ready};
+use super::launch::{Launch, Side};
+use super::protocol::{EndKind, Prepare, Ready, Request, Response};
 use crate::case::Scale;
 use crate::clock::ClockScale;
+use crate::error::{Error, Result};
 use crate::platform::cpu::Aside;
 use crate::statistic::{Random, median, percentile};
 use crate::trial::Turn;
-use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A side that says nothing for so long hangs: a turn takes a millisecond, and one iteration where it is longer.
+/// Silence after which a side counts as hung. A turn takes a millisecond, or one iteration where that is longer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The same while it proves its case: the witness steps, the line is drawn, up to four times.
+/// [`PATIENCE`] while a side proves its case: single-stepping and a sweep, repeated up to four times.
 const PATIENCE_OF_PROOF: Duration = Duration::from_secs(90);
-/// The most bytes by which an environment is made longer: a page, since a stack is placed within one.
+/// Largest random padding of a side's environment, bytes: one page, because it shifts the stack within a page.
 const PADDING: usize = 4096;
-/// Turns of each side that stand close enough together for a drift not to matter: two blocks of ABBA or BAAB.
+/// Consecutive turns of each side over which a drift of the machine does not matter: two blocks of ABBA or BAAB.
 const BLOCK: usize = 4;
 
-/// How turns are taken: the same for both sides and for all pairs of a case.
+/// Number and length of turns: the same for both sides and for all pairs of a case.
 ///
 /// Many short turns, because the machine drifts within milliseconds, and because some operations run in one
 /// of several modes from one switch to the next (a branch predictor's memory): on a busy two-CPU guest pairs of
@@ -37,14 +37,14 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Length of a batch, ns: longer than an interrupt, and ten thousand steps of the coarsest usual clock.
+    /// Length of a batch, ns: longer than an interrupt, and 2 400 steps of the coarsest usual clock (24 MHz).
     pub const BATCH_NS: f64 = 100e3;
     const BATCHES: f64 = 8.0;
     const ROUNDS: f64 = 48.0;
-    /// Turns of an operation so long that the ones above would take seconds.
+    /// Turns of an operation so long that [`Self::ROUNDS`] would take seconds.
     const FEWEST_ROUNDS: f64 = 6.0;
 
-    /// The shape for an operation that takes so long.
+    /// The shape for an operation with this cost of an iteration.
     pub fn of(iteration_ns: f64) -> Self {
         let iterations = (Self::BATCH_NS / iteration_ns).round().max(1.0);
         let batch_ns = iterations * iteration_ns;
@@ -55,69 +55,71 @@ impl Shape {
     }
 }
 
-/// What is compared in one pair.
-#[derive(Clone, Debug)]
-pub struct Question<'a> {
-    /// The case.
+/// What one pair compares, and where.
+#[derive(Clone)]
+pub struct PairSpec<'a> {
+    /// How the sides are started.
+    pub launches: [&'a Launch; 2],
+    /// Keeps this process off the CPU of the sides.
+    pub aside: &'a Aside,
+    /// Id of the case.
     pub case: &'a str,
-    /// Where it is measured.
+    /// The CPU on which the sides run.
     pub cpu: usize,
-    /// The clock of both sides.
+    /// Scale of the clock that both sides use.
     pub clock: ClockScale,
-    /// How the turns are taken; `None` in the first pair of a case, which finds it, and proves the case.
+    /// `None` in the first pair of a case, which chooses the shape and proves the case.
     pub shape: Option<Shape>,
-    /// Size of the surroundings.
+    /// Scale of the case's parameters.
     pub scale: Scale,
-    /// Additions an iteration by which each side is slowed.
+    /// Additions per iteration by which each side is slowed.
     pub spin: [f64; 2],
 }
 
-/// A pair that came to its end.
+/// A completed pair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// How the turns were taken.
+    /// Number and length of its turns.
     pub shape: Shape,
-    /// What the sides said when they were set up.
+    /// The answers of the sides to their set-up.
     pub ready: [Ready; 2],
-    /// Their turns, in order.
+    /// The turns of each side, in order.
     pub turns: [Vec<Turn>; 2],
 }
 
 /// Why a pair has no figure.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Broken {
-    /// The machine lacks what the case needs, for both sides alike.
+pub enum PairEnd {
+    /// The machine lacks a need of the case, for both sides.
     Skipped(String),
-    /// A claim does not hold, or one side can run the case and the other cannot.
+    /// A claim does not hold, or only one side can run the case.
     Failed(String),
     /// A side died, hung or answered nonsense.
     Lost(String),
-    /// The machine was not ours.
+    /// Other tasks or the hypervisor had the CPU.
     Disturbed(String),
 }
 
-/// Runs one pair. Everything random comes from `random`.
-pub fn pair(
-    launches: [&Launch; 2],
-    question: &Question<'_>,
-    aside: &Aside,
-    random: &mut Random,
-) -> std::result::Result<Pair, Broken> {
-    let failed = |error: Error| Broken::Lost(error.to_string());
-    // Who is started first gets other pages: that is chance too.
+/// Runs one pair. All random choices come from `random`.
+///
+/// # Errors
+/// Why the pair has no figure.
+pub fn pair(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pair, PairEnd> {
+    let failed = |error: Error| PairEnd::Lost(error.to_string());
+    // The order of starting decides which pages a side gets, so it is random too.
     let first = random.below(2);
     let padding = [random.below(PADDING), random.below(PADDING)];
-    let start = |side: usize| Side::start(launches[side], padding[side], aside).map_err(failed);
+    let start = |side: usize| Side::start(spec.launches[side], padding[side], spec.aside).map_err(failed);
     let one = start(first)?;
     let other = start(1 - first)?;
     let mut sides = if first == 0 { [one, other] } else { [other, one] };
-    // One after the other, since they share a CPU; whose memory and files are laid out first is chance too.
+    // One after the other, because they share a CPU; which one allocates first is random too.
     let mut prepared = [const { None }; 2];
     for at in [first, 1 - first] {
-        prepared[at] = Some(prepare(&mut sides[at], at, question));
+        prepared[at] = Some(prepare(&mut sides[at], at, spec));
     }
     let ready = both(prepared)?;
-    let shape = question.shape.unwrap_or_else(|| Shape::of(ready[0].iteration_ns.max(ready[1].iteration_ns)));
+    let shape = spec.shape.unwrap_or_else(|| Shape::of(ready[0].iteration_ns.max(ready[1].iteration_ns)));
     let mut turns = [Vec::new(), Vec::new()];
     for side in order(shape.rounds, random) {
         turns[side].push(turn(&mut sides[side], shape)?);
@@ -125,97 +127,97 @@ pub fn pair(
     Ok(Pair { shape, ready, turns })
 }
 
-/// The cases of a side's build.
+/// The ids of the cases of a side's build.
+///
+/// # Errors
+/// The side cannot be started, or does not answer as a bench of this version of syscost.
 pub fn cases(launch: &Launch, aside: &Aside) -> Result<Vec<String>> {
     let ask = |side: &mut Side| {
         side.hello(PATIENCE)?;
-        side.ask(&Ask::Cases)?;
-        match side.answer(PATIENCE)? {
-            Answer::Cases(ids) => Ok(ids),
+        side.ask(&Request::Cases)?;
+        match side.response(PATIENCE)? {
+            Response::Cases(ids) => Ok(ids),
             other => Err(side.nonsense(&format!("{other:?}"))),
         }
     };
     ask(&mut Side::start(launch, 0, aside)?).map_err(Error::Usage)
 }
 
-/// What both sides have come to. What only one of them lacks is no lack of the machine.
+/// Combines the results of both sides. A need that only one side lacks is a failure of that side, not a skip.
 pub(super) fn both<T>(
-    halves: [Option<std::result::Result<T, Broken>>; 2],
-) -> std::result::Result<[T; 2], Broken> {
+    halves: [Option<std::result::Result<T, PairEnd>>; 2],
+) -> std::result::Result<[T; 2], PairEnd> {
     let only = |label: &str, sentence: String| {
-        Broken::Failed(format!("side {label} cannot run it, and the other side can: {sentence}"))
+        PairEnd::Failed(format!("side {label} cannot run it, and the other side can: {sentence}"))
     };
     match halves {
         [Some(Ok(a)), Some(Ok(b))] => Ok([a, b]),
-        [Some(Err(Broken::Skipped(sentence))), Some(Err(Broken::Skipped(_)))] => {
-            Err(Broken::Skipped(sentence))
+        [Some(Err(PairEnd::Skipped(sentence))), Some(Err(PairEnd::Skipped(_)))] => {
+            Err(PairEnd::Skipped(sentence))
         }
-        [Some(Err(Broken::Skipped(sentence))), Some(Ok(_))] => Err(only("A", sentence)),
-        [Some(Ok(_)), Some(Err(Broken::Skipped(sentence)))] => Err(only("B", sentence)),
-        // A fault says more than a lack.
-        [Some(Err(Broken::Skipped(_))) | Some(Ok(_)) | None, Some(Err(broken))] => Err(broken),
+        [Some(Err(PairEnd::Skipped(sentence))), Some(Ok(_))] => Err(only("A", sentence)),
+        [Some(Ok(_)), Some(Err(PairEnd::Skipped(sentence)))] => Err(only("B", sentence)),
+        // A failure of one side outweighs a skip of the other.
+        [Some(Err(PairEnd::Skipped(_))) | Some(Ok(_)) | None, Some(Err(broken))] => Err(broken),
         [Some(Err(broken)), _] => Err(broken),
-        [None, _] | [_, None] => Err(Broken::Lost("a side was not asked".into())),
+        [None, _] | [_, None] => Err(PairEnd::Lost("a side was not asked".into())),
     }
 }
 
-/// Half of a pair: one side by itself, with its turns one after the other. `shape` is the other half's, if
-/// there was one.
+/// Half of a pair: side `at` alone, with its turns one after the other. `shape` is that of the other half, if it has run.
 pub(super) fn alone(
-    launch: &Launch,
+    spec: &PairSpec<'_>,
     at: usize,
-    question: &Question<'_>,
     shape: Option<Shape>,
-    aside: &Aside,
     random: &mut Random,
-) -> std::result::Result<(Ready, Shape, Vec<Turn>), Broken> {
-    let started = Side::start(launch, random.below(PADDING), aside);
-    let mut side = started.map_err(|error| Broken::Lost(error.to_string()))?;
-    let ready = prepare(&mut side, at, question)?;
+) -> std::result::Result<(Ready, Shape, Vec<Turn>), PairEnd> {
+    let started = Side::start(spec.launches[at], random.below(PADDING), spec.aside);
+    let mut side = started.map_err(|error| PairEnd::Lost(error.to_string()))?;
+    let ready = prepare(&mut side, at, spec)?;
     let shape = shape.unwrap_or_else(|| Shape::of(ready.iteration_ns));
     let turns = (0..shape.rounds).map(|_| turn(&mut side, shape)).collect::<std::result::Result<_, _>>()?;
     Ok((ready, shape, turns))
 }
 
-/// Sets a side up.
-fn prepare(side: &mut Side, at: usize, question: &Question<'_>) -> std::result::Result<Ready, Broken> {
-    side.hello(PATIENCE).map_err(Broken::Lost)?;
-    let asked = Prepare {
-        case: question.case.to_owned(),
-        cpu: question.cpu,
-        clock: question.clock,
+/// Has a side set the case up.
+fn prepare(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result::Result<Ready, PairEnd> {
+    side.hello(PATIENCE).map_err(PairEnd::Lost)?;
+    let request = Prepare {
+        case: spec.case.to_owned(),
+        cpu: spec.cpu,
+        clock: spec.clock,
         batch_ns: Shape::BATCH_NS,
-        prove: question.shape.is_none(),
-        scale: question.scale,
-        spin: question.spin[at],
+        prove: spec.shape.is_none(),
+        scale: spec.scale,
+        spin: spec.spin[at],
     };
-    side.ask(&Ask::Prepare(asked)).map_err(Broken::Lost)?;
-    let patience = if question.shape.is_none() { PATIENCE_OF_PROOF } else { PATIENCE };
-    match side.answer(patience).map_err(Broken::Lost)? {
-        Answer::Ready(ready) => Ok(ready),
+    side.ask(&Request::Prepare(request)).map_err(PairEnd::Lost)?;
+    let patience = if spec.shape.is_none() { PATIENCE_OF_PROOF } else { PATIENCE };
+    match side.response(patience).map_err(PairEnd::Lost)? {
+        Response::Ready(ready) => Ok(ready),
         other => Err(unexpected(side, other)),
     }
 }
 
-fn turn(side: &mut Side, shape: Shape) -> std::result::Result<Turn, Broken> {
+fn turn(side: &mut Side, shape: Shape) -> std::result::Result<Turn, PairEnd> {
     let Shape { iterations, batches, .. } = shape;
-    side.ask(&Ask::Turn { iterations, batches }).map_err(Broken::Lost)?;
-    match side.answer(PATIENCE).map_err(Broken::Lost)? {
-        Answer::Turn(turn) if turn.ticks.len() == batches && !turn.ticks.contains(&0) => Ok(turn),
+    side.ask(&Request::Turn { iterations, batches }).map_err(PairEnd::Lost)?;
+    match side.response(PATIENCE).map_err(PairEnd::Lost)? {
+        Response::Turn(turn) if turn.ticks.len() == batches && !turn.ticks.contains(&0) => Ok(turn),
         other => Err(unexpected(side, other)),
     }
 }
 
-fn unexpected(side: &Side, answer: Answer) -> Broken {
+fn unexpected(side: &Side, answer: Response) -> PairEnd {
     match answer {
-        Answer::Ended { how: How::Skipped, sentence } => Broken::Skipped(sentence),
-        Answer::Ended { how: How::Failed, sentence } => Broken::Failed(sentence),
-        Answer::Ended { how: How::Disturbed, sentence } => Broken::Disturbed(sentence),
-        other => Broken::Lost(side.nonsense(&format!("{other:?}"))),
+        Response::Ended { kind: EndKind::Skipped, sentence } => PairEnd::Skipped(sentence),
+        Response::Ended { kind: EndKind::Failed, sentence } => PairEnd::Failed(sentence),
+        Response::Ended { kind: EndKind::Disturbed, sentence } => PairEnd::Disturbed(sentence),
+        other => PairEnd::Lost(side.nonsense(&format!("{other:?}"))),
     }
 }
 
-/// Blocks of ABBA or BAAB at random: within each a drift of the machine weighs on both sides alike.
+/// The order of turns: random blocks of ABBA or BAAB, within which a linear drift affects both sides alike.
 fn order(rounds: usize, random: &mut Random) -> Vec<usize> {
     let blocks = (0..rounds.div_ceil(2)).flat_map(|_| match random.below(2) {
         0 => [0, 1, 1, 0],
@@ -225,7 +227,7 @@ fn order(rounds: usize, random: &mut Random) -> Vec<usize> {
 }
 
 impl Pair {
-    /// What an iteration cost in each turn of a side, ticks: the lower quartile of its batches.
+    /// Ticks per iteration in each turn of a side: the lower quartile over its batches.
     pub fn costs(&self, side: usize) -> Vec<f64> {
         let iterations = self.shape.iterations as f64;
         let cost = |turn: &Turn| {
@@ -235,7 +237,7 @@ impl Pair {
         self.turns[side].iter().map(cost).collect()
     }
 
-    /// What an iteration took on average in each turn of a side, ticks: what a harness calls a sample.
+    /// Ticks per iteration in each turn of a side, the mean over its batches: what a harness calls a sample.
     pub fn means(&self, side: usize) -> Vec<f64> {
         let iterations = (self.shape.iterations * self.shape.batches as u64) as f64;
         self.turns[side].iter().map(|turn| turn.ticks.iter().sum::<u64>() as f64 / iterations).collect()
@@ -276,10 +278,10 @@ mod tests {
 
     #[test]
     fn what_one_side_lacks_is_no_lack_of_the_machine() {
-        let skipped = || Some(Err::<(), _>(Broken::Skipped("no clock".into())));
-        assert_eq!(both([skipped(), skipped()]), Err(Broken::Skipped("no clock".into())));
+        let skipped = || Some(Err::<(), _>(PairEnd::Skipped("no clock".into())));
+        assert_eq!(both([skipped(), skipped()]), Err(PairEnd::Skipped("no clock".into())));
         for halves in [[skipped(), Some(Ok(()))], [Some(Ok(())), skipped()]] {
-            assert!(matches!(both(halves), Err(Broken::Failed(said)) if said.contains("no clock")));
+            assert!(matches!(both(halves), Err(PairEnd::Failed(said)) if said.contains("no clock")));
         }
     }
 

@@ -8,7 +8,7 @@ use super::service_limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
 use super::station::believed;
 use super::token::Token;
 use crate::environment::{Interface, Station, Wire};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;

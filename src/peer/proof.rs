@@ -7,7 +7,7 @@
 use super::control_protocol::VERSION;
 use super::secret::{bytes, drawn, hex};
 use super::token::Token;
-use crate::Result;
+use crate::error::Result;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 

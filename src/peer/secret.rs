@@ -1,7 +1,7 @@
 //! Random bytes, their text in hexadecimal digits, and their comparison.
 
 use super::control_protocol::SECRET_BYTES;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// What every data stream and every datagram begins with.
 pub type Secret = [u8; SECRET_BYTES];

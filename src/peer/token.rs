@@ -1,7 +1,7 @@
 //! The token: a secret that both ends share.
 
 use super::secret::{drawn, hex};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

@@ -16,7 +16,7 @@
 #![allow(unsafe_code)]
 
 use super::process::{PANIC_CODE, die_with_parent};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};

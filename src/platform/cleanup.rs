@@ -11,7 +11,7 @@
 #![allow(unsafe_code)]
 
 use super::child::be_silent;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::wait::waitpid;

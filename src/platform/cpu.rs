@@ -2,7 +2,7 @@
 
 use super::signal;
 use super::socket_handle::{is_taken, take_name};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::os::unix::net::UnixListener;

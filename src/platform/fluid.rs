@@ -10,7 +10,7 @@
 use super::partner::{Class, Kind, Partner, Task};
 use super::shared::{Word, Words};
 use super::{arch, process, time};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::sys::signal::{Signal, kill};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;

@@ -1,7 +1,7 @@
 //! Silencing the standard streams during a measurement: a write to a terminal in the middle of
 //! a case wakes another process on some CPU, and Criterion writes at any time.
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{dup, dup2_stderr, dup2_stdin, dup2_stdout};
 use std::fs::File;

@@ -15,7 +15,7 @@
 use super::cpu;
 use super::process::{PANIC_CODE, die_with_parent};
 use super::shared::Words;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, gettid};

@@ -9,7 +9,7 @@
 //!   mapping. The scale in it changes only when the clock source does, so its sequence lock is not taken.
 #![allow(unsafe_code)]
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd};

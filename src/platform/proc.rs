@@ -2,7 +2,7 @@
 //! its file open.
 
 use super::kernel_files::field;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 

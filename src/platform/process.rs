@@ -9,7 +9,7 @@
 //! * **NUMBERS-ONLY**: the call is given numbers, and a null pointer where it allows one.
 #![allow(unsafe_code)]
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl::set_pdeathsig;

@@ -8,7 +8,7 @@
 //! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
 
 use super::process::{PANIC_CODE, fork_child};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};

@@ -11,7 +11,7 @@
 
 use super::limit;
 use super::resident::Pages;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap};
 use std::fs::File;

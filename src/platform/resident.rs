@@ -1,7 +1,7 @@
 //! Resident memory: mapped, touched, and in pages of a known size.
 
 use super::limit;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
 
 /// The smallest page of the supported architectures, bytes.

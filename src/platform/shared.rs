@@ -7,7 +7,7 @@
 //!   ends, and drops nothing.
 #![allow(unsafe_code)]
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;

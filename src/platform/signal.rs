@@ -6,7 +6,7 @@
 //! * **HANDLER**: the handler stores to an atomic and calls `kill`, both of which POSIX allows there.
 #![allow(unsafe_code)]
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use std::sync::atomic::{AtomicI32, Ordering};
 

@@ -10,7 +10,7 @@
 //!   copies it and refuses a program that does not end.
 #![allow(unsafe_code)]
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use libc::{sock_filter, sock_fprog};
 
 /// The longest filter that the kernel takes, in instructions (`BPF_MAXINSNS`).

@@ -5,9 +5,9 @@ mod complaint;
 
 pub use complaint::{Complaint, Kind, check};
 
+use crate::error::{Error, Result};
 use crate::record::store::{Store, file_name, parse, read, replace};
 use crate::record::{GroupRun, Outcome, Record};
-use crate::{Error, Result};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use std::collections::BTreeSet;

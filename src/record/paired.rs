@@ -2,8 +2,8 @@
 //! them, so the same pairs always give the same verdicts.
 
 use super::store::{parse, read};
-use crate::Result;
 use crate::environment::Fingerprint;
+use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

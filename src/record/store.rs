@@ -7,8 +7,8 @@ mod whole;
 
 pub use whole::{LIMIT, check_new, create, read, replace};
 
+use crate::error::{Error, Result};
 use crate::record::Record;
-use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// The records under one Criterion home.

@@ -7,8 +7,8 @@ pub(super) mod record_markdown;
 pub use record_csv::csv;
 pub use record_markdown::markdown;
 
+use crate::error::{Error, Result};
 use crate::record::{Interval, Record};
-use crate::{Error, Result};
 
 /// The end of a line by RFC 4180.
 pub(super) const CRLF: csv::Terminator = csv::Terminator::CRLF;

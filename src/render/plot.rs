@@ -9,9 +9,9 @@ mod chart;
 mod heat_map;
 mod panel;
 
+use crate::error::{Error, Result};
 use crate::record::{CurveRecord, Matrix, Record};
 use crate::study::paper::Figure;
-use crate::{Error, Result};
 use canvas::{Canvas, Drawn, Letters};
 pub use panel::{Line, Panel};
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};

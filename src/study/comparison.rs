@@ -59,10 +59,10 @@ pub use replicate::Replicate;
 pub use tally::Tally;
 
 use crate::environment::Difference;
+use crate::error::{Error, Result};
 use crate::record::Interval;
 use crate::record::bundle::Head;
 use crate::record::verdict::Verdict;
-use crate::{Error, Result};
 use history::History;
 use pairing::Index;
 use rule::Rule;

@@ -5,6 +5,7 @@ mod mute;
 pub use mute::Mutes;
 
 use super::comparison::Comparison;
+use crate::exit::Exit;
 use crate::record::Verdict;
 use crate::record::paired::{CasePairs, Ended, Paired, Why};
 use crate::study::sequential::Row;
@@ -62,24 +63,23 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The exit code of a gate.
-    pub fn code(self) -> u8 {
+    /// How a gate ends with this answer.
+    pub fn exit(self) -> Exit {
         match self {
-            Self::Pass => 0,
-            Self::Slower => 1,
-            Self::Incomparable => 3,
-            Self::Inconclusive => 4,
-            Self::Unfit => 5,
-            Self::Unmeasured => 125,
+            Self::Pass => Exit::Success,
+            Self::Slower => Exit::Disproved,
+            Self::Incomparable => Exit::Incomparable,
+            Self::Inconclusive => Exit::Inconclusive,
+            Self::Unfit => Exit::Unfit,
+            Self::Unmeasured => Exit::Skipped,
         }
     }
 
-    /// The exit code for `git bisect run`: good, bad, or skip.
-    pub fn code_for_bisect(self) -> u8 {
+    /// The same for `git bisect run`, which knows good, bad and skip.
+    pub fn exit_for_bisect(self) -> Exit {
         match self {
-            Self::Pass => 0,
-            Self::Slower => 1,
-            _ => 125,
+            Self::Pass | Self::Slower => self.exit(),
+            _ => Exit::Skipped,
         }
     }
 
@@ -168,41 +168,41 @@ mod tests {
     #[test]
     fn one_slower_case_fails_all_the_others() {
         let all = [Verdict::Same, Verdict::Faster, Verdict::Inconclusive, Verdict::Slower].map(finding);
-        assert_eq!(answer(&all).code(), 1);
+        assert_eq!(answer(&all).exit().code(), 1);
     }
 
     #[test]
     fn what_was_not_shown_is_no_pass() {
-        assert_eq!(answer(&[Verdict::Same, Verdict::Inconclusive].map(finding)).code(), 4);
-        assert_eq!(answer(&[Verdict::Same, Verdict::Incomparable].map(finding)).code(), 3);
-        assert_eq!(answer(&[Verdict::Same, Verdict::Faster].map(finding)).code(), 0);
+        assert_eq!(answer(&[Verdict::Same, Verdict::Inconclusive].map(finding)).exit().code(), 4);
+        assert_eq!(answer(&[Verdict::Same, Verdict::Incomparable].map(finding)).exit().code(), 3);
+        assert_eq!(answer(&[Verdict::Same, Verdict::Faster].map(finding)).exit().code(), 0);
     }
 
     #[test]
     fn a_canary_that_moved_says_that_nothing_can_be_told_but_excuses_no_slowdown() {
         let canary = || Finding { canary: true, ..finding(Verdict::Slower) };
-        assert_eq!(answer(&[finding(Verdict::Same), canary()]).code(), 5);
-        assert_eq!(answer(&[finding(Verdict::Slower), canary()]).code(), 1);
+        assert_eq!(answer(&[finding(Verdict::Same), canary()]).exit().code(), 5);
+        assert_eq!(answer(&[finding(Verdict::Slower), canary()]).exit().code(), 1);
     }
 
     #[test]
     fn a_canary_is_not_what_was_asked_for() {
         let canary = Finding { canary: true, ..finding(Verdict::Same) };
         let skipped = Finding { progress: Progress::Skipped, ..finding(Verdict::Incomparable) };
-        assert_eq!(answer(&[canary, skipped]).code(), 125);
+        assert_eq!(answer(&[canary, skipped]).exit().code(), 125);
     }
 
     #[test]
     fn what_the_machine_lacks_on_both_sides_is_nobodys_fault() {
         let skipped = Finding { progress: Progress::Skipped, ..finding(Verdict::Incomparable) };
-        assert_eq!(answer(&[finding(Verdict::Same), skipped.clone()]).code(), 0);
-        assert_eq!(answer(&[skipped]).code(), 125, "nothing at all was asked");
+        assert_eq!(answer(&[finding(Verdict::Same), skipped.clone()]).exit().code(), 0);
+        assert_eq!(answer(&[skipped]).exit().code(), 125, "nothing at all was asked");
     }
 
     #[test]
     fn a_bisection_only_hears_good_bad_and_skip() {
         for verdict in Verdict::ALL {
-            let code = answer(&[finding(verdict)]).code_for_bisect();
+            let code = answer(&[finding(verdict)]).exit_for_bisect().code();
             assert!([0, 1, 125].contains(&code), "{verdict}: {code}");
         }
     }
@@ -210,6 +210,6 @@ mod tests {
     #[test]
     fn a_muted_case_is_overlooked() {
         let muted = Finding { muted: Some("known".into()), ..finding(Verdict::Slower) };
-        assert_eq!(answer(&[finding(Verdict::Same), muted]).code(), 0);
+        assert_eq!(answer(&[finding(Verdict::Same), muted]).exit().code(), 0);
     }
 }

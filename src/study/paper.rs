@@ -5,8 +5,8 @@ mod paper_figure;
 
 pub use paper_figure::{Figure, figures};
 
+use crate::error::{Error, Result};
 use crate::record::{Displaced, Record};
-use crate::{Error, Result};
 use serde::Deserialize;
 
 /// The group whose cases fill the tables.

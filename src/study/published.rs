@@ -1,9 +1,9 @@
 //! Values that others published for their machines, by case id, for columns of the observation table. The files are
 //! compiled in, because a machine that is measured has no copy of the source.
 
+use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::quantity::NANOSECONDS;
-use crate::{Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

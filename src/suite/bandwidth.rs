@@ -54,11 +54,11 @@ mod workload;
 
 use crate::case::{Case, Claim, Group, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::parallel::{Parallelism, all_stayed, parallel};
 use crate::platform::partner::Kind;
 use crate::platform::{cpu, limit};
 use crate::record::{Axis, Curve};
-use crate::{Error, Result};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

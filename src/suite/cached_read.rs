@@ -35,12 +35,12 @@ mod operation;
 
 use crate::case::{Case, Claim, Group, Place, Rule, Scale, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::blocks::{OWN_NUMBER, Proof};
 use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::platform::process::page_size;
 use crate::record::{Axis, Curve, Study};
-use crate::{Error, Result};
 use memmap2::MmapMut;
 use operation::Mapped;
 use std::hint::black_box;

@@ -29,13 +29,13 @@
 use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Found, Group, OwnTasks, Place, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Counts, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::blocks::{Blocks, DISK, FROM_DEVICE, OWN_NUMBER, Pattern, reached};
 use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::proc::Source;
 use crate::platform::shared::Words;
 use crate::record::{Axis, Curve};
-use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;

@@ -25,10 +25,10 @@
 //! # Source
 //! lmbench's `lat_ctx` (McVoy and Staelin 1996), which has the same sizes.
 
-use crate::Result;
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Report, Rule, SetUp, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
+use crate::error::Result;
 use crate::kit::alarm::Alarm;
 use crate::kit::ipc::{Bytes, Channel};
 use crate::kit::placement::{Placement, patience, refused};

@@ -26,10 +26,10 @@
 
 mod operation;
 
-use crate::Result;
 use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Matrix, OwnTasks, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Ticks};
+use crate::error::Result;
 use crate::kit::ipc::{Channel, PolledWord};
 use crate::kit::parallel::all_stayed;
 use crate::kit::placement::{Placement, refused};

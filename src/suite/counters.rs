@@ -36,7 +36,7 @@ use crate::case::{Case, Claim, Group, Subject, set_up};
 use crate::clock::Clock;
 use crate::counters::Probe;
 use crate::counters::{Fault, Process, camp, physical_memory};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::sys::stat::fstat;
 use nix::time::{ClockId, clock_gettime};
 use route::{ROUTES, Route};

@@ -41,13 +41,13 @@ mod ring_queue;
 
 use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, Rule, Scale, SetUp, set_up};
 use crate::clock::Ticks;
+use crate::error::{Error, Result};
 use crate::kit::blocks::{
     self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, one_at_a_time, reached,
 };
 use crate::kit::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::record::{Axis, Curve};
-use crate::{Error, Result};
 
 pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"), cases).curves(&[
     by_file_curve("direct_read/sequential-by-file/", "sequential"),

@@ -45,11 +45,11 @@ mod life;
 mod operation;
 
 use crate::case::{Case, Claim, Fit, Group, OwnTasks, Place, Scale};
+use crate::error::{Error, Result};
 use crate::kit::start_order::created;
 use crate::kit::task::{self, Program, Stack};
 use crate::platform::resident::{Mappings, Pages, ResidentMemory};
 use crate::record::{Axis, Curve};
-use crate::{Error, Result};
 
 pub const GROUP: Group = Group::new("fork", include_str!("fork.rs"), cases)
     .fits(&[

@@ -30,10 +30,10 @@
 
 mod operation;
 
-use crate::Result;
 use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
 use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::Clock;
+use crate::error::Result;
 use crate::kit::parallel::{Parallelism, all_stayed, parallel};
 use crate::platform::partner::Kind;
 use crate::platform::shared::Word;

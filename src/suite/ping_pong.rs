@@ -35,9 +35,9 @@
 //! 2.4 µs), both with blocking pipes and the transfer subtracted; lmbench's `lat_pipe`, `lat_unix`, `lat_sem`,
 //! `lat_fifo`; `perf bench sched pipe`.
 
-use crate::Error;
 use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, set_up};
 use crate::clock::Clock;
+use crate::error::Error;
 use crate::kit::ipc::{Bytes, Channel, Condition, Event, Futex, PolledWord, Queue, Semaphore};
 use crate::kit::parallel::all_stayed;
 use crate::kit::placement::{Placement, refused};

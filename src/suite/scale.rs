@@ -31,13 +31,13 @@
 use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, set_up};
 use crate::clock::Clock;
+use crate::error::{Error, Result};
 use crate::kit::ipc::{Bytes, Channel};
 use crate::kit::kernel_call::granted;
 use crate::kit::parallel::{Parallelism, all_stayed, parallel};
 use crate::platform::partner::Kind;
 use crate::platform::syscall;
 use crate::record::{Axis, Curve};
-use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::ffi::CString;
 use std::fs::File;

@@ -33,8 +33,8 @@ mod operation;
 
 use crate::case::{Case, Claim, Group, Place, set_up};
 use crate::clock::Clock;
+use crate::error::{Error, Result};
 use crate::kit::kernel_call::{self, granted, repeat};
-use crate::{Error, Result};
 use operation::{Action, Descriptor, Page, SIGNAL, Timer, TimerDescriptor};
 use std::hint::black_box;
 

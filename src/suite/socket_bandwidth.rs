@@ -39,9 +39,9 @@
 //! lmbench's `bw_tcp`, `bw_unix` and `bw_pipe`; netperf's `TCP_STREAM` and `UDP_STREAM`; iperf3; sendfile(2),
 //! splice(2), and MSG_ZEROCOPY in the kernel's networking documentation.
 
-use crate::Result;
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, OwnTasks, Place, Rule, set_up};
+use crate::error::Result;
 use crate::kit::message_size::{LOOPBACK, length, messages};
 use crate::kit::parallel::all_stayed;
 use crate::kit::placement::Placement::{self, Cross, Same};

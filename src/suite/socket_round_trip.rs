@@ -40,10 +40,10 @@
 //! CSE 221 project report (4.05 µs by TCP over loopback with 56 bytes, where `ping` took 23 µs); lmbench's `lat_tcp`,
 //! `lat_udp` and `lat_unix`; RFC 1071; tcp(7), udp(7), unix(7), icmp(7), io_uring(7).
 
-use crate::Result;
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject, set_up};
 use crate::clock::Delta;
+use crate::error::Result;
 use crate::kit::message_size::{LOOPBACK, length};
 use crate::kit::parallel::all_stayed;
 use crate::kit::placement::Placement::{self, Awake, Cross, Same};
@@ -258,7 +258,7 @@ fn transfers(row: Row) -> SetUp {
     set_up(move |_| match row.waiting {
         Block => conversation::alone(row.transport, Blocking::new, row.bytes),
         Poll => conversation::alone(row.transport, Epoll::new, row.bytes),
-        Spin => Err(crate::Error::Disproved("two ends that poll have no control".into())),
+        Spin => Err(crate::error::Error::Disproved("two ends that poll have no control".into())),
         IoUring => conversation::alone(row.transport, IoRing::new, row.bytes),
     })
 }

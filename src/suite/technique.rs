@@ -39,6 +39,7 @@
 use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Found, Group, OwnTasks, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::parallel::all_stayed;
 use crate::kit::placement::Placement;
 use crate::kit::sampler::{Gaps, Sampler};
@@ -46,7 +47,6 @@ use crate::platform::ptrace::Stepper;
 use crate::platform::{arch, time};
 use crate::technique::hybrid::{Interface, Observer, OneWay, Ring, Tally, TwoWay, event};
 use crate::technique::trace::Monitor;
-use crate::{Error, Result};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

@@ -36,13 +36,13 @@ mod operation_pool;
 
 use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, set_up};
 use crate::clock::Clock;
+use crate::error::{Error, Result};
 use crate::kit::kernel_call::{granted, repeat_until_refused};
 use crate::kit::scheduling_policy::Batch;
 use crate::kit::start_order::{Order, Repeats, created};
 use crate::kit::task;
 use crate::kit::watchdog::{PERIOD, Watchdog};
 use crate::platform::cpu;
-use crate::{Error, Result};
 use operation::{Arriving, Attributes, Bare};
 use operation_pool::{Pool, Usage};
 

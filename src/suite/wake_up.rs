@@ -27,12 +27,12 @@
 use crate::case::need::PINNED;
 use crate::case::{Case, Claim, Group, Need, Place, Report, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::kernel_call::granted;
 use crate::kit::placement::Placement;
 use crate::kit::sleep::{EpollTimeout, FutexTimeout, Nanosleep, RealTime, Sleep, TimerDescriptor};
 use crate::platform::partner::{Class, Partner, spinner};
 use crate::platform::time::clock_gettime_ns;
-use crate::{Error, Result};
 use std::time::Duration;
 
 pub const GROUP: Group = Group::new("wake_up", include_str!("wake_up.rs"), cases);

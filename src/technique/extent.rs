@@ -6,8 +6,8 @@
 //!
 //! Source: Kraemer, slides 27 to 30 and 51.
 
+use crate::error::{Error, Result};
 use crate::platform::ptrace::step_each;
-use crate::{Error, Result};
 use std::ops::Range;
 
 /// The most instructions that are stepped.

@@ -11,9 +11,9 @@
 //!
 //! Source: Kraemer, slides 10, 57, 58 and 62 to 71.
 
+use crate::error::{Error, Result};
 use crate::platform::arch::register_loop;
 use crate::platform::partner::{Class, Kind, Partner, Task};
-use crate::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};

@@ -16,7 +16,7 @@
 //!
 //! Source: slides 76 to 82 of the [module's](super) own.
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The index of a sequence of commands.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@
 //!
 //! Source: Kraemer, slides 59 to 62; Intel SDM vol. 2A, appendix A; Arm ARM, *A64 instruction set encoding*.
 
-use crate::Result;
+use crate::error::Result;
 use crate::platform::ptrace::step_each;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
@@ -100,7 +100,7 @@ pub fn frequencies(mut run: impl FnMut(u64), turns: u64) -> Result<Option<Freque
         let mut counts = BTreeMap::<Opcode, u64>::new();
         let look = |step: &crate::platform::ptrace::Step| *counts.entry(opcode(step.code)).or_default() += 1;
         let ended = step_each(|| run(turns), LIMIT, look)?;
-        Ok::<_, crate::Error>(ended.then_some(counts))
+        Ok::<_, crate::error::Error>(ended.then_some(counts))
     };
     let (Some(few), Some(many)) = (step(turns)?, step(2 * turns)?) else { return Ok(None) };
     let beyond =

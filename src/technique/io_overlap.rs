@@ -21,11 +21,11 @@ mod disk_load;
 pub use busy_trace::{Busy, Trace, exact};
 pub use disk_load::{Finished, Load};
 
+use crate::error::{Error, Result};
 use crate::kit::sleep::{Nanosleep, RealTime, Sleep};
 use crate::platform::time::clock_gettime_ns;
 use crate::statistic::{Interval, Random, proportion_of_series};
 use crate::technique::pulse::PulseCounter;
-use crate::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 

@@ -26,7 +26,7 @@
 //! Source: Kraemer, slides 26, 31, 34 and 51 to 53; S. McCanne and C. Torek, *A Randomized Sampling Clock for CPU
 //! Utilization Estimation and Code Profiling* (USENIX 1993).
 
-use crate::Result;
+use crate::error::Result;
 pub use crate::kit::sampler::Looks;
 
 use crate::kit::sampler::{Gaps, STATES, Sampler};

@@ -15,9 +15,9 @@
 //! Source: slides 33 to 36 of the [module's](super) own; timer_create(2), clock_getcpuclockid(3).
 
 use crate::counters::Process;
+use crate::error::{Error, Result};
 use crate::platform::arch;
 use crate::platform::time::{clock_gettime_entry_ns, clock_gettime_ns};
-use crate::{Error, Result};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -1,4 +1,4 @@
-//! Figures that follow from those of a case: half of what a round trip costs beyond its transfers is a switch.
+//! Figures derived from those of a case, such as bytes per second, or a switch as half of a round trip's net cost.
 
 use super::sweep::Sweep;
 use crate::case::{Case, Found, Rule};
@@ -6,21 +6,21 @@ use crate::record::quantity::NANOSECONDS;
 use crate::record::{Derived, Interval, Matrix};
 use crate::statistic::median;
 
-/// What a case costs, as far as it is known.
+/// The costs of a case.
 pub(super) struct Costs<'a> {
-    /// The line of time against iterations, where one was drawn.
+    /// Time against iterations, if there was a sweep.
     pub(super) sweep: Option<&'a Sweep>,
-    /// The median of the samples: the cost, where operations are timed one by one.
+    /// Median of the samples, which is the cost where operations are timed one by one, ns.
     pub(super) median: Interval,
-    /// One of the events that the subject counted.
+    /// Cost of an event that the subject counted, ns.
     pub(super) event: Option<Interval>,
     /// The core's frequency, Hz.
     pub(super) core_hz: f64,
-    /// CPUs that a case on all of them has.
+    /// Number of CPUs of a case that runs on all of them.
     pub(super) cpus: usize,
 }
 
-/// The figures that the case asks for and its costs can give.
+/// The figures that the case asks for and that its costs allow.
 pub(super) fn figures(case: &Case, costs: &Costs<'_>) -> Vec<Derived> {
     let figure = |derived: &crate::case::Derived| {
         let (value, unit) = figure(derived.rule, costs)?;
@@ -47,14 +47,14 @@ fn figure(rule: Rule, costs: &Costs<'_>) -> Option<(Interval, &'static str)> {
     })
 }
 
-/// The median of what was found beside the time.
+/// The median of a figure that the subject found.
 pub(super) fn found(found: Found) -> Option<Derived> {
     let Found { name, unit, values } = found;
     let value = (!values.is_empty()).then(|| crate::statistic::median_interval(&values))?;
     Some(Derived { name: name.into(), unit: unit.into(), value })
 }
 
-/// The median of what the batches found between every two CPUs.
+/// The median over the batches for each pair of CPUs.
 pub(super) fn matrix(found: crate::case::Matrix) -> Matrix {
     let mut rows: Vec<_> = (0..found.cpus.len()).map(|i| vec![0.0; i]).collect();
     for ((a, b), figures) in &found.figures {
@@ -63,7 +63,7 @@ pub(super) fn matrix(found: crate::case::Matrix) -> Matrix {
     Matrix { cpus: found.cpus, rows }
 }
 
-/// So much in a cost of nanoseconds: its ends change places. Bytes in a nanosecond are gigabytes in a second.
+/// `amount` per nanosecond of cost; the ends of the interval change places. Bytes per nanosecond are GB/s.
 fn rate(amount: f64, cost: Interval) -> Interval {
     Interval { estimate: amount / cost.estimate, low: amount / cost.high, high: amount / cost.low }
 }

@@ -10,10 +10,10 @@ pub use process_cost::{Costs, Found};
 
 use crate::clock::{CalibrationPlan, Charge, Clock, FluidMeter};
 use crate::environment::cpu_list;
+use crate::error::{Error, Result};
 use crate::platform::{proc, process, signal};
 use crate::statistic::fluid_cost::Replicate;
 use crate::statistic::fluid_cost::{self, Calibration, Window};
-use crate::{Error, Result};
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;

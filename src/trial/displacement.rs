@@ -9,10 +9,10 @@ mod outcome;
 mod saturation;
 
 use super::{Bench, CaseEnd, judge};
-use crate::Error;
 use crate::case::{Case, Repetition, Scale, Subject};
 use crate::clock::{CalibrationPlan, Clock, Counters, Delta, FluidMeter, PartnerMonitor, Ticks};
 use crate::environment::Accounting;
+use crate::error::Error;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::signal;
 use crate::record::Measured;
@@ -210,8 +210,8 @@ impl Displacement<'_> {
 /// How many iterations take as long as `run`; `takes` returns the time of a number of them, ns.
 fn iterations_that_fill(
     run: Duration,
-    mut takes: impl FnMut(u64) -> crate::Result<f64>,
-) -> crate::Result<u64> {
+    mut takes: impl FnMut(u64) -> crate::error::Result<f64>,
+) -> crate::error::Result<u64> {
     let wanted = run.as_nanos() as f64;
     let mut n = 1;
     loop {

@@ -1,17 +1,17 @@
-//! The distribution of operations that were timed one by one: percentiles, the maximum, a histogram.
+//! Distribution of operations that were timed one by one: percentiles and a histogram.
 
 use crate::record::{Bar, Distribution};
 use crate::statistic::percentile;
 use hdrhistogram::Histogram;
 
-/// What is told of it, as far as there are operations beyond: of a hundred nobody knows one in ten thousand.
+/// Percentiles, each given only if at least one operation in the sample can be expected beyond it.
 const PERCENTILES: [f64; 11] = [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9, 99.99, 100.0];
-/// Significant digits of a bar: values of a hundredth part apart fall into different ones.
+/// Significant decimal digits of a bar's position.
 const DIGITS: u8 = 2;
-/// A bar's unit: tenths of a nanosecond, so that a call of 5 ns has a distribution too.
+/// Resolution of the bars: tenths of a nanosecond, because a call of 5 ns has a distribution too.
 const UNITS_A_NS: f64 = 10.0;
 
-/// Of these durations, ns. None of none.
+/// The distribution of these durations, ns; `None` if there are none.
 pub(super) fn of(values: &[f64]) -> Option<Distribution> {
     let is_known = |p: &f64| *p >= 100.0 || values.len() as f64 * (100.0 - p) >= 100.0;
     let percentiles = PERCENTILES.into_iter().filter(is_known).map(|p| (p, percentile(values, p))).collect();
@@ -19,7 +19,7 @@ pub(super) fn of(values: &[f64]) -> Option<Distribution> {
     (!values.is_empty()).then_some(Distribution { count: values.len(), percentiles, histogram })
 }
 
-/// The bars that are not empty. It grows as it must; what it refuses, if it ever does, leaves it without bars.
+/// The bars that are not empty; no bars if the histogram refuses a value.
 fn bars(values: &[f64]) -> Vec<Bar> {
     let Ok(mut histogram) = Histogram::<u64>::new(DIGITS) else { return Vec::new() };
     for value in values {

@@ -1,79 +1,80 @@
-//! Claims, judged: a sentence of evidence for each that holds, a [`CaseEnd`] with its sentence for the first
-//! that does not.
+//! Judges claims: a sentence of evidence for each that holds, a [`CaseEnd`] for the first that does not.
 
-mod surroundings;
+mod interference;
 
 use super::sweep::{self, NoTime, Sweep, Sweeper};
 use super::{CaseEnd, Sample};
-use crate::Error;
 use crate::case::{Case, Claim, Scale, Subject};
 use crate::clock::witness::{self, WitnessReport};
 use crate::clock::{Clock, Delta};
+use crate::error::Error;
 use crate::platform::ptrace::PANICKED;
 use crate::record::Interval;
-pub(super) use surroundings::{beside, by_strangers, surroundings};
+pub(super) use interference::{by_other_tasks, interference, other_cpus};
 
-/// Twice the iterations may take 1.8 to 2.2 times as long: three times the worst seen over hundreds of
-/// honest sweeps beside a loaded CPU, and far from the 1.0 of something that was remembered.
+/// Accepted ratio of the time of twice the iterations: three times the worst deviation over hundreds of honest sweeps beside
+/// a loaded CPU, and far from the 1.0 of a remembered result.
 const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
-/// What an operation must cost beyond its control, as a share of the control, at the lower end of the interval.
-/// Zero would be passed by chance once in forty, by a thousandth of the control. The cheapest call costs four
-/// times its empty loop, and in a build that is not optimised, where the loop is dear, a tenth of it.
+/// Least net cost of an operation as a share of its control, at the lower end of the interval. A limit of zero would be passed
+/// by chance once in forty cases. The cheapest call costs four times its control, and a tenth of it in a debug build.
 const ABOVE: f64 = 0.02;
-/// A case's median over large batches may differ so much from the slope over small ones: a frequency that
-/// ramps or a neighbour that comes and goes moves it by tens of per cent, a loop that is not one by all.
+/// Accepted ratio of the median over large batches to the slope over small ones. A frequency ramp or an intermittent neighbour
+/// changes it by tens of per cent, a loop that was optimised away by all.
 const LARGE: std::ops::RangeInclusive<f64> = 0.7..=1.43;
-/// Time charged, µs, below which a share of it means nothing: some kernels account by ticks of 4 ms.
+/// Least charged time of which a share means anything, µs: some kernels account in ticks of 4 ms.
 const LEAST_CHARGED_US: f64 = 60_000.0;
-/// Sweeps before a line that is none is believed.
+/// Sweeps before a result that is not proportional is believed.
 const ATTEMPTS: u32 = 3;
-/// Testimonies before one against a claim is believed. Where the clock is the kernel's, each of them reads it
-/// through the vDSO, and stepping takes so long that every third is overtaken by a tick.
+/// Testimonies before one against a claim is believed. With the kernel's clock each of them reads the time through the vDSO,
+/// and single-stepping is so slow that a timer tick disturbs every third.
 const TESTIMONIES: u32 = 8;
 
-/// What was heard of a claim.
+/// The judgement of one claim.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Judgement {
     /// It holds; the sentence is its evidence.
     Held(String),
-    /// It could not be asked here; the sentence says why.
+    /// It could not be checked here; the sentence says why.
     Unasked(String),
 }
 
 type Judgements = Vec<Judgement>;
 
-/// Calls the witness and asks what it saw.
+/// Calls the witness and judges the claims about its testimony; no testimony if it cannot be called.
+///
+/// # Errors
+/// A claim does not hold, or the operation died under the witness.
 pub(super) fn witness(
     case: &Case,
     subject: &mut dyn Subject,
     clock: &Clock,
 ) -> Result<(Option<WitnessReport>, Judgements), CaseEnd> {
     let callee = case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
-    let mut verdict = Err(CaseEnd::Failed(String::new()));
+    let mut judged = Err(CaseEnd::Failed(String::new()));
     for _ in 0..TESTIMONIES {
-        // A refusal in the forked child is met again, and reported, when the subject runs here.
+        // An error in the forked child occurs again, and is reported, when the subject runs here.
         let run = |n| drop(subject.run(n, clock));
         let testimony = match witness::watch(run, callee, !case.one_by_one) {
             Ok(testimony) => testimony,
             Err(died @ Error::Died(_)) => return Err(died_watched(subject, clock, &died)),
-            // A sandbox may forbid ptrace: that is said, and the other claims carry the case.
+            // A sandbox may forbid ptrace: the other claims are judged without it.
             Err(error) => {
-                let word = Judgement::Unasked(format!("no witness could be called: {error}"));
-                return Ok((None, vec![word]));
+                let sentence = format!("no witness could be called: {error}");
+                return Ok((None, vec![Judgement::Unasked(sentence)]));
             }
         };
-        // The vDSO reads the kernel's clock again when a tick overtakes it, which in one of the two runs is a
-        // few instructions more. What is against a claim each time is no tick.
+        // When a tick occurs the vDSO reads the clock again, which adds a few instructions to one of the two runs. Only a
+        // testimony that contradicts a claim every time counts.
         let sentences = case.claims.iter().filter_map(|claim| by_witness(claim, &testimony).transpose());
         match sentences.collect() {
             Ok(sentences) => return Ok((Some(testimony), sentences)),
-            Err(sentence) => verdict = Err(CaseEnd::Failed(sentence)),
+            Err(sentence) => judged = Err(CaseEnd::Failed(sentence)),
         }
     }
-    verdict
+    judged
 }
 
-/// An operation that panicked under the witness is run here as well: its panic then has words.
+/// Runs an operation that panicked under the witness here too, so that the panic's message is recorded.
 fn died_watched(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> CaseEnd {
     if matches!(died, Error::Died(how) if how == PANICKED) {
         drop(subject.run(witness::ITERATIONS, clock));
@@ -81,7 +82,7 @@ fn died_watched(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> CaseE
     CaseEnd::Failed(died.to_string())
 }
 
-/// What a claim says of a testimony: nothing, a word, or why it does not hold.
+/// Judges a claim by a testimony; `None` if the claim is not about testimonies.
 fn by_witness(claim: &Claim, seen: &WitnessReport) -> Result<Option<Judgement>, String> {
     let held = |sentence: Result<String, String>| sentence.map(|sentence| Some(Judgement::Held(sentence)));
     match claim {
@@ -108,7 +109,7 @@ fn entered(calls: &[(&'static str, i64)], seen: &WitnessReport) -> Result<String
     let n = seen.iterations as usize;
     let times = |number| seen.entries.iter().filter(|&&e| e == number).count();
     for (name, number) in calls {
-        // A call that is named twice is entered twice.
+        // A call that is listed twice is made twice per iteration.
         let claimed = n * calls.iter().filter(|(_, other)| other == number).count();
         if times(*number) != claimed {
             return Err(format!(
@@ -150,9 +151,11 @@ fn executed(least: f64, seen: &WitnessReport) -> Result<Judgement, String> {
     }
 }
 
-/// Sweeps and judges the line; tries again with larger batches before it condemns. What bends a line for a
-/// moment is a disturbance; what bends it in every attempt is the operation.
-pub(super) fn line(
+/// Sweeps and judges proportionality, repeatedly and with larger batches before it gives up, since a disturbance passes.
+///
+/// # Errors
+/// The subject takes no time or fails, or no sweep fulfils the claims.
+pub(super) fn sweep(
     case: &Case,
     subject: &mut dyn Subject,
     mut control: Option<&mut (dyn Subject + '_)>,
@@ -163,11 +166,11 @@ pub(super) fn line(
     let first = found.map_err(|nothing| CaseEnd::Failed(took_no_time(&nothing)))?;
     let mut verdict = Err(String::new());
     for attempt in 0..ATTEMPTS {
-        // Larger batches once: they even out what comes in bursts, but are themselves hit more often.
+        // Larger batches after the first attempt: they average out bursts, but are interrupted more often.
         let unit = first << (2 * attempt.min(1));
         let mut sweeper = Sweeper::new(unit);
         sweeper.sweep(subject, control.as_deref_mut(), clock, scale)?;
-        match straight(case, &sweeper.since(0)) {
+        match proportional(case, &sweeper.since(0)) {
             Ok(sentences) => return Ok((sweeper, sentences)),
             Err(sentence) => verdict = Err(sentence),
         }
@@ -175,7 +178,7 @@ pub(super) fn line(
     verdict.map_err(CaseEnd::Disturbed)
 }
 
-/// The claims about time, which no count of events can answer.
+/// Notes on the claims about time, which cannot be checked when events are counted.
 pub(super) fn of_time(case: &Case) -> Vec<String> {
     let about_time = |claim: &&Claim| matches!(claim, Claim::Linear | Claim::AboveControl);
     case.claims.iter().filter(about_time).map(|claim| format!("not asked of a count: {claim}")).collect()
@@ -188,7 +191,7 @@ fn took_no_time(nothing: &NoTime) -> String {
     )
 }
 
-pub(super) fn straight(case: &Case, sweep: &Sweep) -> Result<Vec<String>, String> {
+fn proportional(case: &Case, sweep: &Sweep) -> Result<Vec<String>, String> {
     grows(sweep)?;
     let mut sentences = Vec::new();
     for claim in &case.claims {
@@ -201,7 +204,10 @@ pub(super) fn straight(case: &Case, sweep: &Sweep) -> Result<Vec<String>, String
     Ok(sentences)
 }
 
-/// Whatever a case claims: what takes no time has no cost, no rate and no efficiency.
+/// Checks for every case that the slope is positive; otherwise there is no cost and no rate.
+///
+/// # Errors
+/// The sentence for [`CaseEnd::Disturbed`].
 pub(super) fn grows(sweep: &Sweep) -> Result<(), String> {
     if sweep.slope.low > 0.0 {
         return Ok(());
@@ -239,7 +245,10 @@ fn above(sweep: &Sweep) -> Result<String, String> {
     }
 }
 
-/// What must hold for every single batch; what the case's own claims say of it.
+/// Judges one batch: CPUs, throttling and the case's own claims. Returns the evidence.
+///
+/// # Errors
+/// A claim does not hold, or the batch was disturbed.
 pub(super) fn sample(
     case: &Case,
     delta: &Delta,
@@ -270,15 +279,18 @@ pub(super) fn sample(
     let own = case.claims.iter().filter_map(|claim| match claim {
         Claim::Counted(ask) => Some(ask(delta, iterations).map_err(CaseEnd::Failed)),
         Claim::Regime(ask) => Some(ask(delta, iterations).map_err(CaseEnd::Disturbed)),
-        // Where it does not hold the operation has answered an error, and there is no sample.
+        // If it did not hold the operation would have failed, and there would be no sample.
         Claim::Checked(what) => Some(Ok((*what).to_owned())),
         _ => None,
     });
     own.collect()
 }
 
-/// Without a witness the kernel's own accounting must do: who enters the kernel each time is charged mostly
-/// there, who never does is hardly charged at all.
+/// Judges claims about system calls without a witness, by the kernel's accounting: an operation that enters the kernel is
+/// charged mostly system time, one that never does hardly any.
+///
+/// # Errors
+/// The accounting contradicts the claim.
 pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Judgement>, CaseEnd> {
     let enters = case.claims.iter().any(|claim| matches!(claim, Claim::Enters(_)));
     if !enters && !case.claims.iter().any(|claim| matches!(claim, Claim::NeverEnters)) {
@@ -293,7 +305,7 @@ pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Ju
     let share = system / (user + system);
     let sentence = format!("{:.0} % of the time was charged in the kernel", 100.0 * share);
     match (enters, share) {
-        // What prepares each single operation is charged to the process as well, and is most of it.
+        // The untimed preparation of each operation is charged to the process too, and is most of the time.
         (true, _) if case.one_by_one => {
             Ok(Some(Judgement::Unasked(sentence + ", with what prepares each operation")))
         }
@@ -307,7 +319,10 @@ pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Ju
     }
 }
 
-/// Large batches must agree with small ones: proportionality over three decades.
+/// Compares the cost in large batches with the slope of small ones: proportionality over three decades.
+///
+/// # Errors
+/// They differ too much.
 pub(super) fn large_batches(
     case: &Case,
     sweep: &Sweep,
@@ -319,7 +334,7 @@ pub(super) fn large_batches(
     }
     let iterations = samples.last().map_or(0, |s| s.iterations);
     if iterations < sweep.unit {
-        return Ok(None); // not a large batch: its own overhead would be on trial
+        return Ok(None); // not a large batch: its overhead would dominate
     }
     let ratio = median.estimate / sweep.slope.estimate;
     let sentence =

@@ -1,9 +1,8 @@
-//! Scratch directories: made for a measuring process, gone with it, and if it was killed, found and removed by
-//! the next run.
+//! Scratch directories of measuring processes. If a process is killed, the next run removes its directory.
 
+use crate::error::{Error, Result};
 use crate::platform::control_group::memory_cgroup;
 use crate::platform::process;
-use crate::{Error, Result};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,31 +10,38 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "syscost-scratch-";
 
-/// A directory of this process alone.
+/// A directory of this process, removed on drop.
 pub struct Scratch {
     directory: TempDir,
     _lock: Option<Flock<File>>,
 }
 
 impl Scratch {
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 }
 
-/// Where they are made: in `SYSCOST_DIR`, else in the temporary directory.
+/// The parent of scratch directories: `SYSCOST_DIR`, else the temporary directory.
 pub fn place() -> PathBuf {
     let given = std::env::var_os("SYSCOST_DIR").filter(|directory| !directory.is_empty());
     given.map_or_else(std::env::temp_dir, PathBuf::from)
 }
 
-/// A fresh directory where they are made.
+/// Makes a directory below [`place`].
+///
+/// # Errors
+/// It cannot be made.
 pub fn make() -> Result<Scratch> {
     make_in(&place())
 }
 
-/// A fresh directory in this one. Its name carries our pid, so that a later run can tell whether its owner is
-/// alive; it is locked too, because a container that shares the directory does not see our pid.
+/// Makes a directory below this one. Its name carries the process id, so that a later run can tell whether the owner is
+/// alive; it is locked too, for containers that share the directory but not the process ids.
+///
+/// # Errors
+/// It cannot be made.
 pub fn make_in(place: &Path) -> Result<Scratch> {
     let prefix = format!("{PREFIX}{}-", std::process::id());
     let directory = tempfile::Builder::new().prefix(&prefix).tempdir_in(place);
@@ -48,13 +54,13 @@ fn lock(directory: &Path) -> Option<Flock<File>> {
     Flock::lock(File::open(directory).ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// Removes the directories, and the control groups, of processes that are no more.
+/// Removes the scratch directories below this one, and the control groups, of processes that have ended.
 pub fn sweep_up(temporary: &Path) {
     memory_cgroup::remove_left();
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries {
         if is_orphan(&entry.file_name().to_string_lossy()) && lock(&entry.path()).is_some() {
-            // Another user's cannot be removed and is theirs to find.
+            // A directory of another user cannot be removed; that user's next run does it.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }

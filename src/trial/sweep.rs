@@ -1,33 +1,33 @@
-//! Time against the number of iterations: the slope is the cost, the intercept is what a batch costs
-//! whatever its size, and twice the iterations must take twice the time.
+//! Time against the number of iterations: the slope is the cost of an iteration, the intercept the overhead of a batch, and
+//! twice the iterations must take twice the time.
 //!
-//! Batches of 1, 2, 3 and 4 units run in random order, the control's among them, round after round. Each
-//! round gives one line by least squares, so a disturbed round is one outlier among many and the medians
-//! over the rounds do not see it. The net cost is the difference of the two slopes of one round.
+//! Batches of 1, 2, 3 and 4 units, of the subject and its control, run in random order, round after round. Each round gives
+//! one line by least squares, so a disturbed round is one outlier that the medians over the rounds ignore. The net cost
+//! is the difference of the two slopes of a round.
 
-use crate::Result;
 use crate::case::{Scale, Subject};
 use crate::clock::{Clock, Ticks};
+use crate::error::Result;
 use crate::record::Interval;
 use crate::statistic::{Random, fit_line, median, median_interval};
 
-/// Length of the smallest batch, ns: a hundred times the clock's own cost, and short enough that most
-/// batches see no interrupt (250 to 1000 of them a second).
+/// Length of the smallest batch, ns: a hundred times the clock's own cost, and short enough that most batches run between
+/// two timer interrupts (250 to 1000 per second).
 const UNIT_NS: f64 = 10_000.0;
-/// The same in steps of a coarse clock: a step more or less is then 0.4 % of a batch. AArch64's usual 24 MHz
-/// just needs it, an emulator that counts in microseconds needs it very much.
+/// Smallest batch in steps of a coarse clock, so that one step is 0.4 % of it. It matters for AArch64's usual 24 MHz and
+/// for emulators that count microseconds.
 const UNIT_STEPS: f64 = 250.0;
-/// A batch of so many iterations that takes less than [`UNIT_NS`] has nothing in it: 0.0001 ns each.
+/// If this many iterations take less than [`UNIT_NS`] (0.0001 ns each), they do nothing.
 const MOST: u64 = 1 << 27;
-/// Set-up within an iteration may be long; the sweep takes no more than this, ns.
+/// Time limit of a sweep, ns, because the untimed part of an iteration may be long.
 const BUDGET_NS: f64 = 60e6;
-/// A round beside every sample may take so long, ns.
+/// Longest round that may run after every sample, ns.
 const BESIDE_NS: f64 = 2e6;
-/// Rounds of which medians have a useful interval.
+/// Fewest rounds whose medians have a useful interval.
 const FEWEST: usize = 20;
 const SIZES: [u64; 4] = [1, 2, 3, 4];
 
-/// What a sweep found; nanoseconds.
+/// The result of a sweep: medians over the rounds, ns.
 #[derive(Clone, Debug)]
 pub(super) struct Sweep {
     pub slope: Interval,
@@ -36,26 +36,28 @@ pub(super) struct Sweep {
     pub net: Option<Interval>,
     /// The control's slope over the subject's.
     pub ratio: Option<Interval>,
-    /// Time of twice the iterations over that of once, constant overhead taken off both. 2 if all is well.
+    /// Ratio of the time of twice the iterations to that of once, without the constant overhead; 2 for a proportional cost.
     pub doubling: f64,
     /// Iterations of the smallest batch.
     pub unit: u64,
 }
 
-/// A subject whose iterations take no time at all.
+/// Iterations that took no time.
 pub(super) struct NoTime {
     pub iterations: u64,
     pub ns: f64,
 }
 
-/// Finds the size of a batch that takes [`UNIT_NS`], and [`UNIT_STEPS`]; the operation is warm afterwards.
+/// Finds the number of iterations that takes [`UNIT_NS`] and [`UNIT_STEPS`]. The operation is warm afterwards.
+///
+/// # Errors
+/// The subject fails; the inner error is a subject that takes no time.
 pub(super) fn find_unit(
     subject: &mut dyn Subject,
     clock: &Clock,
 ) -> Result<std::result::Result<u64, NoTime>> {
     let unit_ns = UNIT_NS.max(UNIT_STEPS * clock.step_ns());
-    // The first run touches pages, fills caches and, in an emulator, is translated: its time is not the
-    // operation's, and might pass for a whole batch of it.
+    // The first run touches pages, fills caches and, in an emulator, is translated; it may take as long as a batch.
     subject.run(1, clock)?;
     let mut n = 1;
     loop {
@@ -73,8 +75,7 @@ pub(super) fn find_unit(
     }
 }
 
-/// A sweep in progress. Rounds may be added whenever it suits: between the samples of a case, for one, so
-/// that slope and median belong to the same stretch of time.
+/// A sweep in progress. Rounds may be added at any time, such as between the samples of a case.
 pub(super) struct Sweeper {
     unit: u64,
     random: Random,
@@ -83,12 +84,15 @@ pub(super) struct Sweeper {
 }
 
 impl Sweeper {
-    /// With batches of `unit` iterations and two, three and four times as many.
+    /// A sweep with batches of one to four times `unit` iterations.
     pub(super) fn new(unit: u64) -> Self {
         Self { unit, random: Random::new(super::SEED), rounds: Vec::with_capacity(512), spent_ns: 0.0 }
     }
 
-    /// Runs the rounds of a first sweep.
+    /// Runs the rounds of the first sweep.
+    ///
+    /// # Errors
+    /// The subject or its control fails.
     pub(super) fn sweep(
         &mut self,
         subject: &mut dyn Subject,
@@ -108,6 +112,9 @@ impl Sweeper {
     }
 
     /// Runs one round.
+    ///
+    /// # Errors
+    /// The subject or its control fails.
     pub(super) fn round(
         &mut self,
         subject: &mut dyn Subject,
@@ -120,24 +127,24 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Whether a round is short enough to be run beside every sample.
+    /// Whether a round is short enough to run after every sample.
     pub(super) fn is_quick(&self) -> bool {
         self.spent_ns / self.rounds.len().max(1) as f64 <= BESIDE_NS
     }
 
-    /// How many rounds there are so far.
+    /// Number of rounds so far.
     pub(super) fn len(&self) -> usize {
         self.rounds.len()
     }
 
-    /// What the rounds from this one on say; all of them, if those are too few for an interval.
+    /// The result of the rounds from this one on, or of all rounds if those are too few for an interval.
     pub(super) fn since(&self, first: usize) -> Sweep {
         let late = self.rounds.get(first..).filter(|rounds| rounds.len() >= FEWEST);
         summary(late.unwrap_or(&self.rounds), self.unit)
     }
 }
 
-/// Times of one round, ns, by size; of the subject and, where there is one, of its control.
+/// Times of one round, ns, by size, of the subject and its control.
 struct Round {
     subject: [f64; 4],
     control: Option<[f64; 4]>,
@@ -170,7 +177,7 @@ fn round(
 fn summary(rounds: &[Round], unit: u64) -> Sweep {
     let line = |times: &[f64; 4]| {
         let points: Vec<_> = SIZES.iter().zip(times).map(|(&s, &t)| ((s * unit) as f64, t)).collect();
-        // Four sizes that differ: there is always a line.
+        // Four different sizes always have a line.
         fit_line(&points).unwrap_or_default()
     };
     let lines: Vec<_> = rounds.iter().map(|r| (line(&r.subject), r.control.as_ref().map(line))).collect();
@@ -194,9 +201,8 @@ fn summary(rounds: &[Round], unit: u64) -> Sweep {
     }
 }
 
-/// The growth from two units to four over that from one to two plus one from three to four: 1 on a line,
-/// times two, so that it reads as "twice the iterations took so many times as long". Medians over the
-/// rounds, because a minimum of a bimodal operation may belong to different modes at different sizes.
+/// 1 plus the growth of the second half of the sizes over that of the first half, which is 2 on a line. From medians over
+/// the rounds, because the minimum of a bimodal operation may come from different modes at different sizes.
 fn doubling(rounds: &[Round]) -> f64 {
     let at = |size: usize| median(&rounds.iter().map(|r| r.subject[size]).collect::<Vec<_>>());
     let [one, two, three, four] = [at(0), at(1), at(2), at(3)];

@@ -2,12 +2,12 @@
 
 use crate::command::flag::{Format, Only};
 use crate::command::page::{self, Tone};
+use crate::error::{Error, Result};
 use crate::record::Verdict;
 use crate::record::paired::Paired;
 use crate::record::quantity;
 use crate::render::table::Layout;
 use crate::study::sequential::Row;
-use crate::{Error, Result};
 use serde_json::json;
 
 /// Format of the verdicts.

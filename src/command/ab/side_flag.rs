@@ -1,9 +1,9 @@
 //! The flags that define the two sides: binaries, wrappers and settings of the machine.
 
 use crate::command::page;
+use crate::error::{Error, Result};
 use crate::pair::{Launch, revision};
 use crate::trial::scratch::{self, Scratch};
-use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// How the two sides differ.

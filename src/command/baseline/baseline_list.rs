@@ -1,10 +1,10 @@
 //! `syscost baseline list`: the records, and what `--save-baseline` left. Damaged ones are listed as such.
 
-use crate::Result;
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
 use crate::command::page;
-use crate::harness::layout;
+use crate::driver::layout;
+use crate::error::Result;
 use crate::record::bundle::{Head, name_of, read_any_head};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

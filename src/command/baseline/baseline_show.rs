@@ -4,12 +4,12 @@ use super::baseline_list::{counts, replication};
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};
-use crate::harness::layout;
+use crate::driver::layout;
+use crate::error::{Error, Result};
 use crate::record::bundle::{Head, Series};
 use crate::record::quantity::{amount, count};
 use crate::render::table::Layout;
 use crate::statistic::{median, percentile};
-use crate::{Error, Result};
 use std::ffi::OsString;
 use std::process::ExitCode;
 

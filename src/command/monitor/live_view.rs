@@ -4,7 +4,7 @@ use super::Seen;
 use super::page::{self, inert};
 use super::screen::Size;
 use crate::counters::pressure::Resource;
-use crate::harness::layout;
+use crate::driver::layout;
 use crate::monitor::top_process::Busy;
 use crate::monitor::view::{Shares, Stall, View};
 use crate::platform::kernel_files::KernelFiles;

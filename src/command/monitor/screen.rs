@@ -1,8 +1,8 @@
 //! The full-screen terminal: taken over, and restored in every case, also after a panic.
 
 use super::page;
+use crate::error::{Error, Result};
 use crate::platform::signal;
-use crate::{Error, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr};
 use std::io::Read;

@@ -1,8 +1,8 @@
 //! Serves the counters by HTTP.
 
 use super::page;
-use crate::Result;
 use crate::counters::Process;
+use crate::error::Result;
 use crate::monitor::exposition::{self, Format, Scene};
 use crate::monitor::http_server::{Page, Server};
 use crate::platform::signal;

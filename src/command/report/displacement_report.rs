@@ -5,13 +5,13 @@ use super::super::archive::Archive;
 use super::super::flag::Format;
 use super::super::page;
 use super::{Args, draw, save, title};
+use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::store::Store;
 use crate::render::paper_table::{Sheet, sheets};
 use crate::render::plot::picture;
 use crate::render::table::Layout;
 use crate::study::paper::{GROUP, Paper, figures};
-use crate::{Error, Result};
 use std::process::ExitCode;
 
 /// Whether these tables are asked for, and not a run or file that is called `displacement`.

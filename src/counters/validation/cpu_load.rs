@@ -1,12 +1,12 @@
 //! A process that uses a known share of one CPU (the paper's Figure 4).
 
+use crate::error::{Error, Result};
 use crate::platform::child::Child;
 use crate::platform::control_group::file_at_root;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process::be_nice;
 use crate::platform::{cpu, time};
 use crate::statistic::Random;
-use crate::{Error, Result};
 use nix::unistd::Pid;
 use std::fs;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use super::Setting;
 use super::cpu_load::{Load, own_ns, run_ns};
 use super::finding::{Finding, mean_and_half};
-use crate::Result;
 use crate::counters::{Percent, Process, Processors, Reading, busy};
+use crate::error::Result;
 use crate::platform::cpu;
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@ use super::Setting;
 use super::finding::Finding;
 use super::worker::Worker;
 use crate::counters::Interface;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::net::UdpSocket;
 
 const COUNT: u64 = 10_000;

@@ -4,7 +4,7 @@
 use super::Setting;
 use super::finding::Finding;
 use crate::counters::{Disk, Traffic, camp};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use memmap2::MmapMut;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};

@@ -3,8 +3,8 @@
 use super::Setting;
 use super::finding::{Finding, median_kb};
 use super::worker::{Turn, Worker};
-use crate::Result;
 use crate::counters::{Process, physical_memory};
+use crate::error::Result;
 use crate::platform::region::Region;
 use crate::platform::resident::Pages;
 

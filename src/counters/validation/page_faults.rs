@@ -4,10 +4,10 @@ use super::Setting;
 use super::finding::Finding;
 use super::worker::{Turn, Worker};
 use crate::counters::{Stat, camp};
+use crate::error::{Error, Result};
 use crate::kit::evictable::Evictable;
 use crate::platform::region::{Order, PAGE, Region};
 use crate::platform::resident::Pages;
-use crate::{Error, Result};
 use std::path::Path;
 use std::process::Command;
 

@@ -3,7 +3,7 @@
 use super::Setting;
 use super::finding::Finding;
 use super::worker::{Turn, Worker};
-use crate::Result;
+use crate::error::Result;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::{Pid, gettid};

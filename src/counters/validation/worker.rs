@@ -1,8 +1,8 @@
 //! A child process that uses a resource step by step, each step on request.
 
 use crate::counters::Process;
+use crate::error::{Error, Result};
 use crate::platform::child::Child;
-use crate::{Error, Result};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;

@@ -7,8 +7,8 @@
 #![allow(unsafe_code)]
 
 use super::{Channel, ChannelPair};
+use crate::error::{Error, Result};
 use crate::platform::arch::syscall6;
-use crate::{Error, Result};
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;

@@ -8,8 +8,8 @@
 #![allow(unsafe_code)]
 
 use super::{Channel, ChannelPair};
+use crate::error::{Error, Result};
 use crate::platform::arch::syscall4;
-use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -5,7 +5,7 @@
 
 use super::RoundTrip;
 use crate::case::Subject;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 const ABSENT: &str = "this build cannot speak to a peer: build it with the feature `cli`";
 

@@ -8,11 +8,11 @@ mod peer_stream;
 use super::{RoundTrip, Tcp, Udp};
 use crate::case::Subject;
 use crate::environment::Wire;
+use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
 use crate::kit::placement::patience;
 use crate::peer::client::{Client, Given};
 use crate::peer::control_protocol::Counted;
-use crate::{Error, Result};
 
 pub(super) use peer_connection::connection;
 pub(super) use peer_ping::echoes;

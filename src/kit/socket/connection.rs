@@ -10,8 +10,8 @@
 #![allow(unsafe_code)]
 
 use super::{refused, set_option};
+use crate::error::{Error, Result};
 use crate::platform::arch::{syscall1, syscall4};
-use crate::{Error, Result};
 use nix::errno::Errno;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

@@ -8,8 +8,8 @@
 
 use super::transfer::{receive, receive_whole, send, send_whole};
 use super::{number, set_nonblocking};
+use crate::error::{Error, Result};
 use crate::platform::arch::syscall6;
-use crate::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// Polls without data after which the other end counts as hung: some seconds of them.

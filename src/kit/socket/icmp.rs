@@ -6,7 +6,7 @@
 use super::connection::Address;
 use super::transfer::{receive, send};
 use super::{number, set_option};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 

@@ -9,7 +9,7 @@
 
 use super::endpoint::Endpoint;
 use super::number;
-use crate::Result;
+use crate::error::Result;
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{IoUring, opcode, squeue};
 use std::os::fd::OwnedFd;

@@ -11,8 +11,8 @@
 
 use super::transfer::{send, send_whole, write};
 use super::{number, refused, set_option};
+use crate::error::{Error, Result};
 use crate::platform::arch::{syscall4, syscall6};
-use crate::{Error, Result};
 use nix::fcntl::{FcntlArg, fcntl};
 use std::fs::File;
 use std::io::Write as _;

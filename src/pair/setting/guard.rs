@@ -1,16 +1,16 @@
-//! The guard of a setting: a process that outlives its owner, and puts everything back in its place.
+//! The guard of a setting: a process that restores everything if its owner dies.
 
 use super::journal::{self, Journal};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// What a guard is told before anything is changed.
+/// Message to the guard before anything is changed.
 const CHANGING: &[u8] = b"changing\n";
-/// What a guard is told when it is not needed any more.
+/// Message to the guard when everything is restored.
 const DONE: &[u8] = b"done\n";
 
 /// The owner's end.
@@ -20,9 +20,12 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Starts it: this same binary, in a process group of its own, which no signal from a terminal reaches. It
-    /// holds `held` as its standard output, where it writes nothing.
-    pub(super) fn post(file: &Path, held: Option<OwnedFd>) -> Result<Self> {
+    /// Starts the guard: this binary, in a process group of its own, which no signal from the terminal reaches. It holds
+    /// `held` as its standard output, to which it writes nothing.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub(super) fn start(file: &Path, held: Option<OwnedFd>) -> Result<Self> {
         let exe = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
         let mut command = Command::new(&exe);
         command.arg("restore").arg("--guard").arg(file);
@@ -31,68 +34,73 @@ impl Guard {
         let mut process = spawned.map_err(|e| Error::file(exe, "starting a guard of the settings", e))?;
         match process.stdin.take() {
             Some(input) => Ok(Self { process, input }),
-            None => Err(Error::Died("a guard was started without its pipe".into())),
+            None => Err(Error::Disproved("a guard was started without its pipe".into())),
         }
     }
 
-    /// Tells it that from here on something is to be put back.
+    /// Tells the guard that from here on there is something to restore.
+    ///
+    /// # Errors
+    /// The guard has gone.
     pub(super) fn alert(&mut self) -> Result<()> {
         let lost = |cause| Error::Kernel { call: "write to the guard of the settings".into(), cause };
         self.input.write_all(CHANGING).map_err(lost)
     }
 
-    /// Tells it that all is done, and waits for its end.
-    pub(super) fn relieve(mut self) {
-        // One that has gone cannot be told, and needs not be.
+    /// Tells the guard that everything is restored, and waits for its end.
+    pub(super) fn dismiss(mut self) {
+        // A guard that has gone needs no message.
         let _ = self.input.write_all(DONE);
         let _ = self.process.wait();
     }
 
-    /// Leaves the rest to it, and waits for its end.
+    /// Lets the guard restore the rest, and waits for its end.
     pub(super) fn abandon(mut self) {
         drop(self.input);
         let _ = self.process.wait();
     }
 }
 
-/// The guard's whole life: it waits for its owner's word or end, and in the latter case puts everything back.
-pub fn stand(file: &Path) -> Result<()> {
-    // Read at the start: whatever becomes of the file, an owner that dies has a way back. One that has ended
-    // already has removed it.
+/// The guard's process: waits for the owner's message or death, and in the latter case restores everything.
+///
+/// # Errors
+/// The journal cannot be read, or something cannot be restored.
+pub fn run(file: &Path) -> Result<()> {
+    // Read now, in case the file is lost later. It is missing if the owner has ended already.
     let journal = Journal::read(file);
     match listen(std::io::stdin()) {
-        Heard::Done => Ok(()),
-        Heard::NothingChanged => journal::remove(file),
-        Heard::Abandoned => {
+        OwnerEnd::Done => Ok(()),
+        OwnerEnd::NothingChanged => journal::remove(file),
+        OwnerEnd::Abandoned => {
             journal?.restore(None)?;
             journal::remove(file)
         }
     }
 }
 
-/// What became of the owner.
+/// How the owner ended.
 #[derive(Debug, PartialEq)]
-enum Heard {
+enum OwnerEnd {
     Done,
     NothingChanged,
     Abandoned,
 }
 
-/// An owner that was killed says nothing: its end of the pipe is closed by the kernel, and that of a command
-/// which it was running, when the command ends.
-fn listen(mut owner: impl Read) -> Heard {
-    let mut words = Vec::new();
+/// Waits for the owner's last message. When the owner is killed the kernel closes the pipe, as soon as a command that it
+/// was running has ended too.
+fn listen(mut owner: impl Read) -> OwnerEnd {
+    let mut received = Vec::new();
     let mut buffer = [0; 64];
     loop {
         match owner.read(&mut buffer) {
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Ok(0) if words.is_empty() => return Heard::NothingChanged,
-            Ok(0) | Err(_) => return Heard::Abandoned,
-            Ok(length) => words.extend_from_slice(&buffer[..length]),
+            Ok(0) if received.is_empty() => return OwnerEnd::NothingChanged,
+            Ok(0) | Err(_) => return OwnerEnd::Abandoned,
+            Ok(length) => received.extend_from_slice(&buffer[..length]),
         }
-        // Not only at the end of the pipe: a daemon that a command has started may keep that from coming.
-        if words.ends_with(DONE) {
-            return Heard::Done;
+        // Checked before the end of the pipe, which a daemon started by a command may hold open.
+        if received.ends_with(DONE) {
+            return OwnerEnd::Done;
         }
     }
 }
@@ -103,10 +111,10 @@ mod tests {
 
     #[test]
     fn only_an_owner_that_dies_in_the_middle_needs_its_guard() {
-        assert_eq!(listen(&b"changing\ndone\n"[..]), Heard::Done);
-        assert_eq!(listen(&b"done\n"[..]), Heard::Done);
-        assert_eq!(listen(&b""[..]), Heard::NothingChanged);
-        assert_eq!(listen(&b"changing\n"[..]), Heard::Abandoned);
-        assert_eq!(listen(&b"changing\ndon"[..]), Heard::Abandoned);
+        assert_eq!(listen(&b"changing\ndone\n"[..]), OwnerEnd::Done);
+        assert_eq!(listen(&b"done\n"[..]), OwnerEnd::Done);
+        assert_eq!(listen(&b""[..]), OwnerEnd::NothingChanged);
+        assert_eq!(listen(&b"changing\n"[..]), OwnerEnd::Abandoned);
+        assert_eq!(listen(&b"changing\ndon"[..]), OwnerEnd::Abandoned);
     }
 }

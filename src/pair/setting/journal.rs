@@ -1,36 +1,39 @@
-//! The way back, on disk: what the files held, or the command that undoes it all.
+//! The journal of a setting: a file with the original values, or with the user's command that restores them.
 
-use super::file;
 use super::shell::Shell;
+use super::tunable;
+use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process;
 use crate::record::store;
-use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::ChildStdin;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What must be done to undo a setting, and whose it is.
+/// How to undo a setting, and which process made it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
-    /// The process that made it.
+    /// Process id of the owner.
     pid: u32,
-    /// When that process began, in clock ticks since boot: a number used again is told apart.
+    /// Start time of the owner, clock ticks since boot, which distinguishes a reused process id.
     began: Option<u64>,
-    /// The boot that it belongs to: the next one begins afresh.
+    /// Boot id; a reboot has undone the setting.
     boot: Option<String>,
-    /// Files, with what they held.
+    /// Tunables with their original values.
     files: Vec<(PathBuf, String)>,
-    /// The user's own command.
+    /// The user's command that restores the settings.
     restore: Option<String>,
-    /// Where that command is run.
+    /// Working directory of that command.
     #[serde(default)]
     directory: Option<PathBuf>,
 }
 
 impl Journal {
-    /// The way back from these commands.
+    /// How to undo these commands.
+    ///
+    /// # Errors
+    /// Without a `restore` command: they name no tunable, or something that cannot be restored.
     pub(super) fn of(commands: [&str; 2], restore: Option<&str>) -> Result<Self> {
         let files = if restore.is_none() { held(commands)? } else { Vec::new() };
         let pid = std::process::id();
@@ -44,8 +47,10 @@ impl Journal {
         })
     }
 
-    /// Puts it beside the records of this home. In a container numbers of processes repeat, so that the moment
-    /// makes the name.
+    /// Writes it below `home` and returns its path. The time makes the name unique, since process ids repeat in containers.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub(super) fn write(&self, home: &Path) -> Result<PathBuf> {
         // A clock before 1970 only spoils the name.
         let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
@@ -55,44 +60,50 @@ impl Journal {
         Ok(file)
     }
 
+    /// Reads a journal.
+    ///
+    /// # Errors
+    /// The file cannot be read or parsed.
     pub(super) fn read(file: &Path) -> Result<Self> {
         serde_json::from_slice(&store::read(file)?)
             .map_err(|e| Error::file(file, "reading as JSON", e.into()))
     }
 
-    /// What will be done, as a reader could type it.
+    /// The shell commands that restore the settings, for display.
     pub fn words(&self) -> String {
-        let files = self.files.iter().map(|(file, value)| file::words(file, value));
-        let words: Vec<_> = files.chain(self.restore.clone()).collect();
-        words.join("; ")
+        let files = self.files.iter().map(|(file, value)| tunable::command(file, value));
+        let commands: Vec<_> = files.chain(self.restore.clone()).collect();
+        commands.join("; ")
     }
 
-    /// Whether its owner is dead and the boot still the same, so that nobody has undone it.
+    /// Whether the owner died during the current boot, so that nothing has undone the setting.
     pub(super) fn is_outstanding(&self) -> bool {
         let alive = process::began(self.pid);
         boot() == self.boot && (alive.is_none() || alive != self.began)
     }
 
-    /// Does it, and looks whether it worked. What fails does not keep the rest from being put back; the first
-    /// failure is told. A guard hears nothing of the end while the user's command runs.
+    /// Restores everything that can be restored. While the user's command runs it holds the guard's pipe open.
+    ///
+    /// # Errors
+    /// The first failure.
     pub(super) fn restore(&self, guard: Option<&ChildStdin>) -> Result<()> {
         let mut first = Ok(());
         for (file, value) in self.files.iter().rev() {
-            first = first.and(file::put_back(file, value));
+            first = first.and(tunable::restore(file, value));
         }
-        let Some(words) = &self.restore else { return first };
-        first.and(Shell { words, directory: self.directory.as_deref(), guard, apart: true }.run())
+        let Some(command) = &self.restore else { return first };
+        first.and(Shell { command, directory: self.directory.as_deref(), guard, apart: true }.run())
     }
 }
 
-/// What the files hold that these commands name.
+/// The tunables that these commands name, with their current values.
 fn held(commands: [&str; 2]) -> Result<Vec<(PathBuf, String)>> {
     let mut files: Vec<(PathBuf, String)> = Vec::new();
     for command in commands {
-        for file in file::named(command)? {
+        for file in tunable::named(command)? {
             let text = std::fs::read_to_string(&file).map_err(|e| Error::file(&file, "reading", e))?;
             if !files.iter().any(|(known, _)| *known == file) {
-                files.push((file, file::active(&text)));
+                files.push((file, tunable::active(&text)));
             }
         }
     }
@@ -110,12 +121,16 @@ fn directory(home: &Path) -> PathBuf {
     store::Store::at(home).home().join("restore")
 }
 
-/// Every journal of this home that can be read.
+/// Every readable journal below this directory.
 pub(super) fn all(home: &Path) -> Vec<(PathBuf, Journal)> {
     let entries = std::fs::read_dir(directory(home)).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some((entry.path(), Journal::read(&entry.path()).ok()?))).collect()
 }
 
+/// Removes a journal's file, if it is still there.
+///
+/// # Errors
+/// It cannot be removed.
 pub(super) fn remove(file: &Path) -> Result<()> {
     match std::fs::remove_file(file) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::file(file, "removing", e)),

@@ -1,36 +1,38 @@
-//! Commands of the user's, run by a shell.
+//! Runs the user's shell commands.
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 
-/// So many bytes of what a failing command said last on its standard error are quoted.
-const LAST_WORDS: u64 = 400;
+/// Bytes quoted from the end of a failed command's standard error.
+const QUOTED: u64 = 400;
 
-/// A command, and in what it is run.
+/// A shell command and its environment.
 pub(super) struct Shell<'a> {
-    pub(super) words: &'a str,
-    /// Ours, if there is none.
+    pub(super) command: &'a str,
+    /// Working directory; `None` for that of this process.
     pub(super) directory: Option<&'a Path>,
-    /// The guard's input, which the shell keeps open as its own standard input, so that the guard hears the end
-    /// of it only when the shell has ended too. What a shell starts in the background reads from /dev/null by
-    /// POSIX, and keeps nothing open.
+    /// The guard's input, which becomes the shell's standard input, so that the guard sees the end of the pipe only when
+    /// the shell has ended too. Background commands of the shell read /dev/null (POSIX) and do not hold it.
     pub(super) guard: Option<&'a ChildStdin>,
-    /// Whether in a process group of its own, which no signal from a terminal reaches.
+    /// Whether to run in a process group of its own, which no signal from the terminal reaches.
     pub(super) apart: bool,
 }
 
 impl Shell<'_> {
-    /// Runs it, and waits for the shell alone: what it leaves in the background may live on.
+    /// Runs the command and waits for the shell, but not for its background processes.
+    ///
+    /// # Errors
+    /// The shell cannot be started, or the command fails; the sentence quotes its standard error.
     pub(super) fn run(&self) -> Result<()> {
-        // A file, because a pipe has no end before all who write to it have gone. Words are not worth a failure.
-        let said = tempfile::tempfile().ok();
+        // A file, because a pipe stays open while background processes hold it. Without it nothing is quoted.
+        let error = tempfile::tempfile().ok();
         let mut command = Command::new("sh");
-        command.args(["-c", self.words]).stdin(self.input()?).stdout(Stdio::null());
-        let copy = said.as_ref().and_then(|file| file.try_clone().ok());
+        command.args(["-c", self.command]).stdin(self.input()?).stdout(Stdio::null());
+        let copy = error.as_ref().and_then(|file| file.try_clone().ok());
         command.stderr(copy.map_or_else(Stdio::null, Stdio::from));
         if let Some(directory) = self.directory {
             command.current_dir(directory);
@@ -44,8 +46,8 @@ impl Shell<'_> {
         if status.success() {
             return Ok(());
         }
-        let said = said.as_ref().map(last_words).unwrap_or_default();
-        Err(Error::Usage(format!("`{}` failed ({status}): {}", self.words, said.trim())))
+        let said = error.as_ref().map(last_output).unwrap_or_default();
+        Err(Error::Usage(format!("`{}` failed ({status}): {}", self.command, said.trim())))
     }
 
     fn input(&self) -> Result<Stdio> {
@@ -58,11 +60,11 @@ impl Shell<'_> {
     }
 }
 
-/// Read without moving the position that a process in the background may write at.
-fn last_words(said: &File) -> String {
-    let length = said.metadata().map_or(0, |data| data.len());
-    let mut bytes = vec![0; length.min(LAST_WORDS) as usize];
-    let read = said.read_at(&mut bytes, length.saturating_sub(LAST_WORDS)).unwrap_or(0);
+/// The end of the file, read without moving the offset at which background processes write.
+fn last_output(file: &File) -> String {
+    let length = file.metadata().map_or(0, |data| data.len());
+    let mut bytes = vec![0; length.min(QUOTED) as usize];
+    let read = file.read_at(&mut bytes, length.saturating_sub(QUOTED)).unwrap_or(0);
     String::from_utf8_lossy(&bytes[..read]).into_owned()
 }
 
@@ -70,21 +72,21 @@ fn last_words(said: &File) -> String {
 mod tests {
     use super::*;
 
-    fn shell(words: &str) -> Shell<'_> {
-        Shell { words, directory: None, guard: None, apart: false }
+    fn shell(command: &str) -> Shell<'_> {
+        Shell { command, directory: None, guard: None, apart: false }
     }
 
     #[test]
     fn what_a_command_leaves_in_the_background_is_not_waited_for() {
         let directory = tempfile::tempdir().unwrap();
-        let words = "sleep 1000 & echo $! > pid";
-        Shell { directory: Some(directory.path()), ..shell(words) }.run().unwrap();
+        let command = "sleep 1000 & echo $! > pid";
+        Shell { directory: Some(directory.path()), ..shell(command) }.run().unwrap();
         let pid = std::fs::read_to_string(directory.path().join("pid")).unwrap();
         shell(&format!("kill {}", pid.trim())).run().expect("it still ran");
     }
 
     #[test]
-    fn a_failure_is_told_with_its_last_words() {
+    fn a_failure_quotes_the_standard_error() {
         let error = shell("echo before; echo why >&2; exit 3").run().unwrap_err().to_string();
         assert!(error.contains("failed (exit status: 3): why"), "{error}");
     }

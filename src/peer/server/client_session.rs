@@ -96,7 +96,7 @@ impl Session<'_> {
         if let Some(complaint) = asked.complaint() {
             return Err(Farewell::Said(complaint));
         }
-        let said = |error: crate::Error| Farewell::Said(error.to_string());
+        let said = |error: crate::error::Error| Farewell::Said(error.to_string());
         let opening = Opening::at(self.own, self.client, asked).map_err(said)?;
         let told = opening.told().map_err(|cause| Farewell::Said(cause.to_string()))?;
         self.talk.say(&Answer::Opened(told))?;

@@ -1,9 +1,9 @@
 //! A control group of our own that limits memory, page cache included, of version 1 or 2.
 
 use super::{Group, Version, own, own_upwards};
+use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{limit, process};
-use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -5,9 +5,9 @@
 use super::Head;
 use super::check::check;
 use super::member::Source;
+use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::store::{check_name, create, parse};
-use crate::{Error, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;

@@ -2,8 +2,8 @@
 //! only this tool reads them and a head names its unit.
 
 use super::{Bundle, write_new};
+use crate::error::{Error, Result};
 use crate::record::store::{Store, check_name};
-use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// The extension of a bundle's file.

@@ -2,7 +2,7 @@
 //! that uses a head need not check again.
 
 use super::{Head, Run, Series};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! Reading gzip within bounds. A few kilobytes can inflate to any length, and a device may have no end, so every
 //! read has a limit.
 
+use crate::error::{Error, Result};
 use crate::record::store::LIMIT;
-use crate::{Error, Result};
 use flate2::bufread::{GzDecoder, MultiGzDecoder};
 use std::io::{self, BufRead, BufReader, Read, Take};
 use std::path::Path;

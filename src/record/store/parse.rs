@@ -1,11 +1,11 @@
 //! From bytes to a record, with an error that says which field is wrong and what to do. Does no I/O: the path is
 //! named in errors only.
 
+use crate::error::{Error, Result};
 #[cfg(feature = "cli")]
 use crate::record::bundle::{self, Head};
 use crate::record::paired::{self, Paired};
 use crate::record::{FORMAT, Record};
-use crate::{Error, Result};
 use serde::de::{Deserialize, Error as _, IgnoredAny};
 use std::path::Path;
 

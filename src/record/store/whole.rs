@@ -1,7 +1,7 @@
 //! Files that are written whole or not at all, and read up to a limit.
 
 use super::temporary::{self, Temporary};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;

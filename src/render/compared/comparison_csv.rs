@@ -1,6 +1,6 @@
 //! One line a case and baseline, as a spreadsheet or a data frame wants it.
 
-use crate::Result;
+use crate::error::Result;
 use crate::render::format::{CRLF, csv_text, ends, number};
 use crate::study::comparison::{Baseline, Basis, Cell, Change, Comparison, Row};
 

@@ -1,7 +1,7 @@
 //! One line a case, as RFC 4180 has it.
 
 use super::{CRLF, csv_text, ends, number};
-use crate::Result;
+use crate::error::Result;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, Record};
 use crate::render::table::Against;

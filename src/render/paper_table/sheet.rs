@@ -1,6 +1,6 @@
 //! A table as text for a terminal, as Markdown, as CSV.
 
-use crate::Result;
+use crate::error::Result;
 use crate::render::format::{LF, csv_text};
 use serde::Serialize;
 

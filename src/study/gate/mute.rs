@@ -1,8 +1,8 @@
 //! Muted cases: a gate ignores them until a given day, for a given reason.
 
 use super::Finding;
+use crate::error::{Error, Result};
 use crate::record::store;
-use crate::{Error, Result};
 use std::path::Path;
 use toml::{Table, Value};
 

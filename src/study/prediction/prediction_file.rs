@@ -1,8 +1,8 @@
 //! Predictions from a TOML file; errors name the place.
 
 use super::{Override, Overrides};
+use crate::error::{Error, Result};
 use crate::record::store;
-use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::{Table, Value};

@@ -2,9 +2,9 @@
 
 use super::cursor::Cursor;
 use super::stream_plan::{Level, Plan};
+use crate::error::{Error, Result};
 use crate::kit::stream::{Arrays, Operation, Stream, fence};
 use crate::platform::resident::{Pages, ResidentMemory};
-use crate::{Error, Result};
 
 /// The alignment of the arrays, before the offset of the plan, bytes.
 const PAGE: usize = 4 << 10;

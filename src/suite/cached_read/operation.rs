@@ -6,7 +6,7 @@
 //!   through them, so the file is neither changed nor shortened while it is mapped.
 #![allow(unsafe_code)]
 
-use crate::Result;
+use crate::error::Result;
 use crate::kit::pattern_file::PatternFile;
 use memmap2::Mmap;
 

@@ -6,8 +6,8 @@
 //! * **OWN-WORD**: the call writes one local word; it looks the given address up and does not access it.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::platform::cpu_list;
-use crate::{Error, Result};
 use nix::errno::Errno;
 use std::ffi::{c_int, c_ulong};
 use std::path::Path;

@@ -6,9 +6,9 @@
 //!   them when the ring was linked has proven it; the memory lives as long as the ring and is not written again.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::platform::arch;
 use crate::platform::resident::ResidentMemory;
-use crate::{Error, Result};
 
 /// Bytes of a slot: the address of the next one, then its own place in the ring.
 pub const SLOT: usize = 2 * size_of::<u64>();

@@ -3,8 +3,8 @@
 use super::operation_numa;
 use super::walker::Plan;
 use crate::case::{Case, Claim, Need, Place, Scale, set_up};
+use crate::error::{Error, Result};
 use crate::platform::resident::ResidentMemory;
-use crate::{Error, Result};
 
 const LIES_THERE: &str = "pages all over the ring lay on the other node when it was linked";
 

@@ -6,9 +6,9 @@ use super::other_node;
 use super::ring_size::{Range, Size, Sizes};
 use super::visit_order::Order;
 use super::walker::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, alone, many};
-use crate::Error;
 use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, Rule, SetUp};
+use crate::error::Error;
 use crate::platform::resident::Pages;
 
 /// The smallest page of the supported kernels, bytes.

@@ -4,10 +4,10 @@ use super::operation_ring::{SLOT, Spread, Walk};
 use super::visit_order::{Order, visits};
 use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::fault_count::Faults;
 use crate::platform::limit;
 use crate::platform::resident::{Pages, ResidentMemory};
-use crate::{Error, Result};
 
 /// The claims of every walk.
 pub(super) const ONE_CYCLE: &str = "the ring was walked once: it is one cycle through every slot";

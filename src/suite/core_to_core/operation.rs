@@ -1,11 +1,11 @@
 //! One thread on each CPU. Two at a time send a cache line to each other and back, and time it themselves.
 
+use crate::error::{Error, Result};
 use crate::kit::ipc::{Channel, PolledWord};
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::platform::shared::Words;
 use crate::platform::time;
-use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;

@@ -4,9 +4,9 @@ use super::{Answer, CLOCK_AND_PIDFD, Call, FIELD, PREAD, READ, call, enters, rea
 use crate::case::Case;
 use crate::case::need::FULL_SCALE;
 use crate::counters::{Interface, Process};
+use crate::error::{Error, Result};
 use crate::platform::child::Child;
 use crate::platform::namespace;
-use crate::{Error, Result};
 use std::time::{Duration, Instant};
 
 /// Threads of a server of the year 2000, and of some today.

@@ -4,9 +4,9 @@ use super::{Answer, Open, call, starter};
 use crate::counters::{
     ControlGroup, Disk, Fault, Interface, Percent, Pressure, Process, Processors, camp, enumeration, pressure,
 };
+use crate::error::{Error, Result};
 use crate::platform::control_group::file_at_root;
 use crate::platform::kernel_files::KernelFiles;
-use crate::{Error, Result};
 use std::time::Duration;
 
 /// A counter that is a file.

@@ -1,9 +1,9 @@
 //! Writes of blocks past the page cache, and with `O_DSYNC` past the cache of the disk.
 
 use super::{BLOCK, file, moved};
-use crate::Result;
 use crate::case::{Case, Claim, OwnTasks, Subject, set_up};
 use crate::clock::{Clock, Counts, Delta, Ticks};
+use crate::error::Result;
 use crate::kit::blocks::{Blocks, Pattern};
 use crate::kit::pattern_file::{self, Way};
 use crate::platform::proc::Source;

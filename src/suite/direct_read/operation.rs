@@ -7,8 +7,8 @@
 //!   completion.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::kit::pattern_file;
-use crate::{Error, Result};
 use io_uring::{IoUring, opcode, types};
 use memmap2::MmapMut;
 use nix::errno::Errno;

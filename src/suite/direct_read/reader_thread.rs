@@ -6,10 +6,10 @@
 use super::{BLOCK, at_least, large, share};
 use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, ClockScale, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::blocks::{Blocks, Pattern};
 use crate::kit::in_flight::Moment;
 use crate::kit::pattern_file;
-use crate::{Error, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;

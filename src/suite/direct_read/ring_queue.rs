@@ -2,9 +2,9 @@
 
 use super::operation::Ring;
 use super::{BLOCK, at_least, large, share};
-use crate::Result;
 use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
+use crate::error::Result;
 use crate::kit::blocks::{Blocks, Pattern};
 use crate::kit::in_flight::Moment;
 

@@ -4,9 +4,9 @@ use super::network_path::{NetworkPath, PATIENCE};
 use crate::case::{Place, Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::environment::Wire;
+use crate::error::{Error, Result};
 use crate::platform::arch;
 use crate::platform::partner::{Class, Kind, Partner, Task};
-use crate::{Error, Result};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 

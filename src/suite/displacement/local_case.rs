@@ -2,12 +2,12 @@
 
 use crate::case::{Case, Claim, Need, Place, set_up};
 use crate::clock::{Clock, Delta};
+use crate::error::{Error, Result};
 use crate::kit::ipc::Bytes;
 use crate::kit::placement::Placement;
 use crate::kit::round_trip::round_trip;
 use crate::platform::partner::Kind;
 use crate::platform::{arch, time};
-use crate::{Error, Result};
 use memmap2::MmapMut;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

@@ -3,8 +3,8 @@
 use super::two_nodes::{self, Nodes};
 use crate::case::Need;
 use crate::environment::Wire;
+use crate::error::{Error, Result};
 use crate::platform::namespace;
-use crate::{Error, Result};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 

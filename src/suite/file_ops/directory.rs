@@ -2,7 +2,7 @@
 
 use crate::case::Subject;
 use crate::clock::{Clock, Ticks};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, open, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, stat};

@@ -2,12 +2,12 @@
 
 use crate::case::{Place, SetUp, set_up};
 use crate::clock::{Clock, Counts};
+use crate::error::{Error, Result};
 use crate::kit::scheduling_policy::Batch;
 use crate::kit::start_order::{Order, Repeats};
 use crate::kit::task;
 use crate::kit::watchdog::{PERIOD, Watchdog};
 use crate::platform::child;
-use crate::{Error, Result};
 
 /// What every batch checks.
 pub(super) const REAPED: &str = "every child was reaped with exit code 0, and none was left behind";

@@ -3,7 +3,7 @@
 //! Executing it takes the kernel's part of starting a program and nothing else: no interpreter, library or relocation, and
 //! one page.
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;

@@ -6,11 +6,11 @@
 //!   once, after its last; it is accessed through its address only, as the library requires.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::kit::ipc::{Channel, Semaphore};
 use crate::kit::kernel_call::granted;
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::shared::Word;
-use crate::{Error, Result};
 use std::cell::UnsafeCell;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

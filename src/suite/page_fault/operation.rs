@@ -8,9 +8,9 @@
 //! * **MESSAGE**: the kernel writes whole messages of 32 bytes, and every bit pattern is a value.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::platform::region::{PAGE, Region};
 use crate::platform::resident::Pages;
-use crate::{Error, Result};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};

@@ -3,8 +3,8 @@
 
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::fault_count::Faults;
-use crate::{Error, Result};
 
 /// The number of faults that touches must have caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use super::touch::{Expected, Touches};
 use crate::case::need::{FOUR_KIB, PINNED};
 use crate::case::{Case, Claim, Place, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::placement::Placement;
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::region::PAGE;
-use crate::{Error, Result};
 use std::hint::black_box;
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 //! Between batches the partner sleeps: else it would use half of the CPU.
 
 use super::{Kind, Placement, named};
-use crate::Result;
 use crate::case::{Case, Claim, Report, Rule, SetUp, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
+use crate::error::Result;
 use crate::kit::round_trip::enough;
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::partner::{Class, Partner};

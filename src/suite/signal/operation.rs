@@ -9,9 +9,9 @@
 //! * **OWN-BUFFER**: the kernel reads and writes only the value that it is given, which is as large as its structure.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::kit::kernel_call::granted;
 use crate::platform::arch::syscall4;
-use crate::{Error, Result};
 use memmap2::MmapMut;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};

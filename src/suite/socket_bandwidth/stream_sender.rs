@@ -2,13 +2,13 @@
 
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
 use crate::kit::placement::refused;
 use crate::kit::socket::flow::{Bounds, Control};
 use crate::kit::socket::source::Source;
 use crate::kit::socket::{hold, push};
 use crate::platform::partner::Partner;
-use crate::{Error, Result};
 use std::time::Duration;
 
 /// One connection: the source of its messages, and the control by which the receiver returns its count.

@@ -17,7 +17,7 @@ fn every_case_delivers_its_messages() {
             let mut subject = (case.set_up)(&place)?;
             let ticks = subject.run(1, &clock)?;
             subject.run(2, &clock)?;
-            Ok::<_, crate::Error>((ticks, subject.report().evidence))
+            Ok::<_, crate::error::Error>((ticks, subject.report().evidence))
         };
         let (ticks, evidence) =
             cpu::while_on(here, run).unwrap().unwrap_or_else(|e| panic!("{}: {e}", case.name));

@@ -3,12 +3,12 @@
 use super::{Ending, Part, QUEUE, Row};
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Counts, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
 use crate::kit::placement::patience;
 use crate::kit::socket::connection::{
     Address, End, Family, Listeners, Side, accept, failed, granted, resting, socket,
 };
-use crate::{Error, Result};
 use std::net::Ipv4Addr;
 
 /// Connections that are made before the case, to count what they leave in TIME_WAIT.

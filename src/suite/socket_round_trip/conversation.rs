@@ -3,6 +3,7 @@
 use super::Make;
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
 use crate::kit::placement::{patience, refused};
 use crate::kit::socket::dialogue::{Dialogue, NOT_THE_MESSAGE, Timed};
@@ -10,7 +11,6 @@ use crate::kit::socket::echo::GREETING_BYTES;
 use crate::kit::socket::endpoint::Endpoint;
 use crate::kit::socket::{Transport, are_connected};
 use crate::platform::partner::Partner;
-use crate::{Error, Result};
 
 /// The measuring end and its partners.
 pub(super) struct Conversation<E> {

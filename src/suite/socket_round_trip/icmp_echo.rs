@@ -2,11 +2,11 @@
 
 use crate::case::{Case, Claim, Need, set_up};
 use crate::clock::{Clock, Counts};
+use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
 use crate::kit::message_size::{LOOPBACK, length};
 use crate::kit::placement::{patience, refused};
 use crate::kit::socket::icmp::Ping;
-use crate::{Error, Result};
 use std::net::Ipv4Addr;
 
 pub(super) fn case(bytes: usize) -> Case {

@@ -6,8 +6,8 @@
 //!   before it became executable, and lives as long as the value that calls into it.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::platform::arch::{self, RETURN};
-use crate::{Error, Result};
 use memmap2::{Mmap, MmapMut};
 
 /// Step of the walk, bytes: one cache line. Where lines are larger, each is touched more than once.

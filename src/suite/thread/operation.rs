@@ -10,10 +10,10 @@
 //!   holds its id outlive it: both belong to [`Bare`], whose method returns after the kernel has cleared the word.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 use crate::kit::start_order::Order;
 use crate::kit::task::{self, Stack};
 use crate::platform::futex::{self, Reach};
-use crate::{Error, Result};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};

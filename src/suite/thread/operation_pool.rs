@@ -1,8 +1,8 @@
 //! A pool of one thread that sleeps until it is given a turn, answers, and sleeps again.
 
+use crate::error::{Error, Result};
 use crate::platform::futex::{self, Reach};
 use crate::platform::{cpu, process};
-use crate::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;

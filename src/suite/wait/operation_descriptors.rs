@@ -5,7 +5,7 @@
 //! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner.
 #![allow(unsafe_code)]
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use std::fs::File;

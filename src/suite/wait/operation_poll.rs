@@ -9,9 +9,9 @@
 //! * **OPEN**: the descriptors should stay open as long as the value; for a closed one the kernel only returns an error.
 #![allow(unsafe_code)]
 
+use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
 use crate::platform::arch::syscall4;
-use crate::{Error, Result};
 use nix::errno::Errno;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;

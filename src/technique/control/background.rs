@@ -1,8 +1,8 @@
 //! Background processes that a controller may suspend.
 
+use crate::error::{Error, Result};
 use crate::platform::child::Child;
 use crate::platform::{arch, cpu};
-use crate::{Error, Result};
 use nix::sys::signal::{Signal, kill};
 
 /// Processes of which the first few run and the others are suspended (SIGSTOP, SIGCONT). As children of this process

@@ -1,8 +1,8 @@
 //! A server whose commands need a known amount of CPU time, so that their response times show the load of its CPU.
 
+use crate::error::{Error, Result};
 use crate::platform::child::Child;
 use crate::platform::{cpu, time};
-use crate::{Error, Result};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! A load with known signals: one CPU that computes in bursts, and channels that read a disk and bypass the page cache.
 
 use super::{Busy, Signals, Trace};
+use crate::error::{Error, Result};
 use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::{arch, cpu, time};
 use crate::statistic::Random;
-use crate::{Error, Result};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use super::group::MemoryGroup;
 use super::job::{self, Account, Job};
+use crate::error::{Error, Result};
 use crate::platform::child::Child;
 use crate::platform::cpu;
 use crate::platform::shared::Words;
 use crate::technique::control::Background;
-use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

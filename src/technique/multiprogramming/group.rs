@@ -1,8 +1,8 @@
 //! A control group that limits the memory of several jobs and goes with the process that made it.
 
+use crate::error::{Error, Result};
 use crate::platform::cleanup::CleanupProcess;
 use crate::platform::control_group::memory_cgroup::MemoryCgroup;
-use crate::{Error, Result};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -46,6 +46,7 @@ impl MemoryGroup {
     }
 
     /// Its directory.
+    #[cfg(test)]
     pub fn directory(&self) -> &Path {
         self.group.directory()
     }

@@ -1,6 +1,6 @@
 //! A job that pages: it reads random pages of a file of its own, computes, waits, and times its page-ins.
 
-use crate::Result;
+use crate::error::Result;
 use crate::kit::evictable::Evictable;
 use crate::platform::region::Order;
 use crate::platform::shared::Words;

@@ -1,7 +1,7 @@
 //! The controller: one job fewer while jobs queue for the paging device, one more while it is idle.
 
 use super::Paging;
-use crate::Result;
+use crate::error::Result;
 use crate::technique::index::PerformanceIndex;
 
 /// The goal: F = S.

@@ -1,8 +1,8 @@
 //! The CPU time of a case by the kernel's accounts: of the measuring process, of the children that it has waited for,
 //! and of its partners on the same CPU. The time of a partner on another CPU is not displaced here.
 
-use crate::Result;
 use crate::clock::Charge;
+use crate::error::Result;
 use crate::platform::partner::{Role, Task};
 use crate::platform::proc;
 use crate::platform::{process, time};

@@ -1,4 +1,4 @@
-//! Subjects that lie, each caught by the claim that is there for it.
+//! Subjects that do not do what they claim, each caught by the claim that must catch it.
 
 use super::*;
 use crate::case::Case;
@@ -8,14 +8,14 @@ use crate::suite::call::operation;
 
 type Sentences = Vec<String>;
 
-fn heard(case: &Case) -> Result<Sentences, CaseEnd> {
+fn witnessed(case: &Case) -> Result<Sentences, CaseEnd> {
     let clock = Clock::start_up();
     let mut liar = live(case);
-    let held = |word| match word {
+    let held = |judgement| match judgement {
         Judgement::Held(sentence) => sentence,
         Judgement::Unasked(sentence) => panic!("not asked: {sentence}"),
     };
-    witness(case, &mut *liar, &clock).map(|(_, words)| words.into_iter().map(held).collect())
+    witness(case, &mut *liar, &clock).map(|(_, judgements)| judgements.into_iter().map(held).collect())
 }
 
 fn live(case: &Case) -> Box<dyn Subject> {
@@ -24,18 +24,18 @@ fn live(case: &Case) -> Box<dyn Subject> {
     (case.set_up)(&place).expect("set up")
 }
 
-fn drawn(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, CaseEnd> {
+fn swept(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, CaseEnd> {
     let clock = Clock::start_up();
     let mut control = control.map(|turns| live(&Case::looped("control", "", turns)));
     let control: Option<&mut dyn Subject> = match &mut control {
         Some(control) => Some(&mut **control),
         None => None,
     };
-    line(case, &mut *live(case), control, &clock, Scale::Default).map(|(_, sentences)| sentences)
+    sweep(case, &mut *live(case), control, &clock, Scale::Default).map(|(_, sentences)| sentences)
 }
 
-fn sentence(halt: Result<Sentences, CaseEnd>) -> String {
-    match halt {
+fn sentence(end: Result<Sentences, CaseEnd>) -> String {
+    match end {
         Err(CaseEnd::Failed(sentence) | CaseEnd::Disturbed(sentence)) => sentence,
         other => panic!("the lie was believed: {other:?}"),
     }
@@ -44,14 +44,14 @@ fn sentence(halt: Result<Sentences, CaseEnd>) -> String {
 #[test]
 fn an_inlined_call_is_caught_by_the_witness() {
     let liar = Case::looped("inlined", "", operation::control).claim(Claim::Calls(operation::callee));
-    assert!(sentence(heard(&liar)).contains("inlined"));
+    assert!(sentence(witnessed(&liar)).contains("inlined"));
 }
 
 #[test]
 fn an_inlined_call_costs_no_more_than_its_control() {
     let liar = Case::looped("inlined", "", operation::control).claim(Claim::AboveControl);
     assert!(
-        sentence(drawn(&liar, Some(operation::control))).contains("no more than the same loop without it")
+        sentence(swept(&liar, Some(operation::control))).contains("no more than the same loop without it")
     );
 }
 
@@ -59,9 +59,9 @@ fn an_inlined_call_costs_no_more_than_its_control() {
 fn a_loop_that_was_optimised_away_is_caught() {
     let nothing = |n: u64| _ = std::hint::black_box(n);
     let liar = Case::looped("nothing", "", nothing).claim(Claim::Linear);
-    assert!(sentence(drawn(&liar, None)).contains("optimised away"));
+    assert!(sentence(swept(&liar, None)).contains("optimised away"));
     let liar = Case::looped("nothing", "", nothing).claim(Claim::Executes(2.0));
-    assert!(sentence(heard(&liar)).contains("optimised away"));
+    assert!(sentence(witnessed(&liar)).contains("optimised away"));
 }
 
 #[test]
@@ -69,23 +69,23 @@ fn a_system_call_that_never_enters_the_kernel_is_caught() {
     let remembered = |n: u64| (0..n).for_each(|i| _ = std::hint::black_box(i));
     let liar =
         Case::looped("getpid", "", remembered).claim(Claim::Enters(vec![("getpid", libc::SYS_getpid)]));
-    assert!(sentence(heard(&liar)).contains("getpid 0 times in 64 iterations"));
+    assert!(sentence(witnessed(&liar)).contains("getpid 0 times in 64 iterations"));
 }
 
 #[test]
 fn another_call_than_the_named_one_is_caught() {
     let other = |n: u64| (0..n).for_each(|_| _ = std::hint::black_box(syscall::getppid()));
     let liar = Case::looped("getpid", "", other).claim(Claim::Enters(vec![("getpid", libc::SYS_getpid)]));
-    assert!(sentence(heard(&liar)).contains("not entered as claimed"));
+    assert!(sentence(witnessed(&liar)).contains("not entered as claimed"));
     let liar = Case::looped("vdso", "", other).claim(Claim::NeverEnters);
-    assert!(sentence(heard(&liar)).contains("claimed not to happen"));
+    assert!(sentence(witnessed(&liar)).contains("claimed not to happen"));
 }
 
 #[test]
 fn work_that_grows_faster_than_its_iterations_is_caught() {
     let square = |n: u64| crate::platform::arch::register_loop(n * n);
     let liar = Case::looped("square", "", square).claim(Claim::Linear);
-    assert!(sentence(drawn(&liar, None)).contains("not proportional"));
+    assert!(sentence(swept(&liar, None)).contains("not proportional"));
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn an_honest_case_gives_evidence() {
     let honest = Case::looped("call", "", operation::U64[3])
         .claim(Claim::Calls(operation::callee))
         .claim(Claim::Linear);
-    assert!(heard(&honest).expect("honest")[0].contains("64 times in 64 iterations"));
-    assert!(drawn(&honest, None).expect("honest")[0].contains("times as long"));
+    assert!(witnessed(&honest).expect("honest")[0].contains("64 times in 64 iterations"));
+    assert!(swept(&honest, None).expect("honest")[0].contains("times as long"));
 }
 
 fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
@@ -132,8 +132,8 @@ fn a_host_that_takes_the_time_is_caught() {
         rounds: 0,
         delta: delta(|d| d.counted.stolen_ticks = Some(ticks)),
     };
-    assert!(surroundings(&any(), &[stolen(1), stolen(0)]).is_ok());
-    let Err(CaseEnd::Disturbed(sentence)) = surroundings(&any(), &[stolen(5), stolen(5)]) else {
+    assert!(interference(&any(), &[stolen(1), stolen(0)]).is_ok());
+    let Err(CaseEnd::Disturbed(sentence)) = interference(&any(), &[stolen(5), stolen(5)]) else {
         panic!("believed")
     };
     assert!(sentence.contains("50 %"), "{sentence}");
@@ -155,10 +155,10 @@ fn a_cpu_that_others_use_is_caught() {
         delta: delta(|d| d.counted.waited_ns = Some(ns)),
     };
     assert!(
-        surroundings(&any(), &[waited(1_000_000), waited(0), waited(0)]).is_ok(),
+        interference(&any(), &[waited(1_000_000), waited(0), waited(0)]).is_ok(),
         "a burst does not touch the median"
     );
-    let Err(CaseEnd::Disturbed(sentence)) = surroundings(&any(), &[waited(500_000), waited(500_000)]) else {
+    let Err(CaseEnd::Disturbed(sentence)) = interference(&any(), &[waited(500_000), waited(500_000)]) else {
         panic!("believed")
     };
     assert!(sentence.contains("50 %"), "{sentence}");
@@ -173,7 +173,7 @@ fn an_operation_that_dies_under_the_witness_is_caught() {
         }
     };
     let liar = Case::looped("mortal", "", mortal).claim(Claim::Executes(1_000.0));
-    assert!(sentence(heard(&liar)).contains("did not survive"));
+    assert!(sentence(witnessed(&liar)).contains("did not survive"));
 }
 
 #[test]

@@ -17,6 +17,10 @@ use Extent::{Only, Whole};
 /// Who uses whom, how much of it, and why that must be. An arrow that is not here does not exist.
 #[rustfmt::skip]
 const ARROWS: &[(&str, &str, Extent, &str)] = &[
+    ("error", "exit", Whole, "the kind of an error decides the exit code"),
+    ("study", "exit", Whole, "a gate's answer is an exit code"),
+    ("pair", "exit", Whole, "a side is a process"),
+    ("harness", "exit", Whole, "a bench target is a process"),
     ("clock", "platform", Whole, "what reads is built of what can be read"),
     ("clock", "statistic", Whole, "a calibration is a fitted line; a fluid's window is a statistic's input"),
     ("environment", "platform", Whole, "what is true of a machine is asked of the kernel"),
@@ -73,23 +77,32 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("pair", "record", Whole, "its pairs are recorded"),
     ("pair", "study", Whole, "its pairs are judged there"),
     ("pair", "statistic", Whole, "who begins is chance; a pair's figure is a median"),
+    ("driver", "case", Whole, "it knows groups and cases"),
+    ("driver", "suite", Whole, "it knows the groups of this crate"),
+    ("driver", "trial", Only(&["SEED", "scratch"]), "it removes what killed processes left, and records the seed"),
+    ("driver", "environment", Whole, "it takes the fingerprint"),
+    ("driver", "platform", Whole, "it starts and ends processes"),
+    ("driver", "record", Whole, "it writes what Criterion cannot hold"),
+    ("driver", "study", Whole, "curves and fits stand in the record"),
+    ("driver", "render", Whole, "it ends with the table"),
+    ("driver", "exit", Whole, "a run ends with an exit code"),
+    ("harness", "driver", Whole, "a bench target starts as the driver, and a measuring process reports to it"),
     ("harness", "pair", Only(&["is_side", "side"]), "a bench can be started as a side of a pair"),
     ("harness", "trial", Whole, "it drives trials from Criterion"),
     ("harness", "counters", Whole, "what else the machine did meanwhile is written beside a number"),
-    ("harness", "record", Whole, "it writes what Criterion cannot hold"),
-    ("harness", "study", Whole, "curves and fits stand in the record"),
-    ("harness", "render", Whole, "it ends with the table"),
+    ("harness", "record", Whole, "its outcomes are recorded"),
     ("harness", "case", Whole, "it knows groups and cases"),
     ("harness", "suite", Whole, "it knows the groups of this crate"),
-    ("harness", "environment", Whole, "it takes the fingerprint"),
+    ("harness", "environment", Only(&["Accounting"]), "how the kernel accounts time is said beside displacement"),
     ("harness", "clock", Whole, "its measurement is our clock"),
     ("harness", "platform", Whole, "it prepares its process"),
-    ("harness", "statistic", Whole, "it orders its own samples"),
+    ("harness", "statistic", Whole, "it knows what a displacement's flags say"),
 ];
 
 /// Rooms that other rooms are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 18] = [
+const FLOORS: [&str; 20] = [
     "error",
+    "exit",
     "platform",
     "clock",
     "environment",
@@ -106,6 +119,7 @@ const FLOORS: [&str; 18] = [
     "render",
     "trial",
     "pair",
+    "driver",
     "harness",
 ];
 
@@ -113,7 +127,7 @@ const FLOORS: [&str; 18] = [
 const FREE: [&str; 5] = ["command", "internals", "lib", "main", "manual"];
 
 /// Names at the crate's root that every floor may use.
-const OF_ALL: [&str; 2] = ["Error", "Result"];
+const OF_ALL: [&str; 1] = ["error"];
 
 pub fn complaints(house: &House) -> Vec<String> {
     let floors = house.shipped().filter(|(path, _)| !FREE.contains(&floor(path)));

@@ -6,7 +6,7 @@ use crate::house::House;
 use crate::reference::references;
 
 /// Modules that a person listens to: the commands, and the progress and outcome of a run.
-const SPEAKERS: [&str; 3] = ["main", "command", "harness"];
+const SPEAKERS: [&str; 3] = ["main", "command", "driver"];
 
 const MACROS: [&str; 4] = ["print", "println", "eprint", "eprintln"];
 
@@ -33,7 +33,7 @@ fn loud(path: &str, code: &str) -> Vec<String> {
     numbers.sort_unstable();
     let sentence = |number| {
         format!(
-            "{path}:{number}: only main, command and harness print or end the process; answer with a value"
+            "{path}:{number}: only main, command and driver print or end the process; answer with a value"
         )
     };
     numbers.into_iter().map(sentence).collect()
@@ -63,8 +63,7 @@ mod tests {
     fn only_the_program_and_the_run_print_or_exit() {
         for text in ["println!(\"x\")", "eprint!(\"x\")", "std::process::exit(1)"] {
             assert_eq!(said("src/trial/x.rs", text).len(), 1, "{text}");
-            for path in ["src/main.rs", "src/command.rs", "src/command/x.rs", "src/harness/x.rs", "build.rs"]
-            {
+            for path in ["src/main.rs", "src/command.rs", "src/command/x.rs", "src/driver/x.rs", "build.rs"] {
                 assert_eq!(said(path, text), [""; 0], "{path}");
             }
         }

@@ -4,8 +4,8 @@
 use super::super::worker::{Turn, Worker};
 use super::{BATCH, COUNT, Counted, PAYLOAD, exchange_on_lo, in_a_child, received};
 use crate::counters::Interface;
+use crate::error::{Error, Result};
 use crate::platform::namespace::{self, ip};
-use crate::{Error, Result};
 use std::fs;
 use std::net::UdpSocket;
 use std::time::Duration;

@@ -3,12 +3,12 @@
 use super::Session;
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::placement::patience;
 use crate::kit::socket::connection::{Address, failed, socket};
 use crate::kit::socket::transfer::{receive_whole, send_whole};
 use crate::peer::client::Way;
 use crate::peer::control_protocol::{Open, SECRET_BYTES, Service};
-use crate::{Error, Result};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 

@@ -3,9 +3,9 @@
 use super::Session;
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Counts, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::placement::patience;
 use crate::kit::socket::icmp::Ping;
-use crate::{Error, Result};
 use std::net::IpAddr;
 
 /// Echo requests to the peer's kernel.

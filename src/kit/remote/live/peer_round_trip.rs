@@ -3,11 +3,11 @@
 use super::Session;
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::placement::patience;
 use crate::kit::socket::dialogue::{Dialogue, Timed};
 use crate::kit::socket::endpoint::{Blocking, Endpoint};
 use crate::peer::control_protocol::{Open, SECRET_BYTES, Service};
-use crate::{Error, Result};
 use std::os::fd::OwnedFd;
 
 /// The measuring end of round trips to a peer.

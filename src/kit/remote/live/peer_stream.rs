@@ -3,10 +3,10 @@
 use super::Session;
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::placement::patience;
 use crate::kit::socket::transfer::{receive_whole, send_whole};
 use crate::peer::control_protocol::{Open, Service};
-use crate::{Error, Result};
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;

@@ -1,0 +1,39 @@
+//! The driver process of a run: it plans, starts one measuring process per group, keeps the record and prints the table.
+//!
+//! The driver never measures. A measuring process is the same binary started again with `SYSCOST_GROUP` set
+//! (see [`crate::harness`]); it sends each outcome to the driver as one line of JSON over a pipe. `cargo bench`,
+//! `cargo bench --bench call` and `syscost run` all take this path.
+
+mod arguments;
+mod bencher;
+mod criterion_files;
+mod drive;
+mod final_report;
+mod fitting;
+mod frequency_drift;
+mod options;
+mod output_directory;
+mod pipe_message;
+mod plan;
+mod prefetch;
+#[cfg(feature = "cli")]
+mod session_runs;
+mod supervision;
+mod terminal;
+
+pub use arguments::{Arguments, Mode};
+pub use drive::run;
+#[cfg(feature = "cli")]
+pub use fitting::add_curves;
+pub use options::{GROUP_VARIABLE, Options, is_measuring_process, open_counter};
+pub use output_directory::criterion_home;
+#[cfg(feature = "cli")]
+pub use output_directory::homes;
+pub use pipe_message::{Message, Sender, check_driver};
+#[cfg(feature = "cli")]
+pub use plan::nearest;
+#[cfg(feature = "cli")]
+pub use session_runs::Session;
+#[cfg(feature = "cli")]
+pub use terminal::layout;
+pub use terminal::{complain, print};

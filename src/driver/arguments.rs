@@ -1,0 +1,390 @@
+//! Criterion's command line. Criterion parses it too but keeps the result private, so the options that this crate needs
+//! (which cases, how many samples, which baseline) are read here, with the same names and the same meaning.
+
+use crate::error::{Error, Result};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::ffi::OsString;
+
+/// What a bench target does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Measure and save.
+    Measure,
+    /// Run every case briefly, check its claims and save nothing: `--test`, or started without `--bench`.
+    Test,
+    /// Print the ids.
+    List,
+    /// Modes that only Criterion has: `--profile-time`, `--load-baseline`.
+    Foreign,
+}
+
+/// The options of Criterion's command line that this crate needs.
+#[derive(Clone, Debug)]
+pub struct Arguments {
+    /// What the process does.
+    pub mode: Mode,
+    /// Regular expression over ids, or with `exact` one id.
+    pub filter: Option<String>,
+    /// `--exact`.
+    pub exact: bool,
+    /// `--ignored`, which selects no case, since none is ever marked so.
+    pub none: bool,
+    /// `--sample-size`.
+    pub samples: Option<usize>,
+    /// Sum of `--warm-up-time` and `--measurement-time`, seconds; 0 if neither is given.
+    pub asked_seconds: f64,
+    /// Name of the baseline to save; `None` for `--discard-baseline` or a comparison.
+    pub save: Option<String>,
+    /// Name of the baseline to compare with.
+    pub compare: Option<String>,
+    /// Neither Criterion nor this crate may save anything.
+    pub unsaved: bool,
+    /// `--baseline-lenient`: a case without a baseline is measured and not compared.
+    pub lenient: bool,
+    /// Whether to show Criterion's own report: `--verbose`, or a comparison.
+    pub loud: bool,
+    /// `--output-format bencher`.
+    pub bencher: bool,
+    /// The whole command line, to hand on.
+    pub raw: Vec<OsString>,
+}
+
+/// Options of Criterion that take one of these words.
+const WORDS: [(&str, &[&str]); 4] = [
+    ("color", &["auto", "always", "never"]),
+    ("format", &["pretty", "terse"]),
+    ("output-format", &["criterion", "bencher"]),
+    ("plotting-backend", &["gnuplot", "plotters"]),
+];
+/// Options that take a number strictly between two bounds. Criterion would panic outside them, in the measuring process.
+const NUMBERS: [(&str, f64, f64); 6] = [
+    ("warm-up-time", 0.0, 1e6),
+    ("measurement-time", 0.0, 1e6),
+    ("noise-threshold", 0.0, f64::INFINITY),
+    ("confidence-level", 0.0, 1.0),
+    ("significance-level", 0.0, 1.0),
+    ("profile-time", 0.99, 1e6),
+];
+/// Directories that Criterion makes beside those of the baselines.
+const CRITERIONS: [&str; 3] = ["new", "change", "report"];
+/// Options in the help: name, placeholder of the value, description. All others are hidden.
+const HELP: [(&str, &str, &str); 12] = [
+    ("FILTER", "FILTER", "Regular expression over ids such as call/u64/3"),
+    ("exact", "", "Take FILTER as a whole id"),
+    ("save-baseline", "NAME", "Save what is measured under this name [default: base]"),
+    ("baseline", "NAME", "Compare with what was saved under this name, which every case must have"),
+    ("baseline-lenient", "NAME", "The same, and cases that it lacks are only measured"),
+    ("test", "", "Run every case briefly, claims on, and save nothing"),
+    ("list", "", "Print the ids"),
+    ("sample-size", "N", "Samples a case, at least 10"),
+    ("measurement-time", "SECONDS", "How long to sample a case"),
+    ("warm-up-time", "SECONDS", "How long to run a case before it is sampled"),
+    ("output-format", "FORMAT", "Criterion's own lines, or those that benchmark trackers read"),
+    ("verbose", "", "Show Criterion's own report as well"),
+];
+const AFTER_HELP: &str = "\
+Environment:
+  SYSCOST_SCALE        smoke (brief, numbers not worth keeping), default or full
+  SYSCOST_MEASURE      ns, or a perf event to count instead, such as instructions
+  SYSCOST_DIR          where the files of the file cases are made, instead of the temporary directory
+  SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221
+  SYSCOST_PREDICTIONS  a TOML file of your own predictions
+  SYSCOST_PEER         HOST:PORT of a `syscost peer`, for the cases whose other end it is
+  SYSCOST_CLOCK        monotonic-raw: the kernel's clock instead of the processor's counter";
+const FLAGS: [&str; 5] = ["noplot", "bench", "nocapture", "show-output", "include-ignored"];
+
+impl Arguments {
+    /// The arguments of this process.
+    ///
+    /// # Errors
+    /// As [`Arguments::parse`].
+    pub fn of_process() -> Result<Self> {
+        Self::parse(std::env::args_os().skip(1).collect())
+    }
+
+    /// The text for `--help`, if this process is asked for it.
+    pub fn help_of_process() -> Option<String> {
+        help(std::env::args_os().skip(1))
+    }
+
+    /// Parses a command line without the program name.
+    ///
+    /// # Errors
+    /// An unknown option, a bad value, a baseline name that cannot be a directory, or `--quick`.
+    pub fn parse(raw: Vec<OsString>) -> Result<Self> {
+        let matches = command().try_get_matches_from(&raw);
+        let matches = matches.map_err(|error| Error::Usage(sentence(&error)))?;
+        if matches.get_flag("quick") {
+            return Err(Error::Usage(
+                "--quick takes two samples, which no claim can be built on; use SYSCOST_SCALE=smoke".into(),
+            ));
+        }
+        let text = |name: &str| matches.get_one::<String>(name).cloned();
+        for name in ["save-baseline", "baseline", "baseline-lenient"].into_iter().filter_map(text) {
+            check_name(&name)?;
+        }
+        let compare = text("baseline").or_else(|| text("baseline-lenient"));
+        let discard = matches.get_flag("discard-baseline") || compare.is_some();
+        Ok(Self {
+            mode: mode(&matches),
+            filter: text("FILTER"),
+            exact: matches.get_flag("exact"),
+            none: matches.get_flag("ignored"),
+            samples: matches.get_one::<usize>("sample-size").copied(),
+            asked_seconds: ["warm-up-time", "measurement-time"]
+                .iter()
+                .filter_map(|name| matches.get_one::<f64>(name).copied())
+                .sum(),
+            save: (!discard).then(|| text("save-baseline").unwrap_or_else(|| "base".into())),
+            unsaved: false,
+            lenient: text("baseline-lenient").is_some(),
+            loud: matches.get_flag("verbose") || compare.is_some(),
+            compare,
+            bencher: text("output-format").is_some_and(|f| f == "bencher"),
+            raw,
+        })
+    }
+
+    /// A copy with which nothing is saved.
+    pub fn without_saving(&self) -> Self {
+        let mut raw = self.raw.clone();
+        let rest = raw.split_off(self.flags());
+        while let Some(at) = raw.iter().position(|word| word == "--save-baseline" || word == "-s") {
+            raw.drain(at..(at + 2).min(raw.len()));
+        }
+        // `-sNAME` is one word; no other option of Criterion begins with `-s`.
+        let names = |word: &str| word.starts_with("--save-baseline=") || word.starts_with("-s");
+        raw.retain(|word| !names(&word.to_string_lossy()));
+        if self.compare.is_none() {
+            raw.insert(0, "--discard-baseline".into());
+        }
+        raw.extend(rest);
+        Self { raw, save: None, unsaved: true, ..self.clone() }
+    }
+
+    /// The command line of a measuring process: `--baseline` becomes lenient, because Criterion would panic at a missing
+    /// baseline, which the driver has reported already.
+    pub fn for_measuring(&self) -> Vec<OsString> {
+        if self.mode == Mode::Foreign {
+            return self.raw.clone();
+        }
+        let lenient = |word: &OsString| match word.to_string_lossy() {
+            word if word == "--baseline" || word == "-b" => Some("--baseline-lenient".into()),
+            word => Some(format!("--baseline-lenient={}", attached(&word)?).into()),
+        };
+        let (flags, rest) = self.raw.split_at(self.flags());
+        let flags = flags.iter().map(|word| lenient(word).unwrap_or_else(|| word.clone()));
+        flags.chain(rest.iter().cloned()).collect()
+    }
+
+    /// The number of words before `--`, behind which there are no flags.
+    fn flags(&self) -> usize {
+        self.raw.iter().position(|word| word == "--").unwrap_or(self.raw.len())
+    }
+
+    /// A predicate over ids: whether the case is selected.
+    ///
+    /// # Errors
+    /// The filter is not a regular expression.
+    pub fn matcher(&self) -> Result<impl Fn(&str) -> bool + use<>> {
+        let (exact, none) = (self.exact, self.none);
+        let filter = self.filter.clone();
+        let pattern = filter.as_ref().filter(|_| !exact).map(|f| regex::Regex::new(f)).transpose();
+        let pattern = pattern.map_err(|e| {
+            Error::Usage(format!(
+                "the filter is not a regular expression: {e}; `--exact ID` takes an id as it is"
+            ))
+        })?;
+        Ok(move |id: &str| match (&pattern, &filter) {
+            _ if none => false,
+            (Some(pattern), _) => pattern.is_match(id),
+            (None, Some(filter)) => id == filter,
+            (None, None) => true,
+        })
+    }
+}
+
+fn help(raw: impl Iterator<Item = OsString>) -> Option<String> {
+    let answer = command().try_get_matches_from(raw).err()?;
+    (answer.kind() == ErrorKind::DisplayHelp).then(|| answer.to_string().trim_end().to_owned())
+}
+
+/// clap's error as a sentence, without its advice to pass an unknown option as a value: no id looks like one.
+fn sentence(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.trim_start_matches("error: ").lines();
+    let mut kept: Vec<&str> = lines.filter(|line| !line.trim().starts_with("tip: to pass ")).collect();
+    kept.dedup_by(|a, b| a.is_empty() && b.is_empty());
+    kept.join("\n").trim_end().to_owned()
+}
+
+/// NAME in `--baseline=NAME`, `-bNAME` and `-b=NAME`.
+fn attached(word: &str) -> Option<&str> {
+    let short = || word.strip_prefix("-b").map(|name| name.strip_prefix('=').unwrap_or(name));
+    word.strip_prefix("--baseline=").or_else(short)
+}
+
+/// Criterion uses the name as a directory without checking it; this crate uses it as a file name.
+fn check_name(name: &str) -> Result<()> {
+    if CRITERIONS.contains(&name) {
+        return Err(Error::Usage(format!(
+            "`{name}` cannot name a baseline: Criterion keeps its own files there"
+        )));
+    }
+    crate::record::store::file_name(name, "baseline").map(drop)
+}
+
+/// A parser of numbers strictly between two bounds.
+fn between(least: f64, most: f64) -> impl Fn(&str) -> std::result::Result<f64, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|&number: &f64| number > least && number < most);
+        number.ok_or_else(|| format!("expected a number above {least} and below {most}"))
+    }
+}
+
+fn at_least(least: usize) -> impl Fn(&str) -> std::result::Result<usize, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|&number: &usize| number >= least);
+        number.ok_or_else(|| format!("expected a whole number of {least} or more"))
+    }
+}
+
+fn mode(matches: &ArgMatches) -> Mode {
+    let foreign = matches.contains_id("profile-time") || matches.contains_id("load-baseline");
+    if matches.get_flag("list") {
+        Mode::List
+    } else if matches.get_flag("test") || !matches.get_flag("bench") {
+        Mode::Test
+    } else if foreign {
+        Mode::Foreign
+    } else {
+        Mode::Measure
+    }
+}
+
+fn command() -> Command {
+    let value = |name: &'static str| Arg::new(name).long(name);
+    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    Command::new("cargo bench --")
+        .no_binary_name(true)
+        .override_usage("cargo bench -- [OPTIONS] [FILTER]")
+        .about("Measures with Criterion, and takes Criterion's options")
+        .after_help(AFTER_HELP)
+        .arg(Arg::new("FILTER").index(1))
+        .args(
+            WORDS.map(|(name, words)| {
+                value(name).value_parser(clap::builder::PossibleValuesParser::new(words))
+            }),
+        )
+        .args(NUMBERS.map(|(name, least, most)| value(name).value_parser(between(least, most))))
+        .args(FLAGS.map(flag))
+        .args(["discard-baseline", "list", "ignored", "exact", "quick", "test", "quiet"].map(flag))
+        .arg(flag("verbose").short('v'))
+        .arg(value("save-baseline").short('s'))
+        .arg(value("baseline").short('b'))
+        .arg(value("baseline-lenient"))
+        .arg(value("load-baseline").requires("baseline"))
+        .arg(value("sample-size").value_parser(at_least(10)))
+        .arg(value("nresamples").value_parser(at_least(1)))
+        .mut_args(described)
+}
+
+fn described(argument: Arg) -> Arg {
+    match HELP.iter().find(|(name, ..)| argument.get_id() == name) {
+        None => argument.hide(true),
+        Some((_, "", help)) => argument.help(help),
+        Some((_, value, help)) => argument.value_name(value).help(help),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Arguments {
+        Arguments::parse(line.split_ascii_whitespace().map(OsString::from).collect()).expect("a good line")
+    }
+
+    #[test]
+    fn the_mode_is_criterions() {
+        assert_eq!(parsed("--bench").mode, Mode::Measure);
+        assert_eq!(parsed("").mode, Mode::Test);
+        assert_eq!(parsed("--bench --test").mode, Mode::Test);
+        assert_eq!(parsed("--bench --list --format terse").mode, Mode::List);
+        assert_eq!(parsed("--bench --profile-time 5").mode, Mode::Foreign);
+    }
+
+    #[test]
+    fn a_plain_run_saves_under_criterions_name() {
+        assert_eq!(parsed("--bench").save.as_deref(), Some("base"));
+        assert_eq!(parsed("--bench -s a").save.as_deref(), Some("a"));
+        assert_eq!(parsed("--bench -b a").save, None);
+        assert_eq!(parsed("--bench -b a").compare.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn a_run_that_may_not_save_says_so_to_criterion() {
+        for line in [
+            "--bench -s a",
+            "--bench --save-baseline a",
+            "--bench --save-baseline=a",
+            "--bench -sa",
+            "--bench",
+        ] {
+            assert_eq!(parsed(line).without_saving().raw, ["--discard-baseline", "--bench"], "{line}");
+        }
+        assert_eq!(parsed("--bench -b a").without_saving().raw, ["--bench", "-b", "a"]);
+    }
+
+    #[test]
+    fn what_criterion_would_panic_at_is_refused_before() {
+        let lines = "--sample-size=9 --nresamples=0 --warm-up-time=0 --measurement-time=0 --confidence-level=1 \
+            --significance-level=0 --noise-threshold=0 --profile-time=0 --output-format=x --color=x \
+            --load-baseline=a --baseline=.. --save-baseline=a/b --save-baseline=new --save-baseline=";
+        for line in lines.split_ascii_whitespace() {
+            assert!(Arguments::parse(vec!["--bench".into(), line.into()]).is_err(), "{line}");
+        }
+        parsed("--sample-size 10 --nresamples 1 --warm-up-time 0.1 --confidence-level 0.99 --color never");
+    }
+
+    #[test]
+    fn a_missing_baseline_does_not_end_a_case() {
+        for line in ["--bench --baseline a x", "--bench -b a x"] {
+            assert_eq!(parsed(line).for_measuring(), ["--bench", "--baseline-lenient", "a", "x"], "{line}");
+        }
+        for line in ["--baseline=a x", "-ba x", "-b=a x"] {
+            assert_eq!(parsed(line).for_measuring(), ["--baseline-lenient=a", "x"], "{line}");
+        }
+        for line in ["--bench -s a", "-- -ba", "--bench --load-baseline a --baseline b"] {
+            assert_eq!(parsed(line).for_measuring(), parsed(line).raw, "{line}");
+        }
+    }
+
+    #[test]
+    fn help_is_an_answer_and_shows_what_it_describes() {
+        let asked = |line: &str| help(line.split_ascii_whitespace().map(OsString::from));
+        let text = asked("--help --bench").expect("an answer");
+        for words in ["Usage: cargo bench -- ", "SYSCOST_CLOCK", "--exact ", "--sample-size <N>", "FILTER"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(HELP.iter().all(|(name, ..)| command().get_arguments().any(|a| a.get_id() == name)));
+        assert!(!text.contains("noplot") && !text.contains("nresamples"), "{text}");
+        assert_eq!((asked("--bench"), asked("--bogus")), (None, None));
+    }
+
+    #[test]
+    fn filters_are_expressions_unless_exact() {
+        assert!(parsed("u64/.$ --bench").matcher().expect("regex")("call/u64/3"));
+        assert!(!parsed("call/u64 --exact").matcher().expect("id")("call/u64/3"));
+        assert!(!parsed("--ignored").matcher().expect("none")("call/u64/3"));
+        let error = parsed("( --bench").matcher().err().expect("unbalanced").to_string();
+        assert!(error.contains("regular expression"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_option_is_refused_in_a_sentence() {
+        let error = Arguments::parse(vec!["--bogus".into()]).expect_err("unknown").to_string();
+        assert!(error.contains("--bogus") && !error.contains("tip:"), "{error}");
+    }
+}

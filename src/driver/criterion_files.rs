@@ -1,0 +1,125 @@
+//! Removes incomplete files of Criterion. It writes in place, so a full disk or a kill leaves empty or half files, and
+//! one of those makes `critcmp` refuse the whole directory.
+
+use crate::record::baseline;
+use crate::record::store::read;
+use crate::record::{GroupRun, Outcome};
+use std::path::{Path, PathBuf};
+
+/// Files that Criterion writes for a case under `new` and under the baseline's name.
+const FILES: [&str; 4] = ["benchmark.json", "estimates.json", "sample.json", "tukey.json"];
+
+/// Files that Criterion writes for a comparison with an earlier run.
+const CHANGE: [&str; 1] = ["estimates.json"];
+
+/// Checks the files of these cases, removes directories with an incomplete one, and returns a sentence for each. `all`:
+/// every measured case must have files.
+pub(super) fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, all: bool) -> Vec<String> {
+    let measured =
+        |id: &str| run.cases.iter().any(|c| c.id == id && matches!(c.outcome, Outcome::Measured(_)));
+    let failed = |id: &str| run.cases.iter().any(|c| c.id == id && matches!(c.outcome, Outcome::Failed(_)));
+    let mut sentences = Vec::new();
+    for id in ids {
+        let case = home.join(baseline::directory(id));
+        if failed(id) {
+            sentences.extend(remove_earlier(&case, save));
+            continue;
+        }
+        let wanted = all && measured(id);
+        for (name, files, wanted) in
+            [("new", FILES.as_slice(), wanted), (save, &FILES, wanted), ("change", &CHANGE, false)]
+        {
+            let directory = case.join(name);
+            if (wanted || directory.exists()) && !is_whole(&directory, files) {
+                sentences.push(remove_incomplete(&directory));
+            }
+        }
+    }
+    sentences
+}
+
+/// Removes an earlier run's files of a failed case, which would pass for this run's.
+fn remove_earlier(case: &Path, save: &str) -> Option<String> {
+    let old: Vec<_> = ["new", "change", save].iter().map(|name| case.join(name)).collect();
+    let there = old.iter().any(|directory| directory.exists());
+    for directory in &old {
+        // A directory may not exist; one that cannot be removed is named in the sentence.
+        let _ = std::fs::remove_dir_all(directory);
+    }
+    there.then(|| {
+        format!(
+            "{}: the case failed, so what an earlier run left there as new, change and {save} is removed",
+            case.display()
+        )
+    })
+}
+
+fn is_whole(directory: &Path, files: &[&str]) -> bool {
+    let parses = |path: PathBuf| {
+        read(&path).is_ok_and(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).is_ok())
+    };
+    files.iter().all(|file| parses(directory.join(file)))
+}
+
+fn remove_incomplete(directory: &Path) -> String {
+    // If this fails, the sentence below still says that the files are incomplete.
+    let _ = std::fs::remove_dir_all(directory);
+    format!(
+        "{}: Criterion could not write its files whole (no space left, no right to write, or killed), so none is kept",
+        directory.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::CaseRecord;
+
+    fn run_of(id: &str) -> GroupRun {
+        let outcome = Outcome::Measured(Box::default());
+        GroupRun {
+            name: "call".into(),
+            cases: vec![CaseRecord { id: id.into(), title: String::new(), outcome }],
+            ..GroupRun::default()
+        }
+    }
+
+    fn swept(id: &str, home: &Path) -> Vec<String> {
+        sweep_up(&[id.into()], &run_of("call/u64/3"), home, "base", true)
+    }
+
+    fn saved(id: &str) -> tempfile::TempDir {
+        let home = tempfile::tempdir().expect("a directory");
+        let case = home.path().join(baseline::directory(id));
+        for name in ["new", "base"] {
+            std::fs::create_dir_all(case.join(name)).expect("made");
+            FILES.iter().for_each(|file| std::fs::write(case.join(name).join(file), "{}").expect("written"));
+        }
+        home
+    }
+
+    #[test]
+    fn half_written_files_are_removed_and_whole_ones_stay() {
+        let home = saved("call/u64/3");
+        let case = home.path().join("call/u64_3");
+        assert_eq!(swept("call/u64/3", home.path()), Vec::<String>::new());
+        std::fs::write(case.join("base/sample.json"), "").expect("truncated");
+        let sentences = swept("call/u64/3", home.path());
+        assert_eq!(sentences.len(), 1);
+        assert!(sentences[0].contains("u64_3/base"), "{}", sentences[0]);
+        assert!(case.join("new").exists() && !case.join("base").exists());
+        std::fs::create_dir(case.join("change")).expect("made");
+        std::fs::write(case.join("change/estimates.json"), "").expect("truncated");
+        assert_eq!(swept("call/u64/3", home.path()).len(), 2, "base is missing, change is half");
+        assert!(!case.join("change").exists());
+    }
+
+    #[test]
+    fn a_case_killed_in_the_middle_leaves_nothing_half_and_needs_nothing() {
+        let home = saved("call/u64/4");
+        std::fs::write(home.path().join("call/u64_4/new/sample.json"), "[").expect("truncated");
+        assert_eq!(swept("call/u64/4", home.path()).len(), 1);
+        assert!(!home.path().join("call/u64_4/new").exists());
+        assert_eq!(swept("call/u64/5", home.path()), Vec::<String>::new());
+    }
+}

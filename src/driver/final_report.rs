@@ -1,0 +1,157 @@
+//! The end of a run: tables, what went wrong, and the exit code.
+
+use super::arguments::{Arguments, Mode};
+use super::options::Options;
+use super::plan::Planned;
+use super::terminal::{Progress, complain, layout, print};
+#[cfg(not(feature = "cli"))]
+use crate::error::Error;
+use crate::error::Result;
+use crate::exit::Exit;
+use crate::platform::signal;
+use crate::record::Record;
+use crate::record::baseline::Complaint;
+use crate::render::table::{Against, Layout, sentences, table};
+use crate::study::prediction::{Overrides, apply};
+#[cfg(feature = "cli")]
+use crate::study::published::{self, Published};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// How a run ended.
+pub(super) struct Outcome {
+    pub(super) record: Record,
+    pub(super) complaints: Vec<Complaint>,
+    /// Sentences about what could not be saved.
+    pub(super) unsaved: Vec<String>,
+    /// Where the record is, if it was to be saved.
+    pub(super) saved: Result<Option<PathBuf>>,
+}
+
+/// Prints the tables of a run, with the predictions and published machines that the user asked for.
+pub(super) struct FinalReport {
+    overrides: Overrides,
+    against: Vec<Machine>,
+    /// Whether the run has several groups, so that one table of all follows those of the groups.
+    several: bool,
+}
+
+type Below = dyn Fn(&Record) -> Vec<String>;
+
+/// A published machine as a column of the table.
+struct Machine {
+    name: String,
+    /// Nanoseconds by case id.
+    values: BTreeMap<String, f64>,
+    /// Sentences about it that belong below the table of a record.
+    below: Box<Below>,
+}
+
+impl FinalReport {
+    /// Reads the user's files before anything is measured.
+    ///
+    /// # Errors
+    /// A file of predictions is broken, or a published machine is unknown.
+    pub(super) fn new(options: &Options, groups: usize) -> Result<Self> {
+        Ok(Self { overrides: overrides(options)?, against: against(options)?, several: groups > 1 })
+    }
+
+    /// Prints the table of the group that was measured last.
+    pub(super) fn part(&self, record: &Record, arguments: &Arguments, progress: &Progress) {
+        if let (Some(run), true) = (record.groups.last(), has_table(arguments)) {
+            let mut record = record.clone();
+            let name = run.name.clone();
+            apply(&self.overrides, &mut record);
+            let layout = Layout { brief: self.several, ..layout() };
+            let below = if self.several { String::new() } else { self.below(&record, layout) };
+            progress.print(&(table(&record, Some(&name), &self.columns(), layout) + &below));
+        }
+    }
+
+    /// Prints the table of all groups, unless the run has only one, and everything that went wrong.
+    pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments) -> Exit {
+        let Outcome { mut record, complaints, unsaved, saved } = outcome;
+        apply(&self.overrides, &mut record);
+        if self.several && has_table(arguments) {
+            let layout = layout();
+            print(&(table(&record, None, &self.columns(), layout) + &self.below(&record, layout)));
+        }
+        let wrong: Vec<_> =
+            complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved).collect();
+        complain_of_first(&wrong);
+        let (measured, _, failed) = record.tally();
+        if let Some(signal) = signal::pending() {
+            let kept = if matches!(saved, Ok(Some(_))) { ", and are kept" } else { "" };
+            complain(format_args!("interrupted by {signal}: {measured} cases were measured{kept}"));
+        }
+        if let Err(error) = &saved {
+            complain(error);
+            complain("the run was not saved to its end; the table above is complete");
+        }
+        Exit::failed_if(failed > 0 || saved.is_err() || !wrong.is_empty()).or_signal(signal::pending())
+    }
+
+    fn columns(&self) -> Vec<Against<'_>> {
+        self.against.iter().map(|Machine { name, values, .. }| Against { name, values }).collect()
+    }
+
+    /// The sources of the published values.
+    fn below(&self, record: &Record, layout: Layout) -> String {
+        let said: Vec<_> = self.against.iter().flat_map(|machine| (machine.below)(record)).collect();
+        sentences(&said, layout)
+    }
+}
+
+/// Prints the first three of these sentences and the number of the others.
+fn complain_of_first(sentences: &[String]) {
+    const FEW: usize = 3;
+    sentences.iter().take(FEW).for_each(complain);
+    if let Some(more) = sentences.len().checked_sub(FEW).filter(|&more| more > 0) {
+        complain(format_args!("and {more} more of that kind"));
+    }
+}
+
+/// Criterion's lines, libtest's lines and tests need no table.
+fn has_table(arguments: &Arguments) -> bool {
+    arguments.mode == Mode::Measure && !arguments.bencher
+}
+
+/// `--list`: prints the ids as Criterion does.
+pub(super) fn list(planned: &[Planned]) -> Exit {
+    for id in planned.iter().flat_map(|planned| &planned.ids) {
+        print(&format!("{id}: benchmark"));
+    }
+    Exit::Success
+}
+
+#[cfg(feature = "cli")]
+fn overrides(options: &Options) -> Result<Overrides> {
+    options.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
+}
+
+#[cfg(feature = "cli")]
+fn against(options: &Options) -> Result<Vec<Machine>> {
+    let Some(names) = &options.against else { return Ok(Vec::new()) };
+    let machine = |published: Published| Machine {
+        name: published.name.clone(),
+        values: published.ns(),
+        below: Box::new(move |record| published.below(record)),
+    };
+    Ok(published::find(names)?.into_iter().map(machine).collect())
+}
+
+#[cfg(not(feature = "cli"))]
+fn overrides(options: &Options) -> Result<Overrides> {
+    match &options.predictions {
+        Some(_) => Err(Error::Usage("reading predictions needs the crate's feature cli".into())),
+        None => Ok(Overrides::default()),
+    }
+}
+
+#[cfg(not(feature = "cli"))]
+fn against(options: &Options) -> Result<Vec<Machine>> {
+    match &options.against {
+        Some(_) => Err(Error::Usage("published values need the crate's feature cli".into())),
+        None => Ok(Vec::new()),
+    }
+}

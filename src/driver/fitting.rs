@@ -1,0 +1,18 @@
+//! What a finished group's cases show together: its curves, and lines through series of cases.
+
+use crate::case::Group;
+use crate::environment::Fingerprint;
+use crate::record::GroupRun;
+use crate::study::{drawn_curve, fit};
+use crate::suite;
+
+/// Adds the curves of a group of this crate. They are computed from the cases alone, so this works for old records.
+pub fn add_curves(run: &mut GroupRun, fingerprint: &Fingerprint) {
+    let Some(group) = suite::find(&run.name) else { return };
+    run.curves = group.curves.iter().filter_map(|curve| drawn_curve::draw(curve, run, fingerprint)).collect();
+}
+
+/// Adds the fitted lines that the group asks for.
+pub(super) fn add_fits(run: &mut GroupRun, group: &Group) {
+    run.fits = group.fits.iter().filter_map(|f| fit::fit(f.step, f.prefix, &run.cases)).collect();
+}

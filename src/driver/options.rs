@@ -1,0 +1,108 @@
+//! Settings of a run that come from environment variables.
+
+use crate::case::Scale;
+use crate::error::{Error, Result};
+use crate::platform::perf_event::{Counter, EVENTS};
+use crate::record::quantity::{DISPLACED, NANOSECONDS};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Names the group that a measuring process measures. Set by the driver only.
+pub const GROUP_VARIABLE: &str = "SYSCOST_GROUP";
+pub(super) const SCALE_VARIABLE: &str = "SYSCOST_SCALE";
+pub(super) const UNIT_VARIABLE: &str = "SYSCOST_MEASURE";
+pub(super) const DIRECTORY_VARIABLE: &str = "SYSCOST_DIR";
+pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
+pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
+
+/// Settings that are not on Criterion's command line.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `SYSCOST_SCALE`: smoke, default or full.
+    pub scale: Scale,
+    /// `SYSCOST_MEASURE`: `ns`, or the name of a perf event to count instead.
+    pub unit: String,
+    /// `SYSCOST_PREDICTIONS`: a TOML file of the user's own predictions.
+    pub predictions: Option<PathBuf>,
+    /// `SYSCOST_AGAINST`: published machines to show in columns of their own, such as `csc501,cse221`.
+    pub against: Option<String>,
+    /// `SYSCOST_DIR`: where the files of the file cases are made; `None` for the temporary directory.
+    pub directory: Option<PathBuf>,
+    /// Where Criterion's files go; `None` for [`criterion_home`](super::criterion_home).
+    pub home: Option<PathBuf>,
+    /// `SYSCOST_PEER`: `HOST:PORT` of the `syscost peer` that serves the remote cases.
+    pub peer: Option<String>,
+    /// `SYSCOST_PEER_TOKEN_FILE`: the file with the peer's token.
+    pub peer_token_file: Option<PathBuf>,
+    /// The session of this run, where several runs are made in one go.
+    pub session: Option<String>,
+}
+
+impl Options {
+    /// Reads the variables above. An empty variable counts as unset.
+    ///
+    /// # Errors
+    /// A variable that must be text is not UTF-8, or the scale is unknown.
+    pub fn from_environment() -> Result<Self> {
+        let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let variable = |name| match given(name).map(OsString::into_string) {
+            Some(Err(value)) => Err(Error::Usage(format!("{name} is {value:?}: expected text in UTF-8"))),
+            Some(Ok(value)) => Ok(Some(value)),
+            None => Ok(None),
+        };
+        let scale = match variable(SCALE_VARIABLE)? {
+            None => Scale::Default,
+            Some(name) => Scale::named(&name).ok_or_else(|| {
+                Error::Usage(format!("{SCALE_VARIABLE} is {name:?}: expected smoke, default or full"))
+            })?,
+        };
+        Ok(Self {
+            scale,
+            unit: variable(UNIT_VARIABLE)?.unwrap_or_else(|| NANOSECONDS.into()),
+            predictions: given("SYSCOST_PREDICTIONS").map(PathBuf::from),
+            against: variable("SYSCOST_AGAINST")?,
+            directory: given(DIRECTORY_VARIABLE).map(PathBuf::from),
+            home: None,
+            peer: variable(PEER_VARIABLE)?,
+            peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
+            session: None,
+        })
+    }
+
+    /// The directory in which scratch directories are made.
+    pub fn scratch_parent(&self) -> PathBuf {
+        self.directory.clone().unwrap_or_else(std::env::temp_dir)
+    }
+
+    /// Whether time is measured, and not an event counted.
+    pub fn is_time(&self) -> bool {
+        self.unit == NANOSECONDS || self.unit == DISPLACED
+    }
+}
+
+/// Whether a driver started this process to measure one group.
+pub fn is_measuring_process() -> bool {
+    std::env::var_os(GROUP_VARIABLE).is_some()
+}
+
+/// Opens a counter of this thread for the perf event of this name.
+///
+/// # Errors
+/// [`Error::Usage`]: the name is unknown (the sentence lists the known ones), or the machine or the kernel cannot
+/// count it.
+pub fn open_counter(name: &str) -> Result<Counter> {
+    let Some(event) = EVENTS.iter().find(|event| event.name == name) else {
+        let names: Vec<_> = EVENTS.iter().map(|event| event.name).collect();
+        return Err(Error::Usage(format!("there is no event {name}; there are {}", names.join(", "))));
+    };
+    Counter::open(*event).map_err(|error| match event.hardware {
+        true => Error::Usage(format!(
+            "{name} is counted by the processor's PMU, which this machine does not offer ({error}); \
+             page-faults and context-switches are counted by the kernel and work everywhere"
+        )),
+        false => Error::Usage(format!(
+            "{name} is counted by the kernel, which refuses it here ({error}): lower \
+             /proc/sys/kernel/perf_event_paranoid, or leave the sandbox that forbids it"
+        )),
+    })
+}

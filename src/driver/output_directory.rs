@@ -1,0 +1,58 @@
+//! Where Criterion's files and the records beside them are.
+
+use crate::record::quantity::NANOSECONDS;
+use std::path::{Path, PathBuf};
+
+/// `$CRITERION_HOME`, else `criterion` in Cargo's target directory, else `target/criterion` here. Criterion finds the
+/// same place by asking Cargo for its metadata, which takes a second.
+pub fn criterion_home() -> PathBuf {
+    let from_environment = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let target = || {
+        from_environment("CARGO_TARGET_DIR")
+            .or_else(|| std::env::current_exe().ok().and_then(|exe| target_of(&exe)))
+            .unwrap_or_else(|| PathBuf::from("target"))
+    };
+    from_environment("CRITERION_HOME").unwrap_or_else(|| target().join("criterion"))
+}
+
+/// The target directory that an executable was built in: Cargo marks its root with `CACHEDIR.TAG`.
+fn target_of(exe: &Path) -> Option<PathBuf> {
+    exe.ancestors().skip(1).find(|dir| dir.join("CACHEDIR.TAG").is_file()).map(Path::to_path_buf)
+}
+
+/// The directory for values of this unit: `home` itself for nanoseconds, `home-UNIT` beside it for others, so that no
+/// tool compares a count with a time.
+pub(super) fn home_for(unit: &str, home: &Path) -> PathBuf {
+    if unit == NANOSECONDS {
+        return home.to_path_buf();
+    }
+    let name = home.file_name().map_or_else(|| "criterion".into(), |n| n.to_string_lossy().into_owned());
+    home.with_file_name(format!("{name}-{unit}"))
+}
+
+/// This directory and the existing ones beside it for other units.
+#[cfg(feature = "cli")]
+pub fn homes(home: &Path) -> Vec<PathBuf> {
+    let events = crate::platform::perf_event::EVENTS.iter().map(|event| event.name);
+    let others = events.chain([crate::record::quantity::DISPLACED]).map(|unit| home_for(unit, home));
+    std::iter::once(home.to_path_buf()).chain(others.filter(|other| other.is_dir())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_binary_finds_its_target_directory() {
+        let exe = std::env::current_exe().expect("an executable");
+        let target = target_of(&exe).expect("built by Cargo");
+        assert!(exe.starts_with(&target), "{}", target.display());
+    }
+
+    #[test]
+    fn other_units_live_elsewhere() {
+        let home = Path::new("target/criterion");
+        assert_eq!(home_for("ns", home), home);
+        assert_eq!(home_for("page-faults", home), Path::new("target/criterion-page-faults"));
+    }
+}

@@ -1,0 +1,71 @@
+//! Messages of a measuring process to its driver: one JSON value per line, over a pipe, since Criterion writes to the
+//! standard output.
+
+use super::options::GROUP_VARIABLE;
+use crate::error::{Error, Result};
+use crate::record::{CaseRecord, ClockRun, GroupRun};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+
+/// Path of the pipe in the measuring process. Set by the driver.
+pub(super) const PIPE_VARIABLE: &str = "SYSCOST_PIPE";
+
+/// One message, one line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Message {
+    /// The process is ready to measure: its group, still without cases.
+    Ready(GroupRun),
+    /// A case begins.
+    Begin(String),
+    /// A case has ended.
+    Done(Box<CaseRecord>),
+    /// A note on the whole group.
+    Note(String),
+    /// The process cannot continue, for this reason.
+    Broken(String),
+    /// All cases have ended, or a signal has; the clock as it is now.
+    End(ClockRun),
+}
+
+/// Checks that a driver started this measuring process.
+///
+/// # Errors
+/// There is no pipe: a person has set [`GROUP_VARIABLE`] instead of a filter.
+pub fn check_driver() -> Result<()> {
+    let group = GROUP_VARIABLE;
+    std::env::var_os(PIPE_VARIABLE).map(drop).ok_or_else(|| {
+        Error::Usage(format!(
+            "{group} is for the driver to set, together with {PIPE_VARIABLE}: unset it; a filter such as \
+             `^call/` chooses a group"
+        ))
+    })
+}
+
+/// The measuring process's end of the pipe.
+pub struct Sender(File);
+
+impl Sender {
+    /// Opens the pipe by its path in `/proc/self/fd`, which gives a new descriptor.
+    ///
+    /// # Errors
+    /// There is no driver, or its pipe cannot be opened.
+    pub fn open() -> Result<Self> {
+        check_driver()?;
+        let path = std::env::var_os(PIPE_VARIABLE).unwrap_or_default();
+        let file = File::options().write(true).open(&path);
+        Ok(Self(file.map_err(|e| Error::file(path, "opening the driver's pipe", e))?))
+    }
+
+    /// Sends one message.
+    ///
+    /// # Errors
+    /// The driver has gone.
+    pub fn send(&mut self, message: &Message) -> Result<()> {
+        let broken = |cause| Error::Kernel { call: "write to the driver".into(), cause };
+        let mut line = serde_json::to_vec(message).map_err(|e| broken(e.into()))?;
+        line.push(b'\n');
+        self.0.write_all(&line).map_err(broken)
+    }
+}

@@ -1,0 +1,162 @@
+//! Selects the cases of each group that match a filter, and refuses requests that match none.
+
+use super::arguments::Arguments;
+use crate::case::Group;
+use crate::error::{Error, Result};
+use crate::suite;
+
+/// A group with the ids of its matching cases.
+pub(super) struct Planned<'a> {
+    pub(super) group: &'a Group,
+    pub(super) ids: Vec<String>,
+}
+
+fn ids(group: &Group) -> Vec<String> {
+    (group.cases)().iter().map(|case| group.id(case)).collect()
+}
+
+/// The groups that have a matching case, in their given order.
+///
+/// # Errors
+/// The filter is not a regular expression, or no case matches. The sentence names a group elsewhere that has a match,
+/// or else the nearest ids.
+pub(super) fn plan<'a>(groups: &'a [Group], arguments: &Arguments) -> Result<Vec<Planned<'a>>> {
+    let matches = arguments.matcher()?;
+    let planned: Vec<_> = groups
+        .iter()
+        .map(|group| Planned { group, ids: ids(group).into_iter().filter(|id| matches(id)).collect() })
+        .filter(|planned| !planned.ids.is_empty())
+        .collect();
+    match &arguments.filter {
+        Some(filter) if planned.is_empty() && !arguments.none => {
+            let elsewhere = elsewhere(groups, &matches);
+            Err(Error::Usage(match elsewhere.is_empty() {
+                true => nothing_matches(filter, &groups.iter().flat_map(ids).collect::<Vec<_>>()),
+                false => found_elsewhere(filter, &elsewhere),
+            }))
+        }
+        _ => Ok(planned),
+    }
+}
+
+/// Whether all of these are groups of this crate, and not of a user's own bench target.
+fn are_ours(groups: &[Group]) -> bool {
+    groups.iter().all(|group| suite::find(group.name).is_some())
+}
+
+/// Names of the other groups of this crate that have a matching case.
+fn elsewhere(groups: &[Group], matches: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let other = |group: &&Group| are_ours(groups) && groups.iter().all(|g| g.name != group.name);
+    let others = suite::GROUPS.iter().filter(other);
+    others.filter(|group| ids(group).iter().any(|id| matches(id))).map(|group| group.name).collect()
+}
+
+fn found_elsewhere(filter: &str, names: &[&str]) -> String {
+    let have = if names.len() == 1 { "the group" } else { "each of the groups" };
+    let targets: Vec<_> = names.iter().map(|name| format!("--bench {name}")).collect();
+    format!(
+        "no case of this bench target matches {filter:?}; {have} {} has one: `cargo bench {} -- '{filter}'`",
+        names.join(", "),
+        targets.join(" ")
+    )
+}
+
+/// Checks that every prediction in this file has a case.
+///
+/// # Errors
+/// The file is broken, or an id in it has no case.
+#[cfg(feature = "cli")]
+pub(super) fn check_predictions(groups: &[Group], file: &std::path::Path) -> Result<()> {
+    let overrides = crate::study::prediction::Overrides::read(file)?;
+    let known: Vec<_> = groups.iter().chain(suite::GROUPS).flat_map(ids).collect();
+    // A bench target of another crate does not know its sibling targets, whose predictions may be in the same file.
+    let is_checked = |id: &&String| {
+        let group = |id: &str| id.split('/').next().map(str::to_owned);
+        are_ours(groups) || known.iter().any(|k| group(k) == group(id))
+    };
+    let unknown = overrides.0.keys().filter(is_checked).find(|id| !known.contains(id));
+    unknown.map_or(Ok(()), |id| {
+        let (file, near) = (file.display(), nearest(id, &known));
+        Err(Error::Usage(format!("{file}: there is no case {id} to predict; the nearest are {near}")))
+    })
+}
+
+/// The three ids most similar to this one, separated by commas.
+pub fn nearest(wanted: &str, ids: &[String]) -> String {
+    let mut near: Vec<_> = ids.iter().map(|id| (similarity(wanted, id), id)).collect();
+    near.sort_by_key(|&(similarity, _)| std::cmp::Reverse(similarity));
+    let mut few: Vec<&str> = Vec::new();
+    for (_, id) in near {
+        if few.len() < 3 && !few.contains(&id.as_str()) {
+            few.push(id);
+        }
+    }
+    few.join(", ")
+}
+
+fn nothing_matches(filter: &str, ids: &[String]) -> String {
+    // A filter may be very long: its beginning must do.
+    let beginning: String = filter.chars().take(100).collect();
+    let rest = if beginning.len() < filter.len() { "…" } else { "" };
+    format!(
+        "no case matches {beginning:?}{rest}; the nearest are {}; `cargo bench -- --list` or `syscost list` prints them all",
+        nearest(&beginning, ids)
+    )
+}
+
+/// The number of letter pairs (bigrams) of `a` that `b` has too, which is enough to find a misspelt id.
+fn similarity(a: &str, b: &str) -> usize {
+    let pairs = |s: &str| s.as_bytes().windows(2).map(<[u8]>::to_ascii_lowercase).collect::<Vec<_>>();
+    let theirs = pairs(b);
+    pairs(a).iter().filter(|pair| theirs.contains(pair)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::GROUPS;
+
+    fn arguments(line: &str) -> Arguments {
+        Arguments::parse(line.split(' ').map(Into::into).collect()).expect("a good line")
+    }
+
+    #[test]
+    fn a_filter_picks_groups() {
+        let planned = plan(GROUPS, &arguments("--bench ^known_work/")).expect("matches");
+        assert_eq!(planned.len(), 1);
+        assert_eq!(planned[0].ids, ["known_work/add", "known_work/multiply"]);
+    }
+
+    #[test]
+    fn a_misspelt_filter_names_its_neighbours() {
+        let error = plan(GROUPS, &arguments("--bench getpdi")).err().expect("no match").to_string();
+        assert!(error.contains("syscall/getp"), "{error}");
+    }
+
+    #[test]
+    fn a_case_of_another_target_is_found_there() {
+        let only = |name| std::slice::from_ref(suite::find(name).expect("a group"));
+        let error = plan(only("call"), &arguments("--bench getpid")).err().expect("no match").to_string();
+        assert!(error.contains("cargo bench --bench syscall -- 'getpid'"), "{error}");
+        let mine = [Group::new("mine", "", Vec::new)];
+        let error = plan(&mine, &arguments("--bench getpid")).err().expect("no match").to_string();
+        assert!(!error.contains("syscall"), "{error}");
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn a_prediction_that_has_no_case_is_refused_unless_another_target_may_have_it() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let check = |groups: &[Group], id: &str| {
+            std::fs::write(file.path(), format!("[\"{id}\"]\nwhy = \"\"")).expect("written");
+            check_predictions(groups, file.path()).map_err(|error| error.to_string())
+        };
+        let call = std::slice::from_ref(suite::find("call").expect("a group"));
+        assert_eq!(check(call, "syscall/getpid"), Ok(()));
+        let error = check(call, "syscall/getpdi").expect_err("misspelt");
+        assert!(error.contains("no case syscall/getpdi") && error.contains("syscall/getpid"), "{error}");
+        let mine = [Group::new("mine", "", Vec::new)];
+        assert_eq!(check(&mine, "yours/parent"), Ok(()));
+        assert!(check(&mine, "syscall/getpdi").is_err());
+    }
+}

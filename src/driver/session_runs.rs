@@ -1,0 +1,78 @@
+//! Several runs over the same cases, one after another, each of fresh processes.
+
+use super::arguments::Arguments;
+use super::drive::{Drive, prepare};
+use super::options::Options;
+use super::plan::{Planned, plan};
+use super::terminal::Progress;
+use crate::case::Group;
+use crate::error::{Error, Result};
+use crate::platform::signal;
+use crate::record::Record;
+use crate::trial::scratch;
+use std::path::PathBuf;
+
+/// The runs of a session: an iterator over their records that ends early once a signal has arrived.
+pub struct Session<'a> {
+    planned: Vec<Planned<'a>>,
+    arguments: Arguments,
+    options: Options,
+    home: PathBuf,
+    progress: Progress,
+    runs: usize,
+    done: usize,
+}
+
+impl<'a> Session<'a> {
+    /// Plans `runs` runs. From here on a signal no longer ends the process.
+    ///
+    /// # Errors
+    /// No case matches, or the unit cannot be measured.
+    pub fn begin(groups: &'a [Group], arguments: &Arguments, options: &Options, runs: usize) -> Result<Self> {
+        let planned = plan(groups, arguments)?;
+        if planned.is_empty() {
+            return Err(Error::Usage("there is no case to measure".into()));
+        }
+        let home = prepare(options)?;
+        let cases: usize = planned.iter().map(|planned| planned.ids.len()).sum();
+        let progress = Progress::over(cases * runs, false);
+        // Criterion's files would hold the last run only, and pass for the whole session.
+        let (arguments, options) = (arguments.without_saving(), options.clone());
+        Ok(Self { planned, arguments, options, home, progress, runs, done: 0 })
+    }
+
+    /// One run over all cases, up to a signal.
+    fn run(&self) -> Record {
+        self.progress.run(self.done, self.runs);
+        let mut drive = Drive::new(&self.arguments, &self.options, self.home.clone(), &self.progress);
+        // Two runs may begin within the same second.
+        drive.record.run += &format!("-{}", self.done);
+        drive.groups(&self.planned, |_| ());
+        drive.record
+    }
+
+    /// Whether every case was tried, as may be even if a signal has arrived.
+    fn is_whole(&self, record: &Record) -> bool {
+        let tried = |planned: &Planned| {
+            record.groups.iter().any(|g| g.cases.len() >= planned.ids.len() && g.name == planned.group.name)
+        };
+        self.planned.iter().all(tried)
+    }
+}
+
+impl Iterator for Session<'_> {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        if self.done < self.runs && signal::pending().is_none() {
+            self.done += 1;
+            let record = self.run();
+            if signal::pending().is_none() || self.is_whole(&record) {
+                return Some(record);
+            }
+        }
+        self.progress.finish();
+        scratch::sweep_up(&self.options.scratch_parent());
+        None
+    }
+}

@@ -1,0 +1,332 @@
+//! The measuring process: measures one group on one CPU and sends each outcome to the driver. It prints nothing itself.
+
+mod background_activity;
+mod by_displacement;
+mod criterion_setup;
+mod other_cpu_load;
+mod panic;
+mod routine;
+
+use super::measurement::{Counted, CycleTime, EventCount};
+use crate::case::{Case, Cpus, Group, Place, Scale};
+use crate::clock::Clock;
+use crate::driver::{Arguments, Message, Mode, Options, Sender, criterion_home, open_counter};
+use crate::environment::Accounting;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::output::Silence;
+use crate::platform::{cpu, process, signal};
+use crate::record::quantity::{DISPLACED, NANOSECONDS};
+use crate::record::{CaseRecord, ClockRun, GroupRun, Measured, Outcome};
+use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
+use criterion::{Criterion, SamplingMode};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use by_displacement::Unquiet;
+use criterion_setup::{Shared, configured};
+use other_cpu_load::OtherCpuLoad;
+use routine::Routine;
+
+/// The outcome of one attempt at a case.
+type Attempt = std::result::Result<Box<Measured>, CaseEnd>;
+
+/// Criterion's settings for one scale.
+struct Sampling {
+    samples: usize,
+    warm_up: Duration,
+    measurement: Duration,
+    resamples: usize,
+}
+
+impl Sampling {
+    /// Criterion requires ten samples and warns below a thousand resamples.
+    fn at(scale: Scale) -> Self {
+        let (samples, warm_up, measurement, resamples) = match scale {
+            Scale::Smoke => (10, 5, 10, 1_001),
+            Scale::Default => (50, 20, 150, 10_000),
+            Scale::Full => (100, 500, 3_000, 100_000),
+        };
+        let [warm_up, measurement] = [warm_up, measurement].map(Duration::from_millis);
+        Self { samples, warm_up, measurement, resamples }
+    }
+}
+
+/// Measures the group of this name. If the process ends early, even by a panic in Criterion, the driver receives the
+/// reason for the record.
+///
+/// # Errors
+/// The driver cannot be reached.
+pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Result<Exit> {
+    signal::watch()?;
+    process::die_with_parent()?;
+    let mut sender = Sender::open()?;
+    panic::record();
+    let ended = catch_unwind(AssertUnwindSafe(|| measure(groups, name, arguments, &mut sender)));
+    let reason = match ended {
+        Ok(Ok(())) => return Ok(Exit::Success),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => panic::last(),
+    };
+    sender.send(&Message::Broken(reason))?;
+    Ok(Exit::Disproved)
+}
+
+fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sender) -> Result<()> {
+    let group = groups.iter().find(|group| group.name == name);
+    let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
+    let options = Options::from_environment()?;
+    // Before pinning, since the clock compares the counters of all CPUs.
+    let clock = Rc::new(Clock::start_up());
+    let allowed = cpu::allowed();
+    let (claimed, notes) = settle();
+    let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
+    sender.send(&Message::Ready(ready(group, &clock, pinned, notes, &options)))?;
+    let scratch = scratch::make_in(&options.scratch_parent())?;
+    let place = Place {
+        scratch: scratch.path().to_path_buf(),
+        scale: options.scale,
+        cpus: Cpus::around(pinned, allowed),
+    };
+    let bench = Bench { place: &place, clock: &clock, pinned };
+    let unit = options.unit.as_str();
+    if options.is_time() {
+        let measurement = CycleTime::with(Rc::clone(&clock));
+        Process { group, bench, arguments, unit, sender }.measure(measurement)?;
+    } else {
+        let measurement = EventCount::open(unit)?;
+        Process { group, bench, arguments, unit, sender }.measure(measurement)?;
+    }
+    finish(&clock, sender)
+}
+
+/// Claims a CPU, pins the process to it and locks its memory. What fails becomes a note, since the numbers stay valid.
+fn settle() -> (Option<cpu::Claimed>, Vec<String>) {
+    let mut notes = Vec::new();
+    let claimed = cpu::claim().filter(|claimed| match cpu::pin(claimed.cpu) {
+        Ok(()) => true,
+        Err(error) => {
+            notes.push(format!("not pinned to a CPU: {error}"));
+            false
+        }
+    });
+    if claimed.is_none() && notes.is_empty() {
+        notes.push("not pinned to a CPU: none could be claimed for this run alone".into());
+    }
+    notes.extend(trial::lock_memory());
+    (claimed, notes)
+}
+
+/// Notes that hold for the whole run.
+fn about_the_run(options: &Options) -> Vec<String> {
+    let mut notes = Vec::new();
+    if options.scale == Scale::Smoke {
+        notes.push(
+            "smoke scale: few samples and small parameters, cold is not cold; no number to keep".into(),
+        );
+    }
+    if options.unit == DISPLACED {
+        notes.extend(Accounting::of(&KernelFiles::live()).sentences());
+    } else if open_counter(&options.unit).is_ok_and(|counter| counter.user_space_only) {
+        notes.push(format!(
+            "{} are counted in user space only: perf_event_paranoid keeps the kernel's",
+            options.unit
+        ));
+    }
+    notes
+}
+
+/// The group without cases, with notes on the clock and the run.
+fn ready(
+    group: &Group,
+    clock: &Clock,
+    cpu: Option<usize>,
+    mut notes: Vec<String>,
+    options: &Options,
+) -> GroupRun {
+    notes.extend(about_the_run(options));
+    if let Some(reason) = clock.unfit() {
+        notes.push(format!("measured by {} because {reason}", clock.source()));
+    }
+    let step_ns = clock.step_ns();
+    if options.unit == NANOSECONDS && step_ns >= 2.0 && (group.cases)().iter().any(|case| case.one_by_one) {
+        notes.push(format!(
+            "the counter moves in steps of {step_ns:.2} ns: single operations are multiples of it"
+        ));
+    }
+    if let Some(ppm) = clock.calibration().published_error_ppm().filter(|ppm| ppm.abs() > 500.0) {
+        notes.push(format!("the clock's measured frequency differs from the published one by {ppm:.0} ppm"));
+    }
+    GroupRun {
+        name: group.name.into(),
+        version: group.version_text(),
+        clock: facts(clock),
+        cpu,
+        notes,
+        ..GroupRun::default()
+    }
+}
+
+/// The clock as the record keeps it.
+fn facts(clock: &Clock) -> ClockRun {
+    ClockRun {
+        source: clock.source().into(),
+        hz: clock.hz(),
+        uncertainty_ppm: clock.calibration().uncertainty_ppm,
+        step: clock.calibration().step,
+        hz_at_end: None,
+        published: clock.calibration().published.clone(),
+        unfit: clock.unfit().map(ToString::to_string),
+    }
+}
+
+/// Verifies the clock and sends the last message.
+fn finish(clock: &Clock, sender: &mut Sender) -> Result<()> {
+    let mut facts = facts(clock);
+    match clock.verify() {
+        Ok(hz) => facts.hz_at_end = Some(hz),
+        Err(reason) => sender.send(&Message::Note(format!("the clock cannot be trusted: {reason}")))?,
+    }
+    sender.send(&Message::End(facts))
+}
+
+/// The outcome of a case for the record; `None` if a signal interrupted it.
+fn recorded(ended: Attempt) -> Option<Outcome> {
+    Some(match ended {
+        Ok(measured) => Outcome::Measured(measured),
+        Err(CaseEnd::Skipped(sentence)) => Outcome::Skipped(sentence),
+        Err(CaseEnd::Failed(sentence) | CaseEnd::Disturbed(sentence)) => Outcome::Failed(sentence),
+        Err(CaseEnd::Interrupted) => return None,
+    })
+}
+
+/// What all cases of the process share.
+struct Process<'a> {
+    group: &'a Group,
+    bench: Bench<'a>,
+    arguments: &'a Arguments,
+    unit: &'a str,
+    sender: &'a mut Sender,
+}
+
+impl Process<'_> {
+    fn measure<M: Counted>(self, measurement: M) -> Result<()> {
+        let matches = self.arguments.matcher()?;
+        // The driver has set it to the directory of this unit.
+        let home = criterion_home();
+        let sampling = Sampling::at(self.bench.place.scale);
+        let measurement = Rc::new(measurement);
+        // Criterion gives an id that it has seen before another directory, so every attempt gets a new Criterion.
+        let criterion = || configured(&sampling, Shared(Rc::clone(&measurement)), &home);
+        let mut accounting_told = self.unit == DISPLACED;
+        let (mut unquiet, mut load) = (Unquiet::default(), OtherCpuLoad::default());
+        for case in (self.group.cases)() {
+            let id = self.group.id(&case);
+            if !matches(&id) {
+                continue;
+            }
+            self.sender.send(&Message::Begin(id.clone()))?;
+            if case.displaced.is_some() && !std::mem::replace(&mut accounting_told, true) {
+                for note in Accounting::of(&KernelFiles::live()).sentences() {
+                    self.sender.send(&Message::Note(note))?;
+                }
+            }
+            let ended = self.attempts(&case, criterion, &measurement, &sampling);
+            let Some(outcome) = recorded(ended) else { return Ok(()) };
+            load.add(&id, &outcome);
+            for note in unquiet.add(&id, &outcome) {
+                self.sender.send(&Message::Note(note))?;
+            }
+            self.sender.send(&Message::Done(Box::new(CaseRecord { id, title: case.title, outcome })))?;
+        }
+        unquiet
+            .note()
+            .into_iter()
+            .chain(load.note())
+            .try_for_each(|note| self.sender.send(&Message::Note(note)))
+    }
+
+    /// Measures a case, repeatedly while it is disturbed. A panic ends this case only.
+    fn attempts<M: Counted>(
+        &self,
+        case: &Case,
+        criterion: impl Fn() -> Criterion<Shared<M>>,
+        measurement: &M,
+        sampling: &Sampling,
+    ) -> Attempt {
+        trial::repeated(|| {
+            let attempt = || self.outcome(case, &mut criterion(), measurement, sampling);
+            let before = background_activity::Before::read();
+            let ended = catch_unwind(AssertUnwindSafe(attempt));
+            let mut outcome = ended.unwrap_or_else(|payload| Err(panic::case_end(payload)));
+            if let (Ok(measured), Some(before)) = (&mut outcome, before) {
+                measured.meanwhile = before.until_now();
+            }
+            outcome
+        })
+    }
+
+    /// One attempt at a case.
+    fn outcome<M: Counted>(
+        &self,
+        case: &Case,
+        criterion: &mut Criterion<Shared<M>>,
+        measurement: &M,
+        sampling: &Sampling,
+    ) -> Attempt {
+        if self.arguments.mode == Mode::Foreign {
+            return self.left_to_criterion(case, criterion, measurement);
+        }
+        if self.unit == DISPLACED || case.displaced.is_some() {
+            return self.displaced(case, criterion, measurement);
+        }
+        let event = if self.unit == NANOSECONDS { None } else { Some(open_counter(self.unit)?) };
+        let mut trial = Trial::prepare(case, self.bench, event)?;
+        trial.prove()?;
+        let samples = match self.arguments.samples {
+            Some(samples) => samples,
+            None => trial.affordable(sampling.samples)?,
+        };
+        if self.arguments.mode == Mode::Test {
+            trial.begin(); // there is no warm-up
+        }
+        let mut routine =
+            Routine { trial: Some(trial), first_phase: measurement.phase(), left: samples, outcome: None };
+        let silence = self.silence()?;
+        let mut group = criterion.benchmark_group(self.group.name);
+        group.sampling_mode(SamplingMode::Flat).sample_size(samples);
+        group.bench_function(&case.name, |b| {
+            b.iter_custom(|n| measurement.value(routine.batch(n, samples, measurement.phase())));
+        });
+        drop(group);
+        drop(silence);
+        routine.outcome(self.arguments.mode, samples)
+    }
+
+    /// Silences the standard output and error; with `--verbose` Criterion's report is printed afterwards.
+    fn silence(&self) -> Result<Silence> {
+        if self.arguments.loud { Silence::for_now() } else { Silence::new() }
+    }
+
+    /// Criterion's own modes (a profile, a stored baseline): Criterion runs the operation as it likes, and no claim is
+    /// judged.
+    fn left_to_criterion<M: Counted>(
+        &self,
+        case: &Case,
+        criterion: &mut Criterion<Shared<M>>,
+        measurement: &M,
+    ) -> Attempt {
+        let mut subject = (case.set_up)(self.bench.place)?;
+        let mut group = criterion.benchmark_group(self.group.name);
+        group.sampling_mode(SamplingMode::Flat);
+        group.bench_function(&case.name, |b| {
+            b.iter_custom(|n| match subject.run(n, self.bench.clock) {
+                Ok(ticks) => measurement.value(ticks.0.max(1)),
+                Err(error) => std::panic::resume_unwind(Box::new(CaseEnd::from(error))),
+            });
+        });
+        Err(CaseEnd::Skipped("left to Criterion".into()))
+    }
+}

@@ -1,0 +1,58 @@
+//! The routine that Criterion calls for each batch, with a trial behind it.
+
+use super::Mode;
+use crate::record::Measured;
+use crate::trial::{CaseEnd, Trial};
+use std::panic::resume_unwind;
+
+/// A case as a routine: Criterion decides how many iterations a batch has, the trial decides whether the case goes on.
+pub(super) struct Routine<'a> {
+    pub(super) trial: Option<Trial<'a>>,
+    /// [`Counted::phase`](super::Counted::phase) before Criterion began.
+    pub(super) first_phase: u32,
+    /// Samples still to come.
+    pub(super) left: usize,
+    pub(super) outcome: Option<Box<Measured>>,
+}
+
+impl Routine<'_> {
+    /// Runs one batch. The last sample concludes the trial before Criterion receives it, because Criterion saves its files
+    /// at once and a disproved case must not be saved. Unwinding is the only way to make Criterion drop a case.
+    pub(super) fn batch(&mut self, iterations: u64, samples: usize, phase: u32) -> u64 {
+        // The first zero begins the warm-up, the second the sampling (see `Counted::phase`).
+        let sampling = phase >= self.first_phase + 2;
+        let ran = self.trial.as_mut().map_or(Ok(1), |trial| {
+            if sampling {
+                trial.begin();
+            }
+            trial.sample(iterations)
+        });
+        self.left -= usize::from(sampling && self.left > 0);
+        let counted = ran.and_then(|counted| {
+            match (sampling, &mut self.trial) {
+                (true, _) if self.left == 0 => self.conclude(samples)?,
+                (true, Some(trial)) => trial.sweep_on()?,
+                _ => {}
+            }
+            Ok(counted)
+        });
+        counted.unwrap_or_else(|end| resume_unwind(Box::new(end)))
+    }
+
+    fn conclude(&mut self, samples: usize) -> Result<(), CaseEnd> {
+        if let Some(trial) = self.trial.take() {
+            self.outcome = Some(Box::new(trial.conclude(samples)?));
+        }
+        Ok(())
+    }
+
+    /// The outcome. In test mode Criterion runs the case without sampling, so its trial is concluded here.
+    pub(super) fn outcome(mut self, mode: Mode, samples: usize) -> Result<Box<Measured>, CaseEnd> {
+        if mode != Mode::Measure {
+            self.conclude(samples)?;
+        }
+        self.outcome.ok_or_else(|| {
+            CaseEnd::Failed("Criterion ended the case before its last sample: its phases have changed".into())
+        })
+    }
+}

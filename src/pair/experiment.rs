@@ -1,0 +1,240 @@
+//! A whole comparison of two sides: case after case, canaries first.
+
+use super::launch::Launch;
+use super::sequence::{ByTurns, CasePairing, Progress, Schedule};
+use super::turns::{self, Pair};
+use crate::case::Scale;
+use crate::clock::Clock;
+use crate::environment::Fingerprint;
+use crate::error::{Error, Result};
+use crate::platform::cpu::{self, Aside};
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::signal;
+use crate::record::paired::{CasePairs, LAYOUT, Paired, Rule, Why};
+use crate::record::quantity;
+use crate::statistic::Random;
+use crate::trial::scratch;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Cases that no kernel and no wrapper can change: arithmetic in registers. If they differ, the machine has changed.
+pub const CANARIES: [&str; 2] = ["known_work/add", "known_work/multiply"];
+
+/// The sides of a comparison, and how it is made.
+pub struct Experiment<'a> {
+    /// How the sides are started.
+    pub launches: [&'a Launch; 2],
+    /// Descriptions of the sides for the record.
+    pub sides: [String; 2],
+    /// Whether the sides take turns, and not blocks.
+    pub by_turns: bool,
+    /// How verdicts are reached.
+    pub rule: Rule,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Scale of the cases' parameters.
+    pub scale: Scale,
+}
+
+/// A case that only one side has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unpaired {
+    /// Id of the case.
+    pub id: String,
+    /// The side that has it: `A` or `B`.
+    pub side: char,
+}
+
+impl Unpaired {
+    fn record(&self) -> CasePairs {
+        let mut case = CasePairs { id: self.id.clone(), ..CasePairs::default() };
+        case.end(Why::Lone, format!("only side {} has it", self.side));
+        case
+    }
+}
+
+/// The CPU and the clock of a comparison, claimed for its duration.
+pub struct Testbed {
+    clock: Clock,
+    claimed: Option<cpu::Claimed>,
+    cpu: usize,
+    aside: Aside,
+    fingerprint: Fingerprint,
+}
+
+impl Drop for Testbed {
+    fn drop(&mut self) {
+        // A side that was killed leaves its scratch directory.
+        scratch::sweep_up(&scratch::place());
+    }
+}
+
+impl Testbed {
+    /// Claims a CPU for the sides, moves this process off it, and calibrates the clock that the sides share.
+    ///
+    /// # Errors
+    /// A signal handler or the CPU affinity cannot be set.
+    pub fn enter() -> Result<Self> {
+        signal::watch()?;
+        scratch::sweep_up(&scratch::place());
+        let fingerprint = Fingerprint::take(&KernelFiles::live(), &scratch::place());
+        let clock = Clock::start_up();
+        let claimed = cpu::claim();
+        let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
+        Ok(Self { clock, cpu, claimed, aside: Aside::from(cpu)?, fingerprint })
+    }
+
+    /// The cases that both sides have, in A's order, and those that only one has.
+    ///
+    /// # Errors
+    /// A side cannot be started, or is no bench of this version of syscost.
+    pub fn cases(&self, launches: [&Launch; 2]) -> Result<(Vec<String>, Vec<Unpaired>)> {
+        let a = turns::cases(launches[0], &self.aside)?;
+        let b = turns::cases(launches[1], &self.aside)?;
+        let only = |side, ours: &[String], theirs: &[String]| -> Vec<Unpaired> {
+            let unpaired = ours.iter().filter(|id| !theirs.contains(id));
+            unpaired.map(|id| Unpaired { id: id.clone(), side }).collect()
+        };
+        let unpaired = [only('A', &a, &b), only('B', &b, &a)].concat();
+        Ok((a.into_iter().filter(|id| b.contains(id)).collect(), unpaired))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.aside.is_aside() {
+            notes.push(
+                "there is one CPU: the driver shares it with the sides, which adds a switch to every turn and \
+                 lets a turn begin with colder caches"
+                    .into(),
+            );
+        }
+        if self.claimed.is_none() {
+            notes.push(format!("CPU {} could not be claimed: another measurement may run on it", self.cpu));
+        }
+        notes
+    }
+
+    /// Compares one case by turns, where the comparison has `cases` cases in all. `spin` slows each side by that many
+    /// additions per iteration.
+    ///
+    /// # Errors
+    /// As [`CasePairing::case`].
+    pub fn case(
+        &self,
+        experiment: &Experiment<'_>,
+        id: &str,
+        cases: usize,
+        spin: [f64; 2],
+        random: &mut Random,
+        watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
+    ) -> Result<CasePairs> {
+        self.pairing(experiment, cases).case(id, spin, &mut ByTurns, random, watch)
+    }
+
+    /// Converts ticks of the sides' clock to nanoseconds.
+    pub fn nanoseconds(&self, ticks: f64) -> f64 {
+        ticks * 1e9 / self.clock.hz()
+    }
+
+    /// Current frequency of the measured core, Hz. This process moves to that CPU for the moment of the reading; where
+    /// it may not, it reads its own core.
+    pub fn core_hz(&self) -> f64 {
+        cpu::while_on(self.cpu, || self.clock.core_hz()).unwrap_or_else(|_| self.clock.core_hz())
+    }
+
+    fn pairing<'a>(&'a self, experiment: &Experiment<'a>, cases: usize) -> CasePairing<'a> {
+        CasePairing {
+            launches: experiment.launches,
+            clock: &self.clock,
+            cpu: self.cpu,
+            aside: &self.aside,
+            scale: experiment.scale,
+            rule: experiment.rule,
+            cases,
+        }
+    }
+
+    /// Compares these cases. `watch` is called before every pair, `keep` with the record so far after every case.
+    ///
+    /// # Errors
+    /// A side's state cannot be entered, or `keep` fails.
+    pub fn compare(
+        &self,
+        experiment: &Experiment<'_>,
+        ids: &[String],
+        unpaired: &[Unpaired],
+        schedule: &mut dyn Schedule,
+        watch: &mut dyn FnMut(&Progress<'_>),
+        keep: &mut dyn FnMut(&Paired) -> Result<()>,
+    ) -> Result<Paired> {
+        let mut paired = self.new_record(experiment);
+        let mut random = Random::new(experiment.seed);
+        let pairing = self.pairing(experiment, ids.len());
+        for id in ids {
+            let mut case = pairing.case(id, [0.0; 2], schedule, &mut random, &mut |at, _| watch(at))?;
+            if signal::pending().is_some() {
+                break;
+            }
+            case.canary = CANARIES.contains(&id.as_str());
+            paired.cases.push(case);
+            keep(&paired)?;
+        }
+        paired.cases.extend(unpaired.iter().map(Unpaired::record));
+        if let Err(reason) = self.clock.verify() {
+            paired.notes.push(format!("the clock cannot be trusted: {reason}"));
+        }
+        Ok(paired)
+    }
+
+    fn new_record(&self, experiment: &Experiment<'_>) -> Paired {
+        // A clock before 1970 only spoils the name.
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        Paired {
+            paired: LAYOUT,
+            tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
+            run: format!("{}-{}", quantity::utc(started), std::process::id()),
+            started,
+            seed: experiment.seed,
+            rule: experiment.rule,
+            by_turns: experiment.by_turns,
+            sides: experiment.sides.clone(),
+            fingerprint: self.fingerprint.clone(),
+            cpu: self.cpu,
+            notes: self.notes(),
+            cases: Vec::new(),
+        }
+    }
+}
+
+/// The matching cases, preceded by the canaries that both sides have.
+///
+/// # Errors
+/// No case matches.
+pub fn chosen(all: &[String], matches: impl Fn(&str) -> bool, canaries: bool) -> Result<Vec<String>> {
+    let wanted: Vec<_> = all.iter().filter(|id| matches(id)).collect();
+    if wanted.is_empty() {
+        return Err(Error::Usage(
+            "no case that both sides have matches the filter; `syscost list` prints ours".into(),
+        ));
+    }
+    let is_canary = |id: &&String| CANARIES.contains(&id.as_str());
+    let first = all.iter().filter(|id| is_canary(id) && canaries);
+    let rest = wanted.into_iter().filter(|id| !(canaries && is_canary(id)));
+    Ok(first.chain(rest).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canaries_run_first_and_once() {
+        let all = ["call/u64/0", "known_work/add", "syscall/bare"].map(String::from);
+        assert_eq!(chosen(&all, |_| true, true).unwrap(), ["known_work/add", "call/u64/0", "syscall/bare"]);
+        assert_eq!(
+            chosen(&all, |id| id == "syscall/bare", true).unwrap(),
+            ["known_work/add", "syscall/bare"]
+        );
+        assert_eq!(chosen(&all, |id| id == "syscall/bare", false).unwrap(), ["syscall/bare"]);
+        assert!(chosen(&all, |_| false, true).is_err());
+    }
+}

@@ -1,0 +1,291 @@
+//! The driver's end of one side: starts its process, sends requests, awaits responses with a timeout, and ends it.
+
+use super::protocol::{Request, Response, VARIABLE, VERSION};
+use crate::error::{Error, Result};
+use crate::platform::cpu::Aside;
+use crate::platform::signal;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest possible response, bytes.
+const LONGEST_LINE: usize = 1 << 20;
+/// Time that a side has to remove its scratch files after its input was closed.
+const GRACE: Duration = Duration::from_millis(500);
+/// Bytes quoted from the end of a side's standard error.
+const QUOTED: u64 = 400;
+
+/// How a side is started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Its name in sentences: `A` or `B`.
+    pub label: &'static str,
+    /// A link to the binary whose path is as long as the other side's: a longer path would shift the stack.
+    program: PathBuf,
+    /// Shell words to put before the binary.
+    wrap: Option<String>,
+}
+
+impl Launch {
+    /// A side that runs `binary`, by a link in `directory`, behind the shell words of `wrap`.
+    ///
+    /// # Errors
+    /// The binary does not exist, or the link cannot be made.
+    pub fn new(label: &'static str, binary: &Path, wrap: Option<String>, directory: &Path) -> Result<Self> {
+        let there = std::fs::canonicalize(binary).map_err(|e| Error::file(binary, "looking for", e))?;
+        let home = directory.join(label);
+        let program = home.join("syscost-side");
+        let linked =
+            std::fs::create_dir_all(&home).and_then(|()| std::os::unix::fs::symlink(there, &program));
+        linked.map_err(|e| Error::file(&program, "linking", e))?;
+        Ok(Self { label, program, wrap })
+    }
+
+    /// The command, with an environment variable of random length: each process must draw its own stack position, instead
+    /// of all processes of a side sharing one.
+    fn command(&self, padding: usize) -> Command {
+        let mut command = match &self.wrap {
+            None => Command::new(&self.program),
+            Some(wrap) => {
+                let mut shell = Command::new("sh");
+                shell.arg("-c").arg(format!("{wrap} \"$@\"")).arg("sh").arg(&self.program);
+                shell
+            }
+        };
+        command.env(VARIABLE, "x".repeat(1 + padding)).process_group(0);
+        command
+    }
+}
+
+/// A running side. Dropping this value closes the side's input, which ends it; after [`GRACE`] its whole process group is
+/// killed.
+pub(super) struct Side {
+    label: &'static str,
+    child: Child,
+    requests: Option<ChildStdin>,
+    responses: Lines,
+    error: File,
+}
+
+impl Side {
+    /// Starts it with the CPU affinity that this process had before it moved aside.
+    pub(super) fn start(launch: &Launch, padding: usize, aside: &Aside) -> Result<Self> {
+        let error =
+            tempfile::tempfile().map_err(|e| Error::file(std::env::temp_dir(), "making a file in", e))?;
+        let copy = error.try_clone().map_err(|e| Error::file("a temporary file", "duplicating", e))?;
+        let mut command = launch.command(padding);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(copy);
+        let spawned = aside.as_before(|| command.spawn())?;
+        let mut child = spawned.map_err(|e| Error::file(&launch.program, "starting a side", e))?;
+        let (Some(requests), Some(responses)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Error::Disproved("a side was started without its pipes".into()));
+        };
+        Ok(Self {
+            label: launch.label,
+            child,
+            requests: Some(requests),
+            responses: Lines::of(responses),
+            error,
+        })
+    }
+
+    /// Sends a request, without waiting for the response.
+    pub(super) fn ask(&mut self, request: &Request) -> std::result::Result<(), String> {
+        let mut line = serde_json::to_vec(request).map_err(|e| e.to_string())?;
+        line.push(b'\n');
+        let sent = self.requests.as_mut().is_some_and(|requests| requests.write_all(&line).is_ok());
+        if sent { Ok(()) } else { Err(self.died()) }
+    }
+
+    /// Checks the first response, which carries the version of the protocol.
+    pub(super) fn hello(&mut self, patience: Duration) -> std::result::Result<(), String> {
+        match self.response(patience)? {
+            Response::Hello { version: VERSION } => Ok(()),
+            Response::Hello { version } => Err(format!(
+                "side {} speaks version {version} of the turns, and this is version {VERSION}: build it anew",
+                self.label
+            )),
+            other => Err(self.nonsense(&format!("{other:?}"))),
+        }
+    }
+
+    /// The next response.
+    pub(super) fn response(&mut self, patience: Duration) -> std::result::Result<Response, String> {
+        match self.responses.next(patience) {
+            Received::Line(line) => serde_json::from_str(&line).map_err(|_| self.nonsense(&line)),
+            Received::End => Err(self.died()),
+            Received::Nothing => Err(format!(
+                "side {} said nothing for {} s and was killed{}",
+                self.label,
+                patience.as_secs(),
+                self.last_output()
+            )),
+            Received::TooMuch => Err(self.nonsense("a line without end")),
+            Received::Interrupted => Err("interrupted".into()),
+        }
+    }
+
+    pub(super) fn nonsense(&self, said: &str) -> String {
+        let said: String = said.chars().take(100).collect();
+        format!(
+            "side {} answered {said:?}, which is no answer to a turn: it must be a bench of this version of \
+             syscost, and nothing before it may write to its standard output{}",
+            self.label,
+            self.last_output()
+        )
+    }
+
+    fn died(&mut self) -> String {
+        // Its output is closed, so it is about to exit; a wrapper may live on.
+        std::thread::sleep(Duration::from_millis(50));
+        let how = match self.child.try_wait() {
+            Ok(Some(status)) => status.to_string(),
+            _ => "it closed its output".into(),
+        };
+        format!("side {} ended in the middle of the conversation ({how}){}", self.label, self.last_output())
+    }
+
+    /// The end of its standard error, as part of a sentence.
+    fn last_output(&self) -> String {
+        let mut file = &self.error;
+        let mut bytes = Vec::new();
+        let end = file.seek(SeekFrom::End(0)).unwrap_or(0);
+        let read = file
+            .seek(SeekFrom::Start(end.saturating_sub(QUOTED)))
+            .and_then(|_| file.take(QUOTED).read_to_end(&mut bytes));
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if read.is_err() || text.is_empty() { String::new() } else { format!("; it said: {text}") }
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        self.requests = None;
+        let until = Instant::now() + GRACE;
+        while Instant::now() < until && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Its process group contains a wrapper's other children. ESRCH means that all have ended.
+        let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
+        let _ = self.child.wait();
+    }
+}
+
+/// The result of waiting for a line.
+enum Received {
+    Line(String),
+    End,
+    Nothing,
+    TooMuch,
+    Interrupted,
+}
+
+/// Lines of a pipe, each awaited with a timeout.
+struct Lines {
+    pipe: ChildStdout,
+    /// Bytes read and not yet returned.
+    held: Vec<u8>,
+}
+
+impl Lines {
+    fn of(pipe: ChildStdout) -> Self {
+        Self { pipe, held: Vec::new() }
+    }
+
+    fn next(&mut self, patience: Duration) -> Received {
+        let until = Instant::now() + patience;
+        loop {
+            if let Some(end) = self.held.iter().position(|&byte| byte == b'\n') {
+                let rest = self.held.split_off(end + 1);
+                let line = std::mem::replace(&mut self.held, rest);
+                return Received::Line(String::from_utf8_lossy(&line).trim_end().to_owned());
+            }
+            if self.held.len() > LONGEST_LINE {
+                return Received::TooMuch;
+            }
+            if signal::pending().is_some() {
+                return Received::Interrupted;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Received::Nothing;
+            }
+            if let Err(end) = self.read_within(left.min(Duration::from_millis(200))) {
+                return end;
+            }
+        }
+    }
+
+    /// Reads what arrives within this time.
+    fn read_within(&mut self, time: Duration) -> std::result::Result<(), Received> {
+        let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO);
+        let mut waiting = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut waiting, timeout) {
+            Ok(0) | Err(Errno::EINTR) => return Ok(()),
+            Ok(_) => {}
+            Err(_) => return Err(Received::End),
+        }
+        let mut buffer = [0; 4096];
+        match self.pipe.read(&mut buffer) {
+            Ok(0) | Err(_) => Err(Received::End),
+            Ok(length) => {
+                self.held.extend_from_slice(&buffer[..length]);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::cpu;
+
+    fn side(wrap: &str) -> Side {
+        let directory = tempfile::tempdir().expect("a directory");
+        let wrap = Some(wrap.to_owned());
+        let launch = Launch::new("B", Path::new("/bin/true"), wrap, directory.path()).expect("linked");
+        let aside = Aside::from(cpu::current()).expect("aside");
+        Side::start(&launch, 0, &aside).expect("started")
+    }
+
+    const SHORT: Duration = Duration::from_millis(200);
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_side_that_hangs_is_given_up_and_killed() {
+        let mut side = side("sleep 1000 #");
+        let pid = side.child.id();
+        assert!(side.hello(SHORT).expect_err("silent").contains("side B said nothing"));
+        drop(side);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "killed and reaped");
+    }
+
+    #[test]
+    fn a_side_of_another_version_is_told_apart() {
+        let said = side("echo '{\"hello\":{\"version\":99}}' #").hello(LONG).expect_err("another");
+        assert!(said.contains("version 99") && said.contains("build it anew"), "{said}");
+    }
+
+    #[test]
+    fn a_line_without_end_is_no_answer() {
+        let said = side("yes | tr -d '\\n' #").hello(LONG).expect_err("too much");
+        assert!(said.contains("a line without end"), "{said}");
+    }
+
+    #[test]
+    fn an_answer_out_of_turn_is_no_answer() {
+        let said =
+            side("echo '{\"turn\":{\"ticks\":[1],\"core_hz\":1,\"involuntary_switches\":0}}' #").hello(LONG);
+        assert!(said.expect_err("no hello").contains("is no answer to a turn"));
+    }
+}

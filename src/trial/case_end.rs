@@ -1,0 +1,72 @@
+//! How a case ends without a number, and which of these ends deserve another attempt.
+
+/// Why a case ended without a number.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CaseEnd {
+    /// A need is not met.
+    Skipped(String),
+    /// A claim does not hold, or the operation was refused.
+    Failed(String),
+    /// Other tasks had the CPU, or its speed changed between two parts of the case. Another attempt may succeed; if none
+    /// does, the case has failed.
+    Disturbed(String),
+    /// A signal ends the whole run.
+    Interrupted,
+}
+
+impl From<crate::error::Error> for CaseEnd {
+    fn from(error: crate::error::Error) -> Self {
+        match error {
+            crate::error::Error::Disturbed(sentence) => Self::Disturbed(sentence),
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl CaseEnd {
+    /// The end of a case whose set-up failed: skipped if the machine lacks something, else failed.
+    pub(super) fn of_set_up(error: crate::error::Error) -> Self {
+        if error.is_of_the_machine() {
+            return Self::Skipped(error.to_string());
+        }
+        Self::Failed(format!("could not be set up: {error}"))
+    }
+}
+
+/// Attempts at a case that is disturbed.
+const ATTEMPTS: u32 = 4;
+
+/// Repeats an attempt while it ends as [`CaseEnd::Disturbed`], up to four times, and returns the last result.
+///
+/// # Errors
+/// The end of the last attempt.
+pub fn repeated<T>(mut attempt: impl FnMut() -> Result<T, CaseEnd>) -> Result<T, CaseEnd> {
+    let mut outcome = attempt();
+    for _ in 1..ATTEMPTS {
+        if !matches!(outcome, Err(CaseEnd::Disturbed(_))) {
+            break;
+        }
+        outcome = attempt();
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_disturbance_is_repeated_and_not_for_ever() {
+        let ends = |end: CaseEnd| {
+            let mut attempts = 0;
+            let ended = repeated(|| {
+                attempts += 1;
+                Err::<(), _>(end.clone())
+            });
+            assert_eq!(ended, Err(end));
+            attempts
+        };
+        assert_eq!(ends(CaseEnd::Failed("no".into())), 1);
+        assert_eq!(ends(CaseEnd::Disturbed("busy".into())), ATTEMPTS);
+    }
+}

@@ -1,0 +1,161 @@
+//! The end of a trial: claims about all samples, and the result.
+
+use super::sweep::Sweep;
+use super::{CaseEnd, Sample, Trial, derived, distribution, judge};
+use crate::case::{Case, OwnTasks};
+use crate::clock::{Clock, OtherCpus, Ticks};
+use crate::record::{Contamination, Interval, Measured, Predicted};
+use crate::statistic;
+
+impl Trial<'_> {
+    /// Judges the remaining claims and returns the result of the last `samples` batches; earlier ones were the warm-up.
+    ///
+    /// # Errors
+    /// A claim does not hold, or the samples were disturbed.
+    pub fn conclude(mut self, samples: usize) -> Result<Measured, CaseEnd> {
+        let kept = self.samples.split_off(self.samples.len().saturating_sub(samples));
+        if kept.is_empty() {
+            return Err(CaseEnd::Failed("no sample was taken".into()));
+        }
+        if kept.iter().any(|sample| sample.counted == 0) && self.event.is_none() {
+            let sentence = "a sample took no time at all: nothing was done in the timed part";
+            return Err(CaseEnd::Failed(sentence.into()));
+        }
+        self.clock.verify().map_err(|reason| CaseEnd::Disturbed(format!("the clock changed: {reason}")))?;
+        let busy_beside = self.beside.as_mut().and_then(OtherCpus::busy);
+        self.judge_all(&kept, busy_beside)?;
+        let singles = self.singles(&kept)?;
+        let values: Vec<f64> = kept.iter().map(|s| self.value(s)).collect();
+        let median = statistic::median_interval(&values);
+        let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
+        if let Some(sweep) = &sweep {
+            judge::grows(sweep).map_err(CaseEnd::Disturbed)?;
+            self.evidence.extend(judge::large_batches(self.case, sweep, median, &kept)?);
+        }
+        let mut measured = self.outcome(&kept, &values, median, sweep, singles);
+        measured.contamination.busy_beside = busy_beside;
+        Ok(measured)
+    }
+
+    /// Judges what only all samples together show, and collects the evidence.
+    fn judge_all(&mut self, kept: &[Sample], busy_beside: Option<f64>) -> Result<(), CaseEnd> {
+        self.evidence.push(judge::interference(self.case, kept)?);
+        self.evidence.extend(busy_beside.map(judge::other_cpus));
+        self.evidence.append(&mut self.counted);
+        self.evidence.extend(self.subject.report().evidence);
+        if !self.witnessed {
+            judge::by_accounting(self.case, kept)?.into_iter().for_each(|judgement| self.add(judgement));
+        }
+        Ok(())
+    }
+
+    /// Times of the single operations of the samples, ns.
+    ///
+    /// # Errors
+    /// Not every operation was timed.
+    fn singles(&self, kept: &[Sample]) -> Result<Vec<f64>, CaseEnd> {
+        let singles = self.clock.take_singles();
+        let iterations: u64 = kept.iter().map(|sample| sample.iterations).sum();
+        let wanted = iterations.min(Clock::SINGLES as u64);
+        if self.case.one_by_one && (singles.len() as u64) < wanted {
+            return Err(CaseEnd::Failed(format!(
+                "only {} of {iterations} operations were timed one by one",
+                singles.len()
+            )));
+        }
+        Ok(singles)
+    }
+
+    /// Cost of one iteration of a sample, in the record's unit.
+    fn value(&self, sample: &Sample) -> f64 {
+        let counted = match self.event {
+            Some(_) => sample.counted as f64,
+            None => self.clock.nanoseconds(Ticks(sample.counted)).0,
+        };
+        counted / sample.iterations.max(1) as f64
+    }
+
+    /// Cost of one event that the subject counted, ns; `None` if a sample had no event.
+    fn event_cost(&self, kept: &[Sample]) -> Option<Interval> {
+        let cost = |s: &Sample| {
+            let events = s.events.filter(|events| *events > 0)?;
+            Some(self.clock.nanoseconds(Ticks(s.counted)).0 / events as f64)
+        };
+        let costs: Option<Vec<_>> = kept.iter().map(cost).collect();
+        costs.map(|costs| statistic::median_interval(&costs))
+    }
+
+    fn outcome(
+        self,
+        kept: &[Sample],
+        values: &[f64],
+        median: Interval,
+        sweep: Option<Sweep>,
+        singles: Vec<f64>,
+    ) -> Measured {
+        let core_after = self.clock.core_hz();
+        let ticks: Vec<f64> = kept.iter().map(|s| s.counted as f64 / s.iterations.max(1) as f64).collect();
+        let costs = derived::Costs {
+            sweep: sweep.as_ref(),
+            median,
+            event: self.event_cost(kept),
+            core_hz: self.core_hz,
+            cpus: self.place.cpus.others.len() + 1,
+        };
+        let mut derived = if self.event.is_some() { Vec::new() } else { derived::figures(self.case, &costs) };
+        let report = self.subject.report();
+        derived.extend(report.found.into_iter().filter_map(derived::found));
+        Measured {
+            iterations: kept.iter().map(|s| s.iterations).collect(),
+            counted: kept.iter().map(|s| s.counted).collect(),
+            median,
+            standard_deviation: statistic::standard_deviation(values),
+            ticks: statistic::median(&ticks),
+            slope: sweep.as_ref().map_or(median, |s| s.slope),
+            intercept: sweep.as_ref().map(|s| s.intercept).unwrap_or_default(),
+            control: sweep.as_ref().and_then(|s| s.control),
+            net: sweep.as_ref().and_then(|s| s.net),
+            predicted: if self.event.is_some() { None } else { predicted(self.case, self.core_hz) },
+            instructions: self.instructions,
+            core_hz: Some((self.core_hz, core_after)),
+            evidence: self.evidence,
+            unasked: self.unasked,
+            contamination: contamination(self.case.own_tasks, kept),
+            meanwhile: None, // the caller adds it, since it spans set-up and drop
+            distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
+            matrix: report.matrix.map(derived::matrix),
+            derived,
+            displaced: None,
+            peer: report.wire.as_ref().map(crate::environment::Wire::key),
+            wire: report.wire.map(Box::new),
+        }
+    }
+}
+
+/// The prediction in nanoseconds, at this core frequency.
+fn predicted(case: &Case, core_hz: f64) -> Option<Predicted> {
+    let prediction = case.prediction?;
+    let ns = |cycles: f64| cycles * 1e9 / core_hz;
+    Some(Predicted {
+        hardware: ns(prediction.hardware),
+        software: ns(prediction.software),
+        why: prediction.why.to_owned(),
+    })
+}
+
+fn contamination(own_tasks: OwnTasks, samples: &[Sample]) -> Contamination {
+    let each = |f: &dyn Fn(&Sample) -> Option<u64>| samples.iter().filter_map(f).collect();
+    Contamination {
+        waited_ns: each(&|s| s.delta.counted.waited_ns),
+        stolen_ticks: each(&|s| s.delta.counted.stolen_ticks),
+        // Switches to a partner or a child on the same CPU belong to the case.
+        involuntary_switches: each(&|s| {
+            let partner = s.delta.partners.is_some_and(|partners| partners.here);
+            let beside = partner || own_tasks == OwnTasks::SameCpu;
+            Some(if beside { 0 } else { s.delta.counted.involuntary_switches })
+        }),
+        faults: each(&|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
+        migrated: samples.iter().map(|s| s.delta.migrated).collect(),
+        busy_beside: None,
+    }
+}

@@ -1,0 +1,190 @@
+//! Judges interference: CPU time that other tasks and the hypervisor took, as opposed to the case's own tasks.
+
+use super::super::{CaseEnd, Sample};
+use crate::case::{Case, OwnTasks};
+use crate::clock::{Delta, Reading, USER_HZ};
+use crate::statistic;
+
+/// Largest share of the time that the hypervisor may take.
+const STEAL: f64 = 0.25;
+/// Largest share of the median sample during which other tasks may have the CPU.
+const OTHERS: f64 = 0.05;
+/// [`OTHERS`] for a case with tasks of its own on the same CPU. What a task runs after its parent was notified of its end is
+/// charged to no process, about a tenth of a short life; a busy stranger has half of the CPU.
+const OTHERS_BESIDE_OWN: f64 = 0.3;
+
+/// Checks over all samples that other tasks and the hypervisor left the CPU to the case. Returns the evidence.
+///
+/// # Errors
+/// [`CaseEnd::Disturbed`]: they took too much of it.
+pub(in crate::trial) fn interference(case: &Case, samples: &[Sample]) -> Result<String, CaseEnd> {
+    let others = others(case, samples);
+    if others.is_some_and(|others| others > most_of_others(case)) {
+        return Err(CaseEnd::Disturbed(format!(
+            "other tasks had this CPU for {:.0} % of the median sample's time: stop them, or run again when they \
+             have ended",
+            100.0 * others.unwrap_or_default()
+        )));
+    }
+    let stolen = stolen(samples);
+    if stolen > STEAL {
+        return Err(CaseEnd::Disturbed(format!(
+            "the hypervisor took {:.0} % of this CPU's time: run again when the host is quieter",
+            100.0 * stolen
+        )));
+    }
+    Ok(known(others, samples))
+}
+
+/// Evidence of the load on the other CPUs, given in busy CPUs.
+pub(in crate::trial) fn other_cpus(busy: f64) -> String {
+    format!("on CPUs without a task of it others kept {busy:.2} busy")
+}
+
+fn most_of_others(case: &Case) -> f64 {
+    if case.own_tasks == OwnTasks::SameCpu { OTHERS_BESIDE_OWN } else { OTHERS }
+}
+
+/// The counters over all samples as a sentence, as far as the kernel provides them.
+fn known(others: Option<f64>, samples: &[Sample]) -> String {
+    let moved = samples.iter().filter(|s| s.delta.migrated).count();
+    let is_known = |f: fn(&Reading) -> Option<u64>| samples.iter().all(|s| f(&s.delta.counted).is_some());
+    let mut facts = vec![match moved {
+        0 => "stayed on one CPU".to_owned(),
+        _ => format!("moved to another CPU in {moved} of {} samples", samples.len()),
+    }];
+    if is_known(|r| r.throttled) {
+        facts.push("not throttled".into());
+    }
+    if let Some(others) = others {
+        facts.push(format!("other tasks had {:.1} % of the median sample", 100.0 * others));
+    }
+    if is_known(|r| r.stolen_ticks) {
+        facts.push(format!("the hypervisor took {:.0} % of all", 100.0 * stolen(samples)));
+    }
+    facts.join(", ")
+}
+
+/// Median over the samples of the share during which other tasks had the CPU. The published cost is a median too, which
+/// bursts in a few samples do not change.
+fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
+    let share = |s: &Sample| {
+        let had_ns = by_other_tasks(case.own_tasks, &s.delta, s.elapsed_ns, s.ran_ns)?;
+        Some((had_ns as f64 / s.elapsed_ns.max(1.0)).min(1.0))
+    };
+    let shares: Option<Vec<_>> = samples.iter().map(share).collect();
+    shares.filter(|shares| !shares.is_empty()).map(|shares| statistic::median(&shares))
+}
+
+/// Time that tasks outside the case had the CPU while it could have run, ns; `None` if unknown.
+pub(in crate::trial) fn by_other_tasks(
+    own_tasks: OwnTasks,
+    delta: &Delta,
+    elapsed_ns: f64,
+    ran_ns: u64,
+) -> Option<u64> {
+    let counted = &delta.counted;
+    match own_tasks {
+        OwnTasks::None => {
+            counted.waited_ns.map(|waited| beside_partners(waited, delta, elapsed_ns, ran_ns) as u64)
+        }
+        OwnTasks::SameCpu => {
+            let stolen_ns = counted.stolen_ticks.unwrap_or(0) as f64 * 1e9 / USER_HZ;
+            Some((elapsed_ns - 1e3 * counted.process_us as f64 - stolen_ns).max(0.0) as u64)
+        }
+        OwnTasks::Elsewhere => None,
+    }
+}
+
+/// Time that tasks outside the case took from it, ns. Without partners on its CPU that is the time the thread was ready but
+/// did not run. With partners it waits for them too; then others had at most the time in which none of them ran, and no
+/// more than all of them waited.
+fn beside_partners(waited: u64, delta: &Delta, elapsed_ns: f64, ran_ns: u64) -> f64 {
+    let Some(partners) = delta.partners else { return waited as f64 };
+    let here = match partners.ran_here_ns.filter(|_| partners.here) {
+        None => waited as f64,
+        Some(ran) => {
+            let all = (waited + partners.waited_here_ns.unwrap_or(0)) as f64;
+            all.min(elapsed_ns - (ran_ns + ran) as f64).max(0.0)
+        }
+    };
+    here.max(partners.waited_elsewhere_ns.unwrap_or(0) as f64)
+}
+
+/// Share of the samples' time that the hypervisor took. Its resolution of 10 ms exceeds a short case, so up to two ticks
+/// count as none.
+fn stolen(samples: &[Sample]) -> f64 {
+    let ticks: u64 = samples.iter().filter_map(|s| s.delta.counted.stolen_ticks).sum();
+    let elapsed: f64 = samples.iter().map(|s| s.elapsed_ns).sum();
+    if ticks <= 2 { 0.0 } else { ticks as f64 * 1e9 / USER_HZ / elapsed.max(1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::PartnerReport;
+
+    /// Partners are not own tasks: they live as long as the case.
+    fn of_partners(samples: &[Sample]) -> Result<String, CaseEnd> {
+        let case = Case::looped("case", "a case", |_| {});
+        interference(&case, samples)
+    }
+
+    /// A sample of 1 ms: times that the thread and its partners on its CPU ran and waited, ns.
+    fn beside(ran: u64, waited: u64, partner_ran: u64, partner_waited: u64) -> Sample {
+        let partners = PartnerReport {
+            here: true,
+            ran_here_ns: Some(partner_ran),
+            waited_here_ns: Some(partner_waited),
+            ..PartnerReport::default()
+        };
+        let counted = Reading { waited_ns: Some(waited), ..Reading::default() };
+        let delta = Delta { counted, partners: Some(partners), ..Delta::default() };
+        Sample { iterations: 1, counted: 1, elapsed_ns: 1e6, ran_ns: ran, delta, events: None, rounds: 0 }
+    }
+
+    #[test]
+    fn a_partner_on_the_same_cpu_is_no_disturbance() {
+        assert!(of_partners(&[beside(500_000, 300_000, 490_000, 300_000)]).is_ok());
+    }
+
+    #[test]
+    fn another_task_is_a_disturbance() {
+        let disturbed = of_partners(&[beside(300_000, 400_000, 300_000, 400_000)]);
+        let Err(CaseEnd::Disturbed(sentence)) = disturbed else { panic!("believed") };
+        assert!(sentence.contains("40 %"), "{sentence}");
+    }
+
+    #[test]
+    fn an_idle_cpu_is_no_disturbance() {
+        assert!(of_partners(&[beside(100_000, 10_000, 100_000, 10_000)]).is_ok());
+    }
+
+    #[test]
+    fn a_partner_that_waits_elsewhere_is_noticed() {
+        let mut sample = beside(500_000, 0, 0, 0);
+        let partners = PartnerReport { waited_elsewhere_ns: Some(300_000), ..PartnerReport::default() };
+        sample.delta.partners = Some(partners);
+        assert!(of_partners(&[sample]).is_err());
+    }
+
+    fn had(own_tasks: OwnTasks, counted: Reading) -> Option<u64> {
+        by_other_tasks(own_tasks, &Delta { counted, ..Delta::default() }, 1e6, 0)
+    }
+
+    #[test]
+    fn what_a_case_waits_for_its_own_tasks_is_no_disturbance() {
+        let counted = Reading { waited_ns: Some(400_000), process_us: 990, ..Reading::default() };
+        assert_eq!(had(OwnTasks::None, counted), Some(400_000));
+        assert_eq!(had(OwnTasks::SameCpu, counted), Some(10_000));
+        assert_eq!(had(OwnTasks::Elsewhere, counted), None);
+    }
+
+    #[test]
+    fn beside_own_tasks_the_uncharged_time_is_a_strangers() {
+        let counted = Reading { process_us: 500, ..Reading::default() };
+        assert_eq!(had(OwnTasks::SameCpu, counted), Some(500_000));
+        let stolen = Reading { stolen_ticks: Some(1), ..counted };
+        assert_eq!(had(OwnTasks::SameCpu, stolen), Some(0), "the hypervisor is judged by itself");
+    }
+}

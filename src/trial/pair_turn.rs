@@ -1,0 +1,109 @@
+//! Turns of a paired comparison: about a millisecond of one case, while the other side waits.
+
+use super::{CaseEnd, Trial, judge};
+use crate::clock::{Delta, Ticks};
+use crate::platform::time;
+use serde::{Deserialize, Serialize};
+
+/// Untimed iterations at the start of a turn, as a share of one batch, since the other side has used the caches.
+const WARM_UP: f64 = 0.5;
+/// Batches of which the fastest gives the cost of an iteration.
+const FASTEST_OF: usize = 4;
+/// Number of iterations that takes longer than a batch for any operation.
+const MOST: u64 = 1 << 27;
+
+/// Times of one turn, with what else happened on the CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Ticks of each batch.
+    pub ticks: Vec<u64>,
+    /// Wall time of the whole turn, ns, including untimed preparation.
+    pub elapsed_ns: f64,
+    /// Frequency of the core just before, Hz, inferred from a chain of additions.
+    pub core_hz: f64,
+    /// Time that the thread was ready while a task outside the case ran, ns.
+    pub waited_ns: Option<u64>,
+    /// Stolen time of the CPU, clock ticks of 10 ms.
+    pub stolen_ticks: Option<u64>,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+}
+
+impl Trial<'_> {
+    /// Wall time of one iteration, ns, including what is not timed: the fastest of a few batches of about `batch_ns`.
+    ///
+    /// # Errors
+    /// The subject fails or takes no time.
+    pub fn iteration_ns(&mut self, batch_ns: f64) -> Result<f64, CaseEnd> {
+        // The first run touches pages and fills caches.
+        self.subject.run(1, self.clock)?;
+        let mut n = 1;
+        let mut elapsed = self.elapsed(n)?;
+        while elapsed < batch_ns / 2.0 && n < MOST {
+            n *= if elapsed < batch_ns / 16.0 { 8 } else { 2 };
+            elapsed = self.elapsed(n)?;
+        }
+        for _ in 1..FASTEST_OF {
+            elapsed = elapsed.min(self.elapsed(n)?);
+        }
+        Ok(elapsed / n as f64)
+    }
+
+    fn elapsed(&mut self, n: u64) -> Result<f64, CaseEnd> {
+        let start = self.clock.start();
+        let Ticks(timed) = self.subject.run(n, self.clock)?;
+        let elapsed = self.clock.nanoseconds(self.clock.stop() - start).0;
+        if timed == 0 && n >= MOST {
+            return Err(CaseEnd::Failed(format!("{n} iterations took no time at all: nothing was done")));
+        }
+        Ok(elapsed)
+    }
+
+    /// Runs `batches` batches of `iterations` between two readings of the counters, and judges them.
+    ///
+    /// # Errors
+    /// The subject fails, or a claim does not hold.
+    pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, CaseEnd> {
+        let core_hz = self.clock.core_hz();
+        // One more iteration does not warm an operation that fills a batch or prepares each iteration.
+        let warm_up = (iterations as f64 * WARM_UP) as u64;
+        if warm_up > 0 && !self.case.one_by_one {
+            self.subject.run(warm_up, self.clock)?;
+        }
+        self.partners.read();
+        let before = self.counters.read()?;
+        let mut ticks = Vec::with_capacity(batches);
+        let (start, ran) = (self.clock.start(), time::thread_cpu_ns());
+        for _ in 0..batches {
+            ticks.push(self.batch(iterations)?);
+        }
+        let ran_ns = time::thread_cpu_ns() - ran;
+        let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
+        let mut delta = Delta::between(&before, &self.counters.read()?);
+        delta.partners = self.partners.read();
+        judge::sample(self.case, &delta, iterations * batches as u64, self.pinned)?;
+        if ticks.contains(&0) {
+            return Err(CaseEnd::Failed(
+                "a batch took no time at all: nothing was done in the timed part".into(),
+            ));
+        }
+        Ok(Turn {
+            ticks,
+            elapsed_ns,
+            core_hz,
+            waited_ns: judge::by_other_tasks(self.case.own_tasks, &delta, elapsed_ns, ran_ns),
+            stolen_ticks: delta.counted.stolen_ticks,
+            involuntary_switches: delta.counted.involuntary_switches,
+        })
+    }
+
+    /// One sentence per claim that has held so far.
+    pub fn evidence(&self) -> &[String] {
+        &self.evidence
+    }
+
+    /// One sentence per claim that could not be checked here.
+    pub fn unasked(&self) -> &[String] {
+        &self.unasked
+    }
+}
