@@ -1,11 +1,8 @@
 //! A comparison by pairs of processes, as data. Verdicts are not stored: `Paired::judge` of [`crate::study`] derives
 //! them, so the same pairs always give the same verdicts.
 
-use super::store::{parse, read};
 use crate::environment::Fingerprint;
-use crate::error::Result;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// The version of the layout. 2: a case has `versions` in place of `bodies`.
 pub const LAYOUT: u32 = 2;
@@ -100,16 +97,6 @@ pub struct PairRecord {
     pub cost_ns: [f64; 2],
     /// Why it does not count: something that happened on the machine, never its value.
     pub rejected: Option<String>,
-}
-
-impl Paired {
-    /// Reads the file of a comparison.
-    ///
-    /// # Errors
-    /// The file cannot be read, holds something else, or was written by a newer version.
-    pub fn load(path: &Path) -> Result<Self> {
-        parse::pairs(path, &read(path)?)
-    }
 }
 
 impl PairRecord {

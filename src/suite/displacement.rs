@@ -54,7 +54,7 @@
 
 mod exchange;
 mod local_case;
-mod network_path;
+mod message_path;
 mod shared_cpu;
 mod two_nodes;
 
@@ -62,7 +62,7 @@ use crate::case::need::{FULL_SCALE, Need, PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Repetition, set_up};
 use crate::record::{Axis, Curve};
 use exchange::{ANSWERED, Exchange};
-use network_path::NetworkPath::{self, Loopback, Nodes, Steered};
+use message_path::NetworkPath::{self, Loopback, Nodes, Steered};
 use shared_cpu::SharedCpu;
 
 pub const GROUP: Group = Group::new("displacement", include_str!("displacement.rs"), cases).curves(&[

@@ -19,8 +19,8 @@
 //! and the L = S criterion (Denning and others, 1976).
 
 mod computer;
-mod group;
 mod job;
+mod memory_group;
 mod pilot;
 
 pub use computer::{Computer, Paging};

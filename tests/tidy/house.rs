@@ -1,12 +1,20 @@
 //! A tree of files, read from disk or invented.
 
 use crate::code::{code, has_word_then, shipped};
+use crate::syntax::Crate;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::rc::Rc;
 
 /// Path from the root of the repository, and text. Files that are not text are not in it.
 #[derive(Clone, Default)]
-pub struct House(BTreeMap<String, String>);
+pub struct House {
+    files: BTreeMap<String, String>,
+    /// What several rules ask for, made once.
+    shipped: Rc<OnceCell<BTreeMap<String, String>>>,
+    syntax: Rc<OnceCell<Crate>>,
+}
 
 /// Hidden directories that belong to the repository; the others belong to somebody's tools.
 const HIDDEN: [&str; 3] = [".cargo", ".ci", ".github"];
@@ -27,14 +35,14 @@ impl House {
             if kind.is_dir() && name != "target" && (!name.starts_with('.') || HIDDEN.contains(&&*name)) {
                 self.collect(&entry.path(), &format!("{path}/"));
             } else if kind.is_file() && name != ".git" {
-                self.0.extend(std::fs::read_to_string(entry.path()).ok().map(|text| (path, text)));
+                self.files.extend(std::fs::read_to_string(entry.path()).ok().map(|text| (path, text)));
             }
         }
     }
 
     /// Writes the tree under `root`.
     pub fn write(&self, root: &Path) {
-        for (path, text) in &self.0 {
+        for (path, text) in &self.files {
             std::fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
             std::fs::write(root.join(path), text).unwrap();
         }
@@ -42,14 +50,14 @@ impl House {
 
     /// The same house with one more file, or with another text in its place.
     pub fn with(mut self, path: &str, text: &str) -> Self {
-        self.0.insert(path.into(), text.into());
-        self
+        self.files.insert(path.into(), text.into());
+        Self { files: self.files, ..Self::default() }
     }
 
     /// The same house without this file.
     pub fn without(mut self, path: &str) -> Self {
-        self.0.remove(path);
-        self
+        self.files.remove(path);
+        Self { files: self.files, ..Self::default() }
     }
 
     /// The same house with `before` replaced in one file. A test that replaces nothing would prove nothing.
@@ -62,17 +70,17 @@ impl House {
 
     /// The text of this file; a missing one is empty.
     pub fn text(&self, path: &str) -> &str {
-        self.0.get(path).map_or("", String::as_str)
+        self.files.get(path).map_or("", String::as_str)
     }
 
     /// Whether there is such a file.
     pub fn has(&self, path: &str) -> bool {
-        self.0.contains_key(path)
+        self.files.contains_key(path)
     }
 
     /// All files, path and text.
     pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(path, text)| (path.as_str(), text.as_str()))
+        self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
     /// Every Rust file, with its text.
@@ -82,8 +90,16 @@ impl House {
 
     /// Every file of `src` that is compiled for a user, with its code alone: no comments, no tests.
     pub fn shipped(&self) -> impl Iterator<Item = (&str, String)> {
-        let source = self.rust().filter(|(path, _)| path.starts_with("src/") && !self.is_test(path));
-        source.map(|(path, text)| (path, shipped(&code(text))))
+        let made = self.shipped.get_or_init(|| {
+            let source = self.rust().filter(|(path, _)| path.starts_with("src/") && !self.is_test(path));
+            source.map(|(path, text)| (path.to_owned(), shipped(&code(text)))).collect()
+        });
+        made.iter().map(|(path, code)| (path.as_str(), code.clone()))
+    }
+
+    /// The same as syntax.
+    pub fn syntax(&self) -> &Crate {
+        self.syntax.get_or_init(|| Crate::parse(self))
     }
 
     /// Whether the file is a module that its parent declares under `#[cfg(test)]`, or below one.
@@ -122,6 +138,6 @@ mod tests {
         house.write(directory.path());
         std::fs::create_dir(directory.path().join("target")).unwrap();
         std::fs::write(directory.path().join("target/c"), "3").unwrap();
-        assert_eq!(House::read(directory.path()).0, house.0);
+        assert_eq!(House::read(directory.path()).files, house.files);
     }
 }

@@ -15,12 +15,20 @@ pub type Path = Vec<String>;
 /// One module: what it defines, and what its `use` declarations bring in.
 #[derive(Default)]
 pub struct Module {
-    /// Each name that is defined, with its item without documentation.
-    items: Vec<(String, TokenStream)>,
+    items: Vec<Definition>,
     /// The name here, and where it leads. The name of a glob is `*`.
     uses: Vec<(String, Path)>,
     /// The items themselves.
     pub syntax: Vec<Item>,
+}
+
+/// A name and its item.
+struct Definition {
+    name: String,
+    /// Its code without documentation.
+    text: String,
+    /// What it names.
+    uses: Vec<Path>,
 }
 
 /// The shipped code of a crate by module.
@@ -50,14 +58,13 @@ impl Crate {
         }
         while let Some((path, at)) = open.pop() {
             if reached.insert((path.clone(), at)) {
-                let mut paths = Vec::new();
-                named(&self.0[&path].items[at].1, &mut paths);
-                open.extend(paths.iter().flat_map(|name| self.resolve(&path, name, rooms, 0)));
+                let names = self.0[&path].items[at].uses.iter();
+                open.extend(names.flat_map(|name| self.resolve(&path, name, rooms, 0)));
             }
         }
-        let text =
-            |(path, at): &(Path, usize)| format!("{}: {}\n", path.join("::"), self.0[path].items[*at].1);
-        reached.iter().map(text).collect()
+        // Sorted, so that an item may move to another place or file.
+        let texts: BTreeSet<&str> = reached.iter().map(|(path, at)| &*self.0[path].items[*at].text).collect();
+        texts.into_iter().flat_map(|text| [text, "\n"]).collect()
     }
 
     /// The items that a path can mean in a module.
@@ -78,7 +85,7 @@ impl Crate {
         let mut found = if self.0.contains_key(&child) { further(&child, rest) } else { Vec::new() };
         let Some(module) = self.0.get(here) else { return found };
         if rooms.iter().any(|room| here.first().is_some_and(|name| name == room)) {
-            let own = module.items.iter().enumerate().filter(|(_, (name, _))| name == first);
+            let own = module.items.iter().enumerate().filter(|(_, item)| item.name == *first);
             found.extend(own.map(|(at, _)| (here.clone(), at)));
         }
         for (_, path) in module.uses.iter().filter(|(name, _)| name == first) {
@@ -109,15 +116,23 @@ fn collect(path: Path, items: Vec<Item>, modules: &mut BTreeMap<Path, Module>) {
                     collect([path.as_slice(), &[inline.ident.to_string()]].concat(), items, modules);
                 }
             }
-            item => module
-                .items
-                .extend(defined(&item).into_iter().map(|name| (name, bare(item.to_token_stream())))),
+            item => module.items.extend(definitions(&item)),
         }
     }
     let known = modules.entry(path).or_default();
     known.items.extend(module.items);
     known.uses.extend(module.uses);
     known.syntax.extend(module.syntax);
+}
+
+fn definitions(item: &Item) -> Vec<Definition> {
+    let tokens = bare(item.to_token_stream());
+    let (text, mut uses) = (tokens.to_string(), Vec::new());
+    named(&tokens, &mut uses);
+    uses.sort_unstable();
+    uses.dedup();
+    let named = defined(item).into_iter();
+    named.map(|name| Definition { name, text: text.clone(), uses: uses.clone() }).collect()
 }
 
 fn is_test(attributes: &[Attribute]) -> bool {

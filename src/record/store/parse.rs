@@ -169,6 +169,16 @@ fn cause(error: &serde_json::Error) -> String {
     text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]).to_owned()
 }
 
+impl Paired {
+    /// Reads the file of a comparison.
+    ///
+    /// # Errors
+    /// The file cannot be read, holds something else, or was written by a newer version.
+    pub fn load(path: &Path) -> Result<Self> {
+        pairs(path, &super::read(path)?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

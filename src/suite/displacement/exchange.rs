@@ -1,6 +1,6 @@
 //! A TCP message to a server, which replies with one byte when it has read the whole message.
 
-use super::network_path::{NetworkPath, PATIENCE};
+use super::message_path::{NetworkPath, PATIENCE};
 use crate::case::{Place, Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::environment::Wire;

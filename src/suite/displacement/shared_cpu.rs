@@ -7,7 +7,7 @@
 //! not preempt each other, which saves one switch a message.
 
 use super::exchange::{Client, Exchange};
-use super::network_path::NetworkPath;
+use super::message_path::NetworkPath;
 use crate::case::{Place, Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! Jobs on one CPU in a memory control group that is too small for all of them.
 
-use super::group::MemoryGroup;
 use super::job::{self, Account, Job};
+use super::memory_group::MemoryGroup;
 use crate::error::{Error, Result};
 use crate::platform::child::Child;
 use crate::platform::cpu;

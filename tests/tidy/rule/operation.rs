@@ -6,7 +6,6 @@
 use super::group::groups;
 use crate::code::code;
 use crate::house::House;
-use crate::syntax::Crate;
 
 const PATH: &str = "fixtures/operations.txt";
 
@@ -34,7 +33,7 @@ pub fn complaints(house: &House) -> Vec<String> {
 
 /// What the file should hold, in the order of the groups' names.
 pub fn lines(house: &House) -> Vec<String> {
-    let syntax = Crate::parse(house);
+    let syntax = house.syntax();
     let line = |(name, text): (&str, &str)| {
         let hash = fnv(&syntax.reached(&vec!["suite".into(), name.into()], &ROOMS));
         format!("{name} {} {hash:016x}", version(text))

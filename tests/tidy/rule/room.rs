@@ -126,7 +126,7 @@ const FLOORS: [&str; 20] = [
 /// `command` is what a person types and may use anything; the roots wire everything together.
 const FREE: [&str; 5] = ["command", "internals", "lib", "main", "manual"];
 
-/// Names at the crate's root that every floor may use.
+/// The room that every other one may use.
 const OF_ALL: [&str; 1] = ["error"];
 
 pub fn complaints(house: &House) -> Vec<String> {
@@ -249,12 +249,12 @@ mod tests {
 
     #[test]
     fn an_arrow_that_is_not_drawn_is_refused() {
-        let said = said("src/record/x.rs", "\nuse crate::{Error, clock::Clock};");
+        let said = said("src/record/x.rs", "\nuse crate::{error::Error, clock::Clock};");
         assert_eq!(
             said,
             ["src/record/x.rs:2: record may not use clock; its arrows run to environment, statistic"]
         );
-        assert_eq!(super::tests::said("src/platform.rs", "use crate::{Error, Result};"), [""; 0]);
+        assert_eq!(super::tests::said("src/platform.rs", "use crate::error::{Error, Result};"), [""; 0]);
         assert_eq!(super::tests::said("src/platform.rs", "use crate::command;").len(), 1);
     }
 

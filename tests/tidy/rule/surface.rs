@@ -27,9 +27,9 @@ pub fn complaints(house: &House) -> Vec<String> {
 
 /// What the file should hold.
 pub fn lines(house: &House) -> BTreeSet<String> {
-    let syntax = Crate::parse(house);
+    let syntax = house.syntax();
     let mut found = BTreeSet::new();
-    module(&syntax, &Path::new(), &Path::new(), &mut found);
+    module(syntax, &Path::new(), &Path::new(), &mut found);
     found
 }
 
@@ -115,7 +115,12 @@ fn one(syntax: &Crate, here: &Path, item: &Item, above: &Path, found: &mut BTree
         }
         Item::Enum(item) if is_public(&item.vis) => {
             add("enum", &item.generics);
-            let variant = |v: &syn::Variant| format!("variant {name} {}", bare(v.to_token_stream()));
+            let variant = |v: &syn::Variant| {
+                let mut v = v.clone();
+                v.attrs.clear();
+                v.fields.iter_mut().for_each(|field| field.attrs.clear());
+                format!("variant {name} {}", v.to_token_stream())
+            };
             found.extend(item.variants.iter().map(variant));
         }
         _ => return,
