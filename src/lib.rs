@@ -58,6 +58,8 @@
 //! can be carried to another machine. Without it the crate depends on Criterion and its dependencies (clap, regex, serde),
 //! comfy-table, core_affinity, hdrhistogram, io-uring, libc, memmap2, nix, tempfile and thiserror.
 #![deny(unsafe_code)]
+// What only the command line uses is found dead by the build that has it.
+#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
 mod case;
 pub mod clock;

@@ -177,7 +177,7 @@ pub struct Measured {
     /// CPU time that it displaced, if it was measured by displacement.
     #[serde(default)]
     pub displaced: Option<Displaced>,
-    /// The peer and the transport, as the [`Wire::key`] of the group's wire. Values against different peers are not
+    /// The peer and the transport, as the `Wire::key` of the group's wire. Values against different peers are not
     /// comparable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,

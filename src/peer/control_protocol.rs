@@ -30,7 +30,7 @@ pub const MOST_STREAMS: u32 = 16;
 pub enum Ask {
     /// Its first line.
     Hello(Hello),
-    /// Its second line: the client's [`proof`](super::proof), in hexadecimal digits.
+    /// Its second line: the client's proof, in hexadecimal digits.
     Proof(String),
     /// Opens a service and ends the previous one.
     Open(Open),

@@ -24,7 +24,7 @@ pub const LAYOUT: u32 = 2;
 /// What a comparison needs. It is small and is read without the runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
-    /// Layout version, [`LAYOUT`].
+    /// Layout version, `LAYOUT`.
     pub bundle: u32,
     /// `syscost` and its version.
     pub tool: String,

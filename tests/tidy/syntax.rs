@@ -81,7 +81,7 @@ impl Crate {
             "super" => return further(&here[..here.len().saturating_sub(1)].to_vec(), rest),
             _ => {}
         }
-        let child = [here.as_slice(), &[first.clone()]].concat();
+        let child = [here.as_slice(), std::slice::from_ref(first)].concat();
         let mut found = if self.0.contains_key(&child) { further(&child, rest) } else { Vec::new() };
         let Some(module) = self.0.get(here) else { return found };
         if rooms.iter().any(|room| here.first().is_some_and(|name| name == room)) {

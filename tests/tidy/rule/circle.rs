@@ -64,7 +64,7 @@ fn circle(from: &str, graph: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<
                     return Some(way);
                 }
                 if seen.insert(to.clone()) {
-                    next.push([way.as_slice(), &[to.clone()]].concat());
+                    next.push([way.as_slice(), std::slice::from_ref(to)].concat());
                 }
             }
         }
