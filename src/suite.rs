@@ -16,6 +16,7 @@ pub mod displacement;
 pub mod empty_loop;
 pub mod file_ops;
 pub mod fork;
+pub mod getdents;
 pub mod known_work;
 pub mod lock;
 pub mod mapping;
@@ -67,6 +68,7 @@ pub const GROUPS: &[Group] = &[
     displacement::GROUP,
     counters::GROUP,
     technique::GROUP,
+    getdents::GROUP,
 ];
 
 /// The group of this name.

@@ -1,0 +1,160 @@
+//! A directory with a given number of names, and the listing of all of them.
+
+use super::operation::{getdents64, rewind};
+use crate::case::Subject;
+use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
+use crate::kit::kernel_call::{granted, repeat};
+use std::fs::{File, create_dir_all};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+/// What is checked after each batch.
+pub(super) const WHOLE: &str =
+    "every name was listed once and no other, and each iteration gave as many bytes by as many calls";
+
+/// Size of the buffer, bytes: what glibc's `readdir` takes.
+const BUFFER: usize = 32 << 10;
+/// Where a record of the kernel (`struct linux_dirent64`) has its length, two bytes, and its name.
+const LENGTH: usize = 16;
+const NAME: usize = 19;
+
+/// The name of a file: all are equally long.
+pub(super) fn name(index: usize) -> String {
+    format!("name-{index:06}")
+}
+
+pub(super) struct Listing {
+    path: PathBuf,
+    directory: File,
+    buffer: Box<[u8]>,
+    /// Number of names.
+    names: usize,
+    /// What a listing is.
+    whole: Answers,
+}
+
+/// Answers of `getdents64`, the 0 at the end included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Answers {
+    calls: u64,
+    bytes: u64,
+}
+
+impl Listing {
+    /// Of a directory below `scratch` with as many empty files, which are made if they are not there.
+    pub(super) fn of_new(scratch: &Path, names: usize) -> Result<Self> {
+        let path = scratch.join(format!("names-{names}"));
+        create_dir_all(&path).map_err(|e| Error::file(&path, "making a directory", e))?;
+        for index in 0..names {
+            let file = path.join(name(index));
+            File::create(&file).map_err(|e| Error::file(file, "creating", e))?;
+        }
+        let directory = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
+        let buffer = vec![0; BUFFER].into_boxed_slice();
+        let mut listing = Self { path, directory, buffer, names, whole: Answers::default() };
+        listing.whole = listing.counted()?;
+        Ok(listing)
+    }
+
+    /// Checks that the first call brings all names, so that the second one answers 0.
+    pub(super) fn takes_one_buffer(&self) -> Result<()> {
+        match self.whole.calls {
+            2 => Ok(()),
+            calls => Err(Error::Missing(format!(
+                "the file system of {} lists {} names by {calls} calls, and the case is made for 2: let SYSCOST_DIR \
+                 be a directory on another one",
+                self.path.display(),
+                self.names
+            ))),
+        }
+    }
+
+    /// Lists from the beginning to the end, and hands each answer's records to `see`. Returns 0, or a negative error
+    /// number.
+    #[inline(always)]
+    fn list(&mut self, mut see: impl FnMut(&[u8])) -> i64 {
+        let directory = self.directory.as_fd();
+        let answer = rewind(directory);
+        if answer < 0 {
+            return answer;
+        }
+        loop {
+            let answer = getdents64(directory, &mut self.buffer);
+            if answer < 0 {
+                return answer;
+            }
+            see(&self.buffer[..answer as usize]);
+            if answer == 0 {
+                return 0;
+            }
+        }
+    }
+
+    /// Lists once and looks at every record.
+    fn counted(&mut self) -> Result<Answers> {
+        let mut answers = Answers::default();
+        let mut seen = vec![false; self.names];
+        let mut wrong = None;
+        let answer = self.list(|records| {
+            answers.add(records);
+            for found in names(records).filter(|found| ![&b"."[..], b".."].contains(found)) {
+                match index(found).and_then(|index| seen.get_mut(index)) {
+                    Some(seen) if !*seen => *seen = true,
+                    _ => wrong = Some(String::from_utf8_lossy(found).into_owned()),
+                }
+            }
+        });
+        granted("getdents64", answer)?;
+        let path = self.path.display();
+        if let Some(found) = wrong {
+            return Err(Error::Disproved(format!(
+                "{path}: {found} was listed, and more often than there is such a file"
+            )));
+        }
+        match seen.iter().position(|seen| !seen) {
+            None => Ok(answers),
+            Some(index) => Err(Error::Disproved(format!("{path}: {} was not listed", name(index)))),
+        }
+    }
+}
+
+impl Subject for Listing {
+    fn run(&mut self, n: u64, clock: &Clock) -> Result<Ticks> {
+        let mut all = Answers::default();
+        let ticks = repeat("getdents64", n, clock, || self.list(|records| all.add(records)))?;
+        self.whole = self.counted()?;
+        let Answers { calls, bytes } = self.whole;
+        if all == (Answers { calls: n * calls, bytes: n * bytes }) {
+            return Ok(ticks);
+        }
+        Err(Error::Disproved(format!(
+            "{n} listings gave {} bytes by {} calls, and one gives {bytes} by {calls}",
+            all.bytes, all.calls
+        )))
+    }
+}
+
+impl Answers {
+    #[inline(always)]
+    fn add(&mut self, records: &[u8]) {
+        self.calls += 1;
+        self.bytes += records.len() as u64;
+    }
+}
+
+/// The names in an answer's records.
+fn names(mut records: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = [*records.get(LENGTH)?, *records.get(LENGTH + 1)?];
+        let (record, rest) = records.split_at_checked(u16::from_ne_bytes(length).into())?;
+        records = rest;
+        record.get(NAME..)?.split(|byte| *byte == 0).next()
+    })
+}
+
+/// Which file it is, if it is one that was made.
+fn index(found: &[u8]) -> Option<usize> {
+    let index = std::str::from_utf8(found).ok()?.strip_prefix("name-")?.parse().ok()?;
+    (name(index).as_bytes() == found).then_some(index)
+}
