@@ -58,3 +58,15 @@ pub fn repeat_until_refused(n: u64, clock: &Clock, mut once: impl FnMut() -> i64
 pub fn granted(call: &str, answer: i64) -> Result<()> {
     if answer >= 0 { Ok(()) } else { Err(Error::refused_to_case(call, Error::errno(answer))) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_is_refused_is_no_number() {
+        assert!(granted("getpid", 7).is_ok() && granted("getpid", 0).is_ok());
+        assert!(matches!(granted("madvise", -i64::from(libc::ENOSYS)), Err(Error::Forbidden { .. })));
+        assert!(matches!(granted("madvise", -i64::from(libc::EINVAL)), Err(Error::Kernel { .. })));
+    }
+}

@@ -186,7 +186,7 @@ fn open_close(place: &Place, index: usize) -> Result<Work> {
     let path = place.scratch.join(format!("scale-{index}"));
     File::create(&path).map_err(|e| Error::file(&path, "creating", e))?;
     let path = CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| Error::Disproved(format!("{}: a path holds a zero byte", path.display())))?;
+        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))?;
     Ok(Box::new(move |n| repeat(n, || syscall::open_close(&path))))
 }
 

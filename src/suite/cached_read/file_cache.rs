@@ -71,7 +71,8 @@ const NOT_SMOKE: Need = Need::new(|place| match place.scale {
 });
 
 fn has_room(directory: &Path, bytes: u64) -> Result<()> {
-    let free = volume::free(directory).unwrap_or(u64::MAX);
+    let unknown = || Error::Missing(format!("{}: the free space is not told (statvfs)", directory.display()));
+    let free = volume::free(directory).ok_or_else(unknown)?;
     if free >= bytes + bytes / 4 {
         return Ok(());
     }
