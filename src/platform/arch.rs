@@ -12,7 +12,7 @@
 //! | `syscall0` … `syscall6` | an entry into the kernel without the C library |
 //! | `is_kernel_entry` | whether these bytes of code are the instruction that enters the kernel |
 //! | `RETURN`, `publish` | the instruction that returns, and what must follow before written code is run |
-//! | `COUNTER`, `SOURCE` | the counter's name in a record, and the file itself, for the version of a body |
+//! | `COUNTER` | the counter's name in a record |
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
