@@ -42,11 +42,20 @@ impl MemoryCgroup {
     /// # Errors
     /// Why no group can be made, as a part of a sentence.
     pub fn with_limit(bytes: u64) -> std::result::Result<Self, String> {
+        Self::first_usable(bytes, Ok)
+    }
+
+    /// The first group that can be made and be used in this way: where either is refused, the next hierarchy is tried.
+    fn first_usable<T>(
+        bytes: u64,
+        use_it: impl Fn(Self) -> std::result::Result<T, String>,
+    ) -> std::result::Result<T, String> {
         let mut refused = "no hierarchy with the memory controller is mounted here".to_owned();
         for (version, parent) in parents(&KernelFiles::live()) {
-            match Self::below(&parent, version, bytes) {
-                Ok(group) => return Ok(group),
-                Err(error) => refused = error.to_string(),
+            let made = Self::below(&parent, version, bytes).map_err(|error| error.to_string());
+            match made.and_then(&use_it) {
+                Ok(usable) => return Ok(usable),
+                Err(why) => refused = why,
             }
         }
         Err(refused)
@@ -108,7 +117,7 @@ impl LimitedMemory {
         let files = KernelFiles::live();
         let groups = own(&files, "memory");
         let directory = |group: &Group| files.path(&group.directory());
-        let entered = MemoryCgroup::with_limit(bytes).and_then(|made| Self::into(made, &groups, &files));
+        let entered = MemoryCgroup::first_usable(bytes, |made| Self::into(made, &groups, &files));
         let why = match entered {
             Ok(entered) => return Ok(entered),
             Err(why) => why,
