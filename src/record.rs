@@ -28,8 +28,9 @@ use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
 /// The version of the record's layout. Newer code reads older versions; older code refuses newer ones.
-/// 2: a group has a `version` in place of `body`, the hash of its source.
-pub const FORMAT: u32 = 2;
+/// 2: a group has a `version` in place of `body`, the hash of its source. 3: a case may be disturbed, and is measured in
+/// several executions.
+pub const FORMAT: u32 = 3;
 
 /// One run of the tool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -117,7 +118,7 @@ pub struct CaseRecord {
     pub outcome: Outcome,
 }
 
-/// How a case ended. Neither a skip nor a failure carries a number.
+/// How a case ended. Only a measured one carries a number.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -125,7 +126,10 @@ pub enum Outcome {
     Measured(Box<Measured>),
     /// The machine lacks what the case needs; the sentence says what and what to do.
     Skipped(String),
-    /// A claim did not hold, or the operation itself failed; the sentence says which.
+    /// The machine did not let it be measured: other tasks, the hypervisor or a late partner; the sentence says what was
+    /// seen and what would help. Nothing is wrong with the case.
+    Disturbed(String),
+    /// A claim is disproved, or the operation itself failed; the sentence says which.
     Failed(String),
 }
 
@@ -259,19 +263,48 @@ pub struct FitRecord {
     pub cases: usize,
 }
 
+/// Numbers of cases, by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Those with a number.
+    pub measured: usize,
+    /// Those whose need is missing.
+    pub skipped: usize,
+    /// Those that the machine did not let be measured.
+    pub disturbed: usize,
+    /// Those that are disproved or broken.
+    pub failed: usize,
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { measured, skipped, disturbed, failed } = self;
+        write!(f, "{measured} measured, {skipped} skipped, ")?;
+        if *disturbed > 0 {
+            write!(f, "{disturbed} disturbed, ")?;
+        }
+        write!(f, "{failed} failed")
+    }
+}
+
 impl Record {
     /// Every case with its group, in order.
     pub fn cases(&self) -> impl Iterator<Item = (&GroupRun, &CaseRecord)> {
         self.groups.iter().flat_map(|g| g.cases.iter().map(move |c| (g, c)))
     }
 
-    /// The number of cases that ended in each of the three ways: measured, skipped, failed.
-    pub fn tally(&self) -> (usize, usize, usize) {
-        self.cases().fold((0, 0, 0), |(m, s, f), (_, case)| match case.outcome {
-            Outcome::Measured(_) => (m + 1, s, f),
-            Outcome::Skipped(_) => (m, s + 1, f),
-            Outcome::Failed(_) => (m, s, f + 1),
-        })
+    /// The number of cases that ended in each way.
+    pub fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        for (_, case) in self.cases() {
+            *match case.outcome {
+                Outcome::Measured(_) => &mut tally.measured,
+                Outcome::Skipped(_) => &mut tally.skipped,
+                Outcome::Disturbed(_) => &mut tally.disturbed,
+                Outcome::Failed(_) => &mut tally.failed,
+            } += 1;
+        }
+        tally
     }
 }
 

@@ -5,8 +5,8 @@ use super::flag::{Form, Home};
 use super::page;
 use crate::driver::layout;
 use crate::error::Result;
-use crate::record::Record;
 use crate::record::store::Store;
+use crate::record::{Record, Tally};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -64,23 +64,24 @@ impl Run {
         match &self.record {
             Err(error) => json!({ "run": self.name(), "path": path, "damaged": error.to_string() }),
             Ok(record) => {
-                let (measured, skipped, failed) = record.tally();
+                let Tally { measured, skipped, disturbed, failed } = record.tally();
                 json!({
                     "run": record.run, "path": path, "started": record.started, "scale": record.scale,
                     "unit": record.unit, "kernel_release": record.fingerprint.kernel_release,
-                    "measured": measured, "skipped": skipped, "failed": failed,
+                    "measured": measured, "skipped": skipped, "disturbed": disturbed, "failed": failed,
                 })
             }
         }
     }
 
     /// A row for a program.
-    fn cells(&self) -> page::Row<8> {
+    fn cells(&self) -> page::Row<9> {
         let record = self.record.as_ref().map_err(ToString::to_string)?;
-        let (measured, skipped, failed) = record.tally();
-        let [measured, skipped, failed] = [measured, skipped, failed].map(|count| count.to_string());
+        let Tally { measured, skipped, disturbed, failed } = record.tally();
+        let numbers = [measured, skipped, disturbed, failed].map(|count| count.to_string());
+        let [measured, skipped, disturbed, failed] = numbers;
         let [name, when, scale, unit] = self.head(record);
-        Ok([name, when, scale, unit, kernel(record), measured, skipped, failed])
+        Ok([name, when, scale, unit, kernel(record), measured, skipped, disturbed, failed])
     }
 
     /// A row for a terminal.
@@ -101,7 +102,7 @@ fn kernel(record: &Record) -> String {
 
 /// Measured cases of all; failures are spelt out.
 fn tally(record: &Record) -> String {
-    let (measured, skipped, failed) = record.tally();
-    let all = measured + skipped + failed;
+    let Tally { measured, skipped, disturbed, failed } = record.tally();
+    let all = measured + skipped + disturbed + failed;
     if failed == 0 { format!("{measured}/{all}") } else { format!("{measured}/{all}, {failed} failed") }
 }

@@ -12,6 +12,7 @@ pub(super) fn line(case: &CaseRecord, unit: &str) -> String {
             case.id, m.median.estimate, m.standard_deviation
         ),
         Outcome::Skipped(sentence) => format!("test {} ... ignored, {sentence}", case.id),
+        Outcome::Disturbed(sentence) => format!("test {} ... ignored, disturbed: {sentence}", case.id),
         Outcome::Failed(sentence) => format!("test {} ... FAILED: {sentence}", case.id),
     }
 }

@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::platform::signal;
-use crate::record::Record;
 use crate::record::baseline::Complaint;
+use crate::record::{Record, Tally};
 use crate::render::table::{Against, Layout, sentences, table};
 use crate::study::prediction::{Overrides, apply};
 #[cfg(feature = "cli")]
@@ -79,7 +79,7 @@ impl FinalReport {
         let wrong: Vec<_> =
             complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved).collect();
         complain_of_first(&wrong);
-        let (measured, _, failed) = record.tally();
+        let Tally { measured, failed, .. } = record.tally();
         if let Some(signal) = signal::pending() {
             let kept = if matches!(saved, Ok(Some(_))) { ", and are kept" } else { "" };
             complain(format_args!("interrupted by {signal}: {measured} cases were measured{kept}"));

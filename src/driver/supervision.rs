@@ -227,6 +227,7 @@ fn verdict(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Measured(m) => format!("ok, {} claims hold", m.evidence.len()),
         Outcome::Skipped(sentence) => format!("skipped: {sentence}"),
+        Outcome::Disturbed(sentence) => format!("disturbed: {sentence}"),
         Outcome::Failed(sentence) => format!("FAILED: {sentence}"),
     }
 }

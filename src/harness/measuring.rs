@@ -197,7 +197,8 @@ fn recorded(ended: Attempt) -> Option<Outcome> {
     Some(match ended {
         Ok(measured) => Outcome::Measured(measured),
         Err(CaseEnd::Skipped(sentence)) => Outcome::Skipped(sentence),
-        Err(CaseEnd::Failed(sentence) | CaseEnd::Disturbed(sentence)) => Outcome::Failed(sentence),
+        Err(CaseEnd::Failed(sentence) | CaseEnd::Contradicted(sentence)) => Outcome::Failed(sentence),
+        Err(CaseEnd::Disturbed(sentence)) => Outcome::Disturbed(sentence),
         Err(CaseEnd::Interrupted) => return None,
     })
 }

@@ -63,7 +63,7 @@ fn serve(groups: &[Group]) -> Result<()> {
         Ok(()) | Err(CaseEnd::Interrupted) => return Ok(()),
         Err(CaseEnd::Skipped(sentence)) => (EndKind::Skipped, sentence),
         Err(CaseEnd::Failed(sentence)) => (EndKind::Failed, sentence),
-        Err(CaseEnd::Disturbed(sentence)) => (EndKind::Disturbed, sentence),
+        Err(CaseEnd::Disturbed(sentence) | CaseEnd::Contradicted(sentence)) => (EndKind::Disturbed, sentence),
     };
     driver.respond(&Response::Ended { kind, sentence })
 }

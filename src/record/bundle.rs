@@ -135,7 +135,7 @@ impl Head {
                         self.series[at].values.push(Value { run, median: Interval::exactly(value) });
                     }
                 }
-                Outcome::Skipped(sentence) | Outcome::Failed(sentence) => {
+                Outcome::Skipped(sentence) | Outcome::Disturbed(sentence) | Outcome::Failed(sentence) => {
                     let at = self.series_of((&case.id, None, None), group, index);
                     if index.without.insert((at, sentence)) {
                         self.series[at].without.push(sentence.clone());

@@ -106,7 +106,9 @@ impl Row<'_> {
     fn reason(&self) -> Option<&str> {
         match &self.case.outcome {
             Outcome::Measured(_) => None,
-            Outcome::Skipped(sentence) | Outcome::Failed(sentence) => Some(sentence),
+            Outcome::Skipped(sentence) | Outcome::Disturbed(sentence) | Outcome::Failed(sentence) => {
+                Some(sentence)
+            }
         }
     }
 
@@ -176,7 +178,7 @@ impl Tone {
     fn of(row: &Row<'_>) -> Self {
         match Kind::of(row.case) {
             Kind::Measured => Self::Plain,
-            Kind::Skipped => Self::Skipped,
+            Kind::Skipped | Kind::Disturbed => Self::Skipped,
             Kind::Failed => Self::Failed,
         }
     }

@@ -29,7 +29,7 @@ impl Trial<'_> {
         let median = statistic::median_interval(&values);
         let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
         if let Some(sweep) = &sweep {
-            judge::grows(sweep).map_err(CaseEnd::Disturbed)?;
+            judge::grows(sweep).map_err(CaseEnd::Contradicted)?;
             self.evidence.extend(judge::large_batches(self.case, sweep, median, &kept)?);
         }
         let mut measured = self.outcome(&kept, &values, median, sweep, singles);

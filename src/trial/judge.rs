@@ -175,7 +175,7 @@ pub(super) fn sweep(
             Err(sentence) => verdict = Err(sentence),
         }
     }
-    verdict.map_err(CaseEnd::Disturbed)
+    verdict.map_err(CaseEnd::Contradicted)
 }
 
 /// Notes on the claims about time, which cannot be checked when events are counted.
@@ -207,7 +207,7 @@ fn proportional(case: &Case, sweep: &Sweep) -> Result<Vec<String>, String> {
 /// Checks for every case that the slope is positive; otherwise there is no cost and no rate.
 ///
 /// # Errors
-/// The sentence for [`CaseEnd::Disturbed`].
+/// The sentence for [`CaseEnd::Contradicted`].
 pub(super) fn grows(sweep: &Sweep) -> Result<(), String> {
     if sweep.slope.low > 0.0 {
         return Ok(());
@@ -342,7 +342,7 @@ pub(super) fn large_batches(
     if LARGE.contains(&ratio) {
         Ok(Some(sentence))
     } else {
-        Err(CaseEnd::Disturbed(sentence + "; it should be 1"))
+        Err(CaseEnd::Contradicted(sentence + "; it should be 1"))
     }
 }
 

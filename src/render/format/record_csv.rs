@@ -65,6 +65,7 @@ fn cells(record: &Record, group: &GroupRun, case: &CaseRecord) -> Vec<String> {
     let (outcome, sentence) = match &case.outcome {
         Outcome::Measured(m) => ("measured", m.evidence.join(" ")),
         Outcome::Skipped(sentence) => ("skipped", sentence.clone()),
+        Outcome::Disturbed(sentence) => ("disturbed", sentence.clone()),
         Outcome::Failed(sentence) => ("failed", sentence.clone()),
     };
     let mut cells = [&case.id, &case.title, &group.name, outcome, &record.unit].map(str::to_owned).to_vec();

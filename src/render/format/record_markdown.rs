@@ -33,8 +33,7 @@ pub fn markdown(record: &Record, against: &[Against<'_>]) -> String {
         }
         text.push_str(&list(group, &record.unit));
     }
-    let (measured, skipped, failed) = record.tally();
-    let _ = writeln!(text, "\n{measured} measured, {skipped} skipped, {failed} failed");
+    let _ = writeln!(text, "\n{}", record.tally());
     text
 }
 
@@ -53,6 +52,7 @@ fn row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> String {
     match &case.outcome {
         Outcome::Measured(measured) => cells.extend(figures(measured, unit)),
         Outcome::Skipped(_) => cells.extend(outcome_cells("skipped")),
+        Outcome::Disturbed(_) => cells.extend(outcome_cells("disturbed")),
         Outcome::Failed(_) => cells.extend(outcome_cells("**FAILED**")),
     }
     let value =
@@ -90,6 +90,7 @@ fn list(group: &GroupRun, unit: &str) -> String {
     let reasons = group.cases.iter().filter_map(|case| match &case.outcome {
         Outcome::Measured(_) => None,
         Outcome::Skipped(sentence) => Some(format!("skipped `{}`: {sentence}", case.id)),
+        Outcome::Disturbed(sentence) => Some(format!("disturbed `{}`: {sentence}", case.id)),
         Outcome::Failed(sentence) => Some(format!("**FAILED** `{}`: {sentence}", case.id)),
     });
     let fits = group.fits.iter().map(|fit| {

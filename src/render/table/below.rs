@@ -3,7 +3,7 @@
 use super::column::{Column, Kind, is_bandwidth};
 use super::{Layout, Row, Shape, Sheet, Tone, curve_text, paragraph};
 use crate::record::quantity::{NANOSECONDS, amount, ends};
-use crate::record::{Derived, FitRecord, GroupRun};
+use crate::record::{Derived, FitRecord, GroupRun, Tally};
 use crate::render::figure_line::{follows, spread};
 use crate::render::terminal_heat_map::heat_map;
 use crate::study::disturbance::sentence;
@@ -17,6 +17,7 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
     let groups = groups(sheet);
     let sections = [
         endings(sheet, Kind::Failed),
+        endings(sheet, Kind::Disturbed),
         endings(sheet, Kind::Skipped),
         plain(distributions(sheet)),
         plain(derived(sheet, shape)),
@@ -73,7 +74,7 @@ fn endings(sheet: &Sheet<'_>, kind: Kind) -> Vec<Paragraph> {
 }
 
 fn ending(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
-    let word = if Kind::of(row.case) == Kind::Failed { "FAILED" } else { "skipped" };
+    let word = Kind::of(row.case).label();
     match operations {
         [_] => format!("{word} {}: {sentence}", row.case.id),
         several => {
@@ -169,6 +170,7 @@ fn legend(shape: &Shape, layout: Layout) -> Vec<String> {
 
 fn tally(sheet: &Sheet<'_>) -> String {
     let number = |kind| sheet.rows.iter().filter(|row| Kind::of(row.case) == kind).count();
-    let [measured, skipped, failed] = [Kind::Measured, Kind::Skipped, Kind::Failed].map(number);
-    format!("{measured} measured, {skipped} skipped, {failed} failed")
+    let [measured, skipped, disturbed, failed] =
+        [Kind::Measured, Kind::Skipped, Kind::Disturbed, Kind::Failed].map(number);
+    Tally { measured, skipped, disturbed, failed }.to_string()
 }

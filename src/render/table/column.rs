@@ -35,6 +35,7 @@ pub(super) enum Column {
 pub(super) enum Kind {
     Measured,
     Skipped,
+    Disturbed,
     Failed,
 }
 
@@ -43,15 +44,17 @@ impl Kind {
         match case.outcome {
             Outcome::Measured(_) => Self::Measured,
             Outcome::Skipped(_) => Self::Skipped,
+            Outcome::Disturbed(_) => Self::Disturbed,
             Outcome::Failed(_) => Self::Failed,
         }
     }
 
     /// The text in the row in place of a number.
-    fn label(self) -> &'static str {
+    pub(super) fn label(self) -> &'static str {
         match self {
             Self::Measured => "",
             Self::Skipped => "skipped",
+            Self::Disturbed => "disturbed",
             Self::Failed => "FAILED",
         }
     }
