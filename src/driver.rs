@@ -6,20 +6,26 @@
 
 mod arguments;
 mod bencher;
+mod collected;
 mod criterion_files;
 mod drive;
+mod earlier_runs;
 mod final_report;
 mod fitting;
 mod frequency_drift;
 mod options;
+mod other_cpu_load;
 mod output_directory;
 mod pipe_message;
 mod plan;
 mod prefetch;
+mod rounds;
 #[cfg(feature = "cli")]
 mod session_runs;
 mod supervision;
+mod task;
 mod terminal;
+mod unquiet;
 
 pub use arguments::{Arguments, Mode};
 pub use drive::run;
@@ -29,11 +35,12 @@ pub use options::{GROUP_VARIABLE, Options, is_measuring_process, open_counter};
 pub use output_directory::criterion_home;
 #[cfg(feature = "cli")]
 pub use output_directory::homes;
-pub use pipe_message::{Message, Sender, check_driver};
+pub use pipe_message::{CaseExecution, ExecutionEnd, Message, Sender, check_driver};
 #[cfg(feature = "cli")]
 pub use plan::nearest;
 #[cfg(feature = "cli")]
 pub use session_runs::Session;
+pub use task::{Round, Samples, Task};
 #[cfg(feature = "cli")]
 pub use terminal::layout;
 pub use terminal::{complain, print};

@@ -5,6 +5,7 @@
 //! | 0 | [`Exit::Success`] | everything was measured or skipped; `gate`: unchanged or faster |
 //! | 1 | [`Exit::Disproved`] | a claim failed, something could not be saved, or `gate` found a slowdown |
 //! | 2 | [`Exit::Usage`] | the command line, an environment variable or a file asks for what does not exist |
+//! | 3 | [`Exit::Unsettled`] | `run --strict`: a case was disturbed, or its executions do not agree |
 //! | 3 | [`Exit::Incomparable`] | `gate`: two numbers say nothing about each other |
 //! | 4 | [`Exit::Inconclusive`] | `gate`, `validate`: neither an effect nor its absence was shown |
 //! | 5 | [`Exit::Unfit`] | `gate`: a canary moved, or too many pairs were disturbed |
@@ -25,6 +26,8 @@ pub enum Exit {
     Disproved,
     /// The request cannot be carried out as it was written.
     Usage,
+    /// A case was disturbed or is not settled, and the user asked for neither.
+    Unsettled,
     /// Two numbers say nothing about each other.
     Incomparable,
     /// Neither an effect nor its absence was shown.
@@ -44,7 +47,7 @@ impl Exit {
             Self::Success => 0,
             Self::Disproved => 1,
             Self::Usage => 2,
-            Self::Incomparable => 3,
+            Self::Unsettled | Self::Incomparable => 3,
             Self::Inconclusive => 4,
             Self::Unfit => 5,
             Self::Skipped => 125,

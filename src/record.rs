@@ -11,6 +11,7 @@ pub mod bundle;
 mod contamination;
 mod curve_record;
 mod displacement_record;
+mod execution;
 #[cfg(test)]
 pub mod fixture_run;
 pub mod paired;
@@ -24,6 +25,7 @@ pub use crate::statistic::Interval;
 pub use contamination::{Contamination, Meanwhile};
 pub use curve_record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
 pub use displacement_record::{Displaced, Throughput};
+pub use execution::{Execution, Quiet};
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
@@ -136,15 +138,25 @@ pub enum Outcome {
 /// A measured case.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Measured {
+    /// The executions, in the order in which they were made; none in a record of format 2 or older.
+    #[serde(default)]
+    pub executions: Vec<Execution>,
+    /// The cost without disturbance; `None` from a single execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiet: Option<Quiet>,
+    /// Why further executions have no samples here: a sentence for each that was disturbed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Iterations of each sample.
     pub iterations: Vec<u64>,
     /// What the counter counted in each sample: ticks, or events in another unit.
     pub counted: Vec<u64>,
-    /// Median over the samples, a single iteration, in the record's unit (ns).
+    /// Median over the samples, a single iteration, in the record's unit (ns). Its interval holds the medians of all
+    /// executions; of one execution it is the 95 % interval of the median.
     pub median: Interval,
     /// Standard deviation over the samples, a single iteration.
     pub standard_deviation: f64,
-    /// Ticks of the median (counted, not converted).
+    /// Ticks of the cost (counted, not converted): of the quiet one, else of the median.
     pub ticks: f64,
     /// Slope of time against iterations: the cost without any constant overhead, ns.
     pub slope: Interval,
@@ -293,6 +305,14 @@ impl Record {
         self.groups.iter().flat_map(|g| g.cases.iter().map(move |c| (g, c)))
     }
 
+    /// The measured cases whose executions do not agree.
+    pub fn unsettled(&self) -> impl Iterator<Item = &CaseRecord> {
+        let is_open = |case: &&CaseRecord| {
+            case.measured().and_then(|measured| measured.quiet).is_some_and(|quiet| !quiet.settled)
+        };
+        self.cases().map(|(_, case)| case).filter(is_open)
+    }
+
     /// The number of cases that ended in each way.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally::default();
@@ -315,5 +335,12 @@ impl CaseRecord {
             Outcome::Measured(m) => Some(m),
             _ => None,
         }
+    }
+}
+
+impl Measured {
+    /// The figure that is shown and compared: the quiet one, or of a single execution the median.
+    pub fn figure(&self) -> Interval {
+        self.quiet.map_or(self.median, |quiet| quiet.figure)
     }
 }

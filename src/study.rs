@@ -10,7 +10,9 @@ pub mod fit;
 pub mod gate;
 #[cfg(feature = "cli")]
 pub mod paper;
+pub mod pooled;
 pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;
+pub mod quiet;
 pub mod sequential;

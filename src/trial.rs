@@ -8,13 +8,8 @@
 /// Seed of the order in which batches of a sweep run.
 pub const SEED: u64 = 0x5eed;
 
-/// Rounds of the sweep after each sample: a hundred over the fifty samples of the default scale.
+/// Rounds of the sweep after each sample: with Criterion's least number of samples as many as an interval needs.
 const ROUNDS_BESIDE: usize = 2;
-
-/// Time that the samples of a case may take at default scale, ns.
-const PATIENCE_NS: f64 = 0.5e9;
-/// Fewest samples whose median has a useful interval.
-const FEWEST_SAMPLES: usize = 20;
 
 mod case_end;
 mod conclusion;
@@ -29,7 +24,7 @@ mod preparation;
 pub mod scratch;
 mod sweep;
 
-use crate::case::{Case, Place, Rule, Scale, Subject};
+use crate::case::{Case, Place, Rule, Subject};
 use crate::clock::{Clock, Counters, Delta, OtherCpus, PartnerMonitor, Ticks};
 use crate::platform::perf_event::Counter;
 use crate::platform::{cpu, signal, time};
@@ -37,7 +32,7 @@ pub use case_end::{CaseEnd, repeated};
 pub use displacement::displaced;
 pub use pair_turn::Turn;
 pub use preparation::lock_memory;
-use sweep::Sweeper;
+use sweep::{Effort, Sweeper};
 
 /// One case while it is measured.
 pub struct Trial<'a> {
@@ -143,24 +138,22 @@ impl<'a> Trial<'a> {
         match (&self.event, self.case.one_by_one) {
             (Some(_), _) => self.unasked.extend(judge::of_time(self.case)),
             (None, true) => {}
-            (None, false) => self.sweep()?,
+            (None, false) => self.sweep(Effort::Proof(self.place.scale))?,
         }
         Ok(())
     }
 
-    /// The number of samples to take where `samples` are wanted. At default scale a case whose iteration takes tens of
-    /// milliseconds gets fewer, but at least [`FEWEST_SAMPLES`].
+    /// In place of [`Trial::prove`] in a later execution of a case that another process has proved: the code is the same, so
+    /// no witness is called and the sweep is brief. What every sample shows is judged as ever.
     ///
     /// # Errors
-    /// The subject fails.
-    pub fn affordable(&mut self, samples: usize) -> Result<usize, CaseEnd> {
-        if self.place.scale != Scale::Default {
-            return Ok(samples);
+    /// A claim about time does not hold, or the subject fails.
+    pub fn resume(&mut self) -> Result<(), CaseEnd> {
+        self.witnessed = true;
+        match (&self.event, self.case.one_by_one) {
+            (None, false) => self.sweep(Effort::Brief),
+            _ => Ok(()),
         }
-        let start = self.clock.start();
-        self.subject.run(1, self.clock)?;
-        let iteration_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
-        Ok(samples.min(((PATIENCE_NS / iteration_ns) as usize).max(FEWEST_SAMPLES)))
     }
 
     fn call_witness(&mut self) -> Result<(), CaseEnd> {
@@ -181,10 +174,9 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn sweep(&mut self) -> Result<(), CaseEnd> {
+    fn sweep(&mut self, effort: Effort) -> Result<(), CaseEnd> {
         let control = self.control.as_deref_mut();
-        let (sweeper, sentences) =
-            judge::sweep(self.case, &mut *self.subject, control, self.clock, self.place.scale)?;
+        let (sweeper, sentences) = judge::sweep(self.case, &mut *self.subject, control, self.clock, effort)?;
         self.sweeper = Some(sweeper);
         self.evidence.extend(sentences);
         Ok(())

@@ -152,7 +152,7 @@ fn baseline(name: &str, saved: &[Record], record: &Record) -> Column {
         page::warn(&format!("the baseline {name}: {sentence}"));
     }
     let cases = saved.iter().flat_map(Record::cases);
-    let values = cases.filter_map(|(_, case)| Some((case.id.clone(), case.measured()?.median.estimate)));
+    let values = cases.filter_map(|(_, case)| Some((case.id.clone(), case.measured()?.figure().estimate)));
     (name.to_owned(), values.collect())
 }
 

@@ -1,7 +1,7 @@
 //! `syscost run`: `cargo bench` without Cargo. Its flags become a command line of Criterion's, which is passed on to
 //! the measuring processes: they are this binary, too.
 
-use super::flag::{Beside, Filter, Home, Measuring};
+use super::flag::{Beside, Filter, Home, Measuring, seconds};
 use super::restore::tell_outstanding;
 use crate::driver::{self, Arguments, Options};
 use crate::error::Result;
@@ -35,6 +35,13 @@ pub(super) struct Args {
     /// Samples a case, at least 10
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..))]
     sample_size: Option<u32>,
+    /// Seconds for which the run may go on measuring; cases that do not settle get what is left [default: half a second
+    /// a case]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    time: Option<f64>,
+    /// End with exit code 3 if a case is disturbed or not settled
+    #[arg(long)]
+    strict: bool,
     #[command(flatten)]
     beside: Beside,
     #[command(flatten)]
@@ -82,6 +89,8 @@ impl Args {
             predictions: self.beside.predictions.clone().or(options.predictions),
             against: self.beside.against.clone().or(options.against),
             home: self.home.given.clone(),
+            seconds: self.time.or(options.seconds),
+            strict: self.strict || options.strict,
             ..options
         })
     }

@@ -86,6 +86,8 @@ const HELP: [(&str, &str, &str); 12] = [
 const AFTER_HELP: &str = "\
 Environment:
   SYSCOST_SCALE        smoke (brief, numbers not worth keeping), default or full
+  SYSCOST_TIME         seconds for which the run may go on; half a second a case otherwise
+  SYSCOST_STRICT       1: exit code 3 if a case is disturbed or not settled
   SYSCOST_MEASURE      ns, or a perf event to count instead, such as instructions
   SYSCOST_DIR          where the files of the file cases are made, instead of the temporary directory
   SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221

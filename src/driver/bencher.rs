@@ -9,7 +9,9 @@ pub(super) fn line(case: &CaseRecord, unit: &str) -> String {
     match &case.outcome {
         Outcome::Measured(m) => format!(
             "test {} ... bench: {:>14.4} {unit}/iter (+/- {:.4})",
-            case.id, m.median.estimate, m.standard_deviation
+            case.id,
+            m.figure().estimate,
+            m.standard_deviation
         ),
         Outcome::Skipped(sentence) => format!("test {} ... ignored, {sentence}", case.id),
         Outcome::Disturbed(sentence) => format!("test {} ... ignored, disturbed: {sentence}", case.id),

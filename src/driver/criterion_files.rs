@@ -1,9 +1,18 @@
-//! Removes incomplete files of Criterion. It writes in place, so a full disk or a kill leaves empty or half files, and
+//! Criterion's files of a case. The measuring processes write none that stay: at the end of the run Criterion is given the
+//! samples of all executions of a case at once, and writes them under the case's id.
+//!
+//! Incomplete files are removed. It writes in place, so a full disk or a kill leaves empty or half files, and
 //! one of those makes `critcmp` refuse the whole directory.
 
+use super::options::Options;
+use super::supervision::Supervisor;
+use super::task::{Samples, Task};
+use crate::error::{Error, Result};
 use crate::record::baseline;
+use crate::record::quantity::NANOSECONDS;
 use crate::record::store::read;
-use crate::record::{GroupRun, Outcome};
+use crate::record::{CaseRecord, GroupRun, Outcome};
+use crate::trial::scratch;
 use std::path::{Path, PathBuf};
 
 /// Files that Criterion writes for a case under `new` and under the baseline's name.
@@ -12,9 +21,52 @@ const FILES: [&str; 4] = ["benchmark.json", "estimates.json", "sample.json", "tu
 /// Files that Criterion writes for a comparison with an earlier run.
 const CHANGE: [&str; 1] = ["estimates.json"];
 
+/// Has Criterion write its files for this group, and compare with a baseline if it was asked to. Returns a sentence for
+/// each case whose files could not be written whole.
+pub(super) fn write(supervisor: &Supervisor, run: &GroupRun) -> Vec<String> {
+    let Supervisor { arguments, options, home, .. } = *supervisor;
+    let mut sentences =
+        hand_over(supervisor, run).err().into_iter().map(|e| e.to_string()).collect::<Vec<_>>();
+    // Criterion does not save zeros, which counts may be; a comparison writes `new` only.
+    let all = options.unit == NANOSECONDS && sentences.is_empty();
+    let save = arguments.save.as_deref().unwrap_or("new");
+    let ids: Vec<_> = run.cases.iter().map(|case| case.id.clone()).collect();
+    sentences.extend(sweep_up(&ids, run, home, save, all));
+    sentences
+}
+
+/// Starts a process that gives Criterion these samples.
+fn hand_over(supervisor: &Supervisor, run: &GroupRun) -> Result<()> {
+    let samples = samples(run, supervisor.options);
+    if samples.is_empty() {
+        return Ok(());
+    }
+    let scratch = scratch::make_in(&supervisor.options.scratch_parent())?;
+    let path = scratch.path().join("samples.json");
+    let text = serde_json::to_vec(&samples).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
+    std::fs::write(&path, text).map_err(|e| Error::file(&path, "writing", e))?;
+    match supervisor.carry_out(&run.name, &Task::Write(path, supervisor.clock)).cut_short {
+        Some(sentence) => Err(Error::Missing(format!("Criterion's files of {}: {sentence}", run.name))),
+        None => Ok(()),
+    }
+}
+
+/// The samples of the measured cases.
+fn samples(run: &GroupRun, options: &Options) -> Vec<Samples> {
+    let per_count = if options.is_time() { 1e9 / run.clock.hz } else { 1.0 };
+    let of = |case: &CaseRecord| {
+        let measured = case.measured()?;
+        let pairs = measured.counted.iter().zip(&measured.iterations);
+        let values = pairs.map(|(&counted, &n)| per_count * counted as f64 / n.max(1) as f64).collect();
+        let name = case.id.split_once('/').map_or("", |(_, name)| name).to_owned();
+        Some(Samples { name, values })
+    };
+    run.cases.iter().filter_map(of).collect()
+}
+
 /// Checks the files of these cases, removes directories with an incomplete one, and returns a sentence for each. `all`:
 /// every measured case must have files.
-pub(super) fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, all: bool) -> Vec<String> {
+fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, all: bool) -> Vec<String> {
     let measured =
         |id: &str| run.cases.iter().any(|c| c.id == id && matches!(c.outcome, Outcome::Measured(_)));
     let failed = |id: &str| run.cases.iter().any(|c| c.id == id && matches!(c.outcome, Outcome::Failed(_)));
@@ -73,7 +125,6 @@ fn remove_incomplete(directory: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::CaseRecord;
 
     fn run_of(id: &str) -> GroupRun {
         let outcome = Outcome::Measured(Box::default());

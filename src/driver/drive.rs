@@ -1,25 +1,34 @@
 //! One run over the planned groups: from the checks before it to the saved record and the table.
 
 use super::arguments::{Arguments, Mode};
+use super::collected::Collected;
 use super::final_report::{FinalReport, Outcome, list};
 use super::options::{Options, open_counter};
 use super::output_directory::{criterion_home, home_for};
 use super::plan::{Planned, plan};
+use super::rounds::Rounds;
+use super::supervision::Supervisor;
+use super::task::{Round, Task};
 use super::terminal::Progress;
-use super::{criterion_files, fitting, frequency_drift, prefetch, supervision};
+use super::{criterion_files, earlier_runs};
 use crate::case::Group;
+use crate::clock::ClockScale;
 use crate::environment::Fingerprint;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{process, signal};
 use crate::record::baseline::{self, Complaint, Kind};
-use crate::record::quantity::{self, NANOSECONDS};
+use crate::record::quantity;
 use crate::record::store::Store;
-use crate::record::{FORMAT, Record};
+use crate::record::{ClockRun, FORMAT, GroupRun, Record};
+use crate::statistic::Random;
 use crate::trial::scratch;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Time between two savings of an unfinished run: what a kill may cost.
+const BETWEEN_SAVES: Duration = Duration::from_secs(5);
 
 /// Runs the matching cases of these groups, saves the record and prints the table.
 ///
@@ -36,21 +45,22 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     if arguments.mode == Mode::List {
         return Ok(list(&planned));
     }
-    let report = FinalReport::new(options, planned.len())?;
+    let report = FinalReport::new(options)?;
     let home = prepare(options)?;
     let complaints = complaints(&planned, arguments, options, &home)?;
     if let Some(sentence) = disk_is_full(&home).filter(|_| arguments.compare.is_some()) {
         return Err(Error::Usage(format!("{sentence}; a comparison writes too, so make room first")));
     }
     let cases = planned.iter().map(|p| p.ids.len()).sum();
-    let progress = Progress::over(cases, arguments.loud || arguments.mode != Mode::Measure);
+    let rounds = Rounds::of(arguments, options, cases);
+    let progress = Progress::over(rounds.certain(cases), arguments.loud || arguments.mode != Mode::Measure);
     let mut drive = Drive::new(arguments, options, home, &progress);
-    drive.groups(&planned, |record| report.part(record, arguments, &progress));
+    drive.measure(&planned, rounds);
     progress.finish();
     scratch::sweep_up(&options.scratch_parent());
     let saved = drive.save();
     let outcome = Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved };
-    Ok(report.whole(outcome, arguments))
+    Ok(report.whole(outcome, arguments, options))
 }
 
 /// Checks the unit, installs the signal handlers, removes scratch directories of killed runs, and returns the
@@ -130,6 +140,10 @@ pub(super) struct Drive<'a> {
     progress: &'a Progress,
     /// Sentences about what could not be saved.
     unsaved: Vec<String>,
+    began: Instant,
+    saved: Instant,
+    /// The scale of the first process' clock.
+    clock: Option<ClockScale>,
 }
 
 impl<'a> Drive<'a> {
@@ -139,41 +153,85 @@ impl<'a> Drive<'a> {
         home: PathBuf,
         progress: &'a Progress,
     ) -> Self {
-        let arguments = arguments.clone();
-        Self { arguments, options, home, record: new_record(options), progress, unsaved: Vec::new() }
+        let (arguments, record, now) = (arguments.clone(), new_record(options), Instant::now());
+        let (unsaved, clock) = (Vec::new(), None);
+        Self { arguments, options, home, record, progress, unsaved, began: now, saved: now, clock }
     }
 
-    /// Measures the groups one after another until a signal arrives; `after` is called with the record so far.
-    pub(super) fn groups(&mut self, planned: &[Planned], mut after: impl FnMut(&Record)) {
-        for planned in planned {
-            self.group(planned);
-            after(&self.record);
-            if signal::pending().is_some() {
+    /// Measures the groups, round after round, until every case has what it needs, the time is over, or a signal arrives.
+    /// Then Criterion writes its files.
+    pub(super) fn measure(&mut self, planned: &[Planned], rounds: Rounds) {
+        let mut groups: Vec<_> = planned.iter().map(Collected::new).collect();
+        let mut random = Random::new(crate::trial::SEED);
+        let mut order: Vec<usize> = (0..groups.len()).collect();
+        for round in 0.. {
+            let mut executed = false;
+            for &at in &order {
+                executed |= self.execute(&mut groups[at], &rounds, round);
+                self.keep(&groups, round == 0);
+                if signal::pending().is_some() {
+                    break;
+                }
+            }
+            if signal::pending().is_some() || !executed {
                 break;
             }
+            random.shuffle(&mut order);
+        }
+        self.record.groups = group_runs(&groups, &self.record.fingerprint);
+        self.widen();
+        self.write_criterions_files();
+    }
+
+    /// One process for the cases of a group that this round wants; false if it wants none.
+    fn execute(&mut self, group: &mut Collected, rounds: &Rounds, round: usize) -> bool {
+        let cases = group.wanted(rounds, round, self.began.elapsed() < rounds.time);
+        if cases.is_empty() {
+            return false;
+        }
+        let task = Task::Measure(Round { cases, clock: self.clock, attempts: rounds.attempts() });
+        let process = self.supervisor(&self.home).carry_out(group.planned.group.name, &task);
+        self.clock = self.clock.or_else(|| scale(&process.run.clock));
+        group.add(process);
+        true
+    }
+
+    fn supervisor<'b>(&'b self, home: &'b Path) -> Supervisor<'b> {
+        let Self { arguments, options, progress, began, clock, .. } = self;
+        Supervisor { arguments, options, home, progress, began: *began, clock: *clock }
+    }
+
+    /// Saves what there is, so that a later failure costs little; the save at the end reports errors.
+    fn keep(&mut self, groups: &[Collected], always: bool) {
+        if self.saves() && (always || self.saved.elapsed() > BETWEEN_SAVES) {
+            self.record.groups = group_runs(groups, &self.record.fingerprint);
+            let _ = self.save();
+            self.saved = Instant::now();
         }
     }
 
-    /// Measures one group in a process of its own and adds it to the record.
-    fn group(&mut self, planned: &Planned) {
-        if let Some(sentence) = disk_is_full(&self.home).filter(|_| self.saves()) {
-            self.unsaved.push(sentence);
-            self.arguments = self.arguments.without_saving();
-        }
-        let mut run = supervision::measure(planned, &self.arguments, self.options, &self.home, self.progress);
-        fitting::add_fits(&mut run, planned.group);
-        fitting::add_curves(&mut run, &self.record.fingerprint);
-        run.notes.extend(frequency_drift::note(&run));
-        run.notes.extend(prefetch::note(&run));
+    /// Widens the intervals to what earlier runs of this machine found.
+    fn widen(&mut self) {
         if self.saves() {
-            // Criterion does not save zeros, which counts may be; a comparison writes `new` only.
-            let all = self.options.unit == NANOSECONDS;
-            let save = self.arguments.save.as_deref().unwrap_or("new");
-            self.unsaved.extend(criterion_files::sweep_up(&planned.ids, &run, &self.home, save, all));
+            earlier_runs::widen(&mut self.record, &Store::at(&self.home));
         }
-        self.record.groups.push(run);
-        // Saved after every group, so that a later failure costs nothing; the save at the end reports errors.
-        let _ = self.save();
+    }
+
+    /// Has Criterion write its files, with every sample of every execution, and compare if it was asked to.
+    fn write_criterions_files(&mut self) {
+        for at in 0..self.record.groups.len() {
+            if !self.saves() {
+                return;
+            }
+            if let Some(sentence) = disk_is_full(&self.home) {
+                self.unsaved.push(sentence);
+                self.arguments = self.arguments.without_saving();
+                return;
+            }
+            let run = &self.record.groups[at];
+            let sentences = criterion_files::write(&self.supervisor(&self.home), run);
+            self.unsaved.extend(sentences);
+        }
     }
 
     fn saves(&self) -> bool {
@@ -192,6 +250,17 @@ impl<'a> Drive<'a> {
         }
         Ok(Some(path))
     }
+}
+
+fn group_runs(groups: &[Collected], fingerprint: &Fingerprint) -> Vec<GroupRun> {
+    let tried = groups.iter().filter(|group| !group.is_empty());
+    tried.map(|group| group.group_run(fingerprint)).collect()
+}
+
+/// The scale of a clock that a process has found; `None` of one that never had a clock.
+fn scale(clock: &ClockRun) -> Option<ClockScale> {
+    let counter = clock.unfit.is_none();
+    (clock.hz > 0.0).then_some(ClockScale { counter, hz: clock.hz, step: clock.step })
 }
 
 fn new_record(options: &Options) -> Record {

@@ -1,9 +1,10 @@
 //! The end of a run: tables, what went wrong, and the exit code.
 
 use super::arguments::{Arguments, Mode};
+use super::bencher;
 use super::options::Options;
 use super::plan::Planned;
-use super::terminal::{Progress, complain, layout, print};
+use super::terminal::{complain, layout, print};
 #[cfg(not(feature = "cli"))]
 use crate::error::Error;
 use crate::error::Result;
@@ -32,8 +33,6 @@ pub(super) struct Outcome {
 pub(super) struct FinalReport {
     overrides: Overrides,
     against: Vec<Machine>,
-    /// Whether the run has several groups, so that one table of all follows those of the groups.
-    several: bool,
 }
 
 type Below = dyn Fn(&Record) -> Vec<String>;
@@ -52,34 +51,25 @@ impl FinalReport {
     ///
     /// # Errors
     /// A file of predictions is broken, or a published machine is unknown.
-    pub(super) fn new(options: &Options, groups: usize) -> Result<Self> {
-        Ok(Self { overrides: overrides(options)?, against: against(options)?, several: groups > 1 })
+    pub(super) fn new(options: &Options) -> Result<Self> {
+        Ok(Self { overrides: overrides(options)?, against: against(options)? })
     }
 
-    /// Prints the table of the group that was measured last.
-    pub(super) fn part(&self, record: &Record, arguments: &Arguments, progress: &Progress) {
-        if let (Some(run), true) = (record.groups.last(), has_table(arguments)) {
-            let mut record = record.clone();
-            let name = run.name.clone();
-            apply(&self.overrides, &mut record);
-            let layout = Layout { brief: self.several, ..layout() };
-            let below = if self.several { String::new() } else { self.below(&record, layout) };
-            progress.print(&(table(&record, Some(&name), &self.columns(), layout) + &below));
-        }
-    }
-
-    /// Prints the table of all groups, unless the run has only one, and everything that went wrong.
-    pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments) -> Exit {
+    /// Prints the table, and everything that went wrong.
+    pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments, options: &Options) -> Exit {
         let Outcome { mut record, complaints, unsaved, saved } = outcome;
         apply(&self.overrides, &mut record);
-        if self.several && has_table(arguments) {
+        if arguments.bencher {
+            record.cases().for_each(|(_, case)| print(&bencher::line(case, &record.unit)));
+        }
+        if has_table(arguments) {
             let layout = layout();
             print(&(table(&record, None, &self.columns(), layout) + &self.below(&record, layout)));
         }
         let wrong: Vec<_> =
             complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved).collect();
         complain_of_first(&wrong);
-        let Tally { measured, failed, .. } = record.tally();
+        let Tally { measured, failed, disturbed, .. } = record.tally();
         if let Some(signal) = signal::pending() {
             let kept = if matches!(saved, Ok(Some(_))) { ", and are kept" } else { "" };
             complain(format_args!("interrupted by {signal}: {measured} cases were measured{kept}"));
@@ -88,7 +78,13 @@ impl FinalReport {
             complain(error);
             complain("the run was not saved to its end; the table above is complete");
         }
-        Exit::failed_if(failed > 0 || saved.is_err() || !wrong.is_empty()).or_signal(signal::pending())
+        let open = options.strict && (disturbed > 0 || record.unsettled().next().is_some());
+        match failed > 0 || saved.is_err() || !wrong.is_empty() {
+            true => Exit::Disproved,
+            false if open => Exit::Unsettled,
+            false => Exit::Success,
+        }
+        .or_signal(signal::pending())
     }
 
     fn columns(&self) -> Vec<Against<'_>> {

@@ -15,6 +15,9 @@ pub(super) const DIRECTORY_VARIABLE: &str = "SYSCOST_DIR";
 pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
 pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
 
+const TIME_VARIABLE: &str = "SYSCOST_TIME";
+const STRICT_VARIABLE: &str = "SYSCOST_STRICT";
+
 /// Settings that are not on Criterion's command line.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -34,6 +37,10 @@ pub struct Options {
     pub peer: Option<String>,
     /// `SYSCOST_PEER_TOKEN_FILE`: the file with the peer's token.
     pub peer_token_file: Option<PathBuf>,
+    /// `SYSCOST_TIME`: how long the run may go on measuring, seconds; `None` for half a second a case.
+    pub seconds: Option<f64>,
+    /// `SYSCOST_STRICT`: a case that is disturbed or not settled is reflected in the exit code.
+    pub strict: bool,
     /// The session of this run, where several runs are made in one go.
     pub session: Option<String>,
 }
@@ -65,6 +72,8 @@ impl Options {
             home: None,
             peer: variable(PEER_VARIABLE)?,
             peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
+            seconds: variable(TIME_VARIABLE)?.map(|text| seconds(&text)).transpose()?,
+            strict: given(STRICT_VARIABLE).is_some_and(|value| value != "0"),
             session: None,
         })
     }
@@ -78,6 +87,17 @@ impl Options {
     pub fn is_time(&self) -> bool {
         self.unit == NANOSECONDS || self.unit == DISPLACED
     }
+}
+
+/// A time in seconds.
+///
+/// # Errors
+/// It is no number from 0 to a day.
+fn seconds(text: &str) -> Result<f64> {
+    let number = text.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
+    number.ok_or_else(|| {
+        Error::Usage(format!("{TIME_VARIABLE} is {text:?}: expected seconds, from 0 to 86400"))
+    })
 }
 
 /// Whether a driver started this process to measure one group.

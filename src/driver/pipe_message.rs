@@ -3,7 +3,7 @@
 
 use super::options::GROUP_VARIABLE;
 use crate::error::{Error, Result};
-use crate::record::{CaseRecord, ClockRun, GroupRun};
+use crate::record::{ClockRun, GroupRun, Measured};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
@@ -20,13 +20,42 @@ pub enum Message {
     /// A case begins.
     Begin(String),
     /// A case has ended.
-    Done(Box<CaseRecord>),
+    Done(Box<CaseExecution>),
     /// A note on the whole group.
     Note(String),
     /// The process cannot continue, for this reason.
     Broken(String),
     /// All cases have ended, or a signal has; the clock as it is now.
     End(ClockRun),
+}
+
+/// How a case ended in one process.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CaseExecution {
+    /// `group/variant/parameter`.
+    pub id: String,
+    /// A description for people.
+    pub title: String,
+    /// What it took, set-up included.
+    pub seconds: f64,
+    /// How it ended.
+    pub end: ExecutionEnd,
+}
+
+/// The end of a case in one process. The case itself ends with its last execution.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExecutionEnd {
+    /// Every claim held.
+    Measured(Box<Measured>),
+    /// The machine lacks what the case needs.
+    Skipped(String),
+    /// Other tasks had the CPU, or a partner was late.
+    Disturbed(String),
+    /// A claim about time did not hold this time.
+    Contradicted(String),
+    /// A claim is disproved, or the operation failed.
+    Failed(String),
 }
 
 /// Checks that a driver started this measuring process.

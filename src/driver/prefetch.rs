@@ -26,8 +26,8 @@ fn sentence(run: &GroupRun, case: &CaseRecord) -> Option<String> {
     let size = case.id.rsplit('/').next()?;
     let random = format!("{}/random/{size}", run.name);
     let honest = run.cases.iter().find(|other| other.id == random)?.measured()?;
-    let ns = |measured: &Measured| amount(measured.median.estimate, NANOSECONDS);
-    (honest.median.estimate > TIMES * measured.median.estimate).then(|| {
+    let ns = |measured: &Measured| amount(measured.figure().estimate, NANOSECONDS);
+    (honest.figure().estimate > TIMES * measured.figure().estimate).then(|| {
         let gigabytes = count(bandwidth.value.estimate);
         format!("{} {} ({} GB/s), where {random} is {}", case.id, ns(measured), gigabytes, ns(honest))
     })

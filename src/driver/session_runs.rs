@@ -4,6 +4,7 @@ use super::arguments::Arguments;
 use super::drive::{Drive, prepare};
 use super::options::Options;
 use super::plan::{Planned, plan};
+use super::rounds::Rounds;
 use super::terminal::Progress;
 use crate::case::Group;
 use crate::error::{Error, Result};
@@ -47,7 +48,7 @@ impl<'a> Session<'a> {
         let mut drive = Drive::new(&self.arguments, &self.options, self.home.clone(), &self.progress);
         // Two runs may begin within the same second.
         drive.record.run += &format!("-{}", self.done);
-        drive.groups(&self.planned, |_| ());
+        drive.measure(&self.planned, Rounds::ONE);
         drive.record
     }
 

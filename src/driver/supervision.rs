@@ -1,17 +1,17 @@
 //! Starts one measuring process, receives its messages, and explains its end.
 
 use super::arguments::{Arguments, Mode};
-use super::bencher;
 use super::options::{
     DIRECTORY_VARIABLE, GROUP_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE, SCALE_VARIABLE,
     UNIT_VARIABLE,
 };
-use super::pipe_message::{Message, PIPE_VARIABLE};
-use super::plan::Planned;
+use super::pipe_message::{CaseExecution, ExecutionEnd, Message, PIPE_VARIABLE};
+use super::task::{TASK_VARIABLE, Task};
 use super::terminal::Progress;
+use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::platform::{limit, signal};
-use crate::record::{CaseRecord, GroupRun, Outcome};
+use crate::record::GroupRun;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
@@ -19,7 +19,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Silence after which a case counts as hung: ten times the longest case at full scale.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -29,19 +29,64 @@ fn patience(arguments: &Arguments) -> Duration {
     PATIENCE + Duration::from_secs_f64(10.0 * arguments.asked_seconds)
 }
 
-/// Measures one group in a process of its own. However the process ends, the result holds the cases that it finished
-/// and, for the next one, why it failed.
-pub(super) fn measure(
-    planned: &Planned,
-    arguments: &Arguments,
-    options: &Options,
-    home: &Path,
-    progress: &Progress,
-) -> GroupRun {
-    let mut received = Received::new(planned, arguments, options, progress);
-    match received.listen_to_process(home) {
-        Ok((status, patient)) => received.end(status, patient),
-        Err(error) => received.blame(error.to_string()),
+/// What one process brought.
+pub(super) struct ProcessRun {
+    /// What it said of itself; without cases.
+    pub(super) run: GroupRun,
+    /// The cases that it ended.
+    pub(super) cases: Vec<CaseExecution>,
+    /// Why it ended before its last case.
+    pub(super) cut_short: Option<String>,
+}
+
+/// What all processes of a run share.
+pub(super) struct Supervisor<'a> {
+    pub(super) arguments: &'a Arguments,
+    pub(super) options: &'a Options,
+    pub(super) home: &'a Path,
+    pub(super) progress: &'a Progress,
+    /// When the run began.
+    pub(super) began: Instant,
+    /// The scale of the first process' clock, once it is known.
+    pub(super) clock: Option<ClockScale>,
+}
+
+impl Supervisor<'_> {
+    /// Carries out a task of this group in a process of its own. However the process ends, the result holds the cases that
+    /// it finished and, for the next one, why it failed.
+    pub(super) fn carry_out(&self, group: &str, task: &Task) -> ProcessRun {
+        let mut received = Received::new(self, group, task);
+        match received.listen_to_process() {
+            Ok((status, patient)) => received.end(status, patient),
+            Err(error) => received.blame(error.to_string()),
+        }
+    }
+
+    fn start(&self, group: &str, task: &Task, pipe: &OwnedFd) -> Result<Child> {
+        let exe = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
+        let options = self.options;
+        let scale = if self.arguments.mode == Mode::Test { "smoke" } else { options.scale.name() };
+        let task =
+            serde_json::to_string(task).map_err(|e| Error::file(&exe, "describing its task", e.into()))?;
+        let mut command = Command::new(&exe);
+        command
+            .args(self.arguments.for_measuring())
+            .env(GROUP_VARIABLE, group)
+            .env(TASK_VARIABLE, task)
+            // The child inherits the descriptor under this number.
+            .env(PIPE_VARIABLE, format!("/proc/self/fd/{}", pipe.as_raw_fd()))
+            .env(SCALE_VARIABLE, scale)
+            .env(UNIT_VARIABLE, &options.unit)
+            .env("CRITERION_HOME", self.home)
+            .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
+            .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
+            .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
+        command.spawn().map_err(|cause| match cause.kind() {
+            ErrorKind::WouldBlock => {
+                Error::Missing(limit::no_task("starting a process to measure in", cause))
+            }
+            _ => Error::file(exe, "starting a process to measure in", cause),
+        })
     }
 }
 
@@ -50,33 +95,6 @@ fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
     fcntl(&write, FcntlArg::F_SETFD(FdFlag::empty()))?;
     Ok((read, write))
-}
-
-fn start(
-    group: &str,
-    arguments: &Arguments,
-    options: &Options,
-    home: &Path,
-    pipe: &OwnedFd,
-) -> Result<Child> {
-    let exe = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
-    let scale = if arguments.mode == Mode::Test { "smoke" } else { options.scale.name() };
-    let mut command = Command::new(&exe);
-    command
-        .args(arguments.for_measuring())
-        .env(GROUP_VARIABLE, group)
-        // The child inherits the descriptor under this number.
-        .env(PIPE_VARIABLE, format!("/proc/self/fd/{}", pipe.as_raw_fd()))
-        .env(SCALE_VARIABLE, scale)
-        .env(UNIT_VARIABLE, &options.unit)
-        .env("CRITERION_HOME", home)
-        .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
-        .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
-        .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
-    command.spawn().map_err(|cause| match cause.kind() {
-        ErrorKind::WouldBlock => Error::Missing(limit::no_task("starting a process to measure in", cause)),
-        _ => Error::file(exe, "starting a process to measure in", cause),
-    })
 }
 
 /// Lines of the pipe, read by a thread, so that waiting for the next one can time out.
@@ -96,35 +114,26 @@ fn lines(read: OwnedFd) -> Result<Receiver<String>> {
 /// The messages received so far.
 struct Received<'a> {
     run: GroupRun,
+    cases: Vec<CaseExecution>,
     current: Option<String>,
     ended: bool,
     broken: Option<String>,
-    planned: &'a Planned<'a>,
-    arguments: &'a Arguments,
-    options: &'a Options,
-    progress: &'a Progress,
+    supervisor: &'a Supervisor<'a>,
+    group: &'a str,
+    task: &'a Task,
 }
 
 impl<'a> Received<'a> {
-    fn new(
-        planned: &'a Planned,
-        arguments: &'a Arguments,
-        options: &'a Options,
-        progress: &'a Progress,
-    ) -> Self {
-        let run = GroupRun {
-            name: planned.group.name.into(),
-            version: planned.group.version_text(),
-            ..GroupRun::default()
-        };
-        Self { run, current: None, ended: false, broken: None, planned, arguments, options, progress }
+    fn new(supervisor: &'a Supervisor<'a>, group: &'a str, task: &'a Task) -> Self {
+        let (run, cases) = (GroupRun::default(), Vec::new());
+        Self { run, cases, current: None, ended: false, broken: None, supervisor, group, task }
     }
 
     /// Runs the process. Returns its exit status, and false if it hung and was killed.
-    fn listen_to_process(&mut self, home: &Path) -> Result<(ExitStatus, bool)> {
+    fn listen_to_process(&mut self) -> Result<(ExitStatus, bool)> {
         let (read, write) = pipe().map_err(|e| Error::refused("pipe to a measuring process", e))?;
         let lines = lines(read)?;
-        let mut child = start(self.planned.group.name, self.arguments, self.options, home, &write)?;
+        let mut child = self.supervisor.start(self.group, self.task, &write)?;
         drop(write);
         signal::pass_on_to(Some(child.id()));
         let patient = self.listen(&lines);
@@ -140,7 +149,7 @@ impl<'a> Received<'a> {
     /// Receives messages until the process closes the pipe; false if it is silent for too long.
     fn listen(&mut self, lines: &Receiver<String>) -> bool {
         loop {
-            match lines.recv_timeout(patience(self.arguments)) {
+            match lines.recv_timeout(patience(self.supervisor.arguments)) {
                 Ok(line) => self.receive(&line),
                 Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => return false,
@@ -152,7 +161,7 @@ impl<'a> Received<'a> {
         match serde_json::from_str(line) {
             Ok(Message::Ready(run)) => self.run = run,
             Ok(Message::Begin(id)) => {
-                self.progress.begin(&id);
+                self.supervisor.progress.begin(&id);
                 self.current = Some(id);
             }
             Ok(Message::Done(case)) => self.done(*case),
@@ -166,68 +175,72 @@ impl<'a> Received<'a> {
         }
     }
 
-    fn done(&mut self, mut case: CaseRecord) {
+    fn done(&mut self, mut case: CaseExecution) {
         self.current = None;
-        if let Outcome::Measured(measured) = &mut case.outcome {
+        let Supervisor { arguments, progress, began, .. } = self.supervisor;
+        if let ExecutionEnd::Measured(measured) = &mut case.end {
             // Every case carries the same network path; the record keeps it once per group.
             self.run.wire = measured.wire.take().or(self.run.wire.take());
+            let at = began.elapsed().as_secs_f64();
+            measured.executions.iter_mut().for_each(|execution| execution.at = at);
         }
-        self.progress.done();
-        if self.arguments.bencher {
-            self.progress.print(&bencher::line(&case, &self.options.unit));
-        } else if self.arguments.mode == Mode::Test {
-            self.progress.print(&format!("{}: {}", case.id, verdict(&case.outcome)));
+        progress.done();
+        if arguments.mode == Mode::Test && !arguments.bencher {
+            progress.print(&format!("{}: {}", case.id, verdict(&case.end)));
         }
-        self.run.cases.push(case);
+        self.cases.push(case);
     }
 
-    /// The finished group, with an explanation if the process ended early. A signal to the driver is no failure.
-    fn end(mut self, status: ExitStatus, patient: bool) -> GroupRun {
+    fn result(self) -> ProcessRun {
+        ProcessRun { run: self.run, cases: self.cases, cut_short: None }
+    }
+
+    /// What was received, with an explanation if the process ended early. A signal to the driver is no failure.
+    fn end(mut self, status: ExitStatus, patient: bool) -> ProcessRun {
         if self.ended && status.success() && self.first_missing().is_none() {
-            return self.run;
+            return self.result();
         }
         if signal::pending().is_some() {
-            self.run.notes.push("interrupted: the remaining cases were not measured".into());
-            return self.run;
+            self.run.notes.push("interrupted: the remaining cases were not measured, or not again".into());
+            return self.result();
         }
         let sentence = match (self.broken.take(), patient) {
             (Some(reason), _) => format!("the measuring process could not go on: {reason}"),
             (None, true) => format!("the measuring process ended early ({status})"),
             (None, false) => {
-                format!("the case said nothing for {} s and was killed", patience(self.arguments).as_secs())
+                let seconds = patience(self.supervisor.arguments).as_secs();
+                format!("the case said nothing for {seconds} s and was killed")
             }
         };
         self.blame(sentence)
     }
 
-    /// Charges an early end to the case that was running or, between two cases, to the first that is missing.
-    fn blame(mut self, sentence: String) -> GroupRun {
-        let blamed = self.current.take().or_else(|| self.first_missing());
-        match blamed {
-            Some(id) => self.fail(id, sentence),
-            None => self.run.notes.push(sentence),
+    /// Charges an early end to the case that was running or, between two cases, to the first that is missing. The others
+    /// are left to the next round.
+    fn blame(mut self, sentence: String) -> ProcessRun {
+        match self.current.take().or_else(|| self.first_missing()) {
+            Some(id) => {
+                let end = ExecutionEnd::Failed(sentence.clone());
+                self.cases.push(CaseExecution { id, title: String::new(), seconds: 0.0, end });
+            }
+            None => self.run.notes.push(sentence.clone()),
         }
-        self.run
+        ProcessRun { cut_short: Some(sentence), ..self.result() }
     }
 
     fn first_missing(&self) -> Option<String> {
-        self.planned.ids.iter().find(|id| !self.run.cases.iter().any(|case| case.id == **id)).cloned()
-    }
-
-    fn fail(&mut self, id: String, sentence: String) {
-        let left = self.planned.ids.len().saturating_sub(self.run.cases.len() + 1);
-        if left > 0 {
-            self.run.notes.push(format!("{left} cases after {id} were not measured: {sentence}"));
-        }
-        self.run.cases.push(CaseRecord { id, title: String::new(), outcome: Outcome::Failed(sentence) });
+        let Task::Measure(round) = self.task else { return None };
+        let is_missing = |id: &str| !self.cases.iter().any(|case| case.id == id);
+        round.cases.iter().find(|wanted| is_missing(&wanted.id)).map(|wanted| wanted.id.clone())
     }
 }
 
-fn verdict(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Measured(m) => format!("ok, {} claims hold", m.evidence.len()),
-        Outcome::Skipped(sentence) => format!("skipped: {sentence}"),
-        Outcome::Disturbed(sentence) => format!("disturbed: {sentence}"),
-        Outcome::Failed(sentence) => format!("FAILED: {sentence}"),
+fn verdict(end: &ExecutionEnd) -> String {
+    match end {
+        ExecutionEnd::Measured(m) => format!("ok, {} claims hold", m.evidence.len()),
+        ExecutionEnd::Skipped(sentence) => format!("skipped: {sentence}"),
+        ExecutionEnd::Disturbed(sentence) => format!("disturbed: {sentence}"),
+        ExecutionEnd::Contradicted(sentence) => format!("not settled: {sentence}"),
+        ExecutionEnd::Failed(sentence) => format!("FAILED: {sentence}"),
     }
 }

@@ -2,6 +2,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::render::table::Layout;
+#[cfg(feature = "cli")]
+use std::cell::Cell;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
@@ -21,12 +23,7 @@ pub fn layout() -> Layout {
     let terminal = std::io::stdout().is_terminal();
     let color = terminal && std::env::var_os("NO_COLOR").is_none();
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    Layout {
-        width: if terminal { width() } else { asked },
-        color,
-        brief: false,
-        ascii: terminal && !is_utf8(),
-    }
+    Layout { width: if terminal { width() } else { asked }, color, ascii: terminal && !is_utf8() }
 }
 
 /// Whether the locale is UTF-8: the first of these variables that is set names it (POSIX 8.2). Without any, UTF-8 is
@@ -49,6 +46,9 @@ fn width() -> Option<u16> {
 
 /// A progress bar on the terminal, drawn by the driver between cases.
 pub(super) struct Progress {
+    /// Executions that have ended.
+    #[cfg(feature = "cli")]
+    done: Cell<u64>,
     #[cfg(feature = "cli")]
     bar: indicatif::ProgressBar,
 }
@@ -64,7 +64,7 @@ impl Progress {
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("━━─"));
         }
-        Self { bar }
+        Self { done: Cell::new(0), bar }
     }
 
     /// Shows which of several runs begins.
@@ -78,6 +78,9 @@ impl Progress {
     }
 
     pub(super) fn done(&self) {
+        self.done.set(self.done.get() + 1);
+        // Cases that do not settle get more executions than were certain.
+        self.bar.set_length(self.bar.length().unwrap_or_default().max(self.done.get()));
         self.bar.inc(1);
     }
 

@@ -1,16 +1,18 @@
 //! The measuring process: measures one group on one CPU and sends each outcome to the driver. It prints nothing itself.
 
 mod background_activity;
-mod by_displacement;
 mod criterion_setup;
-mod other_cpu_load;
 mod panic;
+mod replay;
 mod routine;
 
 use super::measurement::{Counted, CycleTime, EventCount};
 use crate::case::{Case, Cpus, Group, Place, Scale};
 use crate::clock::Clock;
-use crate::driver::{Arguments, Message, Mode, Options, Sender, criterion_home, open_counter};
+use crate::driver::{
+    Arguments, CaseExecution, ExecutionEnd, Message, Mode, Options, Round, Sender, Task, criterion_home,
+    open_counter,
+};
 use crate::environment::Accounting;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -18,16 +20,15 @@ use crate::platform::kernel_files::KernelFiles;
 use crate::platform::output::Silence;
 use crate::platform::{cpu, process, signal};
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
-use crate::record::{CaseRecord, ClockRun, GroupRun, Measured, Outcome};
-use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
+use crate::record::{ClockRun, GroupRun, Measured};
+use crate::trial::{self, Bench, CaseEnd, Trial, displaced, scratch};
 use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use by_displacement::Unquiet;
 use criterion_setup::{Shared, configured};
-use other_cpu_load::OtherCpuLoad;
 use routine::Routine;
 
 /// The outcome of one attempt at a case.
@@ -42,12 +43,13 @@ struct Sampling {
 }
 
 impl Sampling {
-    /// Criterion requires ten samples and warns below a thousand resamples.
+    /// Of one execution, of which a case gets several. Criterion requires ten samples and warns below a thousand resamples;
+    /// what it makes of them is thrown away.
     fn at(scale: Scale) -> Self {
         let (samples, warm_up, measurement, resamples) = match scale {
             Scale::Smoke => (10, 5, 10, 1_001),
-            Scale::Default => (50, 20, 150, 10_000),
-            Scale::Full => (100, 500, 3_000, 100_000),
+            Scale::Default => (10, 5, 40, 1_001),
+            Scale::Full => (20, 100, 600, 1_001),
         };
         let [warm_up, measurement] = [warm_up, measurement].map(Duration::from_millis);
         Self { samples, warm_up, measurement, resamples }
@@ -78,8 +80,12 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     let group = groups.iter().find(|group| group.name == name);
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
     let options = Options::from_environment()?;
+    let round = match Task::of_process()? {
+        Task::Write(path, clock) => return replay::write(group, (&path, clock), &options, arguments, sender),
+        Task::Measure(round) => round,
+    };
     // Before pinning, since the clock compares the counters of all CPUs.
-    let clock = Rc::new(Clock::start_up());
+    let clock = Rc::new(round.clock.map_or_else(Clock::start_up, Clock::with_scale));
     let allowed = cpu::allowed();
     let (claimed, notes) = settle();
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
@@ -94,10 +100,10 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     let unit = options.unit.as_str();
     if options.is_time() {
         let measurement = CycleTime::with(Rc::clone(&clock));
-        Process { group, bench, arguments, unit, sender }.measure(measurement)?;
+        Process { group, bench, arguments, round: &round, unit, sender }.measure(measurement)?;
     } else {
         let measurement = EventCount::open(unit)?;
-        Process { group, bench, arguments, unit, sender }.measure(measurement)?;
+        Process { group, bench, arguments, round: &round, unit, sender }.measure(measurement)?;
     }
     finish(&clock, sender)
 }
@@ -192,13 +198,15 @@ fn finish(clock: &Clock, sender: &mut Sender) -> Result<()> {
     sender.send(&Message::End(facts))
 }
 
-/// The outcome of a case for the record; `None` if a signal interrupted it.
-fn recorded(ended: Attempt) -> Option<Outcome> {
+/// The end of a case for the driver; `None` if a signal interrupted it. After several attempts, a claim that was
+/// contradicted in each of them is disproved.
+fn reported(ended: Attempt, attempts: u32) -> Option<ExecutionEnd> {
     Some(match ended {
-        Ok(measured) => Outcome::Measured(measured),
-        Err(CaseEnd::Skipped(sentence)) => Outcome::Skipped(sentence),
-        Err(CaseEnd::Failed(sentence) | CaseEnd::Contradicted(sentence)) => Outcome::Failed(sentence),
-        Err(CaseEnd::Disturbed(sentence)) => Outcome::Disturbed(sentence),
+        Ok(measured) => ExecutionEnd::Measured(measured),
+        Err(CaseEnd::Skipped(sentence)) => ExecutionEnd::Skipped(sentence),
+        Err(CaseEnd::Contradicted(sentence)) if attempts == 1 => ExecutionEnd::Contradicted(sentence),
+        Err(CaseEnd::Failed(sentence) | CaseEnd::Contradicted(sentence)) => ExecutionEnd::Failed(sentence),
+        Err(CaseEnd::Disturbed(sentence)) => ExecutionEnd::Disturbed(sentence),
         Err(CaseEnd::Interrupted) => return None,
     })
 }
@@ -208,57 +216,59 @@ struct Process<'a> {
     group: &'a Group,
     bench: Bench<'a>,
     arguments: &'a Arguments,
+    round: &'a Round,
     unit: &'a str,
     sender: &'a mut Sender,
 }
 
 impl Process<'_> {
     fn measure<M: Counted>(self, measurement: M) -> Result<()> {
-        let matches = self.arguments.matcher()?;
         // The driver has set it to the directory of this unit.
-        let home = criterion_home();
+        let home = self.criterions_home();
         let sampling = Sampling::at(self.bench.place.scale);
         let measurement = Rc::new(measurement);
         // Criterion gives an id that it has seen before another directory, so every attempt gets a new Criterion.
         let criterion = || configured(&sampling, Shared(Rc::clone(&measurement)), &home);
         let mut accounting_told = self.unit == DISPLACED;
-        let (mut unquiet, mut load) = (Unquiet::default(), OtherCpuLoad::default());
         for case in (self.group.cases)() {
             let id = self.group.id(&case);
-            if !matches(&id) {
-                continue;
-            }
+            let Some(proven) = self.round.wants(&id) else { continue };
             self.sender.send(&Message::Begin(id.clone()))?;
             if case.displaced.is_some() && !std::mem::replace(&mut accounting_told, true) {
                 for note in Accounting::of(&KernelFiles::live()).sentences() {
                     self.sender.send(&Message::Note(note))?;
                 }
             }
-            let ended = self.attempts(&case, criterion, &measurement, &sampling);
-            let Some(outcome) = recorded(ended) else { return Ok(()) };
-            load.add(&id, &outcome);
-            for note in unquiet.add(&id, &outcome) {
-                self.sender.send(&Message::Note(note))?;
-            }
-            self.sender.send(&Message::Done(Box::new(CaseRecord { id, title: case.title, outcome })))?;
+            let began = Instant::now();
+            let ended = self.attempts(&case, proven, criterion, &measurement, &sampling);
+            let Some(end) = reported(ended, self.round.attempts) else { return Ok(()) };
+            let seconds = began.elapsed().as_secs_f64();
+            let title = case.title;
+            self.sender.send(&Message::Done(Box::new(CaseExecution { id, title, seconds, end })))?;
         }
-        unquiet
-            .note()
-            .into_iter()
-            .chain(load.note())
-            .try_for_each(|note| self.sender.send(&Message::Note(note)))
+        Ok(())
+    }
+
+    /// Where Criterion writes its files of one execution: they are thrown away, because one execution is not the run. Its
+    /// own modes write, and read, where the user looks for it.
+    fn criterions_home(&self) -> PathBuf {
+        match self.arguments.mode {
+            Mode::Foreign => criterion_home(),
+            _ => self.bench.place.scratch.join("criterion"),
+        }
     }
 
     /// Measures a case, repeatedly while it is disturbed. A panic ends this case only.
     fn attempts<M: Counted>(
         &self,
         case: &Case,
+        proven: bool,
         criterion: impl Fn() -> Criterion<Shared<M>>,
         measurement: &M,
         sampling: &Sampling,
     ) -> Attempt {
-        trial::repeated(|| {
-            let attempt = || self.outcome(case, &mut criterion(), measurement, sampling);
+        trial::repeated(self.round.attempts, || {
+            let attempt = || self.outcome(case, proven, &mut criterion(), measurement, sampling);
             let before = background_activity::Before::read();
             let ended = catch_unwind(AssertUnwindSafe(attempt));
             let mut outcome = ended.unwrap_or_else(|payload| Err(panic::case_end(payload)));
@@ -273,6 +283,7 @@ impl Process<'_> {
     fn outcome<M: Counted>(
         &self,
         case: &Case,
+        proven: bool,
         criterion: &mut Criterion<Shared<M>>,
         measurement: &M,
         sampling: &Sampling,
@@ -281,21 +292,22 @@ impl Process<'_> {
             return self.left_to_criterion(case, criterion, measurement);
         }
         if self.unit == DISPLACED || case.displaced.is_some() {
-            return self.displaced(case, criterion, measurement);
+            return Ok(Box::new(displaced(case, self.bench)?));
         }
         let event = if self.unit == NANOSECONDS { None } else { Some(open_counter(self.unit)?) };
         let mut trial = Trial::prepare(case, self.bench, event)?;
-        trial.prove()?;
-        let samples = match self.arguments.samples {
-            Some(samples) => samples,
-            None => trial.affordable(sampling.samples)?,
-        };
+        if proven {
+            trial.resume()?
+        } else {
+            trial.prove()?
+        }
+        let samples = self.arguments.samples.unwrap_or(sampling.samples);
         if self.arguments.mode == Mode::Test {
             trial.begin(); // there is no warm-up
         }
         let mut routine =
             Routine { trial: Some(trial), first_phase: measurement.phase(), left: samples, outcome: None };
-        let silence = self.silence()?;
+        let silence = Silence::new()?;
         let mut group = criterion.benchmark_group(self.group.name);
         group.sampling_mode(SamplingMode::Flat).sample_size(samples);
         group.bench_function(&case.name, |b| {
@@ -304,11 +316,6 @@ impl Process<'_> {
         drop(group);
         drop(silence);
         routine.outcome(self.arguments.mode, samples)
-    }
-
-    /// Silences the standard output and error; with `--verbose` Criterion's report is printed afterwards.
-    fn silence(&self) -> Result<Silence> {
-        if self.arguments.loud { Silence::for_now() } else { Silence::new() }
     }
 
     /// Criterion's own modes (a profile, a stored baseline): Criterion runs the operation as it likes, and no claim is

@@ -1,7 +1,7 @@
 //! A run for tests, with every outcome, most optional figures, and ids as long as real ones.
 
 use super::{
-    Bar, CaseRecord, ClockRun, Contamination, Derived, Distribution, FORMAT, FitRecord, GroupRun, Interval,
+    Bar, CaseRecord, ClockRun, Contamination, Derived, Distribution, Execution, FORMAT, FitRecord, GroupRun, Interval,
     Measured, Outcome, Predicted, Record,
 };
 
@@ -100,6 +100,9 @@ fn syscall() -> GroupRun {
 fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
     let loop_cost = 0.31;
     let measured = Measured {
+        executions: vec![Execution { at: 2.0, samples: 3, low: 0.99 * cost, median: cost }],
+        quiet: None,
+        left_out: Vec::new(),
         iterations: vec![1000; 50],
         counted: (0..50).map(|i| ((cost * 2.59 * 1000.0) as u64) + i).collect(),
         median: interval(cost + loop_cost),

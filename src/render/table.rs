@@ -20,8 +20,6 @@ pub struct Layout {
     pub width: Option<u16>,
     /// Whether headings, skips and failures are coloured.
     pub color: bool,
-    /// Whether the legend and the notes on the whole run are left to a later table.
-    pub brief: bool,
     /// Whether drawings use ASCII only.
     pub ascii: bool,
 }

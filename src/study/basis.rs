@@ -23,7 +23,7 @@ impl Basis {
         let figure = match self {
             Self::Net => measured.net,
             Self::Slope => Some(measured.slope).filter(|s| s.estimate != 0.0),
-            Self::Median => Some(measured.median),
+            Self::Median => Some(measured.figure()),
         };
         figure.filter(|f| f.estimate.is_finite())
     }

@@ -4,7 +4,7 @@ use super::sweep::Sweep;
 use super::{CaseEnd, Sample, Trial, derived, distribution, judge};
 use crate::case::{Case, OwnTasks};
 use crate::clock::{Clock, OtherCpus, Ticks};
-use crate::record::{Contamination, Interval, Measured, Predicted};
+use crate::record::{Contamination, Execution, Interval, Measured, Predicted};
 use crate::statistic;
 
 impl Trial<'_> {
@@ -106,6 +106,14 @@ impl Trial<'_> {
         let report = self.subject.report();
         derived.extend(report.found.into_iter().filter_map(derived::found));
         Measured {
+            executions: vec![Execution {
+                at: 0.0, // the driver adds it: it knows when the run began
+                samples: kept.len(),
+                low: statistic::percentile(values, 25.0),
+                median: median.estimate,
+            }],
+            quiet: None,
+            left_out: Vec::new(),
             iterations: kept.iter().map(|s| s.iterations).collect(),
             counted: kept.iter().map(|s| s.counted).collect(),
             median,

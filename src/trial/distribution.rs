@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 /// Percentiles, each given only if at least one operation in the sample can be expected beyond it.
 const PERCENTILES: [f64; 11] = [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9, 99.99, 100.0];
 /// Significant decimal digits of a bar's position.
-const DIGITS: u8 = 2;
+const DIGITS: u8 = 3;
 /// Resolution of the bars: tenths of a nanosecond, because a call of 5 ns has a distribution too.
 const UNITS_A_NS: f64 = 10.0;
 

@@ -2,9 +2,9 @@
 
 mod interference;
 
-use super::sweep::{self, NoTime, Sweep, Sweeper};
+use super::sweep::{self, Effort, NoTime, Sweep, Sweeper};
 use super::{CaseEnd, Sample};
-use crate::case::{Case, Claim, Scale, Subject};
+use crate::case::{Case, Claim, Subject};
 use crate::clock::witness::{self, WitnessReport};
 use crate::clock::{Clock, Delta};
 use crate::error::Error;
@@ -160,7 +160,7 @@ pub(super) fn sweep(
     subject: &mut dyn Subject,
     mut control: Option<&mut (dyn Subject + '_)>,
     clock: &Clock,
-    scale: Scale,
+    effort: Effort,
 ) -> Result<(Sweeper, Vec<String>), CaseEnd> {
     let found = sweep::find_unit(subject, clock)?;
     let first = found.map_err(|nothing| CaseEnd::Failed(took_no_time(&nothing)))?;
@@ -169,7 +169,7 @@ pub(super) fn sweep(
         // Larger batches after the first attempt: they average out bursts, but are interrupted more often.
         let unit = first << (2 * attempt.min(1));
         let mut sweeper = Sweeper::new(unit);
-        sweeper.sweep(subject, control.as_deref_mut(), clock, scale)?;
+        sweeper.sweep(subject, control.as_deref_mut(), clock, effort)?;
         match proportional(case, &sweeper.since(0)) {
             Ok(sentences) => return Ok((sweeper, sentences)),
             Err(sentence) => verdict = Err(sentence),

@@ -19,13 +19,33 @@ const UNIT_NS: f64 = 10_000.0;
 const UNIT_STEPS: f64 = 250.0;
 /// If this many iterations take less than [`UNIT_NS`] (0.0001 ns each), they do nothing.
 const MOST: u64 = 1 << 27;
-/// Time limit of a sweep, ns, because the untimed part of an iteration may be long.
-const BUDGET_NS: f64 = 60e6;
 /// Longest round that may run after every sample, ns.
 const BESIDE_NS: f64 = 2e6;
 /// Fewest rounds whose medians have a useful interval.
 const FEWEST: usize = 20;
 const SIZES: [u64; 4] = [1, 2, 3, 4];
+
+/// How long to sweep before the samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// Only as much as shows whether a round may run after every sample: the case is proved already.
+    Brief,
+    /// The proof at this scale.
+    Proof(Scale),
+}
+
+impl Effort {
+    /// Fewest and most rounds, and the time after which no further one begins, ns: the untimed part of an iteration may be
+    /// long.
+    fn limits(self) -> (usize, usize, f64) {
+        match self {
+            Self::Brief => (5, 21, 4e6),
+            Self::Proof(Scale::Smoke) => (7, 16, 60e6),
+            Self::Proof(Scale::Default) => (21, 96, 30e6),
+            Self::Proof(Scale::Full) => (21, 500, 60e6),
+        }
+    }
+}
 
 /// The result of a sweep: medians over the rounds, ns.
 #[derive(Clone, Debug)]
@@ -98,14 +118,10 @@ impl Sweeper {
         subject: &mut dyn Subject,
         mut control: Option<&mut (dyn Subject + '_)>,
         clock: &Clock,
-        scale: Scale,
+        effort: Effort,
     ) -> Result<()> {
-        let (fewest, most) = match scale {
-            Scale::Smoke => (7, 16),
-            Scale::Default => (21, 96),
-            Scale::Full => (21, 500),
-        };
-        while self.rounds.len() < most && (self.rounds.len() < fewest || self.spent_ns < BUDGET_NS) {
+        let (fewest, most, budget_ns) = effort.limits();
+        while self.rounds.len() < most && (self.rounds.len() < fewest || self.spent_ns < budget_ns) {
             self.round(subject, control.as_deref_mut(), clock)?;
         }
         Ok(())

@@ -11,8 +11,7 @@ pub(super) fn configured<M: Counted>(
     home: &std::path::Path,
 ) -> Criterion<Shared<M>> {
     // Set here and not on a group, where it would override the command line.
-    Criterion::default()
-        .without_plots()
+    without_plots()
         .sample_size(sampling.samples)
         .warm_up_time(sampling.warm_up)
         .measurement_time(sampling.measurement)
@@ -46,4 +45,9 @@ impl<M: Counted> criterion::measurement::Measurement for Shared<M> {
     fn formatter(&self) -> &dyn criterion::measurement::ValueFormatter {
         self.0.formatter()
     }
+}
+
+/// Criterion without what it would add to a run.
+pub(super) fn without_plots() -> Criterion {
+    Criterion::default().without_plots()
 }

@@ -26,8 +26,8 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         plain(curve_text::told(&groups)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
         plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
-        plain(if layout.brief { Vec::new() } else { notes(&groups) }),
-        plain(if layout.brief { Vec::new() } else { legend(shape, layout) }),
+        plain(notes(&groups)),
+        plain(legend(shape, layout)),
         vec![(Tone::Heading, tally(sheet))],
     ];
     let width = layout.width.map_or(usize::MAX, usize::from);

@@ -17,7 +17,7 @@ pub(super) enum Column {
     Interval,
     /// The interval as a share, if both ends do not fit.
     Share,
-    Deviation,
+    Typical,
     Ticks,
     Net,
     Ratio,
@@ -70,7 +70,7 @@ impl Column {
         if predicted {
             columns.extend([Self::Hardware, Self::Software, Self::Predicted]);
         }
-        columns.extend([Self::Measured, Self::Interval, Self::Deviation]);
+        columns.extend([Self::Measured, Self::Interval, Self::Typical]);
         columns.extend(time.then_some(Self::Ticks));
         columns.push(Self::Net);
         columns.extend(predicted.then_some(Self::Ratio));
@@ -88,9 +88,9 @@ impl Column {
             Self::Software => "software",
             Self::Predicted => "predicted",
             Self::Measured => "measured",
-            Self::Interval => "95 % interval",
-            Self::Share => "95 %",
-            Self::Deviation => "sd",
+            Self::Interval => "next run within",
+            Self::Share => "± next",
+            Self::Typical => "typical",
             Self::Ticks => "ticks",
             Self::Net => "net",
             Self::Ratio => "m/p",
@@ -137,10 +137,10 @@ impl Column {
             Self::Hardware => duration(predicted?.hardware),
             Self::Software => duration(predicted?.software),
             Self::Predicted => predicted.map(|p| duration(p.hardware + p.software))?,
-            Self::Measured => amount(measured.median.estimate, unit),
-            Self::Interval => ends(&measured.median, unit),
-            Self::Share => share(&measured.median),
-            Self::Deviation => amount(measured.standard_deviation, unit),
+            Self::Measured => amount(measured.figure().estimate, unit),
+            Self::Interval => ends(&measured.figure(), unit),
+            Self::Share => share(&measured.figure()),
+            Self::Typical => amount(measured.median.estimate, unit),
             Self::Ticks => count(measured.ticks),
             Self::Net => amount(cost(measured)?.1.estimate, unit),
             Self::Ratio => times(ratio(measured)?),

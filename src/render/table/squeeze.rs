@@ -20,7 +20,7 @@ const NARROW: [Step; 4] = [
     Step::Swap(Column::Evidence, Column::Claims),
     Step::Drop(Column::Hardware),
     Step::Drop(Column::Software),
-    Step::Drop(Column::Deviation),
+    Step::Drop(Column::Typical),
 ];
 
 /// The columns that are dropped next, in this order, until the table fits. The prediction goes before its parts, whose
@@ -31,7 +31,7 @@ const STEPS: [Step; 12] = [
     Step::Drop(Column::Predicted),
     Step::Drop(Column::Hardware),
     Step::Drop(Column::Software),
-    Step::Drop(Column::Deviation),
+    Step::Drop(Column::Typical),
     Step::Drop(Column::Ticks),
     Step::Drop(Column::Net),
     Step::Drop(Column::Claims),

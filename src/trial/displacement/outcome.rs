@@ -4,7 +4,7 @@ use super::saturation::{no_rate, throughput};
 use super::{CaseEnd, Displacement, Run};
 use crate::case::{Case, Claim};
 use crate::record::quantity::NANOSECONDS;
-use crate::record::{Contamination, Derived, Displaced, Interval, Measured};
+use crate::record::{Contamination, Derived, Displaced, Execution, Interval, Measured};
 use crate::statistic::fluid_cost::Totals;
 use crate::statistic::fluid_cost::{Replicate, Spoilt, Summary};
 use crate::statistic::{median, standard_deviation};
@@ -33,6 +33,12 @@ pub(super) fn measured(
     let used: Vec<_> = runs.iter().filter(|run| is_used(summary, &run.replicate)).collect();
     let wire = displacement.subject.report().wire;
     let mut outcome = Measured {
+        executions: vec![Execution {
+            at: 0.0, // the driver adds it: it knows when the run began
+            samples: used.len(),
+            low: gap.estimate,
+            median: gap.estimate,
+        }],
         iterations: used.iter().map(|run| run.replicate.covered.operations as u64).collect(),
         counted: counts(displacement, summary),
         median: gap,

@@ -1,0 +1,229 @@
+//! What the processes of one group have brought so far: executions of its cases, which become one outcome each.
+
+use super::pipe_message::{CaseExecution, ExecutionEnd};
+use super::plan::Planned;
+use super::rounds::Rounds;
+use super::supervision::ProcessRun;
+use super::task::Wanted;
+use super::{fitting, frequency_drift, other_cpu_load, prefetch, unquiet};
+use crate::environment::Fingerprint;
+use crate::record::{CaseRecord, Execution, GroupRun, Measured, Outcome};
+use crate::study::pooled::pooled;
+use crate::study::quiet::quiet;
+
+/// Executions that all contradict a claim about time before the claim counts as disproved. An honest case on a busy machine
+/// is contradicted in few of its executions, and in every one of three only where the machine is busy throughout; then
+/// other tasks are seen, and the execution is disturbed and not contradicted.
+const CONDEMNING: usize = 3;
+
+/// The executions of one group.
+pub(super) struct Collected<'a> {
+    pub(super) planned: &'a Planned<'a>,
+    /// What the processes said of themselves; without cases.
+    run: GroupRun,
+    cases: Vec<Executions>,
+    /// Its processes cannot measure: no further one is started.
+    closed: bool,
+}
+
+/// The executions of one case.
+#[derive(Default)]
+struct Executions {
+    title: String,
+    measured: Vec<Measured>,
+    disturbed: Vec<String>,
+    contradicted: Vec<String>,
+    /// A skip or a failure, which ends the case.
+    ended: Option<Outcome>,
+    /// The longest execution.
+    seconds: f64,
+}
+
+impl<'a> Collected<'a> {
+    pub(super) fn new(planned: &'a Planned<'a>) -> Self {
+        let run = GroupRun {
+            name: planned.group.name.into(),
+            version: planned.group.version_text(),
+            ..GroupRun::default()
+        };
+        let cases = planned.ids.iter().map(|_| Executions::default()).collect();
+        Self { planned, run, cases, closed: false }
+    }
+
+    /// Adds what one process brought.
+    pub(super) fn add(&mut self, process: ProcessRun) {
+        let first = self.run.clock.source.is_empty();
+        let ProcessRun { run, cases, cut_short } = process;
+        if first {
+            (self.run.clock, self.run.cpu) = (run.clock, run.cpu);
+        }
+        for note in run.notes {
+            if !self.run.notes.contains(&note) {
+                self.run.notes.push(note);
+            }
+        }
+        self.run.wire = self.run.wire.take().or(run.wire);
+        self.closed |= cut_short.is_some() && cases.len() <= 1;
+        for execution in cases {
+            if let Some(place) = self.planned.ids.iter().position(|id| *id == execution.id) {
+                self.cases[place].add(execution);
+            }
+        }
+        if let Some(sentence) = cut_short.filter(|_| self.closed) {
+            let left = self.cases.iter().filter(|case| case.is_empty()).count();
+            self.run.notes.push(format!("{left} cases were not measured: {sentence}"));
+        }
+    }
+
+    /// The cases that need another execution in this round, counted from 0: too few so far or, while there is `time`, not
+    /// settled.
+    pub(super) fn wanted(&self, rounds: &Rounds, round: usize, time: bool) -> Vec<Wanted> {
+        let cases = self.planned.ids.iter().zip(&self.cases).filter(|_| !self.closed);
+        let open = cases.filter(|(_, case)| case.is_open(rounds, round, time));
+        open.map(|(id, case)| Wanted { id: id.clone(), proven: !case.measured.is_empty() }).collect()
+    }
+
+    /// Whether nothing was tried yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.run.clock.source.is_empty()
+            && self.run.notes.is_empty()
+            && self.cases.iter().all(Executions::is_empty)
+    }
+
+    /// The group for the record, with what its cases show together.
+    pub(super) fn group_run(&self, fingerprint: &Fingerprint) -> GroupRun {
+        let cases = self.planned.ids.iter().zip(&self.cases);
+        let outcome = |(id, case): (&String, &Executions)| {
+            Some(CaseRecord { id: id.clone(), title: case.title.clone(), outcome: case.outcome()? })
+        };
+        let mut run = GroupRun { cases: cases.filter_map(outcome).collect(), ..self.run.clone() };
+        fitting::add_fits(&mut run, self.planned.group);
+        fitting::add_curves(&mut run, fingerprint);
+        let notes = [frequency_drift::note(&run), prefetch::note(&run), other_cpu_load::note(&run)];
+        run.notes.extend(notes.into_iter().flatten().chain(unquiet::notes(&run)));
+        run
+    }
+}
+
+impl Executions {
+    fn add(&mut self, execution: CaseExecution) {
+        if !execution.title.is_empty() {
+            self.title = execution.title;
+        }
+        self.seconds = self.seconds.max(execution.seconds);
+        match execution.end {
+            ExecutionEnd::Measured(measured) => self.measured.push(*measured),
+            ExecutionEnd::Disturbed(sentence) => self.disturbed.push(sentence),
+            ExecutionEnd::Contradicted(sentence) => self.contradicted.push(sentence),
+            ExecutionEnd::Failed(sentence) => self.ended = Some(Outcome::Failed(sentence)),
+            // What was there a moment ago and is gone is no reason to lose what was measured.
+            ExecutionEnd::Skipped(sentence) if self.measured.is_empty() => {
+                self.ended = Some(Outcome::Skipped(sentence));
+            }
+            ExecutionEnd::Skipped(sentence) => self.disturbed.push(sentence),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.measured.len() + self.disturbed.len() + self.contradicted.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ended.is_none() && self.count() == 0
+    }
+
+    fn is_open(&self, rounds: &Rounds, round: usize, time: bool) -> bool {
+        let needed = rounds.needed(self.seconds);
+        self.ended.is_none()
+            && rounds.allows(self.count())
+            && (self.count() < needed || (time && round >= needed && !self.is_settled(needed)))
+    }
+
+    fn is_settled(&self, needed: usize) -> bool {
+        self.measured.len() >= needed && self.quiet().is_some_and(|quiet| quiet.settled)
+    }
+
+    fn quiet(&self) -> Option<crate::record::Quiet> {
+        let executions: Vec<Execution> =
+            self.measured.iter().flat_map(|m| m.executions.iter().copied()).collect();
+        quiet(&executions, self.measured.first()?.displaced.is_none())
+    }
+
+    /// The outcome; `None` of a case that was not tried.
+    fn outcome(&self) -> Option<Outcome> {
+        if let Some(ended) = &self.ended {
+            return Some(ended.clone());
+        }
+        if let Some(mut measured) = pooled(&self.measured) {
+            let left_out = self.disturbed.iter().chain(&self.contradicted);
+            measured.left_out = left_out.cloned().collect();
+            return Some(Outcome::Measured(Box::new(measured)));
+        }
+        match (self.disturbed.last(), self.contradicted.last()) {
+            (None, Some(sentence)) if self.contradicted.len() >= CONDEMNING => Some(Outcome::Failed(
+                format!("{sentence}; so it was in each of {} processes", self.contradicted.len()),
+            )),
+            (disturbed, contradicted) => disturbed.or(contradicted).map(|s| Outcome::Disturbed(s.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(end: ExecutionEnd) -> CaseExecution {
+        CaseExecution { id: "call/u64/3".into(), title: "a call".into(), seconds: 0.1, end }
+    }
+
+    fn measured(low: f64) -> ExecutionEnd {
+        let executions = vec![Execution { low, median: low, samples: 10, ..Execution::default() }];
+        ExecutionEnd::Measured(Box::new(Measured { executions, ..Measured::default() }))
+    }
+
+    fn case(ends: Vec<ExecutionEnd>) -> Executions {
+        let mut case = Executions::default();
+        ends.into_iter().for_each(|e| case.add(end(e)));
+        case
+    }
+
+    fn contradicted(times: usize) -> Vec<ExecutionEnd> {
+        (0..times).map(|_| ExecutionEnd::Contradicted("time does not grow".into())).collect()
+    }
+
+    #[test]
+    fn only_what_every_execution_contradicts_is_disproved() {
+        assert!(
+            matches!(case(contradicted(3)).outcome(), Some(Outcome::Failed(s)) if s.contains("each of 3"))
+        );
+        assert!(matches!(case(contradicted(2)).outcome(), Some(Outcome::Disturbed(_))));
+        let mut ends = contradicted(5);
+        ends.push(measured(5.0));
+        match case(ends).outcome() {
+            Some(Outcome::Measured(measured)) => assert_eq!(measured.left_out.len(), 5),
+            other => panic!("{other:?}"),
+        }
+        let mut ends = contradicted(3);
+        ends.push(ExecutionEnd::Disturbed("others had the CPU".into()));
+        assert!(matches!(case(ends).outcome(), Some(Outcome::Disturbed(s)) if s.contains("others")));
+    }
+
+    #[test]
+    fn a_disproof_ends_a_case_and_takes_its_number() {
+        let case = case(vec![measured(5.0), ExecutionEnd::Failed("no bytes arrived".into())]);
+        assert!(matches!(case.outcome(), Some(Outcome::Failed(_))));
+        assert!(!case.is_open(&Rounds::of_test(), 1, true));
+    }
+
+    #[test]
+    fn a_case_stays_open_until_its_lowest_executions_agree() {
+        let rounds = Rounds::of_test();
+        let open = |lows: &[f64]| {
+            case(lows.iter().map(|&low| measured(low)).collect()).is_open(&rounds, lows.len(), true)
+        };
+        assert!(open(&[]) && open(&[100.0, 100.0]));
+        assert!(!open(&[100.0, 100.1, 100.2]));
+        assert!(open(&[100.0, 100.1, 110.0]));
+        assert!(!open(&[100.0, 100.1, 110.0, 100.3]));
+    }
+}

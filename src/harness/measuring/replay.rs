@@ -1,0 +1,107 @@
+//! Gives Criterion the samples of all executions of a case at once, so that its files, its report and its comparisons are
+//! of the whole run, in the order in which the samples were measured.
+
+use super::criterion_setup::without_plots;
+use super::{Counted, CycleTime, EventCount};
+use crate::case::Group;
+use crate::clock::{Clock, ClockScale};
+use crate::driver::{Arguments, Message, Options, Samples, Sender, criterion_home};
+use crate::error::{Error, Result};
+use crate::platform::output::Silence;
+use crate::record::ClockRun;
+use criterion::SamplingMode;
+use criterion::measurement::{Measurement, ValueFormatter};
+use std::cell::Cell;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Criterion's resamples: its own default is ten times as many, and the whole suite waits for them.
+const RESAMPLES: usize = 10_000;
+
+/// Has Criterion write its files for the cases in the file `path`.
+///
+/// # Errors
+/// The file cannot be read, the unit cannot be measured, or the driver has gone.
+pub(super) fn write(
+    group: &Group,
+    (path, clock): (&Path, Option<ClockScale>),
+    options: &Options,
+    arguments: &Arguments,
+    sender: &mut Sender,
+) -> Result<()> {
+    let text = std::fs::read(path).map_err(|e| Error::file(path, "reading", e))?;
+    let cases: Vec<Samples> =
+        serde_json::from_slice(&text).map_err(|e| Error::file(path, "reading the samples", e.into()))?;
+    if options.is_time() {
+        let clock = clock.map_or_else(Clock::start_up, Clock::with_scale);
+        all(group, &cases, Rc::new(CycleTime::with(Rc::new(clock))), arguments)?;
+    } else {
+        all(group, &cases, Rc::new(EventCount::open(&options.unit)?), arguments)?;
+    }
+    sender.send(&Message::End(ClockRun::default()))
+}
+
+fn all<M: Counted>(group: &Group, cases: &[Samples], shown_as: Rc<M>, arguments: &Arguments) -> Result<()> {
+    // With `--verbose` Criterion's report is printed when it is complete.
+    let silence = if arguments.loud { Silence::for_now() } else { Silence::new() }?;
+    for case in cases {
+        one(group, case, Rc::clone(&shown_as));
+    }
+    drop(silence);
+    Ok(())
+}
+
+fn one<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>) {
+    let zeros = Rc::new(Cell::new(0));
+    let recorded = Recorded { shown_as, zeros: Rc::clone(&zeros) };
+    let criterion = without_plots().nresamples(RESAMPLES).with_measurement(recorded);
+    let mut criterion = criterion.output_directory(&criterion_home()).configure_from_args();
+    let mut of_group = criterion.benchmark_group(group.name);
+    // Set on the group, where they outweigh the command line: the samples are there already.
+    of_group.sampling_mode(SamplingMode::Flat).sample_size(case.values.len());
+    of_group.warm_up_time(Duration::from_nanos(1)).measurement_time(Duration::from_secs(1));
+    let mut values = case.values.iter().cycle();
+    of_group.bench_function(&case.name, |b| {
+        b.iter_custom(|iterations| {
+            // The first zero begins the warm-up, which gets a value and uses none up; the second the sampling.
+            let value = if zeros.get() < 2 { case.values.first() } else { values.next() };
+            value.map_or(0.0, |value| value * iterations as f64)
+        });
+    });
+}
+
+/// Criterion measurement of values that were measured before, shown as those of another.
+struct Recorded<M> {
+    shown_as: Rc<M>,
+    /// How often Criterion has called [`Measurement::zero`], see [`Counted::phase`].
+    zeros: Rc<Cell<u32>>,
+}
+
+impl<M: Counted> Measurement for Recorded<M> {
+    type Intermediate = ();
+    type Value = f64;
+
+    fn start(&self) {}
+
+    fn end(&self, (): ()) -> f64 {
+        0.0
+    }
+
+    fn add(&self, a: &f64, b: &f64) -> f64 {
+        a + b
+    }
+
+    fn zero(&self) -> f64 {
+        self.zeros.set(self.zeros.get() + 1);
+        0.0
+    }
+
+    fn to_f64(&self, value: &f64) -> f64 {
+        *value
+    }
+
+    fn formatter(&self) -> &dyn ValueFormatter {
+        self.shown_as.formatter()
+    }
+}

@@ -1,0 +1,33 @@
+//! The executions of a case: each is what one fresh process measured of it. A run makes several of each case, spread over
+//! its whole time, because a process is measured in one mood of the machine and the next process in another.
+
+use super::Interval;
+use serde::{Deserialize, Serialize};
+
+/// What one fresh process measured of a case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    /// When it ended, seconds after its run began.
+    pub at: f64,
+    /// Number of its samples. In [`Measured::counted`](super::Measured::counted) they follow those of the execution before.
+    pub samples: usize,
+    /// Lower quartile of its samples, one iteration, in the record's unit.
+    pub low: f64,
+    /// Median of its samples, likewise.
+    pub median: f64,
+}
+
+/// What the machine charges while nobody disturbs, found from several executions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quiet {
+    /// The figure, in the record's unit, and the interval in which the next run's figure lies, 19 times in 20.
+    pub figure: Interval,
+    /// Whether the lowest executions agree.
+    pub settled: bool,
+    /// The figure of a faster mode that too few executions met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faster: Option<f64>,
+    /// Number of earlier runs of this machine whose figures the interval covers.
+    #[serde(default)]
+    pub earlier: usize,
+}

@@ -1,0 +1,236 @@
+//! Joins what several executions measured of one case into one outcome.
+
+use super::quiet::quiet;
+use crate::record::{Bar, Contamination, Derived, Distribution, Interval, Matrix, Meanwhile, Measured};
+use crate::statistic::{median, standard_deviation};
+
+/// The outcome of these executions of a case, in the order in which they were made; `None` of none.
+///
+/// Every sample and every count of a disturbance is kept. The figures that follow from the cost (slope, control, net, derived
+/// ones) are those of the two quietest executions; the evidence is that of the first, which proved the case.
+pub fn pooled(parts: &[Measured]) -> Option<Measured> {
+    let first = parts.first()?;
+    let [lowest, second] = quietest(parts)?;
+    let two = |of: fn(&Measured) -> Interval| between(of(lowest), of(second));
+    let executions: Vec<_> = parts.iter().flat_map(|part| part.executions.iter().copied()).collect();
+    let quiet = quiet(&executions, first.displaced.is_none());
+    let values = parts.iter().flat_map(values).collect::<Vec<_>>();
+    let scale = parts.iter().map(unit_per_count).find(|scale| *scale > 0.0).unwrap_or(1.0);
+    Some(Measured {
+        median: if parts.len() > 1 { medians(parts, &values) } else { first.median },
+        ticks: quiet.map_or(first.ticks, |quiet| quiet.figure.estimate / scale),
+        quiet,
+        executions,
+        iterations: parts.iter().flat_map(|part| part.iterations.iter().copied()).collect(),
+        counted: parts.iter().flat_map(|part| part.counted.iter().copied()).collect(),
+        standard_deviation: if parts.len() > 1 {
+            standard_deviation(&values)
+        } else {
+            first.standard_deviation
+        },
+        slope: two(|part| part.slope),
+        intercept: two(|part| part.intercept),
+        control: both(lowest.control, second.control),
+        net: both(lowest.net, second.net),
+        derived: lowest.derived.iter().map(|figure| derived(figure, second)).collect(),
+        matrix: parts.iter().filter_map(|part| part.matrix.clone()).reduce(lower),
+        distribution: distribution(parts),
+        contamination: contamination(parts),
+        meanwhile: meanwhile(parts),
+        core_hz: lowest.core_hz,
+        ..first.clone()
+    })
+}
+
+/// The two executions with the lowest quartiles, the lowest first; the same twice where there is one.
+fn quietest(parts: &[Measured]) -> Option<[&Measured; 2]> {
+    let low =
+        |part: &Measured| part.executions.first().map_or(part.median.estimate, |execution| execution.low);
+    let mut order: Vec<&Measured> = parts.iter().collect();
+    order.sort_by(|a, b| low(a).total_cmp(&low(b)));
+    let lowest = *order.first()?;
+    Some([lowest, order.get(1).copied().unwrap_or(lowest)])
+}
+
+/// Nanoseconds, or whatever the record's unit is, of one count of this execution's clock; 0 where nothing was counted.
+fn unit_per_count(part: &Measured) -> f64 {
+    if part.ticks > 0.0 { part.median.estimate / part.ticks } else { 0.0 }
+}
+
+/// The cost of an iteration by each sample, in the record's unit.
+fn values(part: &Measured) -> Vec<f64> {
+    let scale = unit_per_count(part);
+    let samples = part.counted.iter().zip(&part.iterations);
+    samples.map(|(&counted, &iterations)| scale * counted as f64 / iterations.max(1) as f64).collect()
+}
+
+/// The median of all samples, and the range of the executions' own.
+fn medians(parts: &[Measured], values: &[f64]) -> Interval {
+    let each = parts.iter().map(|part| part.median.estimate);
+    let (low, high) = each.fold((f64::MAX, f64::MIN), |(low, high), m| (low.min(m), high.max(m)));
+    Interval { estimate: median(values).clamp(low, high), low, high }
+}
+
+fn between(a: Interval, b: Interval) -> Interval {
+    Interval { estimate: (a.estimate + b.estimate) / 2.0, low: a.low.min(b.low), high: a.high.max(b.high) }
+}
+
+fn both(a: Option<Interval>, b: Option<Interval>) -> Option<Interval> {
+    a.zip(b).map(|(a, b)| between(a, b)).or(a).or(b)
+}
+
+fn derived(figure: &Derived, second: &Measured) -> Derived {
+    let twin = second.derived.iter().find(|other| other.name == figure.name);
+    let value = twin.map_or(figure.value, |twin| between(figure.value, twin.value));
+    Derived { value, ..figure.clone() }
+}
+
+/// The lower of the two, pair of CPUs by pair of CPUs.
+fn lower(mut a: Matrix, b: Matrix) -> Matrix {
+    let cells = a.rows.iter_mut().flatten().zip(b.rows.iter().flatten());
+    cells.for_each(|(mine, other)| *mine = mine.min(*other));
+    a
+}
+
+fn distribution(parts: &[Measured]) -> Option<Distribution> {
+    let all: Vec<&Distribution> = parts.iter().filter_map(|part| part.distribution.as_ref()).collect();
+    match all.as_slice() {
+        [] => None,
+        [one] => Some((*one).clone()),
+        several => Some(joined(several)),
+    }
+}
+
+/// One distribution of all operations. Its percentiles, but for the ends, are read from the bars, to three digits.
+fn joined(parts: &[&Distribution]) -> Distribution {
+    let mut histogram: Vec<Bar> = parts.iter().flat_map(|part| part.histogram.iter().copied()).collect();
+    histogram.sort_by(|a, b| a.low.total_cmp(&b.low));
+    histogram.dedup_by(|next, kept| {
+        let same = next.low == kept.low;
+        kept.count += if same { next.count } else { 0 };
+        same
+    });
+    let fullest = parts.iter().max_by_key(|part| part.percentiles.len());
+    let named = fullest.map_or(&[][..], |part| &part.percentiles);
+    let ends = |p: f64| parts.iter().filter_map(move |part| part.at(p));
+    let value = |p: f64| match p {
+        0.0 => ends(p).fold(f64::MAX, f64::min),
+        100.0 => ends(p).fold(f64::MIN, f64::max),
+        _ => at(&histogram, p),
+    };
+    let percentiles = named.iter().map(|&(p, _)| (p, value(p))).collect();
+    Distribution { count: parts.iter().map(|part| part.count).sum(), percentiles, histogram }
+}
+
+/// The bar in which this percentile lies.
+fn at(bars: &[Bar], percentile: f64) -> f64 {
+    let all: u64 = bars.iter().map(|bar| bar.count).sum();
+    let mut left = percentile / 100.0 * all as f64;
+    let found = bars.iter().find(|bar| {
+        left -= bar.count as f64;
+        left <= 0.0
+    });
+    found.or(bars.last()).map_or(0.0, |bar| bar.low)
+}
+
+fn contamination(parts: &[Measured]) -> Contamination {
+    let mut sum = Contamination::default();
+    let mut beside = Vec::new();
+    for part in parts.iter().map(|part| &part.contamination) {
+        sum.waited_ns.extend(&part.waited_ns);
+        sum.stolen_ticks.extend(&part.stolen_ticks);
+        sum.involuntary_switches.extend(&part.involuntary_switches);
+        sum.faults.extend(&part.faults);
+        sum.migrated.extend(&part.migrated);
+        beside.extend(part.busy_beside);
+    }
+    sum.busy_beside = (!beside.is_empty()).then(|| beside.iter().sum::<f64>() / beside.len() as f64);
+    sum
+}
+
+/// Of all executions together.
+fn meanwhile(parts: &[Measured]) -> Option<Meanwhile> {
+    parts.iter().filter_map(|part| part.meanwhile.clone()).reduce(|a, b| Meanwhile {
+        seconds: a.seconds + b.seconds,
+        others_seconds: a.others_seconds + b.others_seconds,
+        stolen_seconds: a.stolen_seconds + b.stolen_seconds,
+        interrupts: a.interrupts + b.interrupts,
+        others_faults: a.others_faults.zip(b.others_faults).map(|(a, b)| a + b),
+        free_bytes: (a.free_bytes.0, b.free_bytes.1),
+        others_disk_read: a.others_disk_read + b.others_disk_read,
+        others_disk_written: a.others_disk_written + b.others_disk_written,
+        network_bytes: a.network_bytes + b.network_bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Execution;
+
+    /// An execution of two samples of ten iterations at this cost, by a clock of 2 ticks a nanosecond.
+    fn part(ns: f64) -> Measured {
+        let counted = (20.0 * ns) as u64;
+        Measured {
+            executions: vec![Execution { at: 0.0, samples: 2, low: ns, median: ns }],
+            iterations: vec![10, 10],
+            counted: vec![counted, counted],
+            median: Interval::exactly(ns),
+            ticks: 2.0 * ns,
+            slope: Interval::exactly(ns),
+            net: Some(Interval::exactly(ns - 1.0)),
+            derived: vec![Derived {
+                name: "rate".into(),
+                value: Interval::exactly(1e9 / ns),
+                ..Derived::default()
+            }],
+            evidence: vec![format!("measured {ns}")],
+            ..Measured::default()
+        }
+    }
+
+    #[test]
+    fn every_sample_stays_and_figures_are_those_of_the_quietest() {
+        let all = pooled(&[part(130.0), part(100.0), part(102.0)]).expect("three");
+        assert_eq!(all.counted, [2600, 2600, 2000, 2000, 2040, 2040]);
+        assert_eq!(all.executions.iter().map(|e| e.samples).sum::<usize>(), all.counted.len());
+        assert_eq!((all.slope.estimate, all.net.map(|net| net.estimate)), (101.0, Some(100.0)));
+        assert_eq!((all.median.estimate, all.median.low, all.median.high), (102.0, 100.0, 130.0));
+        assert_eq!(all.quiet.map(|quiet| quiet.figure.estimate), Some(101.0));
+        assert!((all.ticks - 202.0).abs() < 1e-9, "{}", all.ticks);
+        assert_eq!(all.evidence, ["measured 130"], "the first one proved it");
+    }
+
+    #[test]
+    fn one_execution_stays_what_it_is() {
+        let one = pooled(&[part(100.0)]).expect("one");
+        assert_eq!((one.quiet, one.median, one.ticks), (None, Interval::exactly(100.0), 200.0));
+        assert!(pooled(&[]).is_none());
+    }
+
+    #[test]
+    fn distributions_are_joined_bar_by_bar() {
+        let of = |low: f64, count: u64| Distribution {
+            count: count as usize,
+            percentiles: vec![(0.0, low), (50.0, low), (100.0, low + 5.0)],
+            histogram: vec![Bar { low, count }, Bar { low: 900.0, count: 1 }],
+        };
+        let all = joined(&[&of(100.0, 10), &of(200.0, 30)]);
+        assert_eq!(
+            (all.count, all.at(0.0), all.at(50.0), all.at(100.0)),
+            (40, Some(100.0), Some(200.0), Some(205.0))
+        );
+        let bars: Vec<_> = all.histogram.iter().map(|bar| (bar.low, bar.count)).collect();
+        assert_eq!(bars, [(100.0, 10), (200.0, 30), (900.0, 2)]);
+    }
+
+    #[test]
+    fn the_map_of_the_cpus_keeps_the_lowest_of_each_pair() {
+        let map = |ns: f64, other: f64| Measured {
+            matrix: Some(Matrix { cpus: vec![0, 1, 2], rows: vec![vec![], vec![ns], vec![other, ns]] }),
+            ..part(ns)
+        };
+        let matrix = pooled(&[map(50.0, 70.0), map(60.0, 40.0)]).and_then(|all| all.matrix).expect("a map");
+        assert_eq!(matrix.rows, [vec![], vec![50.0], vec![40.0, 50.0]]);
+    }
+}
