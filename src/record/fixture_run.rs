@@ -1,8 +1,8 @@
 //! A run for tests, with every outcome, most optional figures, and ids as long as real ones.
 
 use super::{
-    Bar, CaseRecord, ClockRun, Contamination, Derived, Distribution, Execution, FORMAT, FitRecord, GroupRun, Interval,
-    Measured, Outcome, Predicted, Record,
+    Bar, CaseRecord, ClockRun, Contamination, Derived, Distribution, Execution, FORMAT, FitRecord, GroupRun,
+    Interval, Measured, Outcome, Predicted, Record,
 };
 
 pub fn record() -> Record {

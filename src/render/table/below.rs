@@ -25,6 +25,7 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         curve_text::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
         plain(curve_text::told(&groups)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
+        plain(open_cases(sheet).into_iter().chain(first_run(sheet)).collect()),
         plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
         plain(notes(&groups)),
         plain(legend(shape, layout)),
@@ -148,9 +149,11 @@ fn legend(shape: &Shape, layout: Layout) -> Vec<String> {
             Column::Net,
             "net: slope less the same loop without the operation, where such a control was measured",
         ),
+        (Column::Interval, "next run: where the next run's figure lies, 19 times in 20"),
+        (Column::Typical, "typical: the median of all samples"),
         (Column::Ratio, "m/p: net over predicted"),
-        (Column::Share, "95 %: half the interval of the median"),
-        (Column::Claims, "claims: how many held, and samples disturbed"),
+        (Column::Share, "next: how far off the next run's figure may be, 19 times in 20"),
+        (Column::Claims, "claims: how many held, samples disturbed, ~ for not settled"),
     ];
     let shown = explained.iter().filter(|(column, _)| shape.columns.contains(column));
     let heads: Vec<&str> = shown.map(|(_, meaning)| *meaning).collect();
@@ -166,6 +169,35 @@ fn legend(shape: &Shape, layout: Layout) -> Vec<String> {
         ));
     }
     legend
+}
+
+/// How many cases are not settled, and the first of them.
+fn open_cases(sheet: &Sheet<'_>) -> Option<String> {
+    const FEW: usize = 5;
+    let quiet = |row: &Row<'_>| row.measured().and_then(|measured| measured.quiet);
+    let all = sheet.rows.iter().filter(|row| quiet(row).is_some()).count();
+    let open = sheet.rows.iter().filter(|row| quiet(row).is_some_and(|quiet| !quiet.settled));
+    let open: Vec<&str> = open.map(|row| row.case.id.as_str()).collect();
+    let more = if open.len() > FEW { ", …" } else { "" };
+    (!open.is_empty()).then(|| {
+        format!(
+            "not settled: {} of {all} cases, whose lowest executions differ by more than 1 %; more time (SYSCOST_TIME, \
+             `--time`) or a quieter machine helps: {}{more}",
+            open.len(),
+            open[..open.len().min(FEW)].join(", ")
+        )
+    })
+}
+
+/// On the first run of a machine nothing is known of other runs.
+fn first_run(sheet: &Sheet<'_>) -> Option<String> {
+    let mut quiet = sheet.rows.iter().filter_map(|row| row.measured()?.quiet).peekable();
+    let first = quiet.peek().is_some() && quiet.all(|quiet| quiet.earlier == 0);
+    first.then(|| {
+        "the first run of this machine: how far its figures lie from run to run is not known yet, so the intervals may be \
+         too narrow"
+            .into()
+    })
 }
 
 fn tally(sheet: &Sheet<'_>) -> String {

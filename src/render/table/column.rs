@@ -88,8 +88,8 @@ impl Column {
             Self::Software => "software",
             Self::Predicted => "predicted",
             Self::Measured => "measured",
-            Self::Interval => "next run within",
-            Self::Share => "± next",
+            Self::Interval => "next run",
+            Self::Share => "next",
             Self::Typical => "typical",
             Self::Ticks => "ticks",
             Self::Net => "net",
@@ -169,7 +169,7 @@ fn rate(figure: &Derived) -> String {
     format!("{} {}", count(figure.value.estimate), figure.unit)
 }
 
-/// `✓ 5 claims · 3/50 disturbed`. A case without a claim has no tick mark.
+/// `✓ 5 claims · 3/50 disturbed · not settled`. A case without a claim has no tick mark.
 fn evidence(measured: &Measured) -> String {
     let held = match measured.evidence.len() {
         0 => "no claims".into(),
@@ -180,10 +180,11 @@ fn evidence(measured: &Measured) -> String {
         0 => held,
         n => format!("{held}, {n} not asked"),
     };
-    disturbed(measured).map_or(held.clone(), |share| format!("{held} · {share} disturbed"))
+    let held = disturbed(measured).map_or(held.clone(), |share| format!("{held} · {share} disturbed"));
+    if is_open(measured) { held + " · not settled" } else { held }
 }
 
-/// `✓5 3/50`, the same in as few characters as can be; `✓4?1` if one could not be asked.
+/// `✓5 3/50 ~`, the same in as few characters as can be; `✓4?1` if one could not be asked.
 fn claims(measured: &Measured) -> String {
     let held = match measured.evidence.len() {
         0 => "none".into(),
@@ -193,7 +194,13 @@ fn claims(measured: &Measured) -> String {
         0 => held,
         n => format!("{held}?{n}"),
     };
-    disturbed(measured).map_or(held.clone(), |share| format!("{held} {share}"))
+    let held = disturbed(measured).map_or(held.clone(), |share| format!("{held} {share}"));
+    if is_open(measured) { held + " ~" } else { held }
+}
+
+/// Whether its executions do not agree.
+fn is_open(measured: &Measured) -> bool {
+    measured.quiet.is_some_and(|quiet| !quiet.settled)
 }
 
 /// `3/50`, unless nothing disturbed.

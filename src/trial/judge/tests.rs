@@ -19,8 +19,11 @@ fn witnessed(case: &Case) -> Result<Sentences, CaseEnd> {
 }
 
 fn live(case: &Case) -> Box<dyn Subject> {
-    let place =
-        crate::case::Place { scratch: std::env::temp_dir(), scale: crate::case::Scale::Smoke, cpus: Default::default() };
+    let place = crate::case::Place {
+        scratch: std::env::temp_dir(),
+        scale: crate::case::Scale::Smoke,
+        cpus: Default::default(),
+    };
     (case.set_up)(&place).expect("set up")
 }
 
@@ -31,7 +34,8 @@ fn swept(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, CaseEnd> {
         Some(control) => Some(&mut **control),
         None => None,
     };
-    sweep(case, &mut *live(case), control, &clock, Effort::Proof(crate::case::Scale::Default)).map(|(_, sentences)| sentences)
+    sweep(case, &mut *live(case), control, &clock, Effort::Proof(crate::case::Scale::Default))
+        .map(|(_, sentences)| sentences)
 }
 
 fn sentence(end: Result<Sentences, CaseEnd>) -> String {
