@@ -19,11 +19,11 @@ mod output_directory;
 mod pipe_message;
 mod plan;
 mod prefetch;
+mod process_task;
 mod rounds;
 #[cfg(feature = "cli")]
 mod session_runs;
 mod supervision;
-mod task;
 mod terminal;
 mod unquiet;
 
@@ -38,9 +38,9 @@ pub use output_directory::homes;
 pub use pipe_message::{CaseExecution, ExecutionEnd, Message, Sender, check_driver};
 #[cfg(feature = "cli")]
 pub use plan::nearest;
+pub use process_task::{Round, Samples, Task};
 #[cfg(feature = "cli")]
 pub use session_runs::Session;
-pub use task::{Round, Samples, Task};
 #[cfg(feature = "cli")]
 pub use terminal::layout;
 pub use terminal::{complain, print};

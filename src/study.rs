@@ -5,14 +5,16 @@ pub mod basis;
 pub mod comparison;
 pub mod disturbance;
 pub mod drawn_curve;
+pub mod executions;
 pub mod fit;
 #[cfg(feature = "cli")]
 pub mod gate;
 #[cfg(feature = "cli")]
 pub mod paper;
-pub mod pooled;
 pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;
 pub mod quiet;
+#[cfg(feature = "cli")]
+pub mod seen_again;
 pub mod sequential;

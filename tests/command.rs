@@ -206,7 +206,7 @@ fn a_run_is_found_by_name_by_path_and_under_a_home() {
     assert_eq!(Home::new().answer(&["report", path]), newest);
     assert_eq!(Home::new().answer(&["report", "--home", home.path().to_str().unwrap()]), newest);
     let line = home.answer(&["runs"]);
-    assert!(line.starts_with(&format!("{name}\t")) && line.ends_with("\t2\t0\t0\n"), "{line}");
+    assert!(line.starts_with(&format!("{name}\t")) && line.ends_with("\t2\t0\t0\t0\n"), "{line}");
 }
 
 /// Five boots of the measured run under each name, those of the second with another median for `add`.

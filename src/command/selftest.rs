@@ -1,5 +1,7 @@
 //! `syscost selftest`: the rates of false alarms and of overlooked slowdowns of `syscost ab` on this machine.
 
+mod again;
+
 use super::ab::this;
 use super::page::{self, Tone};
 use crate::driver::layout;
@@ -16,7 +18,7 @@ use crate::trial::scratch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Cases of a full trial: arithmetic, a loop, a call, the vDSO, short and long system calls, memory.
@@ -58,6 +60,13 @@ pub(super) struct Args {
     /// Ten cases and 310 verdicts of nothing, a hundred of each slowdown: half an hour
     #[arg(long)]
     full: bool,
+    /// Put the printed intervals on trial: measure some cases in several runs, or read the RECORDs of such runs, and see
+    /// whether each run's figures lie in the interval of the one before
+    #[arg(long, value_name = "RECORD", num_args = 0.., conflicts_with = "full")]
+    again: Option<Vec<PathBuf>>,
+    /// Runs for `--again`
+    #[arg(long, value_name = "N", default_value_t = 6, requires = "again", value_parser = clap::value_parser!(u16).range(2..))]
+    runs: u16,
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
@@ -67,6 +76,9 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(files) = &args.again {
+        return again::run(&args.cases, files, args.runs.into(), args.json);
+    }
     let cases = args.cases();
     let ring = Testbed::enter()?;
     let links = scratch::make()?;

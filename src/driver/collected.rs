@@ -2,13 +2,13 @@
 
 use super::pipe_message::{CaseExecution, ExecutionEnd};
 use super::plan::Planned;
+use super::process_task::Wanted;
 use super::rounds::Rounds;
 use super::supervision::ProcessRun;
-use super::task::Wanted;
 use super::{fitting, frequency_drift, other_cpu_load, prefetch, unquiet};
 use crate::environment::Fingerprint;
 use crate::record::{CaseRecord, Execution, GroupRun, Measured, Outcome};
-use crate::study::pooled::pooled;
+use crate::study::executions::pooled;
 use crate::study::quiet::quiet;
 
 /// Executions that all contradict a claim about time before the claim counts as disproved. An honest case on a busy machine

@@ -5,8 +5,8 @@
 //! one of those makes `critcmp` refuse the whole directory.
 
 use super::options::Options;
+use super::process_task::{Samples, Task};
 use super::supervision::Supervisor;
-use super::task::{Samples, Task};
 use crate::error::{Error, Result};
 use crate::record::baseline;
 use crate::record::quantity::NANOSECONDS;

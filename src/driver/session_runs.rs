@@ -20,26 +20,52 @@ pub struct Session<'a> {
     options: Options,
     home: PathBuf,
     progress: Progress,
+    rounds: Rounds,
     runs: usize,
     done: usize,
 }
 
 impl<'a> Session<'a> {
-    /// Plans `runs` runs. From here on a signal no longer ends the process.
+    /// Plans `runs` runs of one execution of each case: a session's processes. From here on a signal no longer ends the
+    /// process.
     ///
     /// # Errors
     /// No case matches, or the unit cannot be measured.
     pub fn begin(groups: &'a [Group], arguments: &Arguments, options: &Options, runs: usize) -> Result<Self> {
+        Self::with(groups, arguments, options, runs, |_| Rounds::ONE)
+    }
+
+    /// Plans `runs` whole runs, of several executions of each case.
+    ///
+    /// # Errors
+    /// As [`Session::begin`].
+    pub fn of_runs(
+        groups: &'a [Group],
+        arguments: &Arguments,
+        options: &Options,
+        runs: usize,
+    ) -> Result<Self> {
+        Self::with(groups, arguments, options, runs, |cases| Rounds::of(arguments, options, cases))
+    }
+
+    fn with(
+        groups: &'a [Group],
+        arguments: &Arguments,
+        options: &Options,
+        runs: usize,
+        rounds: impl Fn(usize) -> Rounds,
+    ) -> Result<Self> {
         let planned = plan(groups, arguments)?;
         if planned.is_empty() {
             return Err(Error::Usage("there is no case to measure".into()));
         }
         let home = prepare(options)?;
         let cases: usize = planned.iter().map(|planned| planned.ids.len()).sum();
-        let progress = Progress::over(cases * runs, false);
+        let rounds = rounds(cases);
+        let progress = Progress::over(rounds.certain(cases) * runs, false);
         // Criterion's files would hold the last run only, and pass for the whole session.
         let (arguments, options) = (arguments.without_saving(), options.clone());
-        Ok(Self { planned, arguments, options, home, progress, runs, done: 0 })
+        Ok(Self { planned, arguments, options, home, progress, rounds, runs, done: 0 })
     }
 
     /// One run over all cases, up to a signal.
@@ -48,7 +74,7 @@ impl<'a> Session<'a> {
         let mut drive = Drive::new(&self.arguments, &self.options, self.home.clone(), &self.progress);
         // Two runs may begin within the same second.
         drive.record.run += &format!("-{}", self.done);
-        drive.measure(&self.planned, Rounds::ONE);
+        drive.measure(&self.planned, self.rounds);
         drive.record
     }
 

@@ -6,7 +6,7 @@ use super::options::{
     UNIT_VARIABLE,
 };
 use super::pipe_message::{CaseExecution, ExecutionEnd, Message, PIPE_VARIABLE};
-use super::task::{TASK_VARIABLE, Task};
+use super::process_task::{TASK_VARIABLE, Task};
 use super::terminal::Progress;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
@@ -135,7 +135,10 @@ impl<'a> Received<'a> {
         let lines = lines(read)?;
         let mut child = self.supervisor.start(self.group, self.task, &write)?;
         drop(write);
-        signal::pass_on_to(Some(child.id()));
+        match self.task {
+            Task::Measure(_) => signal::pass_on_to(Some(child.id())),
+            Task::Write(..) => signal::pass_later_ones_on_to(Some(child.id())),
+        }
         let patient = self.listen(&lines);
         if !patient {
             let _ = child.kill();

@@ -54,9 +54,14 @@ pub fn pending() -> Option<Signal> {
 /// Sets the child to which signals are passed on; `None` when it has ended. A signal that has arrived while the child
 /// was being started is passed on at once.
 pub fn pass_on_to(child: Option<u32>) {
+    pass_later_ones_on_to(child);
+    if let Some(signal) = pending() {
+        pass_on(CHILD.load(Ordering::SeqCst), signal as libc::c_int);
+    }
+}
+
+/// As [`pass_on_to`], for a child that finishes what a signal interrupted: only a signal from now on reaches it.
+pub fn pass_later_ones_on_to(child: Option<u32>) {
     let child = child.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
     CHILD.store(child, Ordering::SeqCst);
-    if let Some(signal) = pending() {
-        pass_on(child, signal as libc::c_int);
-    }
 }

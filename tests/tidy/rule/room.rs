@@ -78,6 +78,8 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("pair", "study", Whole, "its pairs are judged there"),
     ("pair", "statistic", Whole, "who begins is chance; a pair's figure is a median"),
     ("driver", "case", Whole, "it knows groups and cases"),
+    ("driver", "clock", Only(&["ClockScale"]), "it hands the first process' scale on"),
+    ("driver", "statistic", Only(&["Random", "fluid_cost"]), "rounds in random order; the flags of displaced cases"),
     ("driver", "suite", Whole, "it knows the groups of this crate"),
     ("driver", "trial", Only(&["SEED", "scratch"]), "it removes what killed processes left, and records the seed"),
     ("driver", "environment", Whole, "it takes the fingerprint"),
@@ -96,7 +98,6 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("harness", "environment", Only(&["Accounting"]), "how the kernel accounts time is said beside displacement"),
     ("harness", "clock", Whole, "its measurement is our clock"),
     ("harness", "platform", Whole, "it prepares its process"),
-    ("harness", "statistic", Whole, "it knows what a displacement's flags say"),
 ];
 
 /// Rooms that other rooms are built on or are made of; `error` is used by all and uses none.

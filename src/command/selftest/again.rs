@@ -1,0 +1,112 @@
+//! `syscost selftest --again`: whether this machine's figures are seen again where their intervals say.
+
+use crate::command::page::{self, counted};
+use crate::driver::{Arguments, Options, Session, layout};
+use crate::error::{Error, Result};
+use crate::record::Record;
+use crate::record::store::Store;
+use crate::study::seen_again::{Again, again};
+use crate::suite::GROUPS;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Cases of every kind: arithmetic, calls, the vDSO, system calls, memory, faults, switches, tasks, sockets and files.
+const CASES: [&str; 24] = [
+    "known_work/multiply",
+    "empty_loop/memory",
+    "call/u64/3",
+    "syscall/clock-gettime-vdso",
+    "syscall/getppid",
+    "syscall/fstat",
+    "syscall/read-zero",
+    "syscall/pipe",
+    "syscall/open-close",
+    "chase/random/16KiB",
+    "chase/random/256KiB",
+    "chase/random/4MiB",
+    "bandwidth/read/256KiB",
+    "mapping/first-touch/1MiB",
+    "page_fault/anonymous/4KiB",
+    "signal/mask",
+    "fork/touched-mib/0",
+    "thread/same-cpu/hand-off",
+    "ping_pong/pipe-processes/same-cpu",
+    "ping_pong/pipe-processes/cross-cpu",
+    "socket_round_trip/unix-stream-same-cpu/56B",
+    "socket_round_trip/tcp-same-cpu/56B",
+    "cached_read/pread/4KiB",
+    "file_ops/create/1",
+];
+/// What the intervals promise.
+const PROMISED: f64 = 0.95;
+
+/// Measures these cases in several runs, or reads stored runs, and prints what was promised and what came true.
+///
+/// # Errors
+/// A file is no record, no case has the id, or no two runs have a figure in common.
+pub(super) fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) -> Result<ExitCode> {
+    let mut records = match files {
+        [] => measured(ids, runs)?,
+        files => files.iter().map(|file| Store::load(file)).collect::<Result<_>>()?,
+    };
+    records.sort_by_key(|record| record.started);
+    let seen = again(&records).ok_or_else(|| {
+        Error::Usage(
+            "no case has a quiet figure in two of these runs: name at least two runs of one suite at default scale".into(),
+        )
+    })?;
+    match json {
+        true => page::write_json(&serde_json::to_value(&seen).unwrap_or_default())?,
+        false => page::write(&text(&seen))?,
+    }
+    Ok(ExitCode::from(u8::from(seen.inside.high < PROMISED)))
+}
+
+/// Several runs over the cases, saved nowhere.
+fn measured(ids: &[String], runs: usize) -> Result<Vec<Record>> {
+    let of_ours = CASES.map(str::to_owned);
+    let ids = if ids.is_empty() { &of_ours } else { ids };
+    let filter = format!("^({})$", ids.iter().map(|id| regex::escape(id)).collect::<Vec<_>>().join("|"));
+    let arguments = Arguments::parse(vec!["--bench".into(), filter.into()])?;
+    let options = Options::from_environment()?;
+    Ok(Session::of_runs(GROUPS, &arguments, &options, runs)?.collect())
+}
+
+fn text(seen: &Again) -> String {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let pair = |[median, tenth]: [f64; 2]| {
+        format!("{} (median) and {} (90th percentile)", percent(median), percent(tenth))
+    };
+    let mut lines = vec![
+        format!(
+            "figures in the interval of the run before: {} of {} [{}, {}]; promised are {}",
+            percent(seen.inside.estimate),
+            counted(seen.figures, "figure", "figures"),
+            percent(seen.inside.low),
+            percent(seen.inside.high),
+            percent(PROMISED)
+        ),
+        format!("two runs differ by {}", pair(seen.distance)),
+        format!("half an interval is {}", pair(seen.half_width)),
+        format!("settled: {} of the cases, in {}", percent(seen.settled), counted(seen.runs, "run", "runs")),
+    ];
+    let far = |(id, [a, b]): &(String, [f64; 2])| format!("{id} {a:.4} and {b:.4}");
+    lines.push(format!("furthest apart: {}", seen.furthest.iter().map(far).collect::<Vec<_>>().join("; ")));
+    lines.iter().map(|line| page::wrap("", line, page::prose(layout())) + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_exists_and_is_of_the_default_suite() {
+        let known: Vec<String> = GROUPS
+            .iter()
+            .flat_map(|group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>())
+            .collect();
+        for id in CASES {
+            assert!(known.iter().any(|known| known == id), "{id}");
+        }
+    }
+}

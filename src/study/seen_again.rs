@@ -1,0 +1,110 @@
+//! Whether figures are seen again: what runs of one machine say of each other's intervals.
+
+use crate::record::{Measured, Quiet, Record};
+use crate::statistic::{Interval, percentile, proportion};
+use crate::study::quiet::widen;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What was promised, and what came true.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Again {
+    /// Number of runs.
+    pub runs: usize,
+    /// Figures of a run that the run before it had an interval for.
+    pub figures: usize,
+    /// Share of them that lay in that interval, with the 95 % interval of the share.
+    pub inside: Interval,
+    /// Distance of two runs' figures of a case, as a share: median and 90th percentile.
+    pub distance: [f64; 2],
+    /// Half of an interval, as a share of its figure: median and 90th percentile.
+    pub half_width: [f64; 2],
+    /// Share of the cases whose executions agree, over all runs.
+    pub settled: f64,
+    /// The cases whose figures lay furthest apart: id, both figures in the record's unit.
+    pub furthest: Vec<(String, [f64; 2])>,
+}
+
+/// Cases that are named.
+const NAMED: usize = 5;
+
+/// Holds every run against the one before it. The intervals of unsaved runs know no earlier ones, so they are widened here
+/// as those of saved runs were. `None` of runs without a figure in common.
+pub fn again(runs: &[Record]) -> Option<Again> {
+    let mut known: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let (mut pairs, mut settled) = (Vec::new(), Vec::new());
+    for (at, run) in runs.iter().enumerate() {
+        let next = runs.get(at + 1).map(figures).unwrap_or_default();
+        for (id, mut quiet) in figures(run) {
+            let earlier = known.entry(id).or_default();
+            if quiet.earlier == 0 {
+                widen(&mut quiet, earlier);
+            }
+            earlier.push(quiet.figure.estimate);
+            settled.push(quiet.settled);
+            pairs.extend(next.get(id).map(|next| (id, quiet.figure, next.figure.estimate)));
+        }
+    }
+    summary(runs.len(), &mut pairs, &settled)
+}
+
+fn figures(run: &Record) -> BTreeMap<&str, Quiet> {
+    let quiet = |measured: &Measured| measured.quiet.filter(|quiet| quiet.figure.estimate > 0.0);
+    run.cases().filter_map(|(_, case)| Some((case.id.as_str(), quiet(case.measured()?)?))).collect()
+}
+
+fn summary(runs: usize, pairs: &mut [(&str, Interval, f64)], settled: &[bool]) -> Option<Again> {
+    if pairs.is_empty() {
+        return None;
+    }
+    let apart = |(_, figure, next): &(&str, Interval, f64)| (next / figure.estimate).ln().abs();
+    pairs.sort_by(|a, b| apart(b).total_cmp(&apart(a)));
+    let inside = pairs.iter().filter(|(_, figure, next)| (figure.low..=figure.high).contains(next)).count();
+    let half = |figure: &Interval| (figure.high - figure.low) / 2.0 / figure.estimate;
+    let both = |values: Vec<f64>| [percentile(&values, 50.0), percentile(&values, 90.0)];
+    Some(Again {
+        runs,
+        figures: pairs.len(),
+        inside: proportion(inside as u64, pairs.len() as u64),
+        distance: both(pairs.iter().map(apart).collect()),
+        half_width: both(pairs.iter().map(|(_, figure, _)| half(figure)).collect()),
+        settled: settled.iter().filter(|settled| **settled).count() as f64 / settled.len().max(1) as f64,
+        furthest: pairs.iter().take(NAMED).map(|(id, a, b)| ((*id).to_owned(), [a.estimate, *b])).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Outcome, fixture_run};
+
+    /// The fixture with its first case at this figure, ± 1, and nothing else measured.
+    fn run(ns: f64) -> Record {
+        let mut run = fixture_run::record();
+        run.groups.truncate(1);
+        run.groups[0].cases.truncate(1);
+        if let Outcome::Measured(measured) = &mut run.groups[0].cases[0].outcome {
+            measured.quiet =
+                Some(Quiet { figure: Interval::around(ns, 1.0), settled: true, ..Quiet::default() });
+        }
+        run
+    }
+
+    #[test]
+    fn a_figure_outside_the_interval_is_counted_once_and_known_from_then_on() {
+        let seen = again(&[run(100.0), run(100.5), run(110.0), run(100.0), run(109.0)]).expect("figures");
+        // 100 → 100.5 inside; 100.5 → 110 outside; 110 → 100 and 100 → 109 inside, since 100 and 110 were seen.
+        assert_eq!((seen.runs, seen.figures, seen.inside.estimate), (5, 4, 0.75));
+        assert!(seen.distance[1] > 0.09 && seen.furthest[0].1 == [110.0, 100.0], "{seen:?}");
+    }
+
+    #[test]
+    fn runs_without_a_common_figure_say_nothing() {
+        assert_eq!(again(&[run(100.0)]), None);
+        assert_eq!(
+            again(&[fixture_run::record(), fixture_run::record()]),
+            None,
+            "single executions promise nothing"
+        );
+    }
+}
