@@ -189,7 +189,7 @@ impl<'a> Drive<'a> {
         if cases.is_empty() {
             return false;
         }
-        let task = Task::Measure(Round { cases, clock: self.clock, attempts: rounds.attempts() });
+        let task = Task::Measure(Round { cases, clock: self.clock });
         let process = self.supervisor(&self.home).carry_out(group.planned.group.name, &task);
         self.clock = self.clock.or_else(|| scale(&process.run.clock));
         group.add(process);

@@ -25,8 +25,6 @@ pub struct Round {
     pub cases: Vec<Wanted>,
     /// The clock's scale, if an earlier process has found it.
     pub clock: Option<ClockScale>,
-    /// How often a case that is disturbed is tried in this process.
-    pub attempts: u32,
 }
 
 /// A case that is to be measured.

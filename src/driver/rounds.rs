@@ -19,8 +19,8 @@ const MOST: usize = 12;
 const EACH: f64 = 0.5;
 /// The same at full scale.
 const EACH_AT_FULL: f64 = 8.0;
-/// Attempts at a disturbed case in one process, where no later process will try again.
-const ATTEMPTS: u32 = 4;
+/// Executions of a case that are tried before it is given up without a number.
+const TRIES: usize = 3;
 
 /// The rounds of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,14 +58,14 @@ impl Rounds {
         if seconds > LONG { self.fewest.min(FEWEST_OF_LONG) } else { self.fewest }
     }
 
-    /// Whether a case may have another execution after so many.
-    pub(super) fn allows(&self, executions: usize) -> bool {
-        executions < self.most
+    /// Executions of a case that has no number yet, of which so many were disturbed: these count half.
+    pub(super) fn tries(&self, disturbed: usize) -> usize {
+        self.fewest.max(TRIES + disturbed / 2)
     }
 
-    /// Attempts at a disturbed case in one process.
-    pub(super) fn attempts(&self) -> u32 {
-        if self.most > 1 { 1 } else { ATTEMPTS }
+    /// Whether a case may have another execution after so many because it is not settled.
+    pub(super) fn allows(&self, executions: usize) -> bool {
+        executions < self.most
     }
 
     /// Executions of so many cases that are certain.
@@ -81,9 +81,8 @@ mod tests {
     #[test]
     fn a_case_that_takes_long_needs_fewer_and_one_round_is_one() {
         let rounds = Rounds { fewest: 3, most: 12, time: Duration::from_secs(1) };
-        assert_eq!((rounds.needed(0.1), rounds.needed(4.0)), (3, 2));
+        assert_eq!((rounds.needed(0.1), rounds.needed(4.0), rounds.tries(0), rounds.tries(4)), (3, 2, 3, 5));
         assert!(rounds.allows(11) && !rounds.allows(12));
-        assert_eq!((Rounds::ONE.needed(4.0), Rounds::ONE.needed(0.1)), (1, 1));
-        assert_eq!((rounds.attempts(), Rounds::ONE.attempts()), (1, 4));
+        assert_eq!((Rounds::ONE.needed(4.0), Rounds::ONE.tries(0)), (1, 3));
     }
 }

@@ -31,8 +31,8 @@ use std::time::{Duration, Instant};
 use criterion_setup::{Shared, configured};
 use routine::Routine;
 
-/// The outcome of one attempt at a case.
-type Attempt = std::result::Result<Box<Measured>, CaseEnd>;
+/// How a case ended.
+type Ended = std::result::Result<Box<Measured>, CaseEnd>;
 
 /// Criterion's settings for one scale.
 struct Sampling {
@@ -48,7 +48,7 @@ impl Sampling {
     fn at(scale: Scale) -> Self {
         let (samples, warm_up, measurement, resamples) = match scale {
             Scale::Smoke => (10, 5, 10, 1_001),
-            Scale::Default => (10, 5, 40, 1_001),
+            Scale::Default => (10, 3, 20, 1_001),
             Scale::Full => (20, 100, 600, 1_001),
         };
         let [warm_up, measurement] = [warm_up, measurement].map(Duration::from_millis);
@@ -198,14 +198,13 @@ fn finish(clock: &Clock, sender: &mut Sender) -> Result<()> {
     sender.send(&Message::End(facts))
 }
 
-/// The end of a case for the driver; `None` if a signal interrupted it. After several attempts, a claim that was
-/// contradicted in each of them is disproved.
-fn reported(ended: Attempt, attempts: u32) -> Option<ExecutionEnd> {
+/// The end of a case for the driver; `None` if a signal interrupted it.
+fn reported(ended: Ended) -> Option<ExecutionEnd> {
     Some(match ended {
         Ok(measured) => ExecutionEnd::Measured(measured),
         Err(CaseEnd::Skipped(sentence)) => ExecutionEnd::Skipped(sentence),
-        Err(CaseEnd::Contradicted(sentence)) if attempts == 1 => ExecutionEnd::Contradicted(sentence),
-        Err(CaseEnd::Failed(sentence) | CaseEnd::Contradicted(sentence)) => ExecutionEnd::Failed(sentence),
+        Err(CaseEnd::Contradicted(sentence)) => ExecutionEnd::Contradicted(sentence),
+        Err(CaseEnd::Failed(sentence)) => ExecutionEnd::Failed(sentence),
         Err(CaseEnd::Disturbed(sentence)) => ExecutionEnd::Disturbed(sentence),
         Err(CaseEnd::Interrupted) => return None,
     })
@@ -227,7 +226,7 @@ impl Process<'_> {
         let home = self.criterions_home();
         let sampling = Sampling::at(self.bench.place.scale);
         let measurement = Rc::new(measurement);
-        // Criterion gives an id that it has seen before another directory, so every attempt gets a new Criterion.
+        // Criterion gives an id that it has seen before another directory, so every case gets a new Criterion.
         let criterion = || configured(&sampling, Shared(Rc::clone(&measurement)), &home);
         let mut accounting_told = self.unit == DISPLACED;
         for case in (self.group.cases)() {
@@ -240,8 +239,8 @@ impl Process<'_> {
                 }
             }
             let began = Instant::now();
-            let ended = self.attempts(&case, proven, criterion, &measurement, &sampling);
-            let Some(end) = reported(ended, self.round.attempts) else { return Ok(()) };
+            let ended = self.case(&case, proven, criterion(), &measurement, &sampling);
+            let Some(end) = reported(ended) else { return Ok(()) };
             let seconds = began.elapsed().as_secs_f64();
             let title = case.title;
             self.sender.send(&Message::Done(Box::new(CaseExecution { id, title, seconds, end })))?;
@@ -258,28 +257,26 @@ impl Process<'_> {
         }
     }
 
-    /// Measures a case, repeatedly while it is disturbed. A panic ends this case only.
-    fn attempts<M: Counted>(
+    /// Measures a case. A panic ends this case only.
+    fn case<M: Counted>(
         &self,
         case: &Case,
         proven: bool,
-        criterion: impl Fn() -> Criterion<Shared<M>>,
+        mut criterion: Criterion<Shared<M>>,
         measurement: &M,
         sampling: &Sampling,
-    ) -> Attempt {
-        trial::repeated(self.round.attempts, || {
-            let attempt = || self.outcome(case, proven, &mut criterion(), measurement, sampling);
-            let before = background_activity::Before::read();
-            let ended = catch_unwind(AssertUnwindSafe(attempt));
-            let mut outcome = ended.unwrap_or_else(|payload| Err(panic::case_end(payload)));
-            if let (Ok(measured), Some(before)) = (&mut outcome, before) {
-                measured.meanwhile = before.until_now();
-            }
-            outcome
-        })
+    ) -> Ended {
+        let attempt = || self.outcome(case, proven, &mut criterion, measurement, sampling);
+        let before = background_activity::Before::read();
+        let ended = catch_unwind(AssertUnwindSafe(attempt));
+        let mut outcome = ended.unwrap_or_else(|payload| Err(panic::case_end(payload)));
+        if let (Ok(measured), Some(before)) = (&mut outcome, before) {
+            measured.meanwhile = before.until_now();
+        }
+        outcome
     }
 
-    /// One attempt at a case.
+    /// As [`Process::case`], where nothing panics.
     fn outcome<M: Counted>(
         &self,
         case: &Case,
@@ -287,7 +284,7 @@ impl Process<'_> {
         criterion: &mut Criterion<Shared<M>>,
         measurement: &M,
         sampling: &Sampling,
-    ) -> Attempt {
+    ) -> Ended {
         if self.arguments.mode == Mode::Foreign {
             return self.left_to_criterion(case, criterion, measurement);
         }
@@ -325,7 +322,7 @@ impl Process<'_> {
         case: &Case,
         criterion: &mut Criterion<Shared<M>>,
         measurement: &M,
-    ) -> Attempt {
+    ) -> Ended {
         let mut subject = (case.set_up)(self.bench.place)?;
         let mut group = criterion.benchmark_group(self.group.name);
         group.sampling_mode(SamplingMode::Flat);
