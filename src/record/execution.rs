@@ -15,6 +15,9 @@ pub struct Execution {
     pub low: f64,
     /// Median of its samples, likewise.
     pub median: f64,
+    /// The core's frequency just before and just after, Hz, the higher of the two, inferred from a chain of additions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_hz: Option<f64>,
 }
 
 /// What the machine charges while nobody disturbs, found from several executions.

@@ -100,7 +100,13 @@ fn syscall() -> GroupRun {
 fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
     let loop_cost = 0.31;
     let measured = Measured {
-        executions: vec![Execution { at: 2.0, samples: 3, low: 0.99 * cost, median: cost }],
+        executions: vec![Execution {
+            at: 2.0,
+            samples: 3,
+            low: 0.99 * cost,
+            median: cost,
+            core_hz: Some(3.1e9),
+        }],
         quiet: None,
         left_out: Vec::new(),
         iterations: vec![1000; 50],

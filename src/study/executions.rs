@@ -172,7 +172,7 @@ mod tests {
     fn part(ns: f64) -> Measured {
         let counted = (20.0 * ns) as u64;
         Measured {
-            executions: vec![Execution { at: 0.0, samples: 2, low: ns, median: ns }],
+            executions: vec![Execution { at: 0.0, samples: 2, low: ns, median: ns, core_hz: None }],
             iterations: vec![10, 10],
             counted: vec![counted, counted],
             median: Interval::exactly(ns),

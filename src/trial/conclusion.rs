@@ -111,6 +111,7 @@ impl Trial<'_> {
                 samples: kept.len(),
                 low: statistic::percentile(values, 25.0),
                 median: median.estimate,
+                core_hz: Some(self.core_hz.max(core_after)),
             }],
             quiet: None,
             left_out: Vec::new(),

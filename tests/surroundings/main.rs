@@ -14,6 +14,7 @@ mod carried;
 mod child;
 mod disk;
 mod displacement;
+mod execution;
 mod file;
 mod file_system;
 mod group;

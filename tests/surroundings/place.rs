@@ -51,7 +51,9 @@ impl Place {
     /// A program in this place. What the person who runs the tests has set must not matter.
     pub fn program(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
-        for variable in ["MEASURE", "DIR", "AGAINST", "PREDICTIONS", "GROUP", "PIPE", "CLOCK"] {
+        for variable in
+            ["MEASURE", "DIR", "AGAINST", "PREDICTIONS", "GROUP", "PIPE", "CLOCK", "TIME", "STRICT"]
+        {
             command.env_remove(format!("SYSCOST_{variable}"));
         }
         command.env_remove("COLUMNS").env("SYSCOST_SCALE", "smoke");

@@ -8,7 +8,7 @@ use crate::render::table::Against;
 use crate::study::basis::ratio;
 
 /// The fixed columns; those of the values from elsewhere follow.
-const HEAD: [&str; 35] = [
+const HEAD: [&str; 40] = [
     "id",
     "title",
     "group",
@@ -43,6 +43,11 @@ const HEAD: [&str; 35] = [
     "p99.99",
     "maximum",
     "derived",
+    "quiet",
+    "next_run_low",
+    "next_run_high",
+    "settled",
+    "executions",
     "sentence",
 ];
 
@@ -94,7 +99,11 @@ fn figures(m: &Measured) -> Vec<String> {
     let counts = counts.map(|n| n.to_string());
     let tail =
         [50.0, 99.0, 99.9, 99.99, 100.0].map(|p| number(m.distribution.as_ref().and_then(|d| d.at(p))));
-    figures.into_iter().map(number).chain(counts).chain(tail).chain([derived]).collect()
+    let quiet = ends(m.quiet.map(|quiet| quiet.figure)).into_iter().map(number);
+    let settled = m.quiet.map_or(String::new(), |quiet| quiet.settled.to_string());
+    let executions = [settled, m.executions.len().to_string()];
+    let figures = figures.into_iter().map(number).chain(counts).chain(tail);
+    figures.chain([derived]).chain(quiet).chain(executions).collect()
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ pub(super) fn measured(
             samples: used.len(),
             low: gap.estimate,
             median: gap.estimate,
+            core_hz: None,
         }],
         iterations: used.iter().map(|run| run.replicate.covered.operations as u64).collect(),
         counted: counts(displacement, summary),

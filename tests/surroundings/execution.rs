@@ -1,0 +1,81 @@
+//! A case is measured by several processes, and all of them are kept.
+
+use crate::place::{Place, alone};
+use serde_json::Value;
+
+fn run(place: &Place, words: &[&str]) -> Value {
+    let mut command = place.run(&[&["known_work", "--scale", "default"], words].concat());
+    command.env_remove("SYSCOST_SCALE");
+    place.begin(command).end();
+    place.record()
+}
+
+/// The first case, if this machine let it be measured.
+fn measured(record: &Value) -> Option<&Value> {
+    let outcome = &record["groups"][0]["cases"][0]["outcome"]["measured"];
+    if outcome.is_null() {
+        println!("skipped: the machine is too busy to measure known_work/add");
+        return None;
+    }
+    Some(outcome)
+}
+
+fn length(list: &Value) -> usize {
+    list.as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn criterion_gets_the_samples_of_all_executions_in_their_order() {
+    let _alone = alone();
+    let place = Place::new();
+    let record = run(&place, &["--save-baseline", "a"]);
+    let Some(measured) = measured(&record) else { return };
+    let (executions, counted) = (length(&measured["executions"]), length(&measured["counted"]));
+    let disturbed = length(&measured["left_out"]);
+    assert!(executions + disturbed >= 3, "{measured}");
+    assert_eq!(counted, 10 * executions);
+    let file = place.home().join("known_work/add/a/sample.json");
+    let sample: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(length(&sample["times"]), counted);
+    let hz = record["groups"][0]["clock"]["hz"].as_f64().unwrap();
+    for at in [0, counted / 2, counted - 1] {
+        let of = |list: &Value| list[at].as_f64().unwrap();
+        let criterions = of(&sample["times"]) / of(&sample["iters"]);
+        let ours = of(&measured["counted"]) / of(&measured["iterations"]) * 1e9 / hz;
+        assert!((criterions / ours - 1.0).abs() < 1e-9, "sample {at}: {criterions} and {ours}");
+    }
+    let at: Vec<_> =
+        measured["executions"].as_array().unwrap().iter().map(|e| e["at"].as_f64().unwrap()).collect();
+    assert!(at.is_sorted() && at[0] > 0.0, "{at:?}");
+}
+
+#[test]
+fn a_second_run_knows_the_first() {
+    let _alone = alone();
+    let place = Place::new();
+    let first = run(&place, &[]);
+    let second = run(&place, &[]);
+    let (Some(first), Some(second)) = (measured(&first), measured(&second)) else { return };
+    let (Some(figure), Some(next)) =
+        (first["quiet"]["figure"]["estimate"].as_f64(), second["quiet"].as_object())
+    else {
+        println!("skipped: one execution only was undisturbed");
+        return;
+    };
+    assert_eq!((&first["quiet"]["earlier"], &next["earlier"]), (&0.into(), &1.into()));
+    let (low, high) = (next["figure"]["low"].as_f64().unwrap(), next["figure"]["high"].as_f64().unwrap());
+    assert!(low <= figure && figure <= high, "{figure} is not in [{low}, {high}]");
+}
+
+#[test]
+fn a_run_without_time_still_measures_every_case_three_times() {
+    let _alone = alone();
+    let place = Place::new();
+    let record = run(&place, &["--time", "0.01"]);
+    for case in record["groups"][0]["cases"].as_array().unwrap() {
+        let outcome = &case["outcome"]["measured"];
+        if !outcome.is_null() {
+            assert_eq!(length(&outcome["executions"]) + length(&outcome["left_out"]), 3, "{outcome}");
+        }
+    }
+}
