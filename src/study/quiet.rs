@@ -9,9 +9,9 @@ use crate::statistic::median;
 
 /// The lowest executions of a settled case agree within this share.
 const AGREEMENT: f64 = 0.01;
-/// Half of the narrowest interval, as a share: below it lies what a run differs by from the next in any case.
+/// Half of the narrowest interval, as a share of the figure: below it lies what a run differs by from the next in any case.
 const NARROWEST: f64 = 0.005;
-/// How much further than the lowest executions lie apart the next run's figure may lie.
+/// How much further than the lowest executions lie apart the next run's figure may lie: a power of their ratio.
 const STRETCH: f64 = 2.0;
 /// An execution that is alone by this share below others that agree has met a rare faster mode.
 const ALONE: f64 = 0.03;
@@ -34,7 +34,7 @@ fn floor(lows: &[f64]) -> Quiet {
     let third = lows[2.min(lows.len() - 1)];
     let estimate = (lows[0] + lows[1]) / 2.0;
     Quiet {
-        figure: Interval::around(estimate, half(estimate, third - lows[0])),
+        figure: around(estimate, third / lows[0]),
         settled: agree(lows[0], third),
         faster,
         earlier: 0,
@@ -45,7 +45,7 @@ fn middle(ascending: &[f64]) -> Quiet {
     let (first, last) = (ascending[0], ascending[ascending.len() - 1]);
     let estimate = median(ascending);
     Quiet {
-        figure: Interval::around(estimate, half(estimate, last - first)),
+        figure: around(estimate, last / first),
         settled: agree(first, last),
         ..Quiet::default()
     }
@@ -61,8 +61,14 @@ fn agree(low: f64, high: f64) -> bool {
     high - low <= AGREEMENT * low.abs()
 }
 
-fn half(estimate: f64, range: f64) -> f64 {
-    (STRETCH * range).max(NARROWEST * estimate.abs())
+/// The interval around a figure whose lowest executions differ by this factor. It reaches as far down as up, as a factor, and
+/// so never below zero. A difference may be negative: then it is as wide as its executions lie apart.
+fn around(estimate: f64, apart: f64) -> Interval {
+    if apart.is_nan() || apart <= 0.0 {
+        return Interval::around(estimate, STRETCH * estimate.abs());
+    }
+    let factor = apart.powf(STRETCH).max(1.0 + NARROWEST);
+    Interval { estimate, low: estimate / factor, high: estimate * factor }
 }
 
 /// Widens the interval of a figure to those of earlier runs of the same case on the same machine.
@@ -103,7 +109,7 @@ mod tests {
     #[test]
     fn what_never_repeats_is_not_settled_and_says_so_by_its_width() {
         let drawn = of(&[68.0, 131.0, 97.0, 80.0]).expect("four");
-        assert!(!drawn.settled && drawn.figure.high - drawn.figure.low > 50.0);
+        assert!(!drawn.settled && drawn.figure.high - drawn.figure.low > 50.0 && drawn.figure.low > 0.0);
         assert!(of(&[5.0]).is_none(), "one execution knows nothing of others");
     }
 
@@ -118,6 +124,6 @@ mod tests {
         let mut found = of(&[100.0, 100.0, 100.0]).expect("three");
         widen(&mut found, &[100.1, 140.0]);
         assert_eq!((found.figure.high, found.earlier), (140.0, 2));
-        assert!((found.figure.low - 99.5).abs() < 1e-9);
+        assert!((found.figure.low - 100.0 / 1.005).abs() < 1e-9);
     }
 }
