@@ -64,7 +64,7 @@ fn agree(low: f64, high: f64) -> bool {
 /// The interval around a figure whose lowest executions differ by this factor. It reaches as far down as up, as a factor, and
 /// so never below zero. A difference may be negative: then it is as wide as its executions lie apart.
 fn around(estimate: f64, apart: f64) -> Interval {
-    if apart.is_nan() || apart <= 0.0 {
+    if !(apart > 0.0 && estimate > 0.0) {
         return Interval::around(estimate, STRETCH * estimate.abs());
     }
     let factor = apart.powf(STRETCH).max(1.0 + NARROWEST);
