@@ -125,7 +125,7 @@ fn a_disk_that_fills_in_the_middle_keeps_nothing_half() {
         wait $pid; code=$?
         cat again; cp -r \"$home\" after; exit $code";
     let Some(ended) = on_a_disk(&place, "8m", script) else { return };
-    ended.says(1, &["4 measured", "No space left", "nothing more is saved"]);
+    ended.says(1, &["4 measured", "KiB are free", "nothing more is saved"]);
     all_parse(&place.path().join("after"));
     // What was saved before the disk was full is whole.
     assert!(place.path().join("after/known_work/add/main/estimates.json").is_file());
