@@ -51,7 +51,7 @@ fn what_was_controlled_is_drawn() {
         return println!("{}", String::from_utf8_lossy(&output.stdout));
     }
     let svg = std::fs::read_to_string(directory.path().join("control-policy.svg")).unwrap();
-    for words in ["by halves", "goal 4.5", "background processes that run", "seconds"] {
+    for words in ["halving", "goal 4.5", "background processes that run", "seconds"] {
         assert!(svg.contains(words), "no `{words}`");
     }
     let png = std::fs::read(directory.path().join("control-policy.png")).unwrap();

@@ -244,15 +244,3 @@ pub fn publish(code: &[u8]) {
     // core that this thread moves to has taken an exception meanwhile, which does the same.
     unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
 }
-
-// The callee of group `call`: nothing but the return (see the x86-64 file for why it is written here).
-std::arch::global_asm!(
-    ".pushsection .text.syscost_return,\"ax\",@progbits",
-    ".globl syscost_return",
-    ".type syscost_return,@function",
-    ".p2align 5",
-    "syscost_return:",
-    "ret",
-    ".size syscost_return, . - syscost_return",
-    ".popsection"
-);
