@@ -21,8 +21,9 @@ pub use shared_word::{Condition, Futex, PolledWord};
 use crate::error::{Error, Result};
 use crate::platform::arch::syscall4;
 use crate::platform::syscall;
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 
@@ -131,14 +132,9 @@ impl Event {
     /// # Errors
     /// The kernel refuses them.
     pub fn pair(_: &Path) -> ChannelPair<Self> {
-        let event = || {
-            // SAFETY: `eventfd` has no precondition; OWN-DESCRIPTOR.
-            let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-            if descriptor < 0 {
-                return Err(Error::last_os("eventfd"));
-            }
-            // SAFETY: OWN-DESCRIPTOR.
-            Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+        let event = || match EventFd::from_flags(EfdFlags::EFD_CLOEXEC) {
+            Ok(event) => Ok(Self(event.into())),
+            Err(errno) => Err(Error::refused("eventfd", errno)),
         };
         Ok([event()?, event()?])
     }
