@@ -13,6 +13,10 @@
 //! | `is_kernel_entry` | whether these bytes of code are the instruction that enters the kernel |
 //! | `RETURN`, `publish` | the instruction that returns, and what must follow before written code is run |
 //! | `COUNTER` | the counter's name in a record |
+//!
+//! # Invariants
+//!
+//! * **RETURN-ONLY**: the one piece of code that is written here in assembly is a single return.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "aarch64")]
@@ -44,16 +48,13 @@ std::arch::global_asm!(
 );
 
 /// Why the hardware counter is not used as the clock.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Unfit {
     /// Its rate follows the core's frequency.
-    #[error("the counter's rate changes with the core's frequency (no constant_tsc)")]
     NotConstant,
     /// It stops in deep sleep states.
-    #[error("the counter stops in deep sleep (no nonstop_tsc)")]
     NotNonstop,
     /// Two CPUs disagree by more than the reading's own uncertainty.
-    #[error("CPU {cpu}'s counter differs from the first CPU's by {by_ns:.0} ns")]
     DiffersBetweenCpus {
         /// The CPU that disagrees with the first.
         cpu: usize,
@@ -61,18 +62,36 @@ pub enum Unfit {
         by_ns: f64,
     },
     /// Two calibrations in one process disagree: the guest was moved to a host of another frequency.
-    #[error("two calibrations differ by {by_ppm:.0} ppm: the guest may have been moved")]
     Migrates {
         /// Relative difference, parts per million.
         by_ppm: f64,
     },
     /// A read takes so long that a hypervisor must be emulating it.
-    #[error("two reads take {pair_ns:.0} ns: the hypervisor answers in the counter's place")]
     Trapped {
         /// Cost of one ordered pair, nanoseconds.
         pair_ns: f64,
     },
     /// It was switched off by `SYSCOST_CLOCK=monotonic-raw`.
-    #[error("SYSCOST_CLOCK asks for monotonic-raw")]
     Declined,
+}
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotConstant => {
+                write!(f, "the counter's rate changes with the core's frequency (no constant_tsc)")
+            }
+            Self::NotNonstop => write!(f, "the counter stops in deep sleep (no nonstop_tsc)"),
+            Self::DiffersBetweenCpus { cpu, by_ns } => {
+                write!(f, "CPU {cpu}'s counter differs from the first CPU's by {by_ns:.0} ns")
+            }
+            Self::Migrates { by_ppm } => {
+                write!(f, "two calibrations differ by {by_ppm:.0} ppm: the guest may have been moved")
+            }
+            Self::Trapped { pair_ns } => {
+                write!(f, "two reads take {pair_ns:.0} ns: the hypervisor answers in the counter's place")
+            }
+            Self::Declined => write!(f, "SYSCOST_CLOCK asks for monotonic-raw"),
+        }
+    }
 }

@@ -2,10 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::platform::futex::{self, Reach};
-use crate::platform::shared::Word;
 use crate::platform::{cpu, process};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 /// The value that ends the thread. A turn is a number below it, one more each time.
@@ -20,6 +19,11 @@ struct Shared {
     cpu: AtomicUsize,
     switches: AtomicU64,
 }
+
+/// A word in a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Word(AtomicU32);
 
 /// The pool. Dropping it ends and joins the thread.
 pub struct Pool {
@@ -56,17 +60,17 @@ impl Pool {
     #[inline(always)]
     pub fn hand_over(&mut self) -> i64 {
         self.turn = if self.turn == END - 1 { 0 } else { self.turn + 1 };
-        let before = self.shared.answered.value.load(Ordering::Relaxed);
-        self.shared.handed.value.store(self.turn, Ordering::Release);
-        let woken = futex::wake(&self.shared.handed.value, Reach::Private);
+        let before = self.shared.answered.0.load(Ordering::Relaxed);
+        self.shared.handed.0.store(self.turn, Ordering::Release);
+        let woken = futex::wake(&self.shared.handed.0, Reach::Private);
         if woken < 0 {
             return woken;
         }
         loop {
-            if self.shared.answered.value.load(Ordering::Acquire) == self.turn {
+            if self.shared.answered.0.load(Ordering::Acquire) == self.turn {
                 return 0;
             }
-            match futex::wait(&self.shared.answered.value, before, Reach::Private) {
+            match futex::wait(&self.shared.answered.0, before, Reach::Private) {
                 answer if answer == -i64::from(libc::EINTR) => return answer,
                 _ => {}
             }
@@ -97,12 +101,12 @@ pub struct Usage {
 fn work(shared: &Shared) {
     let mut done = 0;
     loop {
-        let turn = shared.handed.value.load(Ordering::Acquire);
+        let turn = shared.handed.0.load(Ordering::Acquire);
         if turn == END {
             return;
         }
         if turn == done {
-            futex::wait(&shared.handed.value, done, Reach::Private);
+            futex::wait(&shared.handed.0, done, Reach::Private);
             continue;
         }
         if shared.usage_wanted.load(Ordering::Relaxed) {
@@ -113,15 +117,15 @@ fn work(shared: &Shared) {
             shared.switches.store(switches as u64, Ordering::Relaxed);
         }
         done = turn;
-        shared.answered.value.store(turn, Ordering::Release);
-        futex::wake(&shared.answered.value, Reach::Private);
+        shared.answered.0.store(turn, Ordering::Release);
+        futex::wake(&shared.answered.0, Reach::Private);
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.handed.value.store(END, Ordering::Release);
-        futex::wake(&self.shared.handed.value, Reach::Private);
+        self.shared.handed.0.store(END, Ordering::Release);
+        futex::wake(&self.shared.handed.0, Reach::Private);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // it does not panic
         }
