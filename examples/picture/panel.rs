@@ -84,8 +84,10 @@ fn draw<B: DrawingBackend>(
     panels: &[Panel],
 ) -> Drawn {
     area.fill(&WHITE).map_err(|e| e.to_string())?;
-    let head =
-        area.titled(title, (FONT, 19 * times)).and_then(|area| area.titled(subtitle, (FONT, 13 * times)));
+    let head = area
+        .margin(12 * times, 0, 0, 0)
+        .titled(title, (FONT, 19 * times))
+        .and_then(|area| area.titled(subtitle, (FONT, 13 * times)));
     let places = panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
     let end = places.map(|place| place.0).fold(f64::MIN_POSITIVE, f64::max);
     for (number, place) in head.map_err(|e| e.to_string())?.split_evenly((panels.len(), 1)).iter().enumerate()
