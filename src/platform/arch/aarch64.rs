@@ -36,12 +36,6 @@ pub fn stop() -> u64 {
     ticks
 }
 
-/// Closes a bracket, and returns the CPU too. The counter does not carry it, so the kernel is asked afterwards.
-#[inline(always)]
-pub fn stop_on() -> (u64, usize) {
-    (stop(), crate::platform::cpu::current())
-}
-
 /// One unordered read.
 #[inline(always)]
 pub fn read() -> u64 {
