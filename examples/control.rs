@@ -6,9 +6,12 @@
 //!     cargo run --release --example control -- DIRECTORY     # and pictures there, as SVG and PNG
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
 
+#[path = "picture/panel.rs"]
+mod panel;
+
+use panel::{Line, Panel};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost::internals::render::{Line, Panel, Picture};
 use syscost::technique::control::{
     Background, Controller, Halving, Interactive, Plant, Policy, Proportional, Stepwise, Transient, stability,
 };
@@ -238,11 +241,7 @@ fn draw(directory: &str, name: &str, title: &str, flown: &[&(&str, Flown)]) -> R
     ];
     let subtitle =
         format!("{} ms of CPU time a command, {BATCH} background processes on its CPU", DEMAND.as_millis());
-    let picture = Picture::of_panels(name, title, &subtitle, "seconds", panels);
-    let path = |ending| std::path::Path::new(directory).join(format!("{name}.{ending}"));
-    let written = std::fs::write(path("svg"), picture.svg()?);
-    let written = written.and(std::fs::write(path("png"), picture.png()?));
-    written.map_err(|e| Error::file(directory, "writing a picture in", e))
+    panel::write(directory, name, [title, &subtitle], &panels)
 }
 
 fn main() -> ExitCode {

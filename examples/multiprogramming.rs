@@ -6,9 +6,12 @@
 //!     cargo run --release --example multiprogramming -- DIRECTORY # and a picture there, as SVG and PNG
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
 
+#[path = "picture/panel.rs"]
+mod panel;
+
+use panel::{Line, Panel};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost::internals::render::{Line, Panel, Picture};
 use syscost::technique::multiprogramming::{Computer, Job, Paging, Pilot};
 use syscost::{Error, Result};
 
@@ -150,11 +153,7 @@ fn draw(directory: &str, low: Flown, high: Flown, best: f64) -> Result<()> {
     ];
     let subtitle = format!("jobs of {} MiB, {} MiB of memory, one CPU", FILE >> 20, MEMORY >> 20);
     let title = "Adaptive control of the degree of multiprogramming";
-    let picture = Picture::of_panels("multiprogramming", title, &subtitle, "seconds", panels);
-    let path = |ending| std::path::Path::new(directory).join(format!("multiprogramming.{ending}"));
-    let written = std::fs::write(path("svg"), picture.svg()?);
-    let written = written.and(std::fs::write(path("png"), picture.png()?));
-    written.map_err(|e| Error::file(directory, "writing a picture in", e))
+    panel::write(directory, "multiprogramming", [title, &subtitle], &panels)
 }
 
 fn main() -> ExitCode {

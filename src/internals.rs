@@ -75,11 +75,6 @@ pub mod record {
     }
 }
 
-#[cfg(feature = "cli")]
-pub mod render {
-    pub use crate::render::plot::{Line, Panel, Picture};
-}
-
 pub mod statistic {
     pub use crate::statistic::{
         Alternative, Random, adjusted, benjamini_hochberg, change_between, equivalence_p, hodges_lehmann,

@@ -25,7 +25,7 @@ fn example(name: &str) -> Option<PathBuf> {
 /// What it says, in a hurry; nothing where the machine lacks what it needs.
 fn says(name: &str, words: &[&str]) {
     let Some(program) = example(name) else { return };
-    // Without pictures: those are tested where they are drawn, and a build for tests takes long over one.
+    // Without pictures: a build for tests takes long over one.
     let output = Command::new(program).arg("--quick").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{name}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
@@ -40,6 +40,22 @@ fn says(name: &str, words: &[&str]) {
 #[test]
 fn a_server_is_controlled() {
     says("control", &["one by one", "halving", "twice the limit", "\nslide "]);
+}
+
+#[test]
+fn what_was_controlled_is_drawn() {
+    let Some(program) = example("control") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let output = Command::new(program).arg("--quick").arg(directory.path()).output().unwrap();
+    if output.stdout.starts_with(b"skipped: ") {
+        return println!("{}", String::from_utf8_lossy(&output.stdout));
+    }
+    let svg = std::fs::read_to_string(directory.path().join("control-policy.svg")).unwrap();
+    for words in ["halving", "goal 4.5", "background processes that run", "seconds"] {
+        assert!(svg.contains(words), "no `{words}`");
+    }
+    let png = std::fs::read(directory.path().join("control-policy.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG") && png.len() > 10_000, "{} bytes", png.len());
 }
 
 #[test]

@@ -39,35 +39,26 @@ pub struct Experiment {
     pub title: &'static str,
     /// The figure or table of the paper that has its values.
     pub paper: &'static str,
-    run: fn(&Setting) -> Result<Vec<Finding>>,
+    run: Run,
 }
 
 /// All experiments, in the order of their names.
 pub const EXPERIMENTS: [Experiment; 8] = [
-    Experiment {
-        name: "C1",
-        title: "CPU time of idle, half and full load",
-        paper: "Figure 5a",
-        run: cpu_share::of_one_load,
-    },
-    Experiment {
-        name: "C2",
-        title: "CPU time of two loads of 30 %",
-        paper: "Figure 5b, 5c",
-        run: cpu_share::of_two_loads,
-    },
-    Experiment { name: "C3", title: "976 KB of memory, twice", paper: "Table 1", run: memory_use::run },
-    Experiment { name: "C4", title: "10 000 datagrams of 32 bytes", paper: "Table 2", run: datagram::run },
-    Experiment { name: "C5", title: "one thread more", paper: "Table 3", run: thread_count::run },
-    Experiment {
-        name: "C6",
-        title: "reads and writes of a disk",
-        paper: "informal",
-        run: disk_operations::run,
-    },
-    Experiment { name: "C7", title: "page faults", paper: "informal", run: page_faults::run },
-    Experiment { name: "C8", title: "lists against the kernel's own", paper: "informal", run: listing::run },
+    experiment("C1", "CPU time of idle, half and full load", "Figure 5a", cpu_share::of_one_load),
+    experiment("C2", "CPU time of two loads of 30 %", "Figure 5b, 5c", cpu_share::of_two_loads),
+    experiment("C3", "976 KB of memory, twice", "Table 1", memory_use::run),
+    experiment("C4", "10 000 datagrams of 32 bytes", "Table 2", datagram::run),
+    experiment("C5", "one thread more", "Table 3", thread_count::run),
+    experiment("C6", "reads and writes of a disk", "informal", disk_operations::run),
+    experiment("C7", "page faults", "informal", page_faults::run),
+    experiment("C8", "lists against the kernel's own", "informal", listing::run),
 ];
+
+type Run = fn(&Setting) -> Result<Vec<Finding>>;
+
+const fn experiment(name: &'static str, title: &'static str, paper: &'static str, run: Run) -> Experiment {
+    Experiment { name, title, paper, run }
+}
 
 impl Experiment {
     /// The experiment of this name, in upper or lower case.

@@ -1,40 +1,22 @@
 //! Parser of `/proc/cpuinfo`, whose keys differ between architectures.
 
+use super::Fingerprint;
 use crate::platform::kernel_files::{field, fields, join_distinct};
 
-/// The CPU as the kernel names it. Where the CPUs of a machine differ, each field shows all values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
-    /// Marketing name, or implementer and part number where the architecture has none.
-    pub model_name: Option<String>,
-    /// Manufacturer.
-    pub vendor: Option<String>,
-    /// Family (x86) or architecture version (ARM).
-    pub family: Option<String>,
-    /// Model (x86) or part number (ARM).
-    pub model: Option<String>,
-    /// Stepping (x86) or revision (ARM).
-    pub stepping: Option<String>,
-    /// Revision of the microcode.
-    pub microcode: Option<String>,
-}
-
-/// The identity of the CPUs.
-pub fn identity(cpuinfo: &str) -> Identity {
+/// Notes the identity of the CPUs. Where those of a machine differ, each field has all values. The model is the marketing
+/// name, or implementer and part number where the architecture has none.
+pub fn identify(found: &mut Fingerprint, cpuinfo: &str) {
     let first = |keys: &[&str]| keys.iter().find_map(|key| distinct(cpuinfo, key));
     let vendor = first(&["vendor_id", "CPU implementer", "mvendorid"]);
     let model = first(&["model", "CPU part", "marchid"]);
     // `cpu` is POWER, `uarch` is RISC-V. ARM has numbers only.
     let named = first(&["model name", "Model Name", "cpu", "uarch"]);
     let numbered = || Some(format!("implementer {} part {}", vendor.as_ref()?, model.as_ref()?));
-    Identity {
-        model_name: named.or_else(numbered),
-        family: first(&["cpu family", "CPU architecture"]),
-        stepping: first(&["stepping", "CPU revision", "mimpid"]),
-        microcode: first(&["microcode"]),
-        vendor,
-        model,
-    }
+    found.cpu_model = named.or_else(numbered);
+    found.cpu_family = first(&["cpu family", "CPU architecture"]);
+    found.cpu_stepping = first(&["stepping", "CPU revision", "mimpid"]);
+    found.microcode = first(&["microcode"]);
+    (found.cpu_vendor, found.cpu_model_number) = (vendor, model);
 }
 
 fn distinct(cpuinfo: &str, key: &str) -> Option<String> {
@@ -62,14 +44,20 @@ mod tests {
     const INTEL_LAPTOP: &str = include_str!("../../fixtures/captured/cpuinfo-intel-laptop.txt");
     const ARM_BIG_LITTLE: &str = include_str!("../../fixtures/captured/cpuinfo-arm-big-little.txt");
 
+    fn identity(cpuinfo: &str) -> Fingerprint {
+        let mut found = Fingerprint::default();
+        identify(&mut found, cpuinfo);
+        found
+    }
+
     #[test]
     fn an_amd_guest_is_known_by_its_numbers_where_its_name_is_masked() {
         let identity = identity(AMD_GUEST);
-        assert_eq!(identity.model_name.as_deref(), Some("AMD EPYC"));
-        assert_eq!(identity.vendor.as_deref(), Some("AuthenticAMD"));
-        assert_eq!(identity.family.as_deref(), Some("25"));
-        assert_eq!(identity.model.as_deref(), Some("17"));
-        assert_eq!(identity.stepping.as_deref(), Some("1"));
+        assert_eq!(identity.cpu_model.as_deref(), Some("AMD EPYC"));
+        assert_eq!(identity.cpu_vendor.as_deref(), Some("AuthenticAMD"));
+        assert_eq!(identity.cpu_family.as_deref(), Some("25"));
+        assert_eq!(identity.cpu_model_number.as_deref(), Some("17"));
+        assert_eq!(identity.cpu_stepping.as_deref(), Some("1"));
         assert_eq!(identity.microcode.as_deref(), Some("0x1000065"));
     }
 
@@ -90,15 +78,15 @@ mod tests {
     #[test]
     fn arm_cores_of_two_kinds_are_both_named() {
         let identity = identity(ARM_BIG_LITTLE);
-        assert_eq!(identity.model_name.as_deref(), Some("implementer 0x41 part 0xd05, 0xd0a"));
-        assert_eq!(identity.family.as_deref(), Some("8"));
+        assert_eq!(identity.cpu_model.as_deref(), Some("implementer 0x41 part 0xd05, 0xd0a"));
+        assert_eq!(identity.cpu_family.as_deref(), Some("8"));
         assert_eq!(identity.microcode, None);
         assert_eq!(has_flag(ARM_BIG_LITTLE, "atomics"), Some(true));
     }
 
     #[test]
     fn an_empty_file_tells_nothing() {
-        assert_eq!(identity(""), Identity::default());
+        assert_eq!(identity(""), Fingerprint::default());
         assert_eq!(has_flag("", "hypervisor"), None);
         assert_eq!(has_sibling_threads(""), None);
     }

@@ -154,13 +154,7 @@ impl Fingerprint {
 
     fn read_processor(&mut self, files: &KernelFiles) {
         let cpuinfo = files.text("proc/cpuinfo").unwrap_or_default();
-        let identity = cpuinfo::identity(&cpuinfo);
-        self.cpu_model = identity.model_name;
-        self.cpu_vendor = identity.vendor;
-        self.cpu_family = identity.family;
-        self.cpu_model_number = identity.model;
-        self.cpu_stepping = identity.stepping;
-        self.microcode = identity.microcode;
+        cpuinfo::identify(self, &cpuinfo);
         self.cpus_online = files.line("sys/devices/system/cpu/online");
         self.cpu_count = self.cpus_online.as_deref().map(|list| cpu_list::parse(list).len());
         let status = files.text("proc/self/status").unwrap_or_default();

@@ -18,12 +18,13 @@ pub use message_queue::Queue;
 pub use semaphore::Semaphore;
 pub use shared_word::{Condition, Futex, PolledWord};
 
+use super::socket::Transport;
 use crate::error::{Error, Result};
 use crate::platform::arch::syscall4;
 use crate::platform::syscall;
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 /// One direction, for a token at a time.
@@ -89,7 +90,7 @@ impl Bytes {
     /// # Errors
     /// The kernel refuses them.
     pub fn streams(_: &Path) -> ChannelPair<Self> {
-        crossed(UnixStream::pair(), "socketpair of streams")
+        crossed(Transport::UnixStream.pair()?)
     }
 
     /// A pair of Unix datagram sockets.
@@ -97,7 +98,7 @@ impl Bytes {
     /// # Errors
     /// The kernel refuses them.
     pub fn datagrams(_: &Path) -> ChannelPair<Self> {
-        crossed(UnixDatagram::pair(), "socketpair of datagrams")
+        crossed(Transport::UnixDatagram.pair()?)
     }
 }
 
@@ -113,12 +114,11 @@ fn fifo(path: &Path) -> Result<Bytes> {
 }
 
 /// A channel in each direction over one pair of sockets.
-fn crossed<S: Into<OwnedFd>>(pair: std::io::Result<(S, S)>, call: &str) -> ChannelPair<Bytes> {
-    let refused = |cause| Error::Kernel { call: call.into(), cause };
-    let (ours, theirs) = pair.map_err(refused)?;
-    let (ours, theirs) = (ours.into(), theirs.into());
-    let there =
-        Bytes { write: ours.try_clone().map_err(refused)?, read: theirs.try_clone().map_err(refused)? };
+fn crossed([ours, theirs]: [OwnedFd; 2]) -> ChannelPair<Bytes> {
+    let copy = |end: &OwnedFd| {
+        end.try_clone().map_err(|cause| Error::Kernel { call: "dup of a socket".into(), cause })
+    };
+    let there = Bytes { write: copy(&ours)?, read: copy(&theirs)? };
     Ok([there, Bytes { write: theirs, read: ours }])
 }
 
@@ -131,14 +131,9 @@ impl Event {
     /// # Errors
     /// The kernel refuses them.
     pub fn pair(_: &Path) -> ChannelPair<Self> {
-        let event = || {
-            // SAFETY: `eventfd` has no precondition; OWN-DESCRIPTOR.
-            let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-            if descriptor < 0 {
-                return Err(Error::last_os("eventfd"));
-            }
-            // SAFETY: OWN-DESCRIPTOR.
-            Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+        let event = || match EventFd::from_flags(EfdFlags::EFD_CLOEXEC) {
+            Ok(event) => Ok(Self(event.into())),
+            Err(errno) => Err(Error::refused("eventfd", errno)),
         };
         Ok([event()?, event()?])
     }

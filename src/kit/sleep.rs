@@ -9,8 +9,10 @@
 
 use crate::error::{Error, Result};
 use crate::platform::futex;
+use nix::sys::epoll::{Epoll, EpollCreateFlags};
+use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 use std::mem::zeroed;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -52,19 +54,14 @@ impl Sleep for Nanosleep {
 }
 
 /// A read of a timerfd(2).
-pub struct TimerDescriptor(OwnedFd);
+pub struct TimerDescriptor(TimerFd);
 
 impl TimerDescriptor {
     /// # Errors
     /// `timerfd_create` is refused.
     pub fn new() -> Result<Self> {
-        // SAFETY: `timerfd_create` has no precondition.
-        let descriptor = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
-        if descriptor < 0 {
-            return Err(Error::last_os("timerfd_create"));
-        }
-        // SAFETY: OWN-DESCRIPTOR.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC);
+        timer.map(Self).map_err(|errno| Error::refused("timerfd_create", errno))
     }
 }
 
@@ -74,10 +71,11 @@ impl Sleep for TimerDescriptor {
         let mut time: libc::itimerspec = unsafe { zeroed() };
         time.it_value = timespec(deadline);
         let mut expirations = 0u64;
+        let timer = self.0.as_fd().as_raw_fd();
         // SAFETY: OWN-BUFFER, OWN-DESCRIPTOR.
         let read = unsafe {
-            libc::timerfd_settime(self.0.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &raw const time, null_mut());
-            libc::read(self.0.as_raw_fd(), (&raw mut expirations).cast(), 8)
+            libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &raw const time, null_mut());
+            libc::read(timer, (&raw mut expirations).cast(), 8)
         };
         answered(read as libc::c_int)
     }
@@ -103,13 +101,8 @@ impl EpollTimeout {
     /// # Errors
     /// `epoll_create1` is refused.
     pub fn new() -> Result<Self> {
-        // SAFETY: `epoll_create1` has no precondition.
-        let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if descriptor < 0 {
-            return Err(Error::last_os("epoll_create1"));
-        }
-        // SAFETY: OWN-DESCRIPTOR.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
+        epoll.map(|epoll| Self(epoll.0)).map_err(|errno| Error::refused("epoll_create1", errno))
     }
 }
 

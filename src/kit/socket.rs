@@ -34,7 +34,6 @@ use crate::error::{Error, Result};
 use nix::errno::Errno;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::net::{UnixDatagram, UnixStream};
 
 /// The protocol of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,15 +96,9 @@ impl Transport {
         match self {
             Self::Tcp => tcp_pair(),
             Self::Udp => udp_pair(),
-            Self::UnixStream => {
-                let (near, far) = UnixStream::pair().map_err(|e| refused("socketpair of streams", e))?;
-                Ok([near.into(), far.into()])
-            }
-            Self::UnixDatagram => {
-                let (near, far) = UnixDatagram::pair().map_err(|e| refused("socketpair of datagrams", e))?;
-                Ok([near.into(), far.into()])
-            }
-            Self::UnixSeqpacket => seqpacket_pair(),
+            Self::UnixStream => unix_pair(libc::SOCK_STREAM, "socketpair of streams"),
+            Self::UnixDatagram => unix_pair(libc::SOCK_DGRAM, "socketpair of datagrams"),
+            Self::UnixSeqpacket => unix_pair(libc::SOCK_SEQPACKET, "socketpair of packets"),
         }
     }
 }
@@ -137,12 +130,13 @@ fn udp_pair() -> Result<[OwnedFd; 2]> {
     Ok([near.into(), far.into()])
 }
 
-fn seqpacket_pair() -> Result<[OwnedFd; 2]> {
+/// Two Unix sockets of a kind, by `call`.
+fn unix_pair(kind: i32, call: &str) -> Result<[OwnedFd; 2]> {
     let mut ends = [0; 2];
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    let kind = kind | libc::SOCK_CLOEXEC;
     // SAFETY: OWN-BUFFER: two numbers are written.
     if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
-        return Err(refused("socketpair of packets", std::io::Error::last_os_error()));
+        return Err(refused(call, std::io::Error::last_os_error()));
     }
     // SAFETY: OWN-DESCRIPTOR.
     Ok(ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }))

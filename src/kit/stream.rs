@@ -11,6 +11,25 @@
 //! * **OFFERED**: the processor has reported that it has the instructions of the loop.
 #![allow(unsafe_code)]
 
+/// Defines `turns`, which finds the loop of an operation among the nine of a module.
+macro_rules! nine_turns {
+    ($visibility:vis) => {
+        $visibility fn turns(operation: Operation) -> Loop {
+            match operation {
+                Operation::Read => read,
+                Operation::Write => write,
+                Operation::WriteNonTemporal => write_non_temporal,
+                Operation::Copy => copy,
+                Operation::CopyNonTemporal => copy_non_temporal,
+                Operation::Update => update,
+                Operation::Scale => scale,
+                Operation::Add => add,
+                Operation::Triad => triad,
+            }
+        }
+    };
+}
+
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
 mod library;

@@ -2,22 +2,24 @@
 
 use crate::counters::{Fault, Process, enumeration};
 use crate::platform::process::cpu_ns_of;
+use serde::Serialize;
 use std::collections::HashMap;
 use std::time::Instant;
 
 /// One of these processes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Busy {
     /// Its number.
     pub pid: i32,
     /// Its own name.
     pub name: String,
     /// Its command line; empty for a kernel thread.
+    #[serde(skip)]
     pub command: String,
     /// Share of one CPU, percent.
-    pub cpu: f64,
+    pub cpu_percent: f64,
     /// Its resident set, bytes.
-    pub resident: u64,
+    pub resident_bytes: u64,
     /// Its threads.
     pub threads: u64,
 }
@@ -76,8 +78,8 @@ fn described(pid: i32, cpu: f64) -> Option<Busy> {
         pid,
         name: words(&text("comm")),
         command: words(&text("cmdline")),
-        cpu,
-        resident: process.resident().ok()?.value,
+        cpu_percent: cpu,
+        resident_bytes: process.resident().ok()?.value,
         threads: process.threads().ok()?.value,
     })
 }
@@ -96,7 +98,7 @@ mod tests {
         }
         let busy = processes.busiest(1000).expect("/proc");
         let own = busy.iter().find(|busy| busy.pid == std::process::id() as i32).expect("ourselves");
-        assert!(own.cpu > 5.0 && own.threads >= 1 && own.resident > 0, "{own:?}");
-        assert!(busy.is_sorted_by(|a, b| a.cpu >= b.cpu));
+        assert!(own.cpu_percent > 5.0 && own.threads >= 1 && own.resident_bytes > 0, "{own:?}");
+        assert!(busy.is_sorted_by(|a, b| a.cpu_percent >= b.cpu_percent));
     }
 }

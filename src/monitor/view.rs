@@ -3,6 +3,7 @@
 use crate::counters::pressure::{Pressed, Resource, Stalled};
 use crate::counters::snapshot::{Memory, Missing, Snapshot};
 use crate::counters::{Link, Spent, Traffic};
+use serde::Serialize;
 use std::time::Duration;
 
 /// The machine between two snapshots.
@@ -37,55 +38,55 @@ pub struct View {
 }
 
 /// Shares of CPU time, percent, by the ticks of the timer.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Shares {
     /// Neither idle nor waiting for a device.
-    pub busy: f64,
+    pub busy_percent: f64,
     /// In user space.
-    pub user: f64,
+    pub user_percent: f64,
     /// In the kernel, without interrupts.
-    pub system: f64,
+    pub system_percent: f64,
     /// In hard and soft interrupts.
-    pub interrupts: f64,
+    pub interrupts_percent: f64,
     /// Taken by the hypervisor for other guests.
-    pub stolen: f64,
+    pub stolen_percent: f64,
     /// Idle while a task waited for a device.
-    pub waiting: f64,
+    pub waiting_percent: f64,
 }
 
 /// Shares of the time for which tasks were stalled, percent; `None` if the kernel does not measure it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Stall {
     /// At least one task.
-    pub some: Option<f64>,
+    pub some_percent: Option<f64>,
     /// All tasks.
-    pub full: Option<f64>,
+    pub full_percent: Option<f64>,
 }
 
 /// Traffic of an interface per second.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LinkRate {
     /// Bytes sent.
-    pub sent: f64,
+    pub sent_bytes_per_second: f64,
     /// Bytes received.
-    pub received: f64,
+    pub received_bytes_per_second: f64,
     /// Packets sent.
-    pub packets_sent: f64,
+    pub sent_packets_per_second: f64,
     /// Packets received.
-    pub packets_received: f64,
+    pub received_packets_per_second: f64,
 }
 
 /// Operations and bytes of a disk per second.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DiskRate {
     /// Reads.
-    pub reads: f64,
+    pub reads_per_second: f64,
     /// Bytes read.
-    pub read: f64,
+    pub read_bytes_per_second: f64,
     /// Writes.
-    pub writes: f64,
+    pub writes_per_second: f64,
     /// Bytes written.
-    pub written: f64,
+    pub written_bytes_per_second: f64,
 }
 
 impl View {
@@ -117,13 +118,13 @@ impl View {
                 &before.links,
                 &after.links,
                 |b, a| LinkRate::between(b, a, window),
-                |rate| rate.sent + rate.received,
+                |rate| rate.sent_bytes_per_second + rate.received_bytes_per_second,
             ),
             disks: busiest(
                 &before.disks,
                 &after.disks,
                 |b, a| DiskRate::between(b, a, window),
-                |rate| rate.read + rate.written,
+                |rate| rate.read_bytes_per_second + rate.written_bytes_per_second,
             ),
             missing: after.missing.clone(),
         }
@@ -139,12 +140,12 @@ impl Shares {
         let all = user + nice + system + interrupts + stolen + idle + waiting;
         let share = |part: f64| 100.0 * part / all;
         (all > 0.0).then(|| Self {
-            busy: share(all - idle - waiting),
-            user: share(user + nice),
-            system: share(system),
-            interrupts: share(interrupts),
-            stolen: share(stolen),
-            waiting: share(waiting),
+            busy_percent: share(all - idle - waiting),
+            user_percent: share(user + nice),
+            system_percent: share(system),
+            interrupts_percent: share(interrupts),
+            stolen_percent: share(stolen),
+            waiting_percent: share(waiting),
         })
     }
 }
@@ -160,8 +161,8 @@ impl Stall {
             let stalled = now?.total.saturating_sub(then?.total);
             Some(100.0 * stalled.as_secs_f64() / window.as_secs_f64().max(1e-9))
         };
-        let (some, full) = (share(then.some, now.some), share(then.full, now.full));
-        Some((*resource, Self { some, full }))
+        let (some_percent, full_percent) = (share(then.some, now.some), share(then.full, now.full));
+        Some((*resource, Self { some_percent, full_percent }))
     }
 }
 
@@ -169,10 +170,10 @@ impl LinkRate {
     fn between(before: &Link, after: &Link, window: Duration) -> Option<Self> {
         let rate = |of: fn(&Link) -> u64| per_second(of(before), of(after), window);
         Some(Self {
-            sent: rate(|l| l.bytes_sent)?,
-            received: rate(|l| l.bytes_received)?,
-            packets_sent: rate(|l| l.packets_sent)?,
-            packets_received: rate(|l| l.packets_received)?,
+            sent_bytes_per_second: rate(|l| l.bytes_sent)?,
+            received_bytes_per_second: rate(|l| l.bytes_received)?,
+            sent_packets_per_second: rate(|l| l.packets_sent)?,
+            received_packets_per_second: rate(|l| l.packets_received)?,
         })
     }
 }
@@ -181,10 +182,10 @@ impl DiskRate {
     fn between(before: &Traffic, after: &Traffic, window: Duration) -> Option<Self> {
         let rate = |of: fn(&Traffic) -> u64| per_second(of(before), of(after), window);
         Some(Self {
-            reads: rate(|t| t.reads)?,
-            read: rate(|t| t.bytes_read)?,
-            writes: rate(|t| t.writes)?,
-            written: rate(|t| t.bytes_written)?,
+            reads_per_second: rate(|t| t.reads)?,
+            read_bytes_per_second: rate(|t| t.bytes_read)?,
+            writes_per_second: rate(|t| t.writes)?,
+            written_bytes_per_second: rate(|t| t.bytes_written)?,
         })
     }
 }
@@ -218,8 +219,14 @@ mod tests {
         let before = Spent { user: 10, idle: 100, ..Spent::default() };
         let after = Spent { user: 30, idle: 160, stolen: 10, soft_interrupts: 10, ..Spent::default() };
         let shares = Shares::between(&before, &after).expect("ticks passed");
-        let expected =
-            Shares { busy: 40.0, user: 20.0, system: 0.0, interrupts: 10.0, stolen: 10.0, waiting: 0.0 };
+        let expected = Shares {
+            busy_percent: 40.0,
+            user_percent: 20.0,
+            system_percent: 0.0,
+            interrupts_percent: 10.0,
+            stolen_percent: 10.0,
+            waiting_percent: 0.0,
+        };
         assert_eq!(shares, expected);
         assert_eq!(Shares::between(&before, &before), None, "no tick, no share");
     }
@@ -234,10 +241,20 @@ mod tests {
             ("c".to_owned(), traffic(9999)),
         ];
         let second = Duration::from_secs(1);
-        let rates = busiest(&before, &after, |b, a| DiskRate::between(b, a, second), |rate| rate.read);
+        let rates = busiest(
+            &before,
+            &after,
+            |b, a| DiskRate::between(b, a, second),
+            |rate| rate.read_bytes_per_second,
+        );
         assert_eq!(rates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
-        assert_eq!(rates[0].1.read, 1024.0);
-        let back = busiest(&after, &before, |b, a| DiskRate::between(b, a, second), |rate| rate.read);
+        assert_eq!(rates[0].1.read_bytes_per_second, 1024.0);
+        let back = busiest(
+            &after,
+            &before,
+            |b, a| DiskRate::between(b, a, second),
+            |rate| rate.read_bytes_per_second,
+        );
         assert!(back.is_empty(), "counts that went back tell nothing");
     }
 }

@@ -168,14 +168,12 @@ impl Client {
     /// The error of a broken data socket: the peer's own reason, if it has sent one.
     pub fn trouble(&mut self, happened: &str) -> Error {
         let last = self.talk.hear(DATA_PATIENCE / 10);
-        Error::peer(
-            &self.name,
-            match last {
-                Ok(Answer::Ended(sentence)) => format!("it ended the conversation: {}", plain(&sentence)),
-                Err(Silence::Closed) => format!("{happened}: it has died, or was stopped"),
-                _ => happened.to_owned(),
-            },
-        )
+        let why = match last {
+            Ok(Answer::Ended(sentence)) => format!("it ended the conversation: {}", plain(&sentence)),
+            Err(Silence::Closed) => format!("{happened}: it has died, or was stopped"),
+            _ => happened.to_owned(),
+        };
+        Error::peer(&self.name, why)
     }
 
     fn say(&mut self, ask: &Ask) -> Result<()> {
@@ -225,51 +223,45 @@ fn connect(name: &str, addresses: &[SocketAddr]) -> Result<TcpStream> {
 }
 
 fn hear(name: &str, talk: &mut Talk) -> Result<Answer> {
-    match talk.hear(READ_PATIENCE) {
-        Ok(Answer::Ended(sentence)) => {
-            Err(Error::peer(name, format!("it ended the conversation: {}", plain(&sentence))))
-        }
-        Ok(answer) => Ok(answer),
-        Err(Silence::Late) => {
-            Err(Error::peer(name, format!("it has not answered for {} s", READ_PATIENCE.as_secs())))
-        }
-        Err(silence) => Err(Error::peer(name, silence.to_string())),
-    }
+    let why = match talk.hear(READ_PATIENCE) {
+        Ok(Answer::Ended(sentence)) => format!("it ended the conversation: {}", plain(&sentence)),
+        Ok(answer) => return Ok(answer),
+        Err(Silence::Late) => format!("it has not answered for {} s", READ_PATIENCE.as_secs()),
+        Err(silence) => silence.to_string(),
+    };
+    Err(Error::peer(name, why))
 }
 
 /// Exchanges hello, proof and welcome; the machine of the peer.
 fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<Station> {
     let said = |said: std::result::Result<(), Silence>| said.map_err(|e| Error::peer(name, e.to_string()));
+    let wrong = |why: &str| Error::peer(name, why);
+    let garbled = || wrong(&Silence::Garbled.to_string());
     let own = nonce()?;
     said(talk.say(&Ask::Hello(Hello { version: VERSION, nonce: own.clone() })))?;
     let hello = match hear(name, talk)? {
         Answer::Hello(hello) => hello,
         Answer::Refused => return Err(refused(name)),
-        _ => return Err(Error::peer(name, Silence::Garbled.to_string())),
+        _ => return Err(garbled()),
     };
     if hello.version != VERSION {
-        return Err(Error::peer(
-            name,
-            format!(
-                "it speaks version {} of the protocol, and this syscost version {VERSION}: run the same syscost at both ends",
-                hello.version
-            ),
-        ));
+        return Err(wrong(&format!(
+            "it speaks version {} of the protocol, and this syscost version {VERSION}: run the same syscost at both ends",
+            hello.version
+        )));
     }
-    let nonces = Nonces::read(&own, &hello.nonce);
-    let nonces = nonces.ok_or_else(|| Error::peer(name, Silence::Garbled.to_string()))?;
+    let nonces = Nonces::read(&own, &hello.nonce).ok_or_else(garbled)?;
     said(talk.say(&Ask::Proof(nonces.proof(End::Client, token))))?;
     match hear(name, talk)? {
         Answer::Welcome(welcome) if nonces.proves(End::Server, token, &welcome.proof) => {
-            believed(&welcome.station)
-                .ok_or_else(|| Error::peer(name, "what it says of its machine is nothing that syscost says"))
+            let strange = || wrong("what it says of its machine is nothing that syscost says");
+            believed(&welcome.station).ok_or_else(strange)
         }
-        Answer::Welcome(_) => Err(Error::peer(
-            name,
-            "it did not prove that it has the token: it is another peer than was meant",
-        )),
+        Answer::Welcome(_) => {
+            Err(wrong("it did not prove that it has the token: it is another peer than was meant"))
+        }
         Answer::Refused => Err(refused(name)),
-        _ => Err(Error::peer(name, Silence::Garbled.to_string())),
+        _ => Err(garbled()),
     }
 }
 

@@ -3,37 +3,28 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fmt::{Display, Formatter};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Why no line was received.
-#[derive(Debug)]
+/// Why no line was received: a clause that follows the name of the other end.
+#[derive(Debug, thiserror::Error)]
 pub enum Silence {
     /// None arrived in time.
+    #[error("it does not answer")]
     Late,
     /// The other end closed the connection.
+    #[error("it closed the connection")]
     Closed,
     /// The line is too long.
+    #[error("it sent a line that is too long for the protocol")]
     Long,
     /// The line is no message of the protocol.
+    #[error("it does not speak the protocol of `syscost peer`")]
     Garbled,
     /// The socket failed.
+    #[error("the connection broke: {0}")]
     Refused(std::io::Error),
-}
-
-/// A clause that follows the name of the other end.
-impl Display for Silence {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Late => f.write_str("it does not answer"),
-            Self::Closed => f.write_str("it closed the connection"),
-            Self::Long => f.write_str("it sent a line that is too long for the protocol"),
-            Self::Garbled => f.write_str("it does not speak the protocol of `syscost peer`"),
-            Self::Refused(cause) => write!(f, "the connection broke: {cause}"),
-        }
-    }
 }
 
 impl From<std::io::Error> for Silence {

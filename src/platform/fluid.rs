@@ -41,15 +41,8 @@ const ASK: usize = 0;
 const OPENED: usize = 1;
 const CLOSED: usize = 2;
 const LIMIT: usize = 3;
-const TICKS: usize = 5;
-const LOOPS: usize = 7;
-const OWN_NS: usize = 9;
-const GAPS: usize = 11;
-const GAPPED: usize = 13;
-const LONGEST: usize = 15;
-const AFTER: usize = 17;
-const AFTERS: usize = 19;
-const PREEMPTED: usize = 21;
+/// The first number of a [`Flow`].
+const COUNTS: usize = 5;
 
 /// What the fluid counted in one window. Times are ticks of the counter, except `own_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +66,18 @@ pub struct Flow {
     pub afters: u64,
     /// How often the fluid was preempted.
     pub preempted: u64,
+}
+
+impl Flow {
+    fn of(numbers: [u64; 9]) -> Self {
+        let [ticks, loops, own_ns, gaps, gapped, longest, after, afters, preempted] = numbers;
+        Self { ticks, loops, own_ns, gaps, gapped, longest, after, afters, preempted }
+    }
+
+    fn numbers(&self) -> [u64; 9] {
+        let Self { ticks, loops, own_ns, gaps, gapped, longest, after, afters, preempted } = *self;
+        [ticks, loops, own_ns, gaps, gapped, longest, after, afters, preempted]
+    }
 }
 
 /// The fluid process. It is killed when this value is dropped, and by the kernel when its parent dies.
@@ -182,18 +187,7 @@ impl Fluid {
     }
 
     fn flow(&self) -> Flow {
-        let get = |at| get(&self.page, at);
-        Flow {
-            ticks: get(TICKS),
-            loops: get(LOOPS),
-            own_ns: get(OWN_NS),
-            gaps: get(GAPS),
-            gapped: get(GAPPED),
-            longest: get(LONGEST),
-            after: get(AFTER),
-            afters: get(AFTERS),
-            preempted: get(PREEMPTED),
-        }
+        Flow::of(std::array::from_fn(|at| get(&self.page, COUNTS + 2 * at)))
     }
 }
 
@@ -247,15 +241,9 @@ fn window(page: &Words, read: Read, threshold: u64) {
 }
 
 fn write(page: &Words, flow: &Flow) {
-    set(page, TICKS, flow.ticks);
-    set(page, LOOPS, flow.loops);
-    set(page, OWN_NS, flow.own_ns);
-    set(page, GAPS, flow.gaps);
-    set(page, GAPPED, flow.gapped);
-    set(page, LONGEST, flow.longest);
-    set(page, AFTER, flow.after);
-    set(page, AFTERS, flow.afters);
-    set(page, PREEMPTED, flow.preempted);
+    for (at, number) in flow.numbers().into_iter().enumerate() {
+        set(page, COUNTS + 2 * at, number);
+    }
 }
 
 /// The loop itself, until the word changes or the limit is reached, and one turn more: the turn before may

@@ -7,13 +7,11 @@ mod axis;
 mod canvas;
 mod chart;
 mod heat_map;
-mod panel;
 
 use crate::error::{Error, Result};
 use crate::record::{CurveRecord, Matrix, Record};
 use crate::study::paper::Figure;
 use canvas::{Canvas, Drawn, Letters};
-pub use panel::{Line, Panel};
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
@@ -25,7 +23,7 @@ const PIXELS: u32 = 2;
 /// A PNG is drawn this many times as large and averaged down, which gives smooth edges.
 const FINER: u32 = 2;
 
-/// A picture: curves, a map, or panels.
+/// A picture: curves, or a map.
 pub struct Picture<'a> {
     /// Name of a file: `chase-latency`.
     pub name: String,
@@ -37,7 +35,6 @@ pub struct Picture<'a> {
 enum Content<'a> {
     Curves(Vec<&'a CurveRecord>),
     Map(&'a Matrix),
-    Panels(Vec<Panel>, String),
 }
 
 /// The pictures of a record: one for the curves of each chart, and one for each map.
@@ -85,12 +82,6 @@ fn subtitle(record: &Record) -> String {
 }
 
 impl Picture<'_> {
-    /// Panels with one horizontal axis, which `across` names.
-    pub fn of_panels(name: &str, title: &str, subtitle: &str, across: &str, panels: Vec<Panel>) -> Self {
-        let content = Content::Panels(panels, across.into());
-        Self { name: name.into(), title: title.into(), subtitle: subtitle.into(), content }
-    }
-
     /// As SVG.
     ///
     /// # Errors
@@ -126,7 +117,6 @@ impl Picture<'_> {
         match &self.content {
             Content::Curves(curves) => chart::draw(canvas, curves)?,
             Content::Map(matrix) => heat_map::draw(canvas, matrix)?,
-            Content::Panels(panels, across) => panel::draw(canvas, panels, across)?,
         }
         canvas.finish()
     }

@@ -26,8 +26,10 @@
 //! `rdtsc` function), Paoloni, *How to Benchmark Code Execution Times on Intel IA-32 and IA-64* (2010).
 //! clock_gettime(2), vdso(7).
 
+#[cfg(target_arch = "x86_64")]
+use crate::case::Need;
 use crate::case::need::VDSO_CLOCK;
-use crate::case::{Case, Claim, Group, Need, set_up};
+use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::platform::{arch, time};
 use std::hint::black_box;

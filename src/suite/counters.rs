@@ -143,8 +143,9 @@ const FIELD: &str = "entry and exit, and fields of the kernel's";
 fn calls() -> Vec<Case> {
     vec![
         reading("cpu-time/kept", "CPU time of a process", || {
-            let process = Process::open(starter())?;
-            call(move || process.cpu_time().map(|reading| reading.value.as_nanos() as u64))
+            over(Process::open(starter())?, |process| {
+                process.cpu_time().map(|reading| reading.value.as_nanos() as u64)
+            })
         })
         .claim(enters(CLOCK_AND_PIDFD))
         .predict(600.0, 400.0, FIELD),
@@ -175,8 +176,7 @@ fn calls() -> Vec<Case> {
         .claim(enters(SYSINFO))
         .predict(500.0, 0.0, FIELD),
         reading("threads/kept", "threads of a process", || {
-            let process = Process::open(starter())?;
-            call(move || process.threads().map(|reading| reading.value))
+            over(Process::open(starter())?, |process| process.threads().map(|reading| reading.value))
         })
         .predict(500.0, 100.0, FIELD),
         reading("threads/kept-floor", "links of a directory", || {
@@ -186,8 +186,7 @@ fn calls() -> Vec<Case> {
         })
         .predict(500.0, 0.0, FIELD),
         reading("threads/stateless", "threads of a process", || {
-            let pid = starter();
-            call(move || camp::thread_count(pid).map(|reading| reading.value))
+            over(starter(), |pid| camp::thread_count(*pid).map(|reading| reading.value))
         })
         .predict(1_500.0, 100.0, "a path is walked"),
     ]
@@ -202,8 +201,7 @@ fn of_several() -> Vec<Case> {
         .predict(400.0, 300.0, "entry and exit, and a set of 1024 bits")
         .need(FULL_SCALE),
         reading("identifier/stateless", "opening a process", || {
-            let pid = starter();
-            call(move || camp::process_identifier(pid).map(|process| process.pid() as u64))
+            over(starter(), |pid| camp::process_identifier(*pid).map(|process| process.pid() as u64))
         })
         .predict(2_000.0, 20_000.0, "four files are opened and closed")
         .need(FULL_SCALE),
@@ -284,6 +282,11 @@ fn enters(calls: Calls) -> Claim {
 
 fn call(call: impl FnMut() -> Answer<u64> + 'static) -> Result<Call> {
     Ok(Box::new(call))
+}
+
+/// A call on something that is opened before.
+fn over<H: 'static>(mut open: H, read: impl Fn(&mut H) -> Answer<u64> + 'static) -> Result<Call> {
+    call(move || read(&mut open))
 }
 
 /// Reads a file without looking at its text.

@@ -88,26 +88,19 @@ use Medium::{Pipe, SendFile, Splice, Tcp, Udp, UnixStream};
 
 impl Medium {
     fn name(self) -> &'static str {
-        match self {
-            Tcp => "tcp",
-            Udp => "udp",
-            UnixStream => "unix-stream",
-            Pipe => "pipe",
-            SendFile => "sendfile",
-            Splice => "splice",
-            Self::ZeroCopy => "zerocopy",
-        }
+        self.words().0
     }
 
-    fn title(self) -> &'static str {
+    /// The name in ids, and words for a title.
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Tcp => "TCP",
-            Udp => "UDP, all received",
-            UnixStream => "a Unix stream",
-            Pipe => "a pipe",
-            SendFile => "TCP by sendfile from a cached file",
-            Splice => "TCP by splice from a cached file",
-            Self::ZeroCopy => "TCP by MSG_ZEROCOPY",
+            Tcp => ("tcp", "TCP"),
+            Udp => ("udp", "UDP, all received"),
+            UnixStream => ("unix-stream", "a Unix stream"),
+            Pipe => ("pipe", "a pipe"),
+            SendFile => ("sendfile", "TCP by sendfile from a cached file"),
+            Splice => ("splice", "TCP by splice from a cached file"),
+            Self::ZeroCopy => ("zerocopy", "TCP by MSG_ZEROCOPY"),
         }
     }
 
@@ -175,7 +168,7 @@ fn case(row: Row) -> Case {
         (_, n) => (format!("-{n}-streams"), format!(", {n} streams of one sender")),
     };
     let all = each * streams;
-    let title = format!("{all} messages of {} through {}{also}", length(bytes), medium.title());
+    let title = format!("{all} messages of {} through {}{also}", length(bytes), medium.words().1);
     let case = Case::new(
         format!("{}{on}/{}", medium.name(), length(bytes)),
         title,

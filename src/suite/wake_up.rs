@@ -53,17 +53,14 @@ struct Setting {
     is_real_time: bool,
 }
 
-const IDLE: Setting = Setting { name: "idle", title: "on an idle CPU", has_hog: false, is_real_time: false };
-const HOG: Setting =
-    Setting { name: "beside-hog", title: "beside a CPU hog", has_hog: true, is_real_time: false };
-const IDLE_FIFO: Setting =
-    Setting { name: "idle-fifo", title: "real-time, on an idle CPU", has_hog: false, is_real_time: true };
-const HOG_FIFO: Setting = Setting {
-    name: "beside-hog-fifo",
-    title: "real-time, beside a CPU hog",
-    has_hog: true,
-    is_real_time: true,
-};
+const IDLE: Setting = setting("idle", "on an idle CPU", false, false);
+const HOG: Setting = setting("beside-hog", "beside a CPU hog", true, false);
+const IDLE_FIFO: Setting = setting("idle-fifo", "real-time, on an idle CPU", false, true);
+const HOG_FIFO: Setting = setting("beside-hog-fifo", "real-time, beside a CPU hog", true, true);
+
+const fn setting(name: &'static str, title: &'static str, has_hog: bool, is_real_time: bool) -> Setting {
+    Setting { name, title, has_hog, is_real_time }
+}
 
 type Make = fn() -> Result<Box<dyn Sleep>>;
 

@@ -54,7 +54,7 @@ fn processors(view: &View, columns: usize, room: usize) -> Vec<String> {
     let shown = if view.cpus.len() <= room { view.cpus.len() } else { room.saturating_sub(1) };
     // If not all fit, the busiest are shown.
     let mut cpus: Vec<_> = view.cpus.iter().collect();
-    cpus.sort_by(|a, b| b.1.busy.total_cmp(&a.1.busy));
+    cpus.sort_by(|a, b| b.1.busy_percent.total_cmp(&a.1.busy_percent));
     cpus.truncate(shown);
     cpus.sort_by_key(|(cpu, _)| *cpu);
     lines.extend(cpus.iter().map(|(cpu, its)| row(&format!("  CPU {cpu}"), &shares(its, columns))));
@@ -66,12 +66,13 @@ fn processors(view: &View, columns: usize, room: usize) -> Vec<String> {
 }
 
 fn shares(its: &Shares, columns: usize) -> String {
-    let Shares { busy, user, system, interrupts, stolen, .. } = its;
+    let [busy, user, system] = [its.busy_percent, its.user_percent, its.system_percent];
+    let (interrupts, stolen) = (its.interrupts_percent, its.stolen_percent);
     let words = format!(
         "busy {busy:5.1} %  user {user:5.1}  system {system:5.1}  irq {interrupts:4.1}  steal {stolen:4.1}"
     );
     let room = columns.saturating_sub(NAME + words.chars().count() + 2).min(WIDEST_BAR);
-    format!("{words}  {}", bar(*busy, room))
+    format!("{words}  {}", bar(busy, room))
 }
 
 /// A bar of `percent` of `columns`; empty if there are too few.
@@ -92,12 +93,16 @@ fn rest(seen: &Seen, columns: usize) -> Vec<String> {
         row("kernel", &kernel(view, columns)),
     ];
     let link = |(name, rate): &(String, crate::monitor::view::LinkRate)| {
-        let words =
-            format!("{:<12}  in {:>10}/s  out {:>10}/s", inert(name), bytes(rate.received), bytes(rate.sent));
+        let words = format!(
+            "{:<12}  in {:>10}/s  out {:>10}/s",
+            inert(name),
+            bytes(rate.received_bytes_per_second),
+            bytes(rate.sent_bytes_per_second)
+        );
         let packets = format!(
             "  packets in {:>9}/s  out {:>9}/s",
-            whole(rate.packets_received),
-            whole(rate.packets_sent)
+            whole(rate.received_packets_per_second),
+            whole(rate.sent_packets_per_second)
         );
         row("network", &(words + if columns >= 110 { &packets } else { "" }))
     };
@@ -105,10 +110,14 @@ fn rest(seen: &Seen, columns: usize) -> Vec<String> {
         let moved = format!(
             "{:<12}  read {:>8}/s  written {:>6}/s",
             inert(name),
-            bytes(rate.read),
-            bytes(rate.written)
+            bytes(rate.read_bytes_per_second),
+            bytes(rate.written_bytes_per_second)
         );
-        let done = format!("  reads {:>6}/s  writes {:>6}/s", whole(rate.reads), whole(rate.writes));
+        let done = format!(
+            "  reads {:>6}/s  writes {:>6}/s",
+            whole(rate.reads_per_second),
+            whole(rate.writes_per_second)
+        );
         row("disk", &(moved + if columns >= 90 { &done } else { "" }))
     };
     let none = |lines: Vec<String>, name: &str| {
@@ -134,7 +143,10 @@ fn memory(view: &View) -> String {
 /// For each resource, the share of the time for which a task was stalled.
 fn pressure(view: &View) -> String {
     let share = |(resource, stall): &(Resource, Stall)| {
-        let share = stall.some.or(stall.full).map_or_else(|| "–".into(), |share| format!("{share:.1} %"));
+        let share = stall
+            .some_percent
+            .or(stall.full_percent)
+            .map_or_else(|| "–".into(), |share| format!("{share:.1} %"));
         format!("{resource} {share}")
     };
     match view.pressure[..] {
@@ -146,7 +158,7 @@ fn pressure(view: &View) -> String {
 fn kernel(view: &View, columns: usize) -> String {
     let rate = |value: Option<f64>| value.map_or_else(|| "–".into(), whole);
     let created = if columns >= 100 { format!(", tasks {}/s", rate(view.created)) } else { String::new() };
-    let waiting = view.all.map_or_else(|| "–".into(), |all| format!("{:.1} %", all.waiting));
+    let waiting = view.all.map_or_else(|| "–".into(), |all| format!("{:.1} %", all.waiting_percent));
     format!(
         "irqs {}/s, switches {}/s, faults {}/s, {} major{created}, io wait {waiting}",
         rate(view.interrupts),
@@ -160,10 +172,10 @@ fn processes(busiest: &[Busy], columns: usize) -> Vec<String> {
     let head = format!("{:>8}  {:>7}  {:>9}  {:>7}  name", "process", "CPU", "resident", "threads");
     let mut lines = vec![String::new(), page::paint(page::Tone::Bold, &cut(&head, columns), layout())];
     lines.extend(busiest.iter().map(|busy| {
-        let Busy { pid, name, command, cpu, resident, threads } = busy;
+        let Busy { pid, name, command, cpu_percent, resident_bytes, threads } = busy;
         // A wide terminal shows the command line.
         let name = if columns >= 120 && !command.is_empty() { command } else { name };
-        format!("{pid:>8}  {cpu:>5.1} %  {:>9}  {threads:>7}  {}", size(*resident), inert(name))
+        format!("{pid:>8}  {cpu_percent:>5.1} %  {:>9}  {threads:>7}  {}", size(*resident_bytes), inert(name))
     }));
     lines
 }
@@ -198,19 +210,21 @@ mod tests {
             pid,
             name: "a\u{1b}[2Jb".into(),
             command: "a very long command line ".repeat(20),
-            cpu: 51.3,
-            resident: 3 << 20,
+            cpu_percent: 51.3,
+            resident_bytes: 3 << 20,
             threads: 4,
         };
         let view = View {
             window: Duration::from_secs(1),
-            all: Some(Shares { busy: 50.0, ..Shares::default() }),
-            cpus: (0..cpus).map(|cpu| (cpu, Shares { busy: cpu as f64, ..Shares::default() })).collect(),
+            all: Some(Shares { busy_percent: 50.0, ..Shares::default() }),
+            cpus: (0..cpus)
+                .map(|cpu| (cpu, Shares { busy_percent: cpu as f64, ..Shares::default() }))
+                .collect(),
             interrupts: Some(1234.0),
             context_switches: Some(4321.0),
             created: None,
             page_faults: None,
-            pressure: vec![(Resource::Cpu, Stall { some: Some(3.25), full: None })],
+            pressure: vec![(Resource::Cpu, Stall { some_percent: Some(3.25), full_percent: None })],
             major_faults: None,
             memory: Memory { total: 16 << 30, free: 1 << 30, truly_free: None, available: Some(2 << 30) },
             links: vec![("eth0".into(), LinkRate::default())],

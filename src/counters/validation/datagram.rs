@@ -23,7 +23,7 @@ pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     let mut findings = match virtual_link::run() {
         Ok(counted) => {
             let published = [("10000", "740000"), ("10000", "740000; 600000 on Windows")];
-            rows("veth", &counted, ON_WIRE, published)
+            rows("veth", counted, ON_WIRE, published)
         }
         Err(error) => {
             vec![Finding::not_judged("veth", format!("{error}: the pair of interfaces takes root and `ip`"))]
@@ -33,59 +33,32 @@ pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Differences of the counters over one exchange.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counted {
-    packets_sent: u64,
-    bytes_sent: u64,
-    packets_received: u64,
-    bytes_received: u64,
-    /// Bytes of payload that the receiving socket delivered.
-    payload: u64,
+/// Counts of an interface: packets and bytes sent, packets and bytes received.
+type Counts = [u64; 4];
+/// Differences of these over one exchange, and the bytes of payload that the receiving socket delivered.
+type Counted = [u64; 5];
+
+fn counts(interface: &Interface) -> Result<Counts> {
+    let link = interface.link()?.value;
+    Ok([link.packets_sent, link.bytes_sent, link.packets_received, link.bytes_received])
 }
 
-impl Counted {
-    fn read(sender: &Interface, receiver: &Interface) -> Result<Self> {
-        Ok(Self {
-            packets_sent: sender.packets_sent()?.value,
-            bytes_sent: sender.bytes_sent()?.value,
-            packets_received: receiver.packets_received()?.value,
-            bytes_received: receiver.bytes_received()?.value,
-            payload: 0,
-        })
-    }
-
-    fn since(self, before: Self, payload: u64) -> Self {
-        Self {
-            packets_sent: self.packets_sent - before.packets_sent,
-            bytes_sent: self.bytes_sent - before.bytes_sent,
-            packets_received: self.packets_received - before.packets_received,
-            bytes_received: self.bytes_received - before.bytes_received,
-            payload,
-        }
-    }
-
-    /// As numbers that a child can send.
-    fn numbers(self) -> [u64; 5] {
-        [self.packets_sent, self.bytes_sent, self.packets_received, self.bytes_received, self.payload]
-    }
-
-    fn of([packets_sent, bytes_sent, packets_received, bytes_received, payload]: [u64; 5]) -> Self {
-        Self { packets_sent, bytes_sent, packets_received, bytes_received, payload }
-    }
+fn counted(before: Counts, after: Counts, payload: u64) -> Counted {
+    std::array::from_fn(|at| after.get(at).map_or(payload, |after| after - before[at]))
 }
 
-fn rows(name: &str, counted: &Counted, each: u64, [sent, received]: [(&str, &str); 2]) -> Vec<Finding> {
-    let row = |what: &str, published: &str, expected: u64, found: u64| {
+fn rows(name: &str, counted: Counted, each: u64, [sent, received]: [(&str, &str); 2]) -> Vec<Finding> {
+    let expected = [
+        ("packets sent", sent.0, COUNT),
+        ("bytes sent", sent.1, COUNT * each),
+        ("packets received", received.0, COUNT),
+        ("bytes received", received.1, COUNT * each),
+        ("payload delivered", "≥ 320000", COUNT * PAYLOAD as u64),
+    ];
+    let row = |((what, published, expected), found)| {
         Finding::exact(&format!("{name}, {what}"), published, expected, found)
     };
-    vec![
-        row("packets sent", sent.0, COUNT, counted.packets_sent),
-        row("bytes sent", sent.1, COUNT * each, counted.bytes_sent),
-        row("packets received", received.0, COUNT, counted.packets_received),
-        row("bytes received", received.1, COUNT * each, counted.bytes_received),
-        row("payload delivered", "≥ 320000", COUNT * PAYLOAD as u64, counted.payload),
-    ]
+    expected.into_iter().zip(counted).map(row).collect()
 }
 
 /// Uses a network namespace of its own where one can be made. In a shared one it repeats until no other process sends.
@@ -94,9 +67,9 @@ fn loopback(setting: &Setting) -> Result<Vec<Finding>> {
         Ok(counted) => (counted, true),
         Err(_) => (on_shared_loopback(setting)?, false),
     };
-    let rows = rows("lo", &counted, ON_LO, [("", ""), ("", "600000 on Windows: no Ethernet header")]);
+    let rows = rows("lo", counted, ON_LO, [("", ""), ("", "600000 on Windows: no Ethernet header")]);
     let why = "other processes sent over `lo` meanwhile, in each of five tries";
-    let disturbed = !alone && counted.packets_sent > COUNT;
+    let disturbed = !alone && counted[0] > COUNT;
     Ok(rows.into_iter().map(|row| if disturbed { row.excused(why) } else { row }).collect())
 }
 
@@ -104,7 +77,7 @@ fn on_shared_loopback(setting: &Setting) -> Result<Counted> {
     let mut last = Counted::default();
     for _ in 0..TRIES {
         last = exchange_on_lo()?;
-        if last.packets_sent == COUNT || !(setting.tick)() {
+        if last[0] == COUNT || !(setting.tick)() {
             break;
         }
     }
@@ -119,7 +92,7 @@ fn exchange_on_lo() -> Result<Counted> {
     receiver.set_read_timeout(Some(virtual_link::PATIENCE)).map_err(refused)?;
     sender.connect(receiver.local_addr().map_err(refused)?).map_err(refused)?;
     let lo = Interface::open("lo")?;
-    let before = Counted::read(&lo, &lo)?;
+    let before = counts(&lo)?;
     let mut payload = 0;
     for _ in 0..COUNT / BATCH {
         for _ in 0..BATCH {
@@ -127,7 +100,7 @@ fn exchange_on_lo() -> Result<Counted> {
         }
         payload += received(&receiver, BATCH).map_err(refused)?;
     }
-    Ok(Counted::read(&lo, &lo)?.since(before, payload))
+    Ok(counted(before, counts(&lo)?, payload))
 }
 
 /// Receives `count` datagrams; the sum of their lengths, bytes.
@@ -141,7 +114,7 @@ fn in_a_child(body: impl FnOnce() -> Result<Counted>) -> Result<Counted> {
     let mut worker = Worker::start(|turn| {
         turn.done(0);
         match body() {
-            Ok(counted) => counted.numbers().into_iter().for_each(|number| turn.done(number)),
+            Ok(counted) => counted.into_iter().for_each(|number| turn.done(number)),
             // No count is that large. The reason is not sent.
             Err(_) => turn.done(u64::MAX),
         }
@@ -154,5 +127,5 @@ fn in_a_child(body: impl FnOnce() -> Result<Counted>) -> Result<Counted> {
     for number in &mut numbers[1..] {
         *number = worker.step()?;
     }
-    Ok(Counted::of(numbers))
+    Ok(numbers)
 }

@@ -57,16 +57,15 @@ impl Verdict {
 }
 
 impl Finding {
+    fn row(what: &str, published: &str, values: [String; 3], passed: bool) -> Self {
+        let ([expected, found, tolerance], verdict) = (values, Verdict::of(passed));
+        Self { what: what.into(), published: published.into(), expected, found, tolerance, verdict }
+    }
+
     /// A count that must be exactly `expected`.
     pub(super) fn exact(what: &str, published: &str, expected: u64, found: u64) -> Self {
-        Self {
-            what: what.into(),
-            published: published.into(),
-            expected: expected.to_string(),
-            found: found.to_string(),
-            tolerance: "exact".into(),
-            verdict: Verdict::of(expected == found),
-        }
+        let values = [expected.to_string(), found.to_string(), "exact".into()];
+        Self::row(what, published, values, expected == found)
     }
 
     /// Two lists that must have the same items; the row names those that only one of them has.
@@ -76,15 +75,10 @@ impl Finding {
         mut expected: Vec<T>,
         mut found: Vec<T>,
     ) -> Self {
-        let counted = |list: &[T]| list.len().to_string();
         expected.sort_unstable();
         found.sort_unstable();
-        let row = Self {
-            expected: counted(&expected),
-            found: counted(&found),
-            verdict: Verdict::of(expected == found),
-            ..Self::exact(what, published, 0, 0)
-        };
+        let counts = [expected.len().to_string(), found.len().to_string(), "exact".into()];
+        let row = Self::row(what, published, counts, expected == found);
         let odd = |list: &[T], other: &[T]| -> Vec<String> {
             list.iter().filter(|item| !other.contains(item)).map(T::to_string).collect()
         };
@@ -100,15 +94,9 @@ impl Finding {
 
     /// A size in KB that must be within `percent` of the expected one.
     pub(super) fn within(what: &str, published: &str, expected_kb: f64, found_kb: f64, percent: f64) -> Self {
-        let off = (found_kb - expected_kb).abs();
-        Self {
-            what: what.into(),
-            published: published.into(),
-            expected: format!("{expected_kb:.0} KB"),
-            found: format!("{found_kb:.0} KB"),
-            tolerance: format!("±{percent} %"),
-            verdict: Verdict::of(off <= expected_kb.abs() * percent / 100.0),
-        }
+        let passed = (found_kb - expected_kb).abs() <= expected_kb.abs() * percent / 100.0;
+        let values = [format!("{expected_kb:.0} KB"), format!("{found_kb:.0} KB"), format!("±{percent} %")];
+        Self::row(what, published, values, passed)
     }
 
     /// The mean of `samples`, in percent. Its distance from `expected` and half the width of its 95 % interval must
@@ -116,27 +104,14 @@ impl Finding {
     pub(super) fn mean(what: &str, published: &str, expected: f64, samples: &[f64], tolerance: f64) -> Self {
         let (mean, half) = mean_and_half(samples);
         let passed = (mean - expected).abs() <= tolerance && half <= tolerance;
-        Self {
-            what: what.into(),
-            published: published.into(),
-            expected: format!("{expected:.2} %"),
-            found: format!("{mean:.2} ±{half:.2} %"),
-            tolerance: format!("±{tolerance} %, interval too"),
-            verdict: Verdict::of(passed),
-        }
+        let found = format!("{mean:.2} ±{half:.2} %");
+        let values = [format!("{expected:.2} %"), found, format!("±{tolerance} %, interval too")];
+        Self::row(what, published, values, passed)
     }
 
     /// A row without values: the experiment cannot run here.
     pub(super) fn not_judged(what: &str, why: impl Into<String>) -> Self {
-        let [published, expected, found, tolerance] = Default::default();
-        Self {
-            what: what.into(),
-            published,
-            expected,
-            found,
-            tolerance,
-            verdict: Verdict::NotJudged(why.into()),
-        }
+        Self::row(what, "", Default::default(), true).but(why)
     }
 
     /// The same row with its verdict withdrawn.

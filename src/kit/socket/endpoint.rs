@@ -3,14 +3,14 @@
 //! # Invariants
 //!
 //! * **OWN-BUFFER**: the kernel reads or writes a local variable of the calling function, within its length.
-//! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner.
 #![allow(unsafe_code)]
 
 use super::transfer::{receive, receive_whole, send, send_whole};
 use super::{number, set_nonblocking};
 use crate::error::{Error, Result};
 use crate::platform::arch::syscall6;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use nix::sys::epoll::{self, EpollCreateFlags, EpollEvent, EpollFlags};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Polls without data after which the other end counts as hung: some seconds of them.
 const MOST_POLLS: u32 = 1 << 23;
@@ -95,20 +95,11 @@ impl Epoll {
     /// The kernel refuses a call.
     pub fn new(end: OwnedFd) -> Result<Self> {
         set_nonblocking(&end)?;
-        // SAFETY: OWN-BUFFER: the call takes no memory.
-        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if epoll < 0 {
-            return Err(Error::last_os("epoll_create1"));
-        }
-        // SAFETY: OWN-DESCRIPTOR.
-        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-        let (of, what) = (epoll.as_raw_fd(), number(&end));
-        // SAFETY: OWN-BUFFER: a local variable is read.
-        if unsafe { libc::epoll_ctl(of, libc::EPOLL_CTL_ADD, what, &raw mut event) } != 0 {
-            return Err(Error::last_os("epoll_ctl"));
-        }
-        Ok(Self { end, epoll })
+        let epoll = epoll::Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
+        let epoll = epoll.map_err(|errno| Error::refused("epoll_create1", errno))?;
+        let added = epoll.add(&end, EpollEvent::new(EpollFlags::EPOLLIN, 0));
+        added.map_err(|errno| Error::refused("epoll_ctl", errno))?;
+        Ok(Self { end, epoll: epoll.0 })
     }
 }
 

@@ -8,6 +8,7 @@ use super::threshold::Threshold;
 use crate::error::{Error, Result};
 use crate::platform::socket_handle::shut_down;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -70,17 +71,17 @@ impl Opening {
         let way = (self.client, self.secret);
         match (self.asked.service, self.door) {
             (Service::Greeter, Door::Streams(listener)) => {
-                serving.ends.push(Box::new(ending(listener.try_clone())?));
+                serving.ends.push(ending(listener.try_clone())?);
                 let threshold = Threshold::of(listener, way);
                 serving.start(move |tally, ended| data::greet(threshold, tally, ended))?;
             }
             (_, Door::Datagrams(socket)) => {
-                serving.ends.push(Box::new(ending(socket.try_clone())?));
+                serving.ends.push(ending(socket.try_clone())?);
                 serving.start(move |tally, ended| data::datagrams(&socket, way, tally, ended))?;
             }
             (service, Door::Streams(listener)) => {
                 for stream in streams(Threshold::of(listener, way), self.asked.streams, has_ended)? {
-                    serving.ends.push(Box::new(ending(stream.try_clone())?));
+                    serving.ends.push(ending(stream.try_clone())?);
                     let size = self.asked.bytes as usize;
                     serving.start(move |tally, _| match service {
                         Service::Sink => data::sink(&stream, tally),
@@ -94,8 +95,8 @@ impl Opening {
 }
 
 /// A second handle of a socket, to end its thread.
-fn ending<S>(copy: std::io::Result<S>) -> Result<S> {
-    copy.map_err(|cause| Error::Kernel { call: "dup of a data socket".into(), cause })
+fn ending<S: Into<OwnedFd>>(copy: std::io::Result<S>) -> Result<OwnedFd> {
+    copy.map(Into::into).map_err(|cause| Error::Kernel { call: "dup of a data socket".into(), cause })
 }
 
 fn streams(mut threshold: Threshold, wanted: u32, has_ended: impl Fn() -> bool) -> Result<Vec<TcpStream>> {
@@ -121,20 +122,9 @@ fn streams(mut threshold: Threshold, wanted: u32, has_ended: impl Fn() -> bool) 
 #[derive(Default)]
 pub(super) struct Serving {
     tallies: Vec<Arc<Tally>>,
-    ends: Vec<Box<dyn Ends>>,
+    ends: Vec<OwnedFd>,
     threads: Vec<JoinHandle<()>>,
     ended: Arc<AtomicBool>,
-}
-
-/// A socket that can be shut down.
-trait Ends: Send {
-    fn end(&self);
-}
-
-impl<S: std::os::fd::AsFd + Send> Ends for S {
-    fn end(&self) {
-        shut_down(self);
-    }
 }
 
 impl Serving {
@@ -164,7 +154,7 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
-        self.ends.iter().for_each(|end| end.end());
+        self.ends.iter().for_each(shut_down);
         self.threads.drain(..).for_each(|thread| _ = thread.join());
     }
 }

@@ -36,12 +36,6 @@ pub fn stop() -> u64 {
     ticks
 }
 
-/// Closes a bracket, and returns the CPU too. The counter does not carry it, so the kernel is asked afterwards.
-#[inline(always)]
-pub fn stop_on() -> (u64, usize) {
-    (stop(), crate::platform::cpu::current())
-}
-
 /// One unordered read.
 #[inline(always)]
 pub fn read() -> u64 {
@@ -244,15 +238,3 @@ pub fn publish(code: &[u8]) {
     // core that this thread moves to has taken an exception meanwhile, which does the same.
     unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
 }
-
-// The callee of group `call`: nothing but the return (see the x86-64 file for why it is written here).
-std::arch::global_asm!(
-    ".pushsection .text.syscost_return,\"ax\",@progbits",
-    ".globl syscost_return",
-    ".type syscost_return,@function",
-    ".p2align 5",
-    "syscost_return:",
-    "ret",
-    ".size syscost_return, . - syscost_return",
-    ".popsection"
-);

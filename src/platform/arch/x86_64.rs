@@ -297,16 +297,3 @@ pub const RETURN: &[u8] = &[0xc3];
 /// Makes written code safe to run: nothing is left to do, since the processor itself drops what it has
 /// fetched when a store changes it (Intel SDM vol. 3A, *Self- and Cross-Modifying Code*).
 pub fn publish(_: &[u8]) {}
-
-// The callee of group `call`: nothing but the return. Written here and not in Rust, because a compiler
-// that sees an empty body drops its arguments, even where it is told not to inline.
-std::arch::global_asm!(
-    ".pushsection .text.syscost_return,\"ax\",@progbits",
-    ".globl syscost_return",
-    ".type syscost_return,@function",
-    ".p2align 5",
-    "syscost_return:",
-    "ret",
-    ".size syscost_return, . - syscost_return",
-    ".popsection"
-);

@@ -76,11 +76,6 @@ impl Scale {
         Self { low, high, is_logarithmic: true, marks: decades(low, high, named) }
     }
 
-    /// From zero to the greatest of plain numbers.
-    pub(super) fn from_zero(values: impl Iterator<Item = f64>, room: f64) -> Self {
-        Self::linear(0.0, room * values.fold(f64::MIN_POSITIVE, f64::max), short)
-    }
-
     fn linear(low: f64, high: f64, named: impl Fn(f64) -> String) -> Self {
         let rough = (high - low) / 6.0;
         let decade = 10f64.powf(rough.log10().floor());

@@ -90,27 +90,3 @@ fn pixels_are_averaged() {
     let black_left: Vec<u8> = [[0, 0, 0], [200, 100, 40]].concat().repeat(2);
     assert_eq!(smaller(&black_left, 2), [100, 50, 20]);
 }
-
-#[test]
-fn panels_show_what_was_measured_and_what_was_done() {
-    let line = |title: &str, keeps| Line {
-        title: title.into(),
-        points: vec![(0.0, 20.0), (1.0, 8.0), (2.0, 11.0)],
-        keeps,
-    };
-    let panels = vec![
-        Panel {
-            axis: "response, ms".into(),
-            lines: vec![line("one by one", false), line("halving", false)],
-            goal: Some((10.0, "goal".into())),
-        },
-        Panel { axis: "processes".into(), lines: vec![line("", true)], goal: None },
-    ];
-    let picture = Picture::of_panels("control", "a & b", "here", "seconds", panels);
-    let svg = picture.svg().expect("drawn");
-    for words in ["a &amp; b", "response, ms", "one by one", "halving", "goal", "seconds", "processes"] {
-        assert!(svg.contains(words), "{words}");
-    }
-    let nothing = Picture::of_panels("nothing", "", "", "", vec![Panel::default()]);
-    assert!(nothing.svg().is_ok());
-}

@@ -13,22 +13,11 @@ const MIB: usize = 1 << 20;
 /// first level can be measured without huge pages.
 const FEW_PAGES: usize = 32 * KIB;
 
-/// Sizes of default scale, one for each level of a common machine; then the others, which only full scale measures.
+/// Sizes of default scale, one for each level of a common machine; then some of them.
 const SIZES: [usize; 4] = [16 * KIB, 256 * KIB, 4 * MIB, 256 * MIB];
-const BETWEEN: [usize; 12] = [
-    32 * KIB,
-    64 * KIB,
-    128 * KIB,
-    512 * KIB,
-    MIB,
-    2 * MIB,
-    8 * MIB,
-    16 * MIB,
-    32 * MIB,
-    64 * MIB,
-    128 * MIB,
-    512 * MIB,
-];
+const SMALLEST: &[usize] = &[16 * KIB];
+const LARGEST: &[usize] = &[256 * MIB];
+const ENDS: &[usize] = &[16 * KIB, 256 * MIB];
 
 /// One case.
 #[derive(Clone, Copy)]
@@ -49,33 +38,6 @@ pub(super) struct Variant {
 }
 
 impl Variant {
-    const fn new(name: &'static str, words: &'static str, operation: Operation, bytes: usize) -> Self {
-        Self {
-            name,
-            words,
-            operation,
-            means: None,
-            bytes,
-            skew: 0,
-            zeroes: false,
-            is_in_base_pages: false,
-            crowd: None,
-            is_long: false,
-        }
-    }
-
-    fn by(self, means: Means) -> Self {
-        Self { means: Some(means), ..self }
-    }
-
-    fn together(self, crowd: Parallelism) -> Self {
-        Self { crowd: Some(crowd), ..self }
-    }
-
-    fn long(self) -> Self {
-        Self { is_long: true, ..self }
-    }
-
     pub(super) fn plan(&self) -> Plan {
         let is_in_base_pages = self.is_in_base_pages || self.bytes <= FEW_PAGES;
         Plan {
@@ -111,6 +73,32 @@ fn size(bytes: usize) -> String {
     if bytes >= MIB { format!("{}MiB", bytes / MIB) } else { format!("{}KiB", bytes / KIB) }
 }
 
+/// Name, words and operation of some cases.
+type Row = (&'static str, &'static str, Operation);
+
+/// A case of a row for each size. Full scale alone measures those that are not in `usual`.
+fn sized(row: Row, sizes: &[usize], usual: &[usize]) -> Vec<Variant> {
+    let (name, words, operation) = row;
+    let one = |&bytes: &usize| Variant {
+        name,
+        words,
+        operation,
+        means: None,
+        bytes,
+        skew: 0,
+        zeroes: false,
+        is_in_base_pages: false,
+        crowd: None,
+        is_long: !usual.contains(&bytes),
+    };
+    sizes.iter().map(one).collect()
+}
+
+/// The same cases, each of them changed.
+fn but(cases: Vec<Variant>, change: impl Fn(Variant) -> Variant) -> Vec<Variant> {
+    cases.into_iter().map(change).collect()
+}
+
 /// All cases, in the order of their ids.
 pub(super) fn variants() -> Vec<Variant> {
     [plain(), past_the_caches(), stream(), library(), narrow(), crowds()].concat()
@@ -123,46 +111,19 @@ fn plain() -> Vec<Variant> {
         ("write", "a constant stored", Operation::Write),
         ("copy", "one half moved to the other", Operation::Copy),
     ];
-    let mut sizes: Vec<_> = SIZES.map(|bytes| (bytes, false)).into();
-    sizes.extend(BETWEEN.map(|bytes| (bytes, true)));
-    sizes.sort_unstable();
-    let mut rows = Vec::new();
-    for (variant, words, operation) in curves {
-        rows.extend(
-            sizes.iter().map(|&(bytes, is_long)| Variant {
-                is_long,
-                ..Variant::new(variant, words, operation, bytes)
-            }),
-        );
-    }
-    let update = |bytes| Variant::new("update", "a constant added to each word", Operation::Update, bytes);
-    rows.extend(SIZES.map(|bytes| {
-        if bytes == 16 * KIB || bytes == 256 * MIB { update(bytes) } else { update(bytes).long() }
-    }));
-    rows
+    let powers: Vec<_> = (14..=29).map(|power| 1 << power).collect(); // 16 KiB to 512 MiB
+    let mut all: Vec<_> = curves.into_iter().flat_map(|row| sized(row, &powers, &SIZES)).collect();
+    all.extend(sized(("update", "a constant added to each word", Operation::Update), &SIZES, ENDS));
+    all
 }
 
 fn past_the_caches() -> Vec<Variant> {
-    let write =
-        Variant::new("write-nt", "a constant stored past the caches", Operation::WriteNonTemporal, 256 * MIB);
-    let zeroes =
-        Variant { name: "write-nt-zeroes", words: "zeroes stored past the caches", zeroes: true, ..write };
-    let copy = Variant::new(
-        "copy-nt",
-        "one half moved past the caches to the other",
-        Operation::CopyNonTemporal,
-        256 * MIB,
-    );
-    let small = |row: Variant, bytes| Variant { bytes, ..row }.long();
-    vec![
-        small(write, 16 * KIB),
-        small(write, 4 * MIB),
-        write,
-        zeroes,
-        small(copy, 16 * KIB),
-        small(copy, 4 * MIB),
-        copy,
-    ]
+    let some = [16 * KIB, 4 * MIB, 256 * MIB];
+    let write = ("write-nt", "a constant stored past the caches", Operation::WriteNonTemporal);
+    let zeroes = ("write-nt-zeroes", "zeroes stored past the caches", Operation::WriteNonTemporal);
+    let copy = ("copy-nt", "one half moved past the caches to the other", Operation::CopyNonTemporal);
+    let zeroes = but(sized(zeroes, LARGEST, LARGEST), |row| Variant { zeroes: true, ..row });
+    [sized(write, &some, LARGEST), zeroes, sized(copy, &some, LARGEST)].concat()
 }
 
 /// STREAM's other three operations.
@@ -172,122 +133,104 @@ fn stream() -> Vec<Variant> {
         ("add", "two thirds added into the third", Operation::Add),
         ("triad", "one third, and a number times another, into the third", Operation::Triad),
     ];
-    let sizes = |(variant, words, operation)| {
-        SIZES.map(|bytes| {
-            let row = Variant::new(variant, words, operation, bytes);
-            if bytes == 256 * MIB { row } else { row.long() }
-        })
-    };
-    rows.into_iter().flat_map(sizes).collect()
+    rows.into_iter().flat_map(|row| sized(row, &SIZES, LARGEST)).collect()
 }
 
-/// The C library and the string instructions, one call for all of it.
+/// The C library and the string instructions, one call for all of it. A call for a large size takes milliseconds. Of the
+/// two, which then perform alike, the library is enough at default scale.
 fn library() -> Vec<Variant> {
+    let sizes = [16 * KIB, 256 * KIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB];
+    let usual: &[usize] = &[16 * KIB, 16 * MIB, 64 * MIB];
     let rows = [
-        ("memcpy", "one half moved by memcpy", Operation::Copy, Means::Library),
-        ("memset", "all of it set by memset", Operation::Write, Means::Library),
-        ("rep-movsb", "one half moved by rep movsb", Operation::Copy, Means::Strings),
-        ("rep-stosb", "all of it set by rep stosb", Operation::Write, Means::Strings),
+        (("memcpy", "one half moved by memcpy", Operation::Copy), Means::Library, usual),
+        (("memset", "all of it set by memset", Operation::Write), Means::Library, usual),
+        (("rep-movsb", "one half moved by rep movsb", Operation::Copy), Means::Strings, SMALLEST),
+        (("rep-stosb", "all of it set by rep stosb", Operation::Write), Means::Strings, SMALLEST),
     ];
-    let sizes = [
-        (16 * KIB, false),
-        (256 * KIB, true),
-        (4 * MIB, true),
-        (16 * MIB, false),
-        (64 * MIB, false),
-        (256 * MIB, true),
-    ];
+    let by = |means| move |row| Variant { means: Some(means), ..row };
     let mut all = Vec::new();
-    for (variant, words, operation, means) in rows {
-        all.extend(sizes.into_iter().map(|(bytes, is_long)| {
-            let row = Variant::new(variant, words, operation, bytes).by(means);
-            // A call for a large size takes milliseconds. Of the library and the string instructions, which then perform
-            // alike, the library is enough at default scale.
-            if is_long || means == Means::Strings && bytes > 16 * KIB { row.long() } else { row }
-        }));
+    for (row, means, usual) in rows {
+        all.extend(but(sized(row, &sizes, usual), by(means)));
     }
-    let set = Variant::new("memset-zeroes", "all of it set to zero by memset", Operation::Write, 64 * MIB);
-    all.push(Variant { zeroes: true, ..set }.by(Means::Library).long());
+    let zeroes = ("memset-zeroes", "all of it set to zero by memset", Operation::Write);
+    let zeroes = but(sized(zeroes, &[64 * MIB], &[]), by(Means::Library));
+    all.extend(but(zeroes, |row| Variant { zeroes: true, ..row }));
     all
 }
 
 /// Narrower means, odd addresses, and small pages.
 fn narrow() -> Vec<Variant> {
-    let mut rows = Vec::new();
-    for (variant, words, operation) in [
-        ("read-scalar", "sum of all words, one by one", Operation::Read),
-        ("write-scalar", "a constant stored word by word", Operation::Write),
-    ] {
-        rows.extend(
-            [16 * KIB, 256 * MIB]
-                .map(|bytes| Variant::new(variant, words, operation, bytes).by(Means::Scalar)),
-        );
-    }
-    for (variant, words, operation, means) in [
-        ("read-sse2", "sum by vectors of 16 bytes", Operation::Read, Means::Sse2),
-        ("read-avx2", "sum by vectors of 32 bytes", Operation::Read, Means::Avx2),
-        ("read-avx512", "sum by vectors of 64 bytes", Operation::Read, Means::Avx512),
-        ("read-neon", "sum by vectors of 16 bytes", Operation::Read, Means::Neon),
-        ("write-sse2", "a constant stored by vectors of 16 bytes", Operation::Write, Means::Sse2),
-        ("write-avx2", "a constant stored by vectors of 32 bytes", Operation::Write, Means::Avx2),
-        ("write-avx512", "a constant stored by vectors of 64 bytes", Operation::Write, Means::Avx512),
-        ("write-neon", "a constant stored by vectors of 16 bytes", Operation::Write, Means::Neon),
-    ] {
-        rows.push(Variant::new(variant, words, operation, 16 * KIB).by(means));
-    }
-    for (variant, words, operation) in [
+    let by_means = [
+        (("read-scalar", "sum of all words, one by one", Operation::Read), Means::Scalar, ENDS),
+        (("write-scalar", "a constant stored word by word", Operation::Write), Means::Scalar, ENDS),
+        (("read-sse2", "sum by vectors of 16 bytes", Operation::Read), Means::Sse2, SMALLEST),
+        (("read-avx2", "sum by vectors of 32 bytes", Operation::Read), Means::Avx2, SMALLEST),
+        (("read-avx512", "sum by vectors of 64 bytes", Operation::Read), Means::Avx512, SMALLEST),
+        (("read-neon", "sum by vectors of 16 bytes", Operation::Read), Means::Neon, SMALLEST),
+        (("write-sse2", "a constant stored by vectors of 16 bytes", Operation::Write), Means::Sse2, SMALLEST),
+        (("write-avx2", "a constant stored by vectors of 32 bytes", Operation::Write), Means::Avx2, SMALLEST),
+        (
+            ("write-avx512", "a constant stored by vectors of 64 bytes", Operation::Write),
+            Means::Avx512,
+            SMALLEST,
+        ),
+        (("write-neon", "a constant stored by vectors of 16 bytes", Operation::Write), Means::Neon, SMALLEST),
+    ];
+    let unaligned = [
         ("read-unaligned", "sum of all words, from an odd address", Operation::Read),
         ("write-unaligned", "a constant stored, from an odd address", Operation::Write),
         ("copy-unaligned", "one half moved to the other, both from odd addresses", Operation::Copy),
-    ] {
-        rows.push(Variant { skew: 1, ..Variant::new(variant, words, operation, 16 * KIB) });
+    ];
+    let in_base_pages = [
+        (("read-base-pages", "sum of all words in base pages", Operation::Read), LARGEST),
+        (("write-base-pages", "a constant stored in base pages", Operation::Write), &[]),
+        (("copy-base-pages", "one half moved to the other in base pages", Operation::Copy), &[]),
+    ];
+    let mut all = Vec::new();
+    for (row, means, sizes) in by_means {
+        all.extend(but(sized(row, sizes, sizes), |row| Variant { means: Some(means), ..row }));
     }
-    for (variant, words, operation) in [
-        ("read-base-pages", "sum of all words in base pages", Operation::Read),
-        ("write-base-pages", "a constant stored in base pages", Operation::Write),
-        ("copy-base-pages", "one half moved to the other in base pages", Operation::Copy),
-    ] {
-        let row = Variant { is_in_base_pages: true, ..Variant::new(variant, words, operation, 256 * MIB) };
-        rows.push(if matches!(operation, Operation::Read) { row } else { row.long() });
+    for row in unaligned {
+        all.extend(but(sized(row, SMALLEST, SMALLEST), |row| Variant { skew: 1, ..row }));
     }
-    rows
+    for (row, usual) in in_base_pages {
+        all.extend(but(sized(row, LARGEST, usual), |row| Variant { is_in_base_pages: true, ..row }));
+    }
+    all
 }
 
 /// Several CPUs at a time.
 fn crowds() -> Vec<Variant> {
-    let rows = [
+    let by_size = [
         ("read-all", "sums on all CPUs", Operation::Read),
         ("write-all", "a constant stored on all CPUs", Operation::Write),
         ("copy-all", "halves moved on all CPUs", Operation::Copy),
     ];
-    let sizes = |(variant, words, operation)| {
-        SIZES.map(|bytes| {
-            let row = Variant::new(variant, words, operation, bytes).together(Parallelism::All);
-            if bytes == 16 * KIB || bytes == 256 * MIB { row } else { row.long() }
-        })
-    };
-    let mut all: Vec<_> = rows.into_iter().flat_map(sizes).collect();
-    for (variant, words, operation, means) in [
-        ("write-nt-all", "a constant stored past the caches on all CPUs", Operation::WriteNonTemporal, None),
-        ("copy-nt-all", "halves moved past the caches on all CPUs", Operation::CopyNonTemporal, None),
-        ("scale-all", "scale on all CPUs", Operation::Scale, None),
-        ("add-all", "add on all CPUs", Operation::Add, None),
-        ("triad-all", "triad on all CPUs", Operation::Triad, None),
-        ("memcpy-all", "halves moved by memcpy on all CPUs", Operation::Copy, Some(Means::Library)),
-        ("memset-all", "memory set by memset on all CPUs", Operation::Write, Some(Means::Library)),
-        ("rep-stosb-all", "memory set by rep stosb on all CPUs", Operation::Write, Some(Means::Strings)),
-    ] {
-        let bytes = if means.is_some() { 64 * MIB } else { 256 * MIB };
-        let row =
-            Variant { means, ..Variant::new(variant, words, operation, bytes).together(Parallelism::All) };
-        let is_short = operation.is_non_temporal() || matches!(operation, Operation::Triad);
-        all.push(if is_short { row } else { row.long() });
-    }
-    for (variant, words, operation) in [
+    let large = [
+        (
+            ("write-nt-all", "a constant stored past the caches on all CPUs", Operation::WriteNonTemporal),
+            LARGEST,
+        ),
+        (("copy-nt-all", "halves moved past the caches on all CPUs", Operation::CopyNonTemporal), LARGEST),
+        (("scale-all", "scale on all CPUs", Operation::Scale), &[]),
+        (("add-all", "add on all CPUs", Operation::Add), &[]),
+        (("triad-all", "triad on all CPUs", Operation::Triad), LARGEST),
+    ];
+    let by_calls = [
+        (("memcpy-all", "halves moved by memcpy on all CPUs", Operation::Copy), Means::Library),
+        (("memset-all", "memory set by memset on all CPUs", Operation::Write), Means::Library),
+        (("rep-stosb-all", "memory set by rep stosb on all CPUs", Operation::Write), Means::Strings),
+    ];
+    let two = [
         ("read-two", "sums on two CPUs", Operation::Read),
         ("triad-two", "triad on two CPUs", Operation::Triad),
-    ] {
-        all.push(Variant::new(variant, words, operation, 256 * MIB).together(Parallelism::Count(2)));
+    ];
+    let mut all: Vec<_> = by_size.into_iter().flat_map(|row| sized(row, &SIZES, ENDS)).collect();
+    all.extend(large.into_iter().flat_map(|(row, usual)| sized(row, LARGEST, usual)));
+    for (row, means) in by_calls {
+        all.extend(but(sized(row, &[64 * MIB], &[]), |row| Variant { means: Some(means), ..row }));
     }
-    all
+    let together = |crowd| move |row| Variant { crowd: Some(crowd), ..row };
+    let two = two.into_iter().flat_map(|row| sized(row, LARGEST, LARGEST)).collect();
+    [but(all, together(Parallelism::All)), but(two, together(Parallelism::Count(2)))].concat()
 }

@@ -33,7 +33,7 @@ struct Series {
 pub(super) fn cases() -> Vec<Case> {
     let mut all: Vec<_> = series().iter().flat_map(Series::cases).collect();
     all.extend(PARALLEL.map(|(walkers, set_up)| parallel(walkers, set_up)));
-    all.extend(LOADERS.map(loaded));
+    all.extend(LOADERS.map(Loaders::Exactly).into_iter().chain([Loaders::All]).map(loaded));
     all.push(other_node::case(Plan::random(LARGE, Pages::Base)).shares_memory());
     all.into_iter().map(proven).collect()
 }
@@ -238,16 +238,7 @@ fn parallel(walkers: u64, set_up: Many) -> Case {
         .predict(450.0, 0.0, "as one alone: a core waits for ten lines and more at a time")
 }
 
-const LOADERS: [Loaders; 8] = [
-    Loaders::Exactly(0),
-    Loaders::Exactly(1),
-    Loaders::Exactly(2),
-    Loaders::Exactly(4),
-    Loaders::Exactly(8),
-    Loaders::Exactly(16),
-    Loaders::Exactly(32),
-    Loaders::All,
-];
+const LOADERS: [usize; 7] = [0, 1, 2, 4, 8, 16, 32];
 
 fn loaded(loaders: Loaders) -> Case {
     let name = format!("loaded-256MiB/{}", loaders.name());

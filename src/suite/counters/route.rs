@@ -1,6 +1,6 @@
 //! Counters that are files of the kernel: their paths, and the two ways of this crate to read them.
 
-use super::{Answer, Open, call, starter};
+use super::{Answer, Open, call, over, starter};
 use crate::counters::{
     ControlGroup, Disk, Fault, Interface, Percent, Pressure, Process, Processors, camp, enumeration, pressure,
 };
@@ -31,8 +31,9 @@ pub(super) const ROUTES: [Route; 8] = [
         words: "idle time of all CPUs",
         path: || Ok("/proc/uptime".into()),
         kept: || {
-            let processors = Processors::open()?;
-            call(move || processors.idle().map(|reading| reading.value.as_millis() as u64))
+            over(Processors::open()?, |processors| {
+                processors.idle().map(|reading| reading.value.as_millis() as u64)
+            })
         },
         stateless: Some(|| call(|| stateless_rate(camp::percent_processor_time(None, Duration::ZERO)))),
         cycles: 1_500.0,
@@ -42,8 +43,9 @@ pub(super) const ROUTES: [Route; 8] = [
         words: "what a CPU was busy with",
         path: || Ok("/proc/stat".into()),
         kept: || {
-            let mut processors = Processors::open()?;
-            call(move || processors.spent(Some(0)).map(|reading| reading.value.user))
+            over(Processors::open()?, |processors| {
+                processors.spent(Some(0)).map(|reading| reading.value.user)
+            })
         },
         stateless: Some(|| call(|| stateless_rate(camp::percent_processor_time(Some(0), Duration::ZERO)))),
         cycles: 9_000.0,
@@ -53,27 +55,17 @@ pub(super) const ROUTES: [Route; 8] = [
         words: "page faults of a process",
         path: || Ok(format!("/proc/{}/stat", starter())),
         kept: || {
-            let process = Process::open(starter())?;
-            call(move || process.page_faults().map(|reading| reading.value))
+            over(Process::open(starter())?, |process| process.page_faults().map(|reading| reading.value))
         },
-        stateless: Some(|| {
-            let pid = starter();
-            call(move || camp::num_page_faults(pid).map(|reading| reading.value))
-        }),
+        stateless: Some(|| over(starter(), |pid| camp::num_page_faults(*pid).map(|reading| reading.value))),
         cycles: 4_500.0,
     },
     Route {
         name: "resident",
         words: "resident set of a process",
         path: || Ok(format!("/proc/{}/statm", starter())),
-        kept: || {
-            let process = Process::open(starter())?;
-            call(move || process.resident().map(|reading| reading.value))
-        },
-        stateless: Some(|| {
-            let pid = starter();
-            call(move || camp::working_set_kb(pid).map(|reading| reading.value))
-        }),
+        kept: || over(Process::open(starter())?, |process| process.resident().map(|reading| reading.value)),
+        stateless: Some(|| over(starter(), |pid| camp::working_set_kb(*pid).map(|reading| reading.value))),
         cycles: 1_200.0,
     },
     Route {
@@ -81,8 +73,7 @@ pub(super) const ROUTES: [Route; 8] = [
         words: "bytes sent by an interface",
         path: || Ok("/sys/class/net/lo/statistics/tx_bytes".into()),
         kept: || {
-            let interface = Interface::open("lo")?;
-            call(move || interface.bytes_sent().map(|reading| reading.value))
+            over(Interface::open("lo")?, |interface| interface.bytes_sent().map(|reading| reading.value))
         },
         stateless: Some(|| call(|| camp::net_bytes_sent("lo").map(|reading| reading.value))),
         cycles: 1_300.0,
@@ -91,14 +82,8 @@ pub(super) const ROUTES: [Route; 8] = [
         name: "disk-reads",
         words: "reads of a disk",
         path: || Ok(format!("/sys/class/block/{}/stat", disk()?)),
-        kept: || {
-            let disk = Disk::open(&disk()?)?;
-            call(move || disk.reads().map(|reading| reading.value))
-        },
-        stateless: Some(|| {
-            let disk = disk()?;
-            call(move || camp::num_reads_disk(&disk).map(|reading| reading.value))
-        }),
+        kept: || over(Disk::open(&disk()?)?, |disk| disk.reads().map(|reading| reading.value)),
+        stateless: Some(|| over(disk()?, |disk| camp::num_reads_disk(disk).map(|reading| reading.value))),
         cycles: 2_700.0,
     },
     Route {
@@ -106,8 +91,9 @@ pub(super) const ROUTES: [Route; 8] = [
         words: "time that tasks waited for a CPU",
         path: || Ok("/proc/pressure/cpu".into()),
         kept: || {
-            let pressure = Pressure::open(pressure::Resource::Cpu)?;
-            call(move || pressure.stalled().map(|reading| reading.value.as_micros() as u64 | 1))
+            over(Pressure::open(pressure::Resource::Cpu)?, |pressure| {
+                pressure.stalled().map(|reading| reading.value.as_micros() as u64 | 1)
+            })
         },
         stateless: Some(|| call(|| pressure::once(pressure::Resource::Cpu).map(|_| 1))),
         cycles: 3_000.0,
@@ -117,8 +103,9 @@ pub(super) const ROUTES: [Route; 8] = [
         words: "CPU time of a control group",
         path: || root_group(),
         kept: || {
-            let group = ControlGroup::open("/")?;
-            call(move || group.cpu_time().map(|reading| reading.value.as_micros() as u64))
+            over(ControlGroup::open("/")?, |group| {
+                group.cpu_time().map(|reading| reading.value.as_micros() as u64)
+            })
         },
         stateless: None,
         cycles: 1_200.0,

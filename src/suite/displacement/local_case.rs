@@ -4,13 +4,12 @@ use crate::case::{Case, Claim, Need, Place, set_up};
 use crate::clock::{Clock, Delta};
 use crate::error::{Error, Result};
 use crate::kit::ipc::Bytes;
+use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::kit::placement::Placement;
 use crate::kit::round_trip::round_trip;
 use crate::platform::partner::Kind;
 use crate::platform::{arch, time};
-use memmap2::MmapMut;
-use std::fs::File;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// Bytes of a direct read.
@@ -42,10 +41,10 @@ pub(super) fn compute(us: u32) -> Case {
 /// A read of one block past the page cache.
 pub(super) fn direct_read() -> Case {
     let set_up = set_up(|place| {
-        let (file, mut buffer) = (direct_file(place)?, block()?);
+        let (file, mut buffer) = (direct_file(place)?, pattern_file::buffer(BLOCK)?);
         let mut next = 0u64;
         Ok(move |n: u64, clock: &Clock| {
-            let mut answer = Ok(());
+            let (file, mut answer) = (file.file(), Ok(()));
             let ticks = clock.time(|| {
                 for _ in 0..n {
                     next = (next + 17) % BLOCKS;
@@ -55,15 +54,14 @@ pub(super) fn direct_read() -> Case {
                     }
                 }
             });
-            answer
-                .map(|()| ticks)
-                .map_err(|cause| Error::Kernel { call: "a read past the page cache".into(), cause })
+            let refused = |cause| Error::Kernel { call: "a read past the page cache".into(), cause };
+            answer.map(|()| ticks).map_err(refused)
         })
     });
     let need = Need::new(|place| {
         let tried = direct_file(place).and_then(|file| {
-            file.read_exact_at(&mut block()?, 0)
-                .map_err(|e| Error::file(&place.scratch, "reading past the page cache", e))
+            let read = file.file().read_exact_at(&mut pattern_file::buffer(BLOCK)?, 0);
+            read.map_err(|cause| file.refused("reading past the page cache", cause))
         });
         tried.map_err(|error| {
             format!("the scratch directory's file system has no device to read from ({error}): set TMPDIR to another")
@@ -76,24 +74,8 @@ pub(super) fn direct_read() -> Case {
         .predict(20_000.0, 40_000.0, "a request, a sleep, the device's interrupt, a wake-up")
 }
 
-/// A buffer aligned as `O_DIRECT` requires: pages of its own.
-fn block() -> Result<MmapMut> {
-    MmapMut::map_anon(BLOCK).map_err(|cause| Error::Kernel { call: "mmap of a block".into(), cause })
-}
-
-/// A new file, opened with `O_DIRECT`. Its name is removed at once.
-fn direct_file(place: &Place) -> Result<File> {
-    let path = place.scratch.join("direct-read");
-    let failed = |doing| {
-        let path = path.clone();
-        move |cause| Error::file(path, doing, cause)
-    };
-    std::fs::write(&path, vec![0x5a; BLOCK * BLOCKS as usize]).map_err(failed("writing"))?;
-    let written = File::options().read(true).open(&path).map_err(failed("opening"))?;
-    written.sync_all().map_err(failed("syncing"))?;
-    let opened = File::options().read(true).custom_flags(libc::O_DIRECT).open(&path);
-    std::fs::remove_file(&path).map_err(failed("removing"))?;
-    opened.map_err(failed("opening with O_DIRECT"))
+fn direct_file(place: &Place) -> Result<PatternFile> {
+    PatternFile::make(&place.scratch, BLOCKS * BLOCK as u64, Way::Direct)
 }
 
 /// A token to a partner on another CPU and back: wake-ups without a network or a device.

@@ -6,11 +6,11 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
+use crate::kit::socket::Transport;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use std::fs::File;
 use std::io::Write;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 
@@ -72,22 +72,9 @@ impl Descriptors {
     }
 
     fn connect(&mut self, count: usize) -> Result<()> {
-        let refused = |call: &'static str| {
-            move |cause: std::io::Error| match cause.raw_os_error() {
-                Some(errno) => Error::refused_to_case(call, nix::errno::Errno::from_raw(errno)),
-                None => Error::Kernel { call: call.into(), cause },
-            }
-        };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(refused("bind to loopback"))?;
-        let address = listener.local_addr().map_err(refused("getsockname"))?;
         for _ in 0..count {
-            let client = TcpStream::connect(address).map_err(refused("connect over loopback"))?;
-            let (server, peer) = listener.accept().map_err(refused("accept"))?;
-            // Any process of this machine may connect to the port.
-            if client.local_addr().map_err(refused("getsockname"))? != peer {
-                return Err(Error::Missing(format!("{peer} connected to our port: run again")));
-            }
-            self.keep(server.into(), &client.into())?;
+            let [other, asked] = Transport::Tcp.pair()?;
+            self.keep(asked, &other)?;
         }
         Ok(())
     }

@@ -13,7 +13,8 @@ use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
 use crate::platform::arch::syscall4;
 use nix::errno::Errno;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;
 
 /// One more than the highest descriptor that select(2) accepts.
@@ -132,24 +133,13 @@ impl Registered {
     /// # Errors
     /// The refusal of `epoll_create1` or `epoll_ctl`; regular files cannot be registered.
     pub fn new(descriptors: &[OwnedFd]) -> Result<Self> {
-        // SAFETY: OWN-BUFFER: no memory is passed.
-        let file = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if file < 0 {
-            return Err(Error::refused_to_case("epoll_create1", Errno::last()));
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
+        let epoll = epoll.map_err(|errno| Error::refused_to_case("epoll_create1", errno))?;
+        for waited in descriptors {
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, waited.as_raw_fd() as u64);
+            epoll.add(waited, event).map_err(|errno| Error::refused_to_case("epoll_ctl", errno))?;
         }
-        // SAFETY: OPEN: the descriptor is new and has no other owner.
-        let file = unsafe { OwnedFd::from_raw_fd(file) };
-        let events = vec![libc::epoll_event { events: 0, u64: 0 }; 64];
-        for waited in descriptors.iter().map(AsRawFd::as_raw_fd) {
-            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: waited as u64 };
-            // SAFETY: OWN-BUFFER: the kernel reads a local; OPEN.
-            let added =
-                unsafe { libc::epoll_ctl(file.as_raw_fd(), libc::EPOLL_CTL_ADD, waited, &raw mut event) };
-            if added != 0 {
-                return Err(Error::refused_to_case("epoll_ctl", Errno::last()));
-            }
-        }
-        Ok(Self { file, events })
+        Ok(Self { file: epoll.0, events: vec![libc::epoll_event { events: 0, u64: 0 }; 64] })
     }
 
     /// epoll_wait(2) without waiting, for up to 64 events.

@@ -2,7 +2,7 @@
 //! the child processes that live in them.
 
 use super::super::worker::{Turn, Worker};
-use super::{BATCH, COUNT, Counted, PAYLOAD, exchange_on_lo, in_a_child, received};
+use super::{BATCH, COUNT, Counted, PAYLOAD, counted, counts, exchange_on_lo, in_a_child, received};
 use crate::counters::Interface;
 use crate::error::{Error, Result};
 use crate::platform::namespace::{self, ip};
@@ -55,7 +55,7 @@ fn send(far: &mut Worker) -> Result<Counted> {
     let socket = UdpSocket::bind((NEAR.ip, 0)).map_err(refused)?;
     socket.connect((FAR.ip, PORT)).map_err(refused)?;
     let near = Interface::open(NEAR.name)?;
-    let before = Counted::read(&near, &near)?;
+    let before = counts(&near)?;
     let far_before = [far.step()?, far.step()?];
     let mut payload = 0;
     for _ in 0..COUNT / BATCH {
@@ -64,12 +64,9 @@ fn send(far: &mut Worker) -> Result<Counted> {
         }
         payload += far.step()?;
     }
-    let sent = Counted::read(&near, &near)?.since(before, payload);
-    Ok(Counted {
-        packets_received: far.step()? - far_before[0],
-        bytes_received: far.step()? - far_before[1],
-        ..sent
-    })
+    let [packets, bytes, ..] = counted(before, counts(&near)?, payload);
+    let [there, bytes_there] = [far.step()? - far_before[0], far.step()? - far_before[1]];
+    Ok([packets, bytes, there, bytes_there, payload])
 }
 
 /// The steps of the far end: in its namespace, set up, two counters, the bytes of each batch, the counters again.

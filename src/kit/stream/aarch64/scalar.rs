@@ -8,19 +8,7 @@
 use super::super::{BLOCK, Loop, Operation};
 use std::arch::asm;
 
-pub(super) fn turns(operation: Operation) -> Loop {
-    match operation {
-        Operation::Read => read,
-        Operation::Write => write,
-        Operation::WriteNonTemporal => write_non_temporal,
-        Operation::Copy => copy,
-        Operation::CopyNonTemporal => copy_non_temporal,
-        Operation::Update => update,
-        Operation::Scale => scale,
-        Operation::Add => add,
-        Operation::Triad => triad,
-    }
-}
+nine_turns!(pub(super));
 
 /// Repeats a text for each of eight words.
 macro_rules! words {

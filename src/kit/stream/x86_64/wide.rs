@@ -169,19 +169,7 @@ macro_rules! wide {
     ($v:literal, $size:literal, $rows:literal, $pairs:literal, $lines:literal, $quarter:literal) => {
         use super::*;
 
-        pub(in super::super) fn turns(operation: Operation) -> Loop {
-            match operation {
-                Operation::Read => read,
-                Operation::Write => write,
-                Operation::WriteNonTemporal => write_non_temporal,
-                Operation::Copy => copy,
-                Operation::CopyNonTemporal => copy_non_temporal,
-                Operation::Update => update,
-                Operation::Scale => scale,
-                Operation::Add => add,
-                Operation::Triad => triad,
-            }
-        }
+        nine_turns!(pub(in super::super));
 
         /// The loops that prefetch.
         pub(in super::super) fn ahead(operation: Operation) -> Option<Loop> {
