@@ -86,6 +86,9 @@ pub struct Value {
     pub run: usize,
     /// The median over its samples, in the head's unit.
     pub median: Interval,
+    /// The core's frequency beside it, the higher of before and after, Hz; `None` where it was not inferred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_hz: Option<f64>,
 }
 
 impl Head {
@@ -129,10 +132,12 @@ impl Head {
                 Outcome::Measured(measured) => {
                     let peer = measured.peer.as_deref();
                     let at = self.series_of((&case.id, None, peer), group, index);
-                    self.series[at].values.push(Value { run, median: measured.median });
+                    let core_hz = measured.core_hz.map(|(before, after)| before.max(after));
+                    self.series[at].values.push(Value { run, median: measured.median, core_hz });
                     for (percentile, value) in percentiles(measured) {
                         let at = self.series_of((&case.id, Some(percentile), peer), group, index);
-                        self.series[at].values.push(Value { run, median: Interval::exactly(value) });
+                        let median = Interval::exactly(value);
+                        self.series[at].values.push(Value { run, median, core_hz });
                     }
                 }
                 Outcome::Skipped(sentence) | Outcome::Disturbed(sentence) | Outcome::Failed(sentence) => {
