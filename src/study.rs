@@ -14,3 +14,5 @@ pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;
 pub mod sequential;
+#[cfg(feature = "cli")]
+pub mod unpaired;

@@ -1,5 +1,7 @@
 //! `syscost selftest`: the rates of false alarms and of overlooked slowdowns of `syscost ab` on this machine.
 
+mod unpaired;
+
 use super::ab::this;
 use super::page::{self, Tone};
 use crate::driver::layout;
@@ -58,6 +60,9 @@ pub(super) struct Args {
     /// Ten cases and 310 verdicts of nothing, a hundred of each slowdown: half an hour
     #[arg(long)]
     full: bool,
+    /// Try the comparison of records in place of pairs: ten sessions with nothing injected and ten slowed by 5 %
+    #[arg(long, conflicts_with_all = ["cases", "effects", "verdicts", "full"])]
+    unpaired: bool,
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
@@ -67,6 +72,9 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if args.unpaired {
+        return unpaired::run(args.seed, args.json);
+    }
     let cases = args.cases();
     let ring = Testbed::enter()?;
     let links = scratch::make()?;

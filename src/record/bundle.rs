@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The version of the file's layout. Newer code reads older versions; older code refuses newer ones.
-/// 2: a series has a `version` in place of `body`.
-pub const LAYOUT: u32 = 2;
+/// 2: a series has a `version` in place of `body`. 3: a value has the core's frequency.
+pub const LAYOUT: u32 = 3;
 
 /// What a comparison needs. It is small and is read without the runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -172,6 +172,18 @@ impl Head {
 }
 
 impl Head {
+    /// Whether some value has a frequency; of a head before layout 3 none has.
+    fn is_clocked(&self) -> bool {
+        self.series.iter().flat_map(|series| &series.values).any(|value| value.core_hz.is_some())
+    }
+
+    /// The series without their frequencies.
+    fn unclocked(&self) -> Vec<Series> {
+        let mut series = self.series.clone();
+        series.iter_mut().flat_map(|series| &mut series.values).for_each(|value| value.core_hz = None);
+        series
+    }
+
     /// A process that died before it had a clock has no series of its own: its reasons are added to the series of the
     /// same case that has a clock.
     fn gather_clockless(&mut self) {

@@ -26,7 +26,7 @@
 //! | the same: this rule | 0.1 % | 90 % | |
 //! | 20 recorded sessions of an unquiet guest, 19 rows: this rule on times | 2.0 % | 49 % | 4.9 % |
 //! | the same at one core frequency: this rule | 0.45 % | 83 % | 2.9 % |
-//! | the same: the fourth of five processes in place of the third | 0.2 % | 79 % | 3.2 % |
+//! | the same, with four sessions that must agree in place of three | 0.2 % | 79 % | 3.2 % |
 //!
 //! A permutation test asks whether the sides differ, and with one session in three disturbed on each side they often do not:
 //! what is known about the noise, that it only adds, it does not use. Boots deviate to either side (each draws a layout that
