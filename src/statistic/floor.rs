@@ -18,6 +18,8 @@ pub struct Floor {
     pub estimate: f64,
     /// From the lowest value to the last of those that must agree.
     pub spread: f64,
+    /// Half of the values are no higher.
+    pub middle: f64,
 }
 
 impl Floor {
@@ -29,7 +31,14 @@ impl Floor {
         let lowest = sorted.first()?.1;
         let second = sorted.get(1).map_or(lowest, |value| value.1);
         let last = sorted[agreeing(&sorted, replicates) - 1].1;
-        Some(Self { estimate: f64::midpoint(lowest, second), spread: last - lowest })
+        let middle = sorted[sorted.len().div_ceil(2) - 1].1;
+        Some(Self { estimate: f64::midpoint(lowest, second), spread: last - lowest, middle })
+    }
+
+    /// Whether half of the values lie below the other's floor. Where they do not, this floor may be a mode that the other
+    /// side only missed by chance.
+    pub fn is_mostly_below(self, other: Self) -> bool {
+        self.middle < other.estimate
     }
 
     /// The way from this floor to another, as far to either side as the lowest values of either lie apart.
@@ -92,8 +101,21 @@ mod tests {
     }
 
     #[test]
+    fn a_mode_that_few_values_have_is_not_mostly_below() {
+        let mut values = [5.0; 15];
+        let slow = Floor::of(&threes(&values), 3).expect("values");
+        for at in [0, 3, 4, 7, 9, 12, 13] {
+            values[at] = 1.0;
+        }
+        assert!(!Floor::of(&threes(&values), 3).expect("values").is_mostly_below(slow));
+        values[14] = 1.0;
+        assert!(Floor::of(&threes(&values), 3).expect("values").is_mostly_below(slow));
+    }
+
+    #[test]
     fn the_way_is_as_sure_as_its_less_sure_end() {
-        let (a, b) = (Floor { estimate: 1.0, spread: 0.1 }, Floor { estimate: 3.0, spread: 0.5 });
+        let floor = |estimate, spread| Floor { estimate, spread, middle: estimate };
+        let (a, b) = (floor(1.0, 0.1), floor(3.0, 0.5));
         assert_eq!(a.to(b), Interval { estimate: 2.0, low: 1.5, high: 2.5 });
         assert_eq!(b.to(a), Interval { estimate: -2.0, low: -2.5, high: -1.5 });
     }

@@ -13,7 +13,7 @@ use crate::record::bundle::{Head, read_any};
 use crate::record::paired::Rule;
 use crate::render::table::Layout;
 use crate::statistic::median;
-use crate::study::unpaired::{self, Judged, SESSIONS, against_itself, against_slowed};
+use crate::study::comparison_trial::{self, Judged, SESSIONS, against_itself, against_slowed};
 use crate::trial::scratch;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -141,8 +141,8 @@ impl Trial {
     /// Exit code 1 if the intervals show too many false alarms or too many overlooked slowdowns, or if nothing was compared.
     fn code(&self) -> ExitCode {
         let nothing = self.unchanged.is_empty() || self.slowed.is_empty();
-        let alarms = unpaired::share(&self.unchanged).low > ALARMS;
-        let overlooked = unpaired::share(&self.slowed).high < FOUND;
+        let alarms = comparison_trial::share(&self.unchanged).low > ALARMS;
+        let overlooked = comparison_trial::share(&self.slowed).high < FOUND;
         ExitCode::from(u8::from(nothing || alarms || overlooked))
     }
 
@@ -172,7 +172,7 @@ impl Trial {
 fn told(what: &str, all: &[Judged]) -> String {
     let sum = |of: fn(&Judged) -> usize| all.iter().map(of).sum::<usize>();
     let (found, rows) = (sum(|judged| judged.found), sum(|judged| judged.comparisons));
-    format!("{what}: {found} of {rows} rows, {}", share(unpaired::share(all)))
+    format!("{what}: {found} of {rows} rows, {}", share(comparison_trial::share(all)))
 }
 
 fn seen(all: &[Judged]) -> String {
