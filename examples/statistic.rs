@@ -14,13 +14,10 @@ enum Question {
     SignedRank { differences: Vec<f64>, shift: f64, alternative: Direction },
     HodgesLehmann { differences: Vec<f64>, confidence: f64 },
     Equivalence { differences: Vec<f64>, margin: f64 },
-    Permutation { a: Vec<f64>, b: Vec<f64>, alternative: Direction, seed: u64 },
-    Shift { a: Vec<f64>, b: Vec<f64>, confidence: f64 },
     Discovery { p: Vec<f64>, q: f64 },
     Proportion { successes: u64, of: u64 },
     Change { old: Vec<f64>, new: Vec<f64>, resamples: usize, seed: u64 },
     MinimumDetectable { differences: Vec<f64>, pairs: usize },
-    MinimumDetectableBetween { sd: f64, a: usize, b: usize },
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -50,10 +47,6 @@ fn answer(question: Question) -> Value {
         Question::Equivalence { differences, margin } => {
             json!(statistic::equivalence_p(&differences, margin))
         }
-        Question::Permutation { a, b, alternative, seed } => {
-            json!(statistic::permutation_p(&a, &b, alternative.into(), seed))
-        }
-        Question::Shift { a, b, confidence } => json!(statistic::shift(&a, &b, confidence)),
         Question::Discovery { p, q } => json!({
             "adjusted": statistic::adjusted(&p),
             "rejected": statistic::benjamini_hochberg(&p, q),
@@ -64,9 +57,6 @@ fn answer(question: Question) -> Value {
         }
         Question::MinimumDetectable { differences, pairs } => {
             json!(statistic::minimum_detectable(&differences, pairs))
-        }
-        Question::MinimumDetectableBetween { sd, a, b } => {
-            json!(statistic::minimum_detectable_between(sd, a, b))
         }
     }
 }

@@ -78,8 +78,7 @@ pub mod record {
 pub mod statistic {
     pub use crate::statistic::{
         Alternative, Random, adjusted, benjamini_hochberg, change_between, equivalence_p, hodges_lehmann,
-        median, median_interval, minimum_detectable, minimum_detectable_between, permutation_p, proportion,
-        shift, signed_rank_p,
+        median, median_interval, minimum_detectable, proportion, signed_rank_p,
     };
 }
 

@@ -3,6 +3,8 @@
 pub mod basis;
 #[cfg(feature = "cli")]
 pub mod comparison;
+#[cfg(feature = "cli")]
+pub mod comparison_trial;
 pub mod disturbance;
 pub mod drawn_curve;
 pub mod executions;

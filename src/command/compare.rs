@@ -48,9 +48,6 @@ pub(super) struct Args {
     /// Changes up to this many per cent count as none; 1 at least
     #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "1")]
     threshold: f64,
-    /// Seed of the permutation tests, where there are too many permutations to try each
-    #[arg(long, default_value_t = Options::default().seed)]
-    seed: u64,
     /// Write to this file, whole or not at all, and not to the standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -102,7 +99,7 @@ fn compared(args: &Args) -> Result<Comparison> {
     }
     let heads = args.baselines.iter().map(|name| archive.head(name)).collect::<Result<Vec<_>>>()?;
     let history = if wants_history(&heads) { history(&archive)? } else { Vec::new() };
-    let options = Options { threshold: args.threshold.max(LEAST_THRESHOLD), seed: args.seed };
+    let options = Options { threshold: args.threshold.max(LEAST_THRESHOLD) };
     let mut comparison = compare(&heads, &history, options);
     refuse_nothing(&comparison)?;
     if let Some(filter) = filter {

@@ -158,7 +158,7 @@ fn against_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
     };
     let heads = [old, new];
     let history = super::compare::history(&archive)?;
-    let options = Options { threshold: args.max_regress.max(Options::default().threshold), seed: args.seed };
+    let options = Options { threshold: args.max_regress.max(Options::default().threshold) };
     let mut comparison: Comparison = compare(&heads, &history, options);
     let matches = args.filter.matcher()?;
     comparison.keep(|id| matches(id));

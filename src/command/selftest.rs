@@ -1,6 +1,7 @@
 //! `syscost selftest`: the rates of false alarms and of overlooked slowdowns of `syscost ab` on this machine.
 
 mod again;
+mod unpaired;
 
 use super::ab::this;
 use super::page::{self, Tone};
@@ -67,6 +68,9 @@ pub(super) struct Args {
     /// Runs for `--again`
     #[arg(long, value_name = "N", default_value_t = 6, requires = "again", value_parser = clap::value_parser!(u16).range(2..))]
     runs: u16,
+    /// Try the comparison of records in place of pairs: ten sessions with nothing injected and ten slowed by 5 %
+    #[arg(long, conflicts_with_all = ["cases", "effects", "verdicts", "full"])]
+    unpaired: bool,
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
@@ -78,6 +82,9 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(files) = &args.again {
         return again::run(&args.cases, files, args.runs.into(), args.json);
+    }
+    if args.unpaired {
+        return unpaired::run(args.seed, args.json);
     }
     let cases = args.cases();
     let ring = Testbed::enter()?;

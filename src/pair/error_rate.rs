@@ -9,7 +9,7 @@ use super::launch::Launch;
 use super::sequence::Progress;
 use super::turns::Pair;
 use crate::case::{Claim, Scale};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::platform::signal;
 use crate::platform::slowdown::LONGEST;
 use crate::record::Verdict;
@@ -186,6 +186,18 @@ pub fn verdicts(
     }
     outcome.injected = median(&differences).exp_m1();
     Ok(outcome)
+}
+
+/// The additions of a filter under which this case, which enters the kernel, is slower by this share.
+///
+/// # Errors
+/// A side cannot be started; the case does not enter the kernel.
+pub fn filter(testbed: &Testbed, parameters: &Parameters<'_>, id: &str, share: f64) -> Result<usize> {
+    let mut random = Random::new(parameters.seed ^ hash(id) ^ share.to_bits());
+    match (Injection { testbed, parameters, id }).calibrate(share, &mut random)? {
+        Slowdown::Filter(additions) => Ok(additions as usize),
+        Slowdown::Spin(_) => Err(Error::Usage(format!("{id} makes no system call that a filter could slow"))),
+    }
 }
 
 /// A case into which slowdowns are injected.

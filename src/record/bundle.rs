@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The version of the file's layout. Newer code reads older versions; older code refuses newer ones.
-/// 2: a series has a `version` in place of `body`.
-pub const LAYOUT: u32 = 2;
+/// 2: a series has a `version` in place of `body`. 3: a value has the core's frequency.
+pub const LAYOUT: u32 = 3;
 
 /// What a comparison needs. It is small and is read without the runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,8 +84,12 @@ pub struct Series {
 pub struct Value {
     /// Which of the head's runs.
     pub run: usize,
-    /// The median over its samples, in the head's unit.
+    /// Its cost, in the head's unit: the quiet figure, or of a single execution the lower quartile of its samples. In records
+    /// without executions it is the median of the samples, which gave the field its name.
     pub median: Interval,
+    /// The core's frequency beside it, the higher of before and after, Hz; `None` where it was not inferred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_hz: Option<f64>,
 }
 
 impl Head {
@@ -129,10 +133,12 @@ impl Head {
                 Outcome::Measured(measured) => {
                     let peer = measured.peer.as_deref();
                     let at = self.series_of((&case.id, None, peer), group, index);
-                    self.series[at].values.push(Value { run, median: measured.median });
+                    let (median, core_hz) = floor(measured);
+                    self.series[at].values.push(Value { run, median, core_hz });
                     for (percentile, value) in percentiles(measured) {
                         let at = self.series_of((&case.id, Some(percentile), peer), group, index);
-                        self.series[at].values.push(Value { run, median: Interval::exactly(value) });
+                        let median = Interval::exactly(value);
+                        self.series[at].values.push(Value { run, median, core_hz });
                     }
                 }
                 Outcome::Skipped(sentence) | Outcome::Disturbed(sentence) | Outcome::Failed(sentence) => {
@@ -167,6 +173,18 @@ impl Head {
 }
 
 impl Head {
+    /// Whether some value has a frequency; of a head before layout 3 none has.
+    fn is_clocked(&self) -> bool {
+        self.series.iter().flat_map(|series| &series.values).any(|value| value.core_hz.is_some())
+    }
+
+    /// The series without their frequencies.
+    fn unclocked(&self) -> Vec<Series> {
+        let mut series = self.series.clone();
+        series.iter_mut().flat_map(|series| &mut series.values).for_each(|value| value.core_hz = None);
+        series
+    }
+
     /// A process that died before it had a clock has no series of its own: its reasons are added to the series of the
     /// same case that has a clock.
     fn gather_clockless(&mut self) {
@@ -185,6 +203,24 @@ impl Head {
             }
         }
     }
+}
+
+/// The cost of a case in one run, and the core's frequency in the executions that it is taken from.
+fn floor(measured: &Measured) -> (Interval, Option<f64>) {
+    let mut executions = measured.executions.clone();
+    executions.sort_by(|a, b| a.low.total_cmp(&b.low));
+    executions.truncate(2);
+    let known: Vec<f64> = executions.iter().filter_map(|execution| execution.core_hz).collect();
+    let mean = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+    let core_hz = mean.or(measured.core_hz.map(|(before, after)| before.max(after)));
+    let figure = match (measured.quiet, executions.first()) {
+        (Some(quiet), _) => quiet.figure,
+        (None, Some(only)) => {
+            Interval { estimate: only.low, low: only.low, high: measured.median.high.max(only.low) }
+        }
+        (None, None) => measured.median,
+    };
+    (figure, core_hz)
 }
 
 /// The percentiles that are compared: the median, and the 99th, the furthest that a few hundred operations support.

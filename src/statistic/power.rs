@@ -2,7 +2,7 @@
 
 use super::order_statistic::nth_smallest;
 use super::signed_rank::{rank_within, walsh_averages};
-use super::{Random, hodges_lehmann, normal};
+use super::{Random, hodges_lehmann};
 
 /// The level of the one-sided test that is forecast.
 const LEVEL: f64 = 0.003;
@@ -45,16 +45,6 @@ fn draw(values: &[f64], count: usize, random: &mut Random) -> Vec<f64> {
 
 fn lower_bound(differences: &[f64], rank: usize) -> f64 {
     nth_smallest(&mut walsh_averages(differences), rank)
-}
-
-/// As [`minimum_detectable`] for two independent samples of sizes `a` and `b` from laws with standard deviation `sd`:
-/// by normal theory, as if the deviation were known. Infinite if a sample is empty.
-pub fn minimum_detectable_between(sd: f64, a: usize, b: usize) -> f64 {
-    if a == 0 || b == 0 {
-        return f64::INFINITY;
-    }
-    let deviations = normal::quantile(1.0 - LEVEL) + normal::quantile(POWER);
-    deviations * sd * (1.0 / a as f64 + 1.0 / b as f64).sqrt()
 }
 
 #[cfg(test)]
@@ -121,13 +111,5 @@ mod tests {
         assert_eq!(minimum_detectable(&[0.01, 0.02, f64::NAN], 9), f64::INFINITY);
         assert!(minimum_detectable(&[0.01, 0.02], 9).is_finite());
         assert_eq!(minimum_detectable(&[0.01; 5], 9), 0.0);
-        assert_eq!(minimum_detectable_between(0.01, 0, 5), f64::INFINITY);
-    }
-
-    #[test]
-    fn between_two_samples_it_is_the_textbook_s() {
-        // 2.747781 + 0.841621, the two quantiles, times √(2/8).
-        assert!((minimum_detectable_between(0.01, 8, 8) - 0.01 * 3.589_402 * 0.5).abs() < 1e-8);
-        assert!(minimum_detectable_between(0.01, 16, 8) < minimum_detectable_between(0.01, 8, 8));
     }
 }

@@ -33,22 +33,13 @@ fn floor(lows: &[f64]) -> Quiet {
     let lows = if faster.is_some() { &lows[1..] } else { lows };
     let third = lows[2.min(lows.len() - 1)];
     let estimate = (lows[0] + lows[1]) / 2.0;
-    Quiet {
-        figure: around(estimate, third / lows[0]),
-        settled: agree(lows[0], third),
-        faster,
-        earlier: 0,
-    }
+    Quiet { figure: around(estimate, third / lows[0]), settled: agree(lows[0], third), faster, earlier: 0 }
 }
 
 fn middle(ascending: &[f64]) -> Quiet {
     let (first, last) = (ascending[0], ascending[ascending.len() - 1]);
     let estimate = median(ascending);
-    Quiet {
-        figure: around(estimate, last / first),
-        settled: agree(first, last),
-        ..Quiet::default()
-    }
+    Quiet { figure: around(estimate, last / first), settled: agree(first, last), ..Quiet::default() }
 }
 
 /// The lowest value, if it is alone below at least three that agree.

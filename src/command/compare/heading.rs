@@ -49,7 +49,7 @@ pub(super) fn below(comparison: &Comparison, layout: Layout) -> String {
         text.push_str(&wrap("", &format!("{rows} without a change left out"), width(layout)));
         text.push('\n');
     }
-    let sum = format!("{}; seed {}", comparison.tally, comparison.seed);
+    let sum = comparison.tally.to_string();
     text + &wrap("", &sum, width(layout)) + "\n"
 }
 

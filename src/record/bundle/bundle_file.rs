@@ -150,22 +150,25 @@ fn whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle> {
         }
         Ok(())
     })?;
-    match difference(&head, &Head::of(&head.name, head.created, &records), &records) {
+    let said = Head::of(&head.name, head.created, &records);
+    match difference(&head, &said, &records) {
         Some(part) => Err(content(path, part, "what the runs say", "something else")),
-        None => Ok(Bundle { head, records }),
+        // A head of an older layout gets what the runs know beyond it.
+        None => Ok(Bundle { head: Head { series: said.series, ..head }, records }),
     }
 }
 
 /// The first part of a head that does not follow from the runs.
 fn difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'static str> {
     let agree = |f: fn(&Record) -> &String, with: &String| records.iter().all(|record| f(record) == with);
+    let series = head.series == said.series || (!head.is_clocked() && head.series == said.unclocked());
     [
         ("tool", head.tool == said.tool),
         ("unit", agree(|record| &record.unit, &head.unit)),
         ("scale", agree(|record| &record.scale, &head.scale)),
         ("fingerprints", head.fingerprints == said.fingerprints),
         ("runs", head.runs == said.runs),
-        ("series", head.series == said.series),
+        ("series", series),
     ]
     .into_iter()
     .find_map(|(part, agrees)| (!agrees).then_some(part))

@@ -87,6 +87,9 @@ fn of_values(field: &str, series: &Series, head: &Head) -> Option<Fault> {
             return Some(fault(format!("{field}.run"), format!("{least} or more"), value.run));
         }
         least = value.run + 1;
+        if let Some(hz) = value.core_hz.filter(|hz| !hz.is_normal() || hz.is_sign_negative()) {
+            return Some(fault(format!("{field}.core_hz"), "a frequency", hz));
+        }
         let median = value.median;
         if let Some(number) = [median.estimate, median.low, median.high].iter().find(|n| !n.is_finite()) {
             return Some(fault(format!("{field}.median"), "a finite number", number));
@@ -167,6 +170,11 @@ mod tests {
         assert!(text.contains("expected a finite number, found inf"), "{text}");
         let text = said(|head| head.series[0].values[0].median.high = -1.0);
         assert!(text.contains("an estimate within its interval"), "{text}");
+        for hz in [0.0, -3e9, f64::NAN] {
+            assert!(
+                said(|head| head.series[0].values[0].core_hz = Some(hz)).contains("core_hz: expected a freq")
+            );
+        }
     }
 
     #[test]

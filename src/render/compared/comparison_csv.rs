@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::render::format::{CRLF, csv_text, ends, number};
 use crate::study::comparison::{Baseline, Basis, Cell, Change, Comparison, Row};
 
-const HEAD: [&str; 20] = [
+const HEAD: [&str; 19] = [
     "id",
     "group",
     "baseline",
@@ -23,7 +23,6 @@ const HEAD: [&str; 20] = [
     "replicates_against",
     "replicates",
     "detectable_percent",
-    "seed",
     "reason",
 ];
 
@@ -47,8 +46,7 @@ fn cells_of(comparison: &Comparison, row: &Row, baseline: &Baseline, cell: &Cell
     if let Some(change) = &cell.change {
         cells.extend(verdict(change));
     }
-    cells.resize(HEAD.len() - 2, String::new());
-    cells.push(comparison.seed.to_string());
+    cells.resize(HEAD.len() - 1, String::new());
     cells.push(cell.change.as_ref().and_then(|change| change.reason.clone()).unwrap_or_default());
     cells
 }

@@ -18,7 +18,7 @@ pub fn markdown(comparison: &Comparison) -> String {
     }
     text.push('\n');
     comparison.remarks().iter().for_each(|remark| _ = writeln!(text, "* {remark}"));
-    let _ = writeln!(text, "\n{}; seed {}", comparison.tally, comparison.seed);
+    let _ = writeln!(text, "\n{}", comparison.tally);
     text
 }
 

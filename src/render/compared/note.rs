@@ -33,8 +33,9 @@ impl Baseline {
         }
         if let Some(relation) = &self.relation {
             text.push_str(&format!("; by {}", relation.replicate.name(2)));
-            let canary = relation.canary.map(|ratio| format!(", canaries {}", quantity::change(ratio)));
-            text.push_str(&canary.unwrap_or_default());
+            let said =
+                |what, ratio: Option<f64>| ratio.map(|ratio| format!(", {what} {}", quantity::change(ratio)));
+            text.extend(said("cycle", relation.cycle).or(said("canaries", relation.canary)));
         }
         text
     }

@@ -28,9 +28,7 @@ fn a_row_stays_one_line_at_80_columns() {
         [line(&text, "operation"), line(&text, "u64/0"), line(&text, "open-close")],
         [head, row, disturbed]
     );
-    assert!(
-        line(&text, "Not shown at 80 columns: hardware, software, typical, predicted;").contains("report`")
-    );
+    line(&text, "Not shown at 80 columns: hardware, software, typical, predicted;");
 }
 
 #[test]

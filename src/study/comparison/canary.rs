@@ -35,6 +35,14 @@ impl Canary {
         }
     }
 
+    /// The same for the processes' values of both sides, which have the number of their replicate.
+    pub(super) fn take_off_logs(&self, id: &str, [a, b]: &mut [Vec<(usize, f64)>; 2]) {
+        if !is_canary(id) {
+            a.iter_mut().for_each(|(replicate, log)| *log -= self.a[*replicate]);
+            b.iter_mut().for_each(|(replicate, log)| *log -= self.b[*replicate]);
+        }
+    }
+
     /// The canaries of the second side over those of the first.
     pub(super) fn ratio(&self) -> f64 {
         let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;

@@ -1,13 +1,15 @@
 //! Compares one baseline with the first, case by case.
 
-use super::canary::Canary;
+use super::canary::{Canary, is_canary};
 use super::contrast::{Contrast, key};
 use super::history::History;
 use super::pairing::{Index, pair};
 use super::replicate::{Replicate, Replicates};
 use super::rule::{ENOUGH, Rule};
-use super::{Change, Relation, identity, pooled, replicated};
+use super::{Change, Relation, frequency, identity, pooled, replicated};
+use crate::record::quantity::NANOSECONDS;
 use crate::record::verdict::Verdict;
+use crate::statistic::Floor;
 
 /// The two sides of a column.
 struct Sides<'a> {
@@ -34,20 +36,33 @@ impl<'a> Sides<'a> {
     fn contrast(&self, id: &str) -> Result<Contrast, String> {
         let (x, y) = pair(id, self.a, self.b)?;
         let (mut a, mut b) = (self.of_a.estimates(x), self.of_b.estimates(y));
+        let timed = self.a.head.unit == NANOSECONDS;
+        let core = timed && frequency::is_known([x, y]) && !is_canary(id);
+        let mut logs = [self.of_a.logs(x, core), self.of_b.logs(y, core)];
         if let Some(canary) = &self.canary {
             canary.take_off(id, &mut a, &mut b);
+            if !core {
+                canary.take_off_logs(id, &mut logs);
+            }
         }
-        Ok(Contrast { a, b, key: key(x) })
+        Ok(Contrast {
+            a,
+            b,
+            floors: logs.map(|logs| Floor::of(&logs, self.replicate.agreeing())),
+            key: key(x),
+        })
     }
 
     fn relation(&self) -> Relation {
         let canary = self.canary.as_ref().map(Canary::ratio);
+        let cycle = frequency::cycle(self.a.head, self.b.head);
         Relation {
             replicate: self.replicate,
             replicates: [self.of_a.count, self.of_b.count],
             canary,
+            cycle,
             differences: identity::differences(self.a.head, self.b.head),
-            warnings: identity::warnings(self.a.head, self.b.head, self.replicate, canary),
+            warnings: identity::warnings(self.a.head, self.b.head, self.replicate, [cycle, canary]),
             incomparable: identity::obstacle(self.a.head, self.b.head),
         }
     }
@@ -68,18 +83,24 @@ pub(super) fn compare(
         return (relation, changes);
     }
     let contrasts: Vec<_> = ids.iter().map(|id| sides.contrast(id)).collect();
-    let is_enough = |contrast: &&Contrast| contrast.replicates().iter().all(|n| *n >= ENOUGH);
-    let (enough, few): (Vec<_>, Vec<_>) =
-        contrasts.iter().filter_map(|contrast| contrast.as_ref().ok()).partition(is_enough);
-    let mut enough = replicated::judge(&enough, rule).into_iter();
+    let few: Vec<_> = contrasts.iter().flatten().filter(|contrast| floors(contrast).is_none()).collect();
     let deviations = history.deviations(sides.replicate, sides.canary.is_some());
     let mut few = pooled::judge(&few, sides.replicate, &deviations, rule).into_iter();
     let judged = |contrast: &Result<Contrast, String>| match contrast {
         Err(reason) => Some(incomparable(reason.clone())),
-        Ok(contrast) if is_enough(&contrast) => enough.next(),
-        Ok(_) => few.next(),
+        Ok(contrast) => match floors(contrast) {
+            Some(floors) => Some(replicated::judge(contrast, floors, rule)),
+            None => few.next(),
+        },
     };
     (relation, contrasts.iter().map(judged).map(Option::unwrap_or_default).collect())
+}
+
+/// The floors of a case with enough replicates a side.
+fn floors(contrast: &Contrast) -> Option<[Floor; 2]> {
+    let enough = contrast.replicates().iter().all(|count| *count >= ENOUGH);
+    let [a, b] = contrast.floors;
+    Some([a?, b?]).filter(|_| enough)
 }
 
 fn incomparable(reason: String) -> Change {

@@ -63,8 +63,13 @@ pub(super) fn obstacle(first: &Head, other: &Head) -> Option<String> {
     ))
 }
 
-/// Warnings about this pair of heads.
-pub(super) fn warnings(first: &Head, other: &Head, replicate: Replicate, canary: Option<f64>) -> Vec<String> {
+/// Warnings about this pair of heads; `speeds` are the time of a cycle and the canaries, of the second over the first.
+pub(super) fn warnings(
+    first: &Head,
+    other: &Head,
+    replicate: Replicate,
+    speeds: [Option<f64>; 2],
+) -> Vec<String> {
     let mut said = Vec::new();
     let runs: BTreeSet<_> = first.runs.iter().map(|run| &run.name).collect();
     let common = other.runs.iter().filter(|run| runs.contains(&run.name)).count();
@@ -77,7 +82,13 @@ pub(super) fn warnings(first: &Head, other: &Head, replicate: Replicate, canary:
             other.scale, first.name, first.scale
         ));
     }
-    match canary {
+    let [cycle, canary] = speeds;
+    match cycle.or(canary) {
+        Some(ratio) if cycle.is_some() && ratio.ln().abs() > LEAST_THRESHOLD.ln_1p() => said.push(format!(
+            "a cycle of its core differs by {}: taken off every change, though what waits for memory does not follow \
+             the core",
+            change(ratio)
+        )),
         Some(ratio) if ratio.ln().abs() > LEAST_THRESHOLD.ln_1p() => said.push(format!(
             "its canaries, which no kernel can change, differ by {}: the core's frequency was another; \
              taken off every change",

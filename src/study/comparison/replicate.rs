@@ -1,7 +1,7 @@
 //! The replicate: a boot, or a session of one boot. The processes of a replicate share the state of the machine, so
 //! together they give one estimate.
 
-use crate::record::bundle::{Head, Run, Series};
+use crate::record::bundle::{Head, Run, Series, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,6 +30,15 @@ impl Replicate {
             (Self::Boot, _) => "boots",
             (Self::Session, 1) => "session",
             (Self::Session, _) => "sessions",
+        }
+    }
+
+    /// How many replicates must agree on a floor. What differs between sessions of one boot is noise, which adds and passes;
+    /// but a boot draws a layout that stays, and two or three lucky ones are no floor.
+    pub(super) fn agreeing(self) -> usize {
+        match self {
+            Self::Boot => 4,
+            Self::Session => 3,
         }
     }
 
@@ -76,6 +85,16 @@ impl Replicates {
         };
         let of_run = head.runs.iter().map(number).collect();
         Self { of_run, count: known.len() }
+    }
+
+    /// The logarithm of each process's value, with the number of its replicate; at one core frequency, if `core` and all
+    /// frequencies are known.
+    pub(super) fn logs(&self, series: &Series, core: bool) -> Vec<(usize, f64)> {
+        let log = |value: &Value| {
+            let cycles = value.core_hz.filter(|_| core).map_or(0.0, f64::ln);
+            Some((*self.of_run.get(value.run)?, value.median.estimate.ln() + cycles))
+        };
+        series.values.iter().filter_map(log).collect()
     }
 
     /// The estimate by each replicate; `None` where the case was not measured.

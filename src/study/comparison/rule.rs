@@ -1,10 +1,9 @@
 //! The constants of the rules by which a case is judged.
 
-/// The level of every test, one-sided.
+/// The level of a test by the deviation in other records, one-sided.
 pub(super) const ALPHA: f64 = 0.01;
 
-/// The fewest replicates a side that are judged by their own deviation. With four there are 70 ways to deal them to the
-/// sides, and no p is below 0.014.
+/// The fewest replicates a side that are judged by their own agreement: the rule was tried with five.
 pub(super) const ENOUGH: usize = 5;
 /// The probability with which the smallest detectable change is found.
 pub(super) const POWER: f64 = 0.8;
@@ -14,7 +13,6 @@ pub(super) const POWER: f64 = 0.8;
 pub(super) struct Rule {
     pub threshold: f64,
     pub margin: f64,
-    pub seed: u64,
 }
 
 impl Rule {

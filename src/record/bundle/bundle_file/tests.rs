@@ -131,8 +131,20 @@ fn what_is_no_record_is_named_so() {
 
 #[test]
 fn a_newer_layout_is_called_newer() {
-    let message = refused(&gzip(br#"{"bundle":3,"unheard_of":1}"#));
-    assert!(message.contains("written by a newer syscost") && message.contains("found 3"), "{message}");
+    let message = refused(&gzip(br#"{"bundle":9,"unheard_of":1}"#));
+    assert!(message.contains("written by a newer syscost") && message.contains("found 9"), "{message}");
+}
+
+#[test]
+fn a_head_without_frequencies_is_read_and_gets_them_from_its_runs() {
+    let mut older = bundle();
+    older.head.series = older.head.unclocked();
+    older.head.bundle = 2;
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("older.syscost");
+    write_new(&path, &older).unwrap();
+    assert!(!read_head(&path).unwrap().is_clocked());
+    assert_eq!(read(&path).unwrap().head, bundle().head);
 }
 
 #[test]

@@ -1,0 +1,122 @@
+//! What something costs when nothing disturbs it, from values whose noise only adds.
+
+use super::Interval;
+
+/// The share of the values that must agree, one in this many: what the others say is taken for noise.
+const ONE_IN: usize = 3;
+/// The fewest values that must agree. Three of them agree by chance too often: with five values a side that doubled the
+/// false alarms.
+const FEWEST: usize = 4;
+
+/// The floor of some values, and how far the lowest of them agree on it. Whatever disturbs a measurement only lengthens it
+/// (Chen and Revels, *Robust benchmarking in noisy environments*, 2016), so the low values say more than the middle ones.
+/// The distance between the lowest values tells how far below them the end of their law may lie (Robson and Whitlock,
+/// *Estimation of a truncation point*, 1964).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Floor {
+    /// The mean of the two lowest values: one alone may be a mistake or a rare mode.
+    pub estimate: f64,
+    /// From the lowest value to the last of those that must agree.
+    pub spread: f64,
+    /// Half of the values are no higher.
+    pub middle: f64,
+}
+
+impl Floor {
+    /// The floor of values with the number of the replicate that each is from; `None` without values. A third of them must
+    /// agree, four at least, and so many that they are of this number of `replicates`, as far as there are so many.
+    pub fn of(values: &[(usize, f64)], replicates: usize) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let lowest = sorted.first()?.1;
+        let second = sorted.get(1).map_or(lowest, |value| value.1);
+        let last = sorted[agreeing(&sorted, replicates) - 1].1;
+        let middle = sorted[sorted.len().div_ceil(2) - 1].1;
+        Some(Self { estimate: f64::midpoint(lowest, second), spread: last - lowest, middle })
+    }
+
+    /// Whether half of the values lie below the other's floor. Where they do not, this floor may be a mode that the other
+    /// side only missed by chance.
+    pub fn is_mostly_below(self, other: Self) -> bool {
+        self.middle < other.estimate
+    }
+
+    /// The way from this floor to another, as far to either side as the lowest values of either lie apart.
+    pub fn to(self, other: Self) -> Interval {
+        Interval::around(other.estimate - self.estimate, self.spread.max(other.spread))
+    }
+}
+
+/// How many of these values, in rising order, must agree.
+fn agreeing(sorted: &[(usize, f64)], wanted: usize) -> usize {
+    let of_third = sorted.len().div_ceil(ONE_IN).max(FEWEST).min(sorted.len());
+    let replicates = |count: usize| {
+        let mut known: Vec<usize> = sorted[..count].iter().map(|value| value.0).collect();
+        known.sort_unstable();
+        known.dedup();
+        known.len()
+    };
+    (of_third..sorted.len()).find(|&count| replicates(count) >= wanted).unwrap_or(sorted.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of replicates of three, in this order.
+    fn threes(values: &[f64]) -> Vec<(usize, f64)> {
+        values.iter().enumerate().map(|(at, value)| (at / 3, *value)).collect()
+    }
+
+    #[test]
+    fn what_lies_above_the_lowest_third_does_not_count() {
+        let mut values = [9.0; 15];
+        for (at, low) in [(0, 1.0), (4, 1.2), (7, 1.3), (9, 1.4), (12, 1.5)] {
+            values[at] = low;
+        }
+        let floor = Floor::of(&threes(&values), 3).expect("values");
+        assert!((floor.estimate - 1.1).abs() < 1e-12 && (floor.spread - 0.5).abs() < 1e-12, "{floor:?}");
+        values[1] = 90.0;
+        assert_eq!(Floor::of(&threes(&values), 3), Some(floor));
+    }
+
+    #[test]
+    fn too_few_replicates_are_no_floor() {
+        let mut values = [9.0; 15];
+        values[..6].fill(1.0);
+        let spread =
+            |values: &[f64], replicates| Floor::of(&threes(values), replicates).expect("values").spread;
+        assert_eq!((spread(&values, 2), spread(&values, 3)), (0.0, 8.0));
+        values[14] = 1.0;
+        assert_eq!((spread(&values, 3), spread(&values, 4)), (0.0, 8.0));
+    }
+
+    #[test]
+    fn few_values_must_all_agree() {
+        let floor =
+            |values: &[f64]| Floor::of(&threes(values), 3).map(|floor| (floor.estimate, floor.spread));
+        assert_eq!(floor(&[]), None);
+        assert_eq!(floor(&[2.0]), Some((2.0, 0.0)));
+        assert_eq!(floor(&[4.0, 2.0, 9.0]), Some((3.0, 7.0)));
+    }
+
+    #[test]
+    fn a_mode_that_few_values_have_is_not_mostly_below() {
+        let mut values = [5.0; 15];
+        let slow = Floor::of(&threes(&values), 3).expect("values");
+        for at in [0, 3, 4, 7, 9, 12, 13] {
+            values[at] = 1.0;
+        }
+        assert!(!Floor::of(&threes(&values), 3).expect("values").is_mostly_below(slow));
+        values[14] = 1.0;
+        assert!(Floor::of(&threes(&values), 3).expect("values").is_mostly_below(slow));
+    }
+
+    #[test]
+    fn the_way_is_as_sure_as_its_less_sure_end() {
+        let floor = |estimate, spread| Floor { estimate, spread, middle: estimate };
+        let (a, b) = (floor(1.0, 0.1), floor(3.0, 0.5));
+        assert_eq!(a.to(b), Interval { estimate: 2.0, low: 1.5, high: 2.5 });
+        assert_eq!(b.to(a), Interval { estimate: -2.0, low: -2.5, high: -1.5 });
+    }
+}

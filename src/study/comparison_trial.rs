@@ -1,0 +1,196 @@
+//! Error rates of the comparison of records: the same sessions, dealt to two sides many times over, and against sessions
+//! that were slowed by a known amount.
+
+use super::comparison::{Change, Options, compare};
+use crate::record::Verdict;
+use crate::record::bundle::{Head, Run, Value};
+use crate::statistic::student::mean_interval;
+use crate::statistic::{Interval, Random, median, proportion};
+use serde::Serialize;
+
+/// Sessions a side.
+pub const SESSIONS: usize = 5;
+/// Comparisons of the slowed with the plain; of ten sessions with themselves there are as many.
+const DRAWN: usize = 126;
+
+/// The comparisons of one case.
+#[derive(Clone, Debug, Serialize)]
+pub struct Judged {
+    /// Its id.
+    pub id: String,
+    /// The change of all sessions together, as a share; `None` if nothing was injected.
+    pub injected: Option<f64>,
+    /// Comparisons with a verdict.
+    pub comparisons: usize,
+    /// Those that called it slower, and without an injected slowdown faster, too.
+    pub found: usize,
+    /// The median of the smallest changes that would have been found in 80 of 100 comparisons, percent.
+    pub detectable_percent: f64,
+}
+
+/// Deals the sessions of a head to two sides of five in every way, and judges each case.
+pub fn against_itself(head: &Head) -> Vec<Judged> {
+    let sessions = sessions(head);
+    let deals: Vec<_> = halves(sessions.len()).map(|half| dealt(&sessions, half)).collect();
+    judged(head, head, &deals, Verdict::is_change)
+}
+
+/// Judges five of the plain sessions against five of the slowed ones, drawn by this seed.
+pub fn against_slowed(plain: &Head, slowed: &Head, seed: u64) -> Vec<Judged> {
+    let (of_plain, of_slowed) = (sessions(plain), sessions(slowed));
+    let mut random = Random::new(seed);
+    let deals: Vec<_> =
+        (0..DRAWN).map(|_| [drawn(&of_plain, &mut random), drawn(&of_slowed, &mut random)]).collect();
+    let mut all = judged(plain, slowed, &deals, |verdict| verdict == Verdict::Slower);
+    let whole = compare(&[plain.clone(), slowed.clone()], &[], Options::default());
+    for judged in &mut all {
+        let row = whole.rows.iter().find(|row| row.id == judged.id);
+        judged.injected = row.and_then(|row| Some(row.changes().next()?.ratio? - 1.0));
+    }
+    all
+}
+
+/// The share that was found over all cases. The comparisons of a case share its sessions, so the interval is no narrower
+/// than that of the mean over cases.
+pub fn share(all: &[Judged]) -> Interval {
+    let sum = |of: fn(&Judged) -> usize| all.iter().map(of).sum::<usize>() as u64;
+    let alone = proportion(sum(|judged| judged.found), sum(|judged| judged.comparisons));
+    let shares: Vec<f64> =
+        all.iter().map(|judged| judged.found as f64 / judged.comparisons.max(1) as f64).collect();
+    let Some(over_cases) = mean_interval(&shares) else { return alone };
+    Interval {
+        estimate: alone.estimate,
+        low: alone.low.min(over_cases.low).max(0.0),
+        high: alone.high.max(over_cases.high).min(1.0),
+    }
+}
+
+/// The names of the sessions, in the order in which they ran.
+fn sessions(head: &Head) -> Vec<String> {
+    let mut names: Vec<String> = head.runs.iter().map(|run| run.session.clone()).collect();
+    names.dedup();
+    names
+}
+
+/// Two sides' sessions.
+type Deal = [Vec<String>; 2];
+
+/// Every choice of five of the first ten that has the first: what is left is the other side, and a mirrored deal says nothing
+/// new.
+fn halves(count: usize) -> impl Iterator<Item = u32> {
+    let enough = count >= 2 * SESSIONS;
+    (0..1_u32 << (2 * SESSIONS))
+        .filter(move |half| enough && half & 1 == 1 && half.count_ones() == SESSIONS as u32)
+}
+
+fn dealt(sessions: &[String], half: u32) -> Deal {
+    let (a, b) = (0..2 * SESSIONS).partition::<Vec<_>, _>(|at| half >> at & 1 == 1);
+    [a, b].map(|side| side.into_iter().map(|at| sessions[at].clone()).collect())
+}
+
+fn drawn(sessions: &[String], random: &mut Random) -> Vec<String> {
+    let mut sessions = sessions.to_vec();
+    random.shuffle(&mut sessions);
+    sessions.truncate(SESSIONS);
+    sessions
+}
+
+fn judged(a: &Head, b: &Head, deals: &[Deal], is_found: fn(Verdict) -> bool) -> Vec<Judged> {
+    let ids: Vec<String> = a.series.iter().map(|series| series.id.clone()).collect();
+    let mut changes: Vec<Vec<Change>> = vec![Vec::new(); ids.len()];
+    for [of_a, of_b] in deals {
+        let comparison = compare(&[part(a, "A", of_a), part(b, "B", of_b)], &[], Options::default());
+        for row in &comparison.rows {
+            if let Some(at) = ids.iter().position(|id| *id == row.id) {
+                changes[at].extend(row.changes().cloned());
+            }
+        }
+    }
+    ids.into_iter().zip(changes).filter_map(|(id, changes)| sum(id, &changes, is_found)).collect()
+}
+
+/// `None` if no comparison had a verdict.
+fn sum(id: String, changes: &[Change], is_found: fn(Verdict) -> bool) -> Option<Judged> {
+    let detectable: Vec<f64> = changes.iter().filter_map(|change| change.detectable_percent).collect();
+    (!detectable.is_empty()).then(|| Judged {
+        id,
+        injected: None,
+        comparisons: detectable.len(),
+        found: changes.iter().filter(|change| is_found(change.verdict)).count(),
+        detectable_percent: median(&detectable),
+    })
+}
+
+/// What these sessions measured.
+fn part(head: &Head, name: &str, sessions: &[String]) -> Head {
+    let mut part = Head { name: name.into(), runs: Vec::new(), ..head.clone() };
+    let mut keep = |run: &Run| {
+        sessions.contains(&run.session).then(|| {
+            part.runs.push(run.clone());
+            part.runs.len() - 1
+        })
+    };
+    let places: Vec<Option<usize>> = head.runs.iter().map(&mut keep).collect();
+    for series in &mut part.series {
+        let kept = |value: &Value| Some(Value { run: (*places.get(value.run)?)?, ..*value });
+        series.values = series.values.iter().filter_map(kept).collect();
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::comparison::fixture_head::{CASES, disturb, head, one_boot, scale};
+
+    fn recorded(name: &str, sessions: usize, seed: u64) -> Head {
+        let mut head = head(name, sessions, 3);
+        disturb(&mut head, 0.002, 0.003, seed);
+        one_boot(&mut head);
+        head
+    }
+
+    #[test]
+    fn ten_sessions_are_dealt_in_every_way_once() {
+        assert_eq!(halves(10).count(), DRAWN);
+        assert_eq!(halves(9).count(), 0);
+        let all = against_itself(&recorded("plain", 10, 1));
+        assert_eq!(all.len(), CASES.len());
+        assert!(all.iter().all(|judged| (judged.comparisons, judged.found) == (DRAWN, 0)), "{all:?}");
+    }
+
+    #[test]
+    fn a_part_has_the_values_of_its_sessions_alone() {
+        let whole = recorded("plain", 3, 1);
+        let part = part(&whole, "A", &sessions(&whole)[1..2]);
+        assert_eq!((part.runs.len(), part.runs[0].name.as_str()), (3, "plain-3"));
+        let of = |head: &Head| head.series[2].values.iter().map(|v| v.median.estimate).collect::<Vec<_>>();
+        assert_eq!(of(&part), of(&whole)[3..6]);
+        assert_eq!(part.series[2].values[2].run, 2);
+    }
+
+    #[test]
+    fn a_slowdown_is_found_and_its_size_is_told() {
+        let (plain, mut slowed) = (recorded("plain", 10, 1), recorded("slowed", 10, 2));
+        scale(&mut slowed, "syscall/getpid", 1.05);
+        let all = against_slowed(&plain, &slowed, 1);
+        let getpid = all.iter().find(|judged| judged.id == "syscall/getpid").expect("the case");
+        assert_eq!(getpid.found, DRAWN);
+        assert!((getpid.injected.expect("all sessions") - 0.05).abs() < 0.01, "{getpid:?}");
+        assert!(all.iter().all(|judged| judged.id == getpid.id || judged.found == 0), "{all:?}");
+    }
+
+    #[test]
+    fn an_interval_is_as_wide_as_cases_differ() {
+        let case = |found| Judged {
+            id: String::new(),
+            injected: None,
+            comparisons: 100,
+            found,
+            detectable_percent: 1.0,
+        };
+        let (even, uneven) = (share(&[5, 5, 5, 5].map(case)), share(&[0, 20, 0, 0].map(case)));
+        assert_eq!((even.estimate, uneven.estimate), (0.05, 0.05));
+        assert!(even.low > 0.02 && uneven.low == 0.0 && uneven.high > even.high, "{even:?} {uneven:?}");
+    }
+}
