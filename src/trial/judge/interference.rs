@@ -13,6 +13,11 @@ const OTHERS: f64 = 0.05;
 /// charged to no process, about a tenth of a short life; a busy stranger has half of the CPU.
 const OTHERS_BESIDE_OWN: f64 = 0.3;
 
+/// Time of a sample that is charged to nobody, ns: from the reading of the clock to that of the thread's CPU time and back,
+/// and what interrupts take. It is a tenth of the shortest samples, which hold one round trip, and no stranger's: who
+/// gets the CPU keeps it for a slice of some hundred µs.
+const UNCHARGED_NS: f64 = 5_000.0;
+
 /// Checks over all samples that other tasks and the hypervisor left the CPU to the case. Returns the evidence.
 ///
 /// # Errors
@@ -70,7 +75,7 @@ fn known(others: Option<f64>, samples: &[Sample]) -> String {
 fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
     let share = |s: &Sample| {
         let had_ns = by_other_tasks(case.own_tasks, &s.delta, s.elapsed_ns, s.ran_ns)?;
-        Some((had_ns as f64 / s.elapsed_ns.max(1.0)).min(1.0))
+        Some(((had_ns as f64 - UNCHARGED_NS).max(0.0) / s.elapsed_ns.max(1.0)).min(1.0))
     };
     let shares: Option<Vec<_>> = samples.iter().map(share).collect();
     shares.filter(|shares| !shares.is_empty()).map(|shares| statistic::median(&shares))
@@ -146,6 +151,13 @@ mod tests {
     #[test]
     fn a_partner_on_the_same_cpu_is_no_disturbance() {
         assert!(of_partners(&[beside(500_000, 300_000, 490_000, 300_000)]).is_ok());
+    }
+
+    #[test]
+    fn what_is_charged_to_nobody_in_a_short_sample_is_no_disturbance() {
+        let short = |elapsed_ns, own, partner| Sample { elapsed_ns, ..beside(own, 4_000, partner, 4_000) };
+        assert!(of_partners(&[short(20e3, 9_500, 8_500)]).is_ok());
+        assert!(of_partners(&[short(20e3, 4_000, 4_000)]).is_err());
     }
 
     #[test]
