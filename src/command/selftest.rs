@@ -1,5 +1,7 @@
 //! `syscost selftest`: the rates of false alarms and of overlooked slowdowns of `syscost ab` on this machine.
 
+mod claims;
+
 use super::ab::this;
 use super::page::{self, Tone};
 use crate::driver::layout;
@@ -61,12 +63,18 @@ pub(super) struct Args {
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
+    /// Put the claims on trial instead: cases that lie, each of which its claims must catch, and the true ones
+    #[arg(long, conflicts_with_all = ["cases", "effects", "verdicts", "full", "seed"])]
+    claims: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if args.claims {
+        return claims::run(args.json);
+    }
     let cases = args.cases();
     let ring = Testbed::enter()?;
     let links = scratch::make()?;
