@@ -47,6 +47,7 @@
 //! * `trial`: sets a case up, runs it between readings of the counters, and judges its claims.
 //! * `driver`: starts one measuring process per group, keeps the record and prints the table.
 //! * [`harness`]: the entry points of a bench target, and the only room that names Criterion.
+//! * `liar`: cases that lie, with the claims of real ones, which must catch them.
 //! * `pair`: compares two builds by pairs of processes that take turns.
 //! * `record`: what was measured, as plain data. `study`: what it means. `render`: how it is shown. `statistic`: pure
 //!   functions.
@@ -72,6 +73,8 @@ pub mod harness;
 #[doc(hidden)]
 pub mod internals;
 mod kit;
+#[cfg(feature = "cli")]
+mod liar;
 pub mod manual;
 #[cfg(feature = "cli")]
 mod monitor;

@@ -215,6 +215,8 @@ impl<'a> Trial<'a> {
     }
 
     fn keep(&mut self, sample: Sample) -> Result<(), CaseEnd> {
+        let told_ns = self.event.is_none().then(|| self.clock.nanoseconds(Ticks(sample.counted)).0);
+        judge::plausible(self.case, &sample, told_ns)?;
         self.counted = judge::sample(self.case, &sample.delta, sample.iterations, self.pinned)?;
         let rounds = self.sweeper.as_ref().map_or(0, Sweeper::len);
         self.samples.push(Sample { rounds, ..sample });

@@ -14,8 +14,11 @@ pub enum Claim {
     /// The function at this address is entered once an iteration, so the call was not inlined. A witness counts the
     /// entries.
     Calls(fn() -> usize),
-    /// Every iteration makes exactly these system calls, in any order: name and number. A witness counts them.
+    /// Every iteration makes exactly these system calls, in any order: name and number. A witness counts them, and sees
+    /// that none is refused.
     Enters(Vec<(&'static str, i64)>),
+    /// Each system call of this number is answered by this value, which may be a refusal. A witness sees the answers.
+    Answers(i64, i64),
     /// No iteration makes a system call. A witness counts them.
     NeverEnters,
     /// Every iteration executes at least this many instructions. A witness counts them.
@@ -33,7 +36,10 @@ pub enum Claim {
 impl Claim {
     /// Whether a witness must judge it, which traces some iterations in a child process.
     pub fn wants_witness(&self) -> bool {
-        matches!(self, Self::Calls(_) | Self::Enters(_) | Self::NeverEnters | Self::Executes(_))
+        matches!(
+            self,
+            Self::Calls(_) | Self::Enters(_) | Self::Answers(..) | Self::NeverEnters | Self::Executes(_)
+        )
     }
 }
 
@@ -48,6 +54,7 @@ impl Display for Claim {
                 let names: Vec<_> = calls.iter().map(|(name, _)| *name).collect();
                 write!(f, "every iteration enters the kernel by exactly: {}", names.join(", "))
             }
+            Self::Answers(_, answer) => write!(f, "the kernel answers each call by {answer}"),
             Self::NeverEnters => f.write_str("no iteration enters the kernel"),
             Self::Executes(least) => write!(f, "instructions executed an iteration: at least {least}"),
             Self::Regime(_) => f.write_str("the kernel's counters show the regime that the id says"),

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::platform::control_group::throttling_file;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::proc::{self, Account, Source};
-use crate::platform::{cpu, process};
+use crate::platform::{cpu, process, time};
 use nix::sys::resource::Usage;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -42,6 +42,8 @@ pub struct Reading {
     pub throttled: Option<u64>,
     /// Processes and threads created on this machine since it was started.
     pub created: Option<u64>,
+    /// CPU time of the other threads of this process, ns.
+    pub other_threads_ns: u64,
     /// CPU time of all threads of this process and of the children that it has waited for, µs.
     pub process_us: u64,
     /// Bytes read from devices for all threads of this process and the children that it has waited for.
@@ -101,6 +103,7 @@ impl Counters {
             stolen_ticks,
             throttled: text(&self.cgroup, buffer).and_then(proc::throttled),
             created,
+            other_threads_ns: time::other_threads_cpu_ns(),
             process_us: process::process_usage()?.iter().map(charged).sum(),
             device_read: moved.map(|moved| moved.read),
             device_written: moved.map(|moved| moved.written),
@@ -131,6 +134,7 @@ impl Delta {
             stolen_ticks: grown(before.stolen_ticks, after.stolen_ticks),
             throttled: grown(before.throttled, after.throttled),
             created: grown(before.created, after.created),
+            other_threads_ns: after.other_threads_ns.saturating_sub(before.other_threads_ns),
             process_us: after.process_us.saturating_sub(before.process_us),
             device_read: grown(before.device_read, after.device_read),
             device_written: grown(before.device_written, after.device_written),

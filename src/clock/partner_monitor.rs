@@ -19,6 +19,7 @@ struct WatchedPartner {
     status: Option<File>,
     stat: Option<File>,
     schedstat: Option<File>,
+    io: Option<File>,
     last: Counts,
 }
 
@@ -29,6 +30,7 @@ struct Counts {
     involuntary: u64,
     ran_ns: Option<u64>,
     waited_ns: Option<u64>,
+    transfers: Option<u64>,
     cpu: usize,
 }
 
@@ -41,6 +43,9 @@ pub struct PartnerReport {
     pub fewest_voluntary: u64,
     /// The smallest number of all switches of an answering partner.
     pub fewest_switches: u64,
+    /// The smallest number of calls of read(2) and write(2), and their like, of an answering partner. `None` where the
+    /// kernel does not tell. A call that is about to return may not be counted yet.
+    pub fewest_transfers: Option<u64>,
     /// Whether any partner shares the measuring CPU.
     pub here: bool,
     /// Time that the partners on the measuring CPU ran, ns.
@@ -65,12 +70,13 @@ impl PartnerMonitor {
                 let path = format!("{directory}/{name}");
                 File::open(&path).map_err(|e| Error::file(path, "opening", e))
             };
-            // `schedstat` may be missing: the other two suffice for the claims. A partner that only burns time makes
+            // `schedstat` and `io` may be missing or forbidden: the other two suffice for most claims. A partner that only burns time makes
             // none.
             let answers = task.role == Role::Answers;
             let [status, stat] = ["status", "stat"].map(|name| answers.then(|| open(name)).transpose());
             let (status, stat, schedstat) = (status?, stat?, open("schedstat").ok());
-            Ok(WatchedPartner { task: *task, status, stat, schedstat, last: Counts::default() })
+            let io = answers.then(|| open("io").ok()).flatten();
+            Ok(WatchedPartner { task: *task, status, stat, schedstat, io, last: Counts::default() })
         };
         let partners = tasks.iter().map(watch).collect::<Result<_>>()?;
         Ok(Self { here, partners, buffer: vec![0; 8 << 10] })
@@ -98,6 +104,7 @@ impl WatchedPartner {
         Counts {
             voluntary,
             involuntary,
+            transfers: text(&self.io, buffer).and_then(proc::transfers),
             ran_ns: times.map(|times| times.ran_ns),
             waited_ns: times.map(|times| times.waited_ns),
             cpu: cpu.unwrap_or(self.task.cpu),
@@ -108,6 +115,7 @@ impl WatchedPartner {
 impl PartnerReport {
     fn add(&mut self, task: &Task, here: usize, before: &Counts, after: &Counts) {
         let grown = |f: fn(&Counts) -> Option<u64>| Some(f(after)?.saturating_sub(f(before)?));
+        let transfers = grown(|counts| counts.transfers);
         let (ran, waited) = (grown(|counts| counts.ran_ns), grown(|counts| counts.waited_ns));
         if task.cpu == here {
             self.here = true;
@@ -118,6 +126,10 @@ impl PartnerReport {
         }
         let voluntary = after.voluntary.saturating_sub(before.voluntary);
         let involuntary = after.involuntary.saturating_sub(before.involuntary);
+        self.fewest_transfers = match (self.answering, self.fewest_transfers) {
+            (0, _) => transfers,
+            (_, fewest) => fewest.zip(transfers).map(|(fewest, own)| fewest.min(own)),
+        };
         self.answering += 1;
         self.fewest_voluntary = self.fewest_voluntary.min(voluntary);
         self.fewest_switches = self.fewest_switches.min(voluntary + involuntary);

@@ -5,11 +5,14 @@
 
 use crate::platform::ptrace::{self, Sighting};
 
+pub use crate::platform::ptrace::Call;
+
 /// Iterations of the shorter run. A multiple of the block of the unrolled chains, so that no remainder is
 /// traced.
 const FEW: u64 = 64;
-/// Iterations of the shorter run where single steps would take too long.
-const FEW_LONG: u64 = 2;
+/// Iterations of both runs where single steps would take too long. They differ by ten, so that a tenth that was left
+/// out is one iteration at least.
+const FEW_LONG: [u64; 2] = [1, 11];
 /// Instructions after which stepping gives up. Each takes some 4 µs.
 const LIMIT: u64 = 30_000;
 
@@ -22,8 +25,8 @@ pub struct WitnessReport {
     pub instructions: Option<f64>,
     /// How often the given address was executed in `iterations`; `None` likewise.
     pub visits: Option<u64>,
-    /// Numbers of the system calls entered in `iterations`.
-    pub entries: Vec<i64>,
+    /// The system calls entered in `iterations`.
+    pub entries: Vec<Call>,
 }
 
 /// The most iterations that a witness asks for.
@@ -52,16 +55,16 @@ pub fn watch(
         });
     }
     let mut list = |n| ptrace::list_entries(|| run(n));
-    let (few, many) = (list(FEW_LONG)?, list(2 * FEW_LONG)?);
-    let entries = beyond(&few, &many);
-    Ok(WitnessReport { iterations: FEW_LONG, instructions: None, visits: None, entries })
+    let [few, many] = FEW_LONG;
+    let entries = beyond(&list(few)?, &list(many)?);
+    Ok(WitnessReport { iterations: many - few, instructions: None, visits: None, entries })
 }
 
 /// The system calls of the longer run that the shorter one does not have.
-fn beyond(few: &Sighting, many: &Sighting) -> Vec<i64> {
+fn beyond(few: &Sighting, many: &Sighting) -> Vec<Call> {
     let mut rest = many.entries.clone();
-    for number in &few.entries {
-        if let Some(at) = rest.iter().position(|n| n == number) {
+    for call in &few.entries {
+        if let Some(at) = rest.iter().position(|other| other.number == call.number) {
             rest.remove(at);
         }
     }
@@ -79,17 +82,21 @@ mod tests {
         assert_eq!(seen.instructions, Some(66.0 / 64.0));
     }
 
+    fn numbers(seen: &WitnessReport) -> Vec<i64> {
+        seen.entries.iter().map(|call| call.number).collect()
+    }
+
     #[test]
     fn a_kernel_entry_is_seen_once_an_iteration() {
         let run = |n| (0..n).for_each(|_| _ = nix::unistd::getppid());
         let seen = watch(run, None, true).expect("traced");
-        assert_eq!(seen.entries, vec![libc::SYS_getppid; 64]);
+        assert_eq!(numbers(&seen), vec![libc::SYS_getppid; 64]);
     }
 
     #[test]
     fn a_clock_of_the_vdso_enters_nothing() {
         let run = |n| (0..n).for_each(|_| _ = crate::platform::time::monotonic_raw_ns());
-        assert_eq!(watch(run, None, true).expect("traced").entries, Vec::<i64>::new());
+        assert_eq!(watch(run, None, true).expect("traced").entries, Vec::new());
     }
 
     #[test]
@@ -101,6 +108,6 @@ mod tests {
             }
         };
         let seen = watch(run, None, true).expect("traced");
-        assert_eq!((seen.instructions, seen.entries), (None, vec![libc::SYS_getppid; 2]));
+        assert_eq!((seen.instructions, numbers(&seen)), (None, vec![libc::SYS_getppid; 10]));
     }
 }

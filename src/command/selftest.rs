@@ -1,6 +1,7 @@
 //! `syscost selftest`: the rates of false alarms and of overlooked slowdowns of `syscost ab` on this machine.
 
 mod again;
+mod claims;
 mod unpaired;
 
 use super::ab::this;
@@ -74,6 +75,9 @@ pub(super) struct Args {
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
+    /// Put the claims on trial instead: cases that lie, each of which its claims must catch, and the true ones
+    #[arg(long, conflicts_with_all = ["cases", "effects", "verdicts", "full", "seed"])]
+    claims: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -85,6 +89,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     if args.unpaired {
         return unpaired::run(args.seed, args.json);
+    }
+    if args.claims {
+        return claims::run(args.json);
     }
     let cases = args.cases();
     let ring = Testbed::enter()?;

@@ -1,7 +1,9 @@
 //! Reads of blocks past the page cache, each timed by itself, and the proof of where their bytes came from.
 
+mod charge;
+
 use crate::case::{Need, Place, SetUp, Subject, set_up};
-use crate::clock::{Clock, ClockScale, Counts, Delta, Ticks};
+use crate::clock::{Clock, ClockScale, Counts, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::{Account, Moved, Source};
@@ -9,6 +11,8 @@ use crate::platform::volume::{self, Medium};
 use crate::statistic::Random;
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
+
+pub use charge::{reached, stored};
 
 /// What is verified for each batch.
 pub const FROM_DEVICE: &str =
@@ -218,23 +222,6 @@ fn reaches_a_device(place: &Place) -> Result<()> {
     let file = PatternFile::make(&place.scratch, LENGTH, Way::Direct)?;
     let blocks = Blocks::of(file, Pattern::Sequential, 4096, Source::Device)?;
     one_at_a_time(blocks).map(drop)
-}
-
-/// The claim that the kernel has charged this process with at least a sector for each block.
-///
-/// # Errors
-/// What is wrong, in a sentence.
-pub fn reached(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
-    let Some(read) = delta.counted.device_read else {
-        return Err("the kernel does not tell what came from devices (CONFIG_TASK_IO_ACCOUNTING)".into());
-    };
-    let each = read as f64 / iterations as f64;
-    if read < iterations * pattern_file::SECTOR as u64 {
-        return Err(format!(
-            "{read} bytes came from the device in {iterations} reads: it was not read each time"
-        ));
-    }
-    Ok(format!("{each:.0} bytes came from the device for each of {iterations} reads"))
 }
 
 #[cfg(test)]

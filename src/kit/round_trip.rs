@@ -86,6 +86,23 @@ pub fn both_slept(delta: &Delta, iterations: u64) -> std::result::Result<String,
     enough("slept", delta.counted.voluntary_switches, partner, iterations, MOST)
 }
 
+/// The claim that the partner has read and written every token, over channels that do so by read(2) and write(2): half of
+/// them would suffice for [`both_slept`]. The count may lack the call that is about to return.
+///
+/// # Errors
+/// A sentence with the count, where it is too small.
+pub fn passed_on(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+    match delta.partners.and_then(|partners| partners.fewest_transfers) {
+        None => Ok("the kernel does not tell what the partner has read and written".into()),
+        Some(calls) if calls + 1 < 2 * iterations => {
+            Err(format!("the partner has read and written {calls} times in {iterations} round trips"))
+        }
+        Some(calls) => {
+            Ok(format!("the partner has read and written {calls} times in {iterations} round trips"))
+        }
+    }
+}
+
 /// Compares the counts of both ends with `share` per round trip; `what` is the verb of the sentence.
 ///
 /// # Errors
@@ -142,6 +159,16 @@ mod tests {
         }
         assert_eq!(fates[0], "pipe: the partner was killed by SIGKILL");
         assert!(fates[1].starts_with("pipe: the partner has not answered for 2 s"), "{fates:?}");
+    }
+
+    #[test]
+    fn a_partner_that_has_not_read_every_token_is_caught() {
+        let judged = |calls| {
+            let partners = crate::clock::PartnerReport { fewest_transfers: calls, ..Default::default() };
+            passed_on(&Delta { partners: Some(partners), ..Delta::default() }, 100)
+        };
+        assert!(judged(Some(200)).is_ok() && judged(Some(199)).is_ok() && judged(None).is_ok());
+        assert!(judged(Some(180)).is_err());
     }
 
     #[test]

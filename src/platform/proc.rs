@@ -28,6 +28,12 @@ pub struct Schedstat {
     pub turns: u64,
 }
 
+/// How often a task has called read(2) and write(2), and their like, by its `io` file (proc_pid_io(5)).
+pub fn transfers(text: &str) -> Option<u64> {
+    let count = |key| field(text, key)?.parse::<u64>().ok();
+    Some(count("syscr")? + count("syscw")?)
+}
+
 /// Reads a line of `schedstat`.
 pub fn schedstat(text: &str) -> Option<Schedstat> {
     let mut fields = text.split_ascii_whitespace().map(str::parse);

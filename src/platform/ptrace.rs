@@ -24,8 +24,30 @@ pub struct Sighting {
     pub instructions: u64,
     /// How often the instruction at the given address was executed.
     pub visits: u64,
-    /// Numbers of the system calls entered, in order.
-    pub entries: Vec<i64>,
+    /// The system calls entered, in order.
+    pub entries: Vec<Call>,
+}
+
+/// A system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its number.
+    pub number: i64,
+    /// What the kernel answered: a negative error number if it refused. 0 if it never returned.
+    pub answer: i64,
+}
+
+impl Call {
+    /// A call that has not returned yet.
+    fn entered(number: i64) -> Self {
+        Self { number, answer: 0 }
+    }
+
+    /// Whether the kernel refused it. The codes from 512 on are the kernel's own: the call is about to be restarted.
+    /// `rt_sigreturn` has no answer: it restores what was interrupted.
+    pub fn is_refused(self) -> bool {
+        (-511..=-1).contains(&self.answer) && self.number != libc::SYS_rt_sigreturn
+    }
 }
 
 /// One instruction that is about to be executed.
@@ -37,6 +59,8 @@ pub struct Step {
     pub code: [u8; 8],
     /// The number of the system call, if it enters the kernel.
     call: i64,
+    /// The answer of the system call, if the instruction before it entered the kernel.
+    answer: i64,
 }
 
 /// Runs `body` in a forked child, one instruction at a time. `None` if it takes more than `limit` instructions.
@@ -45,11 +69,16 @@ pub struct Step {
 /// The kernel refuses a child or `ptrace`; [`Error::Died`] if the child does not end with code 0.
 pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> Result<Option<Sighting>> {
     let mut seen = Sighting::default();
+    let mut entered = false;
     let ended = step_each(body, limit, |step| {
         seen.instructions += 1;
         seen.visits += u64::from(address == Some(step.address));
-        if super::arch::is_kernel_entry(i64::from_le_bytes(step.code)) {
-            seen.entries.push(step.call);
+        if let Some(call) = seen.entries.last_mut().filter(|_| entered) {
+            call.answer = step.answer;
+        }
+        entered = super::arch::is_kernel_entry(i64::from_le_bytes(step.code));
+        if entered {
+            seen.entries.push(Call::entered(step.call));
         }
     })?;
     Ok(ended.then_some(seen))
@@ -91,9 +120,9 @@ impl Stepper {
     /// # Errors
     /// The kernel refuses the registers.
     pub fn next(&self) -> Result<Step> {
-        let At { instruction, call, .. } = registers(self.child.pid)?;
+        let At { instruction, call, answer, .. } = registers(self.child.pid)?;
         let word = ptrace::read(self.child.pid, instruction as ptrace::AddressType).unwrap_or(0);
-        Ok(Step { address: instruction, code: word.to_le_bytes(), call })
+        Ok(Step { address: instruction, code: word.to_le_bytes(), call, answer })
     }
 
     /// Executes the next instruction. Returns whether the child goes on.
@@ -127,9 +156,11 @@ pub fn list_entries(body: impl FnOnce()) -> Result<Sighting> {
             Stop::Ended => return Ok(seen),
             Stop::Signal(signal) => deliver = Some(signal),
             Stop::Entry => {
+                let at = registers(child.pid)?;
                 inside = !inside;
-                if inside {
-                    seen.entries.push(registers(child.pid)?.entered);
+                match seen.entries.last_mut().filter(|_| !inside) {
+                    Some(call) => call.answer = at.answer,
+                    None => seen.entries.push(Call::entered(at.entered)),
                 }
             }
         }
@@ -195,14 +226,26 @@ struct At {
     call: i64,
     /// … and the kernel's copy of it afterwards.
     entered: i64,
+    /// The register that holds the answer when the kernel is left.
+    answer: i64,
 }
 
 fn registers(child: Pid) -> Result<At> {
     let r = ptrace::getregs(child).map_err(|e| Error::refused("ptrace getregs", e))?;
     #[cfg(target_arch = "x86_64")]
-    return Ok(At { instruction: r.rip as usize, call: r.rax as i64, entered: r.orig_rax as i64 });
+    return Ok(At {
+        instruction: r.rip as usize,
+        call: r.rax as i64,
+        entered: r.orig_rax as i64,
+        answer: r.rax as i64,
+    });
     #[cfg(target_arch = "aarch64")]
-    return Ok(At { instruction: r.pc as usize, call: r.regs[8] as i64, entered: r.regs[8] as i64 });
+    return Ok(At {
+        instruction: r.pc as usize,
+        call: r.regs[8] as i64,
+        entered: r.regs[8] as i64,
+        answer: r.regs[0] as i64,
+    });
 }
 
 #[cfg(test)]
@@ -227,8 +270,23 @@ mod tests {
         let stepped = step_through(body, None, 100_000).expect("traced").expect("short");
         let listed = list_entries(body).expect("traced");
         for seen in [stepped, listed] {
-            assert_eq!(seen.entries.iter().filter(|&&n| n == libc::SYS_getppid).count(), 5);
+            let asked = seen.entries.iter().filter(|call| call.number == libc::SYS_getppid);
+            let answers: Vec<_> = asked.map(|call| call.answer).collect();
+            assert_eq!(answers, [i64::from(std::process::id()); 5], "the child's parent is this process");
         }
+    }
+
+    #[test]
+    fn a_refusal_is_seen_and_a_restart_is_none() {
+        let seen = step_through(|| _ = crate::platform::syscall::bare(), None, 100_000);
+        let entries = seen.expect("traced").expect("short").entries;
+        assert!(
+            entries.iter().any(|call| call.is_refused() && call.answer == -i64::from(libc::ENOSYS)),
+            "{entries:?}"
+        );
+        let refused = |number, answer| Call { number, answer }.is_refused();
+        assert!(refused(libc::SYS_read, -9) && !refused(libc::SYS_read, -512) && !refused(libc::SYS_read, 7));
+        assert!(!refused(libc::SYS_rt_sigreturn, -9));
     }
 
     #[test]

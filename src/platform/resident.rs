@@ -3,6 +3,7 @@
 use super::limit;
 use crate::error::{Error, Result};
 use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
+use std::path::Path;
 
 /// The smallest page of the supported architectures, bytes.
 const SMALLEST_PAGE: usize = 4 << 10;
@@ -32,6 +33,37 @@ fn given(setting: &str) -> std::result::Result<(), String> {
     }
     let is = if setting.is_empty() { "missing" } else { setting.trim() };
     Err(format!("huge pages are needed and given to nobody: {SETTING} is {is}; let it be madvise or always"))
+}
+
+/// The largest page that the kernel may use for anonymous memory that did not ask for one, bytes, by the setting of all
+/// sizes and the settings of single sizes in KiB. An unknown setting counts as
+/// permission.
+fn largest_unasked(all: &str, sizes: &[(usize, String)]) -> usize {
+    let always = all.contains("[always]");
+    let allowed = |text: &str| match text {
+        _ if text.contains("[inherit]") => always,
+        _ if text.contains("[never]") || text.contains("[madvise]") => false,
+        _ => true,
+    };
+    let known = sizes.iter().filter(|(_, text)| allowed(text)).map(|(kib, _)| kib << 10).max();
+    match known {
+        Some(bytes) => bytes,
+        // A kernel without settings of single sizes has huge pages only.
+        None if sizes.is_empty() && always => HUGE_PAGE,
+        None => SMALLEST_PAGE,
+    }
+}
+
+/// The largest page that the kernel may use now for anonymous memory that did not ask for one, bytes.
+pub fn largest_unasked_page() -> usize {
+    let directory = Path::new(SETTING).parent().unwrap_or(Path::new("/"));
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let size = |entry: std::fs::DirEntry| {
+        let kib = entry.file_name().to_str()?.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+        Some((kib, std::fs::read_to_string(entry.path().join("enabled")).ok()?))
+    };
+    let sizes: Vec<_> = entries.filter_map(size).collect();
+    largest_unasked(&std::fs::read_to_string(SETTING).unwrap_or_default(), &sizes)
 }
 
 /// Anonymous memory with every page written.
@@ -182,6 +214,18 @@ mod tests {
 
     const SMAPS: &str = "1000-3000 rw-p 00000000 00:00 0\nRss: 8 kB\nAnonHugePages:      2048 kB\n\
         3000-4000 rw-p 00000000 00:00 0 [heap]\nAnonHugePages:      4096 kB\nPrivate_Hugetlb:  6144 kB\nVmFlags: rd wr\n";
+
+    #[test]
+    fn the_largest_page_that_comes_unasked_follows_the_settings() {
+        let sizes = |small: &str, huge: &str| [(64, small.to_owned()), (2048, huge.to_owned())];
+        let of = |all, small, huge| largest_unasked(all, &sizes(small, huge));
+        let (never, inherit) = ("always inherit madvise [never]", "always [inherit] madvise never");
+        assert_eq!(of("always [madvise] never", never, inherit), SMALLEST_PAGE);
+        assert_eq!(of("[always] madvise never", never, inherit), HUGE_PAGE);
+        assert_eq!(of("always [madvise] never", "[always] inherit madvise never", inherit), 64 << 10);
+        assert_eq!(largest_unasked("[always] madvise never", &[]), HUGE_PAGE);
+        assert_eq!(largest_unasked("", &[]), SMALLEST_PAGE, "a kernel without huge pages");
+    }
 
     #[test]
     fn huge_pages_are_counted_where_they_are() {

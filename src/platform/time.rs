@@ -32,9 +32,25 @@ pub fn clock_gettime_entry_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// The address of the C library's `clock_gettime`, so that a witness can count the calls.
+pub fn clock_gettime_address() -> usize {
+    libc::clock_gettime as *const () as usize
+}
+
+/// The address of the C library's `time` likewise.
+pub fn time_address() -> usize {
+    libc::time as *const () as usize
+}
+
 /// CPU time of this thread so far, ns.
 pub fn thread_cpu_ns() -> u64 {
     clock_gettime_entry_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of the other threads of this process so far, ns, to within the time between the two readings.
+pub fn other_threads_cpu_ns() -> u64 {
+    let process = clock_gettime_entry_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
+    process.saturating_sub(thread_cpu_ns())
 }
 
 /// Seconds since 1970 by the C library's `time`.

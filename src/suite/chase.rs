@@ -50,7 +50,7 @@
 
 mod bus_load;
 mod operation_numa;
-mod operation_ring;
+pub mod operation_ring;
 mod other_node;
 mod ring_series;
 mod ring_size;

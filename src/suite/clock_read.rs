@@ -60,6 +60,7 @@ fn cases() -> Vec<Case> {
             time::clock_gettime_ns(id)
         })
         .claim(Claim::NeverEnters)
+        .claim(Claim::Calls(time::clock_gettime_address))
         .predict(25.0, 30.0, "a counter read, and the arithmetic of the vDSO")
     });
     // The coarse clocks hold the time of the last tick, which needs no counter.
@@ -145,7 +146,7 @@ fn own_clock() -> Case {
 }
 
 fn in_rust() -> [Case; 2] {
-    [
+    let cases = [
         read("instant", "std::time::Instant::now", std::time::Instant::now).predict(
             25.0,
             35.0,
@@ -156,7 +157,8 @@ fn in_rust() -> [Case; 2] {
             35.0,
             "clock_gettime(realtime) through the vDSO, checked",
         ),
-    ]
+    ];
+    cases.map(|case| case.claim(Claim::Calls(time::clock_gettime_address)))
 }
 
 /// Brackets around nothing, one at a time. The one of 2010 has ends of its own, so it notes its ticks itself.

@@ -67,7 +67,7 @@ fn beside(others: usize) -> Case {
         .own_tasks(OwnTasks::Elsewhere)
         .derive("rate", Rule::Rate)
         .claim(Claim::Checked(FROM_DEVICE))
-        .claim(Claim::Counted(reached))
+        .claim(reached(BLOCK))
         .claim(Claim::Checked(OWN_NUMBER))
         .predict(180_000.0, 12_000.0 + 6_000.0 * others as f64, "as alone, and a queue before the disk")
 }

@@ -167,7 +167,7 @@ fn large(place: &Place, pattern: Pattern, block: usize) -> Result<Blocks> {
 fn read(case: Case, block: usize) -> Case {
     moved(case, block)
         .claim(Claim::Checked(FROM_DEVICE))
-        .claim(Claim::Counted(reached))
+        .claim(reached(block))
         .claim(Claim::Checked(OWN_NUMBER))
         .claim(Claim::Checked(NOT_KEPT))
 }

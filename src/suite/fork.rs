@@ -45,6 +45,7 @@ mod life;
 mod operation;
 
 use crate::case::{Case, Claim, Fit, Group, OwnTasks, Place, Scale};
+use crate::clock::Delta;
 use crate::error::{Error, Result};
 use crate::kit::start_order::created;
 use crate::kit::task::{self, Program, Stack};
@@ -92,7 +93,8 @@ fn touched_mib(mib: u32) -> Case {
         _ => life::whole("fork", memory(mib, Pages::Base), fork),
     };
     let why = "tables copied and torn down, a count for each page, two switches";
-    described(singly(mib, Case::new(format!("touched-mib/{mib}"), title, set_up)), (hardware, software), why)
+    let case = singly(mib, Case::new(format!("touched-mib/{mib}"), title, set_up));
+    described(case, (hardware, software), why).claim(Claim::Counted(copied))
 }
 
 fn returns_mib(mib: u32) -> Case {
@@ -101,7 +103,9 @@ fn returns_mib(mib: u32) -> Case {
     let set_up = life::until_return(memory(mib, Pages::Base));
     let why = "tables copied, a count for each page; the child has yet to run";
     let case = singly(mib, Case::new(format!("returns-mib/{mib}"), title, set_up));
-    described(case, (hardware, software), why).claim(Claim::Checked(life::LATER))
+    described(case, (hardware, software), why)
+        .claim(Claim::Checked(life::LATER))
+        .claim(Claim::Counted(copied))
 }
 
 /// From this size on a life takes milliseconds. Each is timed by itself, since batches of several sizes, by which
@@ -121,6 +125,7 @@ fn huge_mib(mib: u32) -> Case {
         "one entry and one spare table for each 2 MiB, two switches",
     )
     .claim(Claim::Linear)
+    .claim(Claim::Counted(copied))
     .claim(Claim::Checked("the memory lay in huge pages when it was touched, by /proc/self/smaps"))
 }
 
@@ -134,6 +139,7 @@ fn mappings(count: u32) -> Case {
         "a structure allocated, linked twice and freed for each mapping",
     )
     .claim(Claim::Linear)
+    .claim(Claim::Counted(copied))
 }
 
 /// Children in the parent's own memory.
@@ -217,6 +223,18 @@ fn described(case: Case, (hardware, software): (f64, f64), why: &'static str) ->
         .claim(Claim::Checked(life::REAPED))
         .claim(Claim::Counted(created))
         .predict(hardware, software, why)
+}
+
+/// The claim that the child got an address space of its own. It shares the parent's pages until one of them writes, which
+/// the parent does at once, to its stack: that is a fault a fork at least, and none where the memory itself is shared.
+fn copied(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+    let faults = delta.counted.minor_faults;
+    if faults < iterations {
+        return Err(format!(
+            "the parent took {faults} faults in {iterations} forks: its memory was shared and not copied"
+        ));
+    }
+    Ok(format!("the parent took {faults} faults on pages that {iterations} forks had shared"))
 }
 
 fn fork(_: &mut Option<ResidentMemory>) -> i64 {

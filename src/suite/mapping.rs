@@ -39,12 +39,13 @@ use crate::error::{Error, Result};
 use crate::kit::fault_count::Faults;
 use crate::kit::kernel_call::granted;
 use crate::platform::limit;
-use crate::platform::region::{self, HUGE_PAGE, PAGE, Region};
-use crate::platform::resident::Pages;
+use crate::platform::region::{self, PAGE, Region};
+use crate::platform::resident::{Pages, largest_unasked_page};
 use crate::record::{Axis, Curve};
 use memmap2::MmapMut;
 use nix::errno::Errno;
 use std::hint::black_box;
+use std::sync::LazyLock;
 
 pub const GROUP: Group = Group::new("mapping", include_str!("mapping.rs"), cases).curves(&[
     Curve::new("mapping/map/", "mmap and munmap", Axis::Bytes("memory")),
@@ -283,14 +284,27 @@ fn brk(size: &str, bytes: usize) -> Case {
     )
 }
 
-/// The claim that fresh memory was touched.
+/// The largest page that the kernel uses unasked, as it is set when the first batch is judged.
+static LARGEST: LazyLock<usize> = LazyLock::new(largest_unasked_page);
+
+/// The claim that all of fresh memory was touched: a fault for each page, of the largest size that may be in use.
 fn faulted<const BYTES: usize>(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+    faulted_by(*LARGEST, BYTES, delta, iterations)
+}
+
+fn faulted_by(
+    page: usize,
+    bytes: usize,
+    delta: &Delta,
+    iterations: u64,
+) -> std::result::Result<String, String> {
     let (minor, major) = (delta.counted.minor_faults, delta.counted.major_faults);
-    // The largest page that the kernel may use unasked.
-    let least = iterations * BYTES.div_ceil(HUGE_PAGE) as u64;
+    let least = iterations * bytes.div_ceil(page) as u64;
     if minor < least {
         return Err(format!(
-            "the memory was not fresh: {minor} minor faults in {iterations} iterations, and huge pages alone need {least}"
+            "not all of the memory was fresh and touched: {minor} minor faults in {iterations} iterations, and pages of \
+             {} KiB need {least}",
+            page >> 10
         ));
     }
     if major > 0 {
@@ -322,9 +336,12 @@ mod tests {
 
     #[test]
     fn memory_that_is_not_fresh_or_is_swapped_is_rejected() {
-        assert!(faulted::<{ 4 << 20 }>(&sample(20, 0), 10).is_ok());
-        assert!(faulted::<{ 4 << 20 }>(&sample(19, 0), 10).is_err());
-        assert!(faulted::<{ 4 << 20 }>(&sample(20, 1), 10).is_err());
+        let judged = |page, delta| faulted_by(page, 4 << 20, &delta, 10);
+        assert!(judged(2 << 20, sample(20, 0)).is_ok());
+        assert!(judged(2 << 20, sample(19, 0)).is_err());
+        assert!(judged(2 << 20, sample(20, 1)).is_err());
+        assert!(judged(PAGE, sample(10_240, 0)).is_ok());
+        assert!(judged(PAGE, sample(5_120, 0)).is_err(), "half of the memory");
     }
 
     #[test]

@@ -50,7 +50,7 @@ mod anonymous;
 mod cached_page;
 mod disk_page;
 mod operation;
-mod touch;
+pub mod touch;
 mod userfault;
 
 use crate::case::{Case, Claim, Group};
@@ -65,7 +65,11 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// Adds the claim that is judged for every timed part.
+/// Adds the claims that are judged for every timed part, and for the whole batch by what the trial counts itself.
 fn judged(case: Case, expected: Expected) -> Case {
-    case.claim(Claim::Checked(expected.claim()))
+    let case = case.claim(Claim::Checked(expected.claim()));
+    match expected {
+        Expected::OneEach | Expected::OneEachOfAnyKind => case.claim(Claim::Counted(touch::one_each)),
+        Expected::AtMostOneEach | Expected::AllOrNone => case,
+    }
 }

@@ -41,7 +41,7 @@ use crate::error::Error;
 use crate::kit::ipc::{Bytes, Channel, Condition, Event, Futex, PolledWord, Queue, Semaphore};
 use crate::kit::parallel::all_stayed;
 use crate::kit::placement::{Placement, refused};
-use crate::kit::round_trip::{Open, both_left, both_slept, round_trip};
+use crate::kit::round_trip::{Open, both_left, both_slept, passed_on, round_trip};
 use crate::platform::partner::Kind;
 use Kind::{Process, Thread};
 use Placement::{Awake, Cross, Same};
@@ -77,6 +77,9 @@ fn named(kind: Kind) -> &'static str {
     if kind == Process { "processes" } else { "threads" }
 }
 
+/// Channels whose tokens are read and written.
+const BY_DESCRIPTOR: [&str; 5] = ["pipe", "eventfd", "unix-stream", "unix-datagram", "fifo"];
+
 /// A case of the round trip over this channel for each placement of the partner.
 fn on<C: Channel>(way: &'static str, kind: Kind, open: Open<C>, placements: &[Placement]) -> Vec<Case> {
     let case = |&placement: &Placement| {
@@ -86,12 +89,13 @@ fn on<C: Channel>(way: &'static str, kind: Kind, open: Open<C>, placements: &[Pl
         let derived = if placement == Same { "switch" } else { "hand-over" };
         let case = case.control_set_up(transfers(way, open)).derive(derived, Rule::OfNet(0.5));
         let (hardware, software, why) = expected(placement);
-        placement
+        let case = placement
             .needed(case)
             .need(offered(way))
             .claim(Claim::AboveControl)
-            .claim(if placement == Same { Claim::Counted(both_left) } else { Claim::Regime(both_slept) })
-            .predict(hardware, software, why)
+            .claim(if placement == Same { Claim::Counted(both_left) } else { Claim::Regime(both_slept) });
+        let case = if BY_DESCRIPTOR.contains(&way) { case.claim(Claim::Counted(passed_on)) } else { case };
+        case.predict(hardware, software, why)
     };
     placements.iter().map(case).collect()
 }

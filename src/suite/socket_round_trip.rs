@@ -58,7 +58,7 @@ use crate::kit::socket::io_ring::{self, IoRing};
 use crate::platform::partner::{Class, Kind, Partner};
 use std::os::fd::OwnedFd;
 
-mod conversation;
+pub mod conversation;
 mod icmp_echo;
 
 use conversation::Conversation;

@@ -69,6 +69,7 @@ fn plain() -> Vec<Case> {
             syscall::bare() + i64::from(libc::ENOSYS)
         })
         .claim(enters("no such call", 9_999))
+        .claim(Claim::Answers(9_999, -(libc::ENOSYS as i64)))
         .predict(100.0, 60.0, "SYSCALL, SYSRET and the entry code"),
         entering("getpid", "getpid", syscall::getpid)
             .claim(enters("getpid", libc::SYS_getpid))
@@ -87,16 +88,16 @@ fn plain() -> Vec<Case> {
 
 fn times() -> Vec<Case> {
     vec![
-        entering("time-vdso", "time through the vDSO", time::time_vdso).claim(Claim::NeverEnters).predict(
-            4.0,
-            6.0,
-            "a load from the kernel's page",
-        ),
+        entering("time-vdso", "time through the vDSO", time::time_vdso)
+            .claim(Claim::NeverEnters)
+            .claim(Claim::Calls(time::time_address))
+            .predict(4.0, 6.0, "a load from the kernel's page"),
         entering("clock-gettime-vdso", "clock_gettime(monotonic) through the vDSO", || {
             time::clock_gettime_ns(libc::CLOCK_MONOTONIC) as i64
         })
         .need(VDSO_CLOCK)
         .claim(Claim::NeverEnters)
+        .claim(Claim::Calls(time::clock_gettime_address))
         .predict(25.0, 30.0, "a counter read, and the arithmetic of the vDSO"),
         entering("clock-gettime-entry", "clock_gettime(monotonic) by entering the kernel", || {
             time::clock_gettime_entry_ns(libc::CLOCK_MONOTONIC) as i64
@@ -128,6 +129,7 @@ fn files() -> Vec<Case> {
             },
         )
         .claim(enters("read", libc::SYS_read))
+        .claim(Claim::Answers(libc::SYS_read, 1))
         .predict(100.0, 250.0, "entry and exit, the file's position lock, one byte"),
         opened(
             "write-null",
@@ -136,6 +138,7 @@ fn files() -> Vec<Case> {
             |file| move || syscall::write_byte(file.as_raw_fd(), &1) - 1,
         )
         .claim(enters("write", libc::SYS_write))
+        .claim(Claim::Answers(libc::SYS_write, 1))
         .predict(100.0, 200.0, "entry and exit, the file's position lock, nothing"),
         opened(
             "pipe",
@@ -151,6 +154,8 @@ fn files() -> Vec<Case> {
             },
         )
         .claim(Claim::Enters(vec![("write", libc::SYS_write), ("read", libc::SYS_read)]))
+        .claim(Claim::Answers(libc::SYS_write, 1))
+        .claim(Claim::Answers(libc::SYS_read, 1))
         .predict(200.0, 700.0, "two entries, the pipe's lock twice, a page for the byte"),
         opened("stat", "stat of a scratch file by path", scratch_path, |path| {
             let mut status = Status::default();

@@ -30,7 +30,12 @@ impl Trial<'_> {
         let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
         if let Some(sweep) = &sweep {
             judge::grows(sweep).map_err(CaseEnd::Contradicted)?;
-            self.evidence.extend(judge::large_batches(self.case, sweep, median, &kept)?);
+            self.evidence.extend(judge::large_batches(
+                self.case,
+                sweep,
+                statistic::percentile(&values, 25.0),
+                &kept,
+            )?);
         }
         let mut measured = self.outcome(&kept, &values, median, sweep, singles);
         measured.contamination.busy_beside = busy_beside;

@@ -1,16 +1,16 @@
 //! Judges claims: a sentence of evidence for each that holds, a [`CaseEnd`] for the first that does not.
 
 mod interference;
+mod plausible;
+mod testimony;
 
 use super::sweep::{self, Effort, NoTime, Sweep, Sweeper};
 use super::{CaseEnd, Sample};
 use crate::case::{Case, Claim, Subject};
-use crate::clock::witness::{self, WitnessReport};
 use crate::clock::{Clock, Delta};
-use crate::error::Error;
-use crate::platform::ptrace::PANICKED;
-use crate::record::Interval;
 pub(super) use interference::{by_other_tasks, interference, other_cpus};
+pub(super) use plausible::plausible;
+pub(super) use testimony::witness;
 
 /// Accepted ratio of the time of twice the iterations: three times the worst deviation over hundreds of honest sweeps beside
 /// a loaded CPU, and far from the 1.0 of a remembered result.
@@ -25,9 +25,6 @@ const LARGE: std::ops::RangeInclusive<f64> = 0.7..=1.43;
 const LEAST_CHARGED_US: f64 = 60_000.0;
 /// Sweeps before a result that is not proportional is believed.
 const ATTEMPTS: u32 = 3;
-/// Testimonies before one against a claim is believed. With the kernel's clock each of them reads the time through the vDSO,
-/// and single-stepping is so slow that a timer tick disturbs every third.
-const TESTIMONIES: u32 = 8;
 
 /// The judgement of one claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,117 +36,6 @@ pub(super) enum Judgement {
 }
 
 type Judgements = Vec<Judgement>;
-
-/// Calls the witness and judges the claims about its testimony; no testimony if it cannot be called.
-///
-/// # Errors
-/// A claim does not hold, or the operation died under the witness.
-pub(super) fn witness(
-    case: &Case,
-    subject: &mut dyn Subject,
-    clock: &Clock,
-) -> Result<(Option<WitnessReport>, Judgements), CaseEnd> {
-    let callee = case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
-    let mut judged = Err(CaseEnd::Failed(String::new()));
-    for _ in 0..TESTIMONIES {
-        // An error in the forked child occurs again, and is reported, when the subject runs here.
-        let run = |n| drop(subject.run(n, clock));
-        let testimony = match witness::watch(run, callee, !case.one_by_one) {
-            Ok(testimony) => testimony,
-            Err(died @ Error::Died(_)) => return Err(died_watched(subject, clock, &died)),
-            // A sandbox may forbid ptrace: the other claims are judged without it.
-            Err(error) => {
-                let sentence = format!("no witness could be called: {error}");
-                return Ok((None, vec![Judgement::Unasked(sentence)]));
-            }
-        };
-        // When a tick occurs the vDSO reads the clock again, which adds a few instructions to one of the two runs. Only a
-        // testimony that contradicts a claim every time counts.
-        let sentences = case.claims.iter().filter_map(|claim| by_witness(claim, &testimony).transpose());
-        match sentences.collect() {
-            Ok(sentences) => return Ok((Some(testimony), sentences)),
-            Err(sentence) => judged = Err(CaseEnd::Failed(sentence)),
-        }
-    }
-    judged
-}
-
-/// Runs an operation that panicked under the witness here too, so that the panic's message is recorded.
-fn died_watched(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> CaseEnd {
-    if matches!(died, Error::Died(how) if how == PANICKED) {
-        drop(subject.run(witness::ITERATIONS, clock));
-    }
-    CaseEnd::Failed(died.to_string())
-}
-
-/// Judges a claim by a testimony; `None` if the claim is not about testimonies.
-fn by_witness(claim: &Claim, seen: &WitnessReport) -> Result<Option<Judgement>, String> {
-    let held = |sentence: Result<String, String>| sentence.map(|sentence| Some(Judgement::Held(sentence)));
-    match claim {
-        Claim::Calls(_) => held(called(seen)),
-        Claim::Enters(calls) => held(entered(calls, seen)),
-        Claim::NeverEnters => held(never_entered(seen)),
-        Claim::Executes(least) => executed(*least, seen).map(Some),
-        _ => Ok(None),
-    }
-}
-
-fn called(seen: &WitnessReport) -> Result<String, String> {
-    match (seen.visits, seen.iterations) {
-        (None, _) => Err("the call could not be followed: it is too long to step through".into()),
-        (Some(visits), n) if visits == n => Ok(format!("the callee was entered {n} times in {n} iterations")),
-        (Some(visits), n) => Err(format!(
-            "the call was inlined or skipped: the callee was entered {visits} times in {n} iterations; \
-             keep the compiler from seeing into it"
-        )),
-    }
-}
-
-fn entered(calls: &[(&'static str, i64)], seen: &WitnessReport) -> Result<String, String> {
-    let n = seen.iterations as usize;
-    let times = |number| seen.entries.iter().filter(|&&e| e == number).count();
-    for (name, number) in calls {
-        // A call that is listed twice is made twice per iteration.
-        let claimed = n * calls.iter().filter(|(_, other)| other == number).count();
-        if times(*number) != claimed {
-            return Err(format!(
-                "the kernel was not entered as claimed: {name} {} times in {n} iterations, claimed were {claimed}",
-                times(*number)
-            ));
-        }
-    }
-    if seen.entries.len() != n * calls.len() {
-        let others = seen.entries.len() - n * calls.len();
-        return Err(format!("the kernel was entered {others} times more than claimed in {n} iterations"));
-    }
-    let names: Vec<_> = calls.iter().map(|(name, _)| *name).collect();
-    Ok(format!("{} entered the kernel {n} times each in {n} iterations", names.join(" and ")))
-}
-
-fn never_entered(seen: &WitnessReport) -> Result<String, String> {
-    if seen.entries.is_empty() {
-        return Ok(format!("the kernel was not entered in {} iterations", seen.iterations));
-    }
-    Err(format!(
-        "the kernel was entered {} times in {} iterations, which was claimed not to happen (call {})",
-        seen.entries.len(),
-        seen.iterations,
-        seen.entries[0]
-    ))
-}
-
-fn executed(least: f64, seen: &WitnessReport) -> Result<Judgement, String> {
-    match seen.instructions {
-        Some(count) if count < least => Err(format!(
-            "the loop was optimised away: {count:.2} instructions an iteration where at least {least} are claimed"
-        )),
-        Some(count) => Ok(Judgement::Held(format!("{count:.2} instructions an iteration"))),
-        None => {
-            let sentence = format!("too many instructions to count in {} iterations", seen.iterations);
-            Ok(Judgement::Unasked(sentence))
-        }
-    }
-}
 
 /// Sweeps and judges proportionality, repeatedly and with larger batches before it gives up, since a disturbance passes.
 ///
@@ -283,7 +169,10 @@ pub(super) fn sample(
         Claim::Checked(what) => Some(Ok((*what).to_owned())),
         _ => None,
     });
-    own.collect()
+    let own: Vec<_> = own.collect();
+    // A claim that is disproved says more than a regime that is missed.
+    let disproved = own.iter().find(|judged| matches!(judged, Err(CaseEnd::Failed(_)))).cloned();
+    disproved.map_or_else(|| own.into_iter().collect(), |end| end.map(|sentence| vec![sentence]))
 }
 
 /// Judges claims about system calls without a witness, by the kernel's accounting: an operation that enters the kernel is
@@ -319,14 +208,14 @@ pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Ju
     }
 }
 
-/// Compares the cost in large batches with the slope of small ones: proportionality over three decades.
+/// Compares the cost in the quickest large batches with the slope of small ones: proportionality over three decades.
 ///
 /// # Errors
 /// They differ too much.
 pub(super) fn large_batches(
     case: &Case,
     sweep: &Sweep,
-    median: Interval,
+    cost: f64,
     samples: &[Sample],
 ) -> Result<Option<String>, CaseEnd> {
     if !case.claims.iter().any(|claim| matches!(claim, Claim::Linear)) {
@@ -336,7 +225,7 @@ pub(super) fn large_batches(
     if iterations < sweep.unit {
         return Ok(None); // not a large batch: its overhead would dominate
     }
-    let ratio = median.estimate / sweep.slope.estimate;
+    let ratio = cost / sweep.slope.estimate;
     let sentence =
         format!("batches of {iterations} iterations cost {ratio:.3} times the slope of small ones");
     if LARGE.contains(&ratio) {

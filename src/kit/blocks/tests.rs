@@ -78,13 +78,3 @@ fn random_order_visits_every_block_once() {
     offsets.sort_unstable();
     assert!(offsets.into_iter().eq((0..256).map(|i| 4096 * i)));
 }
-
-#[test]
-fn a_device_that_was_not_read_is_noticed_by_the_counters() {
-    let mut delta = Delta::default();
-    assert!(reached(&delta, 10).is_err());
-    delta.counted.device_read = Some(10 * 512 - 1);
-    assert!(reached(&delta, 10).is_err());
-    delta.counted.device_read = Some(10 * 4096);
-    assert_eq!(reached(&delta, 10), Ok("4096 bytes came from the device for each of 10 reads".into()));
-}

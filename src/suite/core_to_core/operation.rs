@@ -2,14 +2,14 @@
 
 use crate::error::{Error, Result};
 use crate::kit::ipc::{Channel, PolledWord};
-use crate::platform::futex::{Reach, wait, wake};
+use crate::platform::futex::{Reach, wait, wait_until, wake};
 use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::platform::shared::Words;
 use crate::platform::time;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Indices into the threads' shared page.
 mod word {
@@ -112,18 +112,17 @@ impl LineThreads {
         let orders = orders.into_iter().chain([(word::DONE, 0), (word::ROUND_TRIPS, round_trips as u32)]);
         orders.for_each(|(at, value)| self.page[at].value.store(value, SeqCst));
         begin(&self.page);
-        let begun = Instant::now();
+        let deadline = Duration::from_nanos(time::clock_gettime_ns(libc::CLOCK_MONOTONIC)) + PATIENCE;
         loop {
             let done = self.page[word::DONE].value.load(SeqCst);
             if done == 2 {
                 return Ok(u64::from(self.page[word::TOOK].value.load(SeqCst)));
             }
-            if begun.elapsed() > PATIENCE {
+            // It sleeps until both have finished: one of them may need this CPU all the time.
+            if wait_until(&self.page[word::DONE].value, done, deadline) == -i64::from(libc::ETIMEDOUT) {
                 let cpus = [self.cpus[first], self.cpus[second]];
                 return Err(Error::Disturbed(format!("CPUs {cpus:?}: the line has not come back for 5 s")));
             }
-            // One of the two may need this CPU.
-            std::thread::sleep(Duration::from_micros(20));
         }
     }
 }
@@ -146,11 +145,19 @@ fn work(page: &Words, channels: &[PolledWord; 2], own: u32) {
         }
         let took = time::monotonic_raw_ns() - start;
         page[word::TOOK].value.store(took.min(u64::from(u32::MAX)) as u32, SeqCst);
-        page[word::DONE].value.fetch_add(u32::from(lowest == 0), SeqCst);
+        finish(page, lowest);
     } else if page[word::SECOND].value.load(SeqCst) == own {
         let trip = || there.receive().min(back.send());
         let lowest = (0..=round_trips).map(|_| trip()).min().unwrap_or(0);
-        page[word::DONE].value.fetch_add(u32::from(lowest == 0), SeqCst);
+        finish(page, lowest);
+    }
+}
+
+/// Counts a thread that has finished; the second of the two wakes who waits for both.
+fn finish(page: &Words, lowest: i64) {
+    let done = &page[word::DONE].value;
+    if lowest == 0 && done.fetch_add(1, SeqCst) == 1 {
+        wake(done, Reach::Private);
     }
 }
 

@@ -2,13 +2,13 @@
 //! faults around it.
 
 use crate::case::{Report, Subject};
-use crate::clock::{Clock, Ticks};
+use crate::clock::{Clock, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::fault_count::Faults;
 
 /// The number of faults that touches must have caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expected {
+pub enum Expected {
     /// One minor fault per touch and no major one.
     OneEach,
     /// One fault per touch, minor or major.
@@ -66,7 +66,7 @@ impl Expected {
 }
 
 /// Touches of prepared pages.
-pub(super) struct Touches<P, T> {
+pub struct Touches<P, T> {
     /// Iterations that can be prepared at once.
     most: u64,
     /// Touches per iteration.
@@ -84,7 +84,7 @@ pub(super) struct Touches<P, T> {
 
 impl<P, T> Touches<P, T> {
     /// One touch per iteration.
-    pub(super) fn new(most: usize, expected: Expected, prepare: P, touch: T) -> Self {
+    pub fn new(most: usize, expected: Expected, prepare: P, touch: T) -> Self {
         let (last, all) = Default::default();
         Self { most: most as u64, each: 1, expected, prepare, touch, last, all }
     }
@@ -125,6 +125,18 @@ impl<P: FnMut(usize) -> Result<()>, T: FnMut(usize)> Subject for Touches<P, T> {
     }
 }
 
+/// The claim that a batch took a fault an iteration at least, by the counters of the whole sample: preparing the pages
+/// may have taken some more.
+pub(super) fn one_each(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+    let faults = delta.counted.minor_faults + delta.counted.major_faults;
+    if faults < iterations {
+        return Err(format!(
+            "{faults} faults in {iterations} iterations: not every one touched a fresh page"
+        ));
+    }
+    Ok(format!("{faults} faults in {iterations} iterations, with what prepares them"))
+}
+
 /// The evidence of these touches and their faults.
 pub(super) fn summary(touches: u64, faults: Faults) -> String {
     let each = faults.all() as f64 / touches.max(1) as f64;
@@ -154,6 +166,15 @@ mod tests {
             }
         }
         assert!(judged(AllOrNone, 0, 0));
+    }
+
+    #[test]
+    fn a_batch_with_fewer_faults_than_iterations_is_rejected() {
+        let mut delta = Delta::default();
+        delta.counted.minor_faults = 99;
+        assert!(one_each(&delta, 100).is_err());
+        delta.counted.major_faults = 1;
+        assert!(one_each(&delta, 100).is_ok());
     }
 
     #[test]

@@ -368,6 +368,7 @@ mod tests {
             let stepped = step_through(&mut body, None, 100_000).expect("stepped").expect("short").entries;
             for seen in [listed, stepped] {
                 let wanted = [libc::SYS_mprotect, libc::SYS_mprotect, libc::SYS_rt_sigreturn];
+                let seen: Vec<_> = seen.iter().map(|call| call.number).collect();
                 let at = seen.iter().position(|call| *call == libc::SYS_mprotect).expect("protected");
                 assert_eq!(seen[at..at + 3], wanted);
             }

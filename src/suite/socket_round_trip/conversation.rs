@@ -13,7 +13,7 @@ use crate::kit::socket::{Transport, are_connected};
 use crate::platform::partner::Partner;
 
 /// The measuring end and its partners.
-pub(super) struct Conversation<E> {
+pub struct Conversation<E> {
     /// The name in error messages.
     name: &'static str,
     dialogue: Dialogue<E, 0>,
@@ -28,7 +28,7 @@ impl<E: Endpoint> Conversation<E> {
     ///
     /// # Errors
     /// [`Error::Disproved`] for another process, and the errors of [`refused`] without a greeting.
-    pub(super) fn begin(
+    pub fn begin(
         name: &'static str,
         endpoint: E,
         (bytes, timed): (usize, Timed),

@@ -40,7 +40,7 @@ fn swept(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, CaseEnd> {
 
 fn sentence(end: Result<Sentences, CaseEnd>) -> String {
     match end {
-        Err(CaseEnd::Failed(sentence) | CaseEnd::Disturbed(sentence)) => sentence,
+        Err(CaseEnd::Failed(sentence) | CaseEnd::Contradicted(sentence)) => sentence,
         other => panic!("the lie was believed: {other:?}"),
     }
 }

@@ -68,6 +68,12 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("trial", "platform", Whole, "it pins, locks and forks"),
     ("trial", "statistic", Whole, "a claim is judged by an interval"),
     ("trial", "record", Whole, "its outcome is what is recorded"),
+    ("liar", "trial", Whole, "the claims are put on trial"),
+    ("liar", "case", Whole, "a liar is a case"),
+    ("liar", "suite", Whole, "with the claims of a real one"),
+    ("liar", "kit", Whole, "and an operation that does less"),
+    ("liar", "clock", Whole, "which it times"),
+    ("liar", "platform", Whole, "and which may be another system call"),
     ("pair", "trial", Whole, "a side takes its turns in a trial"),
     ("pair", "case", Whole, "a side sets a case up"),
     ("pair", "suite", Whole, "a side finds its case"),
@@ -101,7 +107,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Rooms that other rooms are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 20] = [
+const FLOORS: [&str; 21] = [
     "error",
     "exit",
     "platform",
@@ -109,6 +115,7 @@ const FLOORS: [&str; 20] = [
     "environment",
     "case",
     "kit",
+    "liar",
     "counters",
     "monitor",
     "technique",

@@ -1,0 +1,163 @@
+//! `syscost selftest --claims`: whether the claims catch operations that do not happen, and hold for those that do.
+
+use super::super::page::{self, Tone};
+use crate::case::{Cpus, Place, Scale};
+use crate::clock::Clock;
+use crate::driver::layout;
+use crate::error::Result;
+use crate::liar::{Hearing, Liar, Ruling, hear, liars, twins};
+use crate::platform::{cpu, signal};
+use crate::render::table::Layout;
+use crate::trial::{self, Bench, scratch};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Share of the time without the CPU from which a machine counts as busy, so that a contradicted claim about time
+/// condemns no true case.
+const BUSY: f64 = 0.1;
+
+/// A case that was heard.
+struct Row {
+    id: String,
+    /// The lie and the claim that must catch it; `None` for a real case.
+    lie: Option<(&'static str, &'static str)>,
+    hearing: Hearing,
+    seconds: f64,
+}
+
+impl Row {
+    /// What the claims did, in a word. Capitals are for what must not be.
+    fn word(&self) -> &'static str {
+        let is_lie = self.lie.is_some();
+        match self.hearing.ruling {
+            Ruling::Skipped => "skipped",
+            Ruling::Disproved | Ruling::Contradicted if is_lie => "caught",
+            Ruling::Held if is_lie => "BELIEVED",
+            Ruling::Disturbed if is_lie => "DISTURBED",
+            Ruling::Held => "held",
+            Ruling::Contradicted if self.hearing.waited > BUSY => "disturbed",
+            Ruling::Disturbed => "disturbed",
+            Ruling::Disproved | Ruling::Contradicted => "CONDEMNED",
+        }
+    }
+
+    /// Whether it is as it should be: a liar must be caught, a real case must not be condemned.
+    fn is_well(&self) -> bool {
+        !matches!(self.word(), "BELIEVED" | "DISTURBED" | "CONDEMNED")
+    }
+}
+
+/// Hears every liar and every real case. Exit code 1 if a liar was not caught or a real case was condemned.
+///
+/// # Errors
+/// There is no scratch directory.
+pub(super) fn run(as_json: bool) -> Result<ExitCode> {
+    signal::watch()?;
+    // Before pinning, since the clock compares the counters of all CPUs.
+    let (clock, allowed) = (Clock::start_up(), cpu::allowed());
+    let claimed = cpu::claim().filter(|claimed| cpu::pin(claimed.cpu).is_ok());
+    let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
+    // A refusal only makes a page fault more likely.
+    let _ = trial::lock_memory();
+    let scratch = scratch::make()?;
+    let cpus = Cpus::around(pinned, allowed);
+    let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
+    let rows = rows(Bench { place: &place, clock: &clock, pinned });
+    match as_json {
+        true => page::write_json(&rows.iter().map(value).collect())?,
+        false => page::write(&text(&rows, layout()))?,
+    }
+    Ok(match signal::pending() {
+        Some(signal) => ExitCode::from(128 + signal as u8),
+        None => ExitCode::from(u8::from(!rows.iter().all(Row::is_well))),
+    })
+}
+
+/// Hears them in turn, until a signal comes.
+fn rows(bench: Bench<'_>) -> Vec<Row> {
+    let lie = |Liar { id, lie, claim, case }| (id, Some((lie, claim)), case);
+    let real = |(id, case)| (id, None, case);
+    let all = liars().into_iter().map(lie).chain(twins().into_iter().map(real));
+    let heard = all.map(|(id, lie, case)| {
+        let begun = Instant::now();
+        let hearing = hear(&case, bench);
+        Row { id, lie, hearing, seconds: begun.elapsed().as_secs_f64() }
+    });
+    heard.take_while(|_| signal::pending().is_none()).collect()
+}
+
+fn text(rows: &[Row], layout: Layout) -> String {
+    let mut text = String::new();
+    for (head, is_lie) in [("lie", true), ("true operation", false)] {
+        let part: Vec<_> = rows.iter().filter(|row| row.lie.is_some() == is_lie).collect();
+        let head = ["case", head, "claim", "", "executions", "sentence"].map(str::to_owned);
+        let cells: Vec<_> = std::iter::once(head).chain(part.iter().map(|row| cells(row))).collect();
+        let mut lines = page::aligned(&cells, usize::MAX).into_iter();
+        text += &lines.next().map_or(String::new(), |head| page::paint(Tone::Bold, &head, layout) + "\n");
+        text.extend(lines.map(|line| line + "\n"));
+        text.push('\n');
+    }
+    text + &summary(rows) + "\n"
+}
+
+fn cells(row: &Row) -> [String; 6] {
+    let (lie, claim) = row.lie.unwrap_or(("", ""));
+    [
+        row.id.clone(),
+        lie.into(),
+        claim.into(),
+        row.word().into(),
+        row.hearing.executions.to_string(),
+        row.hearing.sentence.clone(),
+    ]
+}
+
+fn summary(rows: &[Row]) -> String {
+    let count = |word: &str| rows.iter().filter(|row| row.word() == word).count();
+    let [lies, real] = [true, false].map(|is| rows.iter().filter(|row| row.lie.is_some() == is).count());
+    format!(
+        "{} of {lies} lies caught, {} believed; {} of {real} true cases held, {} condemned; {} skipped, {} disturbed",
+        count("caught"),
+        count("BELIEVED"),
+        count("held"),
+        count("CONDEMNED"),
+        count("skipped"),
+        count("disturbed") + count("DISTURBED")
+    )
+}
+
+fn value(row: &Row) -> Value {
+    let Hearing { executions, sentence, .. } = &row.hearing;
+    json!({
+        "id": row.id, "lie": row.lie.map(|(lie, _)| lie), "claim": row.lie.map(|(_, claim)| claim),
+        "ruling": row.word().to_lowercase(), "executions": executions, "sentence": sentence, "well": row.is_well(),
+        "waited": row.hearing.waited, "seconds": row.seconds,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(is_lie: bool, ruling: Ruling, waited: f64) -> Row {
+        let hearing = Hearing { ruling, executions: 1, waited, sentence: String::new() };
+        Row { id: "a/b".into(), lie: is_lie.then_some(("lies", "Claim")), hearing, seconds: 0.1 }
+    }
+
+    #[test]
+    fn only_a_caught_lie_and_a_true_case_that_stands_are_well() {
+        use Ruling::{Contradicted, Disproved, Disturbed, Held, Skipped};
+        let ends = [Disproved, Contradicted, Held, Skipped, Disturbed];
+        let well = |is_lie, waited| ends.map(|ruling| row(is_lie, ruling, waited).is_well());
+        assert_eq!(well(true, 0.0), [true, true, false, true, false]);
+        assert_eq!(well(false, 0.0), [false, false, true, true, true]);
+        assert_eq!(
+            well(false, 0.5),
+            [false, true, true, true, true],
+            "a busy machine contradicts claims about time"
+        );
+        assert_eq!(row(true, Held, 0.0).word(), "BELIEVED");
+        assert_eq!(row(false, Disproved, 0.0).word(), "CONDEMNED");
+    }
+}

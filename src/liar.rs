@@ -1,0 +1,146 @@
+//! The claims on trial: cases with the claims of real ones and operations that do something else.
+//!
+//! [`liars`] returns one for each way to lie that a kind of claim must catch, [`twins`] the real cases, whose claims must
+//! hold. [`hear`] executes a case as a run does, only shorter.
+
+mod roster;
+mod stranger;
+mod twisted;
+
+use crate::case::Case;
+use crate::clock::Counters;
+use crate::trial::{Bench, CaseEnd, Trial};
+use std::time::Instant;
+
+pub use roster::{liars, twins};
+
+/// A case that lies.
+pub struct Liar {
+    /// The id of the case whose claims it has.
+    pub id: String,
+    /// What it does instead.
+    pub lie: &'static str,
+    /// The claim that must catch it.
+    pub claim: &'static str,
+    /// The case.
+    pub case: Case,
+}
+
+/// What the claims have said of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// They do not hold: disproved in one execution.
+    Disproved,
+    /// A claim about time was contradicted in all executions. A machine that is busy all the time does that, too.
+    Contradicted,
+    /// They hold.
+    Held,
+    /// The machine lacks something.
+    Skipped,
+    /// The machine disturbed every execution.
+    Disturbed,
+}
+
+/// A ruling, after how many executions, and the sentence of the last one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hearing {
+    pub ruling: Ruling,
+    pub executions: u32,
+    /// The share of the time that this thread was ready and another task had its CPU; 0 if the kernel does not tell.
+    pub waited: f64,
+    /// Empty if the claims hold.
+    pub sentence: String,
+}
+
+/// Executions that must all contradict a claim about time before it counts as disproved. They are short, and follow one
+/// another: a busy machine contradicts three of them.
+const CONTRADICTED: u32 = 6;
+/// Executions of a case that the machine disturbs.
+const DISTURBED: u32 = 12;
+/// Samples of an execution.
+const SAMPLES: usize = 5;
+/// Wall time of a sample, ns.
+const SAMPLE_NS: f64 = 1e6;
+
+/// Executes a case until its claims have held or are disproved.
+pub fn hear(case: &Case, bench: Bench<'_>) -> Hearing {
+    let mut counters = Counters::open(bench.pinned.unwrap_or(0));
+    let mut waited_ns = || counters.read().ok().and_then(|reading| reading.waited_ns).unwrap_or(0);
+    let (before, begun) = (waited_ns(), Instant::now());
+    let hearing = ruled(|| execute(case, bench));
+    let waited = (waited_ns() - before) as f64 / begun.elapsed().as_nanos().max(1) as f64;
+    Hearing { waited, ..hearing }
+}
+
+/// One execution without Criterion: proof, samples and conclusion.
+fn execute(case: &Case, bench: Bench<'_>) -> Result<(), CaseEnd> {
+    let mut trial = Trial::prepare(case, bench, None)?;
+    trial.prove()?;
+    let iterations = (SAMPLE_NS / trial.iteration_ns(SAMPLE_NS)?) as u64;
+    trial.begin();
+    for _ in 0..SAMPLES {
+        trial.sample(iterations.max(1))?;
+        trial.sweep_on()?;
+    }
+    trial.conclude(SAMPLES).map(drop)
+}
+
+fn ruled(mut execute: impl FnMut() -> Result<(), CaseEnd>) -> Hearing {
+    let (mut contradicted, mut executions) = (0, 0);
+    loop {
+        executions += 1;
+        let (ruling, sentence) = match execute() {
+            Ok(()) => (Ruling::Held, String::new()),
+            Err(CaseEnd::Failed(sentence)) => (Ruling::Disproved, sentence),
+            Err(CaseEnd::Skipped(sentence)) => (Ruling::Skipped, sentence),
+            Err(CaseEnd::Interrupted) => (Ruling::Disturbed, "a signal ended it".into()),
+            Err(CaseEnd::Contradicted(sentence)) => {
+                contradicted += 1;
+                if contradicted < CONTRADICTED {
+                    continue;
+                }
+                (Ruling::Contradicted, sentence)
+            }
+            Err(CaseEnd::Disturbed(sentence)) => {
+                if executions < DISTURBED {
+                    continue;
+                }
+                (Ruling::Disturbed, sentence)
+            }
+        };
+        return Hearing { ruling, executions, waited: 0.0, sentence };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(ends: &[Result<(), CaseEnd>]) -> (Ruling, u32) {
+        let mut ends = ends.iter().cycle();
+        let hearing = ruled(|| ends.next().expect("endless").clone());
+        (hearing.ruling, hearing.executions)
+    }
+
+    #[test]
+    fn a_claim_about_time_is_disproved_by_all_executions_and_any_other_by_one() {
+        let contradicted = Err(CaseEnd::Contradicted("flat".into()));
+        let disturbed = Err(CaseEnd::Disturbed("busy".into()));
+        assert_eq!(heard(&[Err(CaseEnd::Failed("no".into()))]), (Ruling::Disproved, 1));
+        assert_eq!(heard(std::slice::from_ref(&contradicted)), (Ruling::Contradicted, 6));
+        assert_eq!(heard(&[contradicted.clone(), Ok(())]), (Ruling::Held, 2));
+        assert_eq!(heard(&[disturbed.clone(), contradicted]), (Ruling::Contradicted, 12));
+        assert_eq!(heard(&[disturbed]), (Ruling::Disturbed, 12));
+        assert_eq!(heard(&[Err(CaseEnd::Skipped("no disk".into()))]), (Ruling::Skipped, 1));
+    }
+
+    #[test]
+    fn every_real_case_is_there_and_no_liar_is_twice() {
+        let (liars, twins) = (liars(), twins());
+        assert_eq!(liars.len(), roster::LIARS.len(), "an id of the roster is no case");
+        assert!(liars.iter().all(|liar| twins.iter().any(|(id, _)| *id == liar.id)));
+        for (at, liar) in liars.iter().enumerate() {
+            assert!(liars[..at].iter().all(|other| (&other.id, other.lie) != (&liar.id, liar.lie)));
+        }
+    }
+}

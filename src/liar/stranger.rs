@@ -1,0 +1,171 @@
+//! Lies by another operation: it returns what the case returns, and does less.
+
+use crate::case::{Place, SetUp, set_up};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::kit::blocks::{Blocks, Pattern, one_at_a_time};
+use crate::kit::kernel_call::repeat;
+use crate::kit::pattern_file::{PatternFile, Way};
+use crate::kit::placement::Placement;
+use crate::kit::socket::Transport;
+use crate::kit::socket::dialogue::Timed;
+use crate::kit::socket::echo::GREETING_BYTES;
+use crate::kit::socket::endpoint::{Blocking, Endpoint};
+use crate::kit::task;
+use crate::platform::partner::{Class, Kind, Partner};
+use crate::platform::proc::Source;
+use crate::platform::region::{PAGE, Region};
+use crate::platform::resident::{Pages, ResidentMemory};
+use crate::platform::{arch, syscall, time};
+use crate::suite::chase::operation_ring::{LINE, Spread, Walk};
+use crate::suite::page_fault::touch::{Expected, Touches};
+use crate::suite::socket_round_trip::conversation::Conversation;
+use memmap2::MmapMut;
+use std::fs::File;
+use std::hint::black_box;
+use std::io::Read;
+use std::rc::Rc;
+
+/// A loop in one bracket.
+fn looped(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
+    set_up(move |_| Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n)))))
+}
+
+/// A system call, repeated.
+fn called(once: impl Fn() -> i64 + Copy + 'static) -> SetUp {
+    set_up(move |_| Ok(move |n: u64, clock: &Clock| repeat("a call", n, clock, once)))
+}
+
+pub(super) fn nothing() -> SetUp {
+    looped(|n| _ = black_box(n))
+}
+
+/// A loop around a constant, as a C library that remembers an answer makes it.
+pub(super) fn constant() -> SetUp {
+    looped(|n| (0..n).for_each(|_| _ = black_box(4711)))
+}
+
+pub(super) fn square() -> SetUp {
+    looped(|n| arch::register_loop(n * n.min(1 << 20) / 16))
+}
+
+pub(super) fn inlined() -> SetUp {
+    looped(crate::suite::call::operation::control)
+}
+
+pub(super) fn another_call() -> SetUp {
+    called(syscall::getpid)
+}
+
+pub(super) fn entering_for_vdso() -> SetUp {
+    called(|| time::clock_gettime_entry_ns(libc::CLOCK_MONOTONIC) as i64)
+}
+
+/// read(2) of a descriptor that is not open.
+pub(super) fn refused_read() -> SetUp {
+    set_up(|_| {
+        Ok(|n: u64, clock: &Clock| {
+            Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(syscall::read_byte(-1, &mut 0)))))
+        })
+    })
+}
+
+/// read(2) of no byte.
+pub(super) fn empty_read() -> SetUp {
+    set_up(|_| {
+        let mut zero = File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))?;
+        Ok(move |n: u64, clock: &Clock| {
+            Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(zero.read(&mut []).ok()))))
+        })
+    })
+}
+
+/// Pages that are touched before they are timed.
+const PAGES: usize = 1024;
+
+pub(super) fn touched_before() -> SetUp {
+    set_up(|_| {
+        let region = Rc::new(Region::anonymous(PAGES * PAGE, Pages::Base)?);
+        let touched = Rc::clone(&region);
+        let prepare = move |pages: usize| {
+            region.discard(0..pages)?;
+            region.write(0..pages, 1);
+            Ok(())
+        };
+        Ok(Touches::new(PAGES, Expected::OneEach, prepare, move |pages| touched.write(0..pages, 1)))
+    })
+}
+
+/// Maps 1 MiB and touches every other page.
+pub(super) fn half_touched() -> SetUp {
+    looped(|n| {
+        for _ in 0..n {
+            if let Ok(mut memory) = MmapMut::map_anon(1 << 20) {
+                memory.iter_mut().step_by(2 * PAGE).for_each(|byte| *byte = 1);
+                black_box(&memory[..1]);
+            }
+        }
+    })
+}
+
+/// Creates each child without copying the parent's memory.
+pub(super) fn shared_for_copied() -> SetUp {
+    set_up(|_| {
+        Ok(|n: u64, clock: &Clock| {
+            let mut lowest = 0;
+            let ticks = clock.time(|| {
+                for _ in 0..n {
+                    let child = task::vfork_exit();
+                    lowest = lowest.min(child).min(task::reap(child as i32, &mut 0));
+                }
+            });
+            task::granted("vfork", lowest).map(|()| ticks)
+        })
+    })
+}
+
+/// A ring of which half of the slots are left out.
+pub(super) fn half_a_ring() -> SetUp {
+    const SLOTS: u32 = 256;
+    set_up(|_| {
+        let memory = ResidentMemory::new(SLOTS as usize * LINE, Pages::Base)?;
+        let visits: Vec<u32> = (0..SLOTS).map(|slot| slot % (SLOTS / 2)).collect();
+        let walk = Walk::<1>::new(memory, Spread::Every(LINE), &visits)?;
+        Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| _ = walk.go(n))))
+    })
+}
+
+/// The length of a file of blocks, and of a block, bytes.
+const FILE: u64 = 1 << 20;
+const BLOCK: usize = 4 << 10;
+
+fn blocks(place: &Place, way: Way) -> Result<Blocks> {
+    let file = PatternFile::make(&place.scratch, FILE, way)?;
+    Blocks::of(file, Pattern::Random, BLOCK, Source::Device)
+}
+
+/// Reads through the page cache.
+pub(super) fn cached_for_direct() -> SetUp {
+    set_up(|place| one_at_a_time(blocks(place, Way::Cached)?))
+}
+
+/// A partner that answers the first message again and again.
+pub(super) fn remembering_partner() -> SetUp {
+    const BYTES: usize = 56;
+    set_up(|place| {
+        let [near, far] = Transport::UnixStream.pair()?;
+        let (mut end, mut first, mut next) = (Blocking::new(far)?, [0; BYTES], [0; BYTES]);
+        let mut steps = 0u64;
+        let step = move || {
+            steps += 1;
+            match steps {
+                1 => end.send(&(std::process::id() as i32).to_ne_bytes()[..GREETING_BYTES]),
+                2 => end.receive(&mut first).min(end.send(&first)),
+                _ => end.receive(&mut next).min(end.send(&first)),
+            }
+        };
+        let at = (Placement::Same.cpu(place)?, Class::Ordinary);
+        let partner = Partner::start(Kind::Process, at, step, || ())?;
+        Conversation::begin("unix-stream", Blocking::new(near)?, (BYTES, Timed::Together), vec![partner])
+    })
+}

@@ -1,0 +1,172 @@
+//! Judges claims by the witness, who traces some iterations in a child: which calls were made, what the kernel answered,
+//! and how many instructions were executed.
+
+use super::{Judgement, Judgements};
+use crate::case::{Case, Claim, Subject};
+use crate::clock::Clock;
+use crate::clock::witness::{self, Call, WitnessReport};
+use crate::error::Error;
+use crate::platform::ptrace::PANICKED;
+use crate::trial::CaseEnd;
+
+/// Testimonies before one against a claim is believed. With the kernel's clock each of them reads the time through the vDSO,
+/// and single-stepping is so slow that a timer tick disturbs every third.
+const TESTIMONIES: u32 = 8;
+/// Testimonies before one about calls is believed. A tick does not disturb them, an operation that fails in the child does.
+const OF_CALLS: u32 = 4;
+
+/// Calls the witness and judges the claims about its testimony; no testimony if it cannot be called.
+///
+/// # Errors
+/// A claim does not hold, or the operation died under the witness.
+pub(in crate::trial) fn witness(
+    case: &Case,
+    subject: &mut dyn Subject,
+    clock: &Clock,
+) -> Result<(Option<WitnessReport>, Judgements), CaseEnd> {
+    let callee = case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
+    let mut judged = Err(CaseEnd::Failed(String::new()));
+    let mut steps = !case.one_by_one;
+    for attempt in 1..=TESTIMONIES {
+        // An error in the forked child occurs again, and is reported, when the subject runs here.
+        let run = |n| drop(subject.run(n, clock));
+        let testimony = match witness::watch(run, callee, steps) {
+            Ok(testimony) => testimony,
+            Err(died @ Error::Died(_)) => return Err(died_watched(subject, clock, &died)),
+            // A sandbox may forbid ptrace: the other claims are judged without it.
+            Err(error) => {
+                let sentence = format!("no witness could be called: {error}");
+                return Ok((None, vec![Judgement::Unasked(sentence)]));
+            }
+        };
+        // What was too long to step through once is so again.
+        steps &= testimony.instructions.is_some();
+        // When a tick occurs the vDSO reads the clock again, which adds a few instructions to one of the two runs. Only a
+        // testimony that contradicts a claim every time counts.
+        let sentences =
+            case.claims.iter().filter_map(|claim| by_witness(case, claim, &testimony).transpose());
+        match sentences.collect() {
+            Ok(sentences) => return Ok((Some(testimony), sentences)),
+            Err(sentence) => judged = Err(CaseEnd::Failed(sentence)),
+        }
+        // An operation that failed in the child made fewer calls: the reason is reported from here.
+        subject.run(witness::ITERATIONS, clock)?;
+        if attempt >= OF_CALLS && is_of_calls(case, &testimony) {
+            break;
+        }
+    }
+    judged
+}
+
+/// Whether a claim does not hold that is not about instructions.
+fn is_of_calls(case: &Case, testimony: &WitnessReport) -> bool {
+    let others = case.claims.iter().filter(|claim| !matches!(claim, Claim::Executes(_)));
+    others.into_iter().any(|claim| by_witness(case, claim, testimony).is_err())
+}
+
+/// Runs an operation that panicked under the witness here too, so that the panic's message is recorded.
+fn died_watched(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> CaseEnd {
+    if matches!(died, Error::Died(how) if how == PANICKED) {
+        drop(subject.run(witness::ITERATIONS, clock));
+    }
+    CaseEnd::Failed(died.to_string())
+}
+
+/// Judges a claim by a testimony; `None` if the claim is not about testimonies.
+fn by_witness(case: &Case, claim: &Claim, seen: &WitnessReport) -> Result<Option<Judgement>, String> {
+    let held = |sentence: Result<String, String>| sentence.map(|sentence| Some(Judgement::Held(sentence)));
+    match claim {
+        Claim::Calls(_) => held(called(seen)),
+        Claim::Enters(calls) => held(entered(calls, seen).and_then(|sentence| {
+            granted(case, seen)?;
+            Ok(sentence)
+        })),
+        Claim::Answers(number, answer) => held(answered(*number, *answer, seen)),
+        Claim::NeverEnters => held(never_entered(seen)),
+        Claim::Executes(least) => executed(*least, seen).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn called(seen: &WitnessReport) -> Result<String, String> {
+    match (seen.visits, seen.iterations) {
+        (None, _) => Err("the call could not be followed: it is too long to step through".into()),
+        (Some(visits), n) if visits == n => Ok(format!("the callee was entered {n} times in {n} iterations")),
+        (Some(visits), n) => Err(format!(
+            "the call was inlined or skipped: the callee was entered {visits} times in {n} iterations; \
+             keep the compiler from seeing into it"
+        )),
+    }
+}
+
+fn entered(calls: &[(&'static str, i64)], seen: &WitnessReport) -> Result<String, String> {
+    let n = seen.iterations as usize;
+    let times = |number| seen.entries.iter().filter(|call| call.number == number).count();
+    for (name, number) in calls {
+        // A call that is listed twice is made twice per iteration.
+        let claimed = n * calls.iter().filter(|(_, other)| other == number).count();
+        if times(*number) != claimed {
+            return Err(format!(
+                "the kernel was not entered as claimed: {name} {} times in {n} iterations, claimed were {claimed}",
+                times(*number)
+            ));
+        }
+    }
+    if seen.entries.len() != n * calls.len() {
+        let others = seen.entries.len() - n * calls.len();
+        return Err(format!("the kernel was entered {others} times more than claimed in {n} iterations"));
+    }
+    let names: Vec<_> = calls.iter().map(|(name, _)| *name).collect();
+    Ok(format!("{} entered the kernel {n} times each in {n} iterations", names.join(" and ")))
+}
+
+fn never_entered(seen: &WitnessReport) -> Result<String, String> {
+    if seen.entries.is_empty() {
+        return Ok(format!("the kernel was not entered in {} iterations", seen.iterations));
+    }
+    Err(format!(
+        "the kernel was entered {} times in {} iterations, which was claimed not to happen (call {})",
+        seen.entries.len(),
+        seen.iterations,
+        seen.entries[0].number
+    ))
+}
+
+/// Checks that no call was refused, other than those of which the case claims a refusal.
+fn granted(case: &Case, seen: &WitnessReport) -> Result<(), String> {
+    let expected = |call: &Call| {
+        let is_it = |claim: &Claim| matches!(claim, Claim::Answers(number, _) if *number == call.number);
+        case.claims.iter().any(is_it)
+    };
+    let refused = seen.entries.iter().find(|call| call.is_refused() && !expected(call));
+    let Some(call) = refused else { return Ok(()) };
+    let errno = Error::errno(call.answer);
+    Err(format!(
+        "the kernel refused a call that the operation makes (call {}): {}",
+        call.number,
+        errno.desc()
+    ))
+}
+
+fn answered(number: i64, answer: i64, seen: &WitnessReport) -> Result<String, String> {
+    let calls = seen.entries.iter().filter(|call| call.number == number);
+    let wrong = calls.clone().find(|call| call.answer != answer);
+    match (calls.count(), wrong) {
+        (0, _) => Err(format!("call {number} was not made, and its answer was claimed to be {answer}")),
+        (_, Some(call)) => Err(format!("the kernel answered {} where {answer} was claimed", call.answer)),
+        (count, None) => Ok(format!("the kernel answered {answer}, {count} times")),
+    }
+}
+
+fn executed(least: f64, seen: &WitnessReport) -> Result<Judgement, String> {
+    match seen.instructions {
+        Some(count) if count < least => Err(format!(
+            "the loop was optimised away: {count:.2} instructions an iteration where at least {least} are claimed"
+        )),
+        Some(count) => Ok(Judgement::Held(format!("{count:.2} instructions an iteration"))),
+        None => {
+            let sentence = format!("too many instructions to count in {} iterations", seen.iterations);
+            Ok(Judgement::Unasked(sentence))
+        }
+    }
+}
