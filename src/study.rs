@@ -17,6 +17,7 @@ pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;
 pub mod quiet;
+pub mod reference_frequency;
 #[cfg(feature = "cli")]
 pub mod seen_again;
 pub mod sequential;

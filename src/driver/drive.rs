@@ -2,6 +2,8 @@
 
 use super::arguments::{Arguments, Mode};
 use super::collected::Collected;
+use super::criterion_files;
+use super::earlier_runs::EarlierRuns;
 use super::final_report::{FinalReport, Outcome, list};
 use super::options::{Options, open_counter};
 use super::output_directory::{criterion_home, home_for};
@@ -10,7 +12,6 @@ use super::process_task::{Round, Task};
 use super::rounds::Rounds;
 use super::supervision::Supervisor;
 use super::terminal::Progress;
-use super::{criterion_files, earlier_runs};
 use crate::case::Group;
 use crate::clock::ClockScale;
 use crate::environment::Fingerprint;
@@ -19,10 +20,11 @@ use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{process, signal};
 use crate::record::baseline::{self, Complaint, Kind};
-use crate::record::quantity;
+use crate::record::quantity::{self, NANOSECONDS};
 use crate::record::store::Store;
 use crate::record::{ClockRun, FORMAT, GroupRun, Record};
 use crate::statistic::Random;
+use crate::study::reference_frequency::left_alone;
 use crate::trial::scratch;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -52,7 +54,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
         return Err(Error::Usage(format!("{sentence}; a comparison writes too, so make room first")));
     }
     let cases = planned.iter().map(|p| p.ids.len()).sum();
-    let rounds = Rounds::of(arguments, options, cases);
+    let rounds = Rounds::of(arguments, options);
     let progress = Progress::over(rounds.certain(cases), arguments.loud || arguments.mode != Mode::Measure);
     let mut drive = Drive::new(arguments, options, home, &progress);
     drive.measure(&planned, rounds);
@@ -144,6 +146,7 @@ pub(super) struct Drive<'a> {
     saved: Instant,
     /// The scale of the first process' clock.
     clock: Option<ClockScale>,
+    earlier: EarlierRuns,
 }
 
 impl<'a> Drive<'a> {
@@ -155,7 +158,22 @@ impl<'a> Drive<'a> {
     ) -> Self {
         let (arguments, record, now) = (arguments.clone(), new_record(options), Instant::now());
         let (unsaved, clock) = (Vec::new(), None);
-        Self { arguments, options, home, record, progress, unsaved, began: now, saved: now, clock }
+        let mut drive = Self {
+            arguments,
+            options,
+            home,
+            record,
+            progress,
+            unsaved,
+            began: now,
+            saved: now,
+            clock,
+            earlier: EarlierRuns::default(),
+        };
+        if drive.saves() {
+            drive.earlier = EarlierRuns::of(&drive.record, &Store::at(&drive.home));
+        }
+        drive
     }
 
     /// Measures the groups, round after round, until every case has what it needs, the time is over, or a signal arrives.
@@ -166,8 +184,10 @@ impl<'a> Drive<'a> {
         let mut order: Vec<usize> = (0..groups.len()).collect();
         for round in 0.. {
             let mut executed = false;
+            let time = rounds.time(groups.iter().map(Collected::runnable).sum());
             for &at in &order {
-                executed |= self.execute(&mut groups[at], &rounds, round);
+                let time = self.began.elapsed() < time;
+                executed |= self.execute(&mut groups[at], &rounds, round, time);
                 self.keep(&groups, round == 0);
                 if signal::pending().is_some() {
                     break;
@@ -178,14 +198,14 @@ impl<'a> Drive<'a> {
             }
             random.shuffle(&mut order);
         }
-        self.record.groups = group_runs(&groups, &self.record.fingerprint);
-        self.widen();
+        self.record.groups = self.group_runs(&groups);
+        self.earlier.widen(&mut self.record);
         self.write_criterions_files();
     }
 
     /// One process for the cases of a group that this round wants; false if it wants none.
-    fn execute(&mut self, group: &mut Collected, rounds: &Rounds, round: usize) -> bool {
-        let cases = group.wanted(rounds, round, self.began.elapsed() < rounds.time);
+    fn execute(&mut self, group: &mut Collected, rounds: &Rounds, round: usize, time: bool) -> bool {
+        let cases = group.wanted(rounds, round, time);
         if cases.is_empty() {
             return false;
         }
@@ -204,17 +224,19 @@ impl<'a> Drive<'a> {
     /// Saves what there is, so that a later failure costs little; the save at the end reports errors.
     fn keep(&mut self, groups: &[Collected], always: bool) {
         if self.saves() && (always || self.saved.elapsed() > BETWEEN_SAVES) {
-            self.record.groups = group_runs(groups, &self.record.fingerprint);
+            self.record.groups = self.group_runs(groups);
             let _ = self.save();
             self.saved = Instant::now();
         }
     }
 
-    /// Widens the intervals to what earlier runs of this machine found.
-    fn widen(&mut self) {
-        if self.saves() {
-            earlier_runs::widen(&mut self.record, &Store::at(&self.home));
-        }
+    /// What was found so far, at the highest frequency that the core had in this run or an earlier one when it was left alone.
+    fn group_runs(&self, groups: &[Collected]) -> Vec<GroupRun> {
+        let frequencies: Vec<f64> = groups.iter().flat_map(Collected::frequencies).collect();
+        let own = left_alone(&frequencies).filter(|_| self.options.unit == NANOSECONDS);
+        let core_hz = own.map(|own| self.earlier.core_hz().map_or(own, |earlier| own.max(earlier)));
+        let tried = groups.iter().filter(|group| !group.is_empty());
+        tried.map(|group| group.group_run(&self.record.fingerprint, core_hz)).collect()
     }
 
     /// Has Criterion write its files, with every sample of every execution, and compare if it was asked to.
@@ -250,11 +272,6 @@ impl<'a> Drive<'a> {
         }
         Ok(Some(path))
     }
-}
-
-fn group_runs(groups: &[Collected], fingerprint: &Fingerprint) -> Vec<GroupRun> {
-    let tried = groups.iter().filter(|group| !group.is_empty());
-    tried.map(|group| group.group_run(fingerprint)).collect()
 }
 
 /// The scale of a clock that a process has found; `None` of one that never had a clock.

@@ -1,33 +1,47 @@
 //! What earlier runs of this machine say about a run: how far a figure lies from run to run, which no single run can know.
 
 use crate::record::store::Store;
-use crate::record::{GroupRun, Outcome, Record};
-use crate::study::quiet::widen as widened;
+use crate::record::{GroupRun, Outcome, Quiet, Record};
+use crate::study::quiet::widen;
+use crate::study::reference_frequency::of_run;
 use std::collections::BTreeMap;
 
 /// Runs that are looked at, the newest of this machine.
-const NEWEST: usize = 10;
+const NEWEST: usize = 8;
 /// Files that are opened to find them.
-const FILES: usize = 30;
+const FILES: usize = 12;
 
-/// Widens the intervals of a run to the figures of earlier ones of the same machine, kernel, scale and unit.
-pub(super) fn widen(record: &mut Record, store: &Store) {
-    // What cannot be listed is reported by the saving of this run.
-    let files = store.run_files().unwrap_or_default();
-    let newest = files.iter().rev().take(FILES).filter_map(|path| Store::load(path).ok());
-    let earlier: Vec<_> = newest.filter(|earlier| is_alike(earlier, record)).take(NEWEST).collect();
-    let mut figures: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
-    for (group, case) in earlier.iter().flat_map(Record::cases) {
-        if let Some(quiet) = case.measured().and_then(|measured| measured.quiet) {
-            figures.entry((&case.id, &group.version)).or_default().push(quiet.figure.estimate);
-        }
+/// Earlier runs of the same machine, kernel, scale and unit, the newest first.
+#[derive(Default)]
+pub(super) struct EarlierRuns(Vec<Record>);
+
+impl EarlierRuns {
+    /// Those that are stored beside this run.
+    pub(super) fn of(record: &Record, store: &Store) -> Self {
+        // What cannot be listed is reported by the saving of this run.
+        let files = store.run_files().unwrap_or_default();
+        let newest = files.iter().rev().take(FILES).filter_map(|path| Store::load(path).ok());
+        Self(newest.filter(|earlier| is_alike(earlier, record)).take(NEWEST).collect())
     }
-    for GroupRun { version, cases, .. } in &mut record.groups {
-        for case in cases {
-            if let Outcome::Measured(measured) = &mut case.outcome {
-                let known = figures.get(&(case.id.as_str(), version.as_str()));
-                if let (Some(quiet), Some(known)) = (&mut measured.quiet, known) {
-                    widened(quiet, known);
+
+    /// The highest frequency for which their figures hold, Hz.
+    pub(super) fn core_hz(&self) -> Option<f64> {
+        self.0.iter().filter_map(of_run).reduce(f64::max)
+    }
+
+    /// Widens the intervals of a run to their figures.
+    pub(super) fn widen(&self, record: &mut Record) {
+        let mut known: BTreeMap<(&str, &str), Vec<Quiet>> = BTreeMap::new();
+        for (group, case) in self.0.iter().flat_map(Record::cases) {
+            let quiet = case.measured().and_then(|measured| measured.quiet);
+            known.entry((&case.id, &group.version)).or_default().extend(quiet);
+        }
+        for GroupRun { version, cases, .. } in &mut record.groups {
+            for case in cases {
+                let Outcome::Measured(measured) = &mut case.outcome else { continue };
+                let earlier = known.get(&(case.id.as_str(), version.as_str()));
+                if let (Some(quiet), Some(earlier)) = (&mut measured.quiet, earlier) {
+                    widen(quiet, earlier);
                 }
             }
         }

@@ -2,6 +2,7 @@
 //! order. After the first rounds only cases that are not settled get further ones, while the run's time lasts.
 
 use super::arguments::{Arguments, Mode};
+use super::collected::CONDEMNING;
 use super::options::Options;
 use crate::case::Scale;
 use crate::record::quantity::DISPLACED;
@@ -12,7 +13,9 @@ const FEWEST: usize = 3;
 /// Executions of a case that takes long.
 const FEWEST_OF_LONG: usize = 2;
 /// An execution of this length is long, seconds.
-const LONG: f64 = 1.5;
+const LONG: f64 = 0.5;
+/// What a case that does not settle may take in all, in multiples of what a case has on average.
+const SHARE: f64 = 2.5;
 /// Executions of a case that does not settle.
 const MOST: usize = 12;
 /// Time of a run for each of its cases, seconds: five minutes for the default suite.
@@ -20,37 +23,44 @@ const EACH: f64 = 0.5;
 /// The same at full scale.
 const EACH_AT_FULL: f64 = 8.0;
 /// Executions of a case that are tried before it is given up without a number.
-const TRIES: usize = 3;
+const TRIES: usize = CONDEMNING;
 
 /// The rounds of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rounds {
     fewest: usize,
     most: usize,
-    /// No further execution begins after this time, unless a case has too few.
-    pub(super) time: Duration,
+    /// Seconds for the whole run, if the user said so.
+    seconds: Option<f64>,
+    /// Seconds for each of its cases.
+    each: f64,
 }
 
 impl Rounds {
     /// One execution of each case: a test, a brief look, a count that needs no second one, one of a session's processes.
-    pub(super) const ONE: Self = Self { fewest: 1, most: 1, time: Duration::MAX };
+    pub(super) const ONE: Self = Self { fewest: 1, most: 1, seconds: None, each: EACH };
 
-    /// The rounds of a run over this number of cases.
-    pub(super) fn of(arguments: &Arguments, options: &Options, cases: usize) -> Self {
+    /// The rounds of a run.
+    pub(super) fn of(arguments: &Arguments, options: &Options) -> Self {
         let once =
             arguments.mode != Mode::Measure || options.scale == Scale::Smoke || options.unit == DISPLACED;
         if once {
             return Self::ONE;
         }
         let each = if options.scale == Scale::Full { EACH_AT_FULL } else { EACH };
-        let seconds = options.seconds.unwrap_or(each * cases as f64);
-        Self { fewest: FEWEST, most: MOST, time: Duration::from_secs_f64(seconds) }
+        Self { fewest: FEWEST, most: MOST, seconds: options.seconds, each }
+    }
+
+    /// The time after which no further execution of a case begins that has enough of them; `cases` are those that this
+    /// machine can run.
+    pub(super) fn time(&self, cases: usize) -> Duration {
+        Duration::from_secs_f64(self.seconds.unwrap_or(self.each * cases as f64))
     }
 
     /// The default rounds, without a limit of time.
     #[cfg(test)]
     pub(super) const fn of_test() -> Self {
-        Self { fewest: FEWEST, most: MOST, time: Duration::MAX }
+        Self { fewest: FEWEST, most: MOST, seconds: None, each: EACH }
     }
 
     /// Executions that a case needs whose longest took so many seconds.
@@ -63,9 +73,11 @@ impl Rounds {
         self.fewest.max(TRIES + disturbed / 2)
     }
 
-    /// Whether a case may have another execution after so many because it is not settled.
-    pub(super) fn allows(&self, executions: usize) -> bool {
-        executions < self.most
+    /// Whether a case may have another execution because it is not settled, after so many that took so many seconds each at
+    /// most: one dear case must not take the time of ten.
+    pub(super) fn allows(&self, executions: usize, seconds: f64) -> bool {
+        let dear = (executions + 1) as f64 * seconds > SHARE * self.each;
+        executions < self.most && (self.seconds.is_some() || !dear)
     }
 
     /// Executions of so many cases that are certain.
@@ -80,9 +92,11 @@ mod tests {
 
     #[test]
     fn a_case_that_takes_long_needs_fewer_and_one_round_is_one() {
-        let rounds = Rounds { fewest: 3, most: 12, time: Duration::from_secs(1) };
-        assert_eq!((rounds.needed(0.1), rounds.needed(4.0), rounds.tries(0), rounds.tries(4)), (3, 2, 3, 5));
-        assert!(rounds.allows(11) && !rounds.allows(12));
-        assert_eq!((Rounds::ONE.needed(4.0), Rounds::ONE.tries(0)), (1, 3));
+        let rounds = Rounds::of_test();
+        assert_eq!((rounds.needed(0.1), rounds.needed(4.0), rounds.tries(0), rounds.tries(4)), (3, 2, 6, 8));
+        assert!(rounds.allows(11, 0.01) && !rounds.allows(12, 0.01) && !rounds.allows(3, 0.4));
+        assert!(Rounds { seconds: Some(600.0), ..rounds }.allows(3, 0.4), "who gives time wants it used");
+        assert_eq!(rounds.time(600), Duration::from_secs(300));
+        assert_eq!((Rounds::ONE.needed(4.0), Rounds::ONE.tries(0)), (1, 6));
     }
 }

@@ -32,7 +32,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// No case matches, or the unit cannot be measured.
     pub fn begin(groups: &'a [Group], arguments: &Arguments, options: &Options, runs: usize) -> Result<Self> {
-        Self::with(groups, arguments, options, runs, |_| Rounds::ONE)
+        Self::with(groups, arguments, options, runs, Rounds::ONE)
     }
 
     /// Plans `runs` whole runs, of several executions of each case.
@@ -45,7 +45,7 @@ impl<'a> Session<'a> {
         options: &Options,
         runs: usize,
     ) -> Result<Self> {
-        Self::with(groups, arguments, options, runs, |cases| Rounds::of(arguments, options, cases))
+        Self::with(groups, arguments, options, runs, Rounds::of(arguments, options))
     }
 
     fn with(
@@ -53,7 +53,7 @@ impl<'a> Session<'a> {
         arguments: &Arguments,
         options: &Options,
         runs: usize,
-        rounds: impl Fn(usize) -> Rounds,
+        rounds: Rounds,
     ) -> Result<Self> {
         let planned = plan(groups, arguments)?;
         if planned.is_empty() {
@@ -61,7 +61,6 @@ impl<'a> Session<'a> {
         }
         let home = prepare(options)?;
         let cases: usize = planned.iter().map(|planned| planned.ids.len()).sum();
-        let rounds = rounds(cases);
         let progress = Progress::over(rounds.certain(cases) * runs, false);
         // Criterion's files would hold the last run only, and pass for the whole session.
         let (arguments, options) = (arguments.without_saving(), options.clone());

@@ -23,7 +23,7 @@ use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{ClockRun, GroupRun, Measured};
 use crate::trial::{self, Bench, CaseEnd, Trial, displaced, scratch};
 use criterion::{Criterion, SamplingMode};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -307,12 +307,18 @@ impl Process<'_> {
         let silence = Silence::new()?;
         let mut group = criterion.benchmark_group(self.group.name);
         group.sampling_mode(SamplingMode::Flat).sample_size(samples);
-        group.bench_function(&case.name, |b| {
-            b.iter_custom(|n| measurement.value(routine.batch(n, samples, measurement.phase())));
-        });
+        let bench = || {
+            group.bench_function(&case.name, |b| {
+                b.iter_custom(|n| measurement.value(routine.batch(n, samples, measurement.phase())));
+            });
+        };
+        let unwound = catch_unwind(AssertUnwindSafe(bench)).err();
         drop(group);
         drop(silence);
-        routine.outcome(self.arguments.mode, samples)
+        match unwound.filter(|payload| !payload.is::<routine::Complete>()) {
+            Some(payload) => resume_unwind(payload),
+            None => routine.outcome(self.arguments.mode, samples),
+        }
     }
 
     /// Criterion's own modes (a profile, a stored baseline): Criterion runs the operation as it likes, and no claim is

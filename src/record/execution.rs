@@ -20,11 +20,15 @@ pub struct Execution {
     pub core_hz: Option<f64>,
 }
 
-/// What the machine charges while nobody disturbs, found from several executions.
+/// What the machine charges while nobody disturbs, found from several executions. A neighbour on the same processor slows the
+/// core, too, so times are converted to the frequency that it has when it is left alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quiet {
     /// The figure, in the record's unit, and the interval in which the next run's figure lies, 19 times in 20.
     pub figure: Interval,
+    /// The core's frequency for which the figure holds, Hz; `None` of a case that waits for memory, and where it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_hz: Option<f64>,
     /// Whether the lowest executions agree.
     pub settled: bool,
     /// The figure of a faster mode that too few executions met.
@@ -33,4 +37,11 @@ pub struct Quiet {
     /// Number of earlier runs of this machine whose figures the interval covers.
     #[serde(default)]
     pub earlier: usize,
+}
+
+impl Quiet {
+    /// The factor that converts this figure to the frequency of another; 1 where one of them has none.
+    pub fn factor_to(&self, other: &Self) -> f64 {
+        self.core_hz.zip(other.core_hz).map_or(1.0, |(own, wanted)| own / wanted)
+    }
 }

@@ -1,19 +1,25 @@
 //! Joins what several executions measured of one case into one outcome.
 
 use super::quiet::quiet;
-use crate::record::{Bar, Contamination, Derived, Distribution, Interval, Matrix, Meanwhile, Measured};
+use super::reference_frequency::{self, beside};
+use crate::record::{
+    Bar, Contamination, Derived, Distribution, Interval, Matrix, Meanwhile, Measured, Quiet,
+};
 use crate::statistic::{median, standard_deviation};
 
 /// The outcome of these executions of a case, in the order in which they were made; `None` of none.
 ///
 /// Every sample and every count of a disturbance is kept. The figures that follow from the cost (slope, control, net, derived
-/// ones) are those of the two quietest executions; the evidence is that of the first, which proved the case.
-pub fn pooled(parts: &[Measured]) -> Option<Measured> {
+/// ones) are those of the two quietest executions, at a core that runs at `core_hz` if that is known; the evidence is that of
+/// the first, which proved the case.
+pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
     let first = parts.first()?;
-    let [lowest, second] = quietest(parts)?;
+    let quiet = quiet_of(parts, core_hz);
+    let wanted = quiet.and_then(|quiet| quiet.core_hz);
+    let converted: Vec<Measured> = parts.iter().map(|part| reference_frequency::at(part, wanted)).collect();
+    let [lowest, second] = quietest(&converted)?;
     let two = |of: fn(&Measured) -> Interval| between(of(lowest), of(second));
-    let executions: Vec<_> = parts.iter().flat_map(|part| part.executions.iter().copied()).collect();
-    let quiet = quiet(&executions, first.displaced.is_none());
+    let executions = parts.iter().flat_map(|part| part.executions.iter().copied()).collect();
     let values = parts.iter().flat_map(values).collect::<Vec<_>>();
     let scale = parts.iter().map(unit_per_count).find(|scale| *scale > 0.0).unwrap_or(1.0);
     Some(Measured {
@@ -37,9 +43,20 @@ pub fn pooled(parts: &[Measured]) -> Option<Measured> {
         distribution: distribution(parts),
         contamination: contamination(parts),
         meanwhile: meanwhile(parts),
+        predicted: converted.first().and_then(|first| first.predicted.clone()),
         core_hz: lowest.core_hz,
         ..first.clone()
     })
+}
+
+/// The quiet figure of these executions at this frequency of the core, if that of each is known.
+pub fn quiet_of(parts: &[Measured], core_hz: Option<f64>) -> Option<Quiet> {
+    let wanted = core_hz.filter(|_| parts.iter().all(|part| beside(part).is_some()));
+    let factor = |part: &Measured| wanted.zip(beside(part)).map_or(1.0, |(wanted, own)| own / wanted);
+    let low = |part: &Measured| part.executions.first().map(|execution| factor(part) * execution.low);
+    let lows: Vec<f64> = parts.iter().filter_map(low).collect();
+    let adds = parts.first()?.displaced.is_none();
+    quiet(&lows, adds).map(|quiet| Quiet { core_hz: wanted, ..quiet })
 }
 
 /// The two executions with the lowest quartiles, the lowest first; the same twice where there is one.
@@ -191,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_sample_stays_and_figures_are_those_of_the_quietest() {
-        let all = pooled(&[part(130.0), part(100.0), part(102.0)]).expect("three");
+        let all = pooled(&[part(130.0), part(100.0), part(102.0)], None).expect("three");
         assert_eq!(all.counted, [2600, 2600, 2000, 2000, 2040, 2040]);
         assert_eq!(all.executions.iter().map(|e| e.samples).sum::<usize>(), all.counted.len());
         assert_eq!((all.slope.estimate, all.net.map(|net| net.estimate)), (101.0, Some(100.0)));
@@ -202,10 +219,26 @@ mod tests {
     }
 
     #[test]
+    fn costs_are_those_of_one_frequency() {
+        let at = |ns: f64, ghz: f64| {
+            let mut part = part(ns);
+            part.executions[0].core_hz = Some(ghz * 1e9);
+            part
+        };
+        let all = pooled(&[at(100.0, 4.0), at(125.0, 3.2), at(110.0, 4.0)], Some(4e9)).expect("three");
+        let quiet = all.quiet.expect("several");
+        assert_eq!((quiet.figure.estimate, quiet.core_hz, all.slope.estimate), (100.0, Some(4e9), 100.0));
+        assert_eq!(all.executions[1].low, 125.0, "an execution is kept as it was");
+        let unknown =
+            pooled(&[at(100.0, 4.0), part(125.0)], Some(4e9)).and_then(|all| all.quiet).expect("two");
+        assert_eq!((unknown.figure.estimate, unknown.core_hz), (112.5, None));
+    }
+
+    #[test]
     fn one_execution_stays_what_it_is() {
-        let one = pooled(&[part(100.0)]).expect("one");
+        let one = pooled(&[part(100.0)], None).expect("one");
         assert_eq!((one.quiet, one.median, one.ticks), (None, Interval::exactly(100.0), 200.0));
-        assert!(pooled(&[]).is_none());
+        assert!(pooled(&[], None).is_none());
     }
 
     #[test]
@@ -230,7 +263,8 @@ mod tests {
             matrix: Some(Matrix { cpus: vec![0, 1, 2], rows: vec![vec![], vec![ns], vec![other, ns]] }),
             ..part(ns)
         };
-        let matrix = pooled(&[map(50.0, 70.0), map(60.0, 40.0)]).and_then(|all| all.matrix).expect("a map");
+        let matrix =
+            pooled(&[map(50.0, 70.0), map(60.0, 40.0)], None).and_then(|all| all.matrix).expect("a map");
         assert_eq!(matrix.rows, [vec![], vec![50.0], vec![40.0, 50.0]]);
     }
 }

@@ -4,22 +4,26 @@
 //! So the figure is taken from the lowest executions, and of each of these from the lower quartile of its samples, which a
 //! few lucky batches cannot move. It is the mean of the two lowest, because the lowest alone may be a rare fast mode.
 
-use crate::record::{Execution, Interval, Quiet};
+use crate::record::{Interval, Quiet};
 use crate::statistic::median;
 
-/// The lowest executions of a settled case agree within this share.
+/// The two lowest executions of a settled case agree within this share …
 const AGREEMENT: f64 = 0.01;
+/// … and the third is as near, since two may have met a rare mode.
+const NEAR: f64 = 0.03;
 /// Half of the narrowest interval, as a share of the figure: below it lies what a run differs by from the next in any case.
-const NARROWEST: f64 = 0.005;
-/// How much further than the lowest executions lie apart the next run's figure may lie: a power of their ratio.
+const NARROWEST: f64 = 0.015;
+/// How much further than the lowest three, or the lower half, of the executions lie apart the next run's figure may lie.
 const STRETCH: f64 = 2.0;
-/// An execution that is alone by this share below others that agree has met a rare faster mode.
+/// An execution that is alone by more than this share below the others …
 const ALONE: f64 = 0.03;
+/// … and by this many times what the next three span, has met a rare faster mode.
+const TIMES: f64 = 4.0;
 
-/// The quiet figure of these executions; `None` of fewer than two. Where noise does not `add`, because the figure is a
-/// difference, it is their median.
-pub fn quiet(executions: &[Execution], adds: bool) -> Option<Quiet> {
-    let mut lows: Vec<f64> = executions.iter().map(|execution| execution.low).collect();
+/// The quiet figure of executions with these lower quartiles; `None` of fewer than two. Where noise does not `add`, because
+/// the figure is a difference, it is their median.
+pub fn quiet(lows: &[f64], adds: bool) -> Option<Quiet> {
+    let mut lows = lows.to_vec();
     lows.sort_by(f64::total_cmp);
     if lows.len() < 2 {
         return None;
@@ -33,38 +37,48 @@ fn floor(lows: &[f64]) -> Quiet {
     let lows = if faster.is_some() { &lows[1..] } else { lows };
     let third = lows[2.min(lows.len() - 1)];
     let estimate = (lows[0] + lows[1]) / 2.0;
-    Quiet { figure: around(estimate, third / lows[0]), settled: agree(lows[0], third), faster, earlier: 0 }
+    let settled = agree(lows[0], lows[1], AGREEMENT) && agree(lows[0], third, NEAR);
+    // The lowest say how far apart floors lie, the lower half how often a run meets none.
+    let half = 1.0 + STRETCH * (median(lows) / lows[0] - 1.0);
+    let apart = (third / lows[0]).powf(STRETCH).max(half);
+    Quiet { figure: around(estimate, apart), settled, faster, ..Quiet::default() }
 }
 
 fn middle(ascending: &[f64]) -> Quiet {
     let (first, last) = (ascending[0], ascending[ascending.len() - 1]);
     let estimate = median(ascending);
-    Quiet { figure: around(estimate, last / first), settled: agree(first, last), ..Quiet::default() }
+    Quiet {
+        figure: around(estimate, (last / first).powf(STRETCH)),
+        settled: agree(first, last, NEAR),
+        ..Quiet::default()
+    }
 }
 
-/// The lowest value, if it is alone below at least three that agree.
+/// The lowest value, if the distance to the next is several times that which the next three span.
 fn faster(lows: &[f64]) -> Option<f64> {
     let [first, second, _, fourth, ..] = lows else { return None };
-    (second / first > 1.0 + ALONE && agree(*second, *fourth)).then_some(*first)
+    let gap = second / first - 1.0;
+    (gap > ALONE && agree(*second, *fourth, gap / TIMES)).then_some(*first)
 }
 
-fn agree(low: f64, high: f64) -> bool {
-    high - low <= AGREEMENT * low.abs()
+fn agree(low: f64, high: f64, share: f64) -> bool {
+    high - low <= share * low.abs()
 }
 
-/// The interval around a figure whose lowest executions differ by this factor. It reaches as far down as up, as a factor, and
-/// so never below zero. A difference may be negative: then it is as wide as its executions lie apart.
-fn around(estimate: f64, apart: f64) -> Interval {
-    if !(apart > 0.0 && estimate > 0.0) {
+/// The interval from a figure by this factor down and up, which never reaches below zero. A difference may be negative: then
+/// the interval is wider than itself.
+fn around(estimate: f64, factor: f64) -> Interval {
+    if !(factor > 0.0 && estimate > 0.0) {
         return Interval::around(estimate, STRETCH * estimate.abs());
     }
-    let factor = apart.powf(STRETCH).max(1.0 + NARROWEST);
+    let factor = factor.max(1.0 + NARROWEST);
     Interval { estimate, low: estimate / factor, high: estimate * factor }
 }
 
 /// Widens the interval of a figure to those of earlier runs of the same case on the same machine.
-pub fn widen(quiet: &mut Quiet, earlier: &[f64]) {
-    for &figure in earlier {
+pub fn widen(quiet: &mut Quiet, earlier: &[Quiet]) {
+    for other in earlier {
+        let figure = other.figure.estimate * other.factor_to(quiet);
         quiet.figure.low = quiet.figure.low.min(figure);
         quiet.figure.high = quiet.figure.high.max(figure);
     }
@@ -76,8 +90,7 @@ mod tests {
     use super::*;
 
     fn of(lows: &[f64]) -> Option<Quiet> {
-        let executions: Vec<_> = lows.iter().map(|&low| Execution { low, ..Execution::default() }).collect();
-        quiet(&executions, true)
+        quiet(lows, true)
     }
 
     #[test]
@@ -85,6 +98,11 @@ mod tests {
         let calm = of(&[100.2, 100.0, 100.4]).expect("three");
         let spell = of(&[130.0, 100.2, 100.0, 125.0, 100.4]).expect("five");
         assert_eq!((calm.figure, calm.settled), (spell.figure, spell.settled));
+        let slower = of(&[130.0, 100.2, 100.0, 125.0, 140.0]).expect("five").figure;
+        assert!(
+            slower.estimate == calm.figure.estimate && slower.high > 140.0,
+            "few met the floor: {slower:?}"
+        );
         assert!(calm.settled && (calm.figure.estimate - 100.1).abs() < 1e-9);
     }
 
@@ -106,15 +124,18 @@ mod tests {
 
     #[test]
     fn a_difference_may_be_too_low_as_well() {
-        let executions = [1.0, 9.0, 10.0, 11.0, 30.0].map(|low| Execution { low, ..Execution::default() });
-        assert_eq!(quiet(&executions, false).map(|quiet| quiet.figure.estimate), Some(10.0));
+        assert_eq!(
+            quiet(&[1.0, 9.0, 10.0, 11.0, 30.0], false).map(|quiet| quiet.figure.estimate),
+            Some(10.0)
+        );
     }
 
     #[test]
     fn earlier_runs_widen_and_never_narrow() {
         let mut found = of(&[100.0, 100.0, 100.0]).expect("three");
-        widen(&mut found, &[100.1, 140.0]);
+        let earlier = [100.1, 140.0].map(|ns| Quiet { figure: Interval::exactly(ns), ..Quiet::default() });
+        widen(&mut found, &earlier);
         assert_eq!((found.figure.high, found.earlier), (140.0, 2));
-        assert!((found.figure.low - 100.0 / 1.005).abs() < 1e-9);
+        assert!((found.figure.low - 100.0 / 1.015).abs() < 1e-9);
     }
 }

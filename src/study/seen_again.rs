@@ -31,7 +31,7 @@ const NAMED: usize = 5;
 /// Holds every run against the one before it. The intervals of unsaved runs know no earlier ones, so they are widened here
 /// as those of saved runs were. `None` of runs without a figure in common.
 pub fn again(runs: &[Record]) -> Option<Again> {
-    let mut known: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut known: BTreeMap<&str, Vec<Quiet>> = BTreeMap::new();
     let (mut pairs, mut settled) = (Vec::new(), Vec::new());
     for (at, run) in runs.iter().enumerate() {
         let next = runs.get(at + 1).map(figures).unwrap_or_default();
@@ -40,9 +40,11 @@ pub fn again(runs: &[Record]) -> Option<Again> {
             if quiet.earlier == 0 {
                 widen(&mut quiet, earlier);
             }
-            earlier.push(quiet.figure.estimate);
+            earlier.push(quiet);
             settled.push(quiet.settled);
-            pairs.extend(next.get(id).map(|next| (id, quiet.figure, next.figure.estimate)));
+            // A saved run converts its figures to the frequency of those before it.
+            let figure = |next: &Quiet| next.figure.estimate * next.factor_to(&quiet);
+            pairs.extend(next.get(id).map(|next| (id, quiet.figure, figure(next))));
         }
     }
     summary(runs.len(), &mut pairs, &settled)

@@ -5,6 +5,10 @@ use crate::record::Measured;
 use crate::trial::{CaseEnd, Trial};
 use std::panic::resume_unwind;
 
+/// Unwinds through Criterion when the last sample is there: what it would make of one execution alone is of no use, and its
+/// bootstrap and its files cost more time than the samples.
+pub(super) struct Complete;
+
 /// A case as a routine: Criterion decides how many iterations a batch has, the trial decides whether the case goes on.
 pub(super) struct Routine<'a> {
     pub(super) trial: Option<Trial<'a>>,
@@ -16,8 +20,8 @@ pub(super) struct Routine<'a> {
 }
 
 impl Routine<'_> {
-    /// Runs one batch. The last sample concludes the trial before Criterion receives it, because Criterion saves its files
-    /// at once and a disproved case must not be saved. Unwinding is the only way to make Criterion drop a case.
+    /// Runs one batch. The last sample concludes the trial, and Criterion does not receive it. Unwinding is the only way to
+    /// make Criterion drop a case.
     pub(super) fn batch(&mut self, iterations: u64, samples: usize, phase: u32) -> u64 {
         // The first zero begins the warm-up, the second the sampling (see `Counted::phase`).
         let sampling = phase >= self.first_phase + 2;
@@ -30,7 +34,10 @@ impl Routine<'_> {
         self.left -= usize::from(sampling && self.left > 0);
         let counted = ran.and_then(|counted| {
             match (sampling, &mut self.trial) {
-                (true, _) if self.left == 0 => self.conclude(samples)?,
+                (true, _) if self.left == 0 => {
+                    self.conclude(samples)?;
+                    resume_unwind(Box::new(Complete));
+                }
                 (true, Some(trial)) => trial.sweep_on()?,
                 _ => {}
             }

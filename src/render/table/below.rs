@@ -6,8 +6,12 @@ use crate::record::quantity::{NANOSECONDS, amount, ends};
 use crate::record::{Derived, FitRecord, GroupRun, Tally};
 use crate::render::figure_line::{follows, spread};
 use crate::render::terminal_heat_map::heat_map;
+use crate::statistic::percentile;
 use crate::study::disturbance::sentence;
 use std::collections::BTreeMap;
+
+/// A core whose frequencies lie within this share is said to keep its frequency.
+const STEADY: f64 = 0.01;
 
 /// A paragraph and its tone.
 type Paragraph = (Tone, String);
@@ -25,7 +29,7 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         curve_text::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
         plain(curve_text::told(&groups)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
-        plain(open_cases(sheet).into_iter().chain(first_run(sheet)).collect()),
+        plain(about_figures(sheet)),
         plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
         plain(notes(&groups)),
         plain(legend(shape, layout)),
@@ -169,6 +173,39 @@ fn legend(shape: &Shape, layout: Layout) -> Vec<String> {
         ));
     }
     legend
+}
+
+/// What a reader of the figures must know.
+fn about_figures(sheet: &Sheet<'_>) -> Vec<String> {
+    [frequency(sheet), modes(sheet), open_cases(sheet), first_run(sheet)].into_iter().flatten().collect()
+}
+
+/// The cases of which one execution met a faster mode.
+fn modes(sheet: &Sheet<'_>) -> Option<String> {
+    let faster = |row: &Row<'_>| {
+        let figure = row.measured()?.quiet?.faster?;
+        Some(format!("{} at {}", row.case.id, amount(figure, sheet.unit)))
+    };
+    let met: Vec<_> = sheet.rows.iter().filter_map(faster).collect();
+    (!met.is_empty()).then(|| format!("a faster mode, met by one execution and left out: {}", met.join(", ")))
+}
+
+/// The frequency of the core for which the figures hold, and that of this run.
+fn frequency(sheet: &Sheet<'_>) -> Option<String> {
+    let measured = || sheet.rows.iter().filter_map(|row| row.measured());
+    let wanted = measured().find_map(|measured| measured.quiet?.core_hz)?;
+    let own: Vec<f64> =
+        measured().flat_map(|m| &m.executions).filter_map(|execution| execution.core_hz).collect();
+    let [low, high] = [5.0, 95.0].map(|p| percentile(&own, p));
+    (high > low * (1.0 + STEADY)).then(|| {
+        format!(
+            "times hold for a core at {:.2} GHz, as when it is left alone; here it ran at {:.2} to {:.2} GHz, and what does not \
+             wait for memory is converted",
+            wanted / 1e9,
+            low / 1e9,
+            high / 1e9
+        )
+    })
 }
 
 /// How many cases are not settled, and the first of them.

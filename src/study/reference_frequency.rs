@@ -1,0 +1,111 @@
+//! Times converted to one frequency of the core. A neighbour on the same processor takes power, and with it speed: on a shared
+//! machine the frequency moves by several per cent within minutes, and two whole runs had medians of it 1.6 % apart. What
+//! does not wait for memory takes as many cycles as ever.
+
+use crate::record::quantity::NANOSECONDS;
+use crate::record::{Derived, Execution, Interval, Measured, Predicted, Record};
+use crate::statistic::percentile;
+
+/// The percentile of a run's frequencies that counts as that of a core that is left alone: not the highest, which is a
+/// misreading now and then.
+const LEFT_ALONE: f64 = 90.0;
+
+/// The frequency of a core that is left alone, from those beside all executions, Hz; `None` of none.
+pub fn left_alone(frequencies: &[f64]) -> Option<f64> {
+    (!frequencies.is_empty()).then(|| percentile(frequencies, LEFT_ALONE))
+}
+
+/// The frequency to which the figures of a run were converted, Hz.
+pub fn of_run(record: &Record) -> Option<f64> {
+    record.cases().find_map(|(_, case)| case.measured()?.quiet?.core_hz)
+}
+
+/// The frequency beside an execution, Hz. `None` where it says nothing about the cost: of a case that waits for memory, whose
+/// clock is another, and of one measured by displacement, which is compared with its own calibration.
+pub fn beside(part: &Measured) -> Option<f64> {
+    let is_core_bound = part.contamination.busy_beside.is_none() && part.displaced.is_none();
+    part.executions.first()?.core_hz.filter(|hz| is_core_bound && *hz > 0.0)
+}
+
+/// The same execution on a core that runs at `wanted` Hz: its costs, but not its samples, which stay as they were counted.
+pub fn at(part: &Measured, wanted: Option<f64>) -> Measured {
+    let Some(by) = wanted.zip(beside(part)).map(|(wanted, own)| own / wanted) else { return part.clone() };
+    let cost = |interval: Interval| interval.map(|ns| by * ns);
+    let execution = |e: &Execution| Execution { low: by * e.low, median: by * e.median, ..*e };
+    Measured {
+        executions: part.executions.iter().map(execution).collect(),
+        slope: cost(part.slope),
+        intercept: cost(part.intercept),
+        control: part.control.map(cost),
+        net: part.net.map(cost),
+        derived: part.derived.iter().map(|figure| derived(figure, by)).collect(),
+        predicted: part.predicted.as_ref().map(|p| predicted(p, part, wanted)),
+        ..part.clone()
+    }
+}
+
+/// Times grow by this factor, rates shrink by it; shares and bytes a cycle stay.
+fn derived(figure: &Derived, by: f64) -> Derived {
+    let value = match figure.unit.as_str() {
+        NANOSECONDS => figure.value.map(|ns| by * ns),
+        "/s" | "GB/s" => figure.value.map(|rate| rate / by),
+        _ => figure.value,
+    };
+    Derived { value, ..figure.clone() }
+}
+
+/// A prediction is written in cycles, and was converted by the frequency before the execution.
+fn predicted(prediction: &Predicted, part: &Measured, wanted: Option<f64>) -> Predicted {
+    let by = part.core_hz.zip(wanted).map_or(1.0, |((before, _), wanted)| before / wanted);
+    Predicted { hardware: by * prediction.hardware, software: by * prediction.software, ..prediction.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Contamination;
+
+    fn part(hz: f64, ns: f64) -> Measured {
+        let execution = Execution { low: ns, median: ns, core_hz: Some(hz), ..Execution::default() };
+        let figure = |unit: &str, value| Derived {
+            unit: unit.into(),
+            value: Interval::exactly(value),
+            ..Derived::default()
+        };
+        Measured {
+            executions: vec![execution],
+            slope: Interval::exactly(ns),
+            derived: vec![figure("ns", ns), figure("/s", 1e9 / ns), figure("", 0.5)],
+            predicted: Some(Predicted { hardware: 30.0, ..Predicted::default() }),
+            core_hz: Some((hz, hz)),
+            ..Measured::default()
+        }
+    }
+
+    #[test]
+    fn as_many_cycles_take_less_time_on_a_faster_core() {
+        let fast = at(&part(3e9, 100.0), Some(4e9));
+        assert_eq!((fast.executions[0].low, fast.slope.estimate), (75.0, 75.0));
+        let figures: Vec<_> = fast.derived.iter().map(|figure| figure.value.estimate).collect();
+        assert!(
+            (figures[0] - 75.0).abs() < 1e-9 && (figures[1] * 75.0 - 1e9).abs() < 1.0 && figures[2] == 0.5
+        );
+        assert_eq!(fast.predicted.map(|p| p.hardware), Some(22.5));
+    }
+
+    #[test]
+    fn what_waits_for_memory_stays_as_it_was_timed() {
+        let contamination = Contamination { busy_beside: Some(0.0), ..Contamination::default() };
+        let memory = Measured { contamination, ..part(3e9, 100.0) };
+        assert_eq!((beside(&memory), at(&memory, Some(4e9)).slope.estimate), (None, 100.0));
+        assert_eq!(at(&part(3e9, 100.0), None).slope.estimate, 100.0);
+    }
+
+    #[test]
+    fn a_misreading_is_not_the_frequency_of_a_core_that_is_left_alone() {
+        let mut frequencies = vec![3.7e9; 99];
+        frequencies.push(9e9);
+        assert_eq!(left_alone(&frequencies), Some(3.7e9));
+        assert_eq!(left_alone(&[]), None);
+    }
+}
