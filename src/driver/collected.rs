@@ -3,18 +3,13 @@
 use super::pipe_message::{CaseExecution, ExecutionEnd};
 use super::plan::Planned;
 use super::process_task::Wanted;
-use super::rounds::Rounds;
+use super::rounds::{CONDEMNING, Rounds};
 use super::supervision::ProcessRun;
 use super::{fitting, frequency_drift, other_cpu_load, prefetch, unquiet};
 use crate::environment::Fingerprint;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome};
 use crate::study::executions::{pooled, quiet_of};
 use crate::study::reference_frequency::beside;
-
-/// Executions that all contradict a claim about time before the claim counts as disproved; those in which other tasks were
-/// seen have no vote. At a load of four to five on two CPUs 3 in 100 executions of honest cases were contradicted (113 of
-/// 3574): six of six would be one case in a billion if they were independent, and they are as far apart as the run allows.
-pub(super) const CONDEMNING: usize = 6;
 
 /// The executions of one group.
 pub(super) struct Collected<'a> {

@@ -20,6 +20,14 @@ pub fn of_run(record: &Record) -> Option<f64> {
     record.cases().find_map(|(_, case)| case.measured()?.quiet?.core_hz)
 }
 
+/// The frequency for which the figures of these cases hold, and the two between which the core ran at nine of ten executions,
+/// Hz; `None` where nothing was converted.
+pub fn range<'a>(cases: impl Iterator<Item = &'a Measured> + Clone) -> Option<[f64; 3]> {
+    let wanted = cases.clone().find_map(|measured| measured.quiet?.core_hz)?;
+    let own: Vec<f64> = cases.flat_map(|m| &m.executions).filter_map(|execution| execution.core_hz).collect();
+    Some([wanted, percentile(&own, 5.0), percentile(&own, 95.0)])
+}
+
 /// The frequency beside an execution, Hz. `None` where it says nothing about the cost: of a case that waits for memory, whose
 /// clock is another, and of one measured by displacement, which is compared with its own calibration.
 pub fn beside(part: &Measured) -> Option<f64> {

@@ -37,7 +37,7 @@ use crate::platform::partner::{Class, Kind, Partner};
 use operation::{LineThreads, spread};
 use std::sync::Arc;
 
-pub const GROUP: Group = Group::new("core_to_core", include_str!("core_to_core.rs"), cases);
+pub const GROUP: Group = Group::new("core_to_core", include_str!("core_to_core.rs"), cases).version(2);
 
 fn cases() -> Vec<Case> {
     let why = "a line fetched from another core's cache, twice";

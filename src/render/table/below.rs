@@ -6,8 +6,8 @@ use crate::record::quantity::{NANOSECONDS, amount, ends};
 use crate::record::{Derived, FitRecord, GroupRun, Tally};
 use crate::render::figure_line::{follows, spread};
 use crate::render::terminal_heat_map::heat_map;
-use crate::statistic::percentile;
 use crate::study::disturbance::sentence;
+use crate::study::reference_frequency::range;
 use std::collections::BTreeMap;
 
 /// A core whose frequencies lie within this share is said to keep its frequency.
@@ -192,11 +192,7 @@ fn modes(sheet: &Sheet<'_>) -> Option<String> {
 
 /// The frequency of the core for which the figures hold, and that of this run.
 fn frequency(sheet: &Sheet<'_>) -> Option<String> {
-    let measured = || sheet.rows.iter().filter_map(|row| row.measured());
-    let wanted = measured().find_map(|measured| measured.quiet?.core_hz)?;
-    let own: Vec<f64> =
-        measured().flat_map(|m| &m.executions).filter_map(|execution| execution.core_hz).collect();
-    let [low, high] = [5.0, 95.0].map(|p| percentile(&own, p));
+    let [wanted, low, high] = range(sheet.rows.iter().filter_map(Row::measured))?;
     (high > low * (1.0 + STEADY)).then(|| {
         format!(
             "times hold for a core at {:.2} GHz, as when it is left alone; here it ran at {:.2} to {:.2} GHz, and what does not \
