@@ -307,9 +307,7 @@ impl Record {
 
     /// The measured cases whose executions do not agree.
     pub fn unsettled(&self) -> impl Iterator<Item = &CaseRecord> {
-        let is_open = |case: &&CaseRecord| {
-            case.measured().and_then(|measured| measured.quiet).is_some_and(|quiet| !quiet.settled)
-        };
+        let is_open = |case: &&CaseRecord| case.measured().is_some_and(|measured| !measured.is_settled());
         self.cases().map(|(_, case)| case).filter(is_open)
     }
 
@@ -339,6 +337,11 @@ impl CaseRecord {
 }
 
 impl Measured {
+    /// Whether its executions agree. Of a single one nothing is known, unless others were left out.
+    pub fn is_settled(&self) -> bool {
+        self.quiet.map_or(self.left_out.is_empty(), |quiet| quiet.settled)
+    }
+
     /// The figure that is shown and compared: the quiet one, or of a single execution the median.
     pub fn figure(&self) -> Interval {
         self.quiet.map_or(self.median, |quiet| quiet.figure)

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 ///
 /// Prints the stored runs, oldest first: name, when (universal time), scale, unit, how many of the cases
 /// were measured, and the kernel. In a pipe: name, when, scale, unit, kernel, and the numbers of cases
-/// measured, skipped and failed, between tabs; a damaged run is its name, `damaged` and why.
+/// measured, skipped, disturbed and failed, between tabs; a damaged run is its name, `damaged` and why.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

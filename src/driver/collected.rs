@@ -47,7 +47,7 @@ impl<'a> Collected<'a> {
 
     /// Adds what one process brought.
     pub(super) fn add(&mut self, process: ProcessRun) {
-        let first = self.run.clock.source.is_empty();
+        let (first, never_ready) = (self.run.clock.source.is_empty(), process.run.clock.source.is_empty());
         let ProcessRun { run, cases, cut_short } = process;
         if first {
             (self.run.clock, self.run.cpu) = (run.clock, run.cpu);
@@ -58,7 +58,8 @@ impl<'a> Collected<'a> {
             }
         }
         self.run.wire = self.run.wire.take().or(run.wire);
-        self.closed |= cut_short.is_some() && cases.len() <= 1;
+        // A process that never was ready will not be the next time either.
+        self.closed |= cut_short.is_some() && never_ready;
         for execution in cases {
             if let Some(place) = self.planned.ids.iter().position(|id| *id == execution.id) {
                 self.cases[place].add(execution);
@@ -66,7 +67,9 @@ impl<'a> Collected<'a> {
         }
         if let Some(sentence) = cut_short.filter(|_| self.closed) {
             let left = self.cases.iter().filter(|case| case.is_empty()).count();
-            self.run.notes.push(format!("{left} cases were not measured: {sentence}"));
+            if left > 0 {
+                self.run.notes.push(format!("{left} cases were not measured: {sentence}"));
+            }
         }
     }
 
@@ -120,7 +123,11 @@ impl Executions {
             ExecutionEnd::Measured(measured) => self.measured.push(*measured),
             ExecutionEnd::Disturbed(sentence) => self.disturbed.push(sentence),
             ExecutionEnd::Contradicted(sentence) => self.contradicted.push(sentence),
-            ExecutionEnd::Failed(sentence) => self.ended = Some(Outcome::Failed(sentence)),
+            // A process that was killed or refused takes nothing from what others have measured.
+            ExecutionEnd::CutShort(sentence) if !self.measured.is_empty() => self.disturbed.push(sentence),
+            ExecutionEnd::Failed(sentence) | ExecutionEnd::CutShort(sentence) => {
+                self.ended = Some(Outcome::Failed(sentence));
+            }
             // What was there a moment ago and is gone is no reason to lose what was measured.
             ExecutionEnd::Skipped(sentence) if self.measured.is_empty() => {
                 self.ended = Some(Outcome::Skipped(sentence));
@@ -211,8 +218,15 @@ mod tests {
             other => panic!("{other:?}"),
         }
         let mut ends = contradicted(4);
-        ends.extend((0..4).map(|_| ExecutionEnd::Disturbed("others had the CPU".into())));
-        assert!(!case(ends).is_open(&Rounds::ONE, 8, false), "a case is not tried for ever");
+        ends.extend((0..8).map(|_| ExecutionEnd::Disturbed("others had the CPU".into())));
+        assert!(!case(ends).is_open(&Rounds::ONE, 12, false), "a case is not tried for ever");
+    }
+
+    #[test]
+    fn a_killed_process_takes_nothing_from_the_others() {
+        let killed = || ExecutionEnd::CutShort("killed".into());
+        assert!(matches!(case(vec![killed()]).outcome(None), Some(Outcome::Failed(_))));
+        assert!(matches!(case(vec![measured(5.0), killed()]).outcome(None), Some(Outcome::Measured(_))));
     }
 
     #[test]

@@ -57,7 +57,10 @@ fn samples(run: &GroupRun, options: &Options) -> Vec<Samples> {
     let of = |case: &CaseRecord| {
         let measured = case.measured()?;
         let pairs = measured.counted.iter().zip(&measured.iterations);
-        let values = pairs.map(|(&counted, &n)| per_count * counted as f64 / n.max(1) as f64).collect();
+        // A gap between two calibrations may be none, and Criterion takes no zero for a time.
+        let least = u64::from(options.is_time());
+        let values =
+            pairs.map(|(&counted, &n)| per_count * counted.max(least) as f64 / n.max(1) as f64).collect();
         let name = case.id.split_once('/').map_or("", |(_, name)| name).to_owned();
         Some(Samples { name, values })
     };

@@ -24,7 +24,7 @@ impl EarlierRuns {
         Self(newest.filter(|earlier| is_alike(earlier, record)).take(NEWEST).collect())
     }
 
-    /// The highest frequency for which their figures hold, Hz.
+    /// The highest frequency that the core had in one of them when it was left alone, Hz.
     pub(super) fn core_hz(&self) -> Option<f64> {
         self.0.iter().filter_map(of_run).reduce(f64::max)
     }

@@ -56,6 +56,8 @@ pub enum ExecutionEnd {
     Contradicted(String),
     /// A claim is disproved, or the operation failed.
     Failed(String),
+    /// The process ended in the middle of it.
+    CutShort(String),
 }
 
 /// Checks that a driver started this measuring process.

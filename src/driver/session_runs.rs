@@ -69,7 +69,7 @@ impl<'a> Session<'a> {
 
     /// One run over all cases, up to a signal.
     fn run(&self) -> Record {
-        self.progress.run(self.done, self.runs);
+        self.progress.run(if self.rounds == Rounds::ONE { "process" } else { "run" }, self.done, self.runs);
         let mut drive = Drive::new(&self.arguments, &self.options, self.home.clone(), &self.progress);
         // Two runs may begin within the same second.
         drive.record.run += &format!("-{}", self.done);

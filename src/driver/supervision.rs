@@ -223,7 +223,7 @@ impl<'a> Received<'a> {
     fn blame(mut self, sentence: String) -> ProcessRun {
         match self.current.take().or_else(|| self.first_missing()) {
             Some(id) => {
-                let end = ExecutionEnd::Failed(sentence.clone());
+                let end = ExecutionEnd::CutShort(sentence.clone());
                 self.cases.push(CaseExecution { id, title: String::new(), seconds: 0.0, end });
             }
             None => self.run.notes.push(sentence.clone()),
@@ -244,6 +244,6 @@ fn verdict(end: &ExecutionEnd) -> String {
         ExecutionEnd::Skipped(sentence) => format!("skipped: {sentence}"),
         ExecutionEnd::Disturbed(sentence) => format!("disturbed: {sentence}"),
         ExecutionEnd::Contradicted(sentence) => format!("not settled: {sentence}"),
-        ExecutionEnd::Failed(sentence) => format!("FAILED: {sentence}"),
+        ExecutionEnd::Failed(sentence) | ExecutionEnd::CutShort(sentence) => format!("FAILED: {sentence}"),
     }
 }

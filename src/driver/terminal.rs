@@ -68,8 +68,8 @@ impl Progress {
     }
 
     /// Shows which of several runs begins.
-    pub(super) fn run(&self, number: usize, of: usize) {
-        self.bar.set_prefix(format!("process {number} of {of}: "));
+    pub(super) fn run(&self, what: &str, number: usize, of: usize) {
+        self.bar.set_prefix(format!("{what} {number} of {of}: "));
     }
 
     pub(super) fn begin(&self, id: &str) {

@@ -91,10 +91,11 @@ fn save(path: &Path, records: &[Record]) -> Result<()> {
 }
 
 /// The earlier runs without the cases that the new run measured, and the new run. A case that failed loses its earlier
-/// number; a skipped case keeps it, because Criterion wrote nothing for it either. Values in another unit are
+/// number; a skipped or disturbed case keeps it, because Criterion wrote nothing for it either. Values in another unit are
 /// dropped, because a baseline has one unit; [`check`] then reports them as missing.
 fn merge(old: Vec<Record>, new: &Record) -> Vec<Record> {
-    let tried = new.cases().filter(|(_, case)| !matches!(case.outcome, Outcome::Skipped(_)));
+    let tried =
+        new.cases().filter(|(_, case)| !matches!(case.outcome, Outcome::Skipped(_) | Outcome::Disturbed(_)));
     let replaced: BTreeSet<&str> = tried.map(|(_, case)| case.id.as_str()).collect();
     let kept = old.into_iter().filter(|old| old.unit == new.unit).map(|old| {
         let groups = old.groups.into_iter().map(|group| without(group, &replaced)).collect();

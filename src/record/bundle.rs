@@ -87,7 +87,8 @@ pub struct Value {
     /// Its cost, in the head's unit: the quiet figure, or of a single execution the lower quartile of its samples. In records
     /// without executions it is the median of the samples, which gave the field its name.
     pub median: Interval,
-    /// The core's frequency beside it, the higher of before and after, Hz; `None` where it was not inferred.
+    /// The core's frequency for which it holds, Hz: that beside it, or that to which a quiet figure was converted; `None` where it
+    /// was not inferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_hz: Option<f64>,
 }
@@ -135,6 +136,7 @@ impl Head {
                     let at = self.series_of((&case.id, None, peer), group, index);
                     let (median, core_hz) = floor(measured);
                     self.series[at].values.push(Value { run, median, core_hz });
+                    let core_hz = beside(measured);
                     for (percentile, value) in percentiles(measured) {
                         let at = self.series_of((&case.id, Some(percentile), peer), group, index);
                         let median = Interval::exactly(value);
@@ -205,14 +207,20 @@ impl Head {
     }
 }
 
-/// The cost of a case in one run, and the core's frequency in the executions that it is taken from.
+/// The core's frequency beside a case, the higher of before and after, Hz.
+fn beside(measured: &Measured) -> Option<f64> {
+    measured.core_hz.map(|(before, after)| before.max(after))
+}
+
+/// The cost of a case in one run, and the core's frequency for which it holds.
 fn floor(measured: &Measured) -> (Interval, Option<f64>) {
     let mut executions = measured.executions.clone();
     executions.sort_by(|a, b| a.low.total_cmp(&b.low));
     executions.truncate(2);
     let known: Vec<f64> = executions.iter().filter_map(|execution| execution.core_hz).collect();
     let mean = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
-    let core_hz = mean.or(measured.core_hz.map(|(before, after)| before.max(after)));
+    // A quiet figure holds at a frequency of its own.
+    let core_hz = measured.quiet.and_then(|quiet| quiet.core_hz).or(mean).or(beside(measured));
     let figure = match (measured.quiet, executions.first()) {
         (Some(quiet), _) => quiet.figure,
         (None, Some(only)) => {

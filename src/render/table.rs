@@ -82,6 +82,11 @@ fn rows<'a>(record: &'a Record, group: Option<&str>) -> Vec<Row<'a>> {
 }
 
 impl Sheet<'_> {
+    /// Whether some case has several executions, and with them an interval for the next run.
+    fn knows_the_next_run(&self) -> bool {
+        self.rows.iter().any(|row| row.measured().is_some_and(|measured| measured.quiet.is_some()))
+    }
+
     /// The rows that have a line. Cases that were skipped for one reason have none, unless a column from elsewhere has
     /// a value for them.
     fn listed(&self) -> impl Iterator<Item = &Row<'_>> {

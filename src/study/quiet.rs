@@ -38,6 +38,9 @@ fn floor(lows: &[f64]) -> Quiet {
     let third = lows[2.min(lows.len() - 1)];
     let estimate = (lows[0] + lows[1]) / 2.0;
     let settled = agree(lows[0], lows[1], AGREEMENT) && agree(lows[0], third, NEAR);
+    if lows[0] <= 0.0 {
+        return Quiet { figure: beside(estimate, lows[0], third), settled, ..Quiet::default() };
+    }
     // The lowest say how far apart floors lie, the lower half how often a run meets none.
     let half = 1.0 + STRETCH * (median(lows) / lows[0] - 1.0);
     let apart = (third / lows[0]).powf(STRETCH).max(half);
@@ -46,7 +49,10 @@ fn floor(lows: &[f64]) -> Quiet {
 
 fn middle(ascending: &[f64]) -> Quiet {
     let (first, last) = (ascending[0], ascending[ascending.len() - 1]);
-    let estimate = median(ascending);
+    let (estimate, settled) = (median(ascending), agree(first, last, NEAR));
+    if first <= 0.0 {
+        return Quiet { figure: beside(estimate, first, last), settled, ..Quiet::default() };
+    }
     Quiet {
         figure: around(estimate, (last / first).powf(STRETCH)),
         settled: agree(first, last, NEAR),
@@ -58,19 +64,21 @@ fn middle(ascending: &[f64]) -> Quiet {
 fn faster(lows: &[f64]) -> Option<f64> {
     let [first, second, _, fourth, ..] = lows else { return None };
     let gap = second / first - 1.0;
-    (gap > ALONE && agree(*second, *fourth, gap / TIMES)).then_some(*first)
+    (*first > 0.0 && gap > ALONE && agree(*second, *fourth, gap / TIMES)).then_some(*first)
 }
 
 fn agree(low: f64, high: f64, share: f64) -> bool {
     high - low <= share * low.abs()
 }
 
-/// The interval from a figure by this factor down and up, which never reaches below zero. A difference may be negative: then
-/// the interval is wider than itself.
+/// The interval of a count or a difference, which may be zero or negative: by as much as it spans beyond both ends.
+fn beside(estimate: f64, first: f64, last: f64) -> Interval {
+    let span = last - first;
+    Interval { estimate, low: first - span, high: last + span }
+}
+
+/// The interval from a positive figure by this factor down and up, which never reaches below zero.
 fn around(estimate: f64, factor: f64) -> Interval {
-    if !(factor > 0.0 && estimate > 0.0) {
-        return Interval::around(estimate, STRETCH * estimate.abs());
-    }
     let factor = factor.max(1.0 + NARROWEST);
     Interval { estimate, low: estimate / factor, high: estimate * factor }
 }
@@ -120,6 +128,15 @@ mod tests {
         let drawn = of(&[68.0, 131.0, 97.0, 80.0]).expect("four");
         assert!(!drawn.settled && drawn.figure.high - drawn.figure.low > 50.0 && drawn.figure.low > 0.0);
         assert!(of(&[5.0]).is_none(), "one execution knows nothing of others");
+    }
+
+    #[test]
+    fn a_count_of_nothing_has_a_finite_interval() {
+        let faults = of(&[0.0, 0.5, 0.5]).expect("three").figure;
+        assert_eq!((faults.estimate, faults.low, faults.high), (0.25, -0.5, 1.0));
+        assert_eq!(of(&[0.0, 0.0, 0.0]).expect("three").figure, Interval::exactly(0.0));
+        let gap = quiet(&[-10.0, 0.4, 0.5], false).expect("three").figure;
+        assert_eq!((gap.estimate, gap.low, gap.high), (0.4, -20.5, 11.0));
     }
 
     #[test]

@@ -10,14 +10,20 @@ use crate::statistic::percentile;
 /// misreading now and then.
 const LEFT_ALONE: f64 = 90.0;
 
-/// The frequency of a core that is left alone, from those beside all executions, Hz; `None` of none.
+/// Fewer readings than these have no 90th percentile: one misreading would be it.
+const ENOUGH: usize = 20;
+
+/// The frequency of a core that is left alone, from those beside all executions, Hz; of few of them the median, `None` of none.
 pub fn left_alone(frequencies: &[f64]) -> Option<f64> {
-    (!frequencies.is_empty()).then(|| percentile(frequencies, LEFT_ALONE))
+    let percent = if frequencies.len() < ENOUGH { 50.0 } else { LEFT_ALONE };
+    (!frequencies.is_empty()).then(|| percentile(frequencies, percent))
 }
 
-/// The frequency to which the figures of a run were converted, Hz.
+/// The frequency of a core that is left alone, from all executions of an earlier run, Hz; `None` of too few.
 pub fn of_run(record: &Record) -> Option<f64> {
-    record.cases().find_map(|(_, case)| case.measured()?.quiet?.core_hz)
+    let measured = record.cases().filter_map(|(_, case)| case.measured());
+    let frequencies: Vec<f64> = measured.flat_map(|m| &m.executions).filter_map(|e| e.core_hz).collect();
+    left_alone(&frequencies).filter(|_| frequencies.len() >= ENOUGH)
 }
 
 /// The frequency for which the figures of these cases hold, and the two between which the core ran at nine of ten executions,
@@ -114,6 +120,6 @@ mod tests {
         let mut frequencies = vec![3.7e9; 99];
         frequencies.push(9e9);
         assert_eq!(left_alone(&frequencies), Some(3.7e9));
-        assert_eq!(left_alone(&[]), None);
+        assert_eq!((left_alone(&[3.7e9, 3.7e9, 9e9]), left_alone(&[])), (Some(3.7e9), None));
     }
 }

@@ -3,6 +3,7 @@
 use crate::command::page::{self, counted};
 use crate::driver::{Arguments, Options, Session, layout};
 use crate::error::{Error, Result};
+use crate::platform::signal;
 use crate::record::Record;
 use crate::record::store::Store;
 use crate::study::seen_again::{Again, again};
@@ -49,6 +50,10 @@ pub(super) fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) ->
         [] => measured(ids, runs)?,
         files => files.iter().map(|file| Store::load(file)).collect::<Result<_>>()?,
     };
+    if let Some(signal) = signal::pending() {
+        page::warn(&format!("interrupted by {signal}: there is no answer"));
+        return Ok(ExitCode::from(128 + signal as u8));
+    }
     records.sort_by_key(|record| record.started);
     let seen = again(&records).ok_or_else(|| {
         Error::Usage(

@@ -12,6 +12,7 @@ use crate::record::ClockRun;
 use criterion::SamplingMode;
 use criterion::measurement::{Measurement, ValueFormatter};
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -35,18 +36,27 @@ pub(super) fn write(
         serde_json::from_slice(&text).map_err(|e| Error::file(path, "reading the samples", e.into()))?;
     if options.is_time() {
         let clock = clock.map_or_else(Clock::start_up, Clock::with_scale);
-        all(group, &cases, Rc::new(CycleTime::with(Rc::new(clock))), arguments)?;
+        all(group, &cases, Rc::new(CycleTime::with(Rc::new(clock))), arguments, sender)?;
     } else {
-        all(group, &cases, Rc::new(EventCount::open(&options.unit)?), arguments)?;
+        all(group, &cases, Rc::new(EventCount::open(&options.unit)?), arguments, sender)?;
     }
     sender.send(&Message::End(ClockRun::default()))
 }
 
-fn all<M: Counted>(group: &Group, cases: &[Samples], shown_as: Rc<M>, arguments: &Arguments) -> Result<()> {
+fn all<M: Counted>(
+    group: &Group,
+    cases: &[Samples],
+    shown_as: Rc<M>,
+    arguments: &Arguments,
+    sender: &mut Sender,
+) -> Result<()> {
     // With `--verbose` Criterion's report is printed when it is complete.
     let silence = if arguments.loud { Silence::for_now() } else { Silence::new() }?;
     for case in cases {
-        one(group, case, Rc::clone(&shown_as));
+        // The driver takes a process that is silent for minutes for one that hangs.
+        sender.send(&Message::Begin(format!("{}/{}", group.name, case.name)))?;
+        // A case that Criterion gives up leaves no files, which the driver sees; the others get theirs.
+        let _ = catch_unwind(AssertUnwindSafe(|| one(group, case, Rc::clone(&shown_as))));
     }
     drop(silence);
     Ok(())

@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 /// A core whose frequencies lie within this share is said to keep its frequency.
 const STEADY: f64 = 0.01;
 
+/// What the interval is where no case has several executions.
+const ONE_PROCESS: &str = "95 %: the interval of the median of one process, which says nothing of the next";
+
 /// A paragraph and its tone.
 type Paragraph = (Tone, String);
 
@@ -32,7 +35,7 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         plain(about_figures(sheet)),
         plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
         plain(notes(&groups)),
-        plain(legend(shape, layout)),
+        plain(legend(shape, layout, sheet.knows_the_next_run())),
         vec![(Tone::Heading, tally(sheet))],
     ];
     let width = layout.width.map_or(usize::MAX, usize::from);
@@ -147,16 +150,26 @@ fn notes(groups: &[&GroupRun]) -> Vec<String> {
 }
 
 /// The meaning of the short heads, and the columns that are not shown.
-fn legend(shape: &Shape, layout: Layout) -> Vec<String> {
+fn legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
     let explained = [
         (
             Column::Net,
             "net: slope less the same loop without the operation, where such a control was measured",
         ),
-        (Column::Interval, "next run: where the next run's figure lies, 19 times in 20"),
+        (
+            Column::Interval,
+            if known { "next run: where the next run's figure lies, 19 times in 20" } else { ONE_PROCESS },
+        ),
         (Column::Typical, "typical: the median of all samples"),
         (Column::Ratio, "m/p: net over predicted"),
-        (Column::Share, "next: how far off the next run's figure may be, 19 times in 20"),
+        (
+            Column::Share,
+            if known {
+                "next: how far off the next run's figure may be, 19 times in 20"
+            } else {
+                ONE_PROCESS
+            },
+        ),
         (Column::Claims, "claims: how many held, samples disturbed, ~ for not settled"),
     ];
     let shown = explained.iter().filter(|(column, _)| shape.columns.contains(column));
@@ -177,7 +190,10 @@ fn legend(shape: &Shape, layout: Layout) -> Vec<String> {
 
 /// What a reader of the figures must know.
 fn about_figures(sheet: &Sheet<'_>) -> Vec<String> {
-    [frequency(sheet), modes(sheet), open_cases(sheet), first_run(sheet)].into_iter().flatten().collect()
+    [frequency(sheet), modes(sheet), open_cases(sheet), left_out(sheet), first_run(sheet)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The cases of which one execution met a faster mode.
@@ -207,10 +223,9 @@ fn frequency(sheet: &Sheet<'_>) -> Option<String> {
 /// How many cases are not settled, and the first of them.
 fn open_cases(sheet: &Sheet<'_>) -> Option<String> {
     const FEW: usize = 5;
-    let quiet = |row: &Row<'_>| row.measured().and_then(|measured| measured.quiet);
-    let all = sheet.rows.iter().filter(|row| quiet(row).is_some()).count();
-    let open = sheet.rows.iter().filter(|row| quiet(row).is_some_and(|quiet| !quiet.settled));
-    let open: Vec<&str> = open.map(|row| row.case.id.as_str()).collect();
+    let measured = || sheet.rows.iter().filter_map(|row| Some((row.case.id.as_str(), row.measured()?)));
+    let all = measured().count();
+    let open: Vec<&str> = measured().filter(|(_, m)| !m.is_settled()).map(|(id, _)| id).collect();
     let more = if open.len() > FEW { ", …" } else { "" };
     (!open.is_empty()).then(|| {
         format!(
@@ -220,6 +235,15 @@ fn open_cases(sheet: &Sheet<'_>) -> Option<String> {
             open[..open.len().min(FEW)].join(", ")
         )
     })
+}
+
+/// How many executions gave no sample, and why the last of them.
+fn left_out(sheet: &Sheet<'_>) -> Option<String> {
+    let cases = sheet.rows.iter().filter_map(|row| Some((row.case.id.as_str(), &row.measured()?.left_out)));
+    let cases: Vec<_> = cases.filter(|(_, left_out)| !left_out.is_empty()).collect();
+    let (id, sentence) = cases.last().and_then(|(id, left_out)| Some((id, left_out.last()?)))?;
+    let count: usize = cases.iter().map(|(_, left_out)| left_out.len()).sum();
+    Some(format!("left out: {count} executions of {} cases, the last one of {id}: {sentence}", cases.len()))
 }
 
 /// On the first run of a machine nothing is known of other runs.

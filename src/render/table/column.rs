@@ -105,6 +105,8 @@ impl Column {
         match self {
             Self::Against(i) => sheet.against[i].name.into(),
             Self::Measured if sheet.unit != NANOSECONDS => sheet.unit.into(),
+            Self::Interval if !sheet.knows_the_next_run() => "95 % interval".into(),
+            Self::Share if !sheet.knows_the_next_run() => "95 %".into(),
             _ => self.name().into(),
         }
     }
@@ -181,7 +183,7 @@ fn evidence(measured: &Measured) -> String {
         n => format!("{held}, {n} not asked"),
     };
     let held = disturbed(measured).map_or(held.clone(), |share| format!("{held} · {share} disturbed"));
-    if is_open(measured) { held + " · not settled" } else { held }
+    if measured.is_settled() { held } else { held + " · not settled" }
 }
 
 /// `✓5 3/50 ~`, the same in as few characters as can be; `✓4?1` if one could not be asked.
@@ -195,12 +197,7 @@ fn claims(measured: &Measured) -> String {
         n => format!("{held}?{n}"),
     };
     let held = disturbed(measured).map_or(held.clone(), |share| format!("{held} {share}"));
-    if is_open(measured) { held + " ~" } else { held }
-}
-
-/// Whether its executions do not agree.
-fn is_open(measured: &Measured) -> bool {
-    measured.quiet.is_some_and(|quiet| !quiet.settled)
+    if measured.is_settled() { held } else { held + " ~" }
 }
 
 /// `3/50`, unless nothing disturbed.
