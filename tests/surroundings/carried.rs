@@ -35,7 +35,7 @@ fn a_record_is_carried_to_another_home_and_back() {
     shown.says(0, &["record\tmain\t", "fact\tkernel_release\t", "case\tcall/u64/3\t1\t"]);
     assert_eq!(baseline(&place, &["show", file]).output, shown.output);
     let head: Value = serde_json::from_str(&baseline(&there, &["show", "again", "--json"]).output).unwrap();
-    assert_eq!((&head["bundle"], &head["name"]), (&2.into(), &"again".into()));
+    assert_eq!((&head["bundle"], &head["name"]), (&3.into(), &"again".into()));
     baseline(&there, &["remove", "main"]).says(0, &[]);
     baseline(&there, &["remove", "main"]).says(2, &["no record main"]);
     there.is_tidy();
