@@ -203,7 +203,13 @@ fn modes(sheet: &Sheet<'_>) -> Option<String> {
         Some(format!("{} at {}", row.case.id, amount(figure, sheet.unit)))
     };
     let met: Vec<_> = sheet.rows.iter().filter_map(faster).collect();
-    (!met.is_empty()).then(|| format!("a faster mode, met by one execution and left out: {}", met.join(", ")))
+    (!met.is_empty()).then(|| {
+        format!(
+            "a faster mode, met by one execution and left out, in {} cases: {}",
+            met.len(),
+            first_of(&met)
+        )
+    })
 }
 
 /// The frequency of the core for which the figures hold, and that of this run.
@@ -222,19 +228,24 @@ fn frequency(sheet: &Sheet<'_>) -> Option<String> {
 
 /// How many cases are not settled, and the first of them.
 fn open_cases(sheet: &Sheet<'_>) -> Option<String> {
-    const FEW: usize = 5;
     let measured = || sheet.rows.iter().filter_map(|row| Some((row.case.id.as_str(), row.measured()?)));
     let all = measured().count();
     let open: Vec<&str> = measured().filter(|(_, m)| !m.is_settled()).map(|(id, _)| id).collect();
-    let more = if open.len() > FEW { ", …" } else { "" };
     (!open.is_empty()).then(|| {
         format!(
             "not settled: {} of {all} cases, whose lowest executions differ by more than 1 %; more time (SYSCOST_TIME, \
-             `--time`) or a quieter machine helps: {}{more}",
+             `--time`) or a quieter machine helps: {}",
             open.len(),
-            open[..open.len().min(FEW)].join(", ")
+            first_of(&open)
         )
     })
+}
+
+/// The first few of a list, so that a summary stays one.
+fn first_of(texts: &[impl AsRef<str>]) -> String {
+    const FEW: usize = 5;
+    let few: Vec<&str> = texts.iter().take(FEW).map(AsRef::as_ref).collect();
+    few.join(", ") + if texts.len() > FEW { ", …" } else { "" }
 }
 
 /// How many executions gave no sample, and why the last of them.
