@@ -203,13 +203,7 @@ fn modes(sheet: &Sheet<'_>) -> Option<String> {
         Some(format!("{} at {}", row.case.id, amount(figure, sheet.unit)))
     };
     let met: Vec<_> = sheet.rows.iter().filter_map(faster).collect();
-    (!met.is_empty()).then(|| {
-        format!(
-            "a faster mode, met by one execution and left out, in {} cases: {}",
-            met.len(),
-            first_of(&met)
-        )
-    })
+    (!met.is_empty()).then(|| format!("a faster mode, met by one execution and left out: {}", first_of(&met)))
 }
 
 /// The frequency of the core for which the figures hold, and that of this run.
