@@ -8,9 +8,7 @@ mod stranger;
 mod twisted;
 
 use crate::case::Case;
-use crate::clock::Counters;
 use crate::trial::{Bench, CaseEnd, Trial};
-use std::time::Instant;
 
 pub use roster::{liars, twins};
 
@@ -46,8 +44,6 @@ pub enum Ruling {
 pub struct Hearing {
     pub ruling: Ruling,
     pub executions: u32,
-    /// The share of the time that this thread was ready and another task had its CPU; 0 if the kernel does not tell.
-    pub waited: f64,
     /// Empty if the claims hold.
     pub sentence: String,
 }
@@ -64,12 +60,7 @@ const SAMPLE_NS: f64 = 1e6;
 
 /// Executes a case until its claims have held or are disproved.
 pub fn hear(case: &Case, bench: Bench<'_>) -> Hearing {
-    let mut counters = Counters::open(bench.pinned.unwrap_or(0));
-    let mut waited_ns = || counters.read().ok().and_then(|reading| reading.waited_ns).unwrap_or(0);
-    let (before, begun) = (waited_ns(), Instant::now());
-    let hearing = ruled(|| execute(case, bench));
-    let waited = (waited_ns() - before) as f64 / begun.elapsed().as_nanos().max(1) as f64;
-    Hearing { waited, ..hearing }
+    ruled(|| execute(case, bench))
 }
 
 /// One execution without Criterion: proof, samples and conclusion.
@@ -108,7 +99,7 @@ fn ruled(mut execute: impl FnMut() -> Result<(), CaseEnd>) -> Hearing {
                 (Ruling::Disturbed, sentence)
             }
         };
-        return Hearing { ruling, executions, waited: 0.0, sentence };
+        return Hearing { ruling, executions, sentence };
     }
 }
 

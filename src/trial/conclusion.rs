@@ -33,7 +33,7 @@ impl Trial<'_> {
             self.evidence.extend(judge::large_batches(
                 self.case,
                 sweep,
-                statistic::percentile(&values, 25.0),
+                [statistic::percentile(&values, 25.0), median.estimate],
                 &kept,
             )?);
         }

@@ -13,10 +13,6 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Share of the time without the CPU from which a machine counts as busy, so that a contradicted claim about time
-/// condemns no true case.
-const BUSY: f64 = 0.1;
-
 /// A case that was heard.
 struct Row {
     id: String,
@@ -36,9 +32,11 @@ impl Row {
             Ruling::Held if is_lie => "BELIEVED",
             Ruling::Disturbed if is_lie => "DISTURBED",
             Ruling::Held => "held",
-            Ruling::Contradicted if self.hearing.waited > BUSY => "disturbed",
+            // Six executions of milliseconds that follow one another meet one mood of the machine. A run spreads them over
+            // minutes before it condemns a case for its times.
+            Ruling::Contradicted => "contradicted",
             Ruling::Disturbed => "disturbed",
-            Ruling::Disproved | Ruling::Contradicted => "CONDEMNED",
+            Ruling::Disproved => "CONDEMNED",
         }
     }
 
@@ -117,11 +115,13 @@ fn summary(rows: &[Row]) -> String {
     let count = |word: &str| rows.iter().filter(|row| row.word() == word).count();
     let [lies, real] = [true, false].map(|is| rows.iter().filter(|row| row.lie.is_some() == is).count());
     format!(
-        "{} of {lies} lies caught, {} believed; {} of {real} true cases held, {} condemned; {} skipped, {} disturbed",
+        "{} of {lies} lies caught, {} believed; {} of {real} true cases held, {} condemned, {} contradicted; {} skipped, \
+         {} disturbed",
         count("caught"),
         count("BELIEVED"),
         count("held"),
         count("CONDEMNED"),
+        count("contradicted"),
         count("skipped"),
         count("disturbed") + count("DISTURBED")
     )
@@ -132,7 +132,7 @@ fn value(row: &Row) -> Value {
     json!({
         "id": row.id, "lie": row.lie.map(|(lie, _)| lie), "claim": row.lie.map(|(_, claim)| claim),
         "ruling": row.word().to_lowercase(), "executions": executions, "sentence": sentence, "well": row.is_well(),
-        "waited": row.hearing.waited, "seconds": row.seconds,
+        "seconds": row.seconds,
     })
 }
 
@@ -140,8 +140,8 @@ fn value(row: &Row) -> Value {
 mod tests {
     use super::*;
 
-    fn row(is_lie: bool, ruling: Ruling, waited: f64) -> Row {
-        let hearing = Hearing { ruling, executions: 1, waited, sentence: String::new() };
+    fn row(is_lie: bool, ruling: Ruling) -> Row {
+        let hearing = Hearing { ruling, executions: 1, sentence: String::new() };
         Row { id: "a/b".into(), lie: is_lie.then_some(("lies", "Claim")), hearing, seconds: 0.1 }
     }
 
@@ -149,15 +149,14 @@ mod tests {
     fn only_a_caught_lie_and_a_true_case_that_stands_are_well() {
         use Ruling::{Contradicted, Disproved, Disturbed, Held, Skipped};
         let ends = [Disproved, Contradicted, Held, Skipped, Disturbed];
-        let well = |is_lie, waited| ends.map(|ruling| row(is_lie, ruling, waited).is_well());
-        assert_eq!(well(true, 0.0), [true, true, false, true, false]);
-        assert_eq!(well(false, 0.0), [false, false, true, true, true]);
+        let well = |is_lie| ends.map(|ruling| row(is_lie, ruling).is_well());
+        assert_eq!(well(true), [true, true, false, true, false]);
         assert_eq!(
-            well(false, 0.5),
+            well(false),
             [false, true, true, true, true],
-            "a busy machine contradicts claims about time"
+            "claims about time need executions far apart"
         );
-        assert_eq!(row(true, Held, 0.0).word(), "BELIEVED");
-        assert_eq!(row(false, Disproved, 0.0).word(), "CONDEMNED");
+        assert_eq!(row(true, Held).word(), "BELIEVED");
+        assert_eq!(row(false, Disproved).word(), "CONDEMNED");
     }
 }
