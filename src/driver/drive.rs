@@ -234,7 +234,7 @@ impl<'a> Drive<'a> {
     fn group_runs(&self, groups: &[Collected]) -> Vec<GroupRun> {
         let frequencies: Vec<f64> = groups.iter().flat_map(Collected::frequencies).collect();
         let own = left_alone(&frequencies).filter(|_| self.options.unit == NANOSECONDS);
-        let core_hz = own.map(|own| self.earlier.core_hz().map_or(own, |earlier| own.max(earlier)));
+        let core_hz = own.map(|own| self.earlier.core_hz.map_or(own, |earlier| own.max(earlier)));
         let tried = groups.iter().filter(|group| !group.is_empty());
         tried.map(|group| group.group_run(&self.record.fingerprint, core_hz)).collect()
     }

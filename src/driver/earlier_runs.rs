@@ -13,7 +13,11 @@ const FILES: usize = 12;
 
 /// Earlier runs of the same machine, kernel, scale and unit, the newest first.
 #[derive(Default)]
-pub(super) struct EarlierRuns(Vec<Record>);
+pub(super) struct EarlierRuns {
+    records: Vec<Record>,
+    /// The highest frequency that the core had in one of them when it was left alone, Hz.
+    pub(super) core_hz: Option<f64>,
+}
 
 impl EarlierRuns {
     /// Those that are stored beside this run.
@@ -21,18 +25,15 @@ impl EarlierRuns {
         // What cannot be listed is reported by the saving of this run.
         let files = store.run_files().unwrap_or_default();
         let newest = files.iter().rev().take(FILES).filter_map(|path| Store::load(path).ok());
-        Self(newest.filter(|earlier| is_alike(earlier, record)).take(NEWEST).collect())
-    }
-
-    /// The highest frequency that the core had in one of them when it was left alone, Hz.
-    pub(super) fn core_hz(&self) -> Option<f64> {
-        self.0.iter().filter_map(of_run).reduce(f64::max)
+        let records: Vec<Record> = newest.filter(|earlier| is_alike(earlier, record)).take(NEWEST).collect();
+        let core_hz = records.iter().filter_map(of_run).reduce(f64::max);
+        Self { records, core_hz }
     }
 
     /// Widens the intervals of a run to their figures.
     pub(super) fn widen(&self, record: &mut Record) {
         let mut known: BTreeMap<(&str, &str), Vec<Quiet>> = BTreeMap::new();
-        for (group, case) in self.0.iter().flat_map(Record::cases) {
+        for (group, case) in self.records.iter().flat_map(Record::cases) {
             let quiet = case.measured().and_then(|measured| measured.quiet);
             known.entry((&case.id, &group.version)).or_default().extend(quiet);
         }

@@ -10,9 +10,6 @@ use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 
-/// Attempts to prove a case that is disturbed.
-const ATTEMPTS: u32 = 4;
-
 /// Serves the driver's requests until it closes the input. An error is not printed: the driver has gone.
 pub fn process(groups: &[Group]) -> Exit {
     Exit::failed_if(serve(groups).is_err())
@@ -100,7 +97,7 @@ fn case_by_turns(
         cpus: Cpus::around(Some(cpu), allowed),
     };
     let bench = Bench { place: &place, clock: &clock, pinned: Some(cpu) };
-    let mut trial = trial::repeated(ATTEMPTS, || {
+    let mut trial = trial::repeated(|| {
         let mut trial = Trial::prepare(&case, bench, None)?;
         if prepare.prove {
             trial.prove()?;

@@ -1,7 +1,7 @@
 //! Joins what several executions measured of one case into one outcome.
 
 use super::quiet::quiet;
-use super::reference_frequency::{self, beside};
+use super::reference_frequency::{self, beside, factor};
 use crate::record::{
     Bar, Contamination, Derived, Distribution, Interval, Matrix, Meanwhile, Measured, Quiet,
 };
@@ -52,8 +52,7 @@ pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
 /// The quiet figure of these executions at this frequency of the core, if that of each is known.
 pub fn quiet_of(parts: &[Measured], core_hz: Option<f64>) -> Option<Quiet> {
     let wanted = core_hz.filter(|_| parts.iter().all(|part| beside(part).is_some()));
-    let factor = |part: &Measured| wanted.zip(beside(part)).map_or(1.0, |(wanted, own)| own / wanted);
-    let low = |part: &Measured| part.executions.first().map(|execution| factor(part) * execution.low);
+    let low = |part: &Measured| Some(factor(part, wanted).unwrap_or(1.0) * part.executions.first()?.low);
     let lows: Vec<f64> = parts.iter().filter_map(low).collect();
     let adds = parts.first()?.displaced.is_none();
     quiet(&lows, adds).map(|quiet| Quiet { core_hz: wanted, ..quiet })

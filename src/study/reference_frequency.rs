@@ -41,9 +41,14 @@ pub fn beside(part: &Measured) -> Option<f64> {
     part.executions.first()?.core_hz.filter(|hz| is_core_bound && *hz > 0.0)
 }
 
+/// The factor that converts the costs of an execution to a core that runs at `wanted` Hz; `None` where they stay as they are.
+pub fn factor(part: &Measured, wanted: Option<f64>) -> Option<f64> {
+    wanted.zip(beside(part)).map(|(wanted, own)| own / wanted)
+}
+
 /// The same execution on a core that runs at `wanted` Hz: its costs, but not its samples, which stay as they were counted.
 pub fn at(part: &Measured, wanted: Option<f64>) -> Measured {
-    let Some(by) = wanted.zip(beside(part)).map(|(wanted, own)| own / wanted) else { return part.clone() };
+    let Some(by) = factor(part, wanted) else { return part.clone() };
     let cost = |interval: Interval| interval.map(|ns| by * ns);
     let execution = |e: &Execution| Execution { low: by * e.low, median: by * e.median, ..*e };
     Measured {

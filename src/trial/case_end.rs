@@ -35,14 +35,17 @@ impl CaseEnd {
     }
 }
 
-/// Repeats an attempt while it ends as [`CaseEnd::Disturbed`] or [`CaseEnd::Contradicted`], up to this number of times, and
-/// returns the last result.
+/// Attempts at a case that is disturbed.
+const ATTEMPTS: u32 = 4;
+
+/// Repeats an attempt while it ends as [`CaseEnd::Disturbed`] or [`CaseEnd::Contradicted`], up to four times, and returns the
+/// last result.
 ///
 /// # Errors
 /// The end of the last attempt.
-pub fn repeated<T>(attempts: u32, mut attempt: impl FnMut() -> Result<T, CaseEnd>) -> Result<T, CaseEnd> {
+pub fn repeated<T>(mut attempt: impl FnMut() -> Result<T, CaseEnd>) -> Result<T, CaseEnd> {
     let mut outcome = attempt();
-    for _ in 1..attempts {
+    for _ in 1..ATTEMPTS {
         if !matches!(outcome, Err(CaseEnd::Disturbed(_) | CaseEnd::Contradicted(_))) {
             break;
         }
@@ -59,7 +62,7 @@ mod tests {
     fn only_a_disturbance_is_repeated_and_not_for_ever() {
         let ends = |end: CaseEnd| {
             let mut attempts = 0;
-            let ended = repeated(4, || {
+            let ended = repeated(|| {
                 attempts += 1;
                 Err::<(), _>(end.clone())
             });
