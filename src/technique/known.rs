@@ -32,6 +32,11 @@ impl Known {
         Self { is_moved: true }
     }
 
+    /// Moved if one of these words is `--moved`, else as they are.
+    pub fn asked(mut arguments: impl Iterator<Item = String>) -> Self {
+        Self { is_moved: arguments.any(|argument| argument == "--moved") }
+    }
+
     /// The sentence that `truth` lies in the interval that was found.
     ///
     /// # Errors
