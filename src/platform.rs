@@ -21,6 +21,7 @@ pub mod mount;
 pub mod namespace;
 pub mod output;
 pub mod partner;
+pub mod patch;
 pub mod perf_event;
 pub mod proc;
 pub mod process;
