@@ -22,6 +22,7 @@ pub mod namespace;
 pub mod output;
 pub mod partner;
 pub mod perf_event;
+pub mod plain_file;
 pub mod proc;
 pub mod process;
 pub mod ptrace;
