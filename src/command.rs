@@ -31,6 +31,7 @@ mod validate;
 
 use crate::driver::layout;
 use crate::error::{Error, Result};
+use crate::platform::signal;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -79,6 +80,9 @@ enum Command {
 pub fn run() -> ExitCode {
     if crate::driver::is_measuring_process() || crate::pair::is_side() {
         return crate::harness::suite();
+    }
+    if let Err(error) = signal::survive_the_file_limit() {
+        return complain(&error);
     }
     let words: Vec<_> = std::env::args_os().collect();
     if let Some(text) = help::page(&words, layout()) {

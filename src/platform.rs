@@ -23,6 +23,7 @@ pub mod output;
 pub mod partner;
 pub mod patch;
 pub mod perf_event;
+pub mod plain_file;
 pub mod proc;
 pub mod process;
 pub mod ptrace;

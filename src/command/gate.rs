@@ -7,7 +7,7 @@ use super::page::{self, Tone};
 use super::record;
 use crate::driver::layout;
 use crate::error::{Error, Result};
-use crate::platform::signal;
+use crate::platform::{plain_file, signal};
 use crate::record::Verdict;
 use crate::record::paired::CasePairs;
 use crate::record::quantity::NANOSECONDS;
@@ -15,7 +15,6 @@ use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, Options, compare};
 use crate::study::gate::{Answer, Finding, Mutes, Progress, answer, of_pairs, of_records};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -250,8 +249,7 @@ fn summary(args: &Args, findings: &[Finding], said: &[String], answer: Answer) -
 
 /// Appends to a file, to which other steps of a build write, too.
 fn append(file: &Path, text: &str) -> Result<()> {
-    let opened = File::options().append(true).create(true).open(file);
-    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = plain_file::append(file)?.write_all(text.as_bytes());
     written.map_err(|e| Error::file(file, "appending to", e))
 }
 

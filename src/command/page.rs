@@ -2,8 +2,10 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::error::{Error, Result};
+use crate::platform::output;
 use crate::record::quantity;
 use crate::render::table::Layout;
+use nix::errno::Errno;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,7 +22,7 @@ const GAP: usize = 2;
 /// Writes to the standard output. A closed pipe is no error.
 ///
 /// # Errors
-/// The output cannot be written: a full disk.
+/// The output cannot be written: a full disk, or it was closed from the start.
 pub(super) fn write(text: &str) -> Result<()> {
     send(text).map(|_| ())
 }
@@ -30,6 +32,9 @@ pub(super) fn write(text: &str) -> Result<()> {
 /// # Errors
 /// As those of [`write`].
 pub(super) fn send(text: &str) -> Result<bool> {
+    if output::is_closed() {
+        return Err(Error::file("the standard output", "writing", Errno::EBADF.into()));
+    }
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),

@@ -6,6 +6,7 @@ mod complaint;
 pub use complaint::{Complaint, Kind, check};
 
 use crate::error::{Error, Result};
+use crate::platform::plain_file;
 use crate::record::store::{Store, file_name, parse, read, replace};
 use crate::record::{GroupRun, Outcome, Record};
 use nix::errno::Errno;
@@ -59,7 +60,7 @@ impl Store {
         let directory = self.home().join("baselines");
         // What cannot be made or opened is reported by the saving that follows.
         let _ = std::fs::create_dir_all(&directory);
-        let mut directory = File::open(directory).ok()?;
+        let mut directory = plain_file::directory(&directory).ok()?;
         for _ in 0..500 {
             directory = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
                 Ok(lock) => return Some(lock),

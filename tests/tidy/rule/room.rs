@@ -54,6 +54,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("suite", "record", Only(&["Axis", "Curve", "Study"]), "which cases are points of a curve is said where the cases are"),
     ("suite", "environment", Only(&["Wire"]), "an operation may end on another machine"),
     ("suite", "statistic", Only(&["Random"]), "a ring of memory is drawn by chance"),
+    ("record", "platform", Only(&["plain_file"]), "what is read from a store is a plain file"),
     ("record", "environment", Whole, "a record carries the fingerprint of its machine"),
     ("record", "statistic", Only(&["Interval"]), "an interval is one type, in the answer and in the record"),
     ("study", "record", Whole, "it reads plain data"),
@@ -260,7 +261,9 @@ mod tests {
         let said = said("src/record/x.rs", "\nuse crate::{error::Error, clock::Clock};");
         assert_eq!(
             said,
-            ["src/record/x.rs:2: record may not use clock; its arrows run to environment, statistic"]
+            [
+                "src/record/x.rs:2: record may not use clock; its arrows run to platform, environment, statistic"
+            ]
         );
         assert_eq!(super::tests::said("src/platform.rs", "use crate::error::{Error, Result};"), [""; 0]);
         assert_eq!(super::tests::said("src/platform.rs", "use crate::command;").len(), 1);
@@ -272,7 +275,9 @@ mod tests {
             said("src/record/table/x.rs", "use super::super::width;\nuse super::super::super::trial::Trial;");
         assert_eq!(
             said,
-            ["src/record/table/x.rs:2: record may not use trial; its arrows run to environment, statistic"]
+            [
+                "src/record/table/x.rs:2: record may not use trial; its arrows run to platform, environment, statistic"
+            ]
         );
     }
 
