@@ -9,6 +9,7 @@ pub mod format;
 pub mod paper_table;
 #[cfg(feature = "cli")]
 pub mod plot;
+pub mod summary;
 pub mod table;
 mod terminal_heat_map;
 mod terminal_plot;

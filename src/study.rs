@@ -1,5 +1,6 @@
 //! What records mean: comparison, verdicts, levels, fits. It reads plain data and answers plain data.
 
+pub mod alike;
 pub mod basis;
 #[cfg(feature = "cli")]
 pub mod comparison;
@@ -21,3 +22,4 @@ pub mod reference_frequency;
 #[cfg(feature = "cli")]
 pub mod seen_again;
 pub mod sequential;
+pub mod standout;

@@ -46,6 +46,8 @@ pub struct Arguments {
     pub loud: bool,
     /// `--output-format bencher`.
     pub bencher: bool,
+    /// `--all`: every table at the end of a whole run, and not one screen.
+    pub all: bool,
     /// The whole command line, to hand on.
     pub raw: Vec<OsString>,
 }
@@ -69,8 +71,9 @@ const NUMBERS: [(&str, f64, f64); 6] = [
 /// Directories that Criterion makes beside those of the baselines.
 const CRITERIONS: [&str; 3] = ["new", "change", "report"];
 /// Options in the help: name, placeholder of the value, description. All others are hidden.
-const HELP: [(&str, &str, &str); 12] = [
+const HELP: [(&str, &str, &str); 13] = [
     ("FILTER", "FILTER", "Regular expression over ids such as call/u64/3"),
+    ("all", "", "End a whole run with every table, and not with one screen"),
     ("exact", "", "Take FILTER as a whole id"),
     ("save-baseline", "NAME", "Save what is measured under this name [default: base]"),
     ("baseline", "NAME", "Compare with what was saved under this name, which every case must have"),
@@ -144,7 +147,9 @@ impl Arguments {
             loud: matches.get_flag("verbose") || compare.is_some(),
             compare,
             bencher: text("output-format").is_some_and(|f| f == "bencher"),
-            raw,
+            all: matches.get_flag("all"),
+            // Criterion does not know it.
+            raw: without(raw, "--all"),
         })
     }
 
@@ -205,6 +210,13 @@ impl Arguments {
             (None, None) => true,
         })
     }
+}
+
+/// The words without this flag; behind `--` there are no flags.
+fn without(raw: Vec<OsString>, flag: &str) -> Vec<OsString> {
+    let flags = raw.iter().position(|word| word == "--").unwrap_or(raw.len());
+    let kept = raw.into_iter().enumerate().filter(|(at, word)| *at >= flags || word != flag);
+    kept.map(|(_, word)| word).collect()
 }
 
 fn help(raw: impl Iterator<Item = OsString>) -> Option<String> {
@@ -281,7 +293,7 @@ fn command() -> Command {
         )
         .args(NUMBERS.map(|(name, least, most)| value(name).value_parser(between(least, most))))
         .args(FLAGS.map(flag))
-        .args(["discard-baseline", "list", "ignored", "exact", "quick", "test", "quiet"].map(flag))
+        .args(["all", "discard-baseline", "list", "ignored", "exact", "quick", "test", "quiet"].map(flag))
         .arg(flag("verbose").short('v'))
         .arg(value("save-baseline").short('s'))
         .arg(value("baseline").short('b'))
@@ -315,6 +327,13 @@ mod tests {
         assert_eq!(parsed("--bench --test").mode, Mode::Test);
         assert_eq!(parsed("--bench --list --format terse").mode, Mode::List);
         assert_eq!(parsed("--bench --profile-time 5").mode, Mode::Foreign);
+    }
+
+    #[test]
+    fn every_table_is_asked_for_and_criterion_hears_nothing_of_it() {
+        let all = parsed("--bench --all -- --all");
+        assert!(all.all && !parsed("--bench -- --all").all);
+        assert_eq!(all.for_measuring(), ["--bench", "--", "--all"]);
     }
 
     #[test]

@@ -30,14 +30,23 @@
 pub mod operation;
 
 use crate::case::{Case, Claim, Fit, Group, Need, Place};
+use crate::record::Headline;
 
-pub const GROUP: Group = Group::new("call", include_str!("call.rs"), cases).fits(&[
-    Fit { step: "a further u32 argument", prefix: "call/u32/" },
-    Fit { step: "a further u64 argument", prefix: "call/u64/" },
-    Fit { step: "a further f32 argument", prefix: "call/f32/" },
-    Fit { step: "a further f64 argument", prefix: "call/f64/" },
-    Fit { step: "a further argument of mixed types", prefix: "call/mixed/" },
-]);
+pub const GROUP: Group = Group::new("call", include_str!("call.rs"), cases)
+    .fits(&[
+        Fit { step: "a further u32 argument", prefix: "call/u32/" },
+        Fit { step: "a further u64 argument", prefix: "call/u64/" },
+        Fit { step: "a further f32 argument", prefix: "call/f32/" },
+        Fit { step: "a further f64 argument", prefix: "call/f64/" },
+        Fit { step: "a further argument of mixed types", prefix: "call/mixed/" },
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 2] = [
+    Headline::new(8, "u64/0", "a call without arguments"),
+    Headline::new(9, "u64/7", "a call with 7 arguments"),
+];
 
 /// Loops for arity 0 to 8.
 type Loops = [fn(u64); 9];

@@ -43,12 +43,17 @@ use crate::kit::parallel::all_stayed;
 use crate::kit::placement::{Placement, refused};
 use crate::kit::round_trip::{Open, both_left, both_slept, passed_on, round_trip};
 use crate::platform::partner::Kind;
+use crate::record::Headline;
 use Kind::{Process, Thread};
 use Placement::{Awake, Cross, Same};
 
 mod turn_taking;
 
-pub const GROUP: Group = Group::new("ping_pong", include_str!("ping_pong.rs"), cases);
+pub const GROUP: Group = Group::new("ping_pong", include_str!("ping_pong.rs"), cases).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] =
+    [Headline::new(123, "pipe-processes/same-cpu", "a byte by pipes, there and back")];
 
 #[rustfmt::skip]
 fn cases() -> Vec<Case> {

@@ -56,6 +56,7 @@ use crate::kit::socket::echo::Echo;
 use crate::kit::socket::endpoint::{Blocking, Endpoint, Epoll, Spinning};
 use crate::kit::socket::io_ring::{self, IoRing};
 use crate::platform::partner::{Class, Kind, Partner};
+use crate::record::Headline;
 use std::os::fd::OwnedFd;
 
 pub mod conversation;
@@ -63,7 +64,11 @@ mod icmp_echo;
 
 use conversation::Conversation;
 
-pub const GROUP: Group = Group::new("socket_round_trip", include_str!("socket_round_trip.rs"), cases);
+pub const GROUP: Group =
+    Group::new("socket_round_trip", include_str!("socket_round_trip.rs"), cases).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(46, "tcp-same-cpu/56B", "TCP round trip, 56 bytes")];
 
 /// How both ends wait for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

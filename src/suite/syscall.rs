@@ -38,6 +38,7 @@ use crate::error::{Error, Result};
 use crate::kit::kernel_call::{self, granted, repeat};
 use crate::platform::syscall::{self, Status};
 use crate::platform::time;
+use crate::record::Headline;
 use operation::Displacer;
 use std::ffi::CString;
 use std::fs::File;
@@ -45,7 +46,14 @@ use std::hint::black_box;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-pub const GROUP: Group = Group::new("syscall", include_str!("syscall.rs"), cases);
+pub const GROUP: Group = Group::new("syscall", include_str!("syscall.rs"), cases).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 3] = [
+    Headline::new(12, "getppid", "a system call (getppid)"),
+    Headline::new(13, "fstat", "fstat of an open file"),
+    Headline::new(14, "clock-gettime-vdso", "the time, without a system call"),
+];
 
 fn cases() -> Vec<Case> {
     let mut cases = plain();
