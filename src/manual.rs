@@ -15,6 +15,9 @@ pub mod ci {}
 #[doc = include_str!("manual/records.md")]
 pub mod records {}
 
+#[doc = include_str!("manual/page.md")]
+pub mod page {}
+
 #[doc = include_str!("manual/curves.md")]
 pub mod curves {}
 

@@ -6,6 +6,8 @@ mod figure_line;
 #[cfg(feature = "cli")]
 pub mod format;
 #[cfg(feature = "cli")]
+pub mod page;
+#[cfg(feature = "cli")]
 pub mod paper_table;
 #[cfg(feature = "cli")]
 pub mod plot;

@@ -92,16 +92,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 fn compared(args: &Args) -> Result<Comparison> {
     let filter = args.filter.as_deref().map(expression).transpose()?;
     let archive = Archive::of(&args.home);
-    if args.baselines.len() < 2 {
-        return Err(Error::Usage(
-            "one baseline alone cannot be compared; name two or more, the oldest first".into(),
-        ));
-    }
-    let heads = args.baselines.iter().map(|name| archive.head(name)).collect::<Result<Vec<_>>>()?;
-    let history = if wants_history(&heads) { history(&archive)? } else { Vec::new() };
-    let options = Options { threshold: args.threshold.max(LEAST_THRESHOLD) };
-    let mut comparison = compare(&heads, &history, options);
-    refuse_nothing(&comparison)?;
+    let mut comparison = all_rows(&archive, &args.baselines, args.threshold)?;
     if let Some(filter) = filter {
         comparison.keep(|id| filter.is_match(id));
         if comparison.rows.is_empty() {
@@ -115,6 +106,31 @@ fn compared(args: &Args) -> Result<Comparison> {
         Sort::Weight => comparison.sort_by_weight(),
         Sort::Table => comparison.sort_by_table(),
     }
+    Ok(comparison)
+}
+
+/// All rows of these baselines, each against the first.
+fn all_rows(archive: &Archive, baselines: &[OsString], threshold: f64) -> Result<Comparison> {
+    if baselines.len() < 2 {
+        return Err(Error::Usage(
+            "one baseline alone cannot be compared; name two or more, the oldest first".into(),
+        ));
+    }
+    let heads = baselines.iter().map(|name| archive.head(name)).collect::<Result<Vec<_>>>()?;
+    let history = if wants_history(&heads) { history(archive)? } else { Vec::new() };
+    let options = Options { threshold: threshold.max(LEAST_THRESHOLD) };
+    let comparison = compare(&heads, &history, options);
+    refuse_nothing(&comparison)?;
+    Ok(comparison)
+}
+
+/// All rows of these baselines with the least threshold, the weightiest change first.
+///
+/// # Errors
+/// A baseline is nowhere or cannot be read, or nothing of them can be compared.
+pub(super) fn side_by_side(archive: &Archive, baselines: &[OsString]) -> Result<Comparison> {
+    let mut comparison = all_rows(archive, baselines, LEAST_THRESHOLD)?;
+    comparison.sort_by_weight();
     Ok(comparison)
 }
 

@@ -1,6 +1,7 @@
 //! `syscost report`: a stored run as a table or in another format. It measures nothing.
 
 mod displacement_report;
+mod html;
 mod selection;
 
 use super::archive::Archive;
@@ -63,6 +64,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
     #[command(flatten)]
+    page: html::Html,
+    #[command(flatten)]
     home: Home,
 }
 
@@ -97,6 +100,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         .iter_mut()
         .filter(|run| run.curves.is_empty())
         .for_each(|run| add_curves(run, &fingerprint));
+    if let Some(file) = args.page.file() {
+        args.page.write(file, &record, &archive)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let text = |layout| {
         if asked.is_one_screen(args, &record) {
             return Ok(screen_of(&record, &archive, layout));
