@@ -2,7 +2,7 @@
 
 mod displacement_report;
 mod html;
-mod selection;
+mod question;
 
 use super::archive::Archive;
 use super::fingerprint::word;
@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         keep(&mut record, group)?;
     }
     if let Some(pattern) = &args.only {
-        selection::keep(&mut record, pattern)?;
+        question::keep(&mut record, pattern)?;
     }
     if let Some(name) = &args.baseline {
         columns.push(baseline(name, &archive.baseline(name)?, &record));
