@@ -17,6 +17,7 @@ pub mod fixture_run;
 mod headline;
 pub mod paired;
 pub mod quantity;
+mod soundness;
 pub mod store;
 pub mod verdict;
 pub mod version;

@@ -7,7 +7,7 @@ use super::page::{self, Tone};
 use super::record;
 use crate::driver::layout;
 use crate::error::{Error, Result};
-use crate::platform::{plain_file, signal};
+use crate::platform::{inert, plain_file, signal};
 use crate::record::Verdict;
 use crate::record::paired::CasePairs;
 use crate::record::quantity::NANOSECONDS;
@@ -249,7 +249,7 @@ fn summary(args: &Args, findings: &[Finding], said: &[String], answer: Answer) -
 
 /// Appends to a file, to which other steps of a build write, too.
 fn append(file: &Path, text: &str) -> Result<()> {
-    let written = plain_file::append(file)?.write_all(text.as_bytes());
+    let written = plain_file::append(file)?.write_all(inert::output(text, false).as_bytes());
     written.map_err(|e| Error::file(file, "appending to", e))
 }
 

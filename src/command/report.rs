@@ -11,6 +11,7 @@ use super::page::{self, Tone};
 use crate::driver::{add_curves, headlines, layout, nearest};
 use crate::environment::Weight;
 use crate::error::{Error, Result};
+use crate::platform::inert;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Record, store};
 use crate::render::format;
@@ -111,7 +112,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Ok::<_, Error>(text(args.format, &record, &columns, layout)? + &said(args.format, &below, layout))
     };
     match &args.output {
-        Some(file) => save(file, text(Layout::default())?.as_bytes())?,
+        Some(file) => save(file, inert::output(&text(Layout::default())?, false).as_bytes())?,
         None => page::write(&text(layout())?)?,
     }
     args.plot.as_deref().map_or(Ok(()), |directory| draw(&record, pictures(&record), directory))?;

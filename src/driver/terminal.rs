@@ -1,18 +1,21 @@
 //! All output of a run but its progress: tables and sentences.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use crate::platform::inert;
 use crate::render::table::Layout;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
 /// Prints to the standard output. An error is ignored: the reader of a pipe may close it early.
 pub fn print(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let mut out = std::io::stdout().lock();
+    let text = inert::output(text, out.is_terminal());
+    let _ = writeln!(out, "{text}");
 }
 
 /// Prints an error or another sentence for the user to the standard error.
 pub fn complain(sentence: impl Display) {
-    let _ = writeln!(std::io::stderr(), "syscost: {sentence}");
+    let _ = writeln!(std::io::stderr(), "syscost: {}", inert::text(&sentence.to_string()));
 }
 
 /// The layout for the standard output: the terminal's width, colours and characters. In a pipe the table is plain, and

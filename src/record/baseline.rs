@@ -7,7 +7,7 @@ pub use complaint::{Complaint, Kind, check};
 
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
-use crate::record::store::{Store, file_name, parse, read, replace};
+use crate::record::store::{Store, file_name, parse, read, replace, seal};
 use crate::record::{GroupRun, Outcome, Record};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -84,7 +84,7 @@ fn save(path: &Path, records: &[Record]) -> Result<()> {
     let mut bytes = Vec::new();
     for record in records {
         let line = serde_json::to_vec(record).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
-        bytes.extend(line);
+        bytes.extend(seal::sealed(&line));
         bytes.push(b'\n');
     }
     parse::records(path, &bytes)?;

@@ -66,7 +66,10 @@ fn runs_that_do_not_belong_together_are_not_joined() {
     let run = std::fs::read_dir(place.home().join("syscost/runs")).unwrap().next().unwrap().unwrap().path();
     let text = std::fs::read_to_string(&run).unwrap();
     let counted = place.path().join("counted.json");
-    let other = text.replace("\"ns\"", "\"page-faults\"").replace("\"run\":\"", "\"run\":\"x");
+    // What is edited by hand has no seal.
+    let mut open: Value = serde_json::from_str(&text).unwrap();
+    open.as_object_mut().unwrap().retain(|field, _| !field.starts_with("seal"));
+    let other = open.to_string().replace("\"ns\"", "\"page-faults\"").replace("\"run\":\"", "\"run\":\"x");
     std::fs::write(&counted, other).unwrap();
     let words = ["save", "mixed", "main", counted.to_str().unwrap()];
     baseline(&place, &words).says(2, &["agree in their unit", "page-faults"]);

@@ -54,7 +54,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("suite", "record", Only(&["Axis", "Curve", "Headline", "Study"]), "which cases are points of a curve is said where the cases are"),
     ("suite", "environment", Only(&["Wire"]), "an operation may end on another machine"),
     ("suite", "statistic", Only(&["Random"]), "a ring of memory is drawn by chance"),
-    ("record", "platform", Only(&["plain_file"]), "what is read from a store is a plain file"),
+    ("record", "platform", Only(&["inert", "plain_file"]), "what is read is a plain file, and its text commands no terminal"),
     ("record", "environment", Whole, "a record carries the fingerprint of its machine"),
     ("record", "statistic", Only(&["Interval"]), "an interval is one type, in the answer and in the record"),
     ("study", "record", Whole, "it reads plain data"),
