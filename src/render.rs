@@ -4,6 +4,8 @@
 pub mod compared;
 mod figure_line;
 #[cfg(feature = "cli")]
+pub mod foreign;
+#[cfg(feature = "cli")]
 pub mod format;
 #[cfg(feature = "cli")]
 pub mod page;

@@ -1,6 +1,7 @@
 //! `syscost report`: a stored run as a table or in another format. It measures nothing.
 
 mod displacement_report;
+mod exported;
 mod html;
 mod question;
 
@@ -64,6 +65,9 @@ pub(super) struct Args {
     /// or number; after the word `displacement`, the figures of that paper
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
+    /// Write it as another tool reads it, in place of --format
+    #[arg(long, value_enum, value_name = "READER", conflicts_with_all = ["format", "html", "against", "baseline", "plot"])]
+    export: Option<exported::Reader>,
     #[command(flatten)]
     page: html::Html,
     #[command(flatten)]
@@ -103,6 +107,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         .for_each(|run| add_curves(run, &fingerprint));
     if let Some(file) = args.page.file() {
         args.page.write(file, &record, &archive)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(reader) = args.export {
+        let text = exported::text(reader, &record)?;
+        match &args.output {
+            Some(file) => save(file, text.as_bytes())?,
+            None => page::write(&text)?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let text = |layout| {

@@ -28,16 +28,25 @@ function tallyOf(words) {
     .filter(([count]) => count > 0).map(([count, word]) => [el("span", { class: `verdict ${word}` }, `${MARKS[word]} ${count} ${word}`), " "]));
 }
 
+/** The reason that most rows have in common, which is said once above them. */
+function commonReason(rows) {
+  const counts = new Map();
+  for (const { reason } of rows) if (reason) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  const [most, count] = [...counts].sort((a, b) => b[1] - a[1])[0] ?? ["", 0];
+  return count > 1 && count > rows.length / 3 ? { reason: most, count } : null;
+}
+
 function forest(title, head, rows, threshold, name) {
+  const common = commonReason(rows);
   const axis = axisOf(rows.flatMap(({ change, low, high }) => [change, low, high]), threshold);
   const row = (one) => el("tr", {}, el("th", { scope: "row", class: "id" }, one.id),
     one.values.map((value) => el("td", { class: "number second" }, amount(value, one.unit))),
     el("td", { class: "number" }, percent(one.change)),
     el("td", { class: "picture" }, forestDrawing(one, axis, threshold)),
-    el("td", {}, verdict(one.kind), one.reason && el("details", {}, el("summary", {}, "why"), one.reason)));
+    el("td", { class: "judged" }, verdict(one.kind), one.reason && one.reason !== common?.reason && el("details", {}, el("summary", {}, "why"), one.reason)));
   const lines = () => csv([["id", "first", "second", "change", "low", "high", "verdict", "reason"],
     ...rows.map((one) => [one.id, ...one.values, one.change ?? "", one.low ?? "", one.high ?? "", one.kind, one.reason])]);
-  return [tallyOf(rows.map(({ kind }) => kind)),
+  return [tallyOf(rows.map(({ kind }) => kind)), common && el("p", { class: "why" }, `${common.count} rows: ${common.reason}`),
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
       el("table", { class: "forest" }, el("caption", { class: "heard" }, title),
         el("thead", {}, el("tr", {}, head.map((cell, number) => el("th", { scope: "col", class: [1, 2].includes(number) ? "number second" : number === 3 ? "number" : number === 4 ? "picture" : null }, cell)))),

@@ -58,7 +58,7 @@ function optionsOf(curves, columns, hidden, width, told) {
     scales: { x: { time: false, ...(wide ? { distr: 3, log: 2 } : {}) }, y: steep ? { distr: 3 } : { range: (_, low, high) => [Math.min(0, low), high * 1.06 || 1] } },
     axes: [
       { ...axis, space: 56, size: 30, values: (_, splits) => splits.map((value) => (value === null || (wide && far > 4096 && Math.round(Math.log2(value)) % 2) ? "" : wide ? size(value).replace("iB", "") : Number.isInteger(value) ? String(value) : "")) },
-      { ...axis, size: 66, values: (_, splits) => splits.map((value) => (value === null ? "" : Number.isInteger(value) || value < 1 ? unitOf(first, value).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "") : unitOf(first, value))) }],
+      { ...axis, size: 78, values: (_, splits) => splits.map((value) => (value === null ? "" : Number.isInteger(value) || value < 1 ? unitOf(first, value).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "") : unitOf(first, value))) }],
     series: [{}, ...seriesOf(curves, hidden)],
     bands: curves.map((_, number) => ({ series: [3 * number + 3, 3 * number + 2], fill: `${colour(`--s${number % 8}`)}33` })),
     hooks: {

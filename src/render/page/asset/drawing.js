@@ -22,16 +22,16 @@ function shapeDrawing(one, width, height, axis) {
   const highest = Math.max(...shape.bars, 1), step = width / shape.bars.length, base = height - 1;
   const x = (value) => (placeIn(shape, value) * width).toFixed(1);
   const inside = (value) => isNumber(value) && value >= shape.low && value <= shape.high;
-  // A square root shows a few samples beside many.
+  // All bars are one path, because a page has thousands of them. A square root shows a few samples beside many.
   const bar = (count, at) => {
     const tall = count > 0 ? Math.max(1.5, Math.sqrt(count / highest) * (height - 3)) : 0;
-    return tall > 0 && svg("rect", { class: "bar", x: (at * step).toFixed(1), y: (base - tall).toFixed(1), width: Math.max(1, step - 0.6).toFixed(1), height: tall.toFixed(1) });
+    return tall > 0 ? `M${(at * step).toFixed(1)} ${base}v${(-tall).toFixed(1)}h${Math.max(1, step - 0.6).toFixed(1)}V${base}z` : "";
   };
   const [from, to] = [x(low), x(high)];
   const room = axis ? 20 : 0;
   const drawing = svg("svg", { class: "drawing", viewBox: `0 0 ${width} ${height + room}`, role: "img", "aria-label": shapeWords(one), width, height: height + room },
     high > shape.low && low < shape.high && svg("rect", { class: "next", x: from, y: 0, width: Math.max(1, to - from).toFixed(1), height: base }),
-    shape.bars.map(bar),
+    svg("path", { class: "bar", d: shape.bars.map(bar).join("") }),
     svg("line", { class: "ground", x1: 0, x2: width, y1: base + 0.5, y2: base + 0.5 }),
     inside(typical[0]) && svg("line", { class: "typical", x1: x(typical[0]), x2: x(typical[0]), y1: 0, y2: base }),
     inside(figure) && svg("line", { class: "quiet", x1: x(figure), x2: x(figure), y1: 0, y2: base }));

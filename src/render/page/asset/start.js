@@ -9,7 +9,7 @@ read();
 document.title = inert(`${fact("processor") ?? "syscost"} · ${data.run}`);
 const curves = curveSection(), comparison = comparisonSection(), pairs = pairSection();
 const { panel, update } = manualPanel();
-const sections = [["cases", "Cases"], curves && ["curves", "Curves"], comparison && ["comparison", "Comparison"], pairs && ["pairs", "By turns"]].filter(Boolean);
+const sections = [comparison && ["comparison", "Comparison"], pairs && ["pairs", "By turns"], ["cases", "Cases"], curves && ["curves", "Curves"]].filter(Boolean);
 const top = machineHead();
 document.body.prepend(...[top, sections.length > 1 && navigation(sections),
   el("main", {}, comparison, pairs, caseTable(), curves), panel,

@@ -71,7 +71,12 @@ function size(bytes) {
 }
 
 const times = (ratio) => (isNumber(ratio) ? `${ratio < 999.5 ? ratio.toPrecision(3) : ratio.toFixed(0)}×` : "");
-const percent = (share) => (isNumber(share) ? `${share >= 0 ? "+" : "−"}${Math.abs(100 * share).toFixed(Math.abs(share) < 0.1 ? 2 : 1)} %` : "–");
+function percent(share) {
+  if (!isNumber(share)) return "–";
+  const text = Math.abs(100 * share).toFixed(Math.abs(share) < 0.1 ? 2 : 1);
+  return `${Number(text) === 0 ? "" : share > 0 ? "+" : "−"}${text} %`;
+}
+
 const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`;
 const moment = (seconds) => new Date(1000 * seconds).toISOString().slice(0, 16).replace("T", " ");
 
