@@ -1,7 +1,7 @@
 //! `syscost report`: a stored run as a table or in another format. It measures nothing.
 
 mod displacement_report;
-mod selection;
+mod pattern;
 
 use super::archive::Archive;
 use super::fingerprint::word;
@@ -85,8 +85,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(group) = asked.group {
         keep(&mut record, group)?;
     }
-    if let Some(pattern) = &args.only {
-        selection::keep(&mut record, pattern)?;
+    if let Some(asked) = &args.only {
+        pattern::keep(&mut record, asked)?;
     }
     if let Some(name) = &args.baseline {
         columns.push(baseline(name, &archive.baseline(name)?, &record));
