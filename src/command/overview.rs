@@ -11,15 +11,12 @@ use std::process::ExitCode;
 
 /// What is asked for most, with what it answers.
 const FIRST: [(&str, &str); 7] = [
-    ("syscost run", "measure everything that this machine can, some minutes, and tell it on one screen"),
-    (
-        "syscost run FILTER",
-        "measure the cases whose ids match, and print their table: syscost run 'syscall|fork'",
-    ),
-    ("syscost report", "the newest run on one screen; `report GROUP` one table, `report --all` every one"),
+    ("syscost run", "measure all that this machine can, some minutes, told on one screen"),
+    ("syscost run FILTER", "measure the cases whose ids match, and print their table"),
+    ("syscost report", "the newest run on one screen; `report GROUP` prints one table"),
     ("syscost explain GROUP", "what a group times, what proves it, what fools it"),
     ("syscost record NAME", "keep numbers to compare with; `syscost compare OLD NEW` compares two"),
-    ("syscost ab", "two kernels, builds or settings by turns; `syscost gate` answers with an exit code"),
+    ("syscost ab", "two kernels, builds or settings by turns; `syscost gate` is for CI"),
     ("syscost doctor", "what would disturb a measurement here"),
 ];
 
