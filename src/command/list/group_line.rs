@@ -23,7 +23,7 @@ fn cells(rows: &[Row]) -> [String; 4] {
 
 /// `89 variants`, `u32 … plt, f32 0 to 8`.
 fn spread(rows: &[Row]) -> String {
-    let names: Vec<&str> = rows.iter().map(|row| name(row)).collect();
+    let names: Vec<&str> = rows.iter().map(name).collect();
     let series: Vec<Vec<&str>> = names.chunk_by(|a, b| variant(a) == variant(b)).map(<[_]>::to_vec).collect();
     let shown: Vec<&str> = series.iter().filter_map(|of| Some(variant(of.first()?))).collect();
     let variants = match shown.as_slice() {
