@@ -4,9 +4,11 @@
 //! `NO_COLOR` is unset. In a pipe it writes for a program: one row a line, its cells between tabs, no head.
 
 mod ab;
+mod answer;
 mod archive;
 mod baseline;
 mod compare;
+mod completions;
 mod displace;
 mod doctor;
 mod explain;
@@ -15,8 +17,10 @@ mod flag;
 mod gate;
 mod help;
 mod list;
+mod man;
 mod manual_page;
 mod monitor;
+mod overview;
 mod page;
 mod peer;
 mod probe;
@@ -43,7 +47,7 @@ use std::process::ExitCode;
 " + EXIT_CODES)]
 struct Line {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 const EXIT_CODES: &str = "Exit code 0: done; 1: a claim failed, a file could not be read or written, or the \
@@ -74,6 +78,8 @@ enum Command {
     Restore(restore::Args),
     Selftest(selftest::Args),
     Validate(validate::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
@@ -88,7 +94,7 @@ pub fn run() -> ExitCode {
     if let Some(text) = help::page(&words, layout()) {
         return print(&text);
     }
-    match Line::try_parse_from(&words).map(|line| obey(&line.command)) {
+    match Line::try_parse_from(&words).map(|line| line.command.as_ref().map_or_else(overview::run, obey)) {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => complain(&error),
         Err(answer) => reply(&answer, &words),
@@ -117,6 +123,8 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Selftest(args) => selftest::run(args),
         Command::Validate(args) => validate::run(args),
         Command::Restore(args) => restore::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
     }
 }
 

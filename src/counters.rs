@@ -47,7 +47,7 @@
 //! [`Probe`] reads nine of them at once, for a monitor with a fixed rate ([`pace`]); [`snapshot`] reads everything that
 //! the machine reports about itself.
 //!
-//! Source: CAMP: A Common API for Measuring Performance (LISA 2007); proc(5), sysfs(5).
+//! Source: CAMP: A Common API for Measuring Performance (Gabel and Haungs, LISA 2007); proc(5), sysfs(5).
 
 pub mod aggregate;
 pub mod camp;

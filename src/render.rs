@@ -1,6 +1,8 @@
 //! How records and comparisons are shown: tables, plots, Markdown, CSV, JSON.
 
 #[cfg(feature = "cli")]
+pub mod beside;
+#[cfg(feature = "cli")]
 pub mod compared;
 mod figure_line;
 #[cfg(feature = "cli")]

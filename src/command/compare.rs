@@ -3,6 +3,7 @@
 mod comparison_table;
 mod heading;
 
+use super::answer::{Compared, ending};
 use super::archive::Archive;
 use super::flag::{Format, Home, Only};
 use super::page;
@@ -200,11 +201,23 @@ fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
+/// The answer, over all changes of the comparison that are shown.
+fn answered(comparison: &Comparison, layout: Layout) -> String {
+    let of_row = |row: &'_ Row| {
+        let changes = row.cells.iter().filter_map(|cell| cell.change.as_ref());
+        changes.map(|change| (change.ratio.map(|ratio| ratio - 1.0), change.verdict)).collect::<Vec<_>>()
+    };
+    let rows = comparison.rows.iter().flat_map(|row| of_row(row).into_iter().map(move |of| (&row.id, of)));
+    let compared = rows.map(|(id, (change, verdict))| Compared { id, verdict, change });
+    let rest = "Only what changed: `--only changed`; one group: `--filter '^GROUP/'`; as a table for a discussion: `--format markdown`.";
+    ending(&compared.collect::<Vec<_>>(), rest, layout)
+}
+
 fn text(format: Format, comparison: &Comparison, layout: Layout) -> Result<String> {
     match format {
         Format::Terminal => {
             let parts = [heading::text(comparison, layout), comparison_table::text(comparison, layout)];
-            Ok(parts.concat() + &heading::below(comparison, layout))
+            Ok(parts.concat() + &heading::below(comparison, layout) + "\n" + &answered(comparison, layout))
         }
         Format::Markdown => Ok(markdown(comparison)),
         Format::Json => comparison.json(),

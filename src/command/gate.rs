@@ -1,6 +1,7 @@
 //! `syscost gate`: an exit code for continuous integration.
 
 use super::ab::{self, Manner, Pairs, Sides, percent};
+use super::answer::{self as said_of, Compared};
 use super::archive::Archive;
 use super::flag::{Filter, Home, Measuring};
 use super::page::{self, Tone};
@@ -172,8 +173,17 @@ fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -
         text += &(page::wrap("• ", &sentence(&alike), width) + "\n");
     }
     text.extend(said.iter().map(|sentence| page::wrap("note: ", sentence, width) + "\n"));
+    text += &(page::wrap("", &sentence_of_all(findings), width) + "\n");
     let tone = if answer == Answer::Pass { Tone::Bold } else { Tone::Red };
     text + &page::paint(tone, &format!("gate: {}; {}", answer.summary(), count(findings)), layout) + "\n"
+}
+
+/// The answer over all that was compared, as a person would say it.
+fn sentence_of_all(findings: &[Finding]) -> String {
+    let tried = findings.iter().filter(|finding| finding.progress != Progress::Skipped);
+    let compared =
+        tried.map(|finding| Compared { id: &finding.id, verdict: finding.verdict, change: finding.change });
+    said_of::sentence(&compared.collect::<Vec<_>>())
 }
 
 /// Whether a finding is more than "nothing changed".

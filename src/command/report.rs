@@ -3,7 +3,7 @@
 mod displacement_report;
 mod exported;
 mod html;
-mod question;
+mod pattern;
 
 use super::archive::Archive;
 use super::fingerprint::word;
@@ -15,12 +15,15 @@ use crate::error::{Error, Result};
 use crate::platform::inert;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Record, store};
+use crate::render::beside::sheets;
 use crate::render::format;
+use crate::render::paper_table::Sheet;
 use crate::render::plot::{Picture, pictures};
 use crate::render::summary::{Summary, screen};
 use crate::render::table::{Against, Layout, sentences, table};
 use crate::study::alike::is_alike;
 use crate::study::prediction::apply;
+use crate::study::published::Published;
 use crate::suite::{GROUPS, find};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -90,8 +93,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(group) = asked.group {
         keep(&mut record, group)?;
     }
-    if let Some(pattern) = &args.only {
-        question::keep(&mut record, pattern)?;
+    if let Some(glob) = &args.only {
+        pattern::keep(&mut record, glob)?;
     }
     if let Some(name) = &args.baseline {
         columns.push(baseline(name, &archive.baseline(name)?, &record));
@@ -118,6 +121,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let text = |layout| {
+        if asked.is_beside(args) {
+            return Ok(beside(&machines, &record));
+        }
         if asked.is_one_screen(args, &record) {
             return Ok(screen_of(&record, &archive, layout));
         }
@@ -154,12 +160,24 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// Whether published reports are to be told row by row, ours beside.
+    fn is_beside(&self, args: &Args) -> bool {
+        let parts = args.all || self.group.is_some() || args.only.is_some() || args.baseline.is_some();
+        args.format == Format::Terminal && !parts && args.beside.against.is_some()
+    }
+
     /// Whether the whole run is to be told on one screen: nothing says which part of it, or how.
     fn is_one_screen(&self, args: &Args, record: &Record) -> bool {
         let parts = args.all || self.group.is_some() || args.only.is_some();
         let columns = args.beside.against.is_some() || args.baseline.is_some();
         args.format == Format::Terminal && !parts && !columns && record.groups.len() > 1
     }
+}
+
+/// The Observation Tables of these reports.
+fn beside(machines: &[Published], record: &Record) -> String {
+    let tables: Vec<_> = sheets(machines, record).iter().map(Sheet::text).collect();
+    format!("{}\n\n{}", title(record), tables.join("\n"))
 }
 
 /// The first screen, with the newest runs before it that are comparable.

@@ -1,4 +1,4 @@
-//! The functions of CAMP's Figure 3 (Gaskin and others, LISA 2007). They are stateless: each call opens, reads and
+//! The functions of CAMP's Figure 3 (Gabel and Haungs, LISA 2007). They are stateless: each call opens, reads and
 //! closes a file. For repeated readings the handles ([`Process`], [`Interface`](super::Interface), …) are several times
 //! faster.
 //!

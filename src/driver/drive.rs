@@ -202,7 +202,7 @@ impl<'a> Drive<'a> {
                 let time = self.began.elapsed() < time;
                 executed |= self.execute(&mut groups[at], &rounds, round, time);
                 if round == 0 {
-                    self.progress.group(&groups[at]);
+                    self.progress.group(&groups[at].told());
                 }
                 self.keep(&groups, round == 0);
                 if signal::pending().is_some() {

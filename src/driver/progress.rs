@@ -1,7 +1,6 @@
 //! What a run says of itself while it goes on: on a terminal one line that is written anew, which case, how far and how long
 //! still; elsewhere a line a group.
 
-use super::collected::Collected;
 use super::terminal::print;
 #[cfg(feature = "cli")]
 use std::cell::Cell;
@@ -31,11 +30,10 @@ pub(super) enum Telling {
 
 impl Progress {
     /// The progress of this group's first round, for a reader of a log.
-    pub(super) fn group(&self, group: &Collected) {
+    pub(super) fn group(&self, told: &str) {
         if self.lines {
-            let line = format!("{}\n", group.told());
             // Nobody need listen.
-            let _ = std::io::stderr().write_all(line.as_bytes());
+            let _ = writeln!(std::io::stderr(), "{told}");
         }
     }
 }

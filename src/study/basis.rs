@@ -72,8 +72,8 @@ mod tests {
         measured.predicted = Some(Predicted { hardware: 1.0, software: 0.5, ..Predicted::default() });
         assert_eq!(ratio(&measured), Some(2.0));
         // Of the net figure, unless it says that it is of the whole.
-        (measured.median, measured.net) = (Interval::exactly(6.0), Some(Interval::exactly(-0.3)));
-        assert_eq!(ratio(&measured), Some(-0.2));
+        (measured.median, measured.net) = (Interval::exactly(6.0), Some(Interval::exactly(-1.5)));
+        assert_eq!(ratio(&measured), Some(-1.0));
         measured.predicted.as_mut().unwrap().whole = true;
         assert_eq!(ratio(&measured), Some(4.0));
     }

@@ -44,7 +44,7 @@
 //!
 //! # Source
 //! McCalpin's STREAM (the four operations and the way of counting); lmbench's `bw_mem` (McVoy and Staelin 1996); CSE
-//! 221 project reports: unrolled sums and stores of 256 MB, `memcpy` and `memset` of 16 MB.
+//! 221 project report (unrolled sums and stores of 256 MB), CSC501 project report (`memcpy` and `memset` of 8 and 16 MB).
 
 mod cursor;
 mod memory_module;

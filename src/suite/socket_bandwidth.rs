@@ -63,6 +63,7 @@ pub const GROUP: Group = Group::new("socket_bandwidth", include_str!("socket_ban
         bandwidth_curve("socket_bandwidth/unix-stream/", "unix stream"),
         bandwidth_curve("socket_bandwidth/tcp/", "TCP"),
         bandwidth_curve("socket_bandwidth/udp/", "UDP"),
+        bandwidth_curve("socket_bandwidth/tcp-peer/", "TCP to a peer"),
         bandwidth_curve("socket_bandwidth/sendfile/", "sendfile"),
         bandwidth_curve("socket_bandwidth/splice/", "splice"),
         bandwidth_curve("socket_bandwidth/zerocopy/", "zero copy"),

@@ -26,7 +26,7 @@
 //! a kernel call costs than a procedure call. The cold figure is what a program pays that calls rarely.
 //!
 //! # Source
-//! CSC501 project report (getpid 60 ns repeated, 2.3 µs when called once; fstat 130 ns), CSE 221 project report (time
+//! CSC501 project report (getppid 60 ns repeated, 2.3 µs when called once; fstat 130 ns), CSE 221 project report (time
 //! 3.18 ns, getpid 3.44 ns, open 397 ns). syscalls(2), vdso(7).
 
 mod operation;
