@@ -13,7 +13,9 @@ mod explain;
 mod fingerprint;
 mod flag;
 mod gate;
+mod guest_init;
 mod help;
+mod kernels;
 mod list;
 mod manual_page;
 mod monitor;
@@ -62,6 +64,7 @@ enum Command {
     Compare(compare::Args),
     Displace(displace::Args),
     Gate(gate::Args),
+    Kernels(kernels::Args),
     Runs(runs::Args),
     Doctor(doctor::Args),
     Fingerprint(fingerprint::Args),
@@ -73,6 +76,8 @@ enum Command {
     Restore(restore::Args),
     Selftest(selftest::Args),
     Validate(validate::Args),
+    #[command(hide = true)]
+    GuestInit(guest_init::Args),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
@@ -101,6 +106,8 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Explain(args) => explain::run(args),
         Command::Report(args) => report::run(args),
         Command::Gate(args) => gate::run(args),
+        Command::Kernels(args) => kernels::run(args),
+        Command::GuestInit(args) => guest_init::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Displace(args) => displace::run(args),
         Command::Runs(args) => runs::run(args),

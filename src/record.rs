@@ -14,6 +14,8 @@ mod displacement_record;
 mod execution;
 #[cfg(test)]
 pub mod fixture_run;
+#[cfg(feature = "cli")]
+pub mod instruction_counts;
 pub mod paired;
 pub mod quantity;
 pub mod store;

@@ -19,6 +19,7 @@ mod file;
 mod file_system;
 mod group;
 mod interruption;
+mod kernels;
 mod liar;
 mod limit;
 mod load;
