@@ -39,7 +39,7 @@ const TABLE: &[(&str, &str, u64)] = &[
     ("signal/timer", "", 0),
     ("signal/", "", 100),
     ("page_fault/major", "", 0),
-    ("page_fault/cached", "", 8),
+    ("page_fault/cached", "", 0),
     ("page_fault/", "/2MiB", 2),
     ("page_fault/", "", 32),
     ("mapping/", "/64MiB", 0),
@@ -65,10 +65,10 @@ const TABLE: &[(&str, &str, u64)] = &[
     ("fork/clone-vm", "", 8),
     ("thread/same-cpu/", "", 8),
     ("wait/", "/500", 0),
+    ("wait/", "/100", 0),
     ("wait/", "", 32),
     ("socket_round_trip/", "-same-cpu/1B", 32),
     ("socket_round_trip/", "-same-cpu/56B", 32),
-    ("socket_round_trip/", "-same-cpu/4KiB", 32),
     ("socket_connect/", "-peer", 0),
     ("socket_connect/", "-peer-one-end", 0),
     ("socket_connect/", "/tcp", 16),
@@ -76,11 +76,8 @@ const TABLE: &[(&str, &str, u64)] = &[
     ("cached_read/", "/4KiB", 64),
     ("cached_read/pread-by-file", "", 0),
     ("cached_read/file-cache", "", 0),
-    ("cached_read/", "/1MiB", 2),
     ("file_ops/", "/1", 16),
-    ("file_ops/", "/1000", 16),
     ("getdents/list/10", "", 16),
-    ("getdents/list/1000", "", 2),
 ];
 
 /// The iterations of this case: `None` if it is not in the default set.
