@@ -63,7 +63,7 @@ enum Command {
     Report(report::Args),
     Compare(compare::Args),
     Displace(displace::Args),
-    Gate(gate::Args),
+    Gate(Box<gate::Args>),
     Kernels(kernels::Args),
     Runs(runs::Args),
     Doctor(doctor::Args),
