@@ -15,7 +15,9 @@ mod explain;
 mod fingerprint;
 mod flag;
 mod gate;
+mod guest_init;
 mod help;
+mod kernels;
 mod list;
 mod man;
 mod manual_page;
@@ -66,7 +68,8 @@ enum Command {
     Report(report::Args),
     Compare(compare::Args),
     Displace(displace::Args),
-    Gate(gate::Args),
+    Gate(Box<gate::Args>),
+    Kernels(kernels::Args),
     Runs(runs::Args),
     Doctor(doctor::Args),
     Fingerprint(fingerprint::Args),
@@ -80,6 +83,8 @@ enum Command {
     Validate(validate::Args),
     Completions(completions::Args),
     Man(man::Args),
+    #[command(hide = true)]
+    GuestInit(guest_init::Args),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
@@ -111,6 +116,8 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Explain(args) => explain::run(args),
         Command::Report(args) => report::run(args),
         Command::Gate(args) => gate::run(args),
+        Command::Kernels(args) => kernels::run(args),
+        Command::GuestInit(args) => guest_init::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Displace(args) => displace::run(args),
         Command::Runs(args) => runs::run(args),

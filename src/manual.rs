@@ -9,6 +9,9 @@ pub mod claims {}
 #[doc = include_str!("manual/comparing.md")]
 pub mod comparing {}
 
+#[doc = include_str!("manual/guests.md")]
+pub mod guests {}
+
 #[doc = include_str!("manual/ci.md")]
 pub mod ci {}
 

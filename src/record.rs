@@ -15,6 +15,8 @@ mod execution;
 #[cfg(test)]
 pub mod fixture_run;
 mod headline;
+#[cfg(feature = "cli")]
+pub mod instruction_counts;
 pub mod paired;
 pub mod quantity;
 mod soundness;

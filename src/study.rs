@@ -6,6 +6,8 @@ pub mod basis;
 pub mod comparison;
 #[cfg(feature = "cli")]
 pub mod comparison_trial;
+#[cfg(feature = "cli")]
+pub mod counted_change;
 pub mod disturbance;
 pub mod drawn_curve;
 pub mod executions;

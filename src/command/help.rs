@@ -10,6 +10,7 @@ const TOPICS: [(&str, &str); 13] = [
     ("method", include_str!("../manual/method.md")),
     ("claims", include_str!("../manual/claims.md")),
     ("comparing", include_str!("../manual/comparing.md")),
+    ("guests", include_str!("../manual/guests.md")),
     ("ci", include_str!("../manual/ci.md")),
     ("records", include_str!("../manual/records.md")),
     ("page", include_str!("../manual/page.md")),

@@ -22,6 +22,7 @@ mod fuzz;
 mod group;
 mod hostile_file;
 mod interruption;
+mod kernels;
 mod liar;
 mod limit;
 mod load;

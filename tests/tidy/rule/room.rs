@@ -84,6 +84,13 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("pair", "record", Whole, "its pairs are recorded"),
     ("pair", "study", Whole, "its pairs are judged there"),
     ("pair", "statistic", Whole, "who begins is chance; a pair's figure is a median"),
+    ("guest", "case", Whole, "a guest sets a case up"),
+    ("guest", "clock", Whole, "whose ticks are instructions there"),
+    ("guest", "platform", Whole, "it starts and ends the emulator, and the first process of a guest is Linux's"),
+    ("guest", "record", Whole, "its counts are recorded"),
+    ("guest", "study", Only(&["counted_change"]), "whether boots agree decides whether more are needed"),
+    ("guest", "suite", Whole, "a guest finds its case"),
+    ("guest", "trial", Whole, "a case takes its turns in a trial"),
     ("driver", "case", Whole, "it knows groups and cases"),
     ("driver", "clock", Only(&["ClockScale"]), "it hands the first process' scale on"),
     ("driver", "statistic", Only(&["Random", "fluid_cost"]), "rounds in random order; the flags of displaced cases"),
@@ -108,7 +115,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Rooms that other rooms are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 21] = [
+const FLOORS: [&str; 22] = [
     "error",
     "exit",
     "platform",
@@ -128,6 +135,7 @@ const FLOORS: [&str; 21] = [
     "render",
     "trial",
     "pair",
+    "guest",
     "driver",
     "harness",
 ];
