@@ -1,6 +1,7 @@
 //! The program that a guest runs: this one, linked statically, since an initramfs has no libraries.
 
 use crate::error::{Error, Result};
+use crate::platform::plain_file;
 use std::path::{Path, PathBuf};
 
 /// Names it where no flag does.
@@ -44,15 +45,7 @@ fn not_static(path: &Path) -> Error {
 
 /// The bytes of a plain file, if it is a static program.
 fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    let kind = std::fs::metadata(path).map_err(|e| Error::file(path, "looking for", e))?;
-    if !kind.is_file() || kind.len() > LARGEST {
-        return Err(Error::Usage(format!(
-            "{}: not a plain file of at most {} MiB",
-            path.display(),
-            LARGEST >> 20
-        )));
-    }
-    let bytes = std::fs::read(path).map_err(|e| Error::file(path, "reading", e))?;
+    let bytes = plain_file::read(path, LARGEST)?;
     Ok(is_static(&bytes).then_some(bytes))
 }
 

@@ -1,6 +1,7 @@
 //! What two configurations of a kernel differ by that bears on what an operation costs.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::platform::plain_file;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -44,15 +45,7 @@ type Configuration = BTreeMap<String, String>;
 /// # Errors
 /// It is no plain file, too large, or cannot be read.
 pub fn read(path: &Path) -> Result<String> {
-    let kind = std::fs::metadata(path).map_err(|e| Error::file(path, "looking for", e))?;
-    if !kind.is_file() || kind.len() > LARGEST {
-        return Err(Error::Usage(format!(
-            "{}: not a plain file of at most {} MiB",
-            path.display(),
-            LARGEST >> 20
-        )));
-    }
-    let bytes = std::fs::read(path).map_err(|e| Error::file(path, "reading", e))?;
+    let bytes = plain_file::read(path, LARGEST)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

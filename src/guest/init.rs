@@ -7,7 +7,7 @@ use crate::case::{Case, Cpus, Group, Place, Scale};
 use crate::clock::{Clock, ClockScale};
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::{cpu, interface, process};
+use crate::platform::{cpu, interface, plain_file, process};
 use crate::record::instruction_counts::{Count, CountOutcome, Identity};
 use crate::suite::GROUPS;
 use crate::trial::{Bench, CaseEnd, Trial, scratch};
@@ -18,6 +18,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+/// The largest file of questions, bytes.
+const LARGEST: u64 = 16 << 20;
 /// Where the questions lie in the initramfs.
 const QUESTIONS: &str = "/questions";
 /// What is mounted: type, place.
@@ -76,7 +78,7 @@ fn mount_all() {
 }
 
 fn read_questions() -> Result<Questions> {
-    let bytes = std::fs::read(QUESTIONS).map_err(|e| Error::file(QUESTIONS, "reading", e))?;
+    let bytes = plain_file::read(Path::new(QUESTIONS), LARGEST)?;
     serde_json::from_slice(&bytes).map_err(|e| Error::Content {
         path: QUESTIONS.into(),
         field: format!("line {}", e.line()),
