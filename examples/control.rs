@@ -3,6 +3,7 @@
 //!
 //!     cargo run --release --example control                  # about 30 s
 //!     cargo run --release --example control -- --quick       # a second of it
+//!     cargo run --release --example control -- --known       # only what is known beforehand; with --moved it fails
 //!     cargo run --release --example control -- DIRECTORY     # and pictures there, as SVG and PNG
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
 
@@ -12,10 +13,12 @@ mod panel;
 use panel::{Line, Panel};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use syscost::internals::statistic::median_interval;
 use syscost::technique::control::{
     Background, Controller, Halving, Interactive, Plant, Policy, Proportional, Stepwise, Transient, stability,
 };
 use syscost::technique::index::{PerformanceIndex, blocks_to_settle, jitter};
+use syscost::technique::known::Known;
 use syscost::{Error, Result};
 
 /// CPU time of a command, and the number of background processes on the same CPU.
@@ -112,6 +115,21 @@ fn print_index() {
             println!("{block:>4} {damping:>4} {settled:>30} {exact:>29.4} {found:>11.4}");
         }
     }
+}
+
+/// The closed form of the index's jitter lies in the interval of twenty simulations.
+fn on_paper(known: Known) -> Result<()> {
+    for (block, damping) in [(1, 0.2), (8, 0.5), (32, 0.8)] {
+        let simulated = |seed| {
+            let mut plant = Plant::new(0.0, 0.0, 1.0, seed);
+            let series = plant.control(block, damping, 0.0, Proportional { gain: 0.0 }, 1.0, 0.0, 1000);
+            Transient::of(&series, 0.0, f64::MAX).jitter
+        };
+        let found = median_interval(&(0..20).map(simulated).collect::<Vec<_>>());
+        let what = format!("jitter with n {block}, λ {damping}");
+        println!("{}", known.holds(&what, jitter(1.0, block, damping), found)?);
+    }
+    Ok(())
 }
 
 /// The loop on a straight line: which gains settle.
@@ -248,12 +266,17 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let directory = arguments.iter().find(|argument| !argument.starts_with('-'));
-    match run(quick, directory.map(String::as_str)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is_of_the_machine() => {
-            println!("skipped: {error}");
-            ExitCode::SUCCESS
+    let only_known = arguments.iter().any(|argument| argument == "--known");
+    let live = if only_known { Ok(()) } else { run(quick, directory.map(String::as_str)) };
+    let live = live.or_else(|error| {
+        if !error.is_of_the_machine() {
+            return Err(error);
         }
+        println!("skipped: {error}");
+        Ok(())
+    });
+    match live.and_then(|()| on_paper(Known::asked(arguments.into_iter()))) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE

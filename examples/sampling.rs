@@ -2,6 +2,7 @@
 //!
 //!     cargo run --release --example sampling                # about 10 s
 //!     cargo run --release --example sampling -- --quick     # a second of it
+//!     cargo run --release --example sampling -- --known     # only what is known beforehand; with --moved it fails
 //!
 //! A load is on for 48 % of the time. A monitor that is synchronous with it finds it on in two of three samples; one
 //! with random periods finds the truth. The same is shown for the kernel's own monitor, the tick behind `/proc/stat`.
@@ -16,8 +17,10 @@ use std::hint::black_box;
 use std::time::Duration;
 use syscost::counters::{Processors, Spent};
 use syscost::internals::platform::arch;
+use syscost::internals::statistic::Random;
 use syscost::technique::Interval;
 use syscost::technique::extent::extent;
+use syscost::technique::known::Known;
 use syscost::technique::sample::{Period, SampledMonitor};
 use syscost::technique::visit::{Coverage, Visit, fraction_of};
 
@@ -33,7 +36,12 @@ type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Done<()> {
     let step = Duration::from_nanos(STEP_NS);
-    let quick = std::env::args().any(|argument| argument == "--quick");
+    let has = |flag| std::env::args().any(|argument| argument == flag);
+    let (quick, known) = (has("--quick"), Known::asked(std::env::args()));
+    if has("--known") {
+        println!("{}", on_paper(known)?);
+        return Ok(());
+    }
     let periods = PERIODS[usize::from(quick)];
     let look = |name, period| look(name, period, periods);
     println!(
@@ -58,7 +66,24 @@ fn main() -> Done<()> {
         100.0 * drawn.low,
         100.0 * drawn.high
     );
+    println!("{}", on_paper(known)?);
     Ok(())
+}
+
+/// The same load without a clock: its fraction is 48 %, and the moments are drawn from a seed.
+fn on_paper(known: Known) -> Done<String> {
+    const PERIODS: u64 = 2000;
+    let visits: Vec<Visit> = (0..PERIODS).map(|at| (300 * at, 300 * at + 144)).collect();
+    let (mut random, mut looks, mut moment) = (Random::new(26), Vec::new(), 0);
+    while moment < 300 * PERIODS {
+        looks.push(moment);
+        moment += 1 + random.below(200) as u64;
+    }
+    let in_step = Coverage::of(&visits, &(0..300 * PERIODS).step_by(100).collect::<Vec<_>>()).fraction();
+    if in_step.low <= 0.48 {
+        return Err("looks in step with the load find the truth".into());
+    }
+    Ok(known.holds("a load seen at random moments", 0.48, Coverage::of(&visits, &looks).fraction())?)
 }
 
 fn now() -> u64 {

@@ -1,6 +1,7 @@
 //! Seek distances, traced and sampled: slides 3, 4, 53 and 54 of *Measurement Techniques*, on paper and on a device.
 //!
 //!     cargo run --release --example seek_distance -- [DIRECTORY]
+//!     cargo run --release --example seek_distance -- --known    # only what is known beforehand; with --moved it fails
 //!
 //! Random blocks of a file in that directory (or the current one) are read with the page cache bypassed. A variable
 //! holds the position of the last read, as `CYL` of the slides does. A trace of each read gives the right distances;
@@ -13,6 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use syscost::internals::kit::{PatternFile, Way, pattern_file};
 use syscost::internals::statistic::Random;
+use syscost::technique::Interval;
+use syscost::technique::known::Known;
 use syscost::technique::seek::{apart, distances, looks};
 use syscost::technique::state_measure::{CountMeasure, FractionOfTime, OnEntry};
 
@@ -28,10 +31,13 @@ fn main() -> Done<()> {
     println!("traced             distances {:?}", distances(&positions));
     println!("sampled too slowly distances {:?}", distances(&looks(&positions, 1, 2)));
     println!("sampled too fast   distances {:?}\n", distances(&looks(&positions, 3, 1)));
-    let directory = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("."), PathBuf::from);
-    match PatternFile::make(&directory, BLOCK * BLOCKS, Way::Direct) {
-        Ok(file) => on_a_device(&file)?,
-        Err(error) => println!("skipped: {error}"),
+    let named = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let directory = named.map_or_else(|| PathBuf::from("."), PathBuf::from);
+    if !std::env::args().any(|argument| argument == "--known") {
+        match PatternFile::make(&directory, BLOCK * BLOCKS, Way::Direct) {
+            Ok(file) => on_a_device(&file)?,
+            Err(error) => println!("skipped: {error}"),
+        }
     }
     let [traced, slow, fast] =
         [distances(&positions), distances(&looks(&positions, 1, 2)), distances(&looks(&positions, 3, 1))];
@@ -39,6 +45,13 @@ fn main() -> Done<()> {
         "slide 54: 10 40 20 60 30 50 → 30 20 40 30 20, too slowly 10 10, too fast 0 0 30 0 0 20; ours: {traced:?}, {slow:?}, {:?}",
         &fast[..6]
     );
+    // The head moves by 20 to 40 blocks each time, 140 in all.
+    let sum = |found: &[u64]| Interval::exactly(found.iter().sum::<u64>() as f64);
+    if sum(&slow) == sum(&traced) || fast.len() == traced.len() {
+        return Err("sampling finds what only a trace can".into());
+    }
+    let known = Known::asked(std::env::args());
+    println!("{}", known.holds("the sum of all seeks", 140.0, sum(&traced))?);
     Ok(())
 }
 

@@ -4,19 +4,25 @@
 //! `NO_COLOR` is unset. In a pipe it writes for a program: one row a line, its cells between tabs, no head.
 
 mod ab;
+mod answer;
 mod archive;
 mod baseline;
 mod compare;
+mod completions;
 mod displace;
 mod doctor;
 mod explain;
 mod fingerprint;
 mod flag;
 mod gate;
+mod guest_init;
 mod help;
+mod kernels;
 mod list;
+mod man;
 mod manual_page;
 mod monitor;
+mod overview;
 mod page;
 mod peer;
 mod probe;
@@ -31,6 +37,7 @@ mod validate;
 
 use crate::driver::layout;
 use crate::error::{Error, Result};
+use crate::platform::signal;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -42,7 +49,7 @@ use std::process::ExitCode;
 " + EXIT_CODES)]
 struct Line {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 const EXIT_CODES: &str = "Exit code 0: done; 1: a claim failed, a file could not be read or written, or the \
@@ -61,7 +68,8 @@ enum Command {
     Report(report::Args),
     Compare(compare::Args),
     Displace(displace::Args),
-    Gate(gate::Args),
+    Gate(Box<gate::Args>),
+    Kernels(kernels::Args),
     Runs(runs::Args),
     Doctor(doctor::Args),
     Fingerprint(fingerprint::Args),
@@ -73,6 +81,10 @@ enum Command {
     Restore(restore::Args),
     Selftest(selftest::Args),
     Validate(validate::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+    #[command(hide = true)]
+    GuestInit(guest_init::Args),
 }
 
 /// Does what this process's command line asks. Every error is one sentence on the standard error.
@@ -80,11 +92,14 @@ pub fn run() -> ExitCode {
     if crate::driver::is_measuring_process() || crate::pair::is_side() {
         return crate::harness::suite();
     }
+    if let Err(error) = signal::survive_the_file_limit() {
+        return complain(&error);
+    }
     let words: Vec<_> = std::env::args_os().collect();
     if let Some(text) = help::page(&words, layout()) {
         return print(&text);
     }
-    match Line::try_parse_from(&words).map(|line| obey(&line.command)) {
+    match Line::try_parse_from(&words).map(|line| line.command.as_ref().map_or_else(overview::run, obey)) {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => complain(&error),
         Err(answer) => reply(&answer, &words),
@@ -101,6 +116,8 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Explain(args) => explain::run(args),
         Command::Report(args) => report::run(args),
         Command::Gate(args) => gate::run(args),
+        Command::Kernels(args) => kernels::run(args),
+        Command::GuestInit(args) => guest_init::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Displace(args) => displace::run(args),
         Command::Runs(args) => runs::run(args),
@@ -113,6 +130,8 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Selftest(args) => selftest::run(args),
         Command::Validate(args) => validate::run(args),
         Command::Restore(args) => restore::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
     }
 }
 

@@ -42,12 +42,12 @@
 //! | `thread_count` | [`Process::threads`] | links of `/proc/PID/task` | 1 |
 //! | | [`Pressure`] | `/proc/pressure` | 1 µs |
 //! | | [`ControlGroup`] | files of the group | 1 ns, 1 µs |
-//! | `enum_…`, `cpu_count`, `process_identifier…` | [`enumeration`] | `/sys`, `/proc`, pidfd_open(2) | |
+//! | `enum_…`, `cpu_count…`, `process_identifier…` | [`enumeration`] | `/sys`, `/proc`, pidfd_open(2) | |
 //!
 //! [`Probe`] reads nine of them at once, for a monitor with a fixed rate ([`pace`]); [`snapshot`] reads everything that
 //! the machine reports about itself.
 //!
-//! Source: CAMP: A Common API for Measuring Performance (LISA 2007); proc(5), sysfs(5).
+//! Source: CAMP: A Common API for Measuring Performance (Gabel and Haungs, LISA 2007); proc(5), sysfs(5).
 
 pub mod aggregate;
 pub mod camp;

@@ -11,6 +11,7 @@ mod criterion_files;
 mod drive;
 mod earlier_runs;
 mod final_report;
+mod first_screen;
 mod fitting;
 mod frequency_drift;
 mod options;
@@ -20,6 +21,7 @@ mod pipe_message;
 mod plan;
 mod prefetch;
 mod process_task;
+mod progress;
 mod rounds;
 #[cfg(feature = "cli")]
 mod session_runs;
@@ -29,6 +31,8 @@ mod unquiet;
 
 pub use arguments::{Arguments, Mode};
 pub use drive::run;
+#[cfg(feature = "cli")]
+pub use first_screen::headlines;
 #[cfg(feature = "cli")]
 pub use fitting::add_curves;
 pub use options::{GROUP_VARIABLE, Options, is_measuring_process, open_counter};

@@ -35,7 +35,7 @@
 //! platform ← clock ← case ← kit ← suite/<group> ← trial ← harness (Criterion) ← benches/*.rs
 //!    ↑     environment ←────────────┘                │ reports to, and is started by
 //!    └── counters, technique                         ▼
-//! statistic ←──────────── record ← study ← render ← driver, pair ← command ← main.rs
+//! statistic ←──────────── record ← study ← render ← driver, pair, guest ← command ← main.rs
 //! ```
 //!
 //! * `platform`: Linux and the processor as safe functions.
@@ -48,6 +48,7 @@
 //! * `driver`: starts one measuring process per group, keeps the record and prints the table.
 //! * [`harness`]: the entry points of a bench target, and the only room that names Criterion.
 //! * `liar`: cases that lie, with the claims of real ones, which must catch them.
+//! * `guest`: boots other kernels, which count instructions.
 //! * `pair`: compares two builds by pairs of processes that take turns.
 //! * `record`: what was measured, as plain data. `study`: what it means. `render`: how it is shown. `statistic`: pure
 //!   functions.
@@ -69,6 +70,8 @@ mod driver;
 mod environment;
 mod error;
 mod exit;
+#[cfg(feature = "cli")]
+mod guest;
 pub mod harness;
 #[doc(hidden)]
 pub mod internals;

@@ -9,11 +9,17 @@ pub mod claims {}
 #[doc = include_str!("manual/comparing.md")]
 pub mod comparing {}
 
+#[doc = include_str!("manual/guests.md")]
+pub mod guests {}
+
 #[doc = include_str!("manual/ci.md")]
 pub mod ci {}
 
 #[doc = include_str!("manual/records.md")]
 pub mod records {}
+
+#[doc = include_str!("manual/page.md")]
+pub mod page {}
 
 #[doc = include_str!("manual/curves.md")]
 pub mod curves {}

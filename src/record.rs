@@ -14,8 +14,12 @@ mod displacement_record;
 mod execution;
 #[cfg(test)]
 pub mod fixture_run;
+mod headline;
+#[cfg(feature = "cli")]
+pub mod instruction_counts;
 pub mod paired;
 pub mod quantity;
+mod soundness;
 pub mod store;
 pub mod verdict;
 pub mod version;
@@ -26,6 +30,7 @@ pub use contamination::{Contamination, Meanwhile};
 pub use curve_record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
 pub use displacement_record::{Displaced, Throughput};
 pub use execution::{Execution, Quiet};
+pub use headline::Headline;
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
@@ -232,6 +237,9 @@ pub struct Predicted {
     pub software: f64,
     /// Why.
     pub why: String,
+    /// Whether it is of all that is timed, and not of what remains when the control is taken off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
 }
 
 /// A distribution of single operations, nanoseconds.
@@ -299,6 +307,18 @@ impl std::fmt::Display for Tally {
     }
 }
 
+impl Tally {
+    /// Counts one more.
+    pub fn add(&mut self, outcome: &Outcome) {
+        *match outcome {
+            Outcome::Measured(_) => &mut self.measured,
+            Outcome::Skipped(_) => &mut self.skipped,
+            Outcome::Disturbed(_) => &mut self.disturbed,
+            Outcome::Failed(_) => &mut self.failed,
+        } += 1;
+    }
+}
+
 impl Record {
     /// Every case with its group, in order.
     pub fn cases(&self) -> impl Iterator<Item = (&GroupRun, &CaseRecord)> {
@@ -314,14 +334,7 @@ impl Record {
     /// The number of cases that ended in each way.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally::default();
-        for (_, case) in self.cases() {
-            *match case.outcome {
-                Outcome::Measured(_) => &mut tally.measured,
-                Outcome::Skipped(_) => &mut tally.skipped,
-                Outcome::Disturbed(_) => &mut tally.disturbed,
-                Outcome::Failed(_) => &mut tally.failed,
-            } += 1;
-        }
+        self.cases().for_each(|(_, case)| tally.add(&case.outcome));
         tally
     }
 }

@@ -1,14 +1,21 @@
 //! How records and comparisons are shown: tables, plots, Markdown, CSV, JSON.
 
 #[cfg(feature = "cli")]
+pub mod beside;
+#[cfg(feature = "cli")]
 pub mod compared;
 mod figure_line;
 #[cfg(feature = "cli")]
+pub mod foreign;
+#[cfg(feature = "cli")]
 pub mod format;
+#[cfg(feature = "cli")]
+pub mod page;
 #[cfg(feature = "cli")]
 pub mod paper_table;
 #[cfg(feature = "cli")]
 pub mod plot;
+pub mod summary;
 pub mod table;
 mod terminal_heat_map;
 mod terminal_plot;

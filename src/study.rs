@@ -1,10 +1,13 @@
 //! What records mean: comparison, verdicts, levels, fits. It reads plain data and answers plain data.
 
+pub mod alike;
 pub mod basis;
 #[cfg(feature = "cli")]
 pub mod comparison;
 #[cfg(feature = "cli")]
 pub mod comparison_trial;
+#[cfg(feature = "cli")]
+pub mod counted_change;
 pub mod disturbance;
 pub mod drawn_curve;
 pub mod executions;
@@ -21,3 +24,4 @@ pub mod reference_frequency;
 #[cfg(feature = "cli")]
 pub mod seen_again;
 pub mod sequential;
+pub mod standout;

@@ -140,6 +140,20 @@ mod tests {
     }
 
     #[test]
+    fn every_headline_has_a_case_and_a_place_of_its_own_and_fits() {
+        let mut places = std::collections::BTreeSet::new();
+        for group in GROUPS {
+            let ids: Vec<String> = (group.cases)().into_iter().map(|case| case.name).collect();
+            for headline in group.headlines {
+                assert!(ids.iter().any(|id| id == headline.case), "{}/{}", group.name, headline.case);
+                assert!(places.insert(headline.place), "{}: its place is taken", headline.case);
+                assert!(headline.words.chars().count() <= crate::record::Headline::LONGEST);
+            }
+        }
+        assert!((25..=45).contains(&places.len()), "more than a screen: {}", places.len());
+    }
+
+    #[test]
     fn criterion_would_not_cut_an_id() {
         for group in GROUPS {
             for case in (group.cases)() {

@@ -10,6 +10,7 @@
 //! | [`sample`], [`extent`] | when a timer expires | C, with an interval | must not be synchronous with the program |
 //! | [`pulse`] | at each of 2^N clock pulses | C, without a division | likewise |
 //! | [`hybrid`] | from another CPU | A and C of events sent there | loses events, or delays the sender |
+//! | [`probe_point`] | at places that are patched while the program runs | A and B | a call a pass, also without a probe |
 //! | [`instruction_frequency`] | after each instruction | the count of each instruction | ten thousand times slower |
 //!
 //! [`visit`] computes what sampling misses and counts twice, [`seek`] what it makes of a measure of type B. [`profile`]
@@ -18,6 +19,9 @@
 //! Control: [`index`] damps a measured performance, [`control`] closes a loop over it, and [`multiprogramming`]
 //! controls how many jobs share a memory. [`virtual_clock`] is the time of one process, with a timer on it.
 //! [`io_overlap`] measures for which share of the time the CPU and its channels are busy at once.
+//!
+//! [`queue_model`] is calibrated by one measurement and held against another. [`time_line`] places events of several
+//! machines on one line, with the error of each. [`known`] is how an experiment ends: the truth lies in its interval.
 //!
 //! For most modules an example of the same name compares the result with a known truth: `cargo run --release --example
 //! sampling`.
@@ -31,12 +35,16 @@ pub mod hybrid;
 pub mod index;
 pub mod instruction_frequency;
 pub mod io_overlap;
+pub mod known;
 pub mod multiprogramming;
+pub mod probe_point;
 pub mod profile;
 pub mod pulse;
+pub mod queue_model;
 pub mod sample;
 pub mod seek;
 pub mod state_measure;
+pub mod time_line;
 pub mod trace;
 pub mod virtual_clock;
 pub mod visit;

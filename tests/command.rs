@@ -151,8 +151,12 @@ fn what_is_unknown_is_answered_with_what_is_known() {
 fn a_person_who_asks_for_nothing_is_helped() {
     let home = Home::new();
     let output = home.syscost(&[]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("Usage: syscost"));
+    assert_eq!(output.status.code(), Some(0));
+    let overview = text(&output.stdout);
+    assert!(
+        overview.contains("syscost report") && overview.contains("Nothing was measured here"),
+        "{overview}"
+    );
     assert!(home.answer(&["--version"]).starts_with("syscost "));
     let commands = [
         "run",
@@ -335,12 +339,70 @@ fn a_baseline_stands_in_a_column() {
 #[test]
 fn whose_the_published_values_are_stands_below_them() {
     let (home, _) = &*MEASURED;
-    for format in ["terminal", "markdown"] {
-        let report = home.answer(&["report", "--format", format, "--against", "csc501,cse221"]);
+    for how in [&["--format", "terminal", "--all"][..], &["--format", "markdown"]] {
+        let report = home.answer(&[&["report", "--against", "csc501,cse221"], how].concat());
         assert!(report.contains("csc501: CSC501 project, ThinkPad"), "{report}");
         assert!(report.contains("cse221: CSE221 project"), "{report}");
         assert!(!report.contains("csc501 syscall/getpid"), "{report}");
     }
+}
+
+#[test]
+fn the_rows_of_both_reports_stand_beside_ours() {
+    let (home, _) = &*MEASURED;
+    let report = home.answer(&["report", "--against", "csc501,cse221"]);
+    for words in [
+        "they expected",
+        "getppid called in a loop",
+        "memcpy of 16 MB",
+        "no row: figure",
+        "not in this run",
+        "CSE221 project",
+    ] {
+        assert!(report.contains(words), "{words}: {report}");
+    }
+}
+
+#[test]
+fn a_group_and_a_pattern_choose_what_is_reported() {
+    let (home, _) = &*MEASURED;
+    let whole = home.answer(&["report", "--all"]);
+    assert!(whole.contains("── known_work ") && whole.contains("multiply"), "{whole}");
+    assert_eq!(home.answer(&["report", "known_work"]), whole);
+    let only = home.answer(&["report", "--only", "known_work/a*"]);
+    assert!(only.contains("add") && !only.contains("multiply"), "{only}");
+    assert!(home.refusal(&["report", "--only", "nosuch*"]).contains("nosuch*"));
+    assert!(home.refusal(&["report", "call"]).contains("it has known_work"));
+}
+
+#[test]
+fn a_run_of_several_groups_is_one_screen_unless_its_tables_are_asked_for() {
+    let (home, _) = &*MEASURED;
+    let mut record: Value = serde_json::from_str(&home.answer(&["report", "--format", "json"])).unwrap();
+    let mut other = record["groups"][0].clone();
+    other["name"] = "other".into();
+    record["groups"].as_array_mut().unwrap().push(other);
+    let elsewhere = Home::new();
+    let file = elsewhere.file("two.json", &record.to_string());
+    let screen = elsewhere.answer(&["report", &file]);
+    assert!(
+        screen.lines().count() <= 50 && screen.lines().all(|line| line.chars().count() <= 100),
+        "{screen}"
+    );
+    assert!(screen.contains("operation") && screen.contains("`syscost report GROUP`"), "{screen}");
+    assert!(elsewhere.answer(&["report", &file, "--all"]).contains("── other "));
+}
+
+#[test]
+fn a_shell_and_man_are_told_what_there_is() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(home.answer(&["completions", shell]).contains("explain"), "{shell}");
+    }
+    let directory = home.path().join("man");
+    home.answer(&["man", directory.to_str().unwrap()]);
+    let page = std::fs::read_to_string(directory.join("syscost-run.1")).unwrap();
+    assert!(page.contains("scale") && directory.join("syscost.1").is_file(), "{page}");
 }
 
 #[test]

@@ -23,11 +23,11 @@ fn possessions() -> [usize; 3] {
     [count("/proc/self/fd"), count("/proc/self/task"), children.sum()]
 }
 
-/// What is possessed once it is `before` again, or after a second. A joined thread may still be on the kernel's list
+/// What is possessed once it is `before` again, or after half a minute. A joined thread may still be on the kernel's list
 /// while the kernel takes its network namespace down.
 fn settled(before: [usize; 3]) -> [usize; 3] {
     let begun = std::time::Instant::now();
-    while possessions() != before && begun.elapsed() < std::time::Duration::from_secs(1) {
+    while possessions() != before && begun.elapsed() < std::time::Duration::from_secs(30) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     possessions()

@@ -67,8 +67,8 @@ impl Machine {
 
     /// The script with a command that lasts, once that has begun and the machine is quiet.
     fn quiet_and_waiting(&self) -> Child {
-        let child = self.script(&["sh", "-c", "touch begun; exec sleep 8"]).spawn().unwrap();
-        let patience = Instant::now() + Duration::from_secs(20);
+        let child = self.script(&["sh", "-c", "touch begun; exec sleep 40"]).spawn().unwrap();
+        let patience = Instant::now() + Duration::from_secs(60);
         while !self.has("begun") {
             assert!(Instant::now() < patience, "the command never began");
             std::thread::sleep(Duration::from_millis(5));
@@ -138,7 +138,7 @@ fn an_interruption_ends_the_command_and_puts_all_back() {
         let begun = Instant::now();
         let output = signalled(&machine, signal);
         assert_eq!(output.status.code(), Some(128 + signal as i32), "{signal}: {}", said(&output));
-        assert!(begun.elapsed() < Duration::from_secs(7), "{signal}: the command was not interrupted");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{signal}: the command was not interrupted");
         machine.assert_as_before();
     }
 }

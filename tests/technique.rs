@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// Beside the directory of this test: `target/PROFILE/examples/NAME`.
 fn built(name: &str) -> Option<PathBuf> {
@@ -14,25 +14,61 @@ fn built(name: &str) -> Option<PathBuf> {
     built.is_file().then_some(built)
 }
 
-/// What an example says in a hurry; nothing where it was not built.
-fn said(name: &str, words: &[&str]) -> Option<String> {
+/// How an example ends, which must leave nothing behind; nothing where it was not built.
+fn ended(name: &str, words: &[&str]) -> Option<Output> {
     let Some(example) = built(name) else {
         println!("skipped: the example `{name}` was not built; `cargo test` builds it");
         return None;
     };
     let directory = tempfile::tempdir().unwrap();
     let output = Command::new(example).args(words).current_dir(&directory).output().unwrap();
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "it leaves something behind");
+    Some(output)
+}
+
+/// What an example says in a hurry, that does not fail.
+fn said(name: &str, words: &[&str]) -> Option<String> {
+    let output = ended(name, words)?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "it leaves something behind");
     text.lines().filter(|line| line.starts_with("skipped")).for_each(|line| println!("{line}"));
     Some(text)
 }
 
-/// The last line names the slide, and has a number of ours.
+/// It ends with the slide and a number of ours, and with what is known of it beforehand.
 fn ends_with_the_slide(text: &str) {
-    let last = text.lines().next_back().unwrap_or_default();
-    assert!(last.starts_with("slide ") && last.contains("ours: "), "{text}");
+    let known = |line: &&str| line.starts_with("known: ") || line.starts_with("on a clock that");
+    let mut last = text.lines().rev().skip_while(known);
+    let slide = last.next().unwrap_or_default();
+    assert!(slide.starts_with("slide ") && slide.contains("ours: "), "{text}");
+}
+
+/// An example holds the truth that it knows, and fails once that truth is moved out of what it found.
+fn holds(name: &str, words: &[&str]) {
+    let Some(text) = said(name, words) else { return };
+    if text.lines().any(|line| line.starts_with("skipped")) && !text.contains("known: ") {
+        return;
+    }
+    assert!(text.lines().next_back().is_some_and(|last| last.starts_with("known: ")), "{text}");
+    let Some(moved) = ended(name, &[words, &["--moved"]].concat()) else { return };
+    let error = String::from_utf8_lossy(&moved.stderr).into_owned();
+    assert_eq!(moved.status.code(), Some(1), "{error}");
+    assert!(error.contains("the truth lies outside"), "{error}");
+}
+
+#[test]
+fn examples_with_a_known_part_hold_it_and_fail_once_it_is_moved() {
+    let known = ["symbol_table", "sampling", "seek_distance", "io_overlap", "control", "multiprogramming"];
+    for name in known.into_iter().chain(["virtual_clock", "queue_model"]) {
+        holds(name, &["--known"]);
+    }
+}
+
+#[test]
+fn examples_that_count_hold_their_counts_and_fail_once_they_are_moved() {
+    for name in ["hybrid", "instruction_frequency", "probe_point", "time_line"] {
+        holds(name, &["--quick"]);
+    }
 }
 
 #[test]
@@ -59,7 +95,7 @@ fn a_load_in_step_is_seen_for_what_it_is_not() {
 fn seek_distances_are_those_of_the_slide() {
     let Some(text) = said("seek_distance", &[]) else { return };
     assert!(text.contains("traced             distances [30, 20, 40, 30, 20]"), "{text}");
-    assert!(text.ends_with("ours: [30, 20, 40, 30, 20], [10, 10], [0, 0, 30, 0, 0, 20]\n"), "{text}");
+    assert!(text.contains("ours: [30, 20, 40, 30, 20], [10, 10], [0, 0, 30, 0, 0, 20]\n"), "{text}");
     ends_with_the_slide(&text);
 }
 

@@ -1,7 +1,7 @@
 //! A group of cases: what one bench target measures.
 
 use super::Case;
-use crate::record::Curve;
+use crate::record::{Curve, Headline};
 
 /// A group of cases, measured by one bench target and described by one manual.
 ///
@@ -34,6 +34,8 @@ pub struct Group {
     pub fits: &'static [Fit],
     /// Curves that are drawn through its cases.
     pub curves: &'static [Curve],
+    /// The cases that speak for it on the first screen of a run.
+    pub headlines: &'static [Headline],
 }
 
 /// A straight line through the cases whose ids begin with `prefix` and end in a number. Its slope is the cost of one
@@ -49,7 +51,7 @@ pub struct Fit {
 impl Group {
     /// A group of version 1 without lines and curves. `manual` is usually the source itself: `include_str!("mine.rs")`.
     pub const fn new(name: &'static str, manual: &'static str, cases: fn() -> Vec<Case>) -> Self {
-        Self { name, manual, version: 1, cases, fits: &[], curves: &[] }
+        Self { name, manual, version: 1, cases, fits: &[], curves: &[], headlines: &[] }
     }
 
     /// Sets the version.
@@ -65,6 +67,11 @@ impl Group {
     /// Sets the curves.
     pub const fn curves(self, curves: &'static [Curve]) -> Self {
         Self { curves, ..self }
+    }
+
+    /// Sets the cases that speak for it on the first screen of a run.
+    pub const fn headlines(self, headlines: &'static [Headline]) -> Self {
+        Self { headlines, ..self }
     }
 
     /// Full id of one of its cases: `group/name`.

@@ -94,6 +94,8 @@ pub struct Prediction {
     pub software: f64,
     /// The reason.
     pub why: &'static str,
+    /// Whether it is of all that is timed, and not of what remains when the control is taken off.
+    pub whole: bool,
 }
 
 impl Case {
@@ -162,7 +164,13 @@ impl Case {
 
     /// Sets the expected cost, core cycles.
     pub fn predict(mut self, hardware: f64, software: f64, why: &'static str) -> Self {
-        self.prediction = Some(Prediction { hardware, software, why });
+        self.prediction = Some(Prediction { hardware, software, why, whole: false });
+        self
+    }
+
+    /// Says that the prediction is of all that is timed, and not of what remains when the control is taken off.
+    pub fn predicted_whole(mut self) -> Self {
+        self.prediction = self.prediction.map(|prediction| Prediction { whole: true, ..prediction });
         self
     }
 

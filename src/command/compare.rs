@@ -3,6 +3,7 @@
 mod comparison_table;
 mod heading;
 
+use super::answer::{Compared, ending};
 use super::archive::Archive;
 use super::flag::{Format, Home, Only};
 use super::page;
@@ -92,16 +93,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 fn compared(args: &Args) -> Result<Comparison> {
     let filter = args.filter.as_deref().map(expression).transpose()?;
     let archive = Archive::of(&args.home);
-    if args.baselines.len() < 2 {
-        return Err(Error::Usage(
-            "one baseline alone cannot be compared; name two or more, the oldest first".into(),
-        ));
-    }
-    let heads = args.baselines.iter().map(|name| archive.head(name)).collect::<Result<Vec<_>>>()?;
-    let history = if wants_history(&heads) { history(&archive)? } else { Vec::new() };
-    let options = Options { threshold: args.threshold.max(LEAST_THRESHOLD) };
-    let mut comparison = compare(&heads, &history, options);
-    refuse_nothing(&comparison)?;
+    let mut comparison = all_rows(&archive, &args.baselines, args.threshold)?;
     if let Some(filter) = filter {
         comparison.keep(|id| filter.is_match(id));
         if comparison.rows.is_empty() {
@@ -115,6 +107,31 @@ fn compared(args: &Args) -> Result<Comparison> {
         Sort::Weight => comparison.sort_by_weight(),
         Sort::Table => comparison.sort_by_table(),
     }
+    Ok(comparison)
+}
+
+/// All rows of these baselines, each against the first.
+fn all_rows(archive: &Archive, baselines: &[OsString], threshold: f64) -> Result<Comparison> {
+    if baselines.len() < 2 {
+        return Err(Error::Usage(
+            "one baseline alone cannot be compared; name two or more, the oldest first".into(),
+        ));
+    }
+    let heads = baselines.iter().map(|name| archive.head(name)).collect::<Result<Vec<_>>>()?;
+    let history = if wants_history(&heads) { history(archive)? } else { Vec::new() };
+    let options = Options { threshold: threshold.max(LEAST_THRESHOLD) };
+    let comparison = compare(&heads, &history, options);
+    refuse_nothing(&comparison)?;
+    Ok(comparison)
+}
+
+/// All rows of these baselines with the least threshold, the weightiest change first.
+///
+/// # Errors
+/// A baseline is nowhere or cannot be read, or nothing of them can be compared.
+pub(super) fn side_by_side(archive: &Archive, baselines: &[OsString]) -> Result<Comparison> {
+    let mut comparison = all_rows(archive, baselines, LEAST_THRESHOLD)?;
+    comparison.sort_by_weight();
     Ok(comparison)
 }
 
@@ -184,11 +201,23 @@ fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
+/// The answer, over all changes of the comparison that are shown.
+fn answered(comparison: &Comparison, layout: Layout) -> String {
+    let of_row = |row: &'_ Row| {
+        let changes = row.cells.iter().filter_map(|cell| cell.change.as_ref());
+        changes.map(|change| (change.ratio.map(|ratio| ratio - 1.0), change.verdict)).collect::<Vec<_>>()
+    };
+    let rows = comparison.rows.iter().flat_map(|row| of_row(row).into_iter().map(move |of| (&row.id, of)));
+    let compared = rows.map(|(id, (change, verdict))| Compared { id, verdict, change });
+    let rest = "Only what changed: `--only changed`; one group: `--filter '^GROUP/'`; as a table for a discussion: `--format markdown`.";
+    ending(&compared.collect::<Vec<_>>(), rest, layout)
+}
+
 fn text(format: Format, comparison: &Comparison, layout: Layout) -> Result<String> {
     match format {
         Format::Terminal => {
             let parts = [heading::text(comparison, layout), comparison_table::text(comparison, layout)];
-            Ok(parts.concat() + &heading::below(comparison, layout))
+            Ok(parts.concat() + &heading::below(comparison, layout) + "\n" + &answered(comparison, layout))
         }
         Format::Markdown => Ok(markdown(comparison)),
         Format::Json => comparison.json(),

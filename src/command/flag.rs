@@ -31,6 +31,11 @@ impl Filter {
         line
     }
 
+    /// Whether there is one.
+    pub(super) fn is_given(&self) -> bool {
+        self.filter.is_some()
+    }
+
     /// A function that tells whether an id matches, by the harness's rule.
     ///
     /// # Errors

@@ -1,21 +1,23 @@
 //! `syscost gate`: an exit code for continuous integration.
 
 use super::ab::{self, Manner, Pairs, Sides, percent};
+use super::answer::{self as said_of, Compared};
 use super::archive::Archive;
 use super::flag::{Filter, Home, Measuring};
+use super::kernels::{self, Counting};
 use super::page::{self, Tone};
 use super::record;
 use crate::driver::layout;
 use crate::error::{Error, Result};
-use crate::platform::signal;
+use crate::platform::{inert, plain_file, signal};
 use crate::record::Verdict;
 use crate::record::paired::CasePairs;
 use crate::record::quantity::NANOSECONDS;
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, Options, compare};
-use crate::study::gate::{Answer, Finding, Mutes, Progress, answer, of_pairs, of_records};
+use crate::study::counted_change::judged;
+use crate::study::gate::{Answer, Finding, Mutes, Progress, answer, of_counts, of_pairs, of_records};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -40,6 +42,11 @@ pub(super) struct Args {
     /// Today's numbers, if they are there already; nothing is measured then
     #[arg(long, value_name = "NAME|FILE", requires = "baseline")]
     candidate: Option<OsString>,
+    /// Two kernels between a comma, the old one first: compared by counted instructions, as `syscost kernels ab` does
+    #[arg(long, value_name = "GOOD,BAD", value_delimiter = ',', num_args = 1, conflicts_with_all = ["baseline", "Sides"])]
+    kernels: Vec<String>,
+    #[command(flatten)]
+    counting: Counting,
     #[command(flatten)]
     sides: Sides,
     /// A slowdown up to this share is let through: 1% at least
@@ -93,6 +100,7 @@ fn gate(args: &Args) -> Result<Answer> {
     // Read before minutes of measuring: it may be wrong.
     let mutes = args.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
     let (mut findings, notes) = match (&args.baseline, args.sides.differ()) {
+        _ if !args.kernels.is_empty() => against_kernel(args)?,
         (Some(baseline), _) => (against_record(args, baseline)?, Vec::new()),
         (None, true) => against_build(args)?,
         (None, false) => {
@@ -142,6 +150,17 @@ fn against_build(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
     Ok((of_pairs(&paired, &paired.judge()), notes))
 }
 
+/// Compares two kernels by counted instructions.
+fn against_kernel(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
+    let [good, bad] = args.kernels.as_slice() else {
+        return Err(Error::Usage("--kernels takes two kernels between a comma, such as 6.1,6.12".into()));
+    };
+    let counts = kernels::compared([good, bad], &args.filter, &args.counting, args.max_regress, &args.home)?;
+    let faults = counts.sides.iter().flat_map(|side| side.faults.iter().cloned());
+    let notes = faults.chain(["counted: instructions (icount), not time".into()]).collect();
+    Ok((of_counts(&judged(&counts)), notes))
+}
+
 /// Compares a stored record with today's numbers.
 fn against_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
     let archive = Archive::of(&args.home);
@@ -173,8 +192,17 @@ fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -
         text += &(page::wrap("• ", &sentence(&alike), width) + "\n");
     }
     text.extend(said.iter().map(|sentence| page::wrap("note: ", sentence, width) + "\n"));
+    text += &(page::wrap("", &sentence_of_all(findings), width) + "\n");
     let tone = if answer == Answer::Pass { Tone::Bold } else { Tone::Red };
     text + &page::paint(tone, &format!("gate: {}; {}", answer.summary(), count(findings)), layout) + "\n"
+}
+
+/// The answer over all that was compared, as a person would say it.
+fn sentence_of_all(findings: &[Finding]) -> String {
+    let tried = findings.iter().filter(|finding| finding.progress != Progress::Skipped);
+    let compared =
+        tried.map(|finding| Compared { id: &finding.id, verdict: finding.verdict, change: finding.change });
+    said_of::sentence(&compared.collect::<Vec<_>>())
 }
 
 /// Whether a finding is more than "nothing changed".
@@ -250,8 +278,7 @@ fn summary(args: &Args, findings: &[Finding], said: &[String], answer: Answer) -
 
 /// Appends to a file, to which other steps of a build write, too.
 fn append(file: &Path, text: &str) -> Result<()> {
-    let opened = File::options().append(true).create(true).open(file);
-    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = plain_file::append(file)?.write_all(inert::output(text, false).as_bytes());
     written.map_err(|e| Error::file(file, "appending to", e))
 }
 

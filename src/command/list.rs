@@ -1,5 +1,7 @@
 //! `syscost list`: every case, and whether this machine meets its needs now.
 
+mod group_line;
+
 use super::flag::{Filter, Form};
 use super::page::{self, Tone};
 use crate::case::{Case, Cpus, Place, Scale};
@@ -13,12 +15,16 @@ use std::process::ExitCode;
 
 /// Print every case, and whether it can run on this machine
 ///
-/// Prints every case by group: its id, what it times, and whether this machine offers what it needs. In a
-/// pipe: one case a line, with id, title, and `yes` or what is missing, between tabs.
+/// Prints a line a group: how many of its cases can run here, and the spread of their parameters. With a filter or
+/// `--all` every case: its id, what it times, and whether this machine offers what it needs. In a pipe: one case a
+/// line, with id, title, and `yes` or what is missing, between tabs.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
+    /// Every case, and not a line a group
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     form: Form,
 }
@@ -28,6 +34,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match page::is_piped() {
         _ if args.form.json => page::write_json(&rows.iter().map(Row::json).collect())?,
         true => page::write(&page::tabbed(&rows.iter().map(Row::cells).collect::<Vec<_>>()))?,
+        false if !args.all && !args.filter.is_given() => page::write(&group_line::table(&rows, layout()))?,
         false => page::write(&table(&rows, layout()))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -105,7 +112,11 @@ fn part(rows: &[Row], layout: Layout) -> String {
     text
 }
 
+/// How many of these cases can run here.
+fn runnable(rows: &[Row]) -> usize {
+    rows.iter().filter(|row| row.missing.is_none()).count()
+}
+
 fn tally(rows: &[Row]) -> String {
-    let can = rows.iter().filter(|row| row.missing.is_none()).count();
-    format!("\n{can} of {} cases can run here\n", rows.len())
+    format!("\n{} of {} cases can run here\n", runnable(rows), rows.len())
 }

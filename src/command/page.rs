@@ -2,8 +2,11 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::error::{Error, Result};
+pub(super) use crate::platform::inert::text as inert;
+use crate::platform::{inert, output};
 use crate::record::quantity;
 use crate::render::table::Layout;
+use nix::errno::Errno;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,7 +23,7 @@ const GAP: usize = 2;
 /// Writes to the standard output. A closed pipe is no error.
 ///
 /// # Errors
-/// The output cannot be written: a full disk.
+/// The output cannot be written: a full disk, or it was closed from the start.
 pub(super) fn write(text: &str) -> Result<()> {
     send(text).map(|_| ())
 }
@@ -30,6 +33,21 @@ pub(super) fn write(text: &str) -> Result<()> {
 /// # Errors
 /// As those of [`write`].
 pub(super) fn send(text: &str) -> Result<bool> {
+    put(&inert::output(text, std::io::stdout().is_terminal()))
+}
+
+/// Writes what a terminal is to obey: no text from elsewhere may be in it that has not passed [`inert::output`].
+///
+/// # Errors
+/// As those of [`write`].
+pub(super) fn command_terminal(text: &str) -> Result<()> {
+    put(text).map(drop)
+}
+
+fn put(text: &str) -> Result<bool> {
+    if output::is_closed() {
+        return Err(Error::file("the standard output", "writing", Errno::EBADF.into()));
+    }
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
@@ -48,17 +66,14 @@ pub(super) fn write_json(value: &serde_json::Value) -> Result<()> {
 
 /// Writes a line to the standard error.
 pub(super) fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let mut error = std::io::stderr().lock();
+    let text = inert::output(text, error.is_terminal());
+    let _ = writeln!(error, "{text}");
 }
 
 /// Writes a warning or an error to the standard error, after `syscost: `.
 pub(super) fn warn(sentence: &impl Display) {
     say(&format!("syscost: {}", inert(&sentence.to_string())));
-}
-
-/// The text without control characters, which a terminal would obey. It may come from a file of unknown origin.
-pub(super) fn inert(text: &str) -> String {
-    text.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "\u{fffd}")
 }
 
 /// Whether the standard output is no terminal. Then commands print one row a line for a program.

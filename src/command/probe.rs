@@ -2,6 +2,8 @@
 
 mod block_line;
 mod cost_table;
+mod fork_cost;
+mod rate_curve;
 
 use super::page;
 use crate::counters::pace::Pace;
@@ -40,6 +42,12 @@ pub(super) struct Args {
     /// End after this time
     #[arg(long = "for", value_name = "SECONDS", value_parser = super::flag::seconds)]
     seconds: Option<f64>,
+    /// Read at each of these rates in turn, for 2 seconds or `--for` each, and draw the cost against the rate
+    #[arg(long, value_name = "N,N,…", value_delimiter = ',', conflicts_with_all = ["rate", "count", "summary"], value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rates: Vec<u32>,
+    /// Read nothing; tell what a function costs, and what starting ps, vmstat or cat for the same answer
+    #[arg(long, conflicts_with_all = ["rate", "rates", "count", "seconds", "summary"])]
+    costs: bool,
     /// The process that is read [default: the probe itself]
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
@@ -54,10 +62,16 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
     let own = std::process::id() as i32;
+    if args.costs {
+        return fork_cost::run(args.pid.unwrap_or(own), args.json);
+    }
     let probe = Probe::open(args.pid.unwrap_or(own)).map_err(|fault| match fault {
         Fault::Gone(what) => Error::Usage(format!("--pid: {what}: there is no such process")),
         other => other.into(),
     })?;
+    if !args.rates.is_empty() {
+        return rate_curve::run(&probe, &args.rates, args.seconds.unwrap_or(2.0), args.json);
+    }
     let period = Duration::from_secs(1) / args.rate;
     let blocks = match (args.count, args.seconds) {
         (Some(count), _) => count,
@@ -84,6 +98,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         (None, Some(signal)) => ExitCode::from(128 + signal as u8),
         (None, None) => ExitCode::SUCCESS,
     })
+}
+
+/// The form of lines that are not printed.
+fn silent() -> Form {
+    Form::Rows
 }
 
 /// Reads `blocks` blocks, or fewer if a signal comes or the process ends; the latter is returned as a fault.
@@ -143,6 +162,10 @@ mod tests {
             assert!(parsed(bad).is_err(), "{bad}");
         }
         assert_eq!(parsed("--rate 1000 --for 0.5").expect("half a second").rate, 1000);
+        for bad in ["--rates 1,0", "--rates 1 --rate 2", "--costs --for 1", "--rates"] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parsed("--rates 1,2,5 --for 1").expect("three").rates, [1, 2, 5]);
     }
 
     #[test]

@@ -39,6 +39,9 @@ pub(super) struct Args {
     /// a case]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time: Option<f64>,
+    /// End a whole run with every table, and not with one screen
+    #[arg(long)]
+    all: bool,
     /// End with exit code 3 if a case is disturbed or not settled
     #[arg(long)]
     strict: bool,
@@ -73,7 +76,8 @@ impl Args {
         ];
         let given = values.into_iter().filter_map(|(flag, value)| Some((flag, value.as_ref()?)));
         let given = given.map(|(flag, value)| OsString::from(format!("{flag}={value}")));
-        self.filter.after(std::iter::once("--bench".into()).chain(given).collect())
+        let all = self.all.then(|| OsString::from("--all"));
+        self.filter.after(std::iter::once("--bench".into()).chain(all).chain(given).collect())
     }
 
     /// The options that Criterion has no flag for.

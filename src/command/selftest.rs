@@ -242,7 +242,27 @@ fn text(outcomes: &[Outcome], layout: Layout) -> String {
     for sentence in sentences(outcomes) {
         text += &(page::wrap("", &sentence, page::prose(layout)) + "\n");
     }
-    text
+    text + "\n"
+        + &page::paint(Tone::Bold, &page::wrap("", &answer(outcomes), page::prose(layout)), layout)
+        + "\n"
+}
+
+/// The answer as a person would say it: may verdicts of this machine be believed?
+fn answer(outcomes: &[Outcome]) -> String {
+    let alarms = sums(outcomes, 0.0);
+    let slowdowns = sums(outcomes, 0.05);
+    let told = |sums: &Sums, what: &str| format!("{} of {} {what}", sums.found, sums.verdicts);
+    let parts: Vec<String> = [
+        alarms.as_ref().map(|sums| told(sums, "comparisons of a thing with itself were taken for a change")),
+        slowdowns.as_ref().map(|sums| told(sums, "slowdowns of 5 % were found")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    match parts.is_empty() {
+        true => "Nothing was found out: there was no verdict.".into(),
+        false => parts.join("; ") + ". Every verdict: `--json`.",
+    }
 }
 
 fn cells(o: &Outcome) -> [String; 11] {

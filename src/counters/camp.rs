@@ -1,4 +1,4 @@
-//! The functions of CAMP's Figure 3 (Gaskin and others, LISA 2007). They are stateless: each call opens, reads and
+//! The functions of CAMP's Figure 3 (Gabel and Haungs, LISA 2007). They are stateless: each call opens, reads and
 //! closes a file. For repeated readings the handles ([`Process`], [`Interface`](super::Interface), …) are several times
 //! faster.
 //!
@@ -213,12 +213,20 @@ pub fn enum_network_interfaces() -> Result<Vec<String>, Fault> {
     enumeration::interfaces()
 }
 
-/// CPUs that this process may run on.
+/// CPUs of the system that are online.
+///
+/// # Errors
+/// [`Fault::Gone`] or [`Fault::Denied`] where `/sys` is not mounted.
+#[doc(alias = "GetCPUCount")]
+pub fn cpu_count() -> Result<usize, Fault> {
+    cpu_usage::online()
+}
+
+/// CPUs that this process may run on, which CAMP did not distinguish from those of the system.
 ///
 /// # Errors
 /// As of [`enumeration::cpus`].
-#[doc(alias = "GetCPUCount")]
-pub fn cpu_count() -> Result<usize, Fault> {
+pub fn cpu_count_allowed() -> Result<usize, Fault> {
     enumeration::cpus()
 }
 

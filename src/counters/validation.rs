@@ -9,13 +9,16 @@ mod cpu_share;
 mod datagram;
 mod disk_operations;
 mod finding;
+mod functions;
 mod listing;
 mod memory_use;
 mod page_faults;
+mod processor_mode;
 mod thread_count;
 mod worker;
 
 pub use finding::{Finding, Verdict};
+pub use functions::Functions;
 
 use crate::error::Result;
 use std::path::Path;
@@ -26,6 +29,8 @@ pub struct Setting<'a> {
     pub samples: u32,
     /// A directory of the caller's for the files that experiments read and write.
     pub scratch: &'a Path,
+    /// What is put on trial.
+    pub functions: Functions,
     /// Called between two steps; `false` ends the experiment early.
     pub tick: &'a dyn Fn() -> bool,
 }

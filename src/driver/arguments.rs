@@ -1,9 +1,12 @@
 //! Criterion's command line. Criterion parses it too but keeps the result private, so the options that this crate needs
 //! (which cases, how many samples, which baseline) are read here, with the same names and the same meaning.
 
+mod help_text;
+
 use crate::error::{Error, Result};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use help_text::{AFTER_HELP, HELP};
 use std::ffi::OsString;
 
 /// What a bench target does.
@@ -46,6 +49,8 @@ pub struct Arguments {
     pub loud: bool,
     /// `--output-format bencher`.
     pub bencher: bool,
+    /// `--all`: every table at the end of a whole run, and not one screen.
+    pub all: bool,
     /// The whole command line, to hand on.
     pub raw: Vec<OsString>,
 }
@@ -68,32 +73,6 @@ const NUMBERS: [(&str, f64, f64); 6] = [
 ];
 /// Directories that Criterion makes beside those of the baselines.
 const CRITERIONS: [&str; 3] = ["new", "change", "report"];
-/// Options in the help: name, placeholder of the value, description. All others are hidden.
-const HELP: [(&str, &str, &str); 12] = [
-    ("FILTER", "FILTER", "Regular expression over ids such as call/u64/3"),
-    ("exact", "", "Take FILTER as a whole id"),
-    ("save-baseline", "NAME", "Save what is measured under this name [default: base]"),
-    ("baseline", "NAME", "Compare with what was saved under this name, which every case must have"),
-    ("baseline-lenient", "NAME", "The same, and cases that it lacks are only measured"),
-    ("test", "", "Run every case briefly, claims on, and save nothing"),
-    ("list", "", "Print the ids"),
-    ("sample-size", "N", "Samples a case, at least 10"),
-    ("measurement-time", "SECONDS", "How long to sample a case"),
-    ("warm-up-time", "SECONDS", "How long to run a case before it is sampled"),
-    ("output-format", "FORMAT", "Criterion's own lines, or those that benchmark trackers read"),
-    ("verbose", "", "Show Criterion's own report as well"),
-];
-const AFTER_HELP: &str = "\
-Environment:
-  SYSCOST_SCALE        smoke (brief, numbers not worth keeping), default or full
-  SYSCOST_TIME         seconds for which the run may go on; half a second a case otherwise
-  SYSCOST_STRICT       1: exit code 3 if a case is disturbed or not settled
-  SYSCOST_MEASURE      ns, or a perf event to count instead, such as instructions
-  SYSCOST_DIR          where the files of the file cases are made, instead of the temporary directory
-  SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221
-  SYSCOST_PREDICTIONS  a TOML file of your own predictions
-  SYSCOST_PEER         HOST:PORT of a `syscost peer`, for the cases whose other end it is
-  SYSCOST_CLOCK        monotonic-raw: the kernel's clock instead of the processor's counter";
 const FLAGS: [&str; 5] = ["noplot", "bench", "nocapture", "show-output", "include-ignored"];
 
 impl Arguments {
@@ -144,7 +123,9 @@ impl Arguments {
             loud: matches.get_flag("verbose") || compare.is_some(),
             compare,
             bencher: text("output-format").is_some_and(|f| f == "bencher"),
-            raw,
+            all: matches.get_flag("all"),
+            // Criterion does not know it.
+            raw: without(raw, "--all"),
         })
     }
 
@@ -205,6 +186,13 @@ impl Arguments {
             (None, None) => true,
         })
     }
+}
+
+/// The words without this flag; behind `--` there are no flags.
+fn without(raw: Vec<OsString>, flag: &str) -> Vec<OsString> {
+    let flags = raw.iter().position(|word| word == "--").unwrap_or(raw.len());
+    let kept = raw.into_iter().enumerate().filter(|(at, word)| *at >= flags || word != flag);
+    kept.map(|(_, word)| word).collect()
 }
 
 fn help(raw: impl Iterator<Item = OsString>) -> Option<String> {
@@ -281,7 +269,7 @@ fn command() -> Command {
         )
         .args(NUMBERS.map(|(name, least, most)| value(name).value_parser(between(least, most))))
         .args(FLAGS.map(flag))
-        .args(["discard-baseline", "list", "ignored", "exact", "quick", "test", "quiet"].map(flag))
+        .args(["all", "discard-baseline", "list", "ignored", "exact", "quick", "test", "quiet"].map(flag))
         .arg(flag("verbose").short('v'))
         .arg(value("save-baseline").short('s'))
         .arg(value("baseline").short('b'))
@@ -315,6 +303,13 @@ mod tests {
         assert_eq!(parsed("--bench --test").mode, Mode::Test);
         assert_eq!(parsed("--bench --list --format terse").mode, Mode::List);
         assert_eq!(parsed("--bench --profile-time 5").mode, Mode::Foreign);
+    }
+
+    #[test]
+    fn every_table_is_asked_for_and_criterion_hears_nothing_of_it() {
+        let all = parsed("--bench --all -- --all");
+        assert!(all.all && !parsed("--bench -- --all").all);
+        assert_eq!(all.for_measuring(), ["--bench", "--", "--all"]);
     }
 
     #[test]

@@ -5,13 +5,14 @@ use super::collected::Collected;
 use super::criterion_files;
 use super::earlier_runs::EarlierRuns;
 use super::final_report::{FinalReport, Outcome, list};
+use super::first_screen::FirstScreen;
 use super::options::{Options, open_counter};
 use super::output_directory::{criterion_home, home_for};
 use super::plan::{Planned, plan};
 use super::process_task::{Round, Task};
+use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
 use super::supervision::Supervisor;
-use super::terminal::Progress;
 use crate::case::Group;
 use crate::clock::ClockScale;
 use crate::environment::Fingerprint;
@@ -55,14 +56,26 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     }
     let cases = planned.iter().map(|p| p.ids.len()).sum();
     let rounds = Rounds::of(arguments, options);
-    let progress = Progress::over(rounds.certain(cases), arguments.loud || arguments.mode != Mode::Measure);
+    let screen = FirstScreen::of(&planned, arguments, options);
+    let progress = Progress::over(rounds.certain(cases), telling(arguments, planned.len()));
     let mut drive = Drive::new(arguments, options, home, &progress);
     drive.measure(&planned, rounds);
     progress.finish();
     scratch::sweep_up(&options.scratch_parent());
     let saved = drive.save();
-    let outcome = Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved };
+    let earlier = drive.earlier.records;
+    let outcome =
+        Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved, screen, earlier };
     Ok(report.whole(outcome, arguments, options))
+}
+
+/// Criterion's own report and tests have lines of their own; one group needs no line that says so.
+fn telling(arguments: &Arguments, groups: usize) -> Telling {
+    match () {
+        () if arguments.loud || arguments.mode != Mode::Measure => Telling::Nothing,
+        () if groups > 1 => Telling::Groups,
+        () => Telling::Bar,
+    }
 }
 
 /// Checks the unit, installs the signal handlers, removes scratch directories of killed runs, and returns the
@@ -188,6 +201,9 @@ impl<'a> Drive<'a> {
             for &at in &order {
                 let time = self.began.elapsed() < time;
                 executed |= self.execute(&mut groups[at], &rounds, round, time);
+                if round == 0 {
+                    self.progress.group(&groups[at].told());
+                }
                 self.keep(&groups, round == 0);
                 if signal::pending().is_some() {
                     break;
@@ -200,6 +216,7 @@ impl<'a> Drive<'a> {
         }
         self.record.groups = self.group_runs(&groups);
         self.earlier.widen(&mut self.record);
+        self.progress.wait("Criterion's files are written");
         self.write_criterions_files();
     }
 

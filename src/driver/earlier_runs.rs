@@ -2,6 +2,7 @@
 
 use crate::record::store::Store;
 use crate::record::{GroupRun, Outcome, Quiet, Record};
+use crate::study::alike::is_alike;
 use crate::study::quiet::widen;
 use crate::study::reference_frequency::of_run;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ const FILES: usize = 12;
 /// Earlier runs of the same machine, kernel, scale and unit, the newest first.
 #[derive(Default)]
 pub(super) struct EarlierRuns {
-    records: Vec<Record>,
+    pub(super) records: Vec<Record>,
     /// The highest frequency that the core had in one of them when it was left alone, Hz.
     pub(super) core_hz: Option<f64>,
 }
@@ -47,14 +48,4 @@ impl EarlierRuns {
             }
         }
     }
-}
-
-/// Whether the figures of two runs may be compared without further ado.
-fn is_alike(earlier: &Record, record: &Record) -> bool {
-    let (a, b) = (&earlier.fingerprint, &record.fingerprint);
-    earlier.run != record.run
-        && (&earlier.unit, &earlier.scale) == (&record.unit, &record.scale)
-        && (&a.cpu_model, &a.product, &a.cpus_online) == (&b.cpu_model, &b.product, &b.cpus_online)
-        && (&a.kernel_release, &a.mitigations) == (&b.kernel_release, &b.mitigations)
-        && (&a.opt_level, a.debug_assertions) == (&b.opt_level, b.debug_assertions)
 }

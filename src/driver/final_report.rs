@@ -2,6 +2,7 @@
 
 use super::arguments::{Arguments, Mode};
 use super::bencher;
+use super::first_screen::FirstScreen;
 use super::options::Options;
 use super::plan::Planned;
 use super::terminal::{complain, layout, print};
@@ -27,6 +28,10 @@ pub(super) struct Outcome {
     pub(super) unsaved: Vec<String>,
     /// Where the record is, if it was to be saved.
     pub(super) saved: Result<Option<PathBuf>>,
+    /// The end of a whole run; `None` where tables are asked for.
+    pub(super) screen: Option<FirstScreen>,
+    /// Comparable runs before it, the newest first.
+    pub(super) earlier: Vec<Record>,
 }
 
 /// Prints the tables of a run, with the predictions and published machines that the user asked for.
@@ -57,14 +62,16 @@ impl FinalReport {
 
     /// Prints the table, and everything that went wrong.
     pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments, options: &Options) -> Exit {
-        let Outcome { mut record, complaints, unsaved, saved } = outcome;
+        let Outcome { mut record, complaints, unsaved, saved, screen, earlier } = outcome;
         apply(&self.overrides, &mut record);
         if arguments.bencher {
             record.cases().for_each(|(_, case)| print(&bencher::line(case, &record.unit)));
         }
         if has_table(arguments) {
-            let layout = layout();
-            print(&(table(&record, None, &self.columns(), layout) + &self.below(&record, layout)));
+            let (layout, kept) = (layout(), saved.as_ref().ok().and_then(Option::as_ref));
+            let screen = screen.map(|screen| screen.text(&record, &earlier, kept, layout));
+            let tables = || table(&record, None, &self.columns(), layout) + &self.below(&record, layout);
+            print(screen.unwrap_or_else(tables).trim_end());
         }
         let wrong: Vec<_> =
             complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved).collect();

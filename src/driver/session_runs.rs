@@ -4,8 +4,8 @@ use super::arguments::Arguments;
 use super::drive::{Drive, prepare};
 use super::options::Options;
 use super::plan::{Planned, plan};
+use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
-use super::terminal::Progress;
 use crate::case::Group;
 use crate::error::{Error, Result};
 use crate::platform::signal;
@@ -61,7 +61,7 @@ impl<'a> Session<'a> {
         }
         let home = prepare(options)?;
         let cases: usize = planned.iter().map(|planned| planned.ids.len()).sum();
-        let progress = Progress::over(rounds.certain(cases) * runs, false);
+        let progress = Progress::over(rounds.certain(cases) * runs, Telling::Bar);
         // Criterion's files would hold the last run only, and pass for the whole session.
         let (arguments, options) = (arguments.without_saving(), options.clone());
         Ok(Self { planned, arguments, options, home, progress, rounds, runs, done: 0 })

@@ -7,7 +7,7 @@ use super::options::{
 };
 use super::pipe_message::{CaseExecution, ExecutionEnd, Message, PIPE_VARIABLE};
 use super::process_task::{TASK_VARIABLE, Task};
-use super::terminal::Progress;
+use super::progress::Progress;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::platform::{limit, signal};

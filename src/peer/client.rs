@@ -9,6 +9,7 @@ use super::station::believed;
 use super::token::Token;
 use crate::environment::{Interface, Station, Wire};
 use crate::error::{Error, Result};
+use crate::platform::inert;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
@@ -271,5 +272,5 @@ fn refused(name: &str) -> Error {
 
 /// A sentence of the peer in printable form: of limited length and without control characters.
 fn plain(sentence: &str) -> String {
-    sentence.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
+    inert::line(sentence, 300)
 }

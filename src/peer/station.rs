@@ -3,6 +3,7 @@
 use super::proof::pseudonym;
 use super::secret::bytes;
 use crate::environment::{Fingerprint, Interface, Station};
+use crate::platform::inert;
 use crate::platform::kernel_files::KernelFiles;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -50,7 +51,7 @@ fn tame(value: &mut Value) {
 }
 
 fn tamed(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let shown = |c: char| if inert::is_hostile(c) { inert::TAKEN } else { c };
     text.chars().map(shown).take(LONGEST_TEXT).collect()
 }
 

@@ -2,9 +2,9 @@
 
 use super::secret::{drawn, hex};
 use crate::error::{Error, Result};
-use std::fs::OpenOptions;
+use crate::platform::plain_file;
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// A shorter token could be found by trying against a recorded proof.
@@ -42,9 +42,7 @@ impl Token {
     /// The file cannot be read, other users can read it, or its length is no token's.
     pub fn read(path: &Path) -> Result<Self> {
         let failed = |cause| Error::file(path, "reading the token", cause);
-        // Without this flag a named pipe would block.
-        let mut options = OpenOptions::new();
-        let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
+        let file = plain_file::open(path)?;
         let about = file.metadata().map_err(failed)?;
         let wrong = |expected: &str, found: String, remedy: String| Error::Content {
             path: path.to_path_buf(),
@@ -53,9 +51,6 @@ impl Token {
             found,
             remedy,
         };
-        if !about.is_file() {
-            return Err(wrong("a plain file", "another kind".into(), "name the file that holds it".into()));
-        }
         let (mode, owner, own) = (about.mode() & 0o777, about.uid(), nix::unistd::geteuid().as_raw());
         if mode & 0o077 != 0 || ![0, own].contains(&owner) {
             let found = format!("mode {mode:03o}, owner {owner}");

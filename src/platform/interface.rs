@@ -78,6 +78,21 @@ fn address(of: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
+/// Makes an interface carry packets, such as `lo` after boot.
+///
+/// # Errors
+/// There is none of this name, or the kernel refuses (CAP_NET_ADMIN).
+pub fn bring_up(name: &str) -> std::io::Result<()> {
+    let socket = InterfaceQuery::new()?.0;
+    let mut request = named(name).ok_or(std::io::ErrorKind::InvalidInput)?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
+    // SAFETY: REQUEST: this call reads the name and the flags.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 /// Reads properties of interfaces by their names.
 pub struct InterfaceQuery(UdpSocket);
 

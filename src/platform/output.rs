@@ -1,5 +1,11 @@
 //! Silencing the standard streams during a measurement: a write to a terminal in the middle of
-//! a case wakes another process on some CPU, and Criterion writes at any time.
+//! a case wakes another process on some CPU, and Criterion writes at any time. And whether there is an output at all.
+//!
+//! # Invariants
+//!
+//! * **BEFORE-MAIN**: the C library calls the function once, before `main`, in the only thread there is; it makes one
+//!   system call and stores to an atomic.
+#![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -7,6 +13,26 @@ use nix::unistd::{dup, dup2_stderr, dup2_stdin, dup2_stdout};
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Looks before the standard library puts `/dev/null` in the place of a standard stream that is closed.
+// SAFETY: BEFORE-MAIN.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;
+
+extern "C" fn look() {
+    // SAFETY: BEFORE-MAIN.
+    let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } < 0;
+    CLOSED.store(closed, Ordering::Relaxed);
+}
+
+/// Whether this process was started without a standard output, so that what is printed goes nowhere.
+pub fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
 
 /// Moves the standard input and output to files of our own, and redirects the streams to `/dev/null`. Processes that
 /// are started later do not inherit the files.

@@ -157,6 +157,19 @@ pub fn on_cpu(command: &mut std::process::Command, cpu: usize) {
     unsafe { command.pre_exec(settle) };
 }
 
+/// Lets a command, once started, die with the thread that started it.
+pub fn die_with_starter(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt;
+    let starter = nix::unistd::getpid();
+    let settle = move || {
+        set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)?;
+        // If the starter died before the line above, the kernel does not tell.
+        if nix::unistd::getppid() == starter { Ok(()) } else { Err(Errno::ESRCH.into()) }
+    };
+    // SAFETY: CHILD: it makes system calls on numbers and allocates nothing; the child then executes the command.
+    unsafe { command.pre_exec(settle) };
+}
+
 /// Time that all threads of a process have run, ns, by its CPU-time clock. 0 once it has ended.
 pub fn cpu_ns_of(pid: u32) -> u64 {
     // The number of the clock contains that of the process (CPUCLOCK_SCHED of linux/posix-timers.h), as in

@@ -40,6 +40,14 @@ pub fn watch() -> Result<()> {
         // SAFETY: HANDLER.
         unsafe { sigaction(signal, &action) }.map_err(|e| Error::refused("sigaction", e))?;
     }
+    survive_the_file_limit()
+}
+
+/// From now on a write that exceeds `ulimit -f` answers EFBIG and does not end the process.
+///
+/// # Errors
+/// The kernel refuses `sigaction`.
+pub fn survive_the_file_limit() -> Result<()> {
     let ignored = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
     // SAFETY: HANDLER: no handler of ours runs.
     unsafe { sigaction(Signal::SIGXFSZ, &ignored) }.map_err(|e| Error::refused("sigaction", e))?;

@@ -6,7 +6,8 @@ mod complaint;
 pub use complaint::{Complaint, Kind, check};
 
 use crate::error::{Error, Result};
-use crate::record::store::{Store, file_name, parse, read, replace};
+use crate::platform::plain_file;
+use crate::record::store::{Store, file_name, parse, read, replace, seal};
 use crate::record::{GroupRun, Outcome, Record};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -59,7 +60,7 @@ impl Store {
         let directory = self.home().join("baselines");
         // What cannot be made or opened is reported by the saving that follows.
         let _ = std::fs::create_dir_all(&directory);
-        let mut directory = File::open(directory).ok()?;
+        let mut directory = plain_file::directory(&directory).ok()?;
         for _ in 0..500 {
             directory = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
                 Ok(lock) => return Some(lock),
@@ -83,7 +84,7 @@ fn save(path: &Path, records: &[Record]) -> Result<()> {
     let mut bytes = Vec::new();
     for record in records {
         let line = serde_json::to_vec(record).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
-        bytes.extend(line);
+        bytes.extend(seal::sealed(&line));
         bytes.push(b'\n');
     }
     parse::records(path, &bytes)?;

@@ -122,6 +122,7 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
             hardware,
             software,
             why: "two moves and a call".into(),
+            whole: false,
         }),
         instructions: Some(5.0),
         core_hz: Some((3.1e9, 3.09e9)),

@@ -2,12 +2,14 @@
 //! group at most; no run overwrites another.
 
 pub(super) mod parse;
+pub(super) mod seal;
 mod temporary;
 mod whole;
 
 pub use whole::{LIMIT, check_new, create, read, replace};
 
 use crate::error::{Error, Result};
+use crate::platform::inert::{self, is_hostile};
 use crate::record::Record;
 use std::path::{Path, PathBuf};
 
@@ -104,7 +106,7 @@ impl Store {
 pub(super) fn save(path: &Path, record: &Record) -> Result<()> {
     let bytes = serde_json::to_vec(record).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
     parse::record(path, &bytes)?;
-    replace(path, &bytes)
+    replace(path, &seal::sealed(&bytes))
 }
 
 /// The file name `NAME.json`, for a name that passes [`check_name`].
@@ -118,12 +120,13 @@ pub fn file_name(name: &str, what: &str) -> Result<String> {
 /// Refuses a name that would leave its directory or be a hidden file.
 ///
 /// # Errors
-/// The name is empty, too long, begins with a dot, or has a slash or a control character.
+/// The name is empty, too long, begins with a dot, or has a slash or a character that moves or hides others.
 pub fn check_name(name: &str, what: &str) -> Result<()> {
-    let plain = |c: char| !c.is_control() && !"/\\".contains(c);
+    let plain = |c: char| !is_hostile(c) && !"/\\".contains(c);
     if name.is_empty() || name.starts_with('.') || name.len() > 200 || !name.chars().all(plain) {
         return Err(Error::Usage(format!(
-            "`{name}` cannot name a {what}: it becomes a file name, so use letters, digits, `-`, `_` and `.`"
+            "`{}` cannot name a {what}: it becomes a file name, so use letters, digits, `-`, `_` and `.`",
+            inert::line(name, 100)
         )));
     }
     Ok(())
@@ -199,7 +202,7 @@ mod tests {
     #[test]
     fn a_name_cannot_leave_the_store() {
         let (_home, store) = store();
-        for name in ["", "../up", "a/b", ".hidden", "new\nline"] {
+        for name in ["", "../up", "a/b", ".hidden", "new\nline", "exe.\u{202e}gnp", "zero\u{200b}width"] {
             assert!(store.save_run(&named(name)).is_err(), "{name:?}");
         }
     }

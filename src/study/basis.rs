@@ -34,10 +34,17 @@ pub fn cost(measured: &Measured) -> Option<(Basis, Interval)> {
     Basis::ALL.into_iter().find_map(|basis| basis.of(measured).map(|figure| (basis, figure)))
 }
 
-/// Cost over prediction. `None` without a prediction above zero.
+/// The figure that the prediction is of: the net one where there is a control, unless it says that it is of all that is timed.
+pub fn predicted_figure(measured: &Measured) -> Option<Interval> {
+    let whole = || Basis::Median.of(measured);
+    let net = Basis::Net.of(measured).filter(|_| measured.predicted.as_ref().is_some_and(|p| !p.whole));
+    net.or_else(whole)
+}
+
+/// What was measured over what was predicted. `None` without a prediction above zero.
 pub fn ratio(measured: &Measured) -> Option<f64> {
     let predicted = measured.predicted.as_ref().map(|p| p.hardware + p.software)?;
-    let (_, figure) = cost(measured)?;
+    let figure = predicted_figure(measured)?;
     (predicted > 0.0).then(|| figure.estimate / predicted)
 }
 
@@ -58,11 +65,16 @@ mod tests {
 
     #[test]
     fn nothing_predicted_gives_no_ratio() {
-        let mut measured = Measured { slope: Interval::exactly(3.0), ..Measured::default() };
+        let mut measured = Measured { median: Interval::exactly(3.0), ..Measured::default() };
         assert_eq!(ratio(&measured), None);
         measured.predicted = Some(Predicted::default());
         assert_eq!(ratio(&measured), None);
-        measured.predicted = Some(Predicted { hardware: 1.0, software: 0.5, why: String::new() });
+        measured.predicted = Some(Predicted { hardware: 1.0, software: 0.5, ..Predicted::default() });
         assert_eq!(ratio(&measured), Some(2.0));
+        // Of the net figure, unless it says that it is of the whole.
+        (measured.median, measured.net) = (Interval::exactly(6.0), Some(Interval::exactly(-1.5)));
+        assert_eq!(ratio(&measured), Some(-1.0));
+        measured.predicted.as_mut().unwrap().whole = true;
+        assert_eq!(ratio(&measured), Some(4.0));
     }
 }

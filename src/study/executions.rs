@@ -1,6 +1,6 @@
 //! Joins what several executions measured of one case into one outcome.
 
-use super::quiet::quiet;
+use super::quiet::{faster, quiet};
 use super::reference_frequency::{self, beside, factor};
 use crate::record::{
     Bar, Contamination, Derived, Distribution, Interval, Matrix, Meanwhile, Measured, Quiet,
@@ -58,14 +58,17 @@ pub fn quiet_of(parts: &[Measured], core_hz: Option<f64>) -> Option<Quiet> {
     quiet(&lows, adds).map(|quiet| Quiet { core_hz: wanted, ..quiet })
 }
 
-/// The two executions with the lowest quartiles, the lowest first; the same twice where there is one.
+/// The two executions with the lowest quartiles, without one that [`quiet`] leaves out as a lone faster mode; the lowest
+/// first, and the same twice where there is one.
 fn quietest(parts: &[Measured]) -> Option<[&Measured; 2]> {
     let low =
         |part: &Measured| part.executions.first().map_or(part.median.estimate, |execution| execution.low);
     let mut order: Vec<&Measured> = parts.iter().collect();
     order.sort_by(|a, b| low(a).total_cmp(&low(b)));
-    let lowest = *order.first()?;
-    Some([lowest, order.get(1).copied().unwrap_or(lowest)])
+    let lows: Vec<f64> = order.iter().map(|part| low(part)).collect();
+    let left_out = usize::from(faster(&lows).is_some());
+    let lowest = *order.get(left_out)?;
+    Some([lowest, order.get(left_out + 1).copied().unwrap_or(lowest)])
 }
 
 /// Nanoseconds, or whatever the record's unit is, of one count of this execution's clock; 0 where nothing was counted.
@@ -231,6 +234,13 @@ mod tests {
         let unknown =
             pooled(&[at(100.0, 4.0), part(125.0)], Some(4e9)).and_then(|all| all.quiet).expect("two");
         assert_eq!((unknown.figure.estimate, unknown.core_hz), (112.5, None));
+    }
+
+    #[test]
+    fn a_lone_faster_mode_is_in_no_figure() {
+        let all = pooled(&[part(339.0), part(250.0), part(340.0), part(339.5)], None).expect("four");
+        assert_eq!(all.quiet.map(|quiet| (quiet.figure.estimate, quiet.faster)), Some((339.25, Some(250.0))));
+        assert_eq!((all.slope.estimate, all.net.map(|net| net.estimate)), (339.25, Some(338.25)));
     }
 
     #[test]

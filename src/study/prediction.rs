@@ -68,7 +68,7 @@ mod tests {
         let mut record = fixture_run::record();
         let given = Override { software_ns: Some(3.0), why: Some("a guess".into()), ..Override::default() };
         apply(&overrides("known_work/chain-1000", given), &mut record);
-        let wanted = Predicted { hardware: 0.0, software: 3.0, why: "a guess".into() };
+        let wanted = Predicted { hardware: 0.0, software: 3.0, why: "a guess".into(), whole: false };
         assert_eq!(predicted(&record, "known_work/chain-1000"), wanted);
     }
 

@@ -22,27 +22,45 @@ pub struct Published {
     pub source: String,
     /// By case id.
     pub values: BTreeMap<String, PublishedValue>,
-    /// Values that no case measures yet, by name.
-    pub later: BTreeMap<String, PublishedValue>,
+    /// All of them, in the order of the report.
+    pub rows: Vec<PublishedValue>,
+    /// What has no number beside ours.
+    pub without: Vec<Without>,
 }
 
 /// One published value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedValue {
-    #[serde(alias = "name")]
-    id: String,
-    /// The value, ns.
-    pub ns: f64,
+    /// Id of our case, `level/L2` for a level of our chase, or `fall/` and the beginning of a curve's ids.
+    pub id: String,
+    /// The value, if it is a time, ns.
+    pub ns: Option<f64>,
+    /// The value, if it is none, in its unit.
+    pub value: Option<f64>,
+    /// `GB/s`, `GiB`.
+    pub unit: Option<String>,
     /// Its standard deviation, ns.
     pub sd: Option<f64>,
     /// The authors' own prediction, ns.
     pub predicted_ns: Option<f64>,
+    /// The authors' own prediction where it is no single time: `3 to 5 cycles`.
+    pub expected: Option<String>,
     /// What they timed.
     pub what: String,
     /// Whether that is another operation than that of the case.
     #[serde(default)]
     pub differs: bool,
+}
+
+/// A row or a figure of a report that has no number beside one of ours.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Without {
+    /// What it is.
+    pub row: String,
+    /// Why.
+    pub why: String,
 }
 
 /// The layout of the files.
@@ -52,13 +70,13 @@ struct Sheet {
     source: String,
     value: Vec<PublishedValue>,
     #[serde(default)]
-    later: Vec<PublishedValue>,
+    without: Vec<Without>,
 }
 
 impl Published {
     /// Only the values, as the table takes them.
     pub fn ns(&self) -> BTreeMap<String, f64> {
-        self.values.iter().map(|(id, value)| (id.clone(), value.ns)).collect()
+        self.values.iter().filter_map(|(id, value)| Some((id.clone(), value.ns?))).collect()
     }
 
     /// Notes below a table with these values: their source, and which of them time another operation. None if the
@@ -102,13 +120,9 @@ fn named(name: &str) -> Result<Published> {
         found: error.message().into(),
         remedy: "mend the file and build again".into(),
     })?;
-    let by_id = |values: Vec<PublishedValue>| values.into_iter().map(|v| (v.id.clone(), v)).collect();
-    Ok(Published {
-        name: name.into(),
-        source: sheet.source,
-        values: by_id(sheet.value),
-        later: by_id(sheet.later),
-    })
+    let values = sheet.value.iter().map(|value| (value.id.clone(), value.clone())).collect();
+    let Sheet { source, value: rows, without } = sheet;
+    Ok(Published { name: name.into(), source, values, rows, without })
 }
 
 fn unknown(name: &str) -> Error {
@@ -120,17 +134,37 @@ fn unknown(name: &str) -> Error {
 mod tests {
     use super::*;
 
+    /// Numbers in the tables, the text and the legends of figures, counted in the reports; a value with its standard deviation
+    /// is one, and so is a figure without numbers.
+    const COUNTED: [(&str, usize); 2] = [("csc501", 28), ("cse221", 54)];
+
     #[test]
-    fn every_published_value_is_a_duration_of_one_case() {
-        for (name, text) in FILES {
-            let sheet: Sheet = toml::from_str(text).unwrap();
-            let all: Vec<&PublishedValue> = sheet.value.iter().chain(&sheet.later).collect();
-            let distinct: std::collections::BTreeSet<&str> = all.iter().map(|v| v.id.as_str()).collect();
-            assert_eq!(all.len(), distinct.len(), "{name}: an id occurs twice");
-            for value in all {
-                for number in [Some(value.ns), value.sd, value.predicted_ns].into_iter().flatten() {
-                    assert!(number.is_finite() && number > 0.0, "{name}: {value:?}");
-                }
+    fn every_number_of_the_reports_stands_beside_ours_or_is_named_with_the_reason() {
+        let cases: std::collections::BTreeSet<&str> =
+            include_str!("../../fixtures/ids.txt").lines().collect();
+        for (name, count) in COUNTED {
+            let published = named(name).unwrap();
+            assert_eq!(published.rows.len() + published.without.len(), count, "{name}");
+            assert_eq!(published.rows.len(), published.values.len(), "{name}: an id occurs twice");
+            assert!(published.without.iter().all(|row| !row.row.is_empty() && row.why.len() > 10), "{name}");
+            for PublishedValue { id, .. } in &published.rows {
+                let prefix = id.strip_prefix("fall/");
+                let drawn = |prefix: &str| cases.iter().any(|case| case.starts_with(prefix));
+                let known =
+                    cases.contains(id.as_str()) || id.starts_with("level/") || prefix.is_some_and(drawn);
+                assert!(known, "{name}: {id} is no case");
+            }
+        }
+    }
+
+    #[test]
+    fn every_published_value_is_a_number_above_nothing_in_one_unit() {
+        for (name, _) in FILES {
+            for value in &named(name).unwrap().rows {
+                let numbers = [value.ns, value.value, value.sd, value.predicted_ns];
+                assert!(numbers.into_iter().flatten().all(|n| n.is_finite() && n > 0.0), "{name}: {value:?}");
+                assert_eq!(value.ns.is_some(), value.value.is_none(), "{name}: {value:?}");
+                assert_eq!(value.value.is_some(), value.unit.is_some(), "{name}: {value:?}");
                 assert!(!value.what.is_empty(), "{name}: {value:?}");
             }
         }
@@ -150,7 +184,7 @@ mod tests {
         let [csc501] = &find("csc501").unwrap()[..] else { panic!("one was asked for") };
         let said = csc501.below(&record);
         assert!(said[0].starts_with("csc501: ") && said[0].contains("ThinkPad"), "{said:?}");
-        assert!(said[1..].iter().any(|line| line.starts_with("csc501 syscall/getpid: ")), "{said:?}");
+        assert!(said[1..].iter().any(|line| line.starts_with("csc501 syscall/getpid/cold: ")), "{said:?}");
         assert!(said.iter().all(|line| !line.contains("call/u32")), "{said:?}");
         record.unit = "page-faults".into();
         assert!(csc501.below(&record).is_empty());

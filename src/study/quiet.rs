@@ -60,8 +60,8 @@ fn middle(ascending: &[f64]) -> Quiet {
     }
 }
 
-/// The lowest value, if the distance to the next is several times that which the next three span.
-fn faster(lows: &[f64]) -> Option<f64> {
+/// The lowest of these ascending values, if the distance to the next is several times that which the next three span.
+pub(super) fn faster(lows: &[f64]) -> Option<f64> {
     let [first, second, _, fourth, ..] = lows else { return None };
     let gap = second / first - 1.0;
     (*first > 0.0 && gap > ALONE && agree(*second, *fourth, gap / TIMES)).then_some(*first)

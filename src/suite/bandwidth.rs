@@ -44,7 +44,7 @@
 //!
 //! # Source
 //! McCalpin's STREAM (the four operations and the way of counting); lmbench's `bw_mem` (McVoy and Staelin 1996); CSE
-//! 221 project reports: unrolled sums and stores of 256 MB, `memcpy` and `memset` of 16 MB.
+//! 221 project report (unrolled sums and stores of 256 MB), CSC501 project report (`memcpy` and `memset` of 8 and 16 MB).
 
 mod cursor;
 mod memory_module;
@@ -58,7 +58,7 @@ use crate::error::{Error, Result};
 use crate::kit::parallel::{Parallelism, all_stayed, parallel};
 use crate::platform::partner::Kind;
 use crate::platform::{cpu, limit};
-use crate::record::{Axis, Curve};
+use crate::record::{Axis, Curve, Headline};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,18 +66,27 @@ use stream_plan::{Level, Plan};
 use variant::Variant;
 use workload::Workload;
 
-pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), cases).curves(&[
-    one_curve("bandwidth/read/", "read"),
-    one_curve("bandwidth/write/", "write"),
-    one_curve("bandwidth/copy/", "copy"),
-    one_curve("bandwidth/write-nt/", "write past the caches"),
-    one_curve("bandwidth/memcpy/", "memcpy"),
-    one_curve("bandwidth/memset/", "memset"),
-    one_curve("bandwidth/triad/", "triad"),
-    all_curve("bandwidth/read-all/", "read"),
-    all_curve("bandwidth/write-all/", "write"),
-    all_curve("bandwidth/copy-all/", "copy"),
-]);
+pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), cases)
+    .curves(&[
+        one_curve("bandwidth/read/", "read"),
+        one_curve("bandwidth/write/", "write"),
+        one_curve("bandwidth/copy/", "copy"),
+        one_curve("bandwidth/write-nt/", "write past the caches"),
+        one_curve("bandwidth/memcpy/", "memcpy"),
+        one_curve("bandwidth/memset/", "memset"),
+        one_curve("bandwidth/triad/", "triad"),
+        all_curve("bandwidth/read-all/", "read"),
+        all_curve("bandwidth/write-all/", "write"),
+        all_curve("bandwidth/copy-all/", "copy"),
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 3] = [
+    Headline::new(37, "read/256MiB", "memory read").figure("bandwidth"),
+    Headline::new(38, "write/256MiB", "memory written").figure("bandwidth"),
+    Headline::new(39, "memcpy/256MiB", "memcpy").figure("bandwidth"),
+];
 
 /// A curve of one CPU's bandwidth.
 const fn one_curve(prefix: &'static str, title: &'static str) -> Curve {

@@ -40,7 +40,7 @@ use crate::kit::blocks::{OWN_NUMBER, Proof};
 use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::platform::process::page_size;
-use crate::record::{Axis, Curve, Study};
+use crate::record::{Axis, Curve, Headline, Study};
 use memmap2::MmapMut;
 use operation::Mapped;
 use std::hint::black_box;
@@ -48,17 +48,22 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-pub const GROUP: Group = Group::new("cached_read", include_str!("cached_read.rs"), cases).curves(&[
-    by_block_curve("cached_read/read/", "read"),
-    by_block_curve("cached_read/pread/", "pread"),
-    by_block_curve("cached_read/mmap/", "mmap"),
-    by_block_curve("cached_read/copy-file-range/", "copy_file_range"),
-    by_file_curve("cached_read/pread-by-file/", "pread", "bandwidth by file"),
-    by_file_curve("cached_read/file-cache-in-64MiB/", "in 64 MiB of memory", "file cache in 64 MiB")
-        .study(Study::Fall),
-    by_file_curve("cached_read/file-cache-in-1GiB/", "in 1 GiB of memory", "file cache in 1 GiB")
-        .study(Study::Fall),
-]);
+pub const GROUP: Group = Group::new("cached_read", include_str!("cached_read.rs"), cases)
+    .curves(&[
+        by_block_curve("cached_read/read/", "read"),
+        by_block_curve("cached_read/pread/", "pread"),
+        by_block_curve("cached_read/mmap/", "mmap"),
+        by_block_curve("cached_read/copy-file-range/", "copy_file_range"),
+        by_file_curve("cached_read/pread-by-file/", "pread", "bandwidth by file"),
+        by_file_curve("cached_read/file-cache-in-64MiB/", "in 64 MiB of memory", "file cache in 64 MiB")
+            .study(Study::Fall),
+        by_file_curve("cached_read/file-cache-in-1GiB/", "in 1 GiB of memory", "file cache in 1 GiB")
+            .study(Study::Fall),
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(54, "pread/4KiB", "4 KiB of a cached file")];
 
 /// A curve of bandwidth along the size of a block.
 const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {

@@ -30,14 +30,35 @@
 pub mod operation;
 
 use crate::case::{Case, Claim, Fit, Group, Need, Place};
+use crate::record::{Axis, Curve, Headline};
 
-pub const GROUP: Group = Group::new("call", include_str!("call.rs"), cases).fits(&[
-    Fit { step: "a further u32 argument", prefix: "call/u32/" },
-    Fit { step: "a further u64 argument", prefix: "call/u64/" },
-    Fit { step: "a further f32 argument", prefix: "call/f32/" },
-    Fit { step: "a further f64 argument", prefix: "call/f64/" },
-    Fit { step: "a further argument of mixed types", prefix: "call/mixed/" },
-]);
+pub const GROUP: Group = Group::new("call", include_str!("call.rs"), cases)
+    .fits(&[
+        Fit { step: "a further u32 argument", prefix: "call/u32/" },
+        Fit { step: "a further u64 argument", prefix: "call/u64/" },
+        Fit { step: "a further f32 argument", prefix: "call/f32/" },
+        Fit { step: "a further f64 argument", prefix: "call/f64/" },
+        Fit { step: "a further argument of mixed types", prefix: "call/mixed/" },
+    ])
+    .curves(&[
+        by_arity_curve("call/u32/", "u32"),
+        by_arity_curve("call/u64/", "u64"),
+        by_arity_curve("call/f32/", "f32"),
+        by_arity_curve("call/f64/", "f64"),
+        by_arity_curve("call/mixed/", "mixed"),
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 2] = [
+    Headline::new(8, "u64/0", "a call without arguments"),
+    Headline::new(9, "u64/7", "a call with 7 arguments"),
+];
+
+/// A curve of cost along the number of arguments.
+const fn by_arity_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Count("arguments"))
+}
 
 /// Loops for arity 0 to 8.
 type Loops = [fn(u64); 9];

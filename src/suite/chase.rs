@@ -58,20 +58,34 @@ mod visit_order;
 mod walker;
 
 use crate::case::Group;
-use crate::record::{Axis, Curve, Study};
+use crate::record::{Axis, Curve, Headline, Study};
 
-pub const GROUP: Group = Group::new("chase", include_str!("chase.rs"), ring_series::cases).curves(&[
-    latency_curve("chase/random-huge/", "random order, huge pages").study(Study::Levels),
-    latency_curve("chase/random/", "random order, 4 KiB pages").study(Study::Levels),
-    latency_curve("chase/within-pages/", "random order within pages"),
-    latency_curve("chase/stride-64/", "stride 64"),
-    Curve::new("chase/tlb-4KiB/", "a line of each page", Axis::Bytes("size of the ring"))
-        .figure("walk")
-        .chart("page walk"),
-    Curve::new("chase/parallel-256MiB/", "each of the chains", Axis::Count("chains at once")).figure("load"),
-    Curve::new("chase/loaded-256MiB/", "a load", Axis::Others("CPUs that load the bus"))
-        .chart("loaded latency"),
-]);
+pub const GROUP: Group = Group::new("chase", include_str!("chase.rs"), ring_series::cases)
+    .curves(&[
+        latency_curve("chase/random-huge/", "random order, huge pages").study(Study::Levels),
+        latency_curve("chase/random/", "random order, 4 KiB pages").study(Study::Levels),
+        latency_curve("chase/within-pages/", "random order within pages"),
+        latency_curve("chase/stride-64/", "stride 64"),
+        latency_curve("chase/list/", "linked list").chart("list and quarters"),
+        latency_curve("chase/quarters-64/", "quarters, stride 64").chart("list and quarters"),
+        latency_curve("chase/quarters-512/", "quarters, stride 512").chart("list and quarters"),
+        Curve::new("chase/tlb-4KiB/", "a line of each page", Axis::Bytes("size of the ring"))
+            .figure("walk")
+            .chart("page walk"),
+        Curve::new("chase/parallel-256MiB/", "each of the chains", Axis::Count("chains at once"))
+            .figure("load"),
+        Curve::new("chase/loaded-256MiB/", "a load", Axis::Others("CPUs that load the bus"))
+            .chart("loaded latency"),
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 4] = [
+    Headline::new(31, "random/16KiB", "a load from a ring of 16 KiB"),
+    Headline::new(32, "random/256KiB", "a load from a ring of 256 KiB"),
+    Headline::new(33, "random/8MiB", "a load from a ring of 8 MiB"),
+    Headline::new(34, "random/256MiB", "a load from a ring of 256 MiB"),
+];
 
 /// A curve of latency along the size of the ring.
 const fn latency_curve(prefix: &'static str, title: &'static str) -> Curve {

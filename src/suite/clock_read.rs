@@ -32,9 +32,16 @@ use crate::case::need::VDSO_CLOCK;
 use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::platform::{arch, time};
+use crate::record::Headline;
 use std::hint::black_box;
 
-pub const GROUP: Group = Group::new("clock_read", include_str!("clock_read.rs"), cases);
+pub const GROUP: Group = Group::new("clock_read", include_str!("clock_read.rs"), cases).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 2] = [
+    Headline::new(1, "bracket/cpuid", "cpuid; rdtsc … rdtscp; cpuid"),
+    Headline::new(2, "rdtsc", "the counter read"),
+];
 
 /// Clocks that the vDSO can read: name in the id, and the kernel's number.
 const VDSO: [(&str, libc::clockid_t); 7] = [

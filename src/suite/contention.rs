@@ -35,7 +35,7 @@ use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::proc::Source;
 use crate::platform::shared::Words;
-use crate::record::{Axis, Curve};
+use crate::record::{Axis, Curve, Headline};
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -43,7 +43,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 pub const GROUP: Group = Group::new("contention", include_str!("contention.rs"), cases)
-    .curves(&[Curve::new("contention/others/", "a block", Axis::Count("other readers"))]);
+    .curves(&[Curve::new("contention/others/", "a block", Axis::Count("other readers"))])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(62, "others/1", "4 KiB from disk, beside a reader")];
 
 const BLOCK: usize = 4 << 10;
 const FILE: u64 = 64 << 10;

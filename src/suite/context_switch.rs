@@ -33,19 +33,27 @@ use crate::kit::alarm::Alarm;
 use crate::kit::ipc::{Bytes, Channel};
 use crate::kit::placement::{Placement, patience, refused};
 use crate::platform::partner::{Class, Kind, Partner};
-use crate::record::{Axis, Curve};
+use crate::record::{Axis, Curve, Headline};
 use Kind::{Process, Thread};
 use std::hint::black_box;
 use std::sync::Arc;
 
-pub const GROUP: Group = Group::new("context_switch", include_str!("context_switch.rs"), cases).curves(&[
-    by_memory_curve("context_switch/processes-2/", "2 processes"),
-    by_memory_curve("context_switch/processes-4/", "4 processes"),
-    by_memory_curve("context_switch/processes-8/", "8 processes"),
-    by_memory_curve("context_switch/processes-16/", "16 processes"),
-    by_memory_curve("context_switch/processes-32/", "32 processes"),
-    by_memory_curve("context_switch/processes-96/", "96 processes"),
-]);
+pub const GROUP: Group = Group::new("context_switch", include_str!("context_switch.rs"), cases)
+    .curves(&[
+        by_memory_curve("context_switch/processes-2/", "2 processes"),
+        by_memory_curve("context_switch/processes-4/", "4 processes"),
+        by_memory_curve("context_switch/processes-8/", "8 processes"),
+        by_memory_curve("context_switch/processes-16/", "16 processes"),
+        by_memory_curve("context_switch/processes-32/", "32 processes"),
+        by_memory_curve("context_switch/processes-96/", "96 processes"),
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 2] = [
+    Headline::new(27, "processes-2/0KiB", "a switch between processes"),
+    Headline::new(28, "threads-2/0KiB", "a switch between threads"),
+];
 
 /// A curve along the memory that each process touches.
 const fn by_memory_curve(prefix: &'static str, title: &'static str) -> Curve {

@@ -34,10 +34,15 @@ use crate::kit::ipc::{Channel, PolledWord};
 use crate::kit::parallel::all_stayed;
 use crate::kit::placement::{Placement, refused};
 use crate::platform::partner::{Class, Kind, Partner};
+use crate::record::Headline;
 use operation::{LineThreads, spread};
 use std::sync::Arc;
 
-pub const GROUP: Group = Group::new("core_to_core", include_str!("core_to_core.rs"), cases).version(2);
+pub const GROUP: Group =
+    Group::new("core_to_core", include_str!("core_to_core.rs"), cases).version(2).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(118, "neighbour", "a cache line there and back")];
 
 fn cases() -> Vec<Case> {
     let why = "a line fetched from another core's cache, twice";

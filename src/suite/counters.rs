@@ -196,7 +196,7 @@ fn calls() -> Vec<Case> {
 fn of_several() -> Vec<Case> {
     vec![
         reading("cpus/kept", "CPUs that may be used", || {
-            call(|| camp::cpu_count().map(|count| count as u64))
+            call(|| camp::cpu_count_allowed().map(|count| count as u64))
         })
         .predict(400.0, 300.0, "entry and exit, and a set of 1024 bits")
         .need(FULL_SCALE),

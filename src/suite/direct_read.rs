@@ -47,18 +47,26 @@ use crate::kit::blocks::{
 };
 use crate::kit::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
-use crate::record::{Axis, Curve};
+use crate::record::{Axis, Curve, Headline};
 
-pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"), cases).curves(&[
-    by_file_curve("direct_read/sequential-by-file/", "sequential"),
-    by_file_curve("direct_read/random-by-file/", "random"),
-    by_block_curve("direct_read/sequential/", "sequential"),
-    by_block_curve("direct_read/random/", "random"),
-    by_block_curve("direct_read/write/", "written"),
-    by_block_curve("direct_read/write-dsync/", "written for good"),
-    Curve::new("direct_read/uring-depth/", "io_uring", Axis::Count("in flight")).figure("rate"),
-    Curve::new("direct_read/threads-depth/", "threads", Axis::Count("in flight")).figure("rate"),
-]);
+pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"), cases)
+    .curves(&[
+        by_file_curve("direct_read/sequential-by-file/", "sequential"),
+        by_file_curve("direct_read/random-by-file/", "random"),
+        by_block_curve("direct_read/sequential/", "sequential"),
+        by_block_curve("direct_read/random/", "random"),
+        by_block_curve("direct_read/write/", "written"),
+        by_block_curve("direct_read/write-dsync/", "written for good"),
+        Curve::new("direct_read/uring-depth/", "io_uring", Axis::Count("in flight")).figure("rate"),
+        Curve::new("direct_read/threads-depth/", "threads", Axis::Count("in flight")).figure("rate"),
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 2] = [
+    Headline::new(56, "sequential/4KiB", "4 KiB from disk, in order"),
+    Headline::new(57, "random/4KiB", "4 KiB from disk, in any order"),
+];
 
 /// A curve of bandwidth along the size of the file.
 const fn by_file_curve(prefix: &'static str, title: &'static str) -> Curve {

@@ -27,8 +27,12 @@
 
 use crate::case::{Case, Claim, Group};
 use crate::platform::arch;
+use crate::record::Headline;
 
-pub const GROUP: Group = Group::new("empty_loop", include_str!("empty_loop.rs"), cases);
+pub const GROUP: Group = Group::new("empty_loop", include_str!("empty_loop.rs"), cases).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(5, "memory", "a turn of an unoptimised loop")];
 
 fn cases() -> Vec<Case> {
     vec![

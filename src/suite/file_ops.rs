@@ -34,17 +34,25 @@ use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, OwnTasks, Rule, set_up};
 use crate::clock::Delta;
 use crate::kit::blocks::DISK;
-use crate::record::{Axis, Curve};
+use crate::record::{Axis, Curve, Headline};
 use directory::{Directory, Operate, once_each};
 
-pub const GROUP: Group = Group::new("file_ops", include_str!("file_ops.rs"), cases).curves(&[
-    Curve::new("file_ops/create/", "create", Axis::Count("entries")),
-    Curve::new("file_ops/open/", "open", Axis::Count("entries")),
-    Curve::new("file_ops/stat/", "stat", Axis::Count("entries")),
-    Curve::new("file_ops/rename/", "rename", Axis::Count("entries")),
-    Curve::new("file_ops/unlink/", "unlink", Axis::Count("entries")),
-    Curve::new("file_ops/mkdir/", "mkdir", Axis::Count("entries")),
-]);
+pub const GROUP: Group = Group::new("file_ops", include_str!("file_ops.rs"), cases)
+    .curves(&[
+        Curve::new("file_ops/create/", "create", Axis::Count("entries")),
+        Curve::new("file_ops/open/", "open", Axis::Count("entries")),
+        Curve::new("file_ops/stat/", "stat", Axis::Count("entries")),
+        Curve::new("file_ops/rename/", "rename", Axis::Count("entries")),
+        Curve::new("file_ops/unlink/", "unlink", Axis::Count("entries")),
+        Curve::new("file_ops/mkdir/", "mkdir", Axis::Count("entries")),
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 2] = [
+    Headline::new(120, "create/1000", "a file created"),
+    Headline::new(121, "fsync/1", "fsync of a small file"),
+];
 
 /// Sizes of the directory, entries.
 const ENTRIES: [usize; 3] = [1, 1_000, 100_000];

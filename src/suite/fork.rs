@@ -50,7 +50,7 @@ use crate::error::{Error, Result};
 use crate::kit::start_order::created;
 use crate::kit::task::{self, Program, Stack};
 use crate::platform::resident::{Mappings, Pages, ResidentMemory};
-use crate::record::{Axis, Curve};
+use crate::record::{Axis, Curve, Headline};
 
 pub const GROUP: Group = Group::new("fork", include_str!("fork.rs"), cases)
     .fits(&[
@@ -68,7 +68,14 @@ pub const GROUP: Group = Group::new("fork", include_str!("fork.rs"), cases)
         ),
         Curve::new("fork/huge-mib/", "the same in huge pages", Axis::Mebibytes("memory of the parent")),
         Curve::new("fork/mappings/", "mappings", Axis::Count("mappings")).chart("mappings"),
-    ]);
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 2] = [
+    Headline::new(20, "touched-mib/0", "fork, exit and wait"),
+    Headline::new(21, "exec/tiny", "fork, exec and wait"),
+];
 
 fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = [0, 16, 64, 256, 1024].map(touched_mib).into();

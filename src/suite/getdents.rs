@@ -43,14 +43,15 @@ mod whole_listing;
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Rule, set_up};
 use crate::kit::kernel_call;
-use crate::record::{Axis, Curve};
+use crate::record::{Axis, Curve, Headline};
 use whole_listing::Listing;
 
-pub const GROUP: Group = Group::new("getdents", include_str!("getdents.rs"), cases).curves(&[Curve::new(
-    "getdents/list/",
-    "a listing",
-    Axis::Count("names"),
-)]);
+pub const GROUP: Group = Group::new("getdents", include_str!("getdents.rs"), cases)
+    .curves(&[Curve::new("getdents/list/", "a listing", Axis::Count("names"))])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(127, "list/1000", "1000 names listed")];
 
 /// Up to as many names one call brings all of them.
 const ONE_BUFFER: usize = 1000;

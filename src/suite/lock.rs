@@ -37,13 +37,17 @@ use crate::error::Result;
 use crate::kit::parallel::{Parallelism, all_stayed, parallel};
 use crate::platform::partner::Kind;
 use crate::platform::shared::Word;
+use crate::record::Headline;
 use Parallelism::{All, Count};
 use operation::{FutexMutex, LibraryMutex, LibrarySemaphore, Lock, SetSemaphore};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-pub const GROUP: Group = Group::new("lock", include_str!("lock.rs"), cases);
+pub const GROUP: Group = Group::new("lock", include_str!("lock.rs"), cases).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(114, "atomic-add/private", "an atomic addition")];
 
 fn cases() -> Vec<Case> {
     let (mutex, library) = (|| Ok(FutexMutex::default()), || Ok(LibraryMutex::default()));

@@ -41,19 +41,24 @@ use crate::kit::kernel_call::granted;
 use crate::platform::limit;
 use crate::platform::region::{self, PAGE, Region};
 use crate::platform::resident::{Pages, largest_unasked_page};
-use crate::record::{Axis, Curve};
+use crate::record::{Axis, Curve, Headline};
 use memmap2::MmapMut;
 use nix::errno::Errno;
 use std::hint::black_box;
 use std::sync::LazyLock;
 
-pub const GROUP: Group = Group::new("mapping", include_str!("mapping.rs"), cases).curves(&[
-    Curve::new("mapping/map/", "mmap and munmap", Axis::Bytes("memory")),
-    Curve::new("mapping/mprotect/", "mprotect", Axis::Bytes("memory")),
-    Curve::new("mapping/dontneed/", "madvise", Axis::Bytes("memory")),
-    Curve::new("mapping/populate/", "populate", Axis::Bytes("memory")),
-    Curve::new("mapping/first-touch/", "first touch", Axis::Bytes("memory")),
-]);
+pub const GROUP: Group = Group::new("mapping", include_str!("mapping.rs"), cases)
+    .curves(&[
+        Curve::new("mapping/map/", "mmap and munmap", Axis::Bytes("memory")),
+        Curve::new("mapping/mprotect/", "mprotect", Axis::Bytes("memory")),
+        Curve::new("mapping/dontneed/", "madvise", Axis::Bytes("memory")),
+        Curve::new("mapping/populate/", "populate", Axis::Bytes("memory")),
+        Curve::new("mapping/first-touch/", "first touch", Axis::Bytes("memory")),
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(116, "map/4KiB", "a page mapped and unmapped")];
 
 /// Memory that is left for other programs, bytes.
 const MARGIN: u64 = 64 << 20;

@@ -54,9 +54,16 @@ pub mod touch;
 mod userfault;
 
 use crate::case::{Case, Claim, Group};
+use crate::record::Headline;
 use touch::Expected;
 
-pub const GROUP: Group = Group::new("page_fault", include_str!("page_fault.rs"), cases);
+pub const GROUP: Group = Group::new("page_fault", include_str!("page_fault.rs"), cases).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 2] = [
+    Headline::new(42, "anonymous/4KiB", "a fresh page, touched"),
+    Headline::new(43, "major-random/first-touch", "a page fetched from disk"),
+];
 
 fn cases() -> Vec<Case> {
     [anonymous::cases(), userfault::cases(), cached_page::cases(), disk_page::cases()]

@@ -33,12 +33,17 @@ use crate::kit::blocks::{self, NOT_KEPT, OWN_NUMBER, Pattern};
 use crate::kit::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::platform::volume::{self, Medium};
-use crate::record::{Axis, Curve};
+use crate::record::{Axis, Curve, Headline};
 
-pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"), cases).curves(&[
-    Curve::new("remote_read/sequential-by-file/", "sequential", Axis::Bytes("file")).figure("bandwidth"),
-    Curve::new("remote_read/random-by-file/", "random", Axis::Bytes("file")).figure("bandwidth"),
-]);
+pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"), cases)
+    .curves(&[
+        Curve::new("remote_read/sequential-by-file/", "sequential", Axis::Bytes("file")).figure("bandwidth"),
+        Curve::new("remote_read/random-by-file/", "random", Axis::Bytes("file")).figure("bandwidth"),
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(60, "sequential/64KiB", "64 KiB of a remote file")];
 
 const KIB: u64 = 1 << 10;
 /// Lengths of a file: the report's first and last, and two between them.

@@ -149,6 +149,7 @@ fn several(kind: Kind, (tasks, need): (Parallelism, Need), (name, title, make, e
         .derive("rate", Rule::Rate)
         .claim(Claim::Counted(all_stayed))
         .predict(expected.0, expected.1, "as one alone: a kernel should let them pass each other")
+        .predicted_whole()
 }
 
 /// Calls `once` `n` times; returns the lowest result.

@@ -35,10 +35,14 @@ use crate::case::{Case, Claim, Group, Place, set_up};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::kit::kernel_call::{self, granted, repeat};
+use crate::record::Headline;
 use operation::{Action, Descriptor, Page, SIGNAL, Timer, TimerDescriptor};
 use std::hint::black_box;
 
-pub const GROUP: Group = Group::new("signal", include_str!("signal.rs"), cases);
+pub const GROUP: Group = Group::new("signal", include_str!("signal.rs"), cases).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(112, "caught", "a signal sent and caught")];
 
 fn cases() -> Vec<Case> {
     let mut cases = vec![

@@ -50,23 +50,28 @@ use crate::kit::socket::flow::{Bounds, Control, Receiver};
 use crate::kit::socket::source::{FromFile, Sent, Source, Spliced, Written, ZeroCopy};
 use crate::kit::socket::{Transport, are_connected, refused};
 use crate::platform::partner::{Class, Kind, Partner};
-use crate::record::{Axis, Curve};
+use crate::record::{Axis, Curve, Headline};
 use std::os::fd::OwnedFd;
 
 mod stream_sender;
 
 use stream_sender::{Connection, StreamSender};
 
-pub const GROUP: Group =
-    Group::new("socket_bandwidth", include_str!("socket_bandwidth.rs"), cases).curves(&[
+pub const GROUP: Group = Group::new("socket_bandwidth", include_str!("socket_bandwidth.rs"), cases)
+    .curves(&[
         bandwidth_curve("socket_bandwidth/pipe/", "pipe"),
         bandwidth_curve("socket_bandwidth/unix-stream/", "unix stream"),
         bandwidth_curve("socket_bandwidth/tcp/", "TCP"),
         bandwidth_curve("socket_bandwidth/udp/", "UDP"),
+        bandwidth_curve("socket_bandwidth/tcp-peer/", "TCP to a peer"),
         bandwidth_curve("socket_bandwidth/sendfile/", "sendfile"),
         bandwidth_curve("socket_bandwidth/splice/", "splice"),
         bandwidth_curve("socket_bandwidth/zerocopy/", "zero copy"),
-    ]);
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(48, "tcp/128KiB", "TCP to another CPU").figure("bandwidth")];
 
 /// A curve of bandwidth along the size of a message.
 const fn bandwidth_curve(prefix: &'static str, title: &'static str) -> Curve {

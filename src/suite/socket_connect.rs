@@ -42,6 +42,7 @@ use crate::case::{Case, Claim, Group, Need, Rule, set_up};
 use crate::kit::message_size::LOOPBACK;
 use crate::kit::remote;
 use crate::kit::socket::connection::{Family, longest_queue};
+use crate::record::Headline;
 use Ending::{ClientFirst, Reset, ServerFirst};
 use Part::{Accept, Connect, OneEnd, SetUpBoth, TearDown};
 
@@ -49,7 +50,14 @@ mod connection_part;
 
 use connection_part::{SinglePart, Whole};
 
-pub const GROUP: Group = Group::new("socket_connect", include_str!("socket_connect.rs"), cases);
+pub const GROUP: Group =
+    Group::new("socket_connect", include_str!("socket_connect.rs"), cases).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 2] = [
+    Headline::new(50, "set-up/tcp", "TCP connection set up"),
+    Headline::new(51, "tear-down/tcp-one-end", "TCP connection closed, one end"),
+];
 
 /// The timed part of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -56,6 +56,7 @@ use crate::kit::socket::echo::Echo;
 use crate::kit::socket::endpoint::{Blocking, Endpoint, Epoll, Spinning};
 use crate::kit::socket::io_ring::{self, IoRing};
 use crate::platform::partner::{Class, Kind, Partner};
+use crate::record::{Axis, Curve, Headline};
 use std::os::fd::OwnedFd;
 
 pub mod conversation;
@@ -63,7 +64,22 @@ mod icmp_echo;
 
 use conversation::Conversation;
 
-pub const GROUP: Group = Group::new("socket_round_trip", include_str!("socket_round_trip.rs"), cases);
+pub const GROUP: Group = Group::new("socket_round_trip", include_str!("socket_round_trip.rs"), cases)
+    .curves(&[
+        by_message_curve("socket_round_trip/tcp-same-cpu/", "TCP, one CPU"),
+        by_message_curve("socket_round_trip/udp-same-cpu/", "UDP, one CPU"),
+        by_message_curve("socket_round_trip/unix-stream-same-cpu/", "unix stream, one CPU"),
+        by_message_curve("socket_round_trip/tcp-peer/", "TCP to a peer"),
+    ])
+    .headlines(&HEADLINES);
+
+/// A curve of round trips along the size of the message.
+const fn by_message_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("message")).chart("round trip")
+}
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(46, "tcp-same-cpu/56B", "TCP round trip, 56 bytes")];
 
 /// How both ends wait for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,10 +43,14 @@ use crate::kit::start_order::{Order, Repeats, created};
 use crate::kit::task;
 use crate::kit::watchdog::{PERIOD, Watchdog};
 use crate::platform::cpu;
+use crate::record::Headline;
 use operation::{Arriving, Attributes, Bare};
 use operation_pool::{Pool, Usage};
 
-pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases);
+pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(24, "same-cpu/join-8MiB", "a thread created and joined")];
 
 /// Sizes of the stacks: as in the id, and in bytes.
 const STACKS: [(&str, usize); 3] = [("64KiB", 64 << 10), ("8MiB", 8 << 20), ("64MiB", 64 << 20)];

@@ -33,25 +33,34 @@ use crate::case::{Case, Claim, Fit, Group, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::kernel_call::granted;
+use crate::record::Headline;
 use operation_descriptors::{Descriptors, Kind};
 use operation_poll::{Polled, Registered, Selected};
 use std::hint::black_box;
 use std::os::fd::OwnedFd;
 
-pub const GROUP: Group = Group::new("wait", include_str!("wait.rs"), cases).fits(&[
-    Fit { step: "a further regular file in poll", prefix: "wait/poll-file/" },
-    Fit { step: "a further pipe in poll", prefix: "wait/poll-pipe/" },
-    Fit { step: "a further pipe in poll, the last ready", prefix: "wait/poll-pipe-last/" },
-    Fit { step: "a further TCP connection in poll", prefix: "wait/poll-tcp/" },
-    Fit { step: "a further regular file in select", prefix: "wait/select-file/" },
-    Fit { step: "a further pipe in select", prefix: "wait/select-pipe/" },
-    Fit { step: "a further pipe in select, the last ready", prefix: "wait/select-pipe-last/" },
-    Fit { step: "a further TCP connection in select", prefix: "wait/select-tcp/" },
-    Fit { step: "a further pipe in epoll_wait", prefix: "wait/epoll-pipe/" },
-    Fit { step: "a further pipe in epoll_wait, the last ready", prefix: "wait/epoll-pipe-last/" },
-    Fit { step: "a further TCP connection in epoll_wait", prefix: "wait/epoll-tcp/" },
-    Fit { step: "a further TCP connection in epoll_wait, the last ready", prefix: "wait/epoll-tcp-last/" },
-]);
+pub const GROUP: Group = Group::new("wait", include_str!("wait.rs"), cases)
+    .fits(&[
+        Fit { step: "a further regular file in poll", prefix: "wait/poll-file/" },
+        Fit { step: "a further pipe in poll", prefix: "wait/poll-pipe/" },
+        Fit { step: "a further pipe in poll, the last ready", prefix: "wait/poll-pipe-last/" },
+        Fit { step: "a further TCP connection in poll", prefix: "wait/poll-tcp/" },
+        Fit { step: "a further regular file in select", prefix: "wait/select-file/" },
+        Fit { step: "a further pipe in select", prefix: "wait/select-pipe/" },
+        Fit { step: "a further pipe in select, the last ready", prefix: "wait/select-pipe-last/" },
+        Fit { step: "a further TCP connection in select", prefix: "wait/select-tcp/" },
+        Fit { step: "a further pipe in epoll_wait", prefix: "wait/epoll-pipe/" },
+        Fit { step: "a further pipe in epoll_wait, the last ready", prefix: "wait/epoll-pipe-last/" },
+        Fit { step: "a further TCP connection in epoll_wait", prefix: "wait/epoll-tcp/" },
+        Fit {
+            step: "a further TCP connection in epoll_wait, the last ready",
+            prefix: "wait/epoll-tcp-last/",
+        },
+    ])
+    .headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(125, "epoll-pipe/100", "epoll, 1 of 100 ready")];
 
 /// Numbers of descriptors.
 const COUNTS: [usize; 3] = [10, 100, 500];

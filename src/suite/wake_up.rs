@@ -33,9 +33,13 @@ use crate::kit::placement::Placement;
 use crate::kit::sleep::{EpollTimeout, FutexTimeout, Nanosleep, RealTime, Sleep, TimerDescriptor};
 use crate::platform::partner::{Class, Partner, spinner};
 use crate::platform::time::clock_gettime_ns;
+use crate::record::Headline;
 use std::time::Duration;
 
-pub const GROUP: Group = Group::new("wake_up", include_str!("wake_up.rs"), cases);
+pub const GROUP: Group = Group::new("wake_up", include_str!("wake_up.rs"), cases).headlines(&HEADLINES);
+
+/// What stands on the first screen of a run.
+const HEADLINES: [Headline; 1] = [Headline::new(110, "futex/idle", "a sleeper woken on an idle CPU")];
 
 /// The sleep.
 const SLEEP: Duration = Duration::from_micros(250);

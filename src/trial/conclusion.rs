@@ -206,6 +206,7 @@ fn predicted(case: &Case, core_hz: f64) -> Option<Predicted> {
         hardware: ns(prediction.hardware),
         software: ns(prediction.software),
         why: prediction.why.to_owned(),
+        whole: prediction.whole,
     })
 }
 

@@ -1,10 +1,12 @@
-//! Scratch directories of measuring processes. If a process is killed, the next run removes its directory.
+//! Scratch directories of measuring processes. If a process is killed, the next run of the same user removes its
+//! directory, and nothing else that has such a name: the place is shared, and a name proves nothing.
 
 use crate::error::{Error, Result};
 use crate::platform::control_group::memory_cgroup;
-use crate::platform::process;
+use crate::platform::{plain_file, process};
 use nix::fcntl::{Flock, FlockArg};
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -50,19 +52,35 @@ pub fn make_in(place: &Path) -> Result<Scratch> {
     Ok(Scratch { directory, _lock })
 }
 
+/// Locks a directory of this user. `None`: it is somebody else's, no directory, or locked.
 fn lock(directory: &Path) -> Option<Flock<File>> {
-    Flock::lock(File::open(directory).ok()?, FlockArg::LockExclusiveNonblock).ok()
+    Flock::lock(plain_file::own(directory, Metadata::is_dir)?, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// Removes the scratch directories below this one, and the control groups, of processes that have ended.
+/// Removes the scratch directories below this one, and the control groups, of this user's processes that have ended.
 pub fn sweep_up(temporary: &Path) {
     memory_cgroup::remove_left();
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
-    for entry in entries {
-        if is_orphan(&entry.file_name().to_string_lossy()) && lock(&entry.path()).is_some() {
-            // A directory of another user cannot be removed; that user's next run does it.
-            let _ = std::fs::remove_dir_all(entry.path());
+    for entry in entries.filter(|entry| is_orphan(&entry.file_name().to_string_lossy())) {
+        let directory = entry.path();
+        if let Some(locked) = lock(&directory).filter(|locked| plain_file::is_at(locked, &directory)) {
+            empty(&locked);
+            // Only an empty directory is removed so: one that was put there meanwhile keeps what it holds.
+            let _ = std::fs::remove_dir(&directory);
         }
+    }
+}
+
+/// Removes what the directory holds that was locked, whatever its path names by now.
+fn empty(locked: &File) {
+    let inside = PathBuf::from(format!("/proc/self/fd/{}", locked.as_raw_fd()));
+    for entry in std::fs::read_dir(inside).into_iter().flatten().flatten() {
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        // What cannot be removed keeps its directory.
+        let _ = match is_directory {
+            true => std::fs::remove_dir_all(entry.path()),
+            false => std::fs::remove_file(entry.path()),
+        };
     }
 }
 
@@ -88,5 +106,21 @@ mod tests {
         let _lock = lock(&elsewhere).expect("locked, as if from a container");
         sweep_up(temporary.path());
         assert!(!dead.exists() && alive.exists() && elsewhere.exists() && foreign.exists());
+    }
+
+    #[test]
+    fn what_is_no_directory_of_ours_is_left_alone_and_waits_for_nobody() {
+        let temporary = tempfile::tempdir().expect("a directory");
+        let named = |end: &str| temporary.path().join(format!("{PREFIX}4194305-{end}"));
+        let treasure = temporary.path().join("treasure");
+        std::fs::create_dir_all(treasure.join("deep")).expect("made");
+        nix::unistd::mkfifo(&named("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+        std::os::unix::fs::symlink(&treasure, named("link")).expect("linked");
+        std::fs::write(named("file"), "").expect("written");
+        std::fs::create_dir_all(named("ours").join("deep/er")).expect("made");
+        std::os::unix::fs::symlink(&treasure, named("ours").join("link")).expect("linked");
+        sweep_up(temporary.path());
+        assert!(treasure.join("deep").exists() && !named("ours").exists());
+        assert!(["pipe", "link", "file"].iter().all(|end| named(end).symlink_metadata().is_ok()));
     }
 }

@@ -5,6 +5,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use syscost::internals::peer::client::{Client, Given};
 
+/// What a machine under load still does in time, and what hangs does not.
+pub const PROMPT: Duration = Duration::from_secs(50);
+
 /// The binary, serving; it ends with this value.
 pub struct Serves {
     child: Child,

@@ -9,43 +9,39 @@ fn cases(record: &Value) -> impl Iterator<Item = (&Value, &Value)> {
     groups.flat_map(|group| group["cases"].as_array().unwrap().iter().map(move |case| (group, case)))
 }
 
-/// Everything that has a peer at its end is measured against one; who else uses the CPU meanwhile may spoil a case,
-/// and then it is tried again.
+/// Everything that has a peer at its end is measured against one, unless other tasks on the machine disturb it.
 #[test]
 fn every_socket_group_runs_against_a_peer_across_a_wire() {
     let Some(wire) = Wire::between_namespaces() else { return };
     let Wire::Namespaces { far, .. } = &wire else { return };
     let serves = Serves::at(far.command(crate::serves::SYSCOST), &["--listen", FAR]);
-    let mut measured = std::collections::BTreeSet::new();
-    for _ in 0..4 {
-        let place = Place::new();
-        let ended = place.run_against(&wire, &serves.address, "-peer");
-        let record = place.record();
-        for (group, case) in cases(&record) {
-            let (id, outcome) = (case["id"].as_str().unwrap(), &case["outcome"]);
-            if let Some(number) = outcome.get("measured") {
-                assert!(number["peer"].as_str().unwrap().ends_with(" by veth"), "{number}");
-                let (near, other) = (&group["wire"]["near"], &group["wire"]["far"]);
-                for interface in [near, &other["interface"]] {
-                    assert_eq!((&interface["mtu"], &interface["driver"]), (&1500.into(), &"veth".into()));
-                    assert!(interface["speed_mbps"].is_u64() && interface["offloads"].is_object());
-                }
-                assert!(other["fingerprint"]["kernel_release"].is_string());
-                measured.insert(id.to_owned());
-            } else {
-                let sentence = outcome["failed"].as_str().expect("no case is skipped");
-                assert!(!sentence.contains("peer "), "{id}: {sentence}\n{}", ended.said);
-            }
-        }
-        let all = cases(&record).count();
-        println!("{} of {all} cases measured across the wire", measured.len());
-        if measured.len() == all {
-            break;
-        }
-    }
+    let place = Place::new();
+    let ended = place.run_against(&wire, &serves.address, "-peer");
+    let record = place.record();
     for group in ["socket_round_trip", "socket_bandwidth", "socket_connect"] {
-        assert!(measured.iter().any(|id| id.starts_with(group)), "nothing of {group} was measured");
+        assert!(cases(&record).any(|(_, case)| id(case).starts_with(group)), "{group}: {}", ended.said);
     }
+    for (group, case) in cases(&record) {
+        let outcome = &case["outcome"];
+        assert!(
+            outcome["disturbed"].is_string() || outcome["measured"].is_object(),
+            "{case}\n{}",
+            ended.said
+        );
+        if let Some(number) = outcome.get("measured") {
+            assert!(number["peer"].as_str().unwrap().ends_with(" by veth"), "{number}");
+            let (near, other) = (&group["wire"]["near"], &group["wire"]["far"]);
+            for interface in [near, &other["interface"]] {
+                assert_eq!((&interface["mtu"], &interface["driver"]), (&1500.into(), &"veth".into()));
+                assert!(interface["speed_mbps"].is_u64() && interface["offloads"].is_object());
+            }
+            assert!(other["fingerprint"]["kernel_release"].is_string());
+        }
+    }
+}
+
+fn id(case: &serde_json::Value) -> &str {
+    case["id"].as_str().unwrap()
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Comparing with what is missing, broken or of another unit; and saving at the same time.
 
 use crate::place::{Place, TWO_GROUPS, alone};
+use crate::stored;
 
 /// A place in which a baseline `a` was saved.
 fn saved_as_a() -> Option<Place> {
@@ -56,7 +57,8 @@ fn a_baseline_of_another_unit_is_refused() {
     let Some(place) = saved_as_a() else { return };
     let file = place.home().join("syscost/baselines/a.json");
     let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace("\"unit\":\"ns\"", "\"unit\":\"page-faults\"")).unwrap();
+    let other = stored::unsealed(&text).replace("\"unit\":\"ns\"", "\"unit\":\"page-faults\"");
+    std::fs::write(&file, other).unwrap();
     place.end(place.run(&[TWO_GROUPS, "--baseline", "a"])).refuses(&["page-faults", "ns"]);
 }
 

@@ -37,7 +37,7 @@ fn a_killed_program_takes_the_fluid_and_the_command_with_it() {
     until_there_are(&place, 3);
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    assert!(process::all_end(&place, Duration::from_secs(5)), "{:?} live on", process::of(&place));
+    assert!(process::all_end(&place), "{:?} live on", process::of(&place));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn an_interrupted_program_ends_the_command_and_answers_as_one_that_was() {
     process::send(running.pid(), Signal::SIGINT);
     let ended = running.end();
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    assert!(process::all_end(&place, Duration::from_secs(5)), "{:?} live on", process::of(&place));
+    assert!(process::all_end(&place), "{:?} live on", process::of(&place));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_service_that_was_watched_is_as_before() {
     service.kill().unwrap();
     service.wait().unwrap();
     assert_eq!(before, after);
-    assert!(process::all_end(&place, Duration::from_secs(5)), "{:?} live on", process::of(&place));
+    assert!(process::all_end(&place), "{:?} live on", process::of(&place));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_killed_run_takes_its_fluid_with_it() {
     until_there_are(&place, 3);
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    assert!(process::all_end(&place, Duration::from_secs(5)), "{:?} live on", process::of(&place));
+    assert!(process::all_end(&place), "{:?} live on", process::of(&place));
 }
 
 #[test]
@@ -101,11 +101,11 @@ fn any_case_can_be_measured_so_and_lies_apart_from_those_that_were_timed() {
     assert!(place.path().join("criterion-displaced-ns/syscall/getppid/new/estimates.json").is_file());
 }
 
-/// Something that a machine which is shared with others may spoil: true once in a few is enough, since what is broken
-/// is never true.
-fn once_in_a_few(mut attempt: impl FnMut() -> Result<(), String>) {
-    let all: Vec<_> = (0..5).map_while(|_| attempt().err()).collect();
-    assert!(all.len() < 5, "never: {all:?}");
+/// Something that a machine which is shared with others may spoil: true in three of five, and every figure is told.
+fn in_most_of_five(mut attempt: impl FnMut() -> Result<(), String>) {
+    let failed: Vec<_> = (0..5).filter_map(|_| attempt().err()).collect();
+    println!("{} of 5; otherwise {failed:?}", 5 - failed.len());
+    assert!(failed.len() < 3, "{failed:?}");
 }
 
 /// The estimates of the only case of the newest run, ns.
@@ -117,12 +117,13 @@ fn estimates(place: &Place) -> Option<[f64; 3]> {
 }
 
 #[test]
+#[ignore = "it judges what was measured: scripts/accuracy"]
 fn beside_an_intruder_the_cost_is_the_same_and_it_is_said() {
     let _alone = alone();
     let place = Place::new();
     let run = || place.end_alone(place.run(&["displacement/compute/400us", "--exact"]));
     let half = Duration::from_millis(1);
-    once_in_a_few(|| {
+    in_most_of_five(|| {
         run();
         let cpu = place.record()["groups"][0]["cpu"].as_u64().expect("it is pinned") as usize;
         let intruder = Load::start(cpu, half, half);
@@ -183,11 +184,12 @@ fn last_cpu() -> usize {
 }
 
 #[test]
+#[ignore = "it judges what was measured: scripts/accuracy"]
 fn a_service_that_computes_displaces_what_its_clock_says() {
     let _alone = alone();
     let place = Place::new();
     let load = Load::start(last_cpu(), Duration::from_millis(30), Duration::from_millis(70));
-    once_in_a_few(|| {
+    in_most_of_five(|| {
         displaced(&place, &load, |told| {
             // Who only computes needs no interrupts: its own clock lies between the lower end and the estimate, but for
             // a hundredth, and the tick is all that is between them.
@@ -197,11 +199,12 @@ fn a_service_that_computes_displaces_what_its_clock_says() {
 }
 
 #[test]
+#[ignore = "it judges what was measured: scripts/accuracy"]
 fn a_service_that_interrupts_wake_displaces_more_than_its_clock_says() {
     let _alone = alone();
     let place = Place::new();
     let load = Load::start(last_cpu(), Duration::from_micros(2), Duration::from_micros(50));
-    once_in_a_few(|| displaced(&place, &load, |told| told.estimate > 1.1));
+    in_most_of_five(|| displaced(&place, &load, |told| told.estimate > 1.1));
 }
 
 /// The masks of receive steering of this namespace, and its devices.
@@ -229,11 +232,7 @@ fn two_nodes_leave_neither_a_device_nor_steering_nor_a_process() {
         running.until_it_says("nodes ");
         process::send_to_group(running.pid(), signal);
         running.child.wait().unwrap();
-        assert!(
-            process::all_end(&place, Duration::from_secs(5)),
-            "{signal}: {:?} live on",
-            process::of(&place)
-        );
+        assert!(process::all_end(&place), "{signal}: {:?} live on", process::of(&place));
         assert_eq!(steering(), before, "{signal}");
     }
 }

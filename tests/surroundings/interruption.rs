@@ -96,7 +96,7 @@ fn a_killed_run_takes_its_child_with_it_and_the_next_one_tidies_up() {
     let mut running = in_the_middle(&place);
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    assert!(process::all_end(&place, Duration::from_secs(2)), "its child lives on");
+    assert!(process::all_end(&place), "its child lives on");
     the_first_group_is_kept(&place, false);
     place.begin(place.run(&["known_work/add", "--exact"])).end();
     place.is_tidy();

@@ -278,11 +278,7 @@ fn whenever_it_is_killed_the_settings_are_put_back_and_the_store_is_whole() {
         assert!(code.is_none() || code == Some(0), "{code:?}");
         is_restored(&place);
         // A side that waits for its turn ends when its driver has gone; one in its turn, at the end of it.
-        let begun = Instant::now();
-        while !process::of(&place).is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", process::of(&place));
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        assert!(process::all_end(&place), "{:?}", process::of(&place));
         // What was left of links and scratch is swept by the next start; files of the store are whole now.
         crate::place::all_parse(&place.home());
         let next = place.end_alone(ab(&place, &["--a-bin", SYSCOST]));

@@ -110,7 +110,7 @@ fn a_record_that_is_killed_at_any_moment_leaves_nothing_half() {
         std::thread::sleep(Duration::from_millis(random.below(2_000) as u64));
         running.child.kill().unwrap();
         running.child.wait().unwrap();
-        assert!(process::all_end(&place, PATIENCE), "its child lives on");
+        assert!(process::all_end(&place), "its child lives on");
         records(&place).iter().for_each(|file| drop(read(file).unwrap()));
     }
     // As if killed while it wrote, which takes too short a time to be met.

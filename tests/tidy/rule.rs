@@ -6,6 +6,7 @@ mod danger;
 mod group;
 mod id;
 mod name;
+mod opening;
 mod operation;
 mod room;
 mod seam;
@@ -32,6 +33,7 @@ const RULES: &[Rule] = &[
     group::complaints,
     id::complaints,
     operation::complaints,
+    opening::complaints,
     sibling::complaints,
     circle::complaints,
     surface::complaints,

@@ -1,5 +1,6 @@
 //! The verdicts of a comparison by pairs, in every format.
 
+use crate::command::answer::{Compared, ending};
 use crate::command::flag::{Format, Only};
 use crate::command::page::{self, Tone};
 use crate::error::{Error, Result};
@@ -78,7 +79,18 @@ fn terminal(paired: &Paired, shown: &[&Row], all: &[Row], layout: Layout) -> Str
     for sentence in sentences(paired, shown, all) {
         text += &(page::wrap("", &sentence, width) + "\n");
     }
-    text
+    text + "\n" + &answered(all, layout)
+}
+
+/// The answer over all cases that a side can change.
+fn answered(all: &[Row], layout: Layout) -> String {
+    let compared = all.iter().filter(|row| !row.canary).map(|row| Compared {
+        id: &row.id,
+        verdict: row.judgement.verdict,
+        change: Some(row.judgement.change.estimate),
+    });
+    let rest = "The pairs are kept: `syscost ab --judge FILE` judges them again, `--format markdown` is for a discussion.";
+    ending(&compared.collect::<Vec<_>>(), rest, layout)
 }
 
 fn tone(verdict: Verdict) -> Option<Tone> {

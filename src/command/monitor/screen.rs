@@ -2,7 +2,7 @@
 
 use super::page;
 use crate::error::{Error, Result};
-use crate::platform::signal;
+use crate::platform::{inert, signal};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr};
 use std::io::Read;
@@ -65,7 +65,7 @@ impl Screen {
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Before(before));
         HOOK.call_once(restore_on_panic);
         let screen = Self { hears };
-        page::write(ENTER)?;
+        page::command_terminal(ENTER)?;
         Ok(screen)
     }
 
@@ -80,8 +80,9 @@ impl Screen {
     /// Shows as many lines as fit. The screen is overwritten in one write, so that it does not flicker.
     pub(super) fn draw(&self, lines: &[String]) -> Result<()> {
         let Size { rows, .. } = self.size();
-        let shown: Vec<_> = lines.iter().take(rows).map(|line| format!("{line}{REST_OF_LINE}")).collect();
-        page::write(&format!("{HOME}{}{REST_OF_SCREEN}", shown.join("\r\n")))
+        let line = |line: &String| format!("{}{REST_OF_LINE}", inert::output(line, true));
+        let shown: Vec<_> = lines.iter().take(rows).map(line).collect();
+        page::command_terminal(&format!("{HOME}{}{REST_OF_SCREEN}", shown.join("\r\n")))
     }
 
     /// Waits for this time, or until the key q or a signal.
@@ -120,7 +121,7 @@ impl Drop for Screen {
 fn restore() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(Before(before)) = before {
-        let _ = page::write(LEAVE);
+        let _ = page::command_terminal(LEAVE);
         if let Some(before) = before {
             let _ = tcsetattr(std::io::stdin(), SetArg::TCSAFLUSH, &before);
         }

@@ -5,6 +5,11 @@ use crate::counters::probe_cost::ProbeCost;
 use crate::record::quantity::{duration, size};
 use serde_json::json;
 
+/// Nanoseconds in the unit that suits them.
+pub(super) fn duration_of(ns: f64) -> String {
+    duration(ns)
+}
+
 pub(super) fn json(cost: &ProbeCost, rate: u32) -> serde_json::Value {
     json!({"cost": {
         "rate": rate,

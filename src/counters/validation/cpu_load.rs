@@ -5,10 +5,11 @@ use crate::platform::child::Child;
 use crate::platform::control_group::file_at_root;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process::be_nice;
-use crate::platform::{cpu, time};
+use crate::platform::{arch, cpu, time};
 use crate::statistic::Random;
 use nix::unistd::Pid;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::time::Duration;
 
 /// Shortest and longest turn of work and sleep. Lengths are random, so that the load is never in step with the kernel's
@@ -39,6 +40,25 @@ impl Load {
         Ok(Self { child })
     }
 
+    /// Starts a process that uses these shares of a CPU in user space and in the kernel, in each turn first the one and
+    /// then the other.
+    ///
+    /// # Errors
+    /// The kernel refuses the process.
+    pub(super) fn in_modes(user: f64, kernel: f64, cpu: usize, seed: u64) -> Result<Self> {
+        // Opened before the fork: the child should allocate nothing.
+        let zeroes = File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))?;
+        let mut buffer = vec![0; 1 << 16];
+        let child = Child::start(|| {
+            raise_priority();
+            if cpu::pin(cpu).is_ok() {
+                let in_kernel = || _ = (&zeroes).read(&mut buffer);
+                turns([(user, &mut in_user), (user + kernel, &mut { in_kernel })], Random::new(seed));
+            }
+        })?;
+        Ok(Self { child })
+    }
+
     pub(super) fn pid(&self) -> Pid {
         self.child.pid()
     }
@@ -50,6 +70,34 @@ fn raise_priority() {
     let _ = nix::unistd::setsid();
     let _ = fs::write("/proc/self/autogroup", "-20");
     let _ = be_nice(-20);
+}
+
+/// Some 50 µs in user space: the clock that tells when it is enough is read in the kernel.
+fn in_user() {
+    arch::register_loop(std::hint::black_box(100_000));
+}
+
+/// In each turn, does each piece of work until the CPU time has reached its share of the elapsed time, and then sleeps.
+fn turns<const N: usize>(mut work: [(f64, &mut dyn FnMut()); N], mut random: Random) {
+    let (began, used) = (time::monotonic_raw_ns(), time::thread_cpu_ns());
+    let mut turn_ends = began;
+    let mut done = 0.0;
+    let all = work.last().map_or(0.0, |last| last.0);
+    loop {
+        let left = turn_ends.saturating_sub(time::monotonic_raw_ns());
+        std::thread::sleep(Duration::from_nanos(left));
+        let range = (LONGEST_NS - SHORTEST_NS) as usize;
+        turn_ends = time::monotonic_raw_ns() + SHORTEST_NS + random.below(range) as u64;
+        let used = || (time::thread_cpu_ns() - used) as f64;
+        // What this turn owes of all work, divided by the shares.
+        let owed = (all * (turn_ends - began) as f64 - done).max(0.0);
+        for (up_to, piece) in &mut work {
+            while used() < done + owed * *up_to / all {
+                piece();
+            }
+        }
+        done = used();
+    }
 }
 
 fn work(share: f64, mut random: Random) {
@@ -74,20 +122,33 @@ fn work(share: f64, mut random: Random) {
 }
 
 /// Time that all tasks together have run on one CPU, in nanoseconds: the CPU accounting of the root control group,
-/// which does not depend on the tick.
+/// which does not depend on the tick. Control groups of version 2 tell no time by CPU; there, and without any, the
+/// scheduler's own statistics do.
 ///
 /// # Errors
-/// [`Error::Missing`] without the cpuacct hierarchy of version 1.
+/// [`Error::Missing`] where neither is there.
 pub(super) fn run_ns(cpu: usize) -> Result<u64> {
+    let by_scheduler = || scheduled_ns(&fs::read_to_string("/proc/schedstat").ok()?, cpu);
     let file = file_at_root(&KernelFiles::live(), Some("cpuacct"), "cpuacct.usage_percpu");
     let each = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
-    each.split_ascii_whitespace().nth(cpu).and_then(|ns| ns.parse().ok()).ok_or_else(|| {
+    each.split_ascii_whitespace().nth(cpu).and_then(|ns| ns.parse().ok()).or_else(by_scheduler).ok_or_else(|| {
         Error::Missing(
             "what other processes take of the CPU is not known here: that takes the root group of the cpuacct \
-             hierarchy (control groups of version 1)"
+             hierarchy (control groups of version 1), or /proc/schedstat (CONFIG_SCHEDSTATS)"
                 .into(),
         )
     })
+}
+
+/// The time that tasks have run on a CPU, in nanoseconds, from `/proc/schedstat`: the seventh number of its line
+/// (Documentation/scheduler/sched-stats.rst).
+fn scheduled_ns(text: &str, cpu: usize) -> Option<u64> {
+    let name = format!("cpu{cpu}");
+    let mut words = text
+        .lines()
+        .map(str::split_ascii_whitespace)
+        .find_map(|mut words| (words.next() == Some(name.as_str())).then_some(words))?;
+    words.nth(6)?.parse().ok()
 }
 
 /// Time that a load has run, in nanoseconds, by the scheduler's own statistics and not by the clock under test.
@@ -106,6 +167,16 @@ mod tests {
     use super::*;
     use crate::platform::process::cpu_ns_of;
     use std::time::Instant;
+
+    #[test]
+    fn a_kernel_without_control_groups_of_version_1_tells_it_by_the_scheduler() {
+        let text = "version 15\ntimestamp 4294904444\ncpu0 0 0 0 0 0 0 123456789 4711 99\n\
+            domain0 3 0 0 0 0\ncpu1 1 2 3 4 5 6 7000000000 8 9\n";
+        assert_eq!(scheduled_ns(text, 0), Some(123_456_789));
+        assert_eq!(scheduled_ns(text, 1), Some(7_000_000_000));
+        assert_eq!(scheduled_ns(text, 2), None);
+        assert_eq!(scheduled_ns("cpu0 1 2", 0), None);
+    }
 
     #[test]
     fn a_load_uses_its_share_and_no_more() {

@@ -3,6 +3,7 @@
 use super::Setting;
 use super::cpu_load::{Load, own_ns, run_ns};
 use super::finding::{Finding, mean_and_half};
+use super::processor_mode::{Modes, Split};
 use crate::counters::{Percent, Process, Processors, Reading, busy};
 use crate::error::Result;
 use crate::platform::cpu;
@@ -31,6 +32,7 @@ pub(super) fn of_one_load(setting: &Setting) -> Result<Vec<Finding>> {
         findings.push(watched.process(0, name, published, expected));
         findings.push(watched.global(name, published, expected));
     }
+    findings.extend(in_modes(&[("40 % user, 10 % kernel", Split { user: 40.0, kernel: 10.0 })], setting)?);
     Ok(findings)
 }
 
@@ -39,11 +41,44 @@ pub(super) fn of_two_loads(setting: &Setting) -> Result<Vec<Finding>> {
     const SHARE: f64 = 0.3;
     let Some(watched) = watch(&[SHARE, SHARE], setting)? else { return Ok(Vec::new()) };
     let each = 100.0 * SHARE;
-    Ok(vec![
+    let mut findings = vec![
         watched.process(0, "the first of two", "about 30", each),
         watched.process(1, "the second", "about 30", each),
         watched.global("both", "slightly above 60", 2.0 * each),
-    ])
+    ];
+    let first = ("25 % user, 5 % kernel", Split { user: 25.0, kernel: 5.0 });
+    let second = ("5 % user, 25 % kernel", Split { user: 5.0, kernel: 25.0 });
+    findings.extend(in_modes(&[first, second], setting)?);
+    Ok(findings)
+}
+
+/// Loads of which user and kernel time are known apart, on one CPU.
+fn in_modes(loads: &[(&str, Split)], setting: &Setting) -> Result<Vec<Finding>> {
+    let claimed = cpu::claim();
+    let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
+    let _aside = cpu::Aside::from(cpu)?;
+    let start = |(at, (_, split)): (usize, &(&str, Split))| {
+        Load::in_modes(split.user / 100.0, split.kernel / 100.0, cpu, 0xca3e + at as u64)
+    };
+    let running = loads.iter().enumerate().map(start).collect::<Result<Vec<_>>>()?;
+    std::thread::sleep(SETTLING);
+    let mut findings = Vec::new();
+    for (load, (name, split)) in running.iter().zip(loads) {
+        let (begun, before) = (Instant::now(), others_ns(cpu, &running));
+        let Some(modes) = Modes::read(load.pid().as_raw(), setting)? else { return Ok(Vec::new()) };
+        let others = before.and_then(|before| Ok(others_ns(cpu, &running)?.saturating_sub(before)));
+        // Where it is not known what others took, they can have taken everything.
+        let others = others.map_or(100.0, |ns| 100.0 * ns as f64 / begun.elapsed().as_nanos() as f64);
+        findings.extend(modes.judged(name, *split, others));
+    }
+    Ok(findings)
+}
+
+/// Nanoseconds of this CPU that other processes have had, by other sources than the counters under test: what one of
+/// those misses must not be charged to others.
+fn others_ns(cpu: usize, loads: &[Load]) -> Result<u64> {
+    let ours = loads.iter().map(own_ns).sum::<Result<u64>>()?;
+    Ok(run_ns(cpu)?.saturating_sub(ours))
 }
 
 /// Busy shares measured while loads ran on one CPU, in percent.
@@ -148,11 +183,8 @@ impl Watch {
         Ok(self.processes.iter().map(Process::cpu_time).collect::<std::result::Result<_, _>>()?)
     }
 
-    /// Nanoseconds of this CPU that other processes have had, by other sources than the counters under test: what one
-    /// of those misses must not be charged to others.
     fn others_ns(&self) -> Result<u64> {
-        let ours = self.loads.iter().map(own_ns).sum::<Result<u64>>()?;
-        Ok(run_ns(self.cpu)?.saturating_sub(ours))
+        others_ns(self.cpu, &self.loads)
     }
 }
 

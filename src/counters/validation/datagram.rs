@@ -2,9 +2,9 @@
 
 mod virtual_link;
 
-use super::Setting;
 use super::finding::Finding;
 use super::worker::Worker;
+use super::{Functions, Setting};
 use crate::counters::Interface;
 use crate::error::{Error, Result};
 use std::net::UdpSocket;
@@ -20,7 +20,7 @@ const ON_WIRE: u64 = ON_LO + 14;
 const TRIES: usize = 5;
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
-    let mut findings = match virtual_link::run() {
+    let mut findings = match virtual_link::run(&setting.functions) {
         Ok(counted) => {
             let published = [("10000", "740000"), ("10000", "740000; 600000 on Windows")];
             rows("veth", counted, ON_WIRE, published)
@@ -38,9 +38,10 @@ type Counts = [u64; 4];
 /// Differences of these over one exchange, and the bytes of payload that the receiving socket delivered.
 type Counted = [u64; 5];
 
-fn counts(interface: &Interface) -> Result<Counts> {
+fn counts(interface: &Interface, by: &Functions) -> Result<Counts> {
     let link = interface.link()?.value;
-    Ok([link.packets_sent, link.bytes_sent, link.packets_received, link.bytes_received])
+    let (sent, received) = ((by.packets_sent)(interface.name())?, (by.packets_received)(interface.name())?);
+    Ok([sent.value, link.bytes_sent, received.value, link.bytes_received])
 }
 
 fn counted(before: Counts, after: Counts, payload: u64) -> Counted {
@@ -63,7 +64,7 @@ fn rows(name: &str, counted: Counted, each: u64, [sent, received]: [(&str, &str)
 
 /// Uses a network namespace of its own where one can be made. In a shared one it repeats until no other process sends.
 fn loopback(setting: &Setting) -> Result<Vec<Finding>> {
-    let (counted, alone) = match virtual_link::on_own_loopback() {
+    let (counted, alone) = match virtual_link::on_own_loopback(&setting.functions) {
         Ok(counted) => (counted, true),
         Err(_) => (on_shared_loopback(setting)?, false),
     };
@@ -76,7 +77,7 @@ fn loopback(setting: &Setting) -> Result<Vec<Finding>> {
 fn on_shared_loopback(setting: &Setting) -> Result<Counted> {
     let mut last = Counted::default();
     for _ in 0..TRIES {
-        last = exchange_on_lo()?;
+        last = exchange_on_lo(&setting.functions)?;
         if last[0] == COUNT || !(setting.tick)() {
             break;
         }
@@ -85,14 +86,14 @@ fn on_shared_loopback(setting: &Setting) -> Result<Counted> {
 }
 
 /// Sends over `lo` and receives, in batches.
-fn exchange_on_lo() -> Result<Counted> {
+fn exchange_on_lo(by: &Functions) -> Result<Counted> {
     let refused = |e| Error::file("a socket on 127.0.0.1", "using", e);
     let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0"));
     let (sender, receiver) = (sender.map_err(refused)?, receiver.map_err(refused)?);
     receiver.set_read_timeout(Some(virtual_link::PATIENCE)).map_err(refused)?;
     sender.connect(receiver.local_addr().map_err(refused)?).map_err(refused)?;
     let lo = Interface::open("lo")?;
-    let before = counts(&lo)?;
+    let before = counts(&lo, by)?;
     let mut payload = 0;
     for _ in 0..COUNT / BATCH {
         for _ in 0..BATCH {
@@ -100,7 +101,7 @@ fn exchange_on_lo() -> Result<Counted> {
         }
         payload += received(&receiver, BATCH).map_err(refused)?;
     }
-    Ok(counted(before, counts(&lo)?, payload))
+    Ok(counted(before, counts(&lo, by)?, payload))
 }
 
 /// Receives `count` datagrams; the sum of their lengths, bytes.
@@ -128,4 +129,26 @@ fn in_a_child(body: impl FnOnce() -> Result<Counted>) -> Result<Counted> {
         *number = worker.step()?;
     }
     Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    #[test]
+    fn one_packet_more_in_a_hundred_fails_and_so_do_twice_as_many() {
+        let straight: Counted = [COUNT, COUNT * ON_LO, COUNT, COUNT * ON_LO, COUNT * PAYLOAD as u64];
+        let failed = |counted: Counted| {
+            let rows = rows("lo", counted, ON_LO, [("", ""); 2]);
+            rows.iter().map(|row| row.verdict == Verdict::Failed).collect::<Vec<_>>()
+        };
+        assert_eq!(failed(straight), [false; 5]);
+        for (at, percent) in [(0, 200), (2, 200), (0, 101), (2, 101), (4, 99)] {
+            let mut bent = straight;
+            bent[at] = bent[at] * percent / 100;
+            let only: Vec<_> = (0..5).map(|row| row == at).collect();
+            assert_eq!(failed(bent), only);
+        }
+    }
 }

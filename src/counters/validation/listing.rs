@@ -1,8 +1,8 @@
 //! C8: enumerated names compared with the kernel's own lists.
 
-use super::Setting;
 use super::finding::Finding;
 use super::worker::{Turn, Worker};
+use super::{Functions, Setting};
 use crate::counters::{Fault, Interface, camp, enumeration};
 use crate::error::{Error, Result};
 use crate::platform::cpu_list;
@@ -14,8 +14,9 @@ use std::process::Command;
 /// Processes that the experiment starts.
 const CHILDREN: usize = 20;
 
-pub(super) fn run(_: &Setting) -> Result<Vec<Finding>> {
-    let mut findings = vec![interfaces()?, blocks()?, cpus()?, online()?];
+pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
+    let [allowed, system] = cpus(&setting.functions)?;
+    let mut findings = vec![interfaces()?, blocks()?, system, allowed, online()?];
     findings.extend(processes()?);
     findings.push(made_and_removed());
     Ok(findings)
@@ -55,15 +56,24 @@ fn blocks() -> Result<Finding> {
     Ok(Finding::same("disks, partitions: /proc/partitions", "/dev/disk/by-id", expected, found))
 }
 
-fn cpus() -> Result<Finding> {
+/// CPUs that may be used, and those of the system.
+fn cpus(by: &Functions) -> Result<[Finding; 2]> {
     let text = text("/proc/self/status")?;
     let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
-    Ok(Finding::exact(
-        "CPUs: Cpus_allowed_list",
-        "equal",
-        cpu_list::parse(list).len() as u64,
-        camp::cpu_count()? as u64,
-    ))
+    let stat = self::text("/proc/stat")?;
+    let is_cpu = |line: &&str| {
+        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let system = stat.lines().filter(is_cpu).count() as u64;
+    Ok([
+        Finding::exact(
+            "CPUs allowed: Cpus_allowed_list",
+            "",
+            cpu_list::parse(list).len() as u64,
+            (by.cpu_count_allowed)()? as u64,
+        ),
+        Finding::exact("CPUs of the system: /proc/stat", "equal", system, (by.cpu_count)()? as u64),
+    ])
 }
 
 fn online() -> Result<Finding> {
@@ -133,4 +143,22 @@ fn make_and_remove(turn: &mut Turn) {
     let gone = removed && both(&listed()) == 0;
     let refused = kept.as_ref().is_ok_and(is_gone);
     turn.done(there as u64 + u64::from(gone) + u64::from(refused));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    #[test]
+    fn a_miscounted_cpu_fails() {
+        let verdicts = |by: &Functions| cpus(by).expect("listed").map(|row| row.verdict);
+        assert_eq!(verdicts(&Functions::OURS), [Verdict::Passed, Verdict::Passed]);
+        let lying = Functions::lying("cpus-miscounted").expect("a way");
+        assert_eq!(verdicts(&lying), [Verdict::Failed, Verdict::Failed]);
+        // Those of the system for those that may be used: equal only if all of them may.
+        let swapped = Functions { cpu_count_allowed: camp::cpu_count, ..Functions::OURS };
+        let all = camp::cpu_count().ok() == camp::cpu_count_allowed().ok();
+        assert_eq!(verdicts(&swapped)[0] == Verdict::Passed, all);
+    }
 }

@@ -3,7 +3,7 @@
 use super::Setting;
 use super::finding::{Finding, median_kb};
 use super::worker::{Turn, Worker};
-use crate::counters::{Process, physical_memory};
+use crate::counters::{Fault, Process, Reading, physical_memory};
 use crate::error::Result;
 use crate::platform::region::Region;
 use crate::platform::resident::Pages;
@@ -19,14 +19,15 @@ const FREE_PERCENT: f64 = 10.0;
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     let mut worker = Worker::start(take)?;
     let process = worker.process()?;
+    let size = setting.functions.vm_size_kb;
     // The first step also touches the child's stack and code for the first time, and is not counted.
     worker.step()?;
     let memory = physical_memory::Memory::open()?;
     let mut taken = Vec::with_capacity(TIMES);
     for _ in 0..TIMES {
-        let before = read(&process, &memory)?;
+        let before = read(&process, size, &memory)?;
         worker.step()?;
-        let after = read(&process, &memory)?;
+        let after = read(&process, size, &memory)?;
         taken.push(std::array::from_fn::<_, 4, _>(|at| after[at] - before[at]));
         if !(setting.tick)() {
             return Ok(Vec::new());
@@ -52,10 +53,15 @@ fn judge(taken: &[[f64; 4]]) -> Vec<Finding> {
 }
 
 /// Address space, resident set, truly free and free memory, in bytes.
-fn read(process: &Process, memory: &physical_memory::Memory) -> Result<[f64; 4]> {
-    let readings =
-        [process.virtual_memory()?, process.resident()?, memory.truly_free()?, physical_memory::free()?];
-    Ok(readings.map(|reading| reading.value as f64))
+fn read(
+    process: &Process,
+    size: fn(i32) -> std::result::Result<Reading<u64>, Fault>,
+    memory: &physical_memory::Memory,
+) -> Result<[f64; 4]> {
+    let size = size(process.pid())?.value << 10;
+    let readings = [process.resident()?, memory.truly_free()?, physical_memory::free()?];
+    let [resident, truly_free, free] = readings.map(|reading| reading.value as f64);
+    Ok([size as f64, resident, truly_free, free])
 }
 
 fn take(turn: &mut Turn) {
@@ -66,5 +72,28 @@ fn take(turn: &mut Turn) {
         region.write(0..region.pages(), 1);
         kept.push(region);
         turn.done(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Functions, Verdict};
+    use super::*;
+
+    #[test]
+    fn another_process_s_address_space_is_not_taken_for_the_worker_s() {
+        let place = tempfile::tempdir().expect("made");
+        let verdict = |functions| {
+            let setting = Setting { samples: 10, scratch: place.path(), functions, tick: &|| true };
+            run(&setting).expect("a worker")[0].verdict.clone()
+        };
+        assert_eq!(verdict(Functions::OURS), Verdict::Passed);
+        let other = Functions { vm_size_kb: |_| fixed(1 << 20), ..Functions::OURS };
+        assert_eq!(verdict(other), Verdict::Failed);
+    }
+
+    /// A process that takes nothing.
+    fn fixed(kb: u64) -> std::result::Result<Reading<u64>, Fault> {
+        Ok(Reading::now(kb, 1, crate::counters::Method::ProcessStatm))
     }
 }

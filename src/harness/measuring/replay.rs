@@ -8,7 +8,9 @@ use crate::clock::{Clock, ClockScale};
 use crate::driver::{Arguments, Message, Options, Samples, Sender, criterion_home};
 use crate::error::{Error, Result};
 use crate::platform::output::Silence;
+use crate::platform::plain_file;
 use crate::record::ClockRun;
+use crate::record::store::LIMIT;
 use criterion::SamplingMode;
 use criterion::measurement::{Measurement, ValueFormatter};
 use std::cell::Cell;
@@ -31,7 +33,7 @@ pub(super) fn write(
     arguments: &Arguments,
     sender: &mut Sender,
 ) -> Result<()> {
-    let text = std::fs::read(path).map_err(|e| Error::file(path, "reading", e))?;
+    let text = plain_file::read(path, LIMIT)?;
     let cases: Vec<Samples> =
         serde_json::from_slice(&text).map_err(|e| Error::file(path, "reading the samples", e.into()))?;
     if options.is_time() {

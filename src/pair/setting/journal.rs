@@ -4,9 +4,10 @@ use super::shell::Shell;
 use super::tunable;
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::process;
+use crate::platform::{plain_file, process};
 use crate::record::store;
 use serde::{Deserialize, Serialize};
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::process::ChildStdin;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -121,10 +122,12 @@ fn directory(home: &Path) -> PathBuf {
     store::Store::at(home).home().join("restore")
 }
 
-/// Every readable journal below this directory.
+/// Every readable journal of this user below this directory: a journal may name a command, and only one's own is obeyed.
 pub(super) fn all(home: &Path) -> Vec<(PathBuf, Journal)> {
     let entries = std::fs::read_dir(directory(home)).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some((entry.path(), Journal::read(&entry.path()).ok()?))).collect()
+    let own =
+        entries.map(|entry| entry.path()).filter(|path| plain_file::own(path, Metadata::is_file).is_some());
+    own.filter_map(|path| Some((path.clone(), Journal::read(&path).ok()?))).collect()
 }
 
 /// Removes a journal's file, if it is still there.

@@ -6,6 +6,7 @@ use super::Head;
 use super::check::check;
 use super::member::Source;
 use crate::error::{Error, Result};
+use crate::platform::plain_file;
 use crate::record::Record;
 use crate::record::store::{check_name, create, parse};
 use flate2::Compression;
@@ -115,8 +116,7 @@ pub fn read_any(path: &Path) -> Result<Bundle> {
 }
 
 fn open(path: &Path) -> Result<Source<'_, File>> {
-    let file = File::open(path).map_err(|e| Error::file(path, "opening", e))?;
-    Ok(Source::new(path, file))
+    Ok(Source::new(path, plain_file::open(path)?))
 }
 
 fn head<R: Read>(source: &mut Source<'_, R>, path: &Path) -> Result<Head> {

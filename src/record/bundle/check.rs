@@ -3,11 +3,10 @@
 
 use super::{Head, Run, Series};
 use crate::error::{Error, Result};
+use crate::record::soundness::{LONGEST_NAME as LONGEST, is_name};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The longest name. Criterion cuts an id at 64 bytes, and a file name ends at 255.
-const LONGEST: usize = 200;
 /// The most runs. Some code compares every run with every other.
 const MOST_RUNS: usize = 10_000;
 /// The first second of the year 10000: later times are damage.
@@ -113,7 +112,7 @@ fn repeated(head: &Head) -> Option<Fault> {
 }
 
 fn name(field: String, text: &str) -> Option<Fault> {
-    let sane = !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control);
+    let sane = is_name(text);
     (!sane).then(|| {
         let shown: String = text.chars().take(40).collect();
         fault(

@@ -1,13 +1,18 @@
 //! From bytes to a record, with an error that says which field is wrong and what to do. Does no I/O: the path is
 //! named in errors only.
 
+use super::seal;
 use crate::error::{Error, Result};
+use crate::platform::inert;
 #[cfg(feature = "cli")]
 use crate::record::bundle::{self, Head};
 use crate::record::paired::{self, Paired};
-use crate::record::{FORMAT, Record};
-use serde::de::{Deserialize, Error as _, IgnoredAny};
+use crate::record::{FORMAT, Record, soundness};
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use std::path::Path;
+
+/// The longest cause, in characters: it may quote a string of any length.
+const LONGEST_CAUSE: usize = 200;
 
 /// Only the version, so that a newer record is called newer and not damaged.
 #[derive(serde::Deserialize)]
@@ -93,8 +98,23 @@ impl Text<'_> {
     /// Older layouts are converted while they are read, so the result has the layout in which it is saved again.
     fn record(&self) -> Result<Record> {
         self.check_version("format", "a record of syscost", FORMAT)?;
+        self.check_seal()?;
         let record: Record = self.json("a record of this layout")?;
+        soundness::check(self.path, &record)?;
         Ok(Record { format: FORMAT, ..record })
+    }
+
+    fn check_seal(&self) -> Result<()> {
+        match seal::holds(self.bytes) {
+            true => Ok(()),
+            false => Err(Error::Content {
+                path: self.path.into(),
+                field: "seal".into(),
+                expected: "the checksum of what the file holds".into(),
+                found: "another".into(),
+                remedy: "the file is damaged or was edited: restore it from a copy, or delete it".into(),
+            }),
+        }
     }
 
     fn check_version(&self, field: &str, kind: &str, newest: u32) -> Result<()> {
@@ -115,11 +135,11 @@ impl Text<'_> {
         })
     }
 
-    fn json<'a, T: Deserialize<'a>>(&'a self, expected: &str) -> Result<T> {
+    fn json<T: DeserializeOwned>(&self, expected: &str) -> Result<T> {
         // UTF-8 first: a line and column in bytes that are no text mean nothing to an editor.
         let text = std::str::from_utf8(self.bytes);
         let text = text.map_err(|e| (serde_json::Error::custom(e), String::new()));
-        text.and_then(deserialize).map_err(|(error, field)| Error::Content {
+        text.and_then(|text| deserialize(&inert::json(text))).map_err(|(error, field)| Error::Content {
             path: self.path.into(),
             field: self.place(&error, &field),
             expected: expected.into(),
@@ -132,7 +152,9 @@ impl Text<'_> {
         let position = format!("line {}, column {}", self.above + error.line(), error.column());
         match error.line() {
             0 => "the whole file".into(),
-            _ if error.is_data() && !["", "."].contains(&field) => format!("`{field}` ({position})"),
+            _ if error.is_data() && !["", "."].contains(&field) => {
+                format!("`{}` ({position})", inert::line(field, LONGEST_CAUSE))
+            }
             _ => position,
         }
     }
@@ -140,7 +162,7 @@ impl Text<'_> {
 
 /// The value, or the error and the path of its field: `groups[0].cases[3].title`.
 #[cfg(feature = "cli")]
-fn deserialize<'a, T: Deserialize<'a>>(text: &'a str) -> std::result::Result<T, (serde_json::Error, String)> {
+fn deserialize<T: DeserializeOwned>(text: &str) -> std::result::Result<T, (serde_json::Error, String)> {
     let mut json = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let field = error.path().to_string();
@@ -151,7 +173,7 @@ fn deserialize<'a, T: Deserialize<'a>>(text: &'a str) -> std::result::Result<T, 
 
 /// Without the command line's dependencies an error has a line and column only.
 #[cfg(not(feature = "cli"))]
-fn deserialize<'a, T: Deserialize<'a>>(text: &'a str) -> std::result::Result<T, (serde_json::Error, String)> {
+fn deserialize<T: DeserializeOwned>(text: &str) -> std::result::Result<T, (serde_json::Error, String)> {
     serde_json::from_str(text).map_err(|error| (error, String::new()))
 }
 
@@ -166,7 +188,7 @@ fn remedy(error: &serde_json::Error) -> &'static str {
 /// The message without the position that serde_json adds at its end.
 fn cause(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]).to_owned()
+    inert::line(text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]), LONGEST_CAUSE)
 }
 
 impl Paired {

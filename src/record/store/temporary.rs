@@ -1,8 +1,9 @@
 //! Temporary files in the directory of the file that they become. They are removed with their writer, or, if it was
 //! killed, by the next writer in the same directory.
 
+use crate::platform::plain_file;
 use nix::fcntl::{Flock, FlockArg};
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::Result;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -33,13 +34,16 @@ fn lock(file: File) -> Option<Flock<File>> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// Removes the files of processes that have ended.
+/// Removes this user's files of processes that have ended.
 fn sweep_up(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        if !is_orphan(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
         let path = entry.path();
-        let is_free = || File::open(&path).ok().and_then(lock).is_some();
-        if is_orphan(&entry.file_name().to_string_lossy()) && is_free() {
-            // A file of another user cannot be removed.
+        let locked = plain_file::own(&path, Metadata::is_file).and_then(lock);
+        if locked.is_some_and(|locked| plain_file::is_at(&locked, &path)) {
+            // What cannot be removed is found by the next writer.
             let _ = std::fs::remove_file(&path);
         }
     }
@@ -63,9 +67,12 @@ mod tests {
         for file in [&dead, &elsewhere, &foreign] {
             std::fs::write(file, "half").unwrap();
         }
+        let pipe = home.path().join(format!("{PREFIX}4194305-pipe"));
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let _lock = lock(File::open(&elsewhere).unwrap()).expect("locked, as if from a container");
         let ours = make(home.path()).unwrap();
         let _another = make(home.path()).unwrap();
         assert!(!dead.exists() && ours.file.path().exists() && elsewhere.exists() && foreign.exists());
+        assert!(pipe.exists(), "a pipe is nobody's to open");
     }
 }

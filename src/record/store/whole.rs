@@ -2,8 +2,8 @@
 
 use super::temporary::{self, Temporary};
 use crate::error::{Error, Result};
-use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use crate::platform::plain_file;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 /// The largest file that is read, in bytes. A full run is about one megabyte; a larger file is not ours, and reading
@@ -14,8 +14,9 @@ pub const LIMIT: u64 = 64 << 20;
 /// bytes are synced under another name first, then renamed, then the directory is synced.
 ///
 /// # Errors
-/// The directory cannot be created, or the file cannot be written.
+/// The directory cannot be created, the file cannot be written, or the path names a device, a pipe or a directory.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    plain_file::check_target(path)?;
     let temporary = write(path, bytes)?;
     let put = temporary.file.persist(path);
     put.map_err(|e| Error::file(path, "putting the new file in place", e.error))?;
@@ -70,7 +71,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<Temporary> {
 
 fn sync_directory(path: &Path) -> Result<()> {
     let directory = directory(path);
-    let synced = File::open(directory).and_then(|d| d.sync_all());
+    let synced = plain_file::directory(directory).and_then(|d| d.sync_all());
     synced.map_err(|e| Error::file(directory, "bringing the directory to the disk", e))
 }
 
@@ -82,22 +83,9 @@ fn directory(path: &Path) -> &Path {
 /// The whole file.
 ///
 /// # Errors
-/// It cannot be read, or is above [`LIMIT`].
+/// It cannot be read, is no plain file, or is above [`LIMIT`].
 pub fn read(path: &Path) -> Result<Vec<u8>> {
-    let file = File::open(path).map_err(|e| Error::file(path, "opening", e))?;
-    let mut bytes = Vec::new();
-    // One byte more than the limit, to notice a larger file.
-    file.take(LIMIT + 1).read_to_end(&mut bytes).map_err(|e| Error::file(path, "reading", e))?;
-    if bytes.len() as u64 > LIMIT {
-        return Err(Error::Content {
-            path: path.into(),
-            field: "size".into(),
-            expected: format!("at most {} MiB", LIMIT >> 20),
-            found: "more".into(),
-            remedy: "this is no file of ours: name another one, or delete it".into(),
-        });
-    }
-    Ok(bytes)
+    plain_file::read(path, LIMIT)
 }
 
 #[cfg(test)]
@@ -147,7 +135,7 @@ mod tests {
     fn an_endless_file_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("large.json");
-        File::create(&path).unwrap().set_len(LIMIT + 1).unwrap();
+        std::fs::File::create(&path).unwrap().set_len(LIMIT + 1).unwrap();
         let message = read(&path).unwrap_err().to_string();
         assert!(message.contains("large.json") && message.contains("64 MiB"), "{message}");
     }

@@ -161,7 +161,7 @@ fn legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
             if known { "next run: where the next run's figure lies, 19 times in 20" } else { ONE_PROCESS },
         ),
         (Column::Typical, "typical: the median of all samples"),
-        (Column::Ratio, "m/p: net over predicted"),
+        (Column::Ratio, "m/p: measured over predicted"),
         (
             Column::Share,
             if known {

@@ -160,6 +160,7 @@ impl Series {
             (_, Spread::Scattered(page)) => {
                 let dense = Plan::random(size.bytes / page * LINE, Pages::Base);
                 case.control_set_up(at_scale(sizes, size, alone(dense)))
+                    .predicted_whole()
                     .derive("walk", Rule::OfNet(1.0))
                     .need(FOUR_KIB)
             }

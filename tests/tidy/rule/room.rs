@@ -27,7 +27,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("case", "clock", Whole, "an operation is given the clock, and its claims are asked of what was counted"),
     ("case", "platform", Whole, "partners are tasks; needs are asked of the kernel"),
     ("case", "environment", Only(&["Wire"]), "an operation may end on another machine"),
-    ("case", "record", Only(&["Curve"]), "which cases are points of a curve is said where the cases are"),
+    ("case", "record", Only(&["Curve", "Headline"]), "which cases are points of a curve, and which speak for a group, is said where the cases are"),
     ("kit", "platform", Whole, "parts of operations are built of system calls"),
     ("kit", "clock", Whole, "they time what they do"),
     ("kit", "case", Whole, "they are subjects and builders of cases"),
@@ -51,9 +51,10 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("suite", "platform", Whole, "the operation itself"),
     ("suite", "counters", Whole, "what a reading of them costs is measured, too"),
     ("suite", "technique", Whole, "what a monitor itself costs is measured, too"),
-    ("suite", "record", Only(&["Axis", "Curve", "Study"]), "which cases are points of a curve is said where the cases are"),
+    ("suite", "record", Only(&["Axis", "Curve", "Headline", "Study"]), "which cases are points of a curve is said where the cases are"),
     ("suite", "environment", Only(&["Wire"]), "an operation may end on another machine"),
     ("suite", "statistic", Only(&["Random"]), "a ring of memory is drawn by chance"),
+    ("record", "platform", Only(&["inert", "plain_file"]), "what is read is a plain file, and its text commands no terminal"),
     ("record", "environment", Whole, "a record carries the fingerprint of its machine"),
     ("record", "statistic", Only(&["Interval"]), "an interval is one type, in the answer and in the record"),
     ("study", "record", Whole, "it reads plain data"),
@@ -83,6 +84,13 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("pair", "record", Whole, "its pairs are recorded"),
     ("pair", "study", Whole, "its pairs are judged there"),
     ("pair", "statistic", Whole, "who begins is chance; a pair's figure is a median"),
+    ("guest", "case", Whole, "a guest sets a case up"),
+    ("guest", "clock", Whole, "whose ticks are instructions there"),
+    ("guest", "platform", Whole, "it starts and ends the emulator, and the first process of a guest is Linux's"),
+    ("guest", "record", Whole, "its counts are recorded"),
+    ("guest", "study", Only(&["counted_change"]), "whether boots agree decides whether more are needed"),
+    ("guest", "suite", Whole, "a guest finds its case"),
+    ("guest", "trial", Whole, "a case takes its turns in a trial"),
     ("driver", "case", Whole, "it knows groups and cases"),
     ("driver", "clock", Only(&["ClockScale"]), "it hands the first process' scale on"),
     ("driver", "statistic", Only(&["Random", "fluid_cost"]), "rounds in random order; the flags of displaced cases"),
@@ -107,7 +115,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Rooms that other rooms are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 21] = [
+const FLOORS: [&str; 22] = [
     "error",
     "exit",
     "platform",
@@ -127,6 +135,7 @@ const FLOORS: [&str; 21] = [
     "render",
     "trial",
     "pair",
+    "guest",
     "driver",
     "harness",
 ];
@@ -260,7 +269,9 @@ mod tests {
         let said = said("src/record/x.rs", "\nuse crate::{error::Error, clock::Clock};");
         assert_eq!(
             said,
-            ["src/record/x.rs:2: record may not use clock; its arrows run to environment, statistic"]
+            [
+                "src/record/x.rs:2: record may not use clock; its arrows run to platform, environment, statistic"
+            ]
         );
         assert_eq!(super::tests::said("src/platform.rs", "use crate::error::{Error, Result};"), [""; 0]);
         assert_eq!(super::tests::said("src/platform.rs", "use crate::command;").len(), 1);
@@ -272,7 +283,9 @@ mod tests {
             said("src/record/table/x.rs", "use super::super::width;\nuse super::super::super::trial::Trial;");
         assert_eq!(
             said,
-            ["src/record/table/x.rs:2: record may not use trial; its arrows run to environment, statistic"]
+            [
+                "src/record/table/x.rs:2: record may not use trial; its arrows run to platform, environment, statistic"
+            ]
         );
     }
 

@@ -1,6 +1,7 @@
 //! Two network namespaces with a pair of virtual interfaces between them, which no other process uses. They end with
 //! the child processes that live in them.
 
+use super::super::Functions;
 use super::super::worker::{Turn, Worker};
 use super::{BATCH, COUNT, Counted, PAYLOAD, counted, counts, exchange_on_lo, in_a_child, received};
 use crate::counters::Interface;
@@ -25,19 +26,19 @@ const FAR: End = End { name: "far", ip: "10.77.0.2", mac: "02:00:00:00:00:02" };
 const PORT: u16 = 7777;
 
 /// An exchange over `lo` of a namespace of its own.
-pub(super) fn on_own_loopback() -> Result<Counted> {
+pub(super) fn on_own_loopback(by: &Functions) -> Result<Counted> {
     in_a_child(|| {
         enter_namespace()?;
         ip("link set lo up")?;
-        exchange_on_lo()
+        exchange_on_lo(by)
     })
 }
 
 /// An exchange from one namespace to the other.
-pub(super) fn run() -> Result<Counted> {
+pub(super) fn run(by: &Functions) -> Result<Counted> {
     in_a_child(|| {
         enter_namespace()?;
-        let mut far = Worker::start(receive)?;
+        let mut far = Worker::start(|turn| receive(turn, by))?;
         let (near_mac, far_mac, pid) = (NEAR.mac, FAR.mac, far.pid());
         ip(&format!(
             "link add {} address {near_mac} type veth peer name {} address {far_mac} netns {pid}",
@@ -45,17 +46,17 @@ pub(super) fn run() -> Result<Counted> {
         ))?;
         set_up(&NEAR, &FAR)?;
         far.step()?;
-        send(&mut far)
+        send(&mut far, by)
     })
 }
 
 /// Reads the counters of the near interface, and those of the far one through its child.
-fn send(far: &mut Worker) -> Result<Counted> {
+fn send(far: &mut Worker, by: &Functions) -> Result<Counted> {
     let refused = |e| Error::file("a socket of a virtual interface", "using", e);
     let socket = UdpSocket::bind((NEAR.ip, 0)).map_err(refused)?;
     socket.connect((FAR.ip, PORT)).map_err(refused)?;
     let near = Interface::open(NEAR.name)?;
-    let before = counts(&near)?;
+    let before = counts(&near, by)?;
     let far_before = [far.step()?, far.step()?];
     let mut payload = 0;
     for _ in 0..COUNT / BATCH {
@@ -64,13 +65,13 @@ fn send(far: &mut Worker) -> Result<Counted> {
         }
         payload += far.step()?;
     }
-    let [packets, bytes, ..] = counted(before, counts(&near)?, payload);
+    let [packets, bytes, ..] = counted(before, counts(&near, by)?, payload);
     let [there, bytes_there] = [far.step()? - far_before[0], far.step()? - far_before[1]];
     Ok([packets, bytes, there, bytes_there, payload])
 }
 
 /// The steps of the far end: in its namespace, set up, two counters, the bytes of each batch, the counters again.
-fn receive(turn: &mut Turn) {
+fn receive(turn: &mut Turn, by: &Functions) {
     if enter_namespace().is_err() {
         return;
     }
@@ -84,7 +85,7 @@ fn receive(turn: &mut Turn) {
     let _ = socket.set_read_timeout(Some(PATIENCE));
     turn.done(0);
     let counters = |turn: &mut Turn| {
-        for reading in [interface.packets_received(), interface.bytes_received()] {
+        for reading in [(by.packets_received)(FAR.name), interface.bytes_received()] {
             turn.done(reading.map_or(u64::MAX, |reading| reading.value));
         }
     };

@@ -1,0 +1,135 @@
+//! The end of what compares: the answer in a sentence that a person would say, the rows that matter, and how to see the rest.
+
+use super::page::{self, Tone};
+use crate::record::verdict::Verdict;
+use crate::render::table::Layout;
+
+/// Rows that are told.
+const ROWS: usize = 5;
+
+/// A case that was compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Compared<'a> {
+    pub(super) id: &'a str,
+    pub(super) verdict: Verdict,
+    /// The new cost over the old one, less 1.
+    pub(super) change: Option<f64>,
+}
+
+impl Compared<'_> {
+    fn size(&self) -> f64 {
+        self.change.filter(|change| change.is_finite()).map_or(0.0, f64::abs)
+    }
+
+    fn told(&self) -> String {
+        match self.change.filter(|change| change.is_finite()) {
+            Some(change) => format!("{:+.1} %", 100.0 * change),
+            None => self.verdict.to_string(),
+        }
+    }
+}
+
+/// The whole end, its lines ended. `rest` says how to see more.
+pub(super) fn ending(compared: &[Compared<'_>], rest: &str, layout: Layout) -> String {
+    let width = page::prose(layout);
+    let slower = compared.iter().any(|row| row.verdict == Verdict::Slower);
+    let tone = if slower { Tone::Red } else { Tone::Bold };
+    let mut text = page::paint(tone, &page::wrap("", &sentence(compared), width), layout) + "\n";
+    let rows: Vec<[String; 2]> = telling(compared).iter().take(ROWS).map(|row| cells(row)).collect();
+    text += &page::columns(&rows, width);
+    text + &page::wrap("", rest, width) + "\n"
+}
+
+fn cells(row: &Compared<'_>) -> [String; 2] {
+    [format!("  {:>9}", row.told()), row.id.to_owned()]
+}
+
+/// `3 of 40 are slower, the largest by 12.0 %: page_fault/anonymous/4KiB; 1 is faster; 36 are the same`.
+pub(super) fn sentence(compared: &[Compared<'_>]) -> String {
+    let all = compared.len();
+    if all == 0 {
+        return "Nothing was compared.".into();
+    }
+    let of = |verdict| changed(compared, verdict);
+    let [slower, faster, same] = [Verdict::Slower, Verdict::Faster, Verdict::Same].map(of);
+    let mut parts = Vec::new();
+    for (rows, word) in [(&slower, "slower"), (&faster, "faster")] {
+        parts.extend(rows.first().map(|largest| {
+            format!("{} {word}, the largest by {}: {}", are(rows.len(), all), by(largest), largest.id)
+        }));
+    }
+    if parts.is_empty() {
+        parts.push("No change was found".into());
+    }
+    if !same.is_empty() {
+        parts.push(format!("{} the same", are(same.len(), all)));
+    }
+    let open = all - slower.len() - faster.len() - same.len();
+    if open > 0 {
+        parts.push(format!("of {open} nothing can be said"));
+    }
+    parts.join("; ") + "."
+}
+
+fn are(count: usize, all: usize) -> String {
+    format!("{count} of {all} {}", if count == 1 { "is" } else { "are" })
+}
+
+fn by(row: &Compared<'_>) -> String {
+    format!("{:.1} %", 100.0 * row.size())
+}
+
+/// The rows of this verdict, the largest change first.
+fn changed<'a>(compared: &[Compared<'a>], verdict: Verdict) -> Vec<Compared<'a>> {
+    let mut rows: Vec<_> = compared.iter().filter(|row| row.verdict == verdict).copied().collect();
+    rows.sort_by(|a, b| b.size().total_cmp(&a.size()));
+    rows
+}
+
+/// What is slower, then what is faster.
+fn telling<'a>(compared: &[Compared<'a>]) -> Vec<Compared<'a>> {
+    [changed(compared, Verdict::Slower), changed(compared, Verdict::Faster)].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, verdict: Verdict, change: Option<f64>) -> Compared<'_> {
+        Compared { id, verdict, change }
+    }
+
+    #[test]
+    fn the_answer_is_a_sentence_that_a_person_would_say() {
+        assert_eq!(sentence(&[]), "Nothing was compared.");
+        let same = row("a", Verdict::Same, Some(0.001));
+        assert_eq!(sentence(&[same, same]), "No change was found; 2 of 2 are the same.");
+        let rows = [
+            row("b", Verdict::Slower, Some(0.02)),
+            row("c", Verdict::Slower, Some(0.12)),
+            row("d", Verdict::Faster, Some(-0.3)),
+            same,
+            row("e", Verdict::Inconclusive, None),
+        ];
+        assert_eq!(
+            sentence(&rows),
+            "2 of 5 are slower, the largest by 12.0 %: c; 1 of 5 is faster, the largest by 30.0 %: d; 1 of 5 is the \
+             same; of 1 nothing can be said."
+        );
+    }
+
+    #[test]
+    fn the_rows_that_matter_are_the_largest_changes_and_the_slower_ones_first() {
+        let rows = [
+            row("b", Verdict::Slower, Some(0.02)),
+            row("d", Verdict::Faster, Some(-0.3)),
+            row("c", Verdict::Slower, Some(0.12)),
+            row("a", Verdict::Same, Some(0.0)),
+        ];
+        let text = ending(&rows, "The rest: elsewhere.", Layout::default());
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        let at = |words: &str| lines.iter().position(|line| line.starts_with(words)).expect(words);
+        assert!(at("+12.0 %") < at("+2.0 %") && at("+2.0 %") < at("-30.0 %"), "{text}");
+        assert!(text.ends_with("The rest: elsewhere.\n") && !text.contains("\u{1b}"), "{text}");
+    }
+}

@@ -1,0 +1,25 @@
+//! `syscost completions`: what a shell needs to complete a command line of `syscost`.
+
+use super::Line;
+use super::page;
+use crate::error::Result;
+use clap::CommandFactory;
+use clap_complete::{Shell, generate};
+use std::process::ExitCode;
+
+/// Print what a shell needs to complete commands and flags
+///
+/// Prints a script for the shell. For bash: `syscost completions bash > ~/.local/share/bash-completion/completions/syscost`.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let mut script = Vec::new();
+    generate(args.shell, &mut Line::command(), "syscost", &mut script);
+    page::write(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,28 @@
+//! `syscost guest-init`: the first process of a guest that `syscost kernels` has booted.
+
+use super::page;
+use crate::error::Result;
+use crate::guest::init;
+use std::process::ExitCode;
+
+/// The name of this command.
+const NAME: &str = "guest-init";
+
+/// Be the first process of a guest: answer the questions in its initramfs, and end it
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Count one case here, under an instruction clock, and print the outcome as JSON
+    #[arg(long, value_name = "ID")]
+    case: Option<String>,
+    /// Iterations of the smaller batch
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    iterations: u64,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    match &args.case {
+        Some(id) => page::write_json(&serde_json::json!(init::case(id, args.iterations)))?,
+        None => init::serve(NAME)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

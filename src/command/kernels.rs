@@ -1,0 +1,107 @@
+//! `syscost kernels`: other kernels as guests, compared by counted instructions.
+
+mod counted_table;
+mod counting;
+mod kernel_bisection;
+mod kernel_list;
+
+pub(super) use counting::{Counting, compared};
+
+use super::ab::percent;
+use super::flag::{Filter, Home};
+use super::page;
+use crate::driver::layout;
+use crate::error::Result;
+use crate::platform::signal;
+use crate::record::Verdict;
+use crate::record::instruction_counts::InstructionCounts;
+use crate::study::counted_change::{CountedRow, judged};
+use clap::Subcommand;
+use counted_table::CountedForm;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Compare kernels without a reboot: each is booted in an emulator that counts instructions
+///
+/// A guest boots with this program as its first process, runs each case a fixed number of times, and ends. The emulator's
+/// clock moves by one nanosecond an instruction, so that counts repeat to the last digit, on any machine and under any
+/// load. They tell how long the kernel's path is, and nothing of caches, of other CPUs, or of what a mitigation costs
+/// hardware: `syscost help guests`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "A KERNEL is a version (6.12, 6.12-rt, 6.1.0-47), a package, the path of a bzImage or vmlinux, a built \
+    tree, or `host`; behind an @ come words for its command line: 6.12@pti=on"
+)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Ab(AbArgs),
+    List(kernel_list::ListArgs),
+    Fetch(kernel_list::FetchArgs),
+    Bisect(kernel_bisection::BisectArgs),
+}
+
+/// Compare two kernels by counted instructions
+///
+/// Each kernel is booted twice. A case whose two counts agree to the last digit is judged by them; the others are counted
+/// in five more boots of both.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code 0: compared, whatever the verdicts; 1: a guest failed, or nothing was counted on one side.\n\
+    Examples:\n  syscost kernels ab 6.1 6.12\n  syscost kernels ab 6.12 6.12@pti=on syscall\n  \
+    syscost kernels ab host ~/linux/arch/x86/boot/bzImage"
+)]
+struct AbArgs {
+    /// The old kernel
+    #[arg(value_name = "KERNEL_A", required_unless_present = "judge")]
+    a: Option<String>,
+    /// The new kernel
+    #[arg(value_name = "KERNEL_B", required_unless_present = "judge")]
+    b: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
+    /// Changes up to this share are no finding
+    #[arg(long, value_name = "PERCENT", default_value = "0.1%", value_parser = percent)]
+    threshold: f64,
+    #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
+    form: CountedForm,
+    /// Judge the counts of a stored comparison again, and boot nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["a", "b", "filter", "Counting"])]
+    judge: Option<PathBuf>,
+    #[command(flatten)]
+    home: Home,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    match &args.what {
+        What::Ab(args) => ab(args),
+        What::List(args) => kernel_list::list(args),
+        What::Fetch(args) => kernel_list::fetch(args),
+        What::Bisect(args) => kernel_bisection::bisect(args),
+    }
+}
+
+fn ab(args: &AbArgs) -> Result<ExitCode> {
+    let counts = match (&args.judge, &args.a, &args.b) {
+        (Some(file), ..) => InstructionCounts::load(file)?,
+        (None, Some(a), Some(b)) => {
+            compared([a, b], &args.filter, &args.counting, args.threshold, &args.home)?
+        }
+        _ => return Err(crate::error::Error::Usage("name two kernels".into())),
+    };
+    let rows = judged(&counts);
+    page::write(&counted_table::written(&counts, &rows, &args.form, layout())?)?;
+    let failed = counts.sides.iter().any(|side| !side.faults.is_empty()) || !rows.iter().any(is_counted);
+    let code = u8::from(failed && args.judge.is_none());
+    Ok(ExitCode::from(signal::pending().map_or(code, |signal| 128 + signal as u8)))
+}
+
+fn is_counted(row: &CountedRow) -> bool {
+    row.verdict != Verdict::Incomparable
+}

@@ -1,0 +1,149 @@
+//! The verdicts on counted instructions, as a table and as JSON. Every form names the clock.
+
+use crate::command::page::{self, Tone};
+use crate::error::Result;
+use crate::record::Verdict;
+use crate::record::instruction_counts::{CountedSide, Identity, InstructionCounts};
+use crate::render::table::Layout;
+use crate::study::counted_change::{CountedRow, SideCount};
+use serde_json::json;
+
+/// How the verdicts are written.
+#[derive(clap::Args)]
+pub(super) struct CountedForm {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Show only what has changed
+    #[arg(long)]
+    changes: bool,
+}
+
+const HEAD: [&str; 6] = ["case", "A (instructions)", "B (instructions)", "change", "verdict", "boots"];
+
+/// The verdicts, for a person or, in a pipe, for a program.
+///
+/// # Errors
+/// They cannot be written as JSON.
+pub(super) fn written(
+    counts: &InstructionCounts,
+    rows: &[CountedRow],
+    form: &CountedForm,
+    layout: Layout,
+) -> Result<String> {
+    let shown: Vec<_> = rows.iter().filter(|row| !form.changes || row.verdict.is_change()).collect();
+    if form.json {
+        let value = json!({
+            "clock": counts.clock,
+            "unit": "instructions",
+            "sides": counts.sides,
+            "notes": counts.notes,
+            "threshold": counts.threshold,
+            "rows": shown,
+        });
+        return Ok(format!("{value:#}\n"));
+    }
+    let cells: Vec<_> = shown.iter().map(|row| cells(row)).collect();
+    if page::is_piped() {
+        for side in counts.sides.iter().flat_map(|side| &side.faults) {
+            page::warn(side);
+        }
+        return Ok(page::tabbed(&cells));
+    }
+    let table = lines(&cells, &shown, layout);
+    Ok(format!("{}\n{table}\n{}", above(counts, layout), below(rows, &shown, layout)))
+}
+
+fn cells(row: &CountedRow) -> [String; 6] {
+    let figure = |side: &Option<SideCount>| side.as_ref().map_or("–".into(), figure);
+    let boots = row.sides.iter().flatten().map(|side| side.boots).min();
+    [
+        row.id.clone() + if row.canary { " (canary)" } else { "" },
+        figure(&row.sides[0]),
+        figure(&row.sides[1]),
+        row.change.map_or("–".into(), |change| format!("{:+.2} %", 100.0 * change)),
+        row.verdict.to_string(),
+        boots.map_or("–".into(), |boots| boots.to_string()),
+    ]
+}
+
+/// The count, `≈` before one that differs between boots.
+fn figure(side: &SideCount) -> String {
+    let mark = if side.exact { "" } else { "≈ " };
+    format!("{mark}{:.3}", side.instructions)
+}
+
+fn lines(cells: &[[String; 6]], shown: &[&CountedRow], layout: Layout) -> String {
+    let rows: Vec<_> = std::iter::once(HEAD.map(str::to_owned)).chain(cells.iter().cloned()).collect();
+    let lines = page::aligned(&rows, usize::MAX).into_iter().enumerate();
+    let painted = lines.map(|(at, line)| match at.checked_sub(1).map(|at| shown[at].verdict) {
+        None | Some(Verdict::Faster) => page::paint(Tone::Bold, &line, layout),
+        Some(Verdict::Slower) => page::paint(Tone::Red, &line, layout),
+        Some(Verdict::Inconclusive | Verdict::Incomparable) => page::paint(Tone::Yellow, &line, layout),
+        Some(Verdict::Same) => line,
+    });
+    painted.map(|line| line + "\n").collect()
+}
+
+/// Who the kernels are, and what they differ by.
+fn above(counts: &InstructionCounts, layout: Layout) -> String {
+    let width = page::prose(layout);
+    let mut said: Vec<String> = Vec::new();
+    for (label, side) in ["A: ", "B: "].iter().zip(&counts.sides) {
+        said.push(page::wrap(label, &described(side), width));
+        said.extend(
+            side.faults.iter().map(|fault| page::paint(Tone::Red, &page::wrap("   ", fault, width), layout)),
+        );
+    }
+    said.push(page::wrap(
+        "",
+        &format!("counted: instructions (icount), not time; {}", counts.machine),
+        width,
+    ));
+    said.extend(differences(counts).iter().map(|note| page::wrap("differs: ", note, width)));
+    said.join("\n") + "\n"
+}
+
+fn described(side: &CountedSide) -> String {
+    match &side.identity {
+        None => format!("{}: no boot of it said who it is", side.name),
+        Some(Identity { release, build, .. }) => format!("{}: Linux {release} {build}", side.name),
+    }
+}
+
+/// Configurations, command lines, page sizes, clock sources and mitigations, where they are not the same.
+fn differences(counts: &InstructionCounts) -> Vec<String> {
+    let mut said = counts.notes.clone();
+    let [Some(a), Some(b)] = counts.sides.each_ref().map(|side| side.identity.as_ref()) else { return said };
+    let pairs = [
+        ("command line", a.command_line.clone(), b.command_line.clone()),
+        ("clock source", a.clocksource.clone(), b.clocksource.clone()),
+        ("page size", a.page_size.to_string(), b.page_size.to_string()),
+        ("program in the guest", a.tool.clone(), b.tool.clone()),
+    ];
+    let mut tell = |what: &str, a: &str, b: &str| {
+        if a != b {
+            said.push(format!("{what}: {a}, then {b}"));
+        }
+    };
+    pairs.iter().for_each(|(what, a, b)| tell(what, a, b));
+    for (name, state) in &b.mitigations {
+        let before = a.mitigations.iter().find(|(other, _)| other == name);
+        tell(&format!("mitigation of {name}"), before.map_or("unknown to it", |(_, state)| state), state);
+    }
+    said
+}
+
+/// Reasons, moved canaries and the count of verdicts.
+fn below(rows: &[CountedRow], shown: &[&CountedRow], layout: Layout) -> String {
+    let width = page::prose(layout);
+    let reasons = shown.iter().filter_map(|row| Some(format!("{}: {}", row.id, row.reason.as_ref()?)));
+    let moved = rows.iter().filter(|row| row.canary && row.verdict.is_change()).map(|row| {
+        format!("the canary {} moved: no kernel can change it, so the guests ran different programs or processors", row.id)
+    });
+    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let counts = Verdict::ALL.into_iter().filter(|v| count(*v) > 0).map(|v| format!("{} {v}", count(v)));
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    let last = format!("{}: {counts}", page::counted(rows.len(), "case", "cases"));
+    reasons.chain(moved).chain([last]).map(|sentence| page::wrap("", &sentence, width) + "\n").collect()
+}

@@ -1,0 +1,172 @@
+//! What every command that boots guests is given, and the comparison of two kernels.
+
+use crate::case::Group;
+use crate::command::flag::{Filter, Home};
+use crate::command::page;
+use crate::error::{Error, Result};
+use crate::guest::boot::{check_emulator, emulator_version};
+use crate::guest::boot_series::Series;
+use crate::guest::kernel::{Kernel, Supply};
+use crate::guest::question::{Questions, questions};
+use crate::guest::{binary, configuration};
+use crate::platform::{cpu, signal};
+use crate::record::instruction_counts::{ClockKind, InstructionCounts, LAYOUT};
+use crate::record::quantity;
+use crate::record::store::{self, Store};
+use crate::suite::GROUPS;
+use crate::trial::scratch::{self, Scratch};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Guests at a time: more are no faster on the few CPUs of a small machine, and each takes memory.
+const MOST_AT_ONCE: usize = 4;
+
+/// How guests are booted, and what is a change.
+#[derive(clap::Args)]
+pub(in crate::command) struct Counting {
+    /// Ask all cases that FILTER matches, and not only those of which the instruction clock tells something
+    #[arg(long)]
+    all: bool,
+    /// Memory of a guest, MiB
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..=65_536))]
+    memory: u32,
+    /// Processor that is emulated, by QEMU's name
+    #[arg(long, value_name = "MODEL", default_value = "max")]
+    guest_cpu: String,
+    /// Seconds after which a guest that has not ended is killed
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    patience: u64,
+    /// Static build of syscost for the guest [default: $SYSCOST_GUEST_BINARY, or what scripts/guest has built]
+    #[arg(long, value_name = "FILE")]
+    guest_binary: Option<PathBuf>,
+}
+
+/// Where kernels are looked for.
+pub(in crate::command) fn supply(home: &Path) -> Supply {
+    Supply {
+        downloads: Store::at(home).home().join("kernels"),
+        announce: |package| page::say(&format!("downloading {} ({})", package.name, package.version)),
+    }
+}
+
+/// Boots both kernels, and keeps their counts in the store.
+///
+/// # Errors
+/// No case matches, a kernel is not to be had, something that guests need is missing, or a signal came.
+pub(in crate::command) fn compared(
+    names: [&str; 2],
+    filter: &Filter,
+    counting: &Counting,
+    threshold: f64,
+    home: &Home,
+) -> Result<InstructionCounts> {
+    let ready = counting.ready(filter)?;
+    let home = home.directory();
+    let supply = supply(&home);
+    let kernels = [supply.find(names[0])?, supply.find(names[1])?];
+    let counts = ready.counted(&kernels, threshold)?;
+    page::say(&format!("kept in {}", save(&home, &counts)?.display()));
+    Ok(counts)
+}
+
+/// Everything that boots need but their kernels.
+pub(in crate::command) struct Ready<'a> {
+    counting: &'a Counting,
+    asked: Questions,
+    program: Vec<u8>,
+}
+
+impl Counting {
+    /// Checks all that can be checked before minutes of booting.
+    ///
+    /// # Errors
+    /// No case matches, there is no emulator, or there is no program for the guest.
+    pub(in crate::command) fn ready(&self, filter: &Filter) -> Result<Ready<'_>> {
+        signal::watch()?;
+        let asked = self.questions(filter)?;
+        check_emulator()?;
+        Ok(Ready { counting: self, asked, program: binary::program(self.guest_binary.as_deref())? })
+    }
+
+    fn questions(&self, filter: &Filter) -> Result<Questions> {
+        let matches = filter.matcher()?;
+        let of_group = |group: &Group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>();
+        let ids = GROUPS.iter().flat_map(of_group);
+        let asked = questions(ids.filter(|id| matches(id)), self.all);
+        if asked.cases.is_empty() {
+            return Err(Error::Usage(
+                "no case of those that the instruction clock tells something about matches; --all asks the others, too"
+                    .into(),
+            ));
+        }
+        Ok(asked)
+    }
+}
+
+impl Ready<'_> {
+    /// How many cases are asked.
+    pub(in crate::command) fn cases(&self) -> usize {
+        self.asked.cases.len()
+    }
+
+    /// Boots both kernels and counts.
+    ///
+    /// # Errors
+    /// There is no emulator, a file cannot be written, or a signal came.
+    pub(in crate::command) fn counted(
+        &self,
+        kernels: &[Kernel; 2],
+        threshold: f64,
+    ) -> Result<InstructionCounts> {
+        let place = scratch::place();
+        scratch::sweep_up(&place);
+        let scratch = scratch::make_in(&place)?;
+        let started = page::now();
+        let outcome = self.series(kernels, &scratch).run(&self.asked)?;
+        Ok(InstructionCounts {
+            instruction_counts: LAYOUT,
+            clock: ClockKind::Icount,
+            tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
+            run: format!("{}-{}", quantity::utc(started), std::process::id()),
+            started,
+            threshold,
+            machine: format!("{}, processor {}", emulator_version(), self.counting.guest_cpu),
+            sides: outcome.sides,
+            notes: configured(kernels),
+            cases: outcome.cases,
+        })
+    }
+
+    fn series<'a>(&'a self, kernels: &'a [Kernel; 2], scratch: &'a Scratch) -> Series<'a> {
+        Series {
+            kernels,
+            program: &self.program,
+            memory_mib: self.counting.memory,
+            cpu: &self.counting.guest_cpu,
+            patience: Duration::from_secs(self.counting.patience),
+            at_once: cpu::allowed().len().clamp(1, MOST_AT_ONCE),
+            scratch,
+            announce: &|kernel, cases| {
+                page::say(&format!("booting {} for {}", kernel.name, page::counted(cases, "case", "cases")));
+            },
+        }
+    }
+}
+
+/// What the two configurations differ by; nothing where one is not to be had.
+fn configured(kernels: &[Kernel; 2]) -> Vec<String> {
+    let text =
+        |kernel: &Kernel| kernel.configuration.as_deref().and_then(|path| configuration::read(path).ok());
+    match [text(&kernels[0]), text(&kernels[1])] {
+        [Some(a), Some(b)] => configuration::differences(&a, &b),
+        _ => Vec::new(),
+    }
+}
+
+/// Writes the counts to the store; their path.
+fn save(home: &Path, counts: &InstructionCounts) -> Result<PathBuf> {
+    let path = Store::at(home).home().join("counts").join(format!("{}.json", counts.run));
+    let bytes = serde_json::to_vec(counts).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
+    store::replace(&path, &bytes)?;
+    Ok(path)
+}

@@ -1,0 +1,47 @@
+//! `syscost man`: the manual pages of the commands, from the same definitions as their help.
+
+use super::Line;
+use super::page;
+use super::report::save;
+use crate::error::{Error, Result};
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Write a manual page for each command into a directory
+///
+/// Writes `syscost.1` and a page for each command, such as `syscost-run.1`. `man -l DIR/syscost.1` shows one.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The directory; it is made if it is not there
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let directory = &args.directory;
+    std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "making the directory", e))?;
+    let mut line = Line::command();
+    line.build();
+    let pages = write_all(&line, "syscost", directory)?;
+    page::say(&format!("{pages} pages in {}", directory.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page of a command and those below it; how many.
+///
+/// # Errors
+/// A file cannot be written.
+fn write_all(command: &Command, name: &str, directory: &Path) -> Result<usize> {
+    let file = directory.join(format!("{name}.1"));
+    let mut text = Vec::new();
+    let page = Man::new(command.clone()).title(name);
+    page.render(&mut text).map_err(|e| Error::file(&file, "writing a page", e))?;
+    save(&file, &text)?;
+    let below = command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set());
+    below
+        .map(|below| write_all(below, &format!("{name}-{}", below.get_name()), directory))
+        .sum::<Result<usize>>()
+        .map(|pages| pages + 1)
+}

@@ -1,0 +1,63 @@
+//! `syscost` by itself: what one can do, and what was measured last.
+
+use super::archive::Archive;
+use super::flag::Home;
+use super::page;
+use crate::driver::layout;
+use crate::error::Result;
+use crate::record::Record;
+use crate::render::table::Layout;
+use std::process::ExitCode;
+
+/// What is asked for most, with what it answers.
+const FIRST: [(&str, &str); 7] = [
+    ("syscost run", "measure all that this machine can, some minutes, told on one screen"),
+    ("syscost run FILTER", "measure the cases whose ids match, and print their table"),
+    ("syscost report", "the newest run on one screen; `report GROUP` prints one table"),
+    ("syscost explain GROUP", "what a group times, what proves it, what fools it"),
+    ("syscost record NAME", "keep numbers to compare with; `syscost compare OLD NEW` compares two"),
+    ("syscost ab", "two kernels, builds or settings by turns; `syscost gate` is for CI"),
+    ("syscost doctor", "what would disturb a measurement here"),
+];
+
+pub(super) fn run() -> Result<ExitCode> {
+    page::write(&text(last().as_deref(), layout()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A sentence on the newest run, if there is one that can be read.
+fn last() -> Option<String> {
+    let record = Archive::of(&Home { given: None }).record(None).ok()?;
+    Some(told(&record))
+}
+
+fn told(record: &Record) -> String {
+    let kernel = record.fingerprint.kernel_release.as_deref().unwrap_or("unknown");
+    let (when, tally) = (page::moment(record.started), record.tally());
+    format!("Measured last, {when} UTC, Linux {kernel}, scale {}: {tally}.", record.scale)
+}
+
+fn text(last: Option<&str>, layout: Layout) -> String {
+    let rows: Vec<[String; 2]> = FIRST.map(|(line, what)| [line.to_owned(), what.to_owned()]).into();
+    let last = last.unwrap_or("Nothing was measured here yet.");
+    let head = page::paint(page::Tone::Bold, "What does this kernel charge, and how sure are we?", layout);
+    let table = page::columns(&rows, page::prose(layout));
+    let last = page::wrap("", last, page::prose(layout));
+    format!("{head}\n{table}{last}\n`syscost help` lists every command and topic.\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture_run;
+
+    #[test]
+    fn ten_lines_say_what_one_can_do_and_what_was_measured_last() {
+        let wide = Layout { width: Some(100), ..Layout::default() };
+        for last in [None, Some(told(&fixture_run::record()))] {
+            let text = text(last.as_deref(), wide);
+            assert!((10..=12).contains(&text.lines().count()), "{text}");
+            assert!(text.contains("easured") && text.contains("syscost doctor"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The texts of the help for `cargo bench --`.
+
+/// Options in the help: name, placeholder of the value, description. All others are hidden.
+pub(super) const HELP: [(&str, &str, &str); 13] = [
+    ("FILTER", "FILTER", "Regular expression over ids such as call/u64/3"),
+    ("all", "", "End a whole run with every table, and not with one screen"),
+    ("exact", "", "Take FILTER as a whole id"),
+    ("save-baseline", "NAME", "Save what is measured under this name [default: base]"),
+    ("baseline", "NAME", "Compare with what was saved under this name, which every case must have"),
+    ("baseline-lenient", "NAME", "The same, and cases that it lacks are only measured"),
+    ("test", "", "Run every case briefly, claims on, and save nothing"),
+    ("list", "", "Print the ids"),
+    ("sample-size", "N", "Samples a case, at least 10"),
+    ("measurement-time", "SECONDS", "How long to sample a case"),
+    ("warm-up-time", "SECONDS", "How long to run a case before it is sampled"),
+    ("output-format", "FORMAT", "Criterion's own lines, or those that benchmark trackers read"),
+    ("verbose", "", "Show Criterion's own report as well"),
+];
+/// Below the options: the variables that a run reads.
+pub(super) const AFTER_HELP: &str = "\
+Environment:
+  SYSCOST_SCALE        smoke (brief, numbers not worth keeping), default or full
+  SYSCOST_TIME         seconds for which the run may go on; half a second a case otherwise
+  SYSCOST_STRICT       1: exit code 3 if a case is disturbed or not settled
+  SYSCOST_MEASURE      ns, or a perf event to count instead, such as instructions
+  SYSCOST_DIR          where the files of the file cases are made, instead of the temporary directory
+  SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221
+  SYSCOST_PREDICTIONS  a TOML file of your own predictions
+  SYSCOST_PEER         HOST:PORT of a `syscost peer`, for the cases whose other end it is
+  SYSCOST_CLOCK        monotonic-raw: the kernel's clock instead of the processor's counter";

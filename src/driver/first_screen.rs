@@ -1,0 +1,68 @@
+//! The end of a whole run: one screen in place of every table.
+
+use super::arguments::Arguments;
+use super::options::Options;
+use super::plan::Planned;
+use crate::case::Group;
+use crate::environment::Fingerprint;
+use crate::environment::doctor::examine;
+use crate::platform::kernel_files::KernelFiles;
+use crate::record::{Headline, Record};
+use crate::render::summary::{Summary, screen};
+use crate::render::table::Layout;
+use std::path::{Path, PathBuf};
+
+/// What the end of a whole run needs to know from its beginning.
+pub(super) struct FirstScreen {
+    headlines: Vec<(String, Headline)>,
+    doctor: Vec<String>,
+}
+
+impl FirstScreen {
+    /// For a run over several groups that nobody has chosen; `None` where tables are asked for.
+    pub(super) fn of(planned: &[Planned], arguments: &Arguments, options: &Options) -> Option<Self> {
+        let chosen = arguments.filter.is_some() || arguments.all || options.against.is_some();
+        let whole = planned.len() > 1 && !chosen;
+        whole.then(|| {
+            let groups = planned.iter().map(|planned| planned.group);
+            Self { headlines: headlines(groups), doctor: minded(options) }
+        })
+    }
+
+    /// The screen of this record.
+    pub(super) fn text(
+        &self,
+        record: &Record,
+        earlier: &[Record],
+        saved: Option<&PathBuf>,
+        layout: Layout,
+    ) -> String {
+        let kept = saved.map(|path| shortest(path));
+        let doctor = Some(&self.doctor[..]);
+        screen(
+            &Summary { record, headlines: &self.headlines, earlier, doctor, kept: kept.as_deref() },
+            layout,
+        )
+    }
+}
+
+/// Ids and headlines of these groups.
+pub fn headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(String, Headline)> {
+    let of = |group: &'a Group| {
+        group.headlines.iter().map(|headline| (format!("{}/{}", group.name, headline.case), *headline))
+    };
+    groups.flat_map(of).collect()
+}
+
+/// What the doctor finds before the run; the load of the run itself is not among it.
+fn minded(options: &Options) -> Vec<String> {
+    let (files, scratch) = (KernelFiles::live(), options.scratch_parent());
+    let found = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
+    found.into_iter().map(|finding| finding.fact).collect()
+}
+
+/// The path from here, where it is below.
+fn shortest(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,103 @@
+//! What a run says of itself while it goes on: on a terminal one line that is written anew, which case, how far and how long
+//! still; elsewhere a line a group.
+
+use super::terminal::print;
+#[cfg(feature = "cli")]
+use std::cell::Cell;
+use std::io::{IsTerminal, Write};
+
+/// The progress of a run, told on the standard error by the driver between cases.
+pub(super) struct Progress {
+    /// Executions that have ended.
+    #[cfg(feature = "cli")]
+    done: Cell<u64>,
+    #[cfg(feature = "cli")]
+    bar: indicatif::ProgressBar,
+    /// Whether to tell a line a group in place of the bar.
+    lines: bool,
+}
+
+/// How a run tells its progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Telling {
+    /// Not at all.
+    Nothing,
+    /// By a bar on a terminal.
+    Bar,
+    /// By a bar on a terminal, by a line a group elsewhere.
+    Groups,
+}
+
+impl Progress {
+    /// The progress of this group's first round, for a reader of a log.
+    pub(super) fn group(&self, told: &str) {
+        if self.lines {
+            // Nobody need listen.
+            let _ = writeln!(std::io::stderr(), "{told}");
+        }
+    }
+}
+
+#[cfg(feature = "cli")]
+impl Progress {
+    pub(super) fn over(cases: usize, telling: Telling) -> Self {
+        let bar = match telling {
+            Telling::Nothing => indicatif::ProgressBar::hidden(),
+            _ => indicatif::ProgressBar::new(cases as u64),
+        };
+        let style = indicatif::ProgressStyle::with_template(
+            "{prefix}{percent:>3} % {bar:20} {pos}/{len} · {eta} left · {wide_msg}",
+        );
+        // If a later indicatif refuses the template, its own style remains.
+        if let Ok(style) = style {
+            bar.set_style(style.progress_chars("━━─"));
+        }
+        let lines = telling == Telling::Groups && !std::io::stderr().is_terminal();
+        Self { done: Cell::new(0), bar, lines }
+    }
+
+    /// Shows which of several runs begins.
+    pub(super) fn run(&self, what: &str, number: usize, of: usize) {
+        self.bar.set_prefix(format!("{what} {number} of {of}: "));
+    }
+
+    pub(super) fn begin(&self, id: &str) {
+        self.bar.set_message(id.to_owned());
+        self.bar.tick();
+    }
+
+    /// Shows what is being waited for, where no case is under way.
+    pub(super) fn wait(&self, what: &str) {
+        self.begin(what);
+    }
+
+    pub(super) fn done(&self) {
+        self.done.set(self.done.get() + 1);
+        // Cases that do not settle get more executions than were certain.
+        self.bar.set_length(self.bar.length().unwrap_or_default().max(self.done.get()));
+        self.bar.inc(1);
+    }
+
+    /// Prints a line without breaking the bar.
+    pub(super) fn print(&self, text: &str) {
+        self.bar.suspend(|| print(text));
+    }
+
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(not(feature = "cli"))]
+impl Progress {
+    pub(super) fn over(_: usize, telling: Telling) -> Self {
+        Self { lines: telling == Telling::Groups && !std::io::stderr().is_terminal() }
+    }
+    pub(super) fn begin(&self, _: &str) {}
+    pub(super) fn wait(&self, _: &str) {}
+    pub(super) fn done(&self) {}
+    pub(super) fn print(&self, text: &str) {
+        print(text);
+    }
+    pub(super) fn finish(&self) {}
+}

@@ -1,0 +1,72 @@
+//! The end of a console: what a kernel said before it stopped, for a sentence.
+
+/// The longest line that is kept, characters.
+const LONGEST: usize = 400;
+/// Lines that are kept.
+const LINES: usize = 8;
+/// What kernels say when they stop, and what that means.
+const MEANINGS: [(&str, &str); 6] = [
+    ("Initramfs unpacking failed", "it could not unpack the initramfs: give it more memory (--memory)"),
+    ("No working init found", "it could not start the program in the initramfs"),
+    (
+        "Unable to mount root fs",
+        "it did not take the initramfs, and found no other root: CONFIG_BLK_DEV_INITRD is needed",
+    ),
+    ("Out of memory", "it ran out of memory: give it more (--memory)"),
+    ("Attempted to kill init", "the program in the guest ended too early"),
+    ("System is deadlocked on memory", "it ran out of memory: give it more (--memory)"),
+];
+
+/// The last lines that do not hold `mark`, without control characters.
+pub fn of(text: &str, mark: &str) -> Vec<String> {
+    let lines: Vec<_> = text
+        .lines()
+        .rev()
+        .filter(|line| !line.trim().is_empty() && !line.contains(mark))
+        .take(LINES)
+        .collect();
+    lines.into_iter().rev().map(|line| inert(line.trim_end())).collect()
+}
+
+/// The text on one line, without control characters, up to [`LONGEST`].
+pub fn inert(text: &str) -> String {
+    text.chars().take(LONGEST).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// What these last words mean.
+pub fn meaning(words: &[String]) -> String {
+    let said = |phrase: &str| words.iter().any(|line| line.contains(phrase));
+    if let Some((_, meaning)) = MEANINGS.iter().find(|(phrase, _)| said(phrase)) {
+        return (*meaning).into();
+    }
+    if words.is_empty() {
+        return "it said nothing: it may lack the driver of the console (CONFIG_SERIAL_8250_CONSOLE), or be of another \
+                architecture"
+            .into();
+    }
+    if said("Kernel panic") { "it panicked".into() } else { "it stopped without a word about why".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_lines_are_kept_and_they_are_inert() {
+        let text: String = (0..20).map(|n| format!("line {n}\u{1b}[2J\r\n\r\n")).collect();
+        let words = of(&text, "@");
+        assert_eq!(words.len(), LINES);
+        assert_eq!(words[7], "line 19\u{fffd}[2J");
+    }
+
+    #[test]
+    fn what_kernels_say_is_understood() {
+        let of = |line: &str| meaning(&[line.to_owned()]);
+        assert!(of("[ 1.2] Initramfs unpacking failed: write error").contains("more memory"));
+        assert!(of("Kernel panic - not syncing: No working init found.").contains("start the program"));
+        assert!(of("Kernel panic - not syncing: VFS: Unable to mount root fs").contains("INITRD"));
+        assert!(of("Kernel panic - not syncing: Fatal exception").contains("panicked"));
+        assert!(meaning(&[]).contains("console"));
+        assert!(of("hello").contains("without a word"));
+    }
+}

@@ -1,0 +1,166 @@
+//! Files that a person names, or that lie where others can put some: only plain ones are opened, because a named pipe
+//! makes its opener wait for ever, a device may have an end nowhere, and a file may be larger than the memory.
+
+use crate::error::{Error, Result};
+use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Nothing of these waits, becomes the terminal of this process, or is left to another program.
+const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+
+/// Opens a plain file for reading.
+///
+/// # Errors
+/// It cannot be opened, or is no plain file.
+pub fn open(path: &Path) -> Result<File> {
+    let opening = |cause| Error::file(path, "opening", cause);
+    // Before it is opened: to open a device or a pipe is seen at its other end.
+    check(path, std::fs::metadata(path).map_err(opening)?.file_type())?;
+    let file = OpenOptions::new().read(true).custom_flags(FLAGS).open(path).map_err(opening)?;
+    check(path, file.metadata().map_err(opening)?.file_type())?;
+    Ok(file)
+}
+
+/// Opens a plain file, or a new one, to write at its end.
+///
+/// # Errors
+/// It cannot be opened, or is no plain file.
+pub fn append(path: &Path) -> Result<File> {
+    // What cannot be asked is reported by the opening that follows.
+    std::fs::metadata(path).map_or(Ok(()), |about| check(path, about.file_type()))?;
+    let opened = OpenOptions::new().append(true).create(true).custom_flags(FLAGS).open(path);
+    let file = opened.map_err(|e| Error::file(path, "opening", e))?;
+    check(path, file.metadata().map_err(|e| Error::file(path, "opening", e))?.file_type())?;
+    Ok(file)
+}
+
+/// The content of a plain file of at most this many bytes, which is known before it is read.
+///
+/// # Errors
+/// It cannot be read, is no plain file, or is larger.
+pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
+    let file = open(path)?;
+    let reading = |cause| Error::file(path, "reading", cause);
+    if file.metadata().map_err(reading)?.len() > most {
+        return Err(too_large(path, most));
+    }
+    let mut bytes = Vec::new();
+    // One byte more, to notice a file that grows.
+    file.take(most + 1).read_to_end(&mut bytes).map_err(reading)?;
+    if bytes.len() as u64 > most { Err(too_large(path, most)) } else { Ok(bytes) }
+}
+
+/// Refuses a path at which there is something other than a plain file: it would be replaced by one. A link, too: that of
+/// `/dev/stdout` may lead to a plain file.
+///
+/// # Errors
+/// There is a directory, a link, a pipe, a socket or a device.
+pub fn check_target(path: &Path) -> Result<()> {
+    // What cannot be asked is reported by the writing that follows.
+    path.symlink_metadata().map_or(Ok(()), |about| check(path, about.file_type()))
+}
+
+/// Opens a directory, and nothing else of that name.
+///
+/// # Errors
+/// It cannot be opened, or is no directory.
+pub fn directory(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(FLAGS | libc::O_DIRECTORY).open(path)
+}
+
+/// Opens a file or a directory that this user made at this very path: no link, nobody else's. `None` is any other.
+pub fn own(path: &Path, is_wanted: impl Fn(&Metadata) -> bool) -> Option<File> {
+    let named = path.symlink_metadata().ok().filter(|about| is_own(about) && is_wanted(about))?;
+    let file = OpenOptions::new().read(true).custom_flags(FLAGS | libc::O_NOFOLLOW).open(path).ok()?;
+    let about = file.metadata().ok().filter(|about| is_own(about) && is_wanted(about))?;
+    ((about.dev(), about.ino()) == (named.dev(), named.ino())).then_some(file)
+}
+
+/// Whether the path still names this open file.
+pub fn is_at(file: &File, path: &Path) -> bool {
+    let both = file.metadata().ok().zip(path.symlink_metadata().ok());
+    both.is_some_and(|(open, named)| (open.dev(), open.ino()) == (named.dev(), named.ino()))
+}
+
+fn is_own(about: &Metadata) -> bool {
+    about.uid() == nix::unistd::geteuid().as_raw()
+}
+
+fn check(path: &Path, kind: FileType) -> Result<()> {
+    let found = match kind {
+        kind if kind.is_file() => return Ok(()),
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_symlink() => "a symbolic link",
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_char_device() => "a character device",
+        _ => "a block device",
+    };
+    Err(Error::Content {
+        path: path.into(),
+        field: "its kind".into(),
+        expected: "a plain file".into(),
+        found: found.into(),
+        remedy: "name another one, or copy its content to a plain file first".into(),
+    })
+}
+
+fn too_large(path: &Path, most: u64) -> Error {
+    Error::Content {
+        path: path.into(),
+        field: "size".into(),
+        expected: if most < 1 << 20 {
+            format!("at most {most} bytes")
+        } else {
+            format!("at most {} MiB", most >> 20)
+        },
+        found: "more".into(),
+        remedy: "this is no file of ours: name another one, or delete it".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::stat::Mode;
+
+    #[test]
+    fn only_a_plain_file_is_opened() {
+        let home = tempfile::tempdir().expect("a directory");
+        let pipe = home.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).expect("made");
+        for (path, found) in
+            [(&*pipe, "a FIFO"), (home.path(), "a directory"), (Path::new("/dev/zero"), "a character device")]
+        {
+            for refused in [read(path, 10).map(drop), append(path).map(drop), check_target(path)] {
+                let sentence = refused.expect_err("no plain file").to_string();
+                assert!(sentence.contains(&format!("expected a plain file, found {found}")), "{sentence}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_limit() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("file");
+        std::fs::write(&path, "four").expect("written");
+        assert_eq!(read(&path, 4).expect("small"), b"four");
+        assert!(read(&path, 3).expect_err("large").to_string().contains("at most 3 bytes"));
+        assert!(
+            read(&home.path().join("none"), 3).expect_err("missing").to_string().contains("none: opening")
+        );
+    }
+
+    #[test]
+    fn a_link_is_not_ours() {
+        let home = tempfile::tempdir().expect("a directory");
+        let (path, link) = (home.path().join("file"), home.path().join("link"));
+        std::fs::write(&path, "").expect("written");
+        std::os::unix::fs::symlink(&path, &link).expect("linked");
+        let file = own(&path, Metadata::is_file).expect("ours");
+        assert!(is_at(&file, &path) && !is_at(&file, &link));
+        assert!(own(&link, Metadata::is_file).is_none() && own(&path, Metadata::is_dir).is_none());
+    }
+}

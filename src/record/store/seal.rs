@@ -1,0 +1,88 @@
+//! The seal of a stored run: a checksum over all of it, so that one flipped bit is found. It stands in the JSON itself,
+//! where older versions overlook it: `{"sealed":true,…,"seal":"01234567"}`. The mark at the beginning says that there is one
+//! at the end, so that a damaged seal is not taken for none.
+
+/// How a sealed text begins.
+const MARK: &[u8] = b"{\"sealed\":true,";
+/// What stands before the checksum at the end.
+const KEY: &[u8] = b",\"seal\":\"";
+/// Bytes from the key to the end.
+const TAIL: usize = KEY.len() + 8 + 2;
+
+/// The JSON object with its seal.
+pub(in crate::record) fn sealed(json: &[u8]) -> Vec<u8> {
+    let Some(inner) = json.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")) else {
+        return json.to_vec();
+    };
+    let mut text = [MARK, inner].concat();
+    let tail = tail(&text);
+    text.extend(tail);
+    text
+}
+
+/// Whether the text is as it was sealed, or never was sealed.
+pub(in crate::record) fn holds(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let (before, end) = text.split_at(text.len().saturating_sub(TAIL));
+    if !text.starts_with(MARK) && !end.starts_with(KEY) {
+        return true;
+    }
+    end == tail(before)
+}
+
+fn tail(before: &[u8]) -> Vec<u8> {
+    [KEY, format!("{:08x}", crc32(before)).as_bytes(), b"\"}"].concat()
+}
+
+/// The CRC-32 of gzip and PNG (reflected 0x04c11db7).
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |sum, &byte| TABLE[((sum ^ u32::from(byte)) & 0xff) as usize] ^ (sum >> 8))
+}
+
+/// What each byte adds.
+const TABLE: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut sum, mut bit) = (byte as u32, 0);
+        while bit < 8 {
+            sum = (sum >> 1) ^ (0xedb8_8320 * (sum & 1));
+            bit += 1;
+        }
+        table[byte] = sum;
+        byte += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_that_of_gzip() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32(b""), 0);
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_sealed_text_breaks_the_json_or_the_seal() {
+        let text = sealed(br#"{"format":3,"run":"a"}"#);
+        assert!(holds(&text) && serde_json::from_slice::<serde_json::Value>(&text).is_ok());
+        for bit in 0..text.len() * 8 {
+            let mut damaged = text.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let is_json = serde_json::from_slice::<serde_json::Value>(&damaged).is_ok();
+            assert!(!is_json || !holds(&damaged), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_a_seal_holds() {
+        for text in ["{}", "", "{\"format\":3}", "[]", "x"] {
+            assert!(holds(text.as_bytes()), "{text}");
+        }
+        assert!(holds(&[sealed(b"{\"a\":1}"), b"\n".to_vec()].concat()), "a line");
+        assert_eq!(sealed(b"[]"), b"[]");
+    }
+}

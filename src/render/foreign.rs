@@ -1,0 +1,83 @@
+//! A record in the formats that other tools take: values for what watches trends, outcomes for what lists tests.
+//!
+//! Only measured cases have values. The figure is that which the table shows first, its ends those between which the next
+//! run's will lie.
+
+mod junit;
+mod open_metrics;
+mod trend;
+
+pub use junit::junit;
+pub use open_metrics::open_metrics;
+pub use trend::{action_benchmark, bencher};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Outcome, Record, fixture_run};
+    use serde_json::Value;
+
+    const HOSTILE: &str = "a\"<b>&'\\\n\u{1b}]]>\u{202e}";
+
+    fn hostile() -> Record {
+        let mut record = fixture_run::record();
+        record.groups[0].name = HOSTILE.into();
+        record.groups[0].cases[0].id = HOSTILE.into();
+        record.groups[0].cases[1].outcome = Outcome::Failed(HOSTILE.into());
+        record.groups[0].cases[2].outcome = Outcome::Disturbed(HOSTILE.into());
+        record
+    }
+
+    #[test]
+    fn bencher_has_a_value_and_its_ends_for_every_measured_case() {
+        let record = fixture_run::record();
+        let read: Value = serde_json::from_str(&bencher(&record).unwrap()).unwrap();
+        assert_eq!(read.as_object().unwrap().len(), record.tally().measured);
+        let latency = &read["call/u64/3"]["latency"];
+        let figure =
+            record.cases().find(|(_, case)| case.id == "call/u64/3").unwrap().1.measured().unwrap().figure();
+        let ends = ["value", "lower_value", "upper_value"].map(|end| latency[end].as_f64().unwrap());
+        assert_eq!(ends, [figure.estimate, figure.low, figure.high]);
+    }
+
+    #[test]
+    fn action_benchmark_is_a_list_with_units() {
+        let record = hostile();
+        let read: Value = serde_json::from_str(&action_benchmark(&record).unwrap()).unwrap();
+        let list = read.as_array().unwrap();
+        assert_eq!(list.len(), record.tally().measured);
+        assert!(
+            list.iter().all(|one| one["unit"] == "ns" && one["value"].is_f64() && one["name"].is_string())
+        );
+        assert_eq!(list[0]["name"], HOSTILE);
+    }
+
+    #[test]
+    fn every_case_is_a_test_and_every_text_is_escaped() {
+        let record = hostile();
+        let text = junit(&record);
+        assert_eq!(text.matches("<testcase ").count(), record.cases().count());
+        assert_eq!(text.matches("<failure ").count(), record.tally().failed);
+        assert_eq!(text.matches("<skipped ").count(), record.tally().skipped + record.tally().disturbed);
+        assert!(!text.contains("<b>") && !text.contains('\u{1b}'), "{text}");
+        assert!(text.contains("a&quot;&lt;b&gt;&amp;"), "{text}");
+    }
+
+    #[test]
+    fn metrics_have_one_line_a_value_and_an_end() {
+        let record = hostile();
+        let text = open_metrics(&record);
+        let figures = text.lines().filter(|line| line.starts_with("syscost_operation_seconds{")).count();
+        assert_eq!(figures, record.tally().measured);
+        assert!(text.ends_with("# EOF\n") && text.contains(r#"id="a\"<b>&'\\\n"#), "{text}");
+        assert!(text.lines().all(|line| line.starts_with("# ") || line.contains("} ")), "{text}");
+    }
+
+    #[test]
+    fn counts_are_no_seconds() {
+        let record = Record { unit: "instructions".into(), ..fixture_run::record() };
+        assert!(open_metrics(&record).contains("syscost_operation_events{"));
+        assert!(bencher(&record).unwrap().contains("\"instructions\""));
+        assert!(action_benchmark(&record).unwrap().contains("\"unit\": \"instructions\""));
+    }
+}

@@ -1,0 +1,43 @@
+//! JSON for services that draw trends: Bencher and github-action-benchmark. In both a smaller value is better.
+
+use crate::error::{Error, Result};
+use crate::record::quantity::NANOSECONDS;
+use crate::record::{Interval, Record};
+use serde_json::{Map, Value, json};
+
+/// Bencher Metric Format: by case, by measure, value with its ends. The measure `latency` is in nanoseconds by Bencher's own
+/// definition; a count is a measure with the name of its event.
+///
+/// # Errors
+/// Never in practice: the text is made in memory.
+pub fn bencher(record: &Record) -> Result<String> {
+    let measure = if record.unit == NANOSECONDS { "latency" } else { &*record.unit };
+    let cases = figures(record).map(|(id, Interval { estimate, low, high })| {
+        let metric = json!({ "value": estimate, "lower_value": low, "upper_value": high });
+        (id.to_owned(), json!({ measure: metric }))
+    });
+    text(record, &Value::Object(cases.collect::<Map<_, _>>()))
+}
+
+/// The list that github-action-benchmark takes as `customSmallerIsBetter`.
+///
+/// # Errors
+/// As those of [`bencher`].
+pub fn action_benchmark(record: &Record) -> Result<String> {
+    let cases = figures(record).map(|(id, Interval { estimate, low, high })| {
+        json!({
+            "name": id, "unit": record.unit, "value": estimate, "range": format!("± {}", (high - low) / 2.0),
+            "extra": format!("next run in [{low}, {high}], 19 times in 20"),
+        })
+    });
+    text(record, &cases.collect())
+}
+
+fn figures(record: &Record) -> impl Iterator<Item = (&str, Interval)> {
+    record.cases().filter_map(|(_, case)| Some((case.id.as_str(), case.measured()?.figure())))
+}
+
+fn text(record: &Record, value: &Value) -> Result<String> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n").map_err(|e| Error::file(&record.run, "writing as JSON", e.into()))
+}

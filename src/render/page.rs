@@ -1,0 +1,134 @@
+//! A run as one page of HTML that needs nothing else: no server, no network, no other file.
+//!
+//! The data are one block of JSON that the page's script reads, so text from a record never becomes markup: in the block
+//! `<` is escaped, and the script sets text as text only. The policy in the head names the hashes of the one script and the
+//! one style sheet; a browser runs nothing else and loads nothing.
+
+mod case_data;
+mod machine_fact;
+mod page_asset;
+mod pair_data;
+mod sample_shape;
+#[cfg(test)]
+mod tests;
+
+use crate::environment::doctor::Finding;
+use crate::error::{Error, Result};
+use crate::record::paired::Paired;
+use crate::record::{CurveRecord, FitRecord, GroupRun, Record};
+use crate::study::comparison::Comparison;
+use crate::study::disturbance::sentence;
+use case_data::CaseData;
+use pair_data::PairsData;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The version of the layout of the page's data.
+const LAYOUT: u32 = 1;
+
+/// What a page shows.
+pub struct Page<'a> {
+    /// The run, with its curves.
+    pub record: &'a Record,
+    /// What the doctor says of its machine, if it is this one.
+    pub findings: &'a [Finding],
+    /// The manual of each group, by name, in Markdown.
+    pub manuals: &'a BTreeMap<String, String>,
+    /// Records side by side, in the order in which they are to be shown.
+    pub comparison: Option<&'a Comparison>,
+    /// Comparisons by turns.
+    pub pairs: &'a [Paired],
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    page: u32,
+    run: &'a str,
+    tool: &'a str,
+    scale: &'a str,
+    unit: &'a str,
+    session: Option<&'a str>,
+    seed: u64,
+    started: u64,
+    seconds: f64,
+    machine: Vec<[String; 2]>,
+    mitigations: &'a BTreeMap<String, String>,
+    findings: Vec<[&'a str; 3]>,
+    groups: Vec<GroupData<'a>>,
+    comparison: Option<&'a Comparison>,
+    pairs: Vec<PairsData<'a>>,
+}
+
+#[derive(Serialize)]
+struct GroupData<'a> {
+    name: &'a str,
+    version: &'a str,
+    clock: String,
+    cpu: Option<usize>,
+    manual: Option<&'a str>,
+    notes: Vec<String>,
+    fits: &'a [FitRecord],
+    curves: &'a [CurveRecord],
+    cases: Vec<CaseData<'a>>,
+}
+
+impl Page<'_> {
+    /// The page as text.
+    ///
+    /// # Errors
+    /// The data cannot be written as JSON.
+    pub fn html(&self) -> Result<String> {
+        let json = serde_json::to_string(&self.data())
+            .map_err(|e| Error::file(&self.record.run, "writing as a page", e.into()))?;
+        Ok(page_asset::document(&json))
+    }
+
+    fn data(&self) -> Data<'_> {
+        let record = self.record;
+        Data {
+            page: LAYOUT,
+            run: &record.run,
+            tool: &record.tool,
+            scale: &record.scale,
+            unit: &record.unit,
+            session: record.session.as_deref(),
+            seed: record.seed,
+            started: record.started,
+            seconds: seconds(record),
+            machine: machine_fact::facts(&record.fingerprint),
+            mitigations: &record.fingerprint.mitigations,
+            findings: self.findings.iter().map(|f| [&*f.fact, &*f.why, &*f.remedy]).collect(),
+            groups: record.groups.iter().map(|group| self.group(group)).collect(),
+            comparison: self.comparison,
+            pairs: self.pairs.iter().map(PairsData::of).collect(),
+        }
+    }
+
+    fn group<'a>(&'a self, group: &'a GroupRun) -> GroupData<'a> {
+        GroupData {
+            name: &group.name,
+            version: &group.version,
+            clock: clock(group),
+            cpu: group.cpu,
+            manual: self.manuals.get(&group.name).map(String::as_str),
+            notes: sentence(group.cases.iter()).into_iter().chain(group.notes.iter().cloned()).collect(),
+            fits: &group.fits,
+            curves: &group.curves,
+            cases: group.cases.iter().map(|case| CaseData::of(case, group, &self.record.unit)).collect(),
+        }
+    }
+}
+
+/// Seconds from the beginning of the run to the end of its last execution; 0 where executions were not recorded.
+fn seconds(record: &Record) -> f64 {
+    let measured = record.cases().filter_map(|(_, case)| case.measured());
+    measured.flat_map(|measured| &measured.executions).map(|execution| execution.at).fold(0.0, f64::max)
+}
+
+fn clock(group: &GroupRun) -> String {
+    let clock = &group.clock;
+    match clock.hz > 0.0 {
+        true => format!("{} {:.1} MHz ± {:.2} ppm", clock.source, clock.hz / 1e6, clock.uncertainty_ppm),
+        false => clock.source.clone(),
+    }
+}

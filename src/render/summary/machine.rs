@@ -1,0 +1,111 @@
+//! Whose numbers these are: processor, kernel, hypervisor, mitigations, what the doctor minds, and how long it took.
+
+use super::{Line, Summary, cell};
+use crate::environment::Fingerprint;
+use crate::record::Record;
+
+pub(super) fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
+    let record = summary.record;
+    let mut lines = vec![
+        Line::heading(cell::cut(&processor(record), width)),
+        Line::plain(cell::cut(&kernel(&record.fingerprint), width)),
+        Line::plain(cell::cut(&mitigations(&record.fingerprint), width)),
+    ];
+    lines.extend(summary.doctor.map(|found| doctor(found, width)));
+    lines.push(Line::plain(cell::cut(&run(record), width)));
+    lines
+}
+
+fn or_unknown(text: &Option<String>) -> &str {
+    text.as_deref().unwrap_or("unknown")
+}
+
+/// `Intel Xeon, 2 CPUs, core at 3.10 GHz, 8 GiB`.
+fn processor(record: &Record) -> String {
+    let known = &record.fingerprint;
+    let cpus = known.cpu_count.map(|count| format!(", {count} CPU{}", if count == 1 { "" } else { "s" }));
+    let hz = record.cases().find_map(|(_, case)| case.measured()?.quiet?.core_hz);
+    let hz = hz.map(|hz| format!(", figures for a core at {:.2} GHz", hz / 1e9));
+    let memory = known.memory_bytes.map(|bytes| format!(", {:.0} GiB", bytes as f64 / (1u64 << 30) as f64));
+    let rest = [cpus, memory, hz].into_iter().flatten().collect::<String>();
+    format!("{}{rest}", or_unknown(&known.cpu_model))
+}
+
+/// `Linux 6.8.0, a guest of KVM (product), clock tsc`.
+fn kernel(known: &Fingerprint) -> String {
+    let below = match (&known.hypervisor, &known.product) {
+        (Some(hypervisor), Some(product)) if hypervisor != product => {
+            format!("a guest of {hypervisor} ({product})")
+        }
+        (Some(hypervisor), _) if hypervisor == "unnamed" => "a guest of a hypervisor without a name".into(),
+        (Some(hypervisor), _) => format!("a guest of {hypervisor}"),
+        (None, Some(product)) => format!("no hypervisor seen ({product})"),
+        (None, None) => "no hypervisor seen".into(),
+    };
+    let unoptimized = known.opt_level.as_deref() == Some("0");
+    let build = if unoptimized { ", AN UNOPTIMISED BUILD" } else { "" };
+    format!("Linux {}, {below}{build}", or_unknown(&known.kernel_release))
+}
+
+/// What the kernel does about the hardware, and what it does not.
+fn mitigations(known: &Fingerprint) -> String {
+    let that = |beginning: &str| -> Vec<&str> {
+        let of = known.mitigations.iter().filter(|(_, state)| state.starts_with(beginning));
+        of.map(|(name, _)| name.as_str()).collect()
+    };
+    let (at_work, open) = (that("Mitigation"), that("Vulnerable"));
+    match (at_work.len(), open.len()) {
+        _ if known.mitigations.is_empty() => "mitigations: the kernel does not tell".into(),
+        (0, 0) => "mitigations: none is needed".into(),
+        (_, 0) => format!("mitigations at work: {}", at_work.join(", ")),
+        (0, _) => format!("mitigations: none; vulnerable: {}", open.join(", ")),
+        _ => format!("mitigations at work: {}; vulnerable: {}", at_work.join(", "), open.join(", ")),
+    }
+}
+
+fn doctor(found: &[String], width: usize) -> Line {
+    match found {
+        [] => Line::plain("the doctor minds nothing"),
+        found => {
+            let head = format!("the doctor minds {}: {}", found.len(), found.join("; "));
+            Line::warned(cell::cut_before(&head, " (`syscost doctor`)", width))
+        }
+    }
+}
+
+fn run(record: &Record) -> String {
+    let executions =
+        record.cases().filter_map(|(_, case)| case.measured()).flat_map(|measured| &measured.executions);
+    let seconds = executions.map(|execution| execution.at).fold(0.0, f64::max);
+    let took = if seconds > 0.0 { format!(", took {}", time(seconds)) } else { String::new() };
+    let worth = if record.scale == "smoke" { ": too brief for numbers worth keeping" } else { "" };
+    let unit = if record.unit == "ns" { String::new() } else { format!(", in {}", record.unit) };
+    format!("run {}, scale {}{worth}{took}{unit}", record.run, record.scale)
+}
+
+/// `45 s`, `3 min 28 s`.
+pub(super) fn time(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    if whole < 60 { format!("{whole} s") } else { format!("{} min {} s", whole / 60, whole % 60) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_tells_nothing_is_unknown_and_one_that_tells_is_told() {
+        let nothing = Fingerprint::default();
+        assert_eq!(kernel(&nothing), "Linux unknown, no hypervisor seen");
+        assert_eq!(mitigations(&nothing), "mitigations: the kernel does not tell");
+        let pairs = [("mds", "Mitigation: Clear CPU buffers"), ("srbds", "Vulnerable: no microcode")];
+        let mitigations_of = pairs.map(|(name, state)| (name.to_owned(), state.to_owned()));
+        let known = Fingerprint { mitigations: mitigations_of.into(), ..Fingerprint::default() };
+        assert_eq!(mitigations(&known), "mitigations at work: mds; vulnerable: srbds");
+    }
+
+    #[test]
+    fn a_time_is_as_one_says_it() {
+        assert_eq!((time(45.2).as_str(), time(208.0).as_str()), ("45 s", "3 min 28 s"));
+    }
+}

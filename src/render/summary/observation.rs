@@ -1,0 +1,204 @@
+//! The rows: an operation in words, what it costs, what was expected, and how that compares with the last run.
+
+use super::{Line, Summary, cell};
+use crate::record::quantity::{NANOSECONDS, amount, change, count, ends, share, times};
+use crate::record::{CaseRecord, Headline, Interval, Measured, Outcome};
+use crate::study::alike;
+use crate::study::basis::{predicted_figure, ratio};
+
+/// A column, in the order from left to right.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Column {
+    Operation,
+    Quiet,
+    Interval,
+    Share,
+    Typical,
+    Expected,
+    Ratio,
+    Last,
+    Id,
+}
+
+use Column::{Expected, Id, Interval as Ends, Last, Operation, Quiet, Ratio, Share, Typical};
+
+const ALL: [Column; 8] = [Operation, Quiet, Ends, Typical, Expected, Ratio, Last, Id];
+/// The columns of a narrower screen, the widest first.
+const NARROWER: [&[Column]; 7] = [
+    &[Operation, Quiet, Ends, Typical, Expected, Ratio, Last],
+    &[Operation, Quiet, Share, Typical, Expected, Ratio, Last],
+    &[Operation, Quiet, Share, Expected, Ratio, Last],
+    &[Operation, Quiet, Share, Expected, Ratio],
+    &[Operation, Quiet, Expected, Ratio],
+    &[Operation, Quiet, Ratio],
+    &[Operation, Quiet],
+];
+
+/// A headline and its case.
+struct Row<'a> {
+    headline: &'a Headline,
+    case: &'a CaseRecord,
+    last: Option<f64>,
+}
+
+/// A head and at most so many rows.
+pub(super) fn lines(summary: &Summary<'_>, most: usize, width: usize) -> Vec<Line> {
+    let mut rows = rows(summary);
+    rows.truncate(most);
+    let unit = &summary.record.unit;
+    let compared = rows.iter().any(|row| row.last.is_some());
+    let sheets = std::iter::once(&ALL[..]).chain(NARROWER);
+    let sheets = sheets.filter(|columns| width > super::COLUMNS || !columns.contains(&Id));
+    let sheets = sheets.map(|columns| {
+        let kept: Vec<_> = columns.iter().copied().filter(|column| compared || *column != Last).collect();
+        laid_out(&kept, &rows, unit)
+    });
+    let fits = |lines: &Vec<Line>| lines.iter().all(|line| cell::width(&line.text) <= width);
+    let mut sheets: Vec<Vec<Line>> = sheets.collect();
+    let at = sheets.iter().position(fits).unwrap_or(sheets.len() - 1);
+    let lines = sheets.swap_remove(at);
+    lines.into_iter().map(|line| Line { text: cell::cut(&line.text, width), ..line }).collect()
+}
+
+/// The headlines that were tried, in the order of their places. What this machine cannot measure has no row.
+fn rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
+    let row = |(id, headline): &'a (String, Headline)| {
+        let (_, case) = summary.record.cases().find(|(_, case)| case.id == *id)?;
+        let last = summary.earlier.iter().find_map(|earlier| alike::change(summary.record, earlier, id));
+        let shown = !matches!(case.outcome, Outcome::Skipped(_));
+        shown.then_some(Row { headline, case, last })
+    };
+    let mut rows: Vec<_> = summary.headlines.iter().filter_map(row).collect();
+    rows.sort_by_key(|row| row.headline.place);
+    rows
+}
+
+fn laid_out(columns: &[Column], rows: &[Row<'_>], unit: &str) -> Vec<Line> {
+    let head: Vec<String> = columns.iter().map(|column| column.head().to_owned()).collect();
+    let cells = rows.iter().map(|row| columns.iter().map(|column| row.cell(*column, unit)).collect());
+    let all: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
+    let widest = |at: usize| all.iter().map(|row| cell::width(&row[at])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns.len()).map(widest).collect();
+    let line = |row: &Vec<String>| -> String {
+        let padded = row.iter().zip(columns).zip(&widths);
+        let text = padded.map(|((text, column), &width)| column.padded(text, width)).collect::<String>();
+        text.trim_end().to_owned()
+    };
+    let tone = |at: usize, text| match at.checked_sub(1).map(|at| &rows[at].case.outcome) {
+        None => Line::heading(text),
+        Some(Outcome::Failed(_)) => Line::failed(text),
+        Some(Outcome::Disturbed(_)) => Line::warned(text),
+        Some(_) => Line::plain(text),
+    };
+    all.iter().enumerate().map(|(at, row)| tone(at, line(row))).collect()
+}
+
+impl Column {
+    fn head(self) -> &'static str {
+        match self {
+            Operation => "operation",
+            Quiet => "quiet",
+            Ends => "next run",
+            Share => "next",
+            Typical => "typical",
+            Expected => "expected",
+            Ratio => "ratio",
+            Last => "to last",
+            Id => "case",
+        }
+    }
+
+    /// Numbers end at the right; an interval belongs to the number before it.
+    fn padded(self, text: &str, width: usize) -> String {
+        match self {
+            Operation | Ends | Share | Ratio | Id => format!("{text:<width$}  "),
+            Quiet => format!("{text:>width$} "),
+            _ => format!("{text:>width$}  "),
+        }
+    }
+}
+
+impl Row<'_> {
+    fn cell(&self, column: Column, unit: &str) -> String {
+        match (column, &self.case.outcome) {
+            (Operation, _) => self.headline.words.into(),
+            (Id, _) => self.case.id.clone(),
+            (_, Outcome::Measured(measured)) => self.figure(column, measured, unit).unwrap_or_default(),
+            (Quiet, Outcome::Failed(_)) => "FAILED".into(),
+            (Quiet, _) => "disturbed".into(),
+            _ => String::new(),
+        }
+    }
+
+    fn figure(&self, column: Column, measured: &Measured, unit: &str) -> Option<String> {
+        let told = self.told(measured, unit);
+        Some(match column {
+            Quiet => told.amount(told.value.estimate),
+            Ends => told.ends(),
+            Share => share(&told.value),
+            Typical => told.amount(told.typical?),
+            Expected => told.amount(told.expected(measured)?),
+            Ratio => told.ratio(measured)?,
+            Last => change(self.last?),
+            Operation | Id => return None,
+        })
+    }
+
+    /// The cost, or the derived figure that stands for it.
+    fn told(&self, measured: &Measured, unit: &str) -> Told {
+        let named = |name| measured.derived.iter().find(|figure| figure.name == name);
+        match self.headline.figure.and_then(named) {
+            Some(figure) => {
+                Told { value: figure.value, typical: None, unit: figure.unit.clone(), is_rate: true }
+            }
+            None => Told {
+                value: measured.figure(),
+                typical: Some(measured.median.estimate),
+                unit: unit.into(),
+                is_rate: false,
+            },
+        }
+    }
+}
+
+/// The figure of a row.
+struct Told {
+    value: Interval,
+    typical: Option<f64>,
+    unit: String,
+    /// Whether it falls where the cost rises.
+    is_rate: bool,
+}
+
+impl Told {
+    fn amount(&self, value: f64) -> String {
+        match self.is_rate {
+            true => format!("{} {}", count(value), self.unit),
+            false => amount(value, &self.unit),
+        }
+    }
+
+    fn ends(&self) -> String {
+        ends(&self.value, if self.is_rate { "" } else { &self.unit })
+    }
+
+    /// What was expected of the figure.
+    fn expected(&self, measured: &Measured) -> Option<f64> {
+        let predicted = measured.predicted.as_ref().map(|p| p.hardware + p.software)?;
+        match self.is_rate {
+            true => Some(self.value.estimate * ratio(measured)?),
+            false => (self.unit == NANOSECONDS).then_some(predicted),
+        }
+    }
+
+    /// The figure over what was expected, or what remains of it when the control is taken off, if that was predicted.
+    fn ratio(&self, measured: &Measured) -> Option<String> {
+        let over = ratio(measured)?;
+        let is_net = predicted_figure(measured) != Some(measured.figure());
+        Some(match self.is_rate {
+            true => times(over.recip()),
+            false if is_net => format!("{} net", times(over)),
+            false => times(over),
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! What of a run deserves a second look: cases without a number, numbers that are not settled, and those far from what was
+//! expected.
+
+use super::basis::{predicted_figure, ratio};
+use crate::record::{CaseRecord, CurveRecord, Interval, LevelRecord, Measured, Outcome, Record};
+
+/// A prediction that is off by less than this factor, either way, was a good one.
+pub const FAR: f64 = 3.0;
+
+/// Cases that are not as they should be.
+#[derive(Debug, Default)]
+pub struct Standouts<'a> {
+    /// Disproved or broken, with the sentence.
+    pub failed: Vec<(&'a str, &'a str)>,
+    /// Without a number because of others, with the sentence.
+    pub disturbed: Vec<(&'a str, &'a str)>,
+    /// Not settled: their half intervals as shares of their figures, the widest first.
+    pub unsettled: Vec<(&'a str, f64)>,
+    /// What was measured over what was predicted where they lie further apart than [`FAR`], the farthest first.
+    pub far: Vec<(&'a str, f64)>,
+    /// Cases with a prediction and a figure that is surely above nothing.
+    pub predicted: usize,
+    /// Levels that end where the kernel reports no end, with their curves.
+    pub levels: Vec<(&'a CurveRecord, &'a LevelRecord)>,
+}
+
+/// What stands out in this record.
+pub fn standouts(record: &Record) -> Standouts<'_> {
+    let mut found = Standouts::default();
+    record.cases().for_each(|(_, case)| found.add(case));
+    found.unsettled.sort_by(|a, b| b.1.total_cmp(&a.1));
+    found.far.sort_by(|a, b| distance(b.1).total_cmp(&distance(a.1)));
+    let curves = record.groups.iter().flat_map(|group| &group.curves);
+    let levels = curves.flat_map(|curve| curve.levels.iter().map(move |level| (curve, level)));
+    found.levels = levels.filter(|(_, level)| level.agrees() == Some(false)).collect();
+    found
+}
+
+impl<'a> Standouts<'a> {
+    fn add(&mut self, case: &'a CaseRecord) {
+        match &case.outcome {
+            Outcome::Measured(measured) => self.look_at(&case.id, measured),
+            Outcome::Disturbed(sentence) => self.disturbed.push((&case.id, sentence)),
+            Outcome::Failed(sentence) => self.failed.push((&case.id, sentence)),
+            Outcome::Skipped(_) => (),
+        }
+    }
+
+    fn look_at(&mut self, id: &'a str, measured: &Measured) {
+        if !measured.is_settled() {
+            self.unsettled.push((id, half(&measured.figure())));
+        }
+        let Some(ratio) = ratio(measured) else { return };
+        // A net figure that may be nothing says nothing of how far it is.
+        if predicted_figure(measured).is_none_or(|figure| figure.low <= 0.0) {
+            return;
+        }
+        self.predicted += 1;
+        if distance(ratio) > FAR {
+            self.far.push((id, ratio));
+        }
+    }
+}
+
+/// The factor between a ratio and one, either way.
+fn distance(ratio: f64) -> f64 {
+    ratio.max(ratio.recip())
+}
+
+fn half(interval: &Interval) -> f64 {
+    let half = (interval.high - interval.estimate).max(interval.estimate - interval.low);
+    half / interval.estimate.abs().max(f64::MIN_POSITIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture_run;
+
+    #[test]
+    fn the_farthest_is_first_whichever_way() {
+        assert!(distance(0.1) > distance(9.0) && distance(1.0) < FAR);
+    }
+
+    #[test]
+    fn each_case_is_counted_where_it_belongs() {
+        let record = fixture_run::record();
+        let found = standouts(&record);
+        let tally = record.tally();
+        assert_eq!((found.failed.len(), found.disturbed.len()), (tally.failed, tally.disturbed));
+        assert_eq!(found.unsettled.len(), record.unsettled().count());
+        assert!(found.far.len() <= found.predicted && found.predicted <= tally.measured);
+    }
+
+    #[test]
+    fn a_level_that_ends_elsewhere_is_found() {
+        let mut record = fixture_run::record();
+        let level = |reported| LevelRecord { step: Some((1024, 2048)), reported, ..LevelRecord::default() };
+        let levels = vec![level(Some(1500)), level(Some(99_999)), level(None)];
+        record.groups[0].curves = vec![CurveRecord { levels, ..CurveRecord::default() }];
+        assert_eq!(standouts(&record).levels.len(), 1);
+    }
+}
