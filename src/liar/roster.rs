@@ -19,9 +19,8 @@ pub(super) enum Lie {
 
 use Lie::{Instead, LeftToThread, Twisted};
 use Twist::{
-    BestForAll, BestInAll, Capped, Constant, CountsBeyond, CountsLater, EveryOther, Half, HalfBeyond,
-    HalfLater, HalfTimed, Hundredfold, MadeUp, NineTenths, OneTimed, Outside, Remembered, SinglesLeftOut,
-    Tenth,
+    BestForAll, BestInAll, Capped, Constant, CountsBeyond, CountsLater, Half, HalfBeyond, HalfLater,
+    HalfTimed, Hundredfold, MadeUp, NineTenths, OneTimed, Outside, Remembered, SinglesLeftOut, Tenth,
 };
 
 /// A liar: the id of the real case, the lie in words, the claim that must catch it, and the lie.
@@ -43,7 +42,6 @@ const LESS: &str = "says that it took a tenth of the time";
 const TIMES_HALF: &str = "times half of the batch";
 const TIMES_ONE: &str = "times one iteration";
 const BESIDE: &str = "works beside the bracket, and counts inside";
-const OTHER: &str = "answers every other batch as the one before";
 const LEFT_OUT: &str = "keeps nine tenths of the single times";
 const BEST: &str = "keeps the best single time for each";
 const BEST_SUM: &str = "keeps the best single time for each, and answers their sum";
@@ -100,7 +98,6 @@ pub(super) const LIARS: &[Row] = &[
     ("known_work/multiply", TIMES_HALF, "timed share", Twisted(HalfTimed)),
     ("known_work/multiply", TIMES_ONE, "grows", Twisted(OneTimed)),
     ("known_work/multiply", BESIDE, "timed share", Twisted(Outside)),
-    ("known_work/multiply", OTHER, "time that passed", Twisted(EveryOther)),
     ("known_work/multiply", SIXTEEN, "Executes", Twisted(Capped)),
     ("empty_loop/register", LATER, "later witness", Twisted(HalfLater)),
     ("call/u64/3", BEYOND, "later witness", Twisted(HalfBeyond)),
@@ -115,47 +112,31 @@ pub(super) const LIARS: &[Row] = &[
     ("syscall/getppid", HUNDRED, "time that passed", Twisted(Hundredfold)),
     ("syscall/getppid", LESS, "timed share", Twisted(Tenth)),
     ("syscall/getppid", TIMES_HALF, "timed share", Twisted(HalfTimed)),
-    ("syscall/getppid", TIMES_ONE, "grows", Twisted(OneTimed)),
     ("syscall/getppid", BESIDE, "timed share", Twisted(Outside)),
-    ("syscall/getppid", OTHER, "time that passed", Twisted(EveryOther)),
     ("syscall/getppid", SIXTEEN, "Enters", Twisted(Capped)),
-    ("syscall/getppid", LEFT, "Enters", LeftToThread),
     ("syscall/read-zero", BEYOND, "later witness", Twisted(HalfBeyond)),
     ("syscall/read-zero", IDLE, "later witness", Twisted(CountsLater)),
-    ("syscall/read-zero", BESIDE, "timed share", Twisted(Outside)),
     ("syscall/read-zero", "is refused beyond the witness's batch", "later witness", Instead(stranger::refused_beyond)),
     ("syscall/read-zero", "reads no byte beyond the witness's batch", "later witness", Instead(stranger::empty_beyond)),
     ("syscall/read-zero", "makes another call beyond the witness's batch", "later witness", Instead(stranger::another_beyond)),
     ("syscall/clock-gettime-vdso", LATER, "later witness", Twisted(HalfLater)),
     ("syscall/clock-gettime-vdso", "enters the kernel beyond the witness's batch", "later witness", Instead(stranger::entering_beyond)),
-    ("syscall/clock-gettime-vdso", BESIDE, "timed share", Twisted(Outside)),
-    ("signal/caught", BESIDE, "timed share", Twisted(Outside)),
     ("signal/caught", LATER, "later witness", Twisted(HalfLater)),
     ("wait/poll-pipe/10", LATER, "later witness", Twisted(HalfLater)),
     ("wait/poll-pipe/10", IDLE, "later witness", Twisted(CountsLater)),
-    ("wait/poll-pipe/10", BESIDE, "timed share", Twisted(Outside)),
     ("getdents/list/10", LATER, "later witness", Twisted(HalfLater)),
-    ("getdents/list/10", BESIDE, "timed share", Twisted(Outside)),
     ("cached_read/pread/4KiB", LATER, "later witness", Twisted(HalfLater)),
     ("cached_read/pread/4KiB", IDLE, "later witness", Twisted(CountsLater)),
-    ("cached_read/pread/4KiB", BESIDE, "timed share", Twisted(Outside)),
     ("mapping/first-touch/1MiB", LATER, "Counted faults", Twisted(HalfLater)),
-    ("mapping/first-touch/1MiB", BESIDE, "timed share", Twisted(Outside)),
     ("page_fault/anonymous/4KiB", LATER, "Counted faults", Twisted(HalfLater)),
     ("page_fault/anonymous/4KiB", HUNDRED, "time that passed", Twisted(Hundredfold)),
-    ("page_fault/anonymous/4KiB", BESIDE, "timed share", Twisted(Outside)),
     ("chase/random/16KiB", HUNDRED, "time that passed", Twisted(Hundredfold)),
     ("chase/random/16KiB", BESIDE, "timed share", Twisted(Outside)),
     ("chase/random/16KiB", TIMES_HALF, "timed share", Twisted(HalfTimed)),
-    ("fork/touched-mib/0", BESIDE, "timed share", Twisted(Outside)),
     ("fork/touched-mib/0", LATER, "Counted tasks", Twisted(HalfLater)),
-    ("thread/same-cpu/join-64KiB", BESIDE, "timed share", Twisted(Outside)),
     ("context_switch/processes-2/0KiB", LATER, "Counted switches", Twisted(HalfLater)),
     ("context_switch/processes-2/0KiB", HUNDRED, "time that passed", Twisted(Hundredfold)),
-    ("context_switch/processes-2/0KiB", BESIDE, "timed share", Twisted(Outside)),
     ("ping_pong/pipe-processes/same-cpu", LATER, "Counted switches", Twisted(HalfLater)),
-    ("ping_pong/pipe-processes/same-cpu", BESIDE, "timed share", Twisted(Outside)),
-    ("socket_round_trip/unix-stream-same-cpu/56B", BESIDE, "timed share", Twisted(Outside)),
     ("wake_up/timerfd/idle", LEFT_OUT, "single times", Twisted(SinglesLeftOut)),
     ("wake_up/timerfd/idle", HUNDRED, "time that passed", Twisted(Hundredfold)),
     ("direct_read/random/4KiB", LATER, "Counted bytes", Twisted(HalfLater)),

@@ -41,8 +41,6 @@ pub enum Twist {
     OneTimed,
     /// Does the operation beside the bracket, and counts inside.
     Outside,
-    /// Answers every other batch as the one before it.
-    EveryOther,
     /// Keeps nine tenths of the single times.
     SinglesLeftOut,
     /// Keeps the best single time for each.
@@ -84,7 +82,6 @@ impl Subject for Twisted {
             Twist::CountsLater if is_later => Ok(counts(iterations, clock)),
             Twist::HalfLater | Twist::CountsLater => self.honest.run(iterations, clock),
             Twist::Capped => self.honest.run(iterations.min(16), clock),
-            Twist::EveryOther => self.every_other(iterations, clock),
             Twist::SinglesLeftOut | Twist::BestForAll | Twist::BestInAll => self.singles(iterations, clock),
             Twist::CountsBeyond
             | Twist::Hundredfold
@@ -114,14 +111,6 @@ impl Twisted {
         let ticks = self.honest.run(iterations, clock)?;
         self.first = Some((iterations, ticks.0));
         Ok(ticks)
-    }
-
-    /// Does every other batch, and answers the next one from it.
-    fn every_other(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        if self.batches % 2 == 1 {
-            self.first = None;
-        }
-        self.remembered(iterations, clock)
     }
 
     /// Does all iterations, or nearly, and does not tell what they took.

@@ -60,6 +60,7 @@ impl Trial<'_> {
         if self.event.is_none() {
             let told_ns = |sample: &Sample| self.clock.nanoseconds(Ticks(sample.counted)).0;
             let told: Vec<_> = kept.iter().map(|sample| (told_ns(sample), sample)).collect();
+            judge::resolved(&told, self.clock.step_ns())?;
             judge::timed_share(self.case, &told)?;
         }
         self.judge_by_accounting(kept)

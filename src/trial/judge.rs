@@ -11,7 +11,7 @@ use crate::case::{Case, Claim, Subject};
 use crate::clock::{Clock, Delta};
 pub(super) use interference::{by_other_tasks, interference, other_cpus};
 pub(super) use later::later;
-pub(super) use plausible::{passed, plausible, timed_share};
+pub(super) use plausible::{passed, plausible, resolved, timed_share};
 pub(super) use testimony::witness;
 
 /// Accepted ratio of the time of twice the iterations: three times the worst deviation over hundreds of honest sweeps beside

@@ -67,6 +67,29 @@ fn all_noted(noted: usize, iterations: u64) -> Result<(), CaseEnd> {
     Err(CaseEnd::Failed(format!("only {noted} of {iterations} operations were timed one by one")))
 }
 
+/// Fewest steps of the counter in a batch: one step is 2 % of it.
+const FEWEST_STEPS: f64 = 50.0;
+/// Wall time of a batch, ns, that no wanted length comes near. What has long untimed parts lasts longer.
+const SHORT_NS: f64 = 50e3;
+
+/// Judges that the batches are long enough for the clock, by their median. Criterion chooses their length by a
+/// first call, which another task may have interrupted.
+///
+/// # Errors
+/// [`CaseEnd::Disturbed`]: what was told is the step of the counter.
+pub(in crate::trial) fn resolved(samples: &[(f64, &Sample)], step_ns: f64) -> Result<(), CaseEnd> {
+    let median =
+        |of: fn(&(f64, &Sample)) -> f64| statistic::median(&samples.iter().map(of).collect::<Vec<_>>());
+    let (batch, iterations) = (median(|(told, _)| *told), samples.first().map_or(0, |(_, s)| s.iterations));
+    if batch >= FEWEST_STEPS * step_ns || median(|(_, sample)| sample.elapsed_ns) > SHORT_NS {
+        return Ok(());
+    }
+    Err(CaseEnd::Disturbed(format!(
+        "batches of {iterations} iterations take {:.0} steps of the counter, since something interrupted the first one: run again",
+        batch / step_ns
+    )))
+}
+
 /// Fewest iterations of samples that are asked for their timed share: what surrounds a batch is shared by all of them.
 const FEW: u64 = 8;
 /// Timed share that is enough where tasks of the case take part: to start and to gather them is untimed, and takes as long
@@ -117,6 +140,15 @@ mod tests {
 
     fn case() -> Case {
         Case::looped("case", "a case", |_| {})
+    }
+
+    #[test]
+    fn a_batch_of_a_few_steps_is_no_measurement() {
+        let (long, sample) = (sample(1, 0), Sample { elapsed_ns: 900.0, ..sample(1, 0) });
+        let judged = |told: f64| resolved(&[told; 3].map(|told| (told, &sample)), 10.0);
+        assert_eq!((judged(500.0), resolved(&[(20.0, &long)], 10.0)), (Ok(()), Ok(())));
+        let Err(CaseEnd::Disturbed(sentence)) = judged(20.0) else { panic!("a step was believed") };
+        assert!(sentence.starts_with("batches of 1 iterations take 2 steps"), "{sentence}");
     }
 
     fn sample(iterations: u64, waited_ns: u64) -> Sample {
