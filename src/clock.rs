@@ -203,6 +203,12 @@ impl Clock {
         *self.singles.borrow_mut() = Some(Vec::with_capacity(Self::SINGLES));
     }
 
+    /// How many single brackets were kept so far; no number if more may have been left out.
+    pub fn kept_singles(&self) -> Option<usize> {
+        let singles = self.singles.borrow();
+        singles.as_ref().filter(|kept| kept.len() < kept.capacity()).map(Vec::len)
+    }
+
     /// Stops keeping single brackets, and returns those that were kept, ns.
     pub fn take_singles(&self) -> Vec<f64> {
         let singles = self.singles.borrow_mut().take().unwrap_or_default();

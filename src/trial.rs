@@ -25,6 +25,7 @@ pub mod scratch;
 mod sweep;
 
 use crate::case::{Case, Place, Rule, Subject};
+use crate::clock::witness::WitnessReport;
 use crate::clock::{Clock, Counters, Delta, OtherCpus, PartnerMonitor, Ticks};
 use crate::platform::perf_event::Counter;
 use crate::platform::{cpu, signal, time};
@@ -53,8 +54,9 @@ pub struct Trial<'a> {
     counted: Vec<String>,
     /// Whether sampling has begun.
     began: bool,
+    /// What the witness saw in this process.
+    testimony: Option<WitnessReport>,
     witnessed: bool,
-    instructions: Option<f64>,
     sweeper: Option<Sweeper>,
     core_hz: f64,
     /// Whether a derived figure is per event instead of per iteration.
@@ -62,7 +64,7 @@ pub struct Trial<'a> {
 }
 
 /// One batch, with the change of the counters over it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Sample {
     iterations: u64,
     counted: u64,
@@ -74,6 +76,8 @@ struct Sample {
     events: Option<u64>,
     /// Rounds of the sweep so far.
     rounds: usize,
+    /// How many single operations were timed, if they are kept.
+    noted: Option<usize>,
 }
 
 /// What all cases of a process share.
@@ -121,8 +125,8 @@ impl<'a> Trial<'a> {
             unasked: Vec::new(),
             counted: Vec::new(),
             began: false,
+            testimony: None,
             witnessed: false,
-            instructions: None,
             sweeper: None,
             core_hz: clock.core_hz(),
             counts_events: case.derived.iter().any(|figure| figure.rule == Rule::PerEvent),
@@ -162,7 +166,7 @@ impl<'a> Trial<'a> {
         }
         let (testimony, judgements) = judge::witness(self.case, &mut *self.subject, self.clock)?;
         self.witnessed = testimony.is_some();
-        self.instructions = testimony.and_then(|t| t.instructions);
+        self.testimony = testimony;
         judgements.into_iter().for_each(|judgement| self.add(judgement));
         Ok(())
     }
@@ -191,6 +195,7 @@ impl<'a> Trial<'a> {
             return Err(CaseEnd::Interrupted);
         }
         self.partners.read();
+        let kept = self.clock.kept_singles();
         let before = self.counters.read()?;
         let start = self.clock.start();
         let ran = time::thread_cpu_ns();
@@ -200,7 +205,8 @@ impl<'a> Trial<'a> {
         let mut delta = Delta::between(&before, &self.counters.read()?);
         delta.partners = self.partners.read();
         let events = self.counts_events.then(|| self.subject.report().events).flatten();
-        self.keep(Sample { iterations, counted, elapsed_ns, ran_ns, delta, events, rounds: 0 })?;
+        let noted = self.clock.kept_singles().zip(kept).map(|(now, kept)| now - kept);
+        self.keep(Sample { iterations, counted, elapsed_ns, ran_ns, delta, events, rounds: 0, noted })?;
         Ok(counted)
     }
 

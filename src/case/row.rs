@@ -65,7 +65,12 @@ pub struct Case {
     pub shares_memory: bool,
     /// Always measure the CPU time that the case takes from other work, and repeat this often.
     pub displaced: Option<Repetition>,
+    /// Least share of the wall time of a batch that is timed; 0 if that is not asked.
+    pub timed_share: f64,
 }
+
+/// [`Case::timed_share`] of a case that does not say otherwise: what surrounds a bracket is short.
+const TIMED_SHARE: f64 = 0.6;
 
 /// Where tasks run that a case starts besides the measuring thread. Their CPU time is no disturbance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,6 +114,7 @@ impl Case {
             own_tasks: OwnTasks::None,
             shares_memory: false,
             displaced: None,
+            timed_share: TIMED_SHARE,
         }
     }
 
@@ -192,9 +198,19 @@ impl Case {
         self
     }
 
-    /// Times every iteration by itself, so that the result is a distribution.
+    /// Sets the least share of the wall time of a batch that must be spent inside the brackets; 0.6 if a case does not say,
+    /// and none with [`Case::one_by_one`]. A case whose iterations have untimed parts says less, and why.
+    pub fn timed_share(mut self, share: f64) -> Self {
+        self.timed_share = share;
+        self
+    }
+
+    /// Times every iteration by itself, so that the result is a distribution. No share of the time need be timed: a case
+    /// that prepares its operations quickly says so afterwards.
     pub fn one_by_one(mut self) -> Self {
         self.one_by_one = true;
+        // What prepares each operation is untimed, and may take any time.
+        self.timed_share = 0.0;
         self
     }
 }

@@ -54,7 +54,7 @@ pub fn watch(
             entries: beyond(&few, &many),
         });
     }
-    let mut list = |n| ptrace::list_entries(|| run(n));
+    let mut list = |n| ptrace::list_entries(|| run(n), usize::MAX);
     let [few, many] = FEW_LONG;
     let entries = beyond(&list(few)?, &list(many)?);
     Ok(WitnessReport { iterations: many - few, instructions: None, visits: None, entries })

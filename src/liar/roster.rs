@@ -18,7 +18,10 @@ pub(super) enum Lie {
 }
 
 use Lie::{Instead, LeftToThread, Twisted};
-use Twist::{Constant, Half, MadeUp, NineTenths, Remembered};
+use Twist::{
+    BestForAll, BestInAll, Capped, Constant, CountsBeyond, CountsLater, Half, HalfBeyond, HalfLater,
+    HalfTimed, Hundredfold, MadeUp, NineTenths, OneTimed, Outside, Remembered, SinglesLeftOut, Tenth,
+};
 
 /// A liar: the id of the real case, the lie in words, the claim that must catch it, and the lie.
 type Row = (&'static str, &'static str, &'static str, Lie);
@@ -29,6 +32,19 @@ const KEPT: &str = "works once and answers that time again";
 const MADE: &str = "makes up a time for each iteration";
 const FLAT: &str = "makes up a time for each batch";
 const LEFT: &str = "leaves the work to another thread";
+const BEYOND: &str = "does half of what is beyond the witness's batch";
+const COUNTS: &str = "counts in place of what is beyond the witness's batch";
+const LATER: &str = "does half, after a few true batches";
+const IDLE: &str = "counts, after a few true batches";
+const SIXTEEN: &str = "does 16 iterations at most";
+const HUNDRED: &str = "says that it took a hundred times as long";
+const LESS: &str = "says that it took a tenth of the time";
+const TIMES_HALF: &str = "times half of the batch";
+const TIMES_ONE: &str = "times one iteration";
+const BESIDE: &str = "works beside the bracket, and counts inside";
+const LEFT_OUT: &str = "keeps nine tenths of the single times";
+const BEST: &str = "keeps the best single time for each";
+const BEST_SUM: &str = "keeps the best single time for each, and answers their sum";
 
 #[rustfmt::skip]
 pub(super) const LIARS: &[Row] = &[
@@ -74,6 +90,61 @@ pub(super) const LIARS: &[Row] = &[
     ("direct_read/random/4KiB", HALF, "Counted bytes", Twisted(Half)),
     ("direct_read/random/4KiB", "reads from the page cache", "Checked bytes", Instead(stranger::cached_for_direct)),
     ("direct_read/random/4KiB", LEFT, "CPU time of threads", LeftToThread),
+    ("known_work/multiply", BEYOND, "later witness", Twisted(HalfBeyond)),
+    ("known_work/multiply", COUNTS, "later witness", Twisted(CountsBeyond)),
+    ("known_work/multiply", LATER, "later witness", Twisted(HalfLater)),
+    ("known_work/multiply", HUNDRED, "time that passed", Twisted(Hundredfold)),
+    ("known_work/multiply", LESS, "timed share", Twisted(Tenth)),
+    ("known_work/multiply", TIMES_HALF, "timed share", Twisted(HalfTimed)),
+    ("known_work/multiply", TIMES_ONE, "grows", Twisted(OneTimed)),
+    ("known_work/multiply", BESIDE, "timed share", Twisted(Outside)),
+    ("known_work/multiply", SIXTEEN, "Executes", Twisted(Capped)),
+    ("empty_loop/register", LATER, "later witness", Twisted(HalfLater)),
+    ("call/u64/3", BEYOND, "later witness", Twisted(HalfBeyond)),
+    ("call/u64/3", COUNTS, "later witness", Twisted(CountsBeyond)),
+    ("call/u64/3", IDLE, "later witness", Twisted(CountsLater)),
+    ("call/u64/3", TIMES_HALF, "timed share", Twisted(HalfTimed)),
+    ("call/u64/3", BESIDE, "timed share", Twisted(Outside)),
+    ("syscall/getppid", BEYOND, "later witness", Twisted(HalfBeyond)),
+    ("syscall/getppid", COUNTS, "later witness", Twisted(CountsBeyond)),
+    ("syscall/getppid", LATER, "later witness", Twisted(HalfLater)),
+    ("syscall/getppid", IDLE, "later witness", Twisted(CountsLater)),
+    ("syscall/getppid", HUNDRED, "time that passed", Twisted(Hundredfold)),
+    ("syscall/getppid", LESS, "timed share", Twisted(Tenth)),
+    ("syscall/getppid", TIMES_HALF, "timed share", Twisted(HalfTimed)),
+    ("syscall/getppid", BESIDE, "timed share", Twisted(Outside)),
+    ("syscall/getppid", SIXTEEN, "Enters", Twisted(Capped)),
+    ("syscall/read-zero", BEYOND, "later witness", Twisted(HalfBeyond)),
+    ("syscall/read-zero", IDLE, "later witness", Twisted(CountsLater)),
+    ("syscall/read-zero", "is refused beyond the witness's batch", "later witness", Instead(stranger::refused_beyond)),
+    ("syscall/read-zero", "reads no byte beyond the witness's batch", "later witness", Instead(stranger::empty_beyond)),
+    ("syscall/read-zero", "makes another call beyond the witness's batch", "later witness", Instead(stranger::another_beyond)),
+    ("syscall/clock-gettime-vdso", LATER, "later witness", Twisted(HalfLater)),
+    ("syscall/clock-gettime-vdso", "enters the kernel beyond the witness's batch", "later witness", Instead(stranger::entering_beyond)),
+    ("signal/caught", LATER, "later witness", Twisted(HalfLater)),
+    ("wait/poll-pipe/10", LATER, "later witness", Twisted(HalfLater)),
+    ("wait/poll-pipe/10", IDLE, "later witness", Twisted(CountsLater)),
+    ("getdents/list/10", LATER, "later witness", Twisted(HalfLater)),
+    ("cached_read/pread/4KiB", LATER, "later witness", Twisted(HalfLater)),
+    ("cached_read/pread/4KiB", IDLE, "later witness", Twisted(CountsLater)),
+    ("mapping/first-touch/1MiB", LATER, "Counted faults", Twisted(HalfLater)),
+    ("page_fault/anonymous/4KiB", LATER, "Counted faults", Twisted(HalfLater)),
+    ("page_fault/anonymous/4KiB", HUNDRED, "time that passed", Twisted(Hundredfold)),
+    ("chase/random/16KiB", HUNDRED, "time that passed", Twisted(Hundredfold)),
+    ("chase/random/16KiB", BESIDE, "timed share", Twisted(Outside)),
+    ("chase/random/16KiB", TIMES_HALF, "timed share", Twisted(HalfTimed)),
+    ("fork/touched-mib/0", LATER, "Counted tasks", Twisted(HalfLater)),
+    ("context_switch/processes-2/0KiB", LATER, "Counted switches", Twisted(HalfLater)),
+    ("context_switch/processes-2/0KiB", HUNDRED, "time that passed", Twisted(Hundredfold)),
+    ("ping_pong/pipe-processes/same-cpu", LATER, "Counted switches", Twisted(HalfLater)),
+    ("wake_up/timerfd/idle", LEFT_OUT, "single times", Twisted(SinglesLeftOut)),
+    ("wake_up/timerfd/idle", HUNDRED, "time that passed", Twisted(Hundredfold)),
+    ("direct_read/random/4KiB", LATER, "Counted bytes", Twisted(HalfLater)),
+    ("direct_read/random/4KiB", HUNDRED, "time that passed", Twisted(Hundredfold)),
+    ("direct_read/random/4KiB", LEFT_OUT, "single times", Twisted(SinglesLeftOut)),
+    ("direct_read/random/4KiB", BEST, "single times", Twisted(BestForAll)),
+    ("direct_read/random/4KiB", BEST_SUM, "single times", Twisted(BestInAll)),
+    ("direct_read/random/4KiB", "times a cached read beside the device's", "timed share", Instead(stranger::cached_beside_direct)),
 ];
 
 /// The case of this id.

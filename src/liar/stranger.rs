@@ -1,7 +1,8 @@
 //! Lies by another operation: it returns what the case returns, and does less.
 
-use crate::case::{Place, SetUp, set_up};
-use crate::clock::Clock;
+use crate::case::{Place, SetUp, Subject, set_up};
+use crate::clock::witness::ITERATIONS;
+use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::blocks::{Blocks, Pattern, one_at_a_time};
 use crate::kit::kernel_call::repeat;
@@ -24,6 +25,7 @@ use memmap2::MmapMut;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::rc::Rc;
 
 /// A loop in one bracket.
@@ -76,6 +78,57 @@ pub(super) fn empty_read() -> SetUp {
         let mut zero = File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))?;
         Ok(move |n: u64, clock: &Clock| {
             Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(zero.read(&mut []).ok()))))
+        })
+    })
+}
+
+/// Another call behind as many true ones as the first witness sees in a batch.
+fn behind(
+    n: u64,
+    clock: &Clock,
+    mut truly: impl FnMut() -> i64,
+    mut otherwise: impl FnMut() -> i64,
+) -> Result<Ticks> {
+    let few = n.min(ITERATIONS);
+    Ok(clock.time(|| {
+        (0..few).for_each(|_| _ = black_box(truly()));
+        (few..n).for_each(|_| _ = black_box(otherwise()));
+    }))
+}
+
+/// Reads a byte of /dev/zero, and later does otherwise.
+fn read_then(otherwise: fn() -> i64) -> SetUp {
+    set_up(move |_| {
+        let zero = File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))?;
+        Ok(move |n: u64, clock: &Clock| {
+            behind(n, clock, || syscall::read_byte(zero.as_raw_fd(), &mut 0), otherwise)
+        })
+    })
+}
+
+pub(super) fn refused_beyond() -> SetUp {
+    read_then(|| syscall::read_byte(-1, &mut 0))
+}
+
+pub(super) fn another_beyond() -> SetUp {
+    read_then(syscall::getpid)
+}
+
+pub(super) fn empty_beyond() -> SetUp {
+    set_up(move |_| {
+        let zero = File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))?;
+        Ok(move |n: u64, clock: &Clock| {
+            let nothing = || (&zero).read(&mut []).map_or(-1, |length| length as i64);
+            behind(n, clock, || syscall::read_byte(zero.as_raw_fd(), &mut 0), nothing)
+        })
+    })
+}
+
+pub(super) fn entering_beyond() -> SetUp {
+    set_up(|_| {
+        Ok(|n: u64, clock: &Clock| {
+            let read = || time::clock_gettime_ns(libc::CLOCK_MONOTONIC) as i64;
+            behind(n, clock, read, || time::clock_gettime_entry_ns(libc::CLOCK_MONOTONIC) as i64)
         })
     })
 }
@@ -147,6 +200,19 @@ fn blocks(place: &Place, way: Way) -> Result<Blocks> {
 /// Reads through the page cache.
 pub(super) fn cached_for_direct() -> SetUp {
     set_up(|place| one_at_a_time(blocks(place, Way::Cached)?))
+}
+
+/// Reads blocks of the device untimed, and times reads of the page cache.
+pub(super) fn cached_beside_direct() -> SetUp {
+    set_up(|place| {
+        let mut direct = one_at_a_time(blocks(place, Way::Direct)?)?;
+        let zero = File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))?;
+        Ok(move |n: u64, clock: &Clock| {
+            direct.run(n, clock)?;
+            Ok(clock
+                .time(|| (0..n).for_each(|_| _ = black_box(syscall::read_byte(zero.as_raw_fd(), &mut 0)))))
+        })
+    })
 }
 
 /// A partner that answers the first message again and again.

@@ -1,8 +1,10 @@
-//! Lies about any case: fewer iterations than asked for, a time that was remembered or made up, work left to a thread.
+//! Lies about any case: fewer iterations than asked for, at once or later, a time that was remembered or made up, work
+//! outside of what is timed, work left to a thread.
 
 use crate::case::{Case, Place, Report, SetUp, Subject, set_up};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::Result;
+use crate::platform::arch;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -19,7 +21,38 @@ pub enum Twist {
     MadeUp,
     /// Does nothing, and says that every batch took as long.
     Constant,
+    /// Does every batch truly up to as many iterations as the first witness sees, and half of the others.
+    HalfBeyond,
+    /// Likewise, and counts in place of the others.
+    CountsBeyond,
+    /// Does the first batches truly, and later ones by half.
+    HalfLater,
+    /// Does the first batches truly, and counts in later ones.
+    CountsLater,
+    /// Does 16 iterations at most.
+    Capped,
+    /// Says that it took a hundred times as long.
+    Hundredfold,
+    /// Says that it took a tenth of the time.
+    Tenth,
+    /// Times half of the batch.
+    HalfTimed,
+    /// Times one iteration.
+    OneTimed,
+    /// Does the operation beside the bracket, and counts inside.
+    Outside,
+    /// Keeps nine tenths of the single times.
+    SinglesLeftOut,
+    /// Keeps the best single time for each.
+    BestForAll,
+    /// Likewise, and answers their sum.
+    BestInAll,
 }
+
+/// Iterations of a batch that are done truly by who lies in long ones: as many as the first witness sees.
+const TRUE_ITERATIONS: u64 = crate::clock::witness::ITERATIONS;
+/// Batches that are done truly by who lies later.
+const TRUE_BATCHES: u64 = 4;
 
 /// Ticks of an iteration or a batch that are made up.
 const MADE_UP: u64 = 1_000;
@@ -29,23 +62,33 @@ struct Twisted {
     twist: Twist,
     /// Iterations and ticks of the first batch.
     first: Option<(u64, u64)>,
+    /// Batches so far.
+    batches: u64,
 }
 
 impl Subject for Twisted {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        self.batches += 1;
+        let is_later = self.batches > TRUE_BATCHES;
+        let beyond = iterations.saturating_sub(TRUE_ITERATIONS);
         match self.twist {
             Twist::NineTenths => self.honest.run(iterations - iterations.div_ceil(10), clock),
             Twist::Half => self.honest.run(iterations / 2, clock),
             Twist::MadeUp => Ok(Ticks(iterations * MADE_UP)),
             Twist::Constant => Ok(Ticks(MADE_UP)),
-            Twist::Remembered => {
-                if let Some((first, ticks)) = self.first {
-                    return Ok(Ticks((ticks as f64 * iterations as f64 / first as f64) as u64));
-                }
-                let ticks = self.honest.run(iterations, clock)?;
-                self.first = Some((iterations, ticks.0));
-                Ok(ticks)
-            }
+            Twist::Remembered => self.remembered(iterations, clock),
+            Twist::HalfBeyond => self.honest.run(iterations - beyond.div_ceil(2), clock),
+            Twist::HalfLater if is_later => self.honest.run(iterations / 2, clock),
+            Twist::CountsLater if is_later => Ok(counts(iterations, clock)),
+            Twist::HalfLater | Twist::CountsLater => self.honest.run(iterations, clock),
+            Twist::Capped => self.honest.run(iterations.min(16), clock),
+            Twist::SinglesLeftOut | Twist::BestForAll | Twist::BestInAll => self.singles(iterations, clock),
+            Twist::CountsBeyond
+            | Twist::Hundredfold
+            | Twist::Tenth
+            | Twist::HalfTimed
+            | Twist::OneTimed
+            | Twist::Outside => self.told(iterations, clock),
         }
     }
 
@@ -54,10 +97,68 @@ impl Subject for Twisted {
     }
 }
 
+/// Counting, which is no operation.
+fn counts(iterations: u64, clock: &Clock) -> Ticks {
+    clock.time(|| arch::register_loop(iterations.div_ceil(8)))
+}
+
+impl Twisted {
+    /// Does the first batch, and answers later ones from it.
+    fn remembered(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        if let Some((first, ticks)) = self.first {
+            return Ok(Ticks((ticks as f64 * iterations as f64 / first as f64) as u64));
+        }
+        let ticks = self.honest.run(iterations, clock)?;
+        self.first = Some((iterations, ticks.0));
+        Ok(ticks)
+    }
+
+    /// Does all iterations, or nearly, and does not tell what they took.
+    fn told(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let (honest, of_half) = (&mut self.honest, iterations.div_ceil(2));
+        match self.twist {
+            Twist::CountsBeyond => {
+                let truly = honest.run(iterations.min(TRUE_ITERATIONS), clock)?;
+                Ok(Ticks(truly.0 + counts(iterations.saturating_sub(TRUE_ITERATIONS), clock).0))
+            }
+            Twist::Hundredfold => Ok(Ticks(100 * honest.run(iterations, clock)?.0)),
+            Twist::HalfTimed => {
+                honest.run(iterations - of_half, clock)?;
+                honest.run(of_half, clock)
+            }
+            Twist::OneTimed => {
+                honest.run(iterations, clock)?;
+                honest.run(1, clock)
+            }
+            Twist::Tenth => Ok(Ticks(honest.run(iterations, clock)?.0 / 10)),
+            _ => {
+                honest.run(iterations, clock)?;
+                Ok(counts(iterations, clock))
+            }
+        }
+    }
+
+    /// Does the iterations one at a time, and notes other times than theirs.
+    fn singles(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let own = Clock::with_scale(clock.scale());
+        let times = (0..iterations).map(|_| self.honest.run(1, &own)).collect::<Result<Vec<_>>>()?;
+        let best = times.iter().copied().min().unwrap_or_default();
+        for (at, ticks) in times.iter().enumerate() {
+            match self.twist {
+                Twist::SinglesLeftOut if at % 10 == 0 => {}
+                Twist::SinglesLeftOut => _ = clock.note(*ticks),
+                _ => _ = clock.note(best),
+            }
+        }
+        let sum = times.iter().map(|ticks| ticks.0).sum();
+        Ok(Ticks(if self.twist == Twist::BestInAll { best.0 * iterations } else { sum }))
+    }
+}
+
 /// The case with this lie.
 pub fn twisted(mut case: Case, twist: Twist) -> Case {
     let honest = std::mem::replace(&mut case.set_up, nothing());
-    case.set_up = set_up(move |place| Ok(Twisted { honest: honest(place)?, twist, first: None }));
+    case.set_up = set_up(move |place| Ok(Twisted { honest: honest(place)?, twist, first: None, batches: 0 }));
     case
 }
 

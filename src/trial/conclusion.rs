@@ -7,6 +7,13 @@ use crate::clock::{Clock, OtherCpus, Ticks};
 use crate::record::{Contamination, Execution, Interval, Measured, Predicted};
 use crate::statistic;
 
+/// Single times of which a share may be asked that are equal.
+const FEWEST_SINGLES: usize = 16;
+/// Steps of the clock in single times that no machine repeats exactly.
+const STEPS: f64 = 500.0;
+/// Least share of single times equal to the one before that no machine measures.
+const ALIKE: f64 = 0.5;
+
 impl Trial<'_> {
     /// Judges the remaining claims and returns the result of the last `samples` batches; earlier ones were the warm-up.
     ///
@@ -23,6 +30,8 @@ impl Trial<'_> {
         }
         self.clock.verify().map_err(|reason| CaseEnd::Disturbed(format!("the clock changed: {reason}")))?;
         let busy_beside = self.beside.as_mut().and_then(OtherCpus::busy);
+        // First, since what it counts is exact however busy the machine is.
+        self.judge_later(&kept)?;
         self.judge_all(&kept, busy_beside)?;
         let singles = self.singles(&kept)?;
         let values: Vec<f64> = kept.iter().map(|s| self.value(s)).collect();
@@ -48,9 +57,32 @@ impl Trial<'_> {
         self.evidence.extend(busy_beside.map(judge::other_cpus));
         self.evidence.append(&mut self.counted);
         self.evidence.extend(self.subject.report().evidence);
-        if !self.witnessed {
-            judge::by_accounting(self.case, kept)?.into_iter().for_each(|judgement| self.add(judgement));
+        if self.event.is_none() {
+            let told_ns = |sample: &Sample| self.clock.nanoseconds(Ticks(sample.counted)).0;
+            let told: Vec<_> = kept.iter().map(|sample| (told_ns(sample), sample)).collect();
+            judge::resolved(&told, self.clock.step_ns())?;
+            judge::timed_share(self.case, &told)?;
         }
+        self.judge_by_accounting(kept)
+    }
+
+    /// Asks the kernel's accounting, in place of the witness or beside it. Where the witness has spoken it only contradicts:
+    /// it is coarse.
+    fn judge_by_accounting(&mut self, kept: &[Sample]) -> Result<(), CaseEnd> {
+        match (judge::by_accounting(self.case, kept), self.witnessed) {
+            (Err(CaseEnd::Failed(sentence)), true) => return Err(CaseEnd::Contradicted(sentence)),
+            (Ok(Some(judge::Judgement::Unasked(_))), true) => {}
+            (judged, _) => judged?.into_iter().for_each(|judgement| self.add(judgement)),
+        }
+        Ok(())
+    }
+
+    /// Calls the later witness in the execution that proves the case.
+    fn judge_later(&mut self, kept: &[Sample]) -> Result<(), CaseEnd> {
+        let Some(seen) = &self.testimony else { return Ok(()) };
+        let iterations = kept.iter().map(|sample| sample.iterations).max().unwrap_or(1);
+        let judged = judge::later(self.case, &mut *self.subject, self.clock, iterations, seen)?;
+        judged.into_iter().for_each(|judgement| self.add(judgement));
         Ok(())
     }
 
@@ -68,7 +100,28 @@ impl Trial<'_> {
                 singles.len()
             )));
         }
+        self.vary(&singles)?;
         Ok(singles)
+    }
+
+    /// Judges that single times vary as measured ones do.
+    ///
+    /// # Errors
+    /// Most of them repeat the one before.
+    fn vary(&self, singles: &[f64]) -> Result<(), CaseEnd> {
+        let same = distribution::repeated(singles);
+        let is_coarse = statistic::median(singles) < STEPS * self.clock.step_ns();
+        if !self.case.one_by_one || singles.len() < FEWEST_SINGLES || is_coarse || same < ALIKE {
+            return Ok(());
+        }
+        Err(CaseEnd::Failed(format!(
+            "{:.0} % of {} single operations are said to have taken exactly as long as the one before, {:.0} ns in steps of \
+             {:.1} ns: not the times that were measured are kept",
+            100.0 * same,
+            singles.len(),
+            statistic::median(singles),
+            self.clock.step_ns()
+        )))
     }
 
     /// Cost of one iteration of a sample, in the record's unit.
@@ -130,7 +183,7 @@ impl Trial<'_> {
             control: sweep.as_ref().and_then(|s| s.control),
             net: sweep.as_ref().and_then(|s| s.net),
             predicted: if self.event.is_some() { None } else { predicted(self.case, self.core_hz) },
-            instructions: self.instructions,
+            instructions: self.testimony.and_then(|seen| seen.instructions),
             core_hz: Some((self.core_hz, core_after)),
             evidence: self.evidence,
             unasked: self.unasked,

@@ -175,6 +175,7 @@ impl Displacement<'_> {
             let stolen = self.meter.stolen_ticks();
             let ((delta, timed_ns, elapsed_ns), covered) = self.covered(self.iterations)?;
             let stolen_ticks = self.meter.stolen_ticks().saturating_sub(stolen);
+            judge::passed(timed_ns, elapsed_ns, self.iterations)?;
             self.counted = judge::sample(self.case, &delta, self.iterations, Some(self.pinned))?;
             let after = self.meter.calibrate(self.effort.calibrating)?;
             let saturated_after = saturate(self)?;

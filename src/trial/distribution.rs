@@ -19,6 +19,12 @@ pub(super) fn of(values: &[f64]) -> Option<Distribution> {
     (!values.is_empty()).then_some(Distribution { count: values.len(), percentiles, histogram })
 }
 
+/// Share of the values that are equal to the one before.
+pub(super) fn repeated(values: &[f64]) -> f64 {
+    let equal = values.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    equal as f64 / values.len().max(2) as f64
+}
+
 /// The bars that are not empty; no bars if the histogram refuses a value.
 fn bars(values: &[f64]) -> Vec<Bar> {
     let Ok(mut histogram) = Histogram::<u64>::new(DIGITS) else { return Vec::new() };

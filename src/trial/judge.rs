@@ -1,6 +1,7 @@
 //! Judges claims: a sentence of evidence for each that holds, a [`CaseEnd`] for the first that does not.
 
 mod interference;
+mod later;
 mod plausible;
 mod testimony;
 
@@ -9,7 +10,8 @@ use super::{CaseEnd, Sample};
 use crate::case::{Case, Claim, Subject};
 use crate::clock::{Clock, Delta};
 pub(super) use interference::{by_other_tasks, interference, other_cpus};
-pub(super) use plausible::plausible;
+pub(super) use later::later;
+pub(super) use plausible::{passed, plausible, resolved, timed_share};
 pub(super) use testimony::witness;
 
 /// Accepted ratio of the time of twice the iterations: three times the worst deviation over hundreds of honest sweeps beside

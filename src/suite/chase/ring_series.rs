@@ -16,6 +16,8 @@ const PAGE: usize = 4 << 10;
 /// The least size, bytes, of rings that lie wholly or partly in memory shared by all CPUs: few cores have larger
 /// private caches.
 const SHARED: usize = 2 << 20;
+/// Up to this size, bytes, walking through the ring takes a small part of the shortest batch.
+const SHORT_RUN_UP: usize = 256 << 10;
 /// A size that lies in main memory on most machines, bytes.
 const LARGE: usize = 256 << 20;
 
@@ -155,6 +157,8 @@ impl Series {
         let case =
             Case::new(name, title, at_scale(sizes, size.clone(), alone(plan))).predict(hardware, 0.0, why);
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
+        // A larger ring is walked through before a batch, which may take longer than a short one.
+        let case = if size.bytes <= SHORT_RUN_UP { case } else { case.timed_share(0.0) };
         match (self.order, self.spread) {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {

@@ -70,18 +70,25 @@ fn known(others: Option<f64>, samples: &[Sample]) -> String {
     facts.join(", ")
 }
 
+/// Whether other tasks left the CPU to the case in this sample, as far as is known.
+pub(super) fn is_quiet(case: &Case, sample: &Sample) -> bool {
+    share(case, sample).is_none_or(|share| share <= most_of_others(case))
+}
+
+/// Share of a sample during which other tasks had the CPU; `None` if unknown.
+fn share(case: &Case, s: &Sample) -> Option<f64> {
+    let had_ns = by_other_tasks(case.own_tasks, &s.delta, s.elapsed_ns, s.ran_ns)?;
+    Some(((had_ns as f64 - UNCHARGED_NS).max(0.0) / s.elapsed_ns.max(1.0)).min(1.0))
+}
+
 /// Median over the quickest quarter of the samples of the share during which other tasks had the CPU: the published cost is
 /// taken from these, and what disturbed the others does not matter.
 fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
-    let share = |s: &Sample| {
-        let had_ns = by_other_tasks(case.own_tasks, &s.delta, s.elapsed_ns, s.ran_ns)?;
-        Some(((had_ns as f64 - UNCHARGED_NS).max(0.0) / s.elapsed_ns.max(1.0)).min(1.0))
-    };
     let mut quickest: Vec<&Sample> = samples.iter().collect();
     let cost = |s: &Sample| s.counted as f64 / s.iterations.max(1) as f64;
     quickest.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     quickest.truncate(samples.len().div_ceil(4));
-    let shares: Option<Vec<_>> = quickest.into_iter().map(share).collect();
+    let shares: Option<Vec<_>> = quickest.into_iter().map(|s| share(case, s)).collect();
     shares.filter(|shares| !shares.is_empty()).map(|shares| statistic::median(&shares))
 }
 
@@ -149,7 +156,7 @@ mod tests {
         };
         let counted = Reading { waited_ns: Some(waited), ..Reading::default() };
         let delta = Delta { counted, partners: Some(partners), ..Delta::default() };
-        Sample { iterations: 1, counted: 1, elapsed_ns: 1e6, ran_ns: ran, delta, events: None, rounds: 0 }
+        Sample { iterations: 1, counted: 1, elapsed_ns: 1e6, ran_ns: ran, delta, ..Sample::default() }
     }
 
     #[test]

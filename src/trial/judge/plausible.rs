@@ -2,7 +2,9 @@
 //! that it does not have.
 
 use super::super::{CaseEnd, Sample};
+use super::interference::is_quiet;
 use crate::case::{Case, OwnTasks};
+use crate::statistic;
 
 /// Largest ratio of the time that a subject tells to the time that passed. Some subjects read a clock of the kernel's,
 /// whose rate may differ from the raw counter's by 500 ppm.
@@ -22,22 +24,105 @@ const THREADS_NS: f64 = 200_000.0;
 /// [`CaseEnd::Failed`]: the time was made up, or another thread did the work.
 pub(in crate::trial) fn plausible(case: &Case, sample: &Sample, told_ns: Option<f64>) -> Result<(), CaseEnd> {
     let passed_ns = sample.elapsed_ns;
-    if let Some(told) = told_ns.filter(|told| *told > passed_ns * CLOCKS + READINGS_NS) {
-        return Err(CaseEnd::Failed(format!(
-            "{} iterations are said to have taken {told:.0} ns, and only {passed_ns:.0} ns passed: the time was made \
-             up or remembered",
-            sample.iterations
-        )));
+    if let Some(told_ns) = told_ns {
+        passed(told_ns, passed_ns, sample.iterations)?;
+    }
+    if let Some(noted) = sample.noted.filter(|_| case.one_by_one) {
+        all_noted(noted, sample.iterations)?;
     }
     let others_ns = sample.delta.counted.other_threads_ns as f64;
-    let has_tasks = case.own_tasks != OwnTasks::None || sample.delta.partners.is_some();
-    if !has_tasks && others_ns > (passed_ns * THREADS).max(THREADS_NS) {
+    if !has_tasks(case, sample) && others_ns > (passed_ns * THREADS).max(THREADS_NS) {
         return Err(CaseEnd::Failed(format!(
             "other threads of this process ran for {others_ns:.0} ns in a batch of {passed_ns:.0} ns: work was left to \
              them; declare them as partners or by own_tasks if they belong to the operation"
         )));
     }
     Ok(())
+}
+
+/// Whether tasks of the case take part.
+fn has_tasks(case: &Case, sample: &Sample) -> bool {
+    case.own_tasks != OwnTasks::None || sample.delta.partners.is_some()
+}
+
+/// Judges that no more time is told than has passed.
+///
+/// # Errors
+/// [`CaseEnd::Failed`]: the time was made up.
+pub(in crate::trial) fn passed(told_ns: f64, passed_ns: f64, iterations: u64) -> Result<(), CaseEnd> {
+    if told_ns <= passed_ns * CLOCKS + READINGS_NS {
+        return Ok(());
+    }
+    Err(CaseEnd::Failed(format!(
+        "{iterations} iterations are said to have taken {told_ns:.0} ns, and only {passed_ns:.0} ns passed: the time was \
+         made up or remembered"
+    )))
+}
+
+/// Judges that no single operation of a sample is left out. There may be more: some are in flight when a sample ends.
+fn all_noted(noted: usize, iterations: u64) -> Result<(), CaseEnd> {
+    if noted as u64 >= iterations {
+        return Ok(());
+    }
+    Err(CaseEnd::Failed(format!("only {noted} of {iterations} operations were timed one by one")))
+}
+
+/// Fewest steps of the counter in a batch: one step is 2 % of it.
+const FEWEST_STEPS: f64 = 50.0;
+/// Wall time of a batch, ns, that no wanted length comes near. What has long untimed parts lasts longer.
+const SHORT_NS: f64 = 50e3;
+
+/// Judges that the batches are long enough for the clock, by their median. Criterion chooses their length by a
+/// first call, which another task may have interrupted.
+///
+/// # Errors
+/// [`CaseEnd::Disturbed`]: what was told is the step of the counter.
+pub(in crate::trial) fn resolved(samples: &[(f64, &Sample)], step_ns: f64) -> Result<(), CaseEnd> {
+    let median =
+        |of: fn(&(f64, &Sample)) -> f64| statistic::median(&samples.iter().map(of).collect::<Vec<_>>());
+    let (batch, iterations) = (median(|(told, _)| *told), samples.first().map_or(0, |(_, s)| s.iterations));
+    if batch >= FEWEST_STEPS * step_ns || median(|(_, sample)| sample.elapsed_ns) > SHORT_NS {
+        return Ok(());
+    }
+    Err(CaseEnd::Disturbed(format!(
+        "batches of {iterations} iterations take {:.0} steps of the counter, since something interrupted the first one: run again",
+        batch / step_ns
+    )))
+}
+
+/// Fewest iterations of samples that are asked for their timed share: what surrounds a batch is shared by all of them.
+const FEW: u64 = 8;
+/// Timed share that is enough where tasks of the case take part: to start and to gather them is untimed, and takes as long
+/// as other CPUs like.
+const BESIDE_TASKS: f64 = 0.02;
+
+/// Judges that the case spends the share of the wall time inside its brackets that it says, by the median of the samples that
+/// no stranger disturbed: one that had the CPU inside a bracket raises the share, outside it lowers it.
+///
+/// # Errors
+/// [`CaseEnd::Contradicted`]: most of the operation may happen outside of what is timed.
+pub(in crate::trial) fn timed_share(case: &Case, samples: &[(f64, &Sample)]) -> Result<(), CaseEnd> {
+    let asked = |sample: &Sample| sample.iterations >= FEW && is_quiet(case, sample);
+    let has_tasks = |(_, sample): &(f64, &Sample)| has_tasks(case, sample);
+    let least =
+        if samples.iter().any(has_tasks) { case.timed_share.min(BESIDE_TASKS) } else { case.timed_share };
+    let share = |(told_ns, sample): &(f64, &Sample)| {
+        told_ns / (sample.elapsed_ns - READINGS_NS).max(*told_ns).max(1.0)
+    };
+    let shares: Vec<f64> = samples.iter().filter(|(_, sample)| asked(sample)).map(share).collect();
+    if shares.is_empty() {
+        return Ok(());
+    }
+    let share = statistic::median(&shares);
+    if share >= least {
+        return Ok(());
+    }
+    Err(CaseEnd::Contradicted(format!(
+        "{:.1} % of the time around the batches is timed, and the case says at least {:.0} %: the operation, or part of it, is \
+         outside of the brackets; a case with untimed parts says so by timed_share",
+        100.0 * share,
+        100.0 * least
+    )))
 }
 
 #[cfg(test)]
@@ -49,13 +134,51 @@ mod tests {
         let counted = Reading { other_threads_ns, ..Reading::default() };
         let partners = partners.then(PartnerReport::default);
         let delta = Delta { counted, partners, ..Delta::default() };
-        let sample =
-            Sample { iterations: 9, counted: 1, elapsed_ns: 1e7, ran_ns: 0, delta, events: None, rounds: 0 };
+        let sample = Sample { iterations: 9, counted: 1, elapsed_ns: 1e7, delta, ..Sample::default() };
         plausible(case, &sample, Some(told_ns))
     }
 
     fn case() -> Case {
         Case::looped("case", "a case", |_| {})
+    }
+
+    #[test]
+    fn a_batch_of_a_few_steps_is_no_measurement() {
+        let (long, sample) = (sample(1, 0), Sample { elapsed_ns: 900.0, ..sample(1, 0) });
+        let judged = |told: f64| resolved(&[told; 3].map(|told| (told, &sample)), 10.0);
+        assert_eq!((judged(500.0), resolved(&[(20.0, &long)], 10.0)), (Ok(()), Ok(())));
+        let Err(CaseEnd::Disturbed(sentence)) = judged(20.0) else { panic!("a step was believed") };
+        assert!(sentence.starts_with("batches of 1 iterations take 2 steps"), "{sentence}");
+    }
+
+    fn sample(iterations: u64, waited_ns: u64) -> Sample {
+        let counted = Reading { waited_ns: Some(waited_ns), ..Reading::default() };
+        let delta = Delta { counted, ..Delta::default() };
+        Sample { iterations, counted: 1, elapsed_ns: 1e7, delta, ..Sample::default() }
+    }
+
+    #[test]
+    fn an_operation_beside_its_bracket_is_caught() {
+        let (quiet, disturbed, short) = (sample(9, 0), sample(9, 5_000_000), sample(1, 0));
+        let judged =
+            |case: Case, told: [f64; 3], sample| timed_share(&case, &told.map(|told| (told, sample)));
+        assert_eq!(judged(case(), [9e6, 9e6, 1e6], &quiet), Ok(()), "one sample says nothing");
+        let Err(CaseEnd::Contradicted(sentence)) = judged(case(), [5e6; 3], &quiet) else {
+            panic!("believed")
+        };
+        assert!(sentence.contains("50.0 %") && sentence.contains("at least 60 %"), "{sentence}");
+        assert_eq!(judged(case(), [5e6; 3], &disturbed), Ok(()), "a stranger had the CPU meanwhile");
+        assert_eq!(judged(case(), [5e6; 3], &short), Ok(()), "what surrounds a batch is half of a short one");
+        assert_eq!(judged(case().timed_share(0.4), [5e6; 3], &quiet), Ok(()));
+        assert_eq!(judged(case().own_tasks(OwnTasks::Elsewhere), [5e6; 3], &quiet), Ok(()));
+        assert!(judged(case().own_tasks(OwnTasks::Elsewhere), [1e4; 3], &quiet).is_err());
+        assert_eq!(judged(case().one_by_one(), [1.0; 3], &quiet), Ok(()));
+    }
+
+    #[test]
+    fn a_single_time_that_was_left_out_is_caught() {
+        assert!(all_noted(10, 10).is_ok() && all_noted(12, 10).is_ok());
+        assert!(all_noted(9, 10).is_err());
     }
 
     #[test]

@@ -78,10 +78,10 @@ fn by_witness(case: &Case, claim: &Claim, seen: &WitnessReport) -> Result<Option
     match claim {
         Claim::Calls(_) => held(called(seen)),
         Claim::Enters(calls) => held(entered(calls, seen).and_then(|sentence| {
-            granted(case, seen)?;
+            granted(case, &seen.entries)?;
             Ok(sentence)
         })),
-        Claim::Answers(number, answer) => held(answered(*number, *answer, seen)),
+        Claim::Answers(number, answer) => held(answered(*number, *answer, &seen.entries)),
         Claim::NeverEnters => held(never_entered(seen)),
         Claim::Executes(least) => executed(*least, seen).map(Some),
         _ => Ok(None),
@@ -133,12 +133,12 @@ fn never_entered(seen: &WitnessReport) -> Result<String, String> {
 }
 
 /// Checks that no call was refused, other than those of which the case claims a refusal.
-fn granted(case: &Case, seen: &WitnessReport) -> Result<(), String> {
+pub(super) fn granted(case: &Case, entries: &[Call]) -> Result<(), String> {
     let expected = |call: &Call| {
         let is_it = |claim: &Claim| matches!(claim, Claim::Answers(number, _) if *number == call.number);
         case.claims.iter().any(is_it)
     };
-    let refused = seen.entries.iter().find(|call| call.is_refused() && !expected(call));
+    let refused = entries.iter().find(|call| call.is_refused() && !expected(call));
     let Some(call) = refused else { return Ok(()) };
     let errno = Error::errno(call.answer);
     Err(format!(
@@ -148,8 +148,8 @@ fn granted(case: &Case, seen: &WitnessReport) -> Result<(), String> {
     ))
 }
 
-fn answered(number: i64, answer: i64, seen: &WitnessReport) -> Result<String, String> {
-    let calls = seen.entries.iter().filter(|call| call.number == number);
+pub(super) fn answered(number: i64, answer: i64, entries: &[Call]) -> Result<String, String> {
+    let calls = entries.iter().filter(|call| call.number == number);
     let wrong = calls.clone().find(|call| call.answer != answer);
     match (calls.count(), wrong) {
         (0, _) => Err(format!("call {number} was not made, and its answer was claimed to be {answer}")),

@@ -133,10 +133,8 @@ fn a_host_that_takes_the_time_is_caught() {
         iterations: 1,
         counted: 1,
         elapsed_ns: 100e6,
-        ran_ns: 0,
-        events: None,
-        rounds: 0,
         delta: delta(|d| d.counted.stolen_ticks = Some(ticks)),
+        ..Sample::default()
     };
     assert!(interference(&any(), &[stolen(1), stolen(0)]).is_ok());
     let Err(CaseEnd::Disturbed(sentence)) = interference(&any(), &[stolen(5), stolen(5)]) else {
@@ -155,10 +153,8 @@ fn a_cpu_that_others_use_is_caught() {
         iterations: 1,
         counted: 1,
         elapsed_ns: 1e6,
-        ran_ns: 0,
-        events: None,
-        rounds: 0,
         delta: delta(|d| d.counted.waited_ns = Some(ns)),
+        ..Sample::default()
     };
     let burst = Sample { counted: 2, ..waited(1_000_000) };
     assert!(
@@ -187,7 +183,7 @@ fn an_operation_that_dies_under_the_witness_is_caught() {
 fn without_a_witness_the_kernels_accounting_catches_the_lie() {
     let charged = |user_us, system_us| {
         let delta = delta(|d| (d.counted.user_us, d.counted.system_us) = (user_us, system_us));
-        [Sample { iterations: 1, counted: 1, elapsed_ns: 1.0, ran_ns: 0, delta, events: None, rounds: 0 }]
+        [Sample { iterations: 1, counted: 1, elapsed_ns: 1.0, delta, ..Sample::default() }]
     };
     let enters = Case::looped("getpid", "", operation::control).claim(Claim::Enters(vec![("getpid", 39)]));
     assert!(by_accounting(&enters, &charged(100_000, 900_000)).is_ok());
@@ -231,4 +227,38 @@ fn another_regime_is_tried_again_and_not_condemned() {
     let case =
         Case::looped("any", "", operation::control).claim(Claim::Regime(|_, _| Err("it polled".into())));
     assert_eq!(sample(&case, &delta(|_| ()), 1, None), Err(CaseEnd::Disturbed("it polled".into())));
+}
+
+/// What the later witness says of these turns in samples of 4096 iterations, after a few true batches.
+fn watched_later(case: &Case, turns: impl Fn(u64) + 'static) -> Result<Option<Judgement>, CaseEnd> {
+    let clock = Clock::start_up();
+    let mut subject: Box<dyn Subject> = Box::new(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n))));
+    let (seen, _) = witness(case, &mut *subject, &clock)?;
+    later(case, &mut *subject, &clock, 4096, &seen.expect("traced"))
+}
+
+fn getppid(turns: u64) {
+    (0..turns).for_each(|_| _ = std::hint::black_box(syscall::getppid()));
+}
+
+#[test]
+fn who_does_less_in_long_batches_is_caught_by_the_later_witness() {
+    let case =
+        Case::looped("getppid", "", getppid).claim(Claim::Enters(vec![("getppid", libc::SYS_getppid)]));
+    assert!(matches!(watched_later(&case, getppid), Ok(Some(Judgement::Held(_)))));
+    let half = watched_later(&case, |n| getppid(n - n.saturating_sub(128) / 2));
+    let Err(CaseEnd::Failed(sentence)) = half else { panic!("believed") };
+    assert!(sentence.contains("getppid was called"), "{sentence}");
+    let other = watched_later(&case, |n| {
+        getppid(n.min(128));
+        crate::platform::arch::register_loop(n.saturating_sub(128) + 1);
+    });
+    assert!(other.is_err());
+}
+
+#[test]
+fn who_enters_the_kernel_later_is_caught_by_the_later_witness() {
+    let case = Case::looped("never", "", operation::control).claim(Claim::NeverEnters);
+    assert!(matches!(watched_later(&case, operation::control), Ok(Some(Judgement::Held(_)))));
+    assert!(watched_later(&case, |n| getppid(n.saturating_sub(128))).is_err());
 }

@@ -1,0 +1,152 @@
+//! The witness who comes later. The first one sees an operation at the start, in batches of at most
+//! [`ITERATIONS`]: one that is honest so long and then does half is believed. So the
+//! operation is watched once more behind the samples, in a batch as long as theirs, of a length drawn by chance. System calls
+//! are counted by stops at calls instead of single steps.
+
+use super::{Judgement, testimony};
+use crate::case::{Case, Claim, Subject};
+use crate::clock::Clock;
+use crate::clock::witness::{Call, ITERATIONS, WitnessReport};
+use crate::platform::ptrace::{self, Sighting};
+use crate::statistic::Random;
+use crate::trial::CaseEnd;
+
+/// Least share of what is declared for so many iterations. What surrounds them only adds.
+const LEAST: f64 = 0.85;
+/// System calls of the longest batch: two stops each, some 10 µs.
+const CALLS: f64 = 2_048.0;
+/// Instructions of the longest batch: a step each, some 4 µs …
+const STEPS: f64 = 12_000.0;
+/// … unless this many iterations take more, since the first witness has seen a quarter of them.
+const MORE: f64 = 4.0 * ITERATIONS as f64;
+/// Instructions of a batch of so many at most.
+const MOST_STEPS: f64 = 60_000.0;
+/// Instructions after which stepping gives up: what surrounds the iterations is stepped through too.
+const STEPS_IN_ALL: u64 = 100_000;
+/// Calls that an operation may make around its iterations although these make none.
+const AROUND: usize = 16;
+/// Watches before a contradiction is believed: an operation that a signal or a lost partner disturbs makes fewer calls.
+const WATCHES: u32 = 4;
+
+/// Watches `subject`, whose samples had `iterations`; `seen` is what the first witness saw. No judgement if no claim can be
+/// judged so.
+///
+/// # Errors
+/// What the operation does is less than what its claims say.
+pub(in crate::trial) fn later(
+    case: &Case,
+    subject: &mut dyn Subject,
+    clock: &Clock,
+    iterations: u64,
+    seen: &WitnessReport,
+) -> Result<Option<Judgement>, CaseEnd> {
+    // Nobody knows it before, the subject least of all; nothing else depends on it.
+    let mut random = Random::new(crate::platform::time::monotonic_raw_ns() ^ u64::from(std::process::id()));
+    let mut judged = Ok(None);
+    for _ in 0..WATCHES {
+        judged = watched(case, subject, clock, &mut |longest| drawn(longest, iterations, &mut random), seen);
+        if judged.is_ok() {
+            break;
+        }
+    }
+    judged.map(|sentence| sentence.map(Judgement::Held)).map_err(CaseEnd::Failed)
+}
+
+/// A length between half of the longest and the longest.
+fn drawn(longest: f64, iterations: u64, random: &mut Random) -> u64 {
+    let longest = (longest as u64).clamp(1, iterations.max(1));
+    longest - random.below((longest / 2 + 1) as usize) as u64
+}
+
+/// Watches one batch. A sentence if claims hold, none if none was asked.
+fn watched(
+    case: &Case,
+    subject: &mut dyn Subject,
+    clock: &Clock,
+    length: &mut dyn FnMut(f64) -> u64,
+    seen: &WitnessReport,
+) -> Result<Option<String>, String> {
+    let mut sentences = Vec::new();
+    if let Some(each) = calls_each(case) {
+        let n = length(if each > 0 { CALLS / each as f64 } else { f64::MAX });
+        let most = 2 * each * n as usize + 2 * AROUND + n as usize / 2;
+        let run = || drop(subject.run(n, clock));
+        // Whoever could be traced before, and now cannot, has lost a right in the meantime: that is no lie.
+        if let Ok(Sighting { entries, .. }) = ptrace::list_entries(run, most) {
+            sentences.push(listed(case, &entries, n)?);
+        }
+    }
+    if let Some(each) = seen.instructions.filter(|each| *each > 0.0 && wants_steps(case)) {
+        let n = length((STEPS / each).max(MORE).min(MOST_STEPS / each));
+        let callee =
+            case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
+        let run = || drop(subject.run(n, clock));
+        if let Ok(Some(sighting)) = ptrace::step_through(run, callee, STEPS_IN_ALL) {
+            sentences.push(stepped(case, &sighting, n, each)?);
+        }
+    }
+    Ok((!sentences.is_empty()).then(|| sentences.join("; ")))
+}
+
+/// System calls an iteration, if claimed.
+fn calls_each(case: &Case) -> Option<usize> {
+    case.claims.iter().find_map(|claim| match claim {
+        Claim::Enters(calls) => Some(calls.len()),
+        Claim::NeverEnters => Some(0),
+        _ => None,
+    })
+}
+
+fn wants_steps(case: &Case) -> bool {
+    case.claims.iter().any(|claim| matches!(claim, Claim::Calls(_) | Claim::Executes(_)))
+}
+
+/// Judges the calls of a batch of `n`.
+fn listed(case: &Case, entries: &[Call], n: u64) -> Result<String, String> {
+    let times = |number: i64| entries.iter().filter(|call| call.number == number).count();
+    for claim in &case.claims {
+        match claim {
+            Claim::NeverEnters if entries.len() > AROUND + n as usize / 10 => {
+                return Err(format!(
+                    "behind the samples, in a batch of {n} iterations, the kernel was entered {} times or more, which was \
+                     claimed not to happen",
+                    entries.len()
+                ));
+            }
+            Claim::Enters(calls) => {
+                for (name, number) in calls {
+                    let declared = n * calls.iter().filter(|(_, other)| other == number).count() as u64;
+                    at_least(&format!("{name} was called"), times(*number) as f64, declared as f64, n)?;
+                }
+                testimony::granted(case, entries)?;
+            }
+            Claim::Answers(number, answer) => drop(testimony::answered(*number, *answer, entries)?),
+            _ => {}
+        }
+    }
+    Ok(format!("a batch of {n} behind the samples made {} system calls", entries.len()))
+}
+
+/// Judges the instructions of a batch of `n`, of which the first witness saw `each` an iteration.
+fn stepped(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Result<String, String> {
+    for claim in &case.claims {
+        match claim {
+            Claim::Calls(_) => at_least("the callee was entered", sighting.visits as f64, n as f64, n)?,
+            Claim::Executes(_) => {
+                at_least("an instruction was executed", sighting.instructions as f64, each * n as f64, n)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(format!("a batch of {n} behind the samples executed {} instructions", sighting.instructions))
+}
+
+fn at_least(what: &str, times: f64, declared: f64, n: u64) -> Result<(), String> {
+    if times >= LEAST * declared {
+        return Ok(());
+    }
+    Err(format!(
+        "behind the samples, in a batch of {n} iterations, {what} {times:.0} times where {declared:.0} are due: the \
+         operation does less in long batches, or later, than what the witness saw at the start"
+    ))
+}
