@@ -15,6 +15,10 @@ const NEAR: f64 = 0.03;
 const NARROWEST: f64 = 0.015;
 /// How much further than the lowest three, or the lower half, of the executions lie apart the next run's figure may lie.
 const STRETCH: f64 = 2.0;
+/// Noise only adds: the next run's figure is not lower than this share of the figure …
+const LOWEST: f64 = 0.5;
+/// … and not higher than the slowest execution by more than this factor.
+const BEYOND: f64 = 1.5;
 /// An execution that is alone by more than this share below the others …
 const ALONE: f64 = 0.03;
 /// … and by this many times what the next three span, has met a rare faster mode.
@@ -44,7 +48,10 @@ fn floor(lows: &[f64]) -> Quiet {
     // The lowest say how far apart floors lie, the lower half how often a run meets none.
     let half = 1.0 + STRETCH * (median(lows) / lows[0] - 1.0);
     let apart = (third / lows[0]).powf(STRETCH).max(half);
-    Quiet { figure: around(estimate, apart), settled, faster, ..Quiet::default() }
+    let mut figure = around(estimate, apart);
+    figure.low = figure.low.max(LOWEST * estimate);
+    figure.high = figure.high.min(BEYOND * lows[lows.len() - 1]);
+    Quiet { figure, settled, faster, ..Quiet::default() }
 }
 
 fn middle(ascending: &[f64]) -> Quiet {
@@ -128,6 +135,12 @@ mod tests {
         let drawn = of(&[68.0, 131.0, 97.0, 80.0]).expect("four");
         assert!(!drawn.settled && drawn.figure.high - drawn.figure.low > 50.0 && drawn.figure.low > 0.0);
         assert!(of(&[5.0]).is_none(), "one execution knows nothing of others");
+    }
+
+    #[test]
+    fn one_execution_that_met_a_stalled_disk_makes_no_absurd_interval() {
+        let stalled = of(&[10.0, 10.0, 400.0]).expect("three").figure;
+        assert_eq!((stalled.estimate, stalled.low, stalled.high), (10.0, 5.0, 600.0));
     }
 
     #[test]

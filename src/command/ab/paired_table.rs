@@ -77,9 +77,9 @@ fn terminal(paired: &Paired, shown: &[&Row], all: &[Row], layout: Layout) -> Str
     }
     text.push('\n');
     for sentence in sentences(paired, shown, all) {
-        text += &(page::wrap("", &sentence, width) + "\n");
+        text += &(page::wrap("", &sentence, width) + "\n\n");
     }
-    text + "\n" + &answered(all, layout)
+    text + &answered(all, layout)
 }
 
 /// The answer over all cases that a side can change.
@@ -102,7 +102,7 @@ fn tone(verdict: Verdict) -> Option<Tone> {
     }
 }
 
-/// The sentences below the rows: reasons of inconclusive verdicts, moved canaries, notes, the count.
+/// The sentences below the rows: reasons of inconclusive verdicts, moved canaries, notes.
 fn sentences(paired: &Paired, shown: &[&Row], all: &[Row]) -> Vec<String> {
     let mut said = Vec::new();
     for row in shown {
@@ -122,7 +122,6 @@ fn sentences(paired: &Paired, shown: &[&Row], all: &[Row]) -> Vec<String> {
     }
     said.extend(paired.notes.iter().map(|note| format!("note: {note}")));
     said.dedup();
-    said.push(count(all));
     said
 }
 
@@ -144,7 +143,8 @@ fn markdown(paired: &Paired, shown: &[&Row], all: &[Row]) -> String {
     text += "|---|---:|---:|---:|---|---|---:|---:|\n";
     text.extend(shown.iter().map(|shown| row(cells(shown))));
     text.push('\n');
-    text.extend(sentences(paired, shown, all).into_iter().map(|sentence| format!("* {sentence}\n")));
+    let said = sentences(paired, shown, all).into_iter().chain([count(all)]);
+    text.extend(said.map(|sentence| format!("* {sentence}\n")));
     text
 }
 
