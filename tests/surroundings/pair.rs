@@ -42,7 +42,7 @@ fn a_side_that_dies_ends_its_case_with_its_last_words() {
     let place = Place::new();
     let wrapper = later(&place, "echo 'it is all over' >&2; exit 7");
     let ended = place.end(ab(&place, &["--b-wrap", &wrapper]));
-    ended.says(1, &["incomparable", "exit status: 7", "it is all over", "1 incomparable"]);
+    ended.says(1, &["incomparable", "exit status: 7", "it is all over", "Nothing was compared"]);
     place.is_tidy();
 }
 
