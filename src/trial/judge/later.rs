@@ -119,7 +119,13 @@ fn listed(case: &Case, entries: &[Call], n: u64) -> Result<String, String> {
             Claim::Enters(calls) => {
                 for (name, number) in calls {
                     let declared = n * calls.iter().filter(|(_, other)| other == number).count() as u64;
-                    at_least(&format!("{name} was called"), times(*number) as f64, declared as f64, n)?;
+                    at_least(
+                        LEAST,
+                        &format!("{name} was called"),
+                        times(*number) as f64,
+                        declared as f64,
+                        n,
+                    )?;
                 }
                 testimony::granted(case, entries)?;
             }
@@ -134,10 +140,12 @@ fn listed(case: &Case, entries: &[Call], n: u64) -> Result<String, String> {
 fn stepped(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Result<String, String> {
     for claim in &case.claims {
         match claim {
-            Claim::Calls(_) => at_least("the callee was entered", sighting.visits as f64, n as f64, n)?,
+            Claim::Calls(_) => {
+                at_least(LEAST, "the callee was entered", sighting.visits as f64, n as f64, n)?
+            }
             Claim::Executes(_) => {
                 let (seen, due) = (sighting.instructions as f64, each * n as f64);
-                at_least("an instruction was executed", seen / LEAST_EXECUTED * LEAST, due, n)?;
+                at_least(LEAST_EXECUTED, "an instruction was executed", seen, due, n)?;
             }
             _ => {}
         }
@@ -145,8 +153,8 @@ fn stepped(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Result<String
     Ok(format!("a batch of {n} behind the samples executed {} instructions", sighting.instructions))
 }
 
-fn at_least(what: &str, times: f64, declared: f64, n: u64) -> Result<(), String> {
-    if times >= LEAST * declared {
+fn at_least(least: f64, what: &str, times: f64, declared: f64, n: u64) -> Result<(), String> {
+    if times >= least * declared {
         return Ok(());
     }
     Err(format!(
