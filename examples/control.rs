@@ -7,6 +7,8 @@
 //!     cargo run --release --example control -- DIRECTORY     # and pictures there, as SVG and PNG
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
 
+#[path = "picture/experiment.rs"]
+mod experiment;
 #[path = "picture/panel.rs"]
 mod panel;
 
@@ -263,23 +265,5 @@ fn draw(directory: &str, name: &str, title: &str, flown: &[&(&str, Flown)]) -> R
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let quick = arguments.iter().any(|argument| argument == "--quick");
-    let directory = arguments.iter().find(|argument| !argument.starts_with('-'));
-    let only_known = arguments.iter().any(|argument| argument == "--known");
-    let live = if only_known { Ok(()) } else { run(quick, directory.map(String::as_str)) };
-    let live = live.or_else(|error| {
-        if !error.is_of_the_machine() {
-            return Err(error);
-        }
-        println!("skipped: {error}");
-        Ok(())
-    });
-    match live.and_then(|()| on_paper(Known::asked(arguments.into_iter()))) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    experiment::main(run, on_paper)
 }
