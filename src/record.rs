@@ -156,6 +156,9 @@ pub struct Measured {
     pub iterations: Vec<u64>,
     /// What the counter counted in each sample: ticks, or events in another unit.
     pub counted: Vec<u64>,
+    /// The core's frequency around each sample, MHz; empty where the cost does not follow the core.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_mhz: Vec<u32>,
     /// Median over the samples, a single iteration, in the record's unit (ns). Its interval holds the medians of all
     /// executions; of one execution it is the 95 % interval of the median.
     pub median: Interval,

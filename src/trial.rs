@@ -21,6 +21,7 @@ mod distribution;
 mod judge;
 mod pair_turn;
 mod preparation;
+mod sample_frequency;
 pub mod scratch;
 mod sweep;
 
@@ -71,6 +72,8 @@ struct Sample {
     elapsed_ns: f64,
     /// CPU time of the measuring thread, ns.
     ran_ns: u64,
+    /// The core's frequency, Hz: the mean of a reading just before and one just after.
+    core_hz: f64,
     delta: Delta,
     /// Events that the subject counted.
     events: Option<u64>,
@@ -194,6 +197,14 @@ impl<'a> Trial<'a> {
         if signal::pending().is_some() {
             return Err(CaseEnd::Interrupted);
         }
+        let before = self.clock.core_hz();
+        let sample = self.batch_between_readings(iterations)?;
+        let (core_hz, counted) = (0.5 * (before + self.clock.core_hz()), sample.counted);
+        self.keep(Sample { core_hz, ..sample })?;
+        Ok(counted)
+    }
+
+    fn batch_between_readings(&mut self, iterations: u64) -> Result<Sample, CaseEnd> {
         self.partners.read();
         let kept = self.clock.kept_singles();
         let before = self.counters.read()?;
@@ -206,8 +217,7 @@ impl<'a> Trial<'a> {
         delta.partners = self.partners.read();
         let events = self.counts_events.then(|| self.subject.report().events).flatten();
         let noted = self.clock.kept_singles().zip(kept).map(|(now, kept)| now - kept);
-        self.keep(Sample { iterations, counted, elapsed_ns, ran_ns, delta, events, rounds: 0, noted })?;
-        Ok(counted)
+        Ok(Sample { iterations, counted, elapsed_ns, ran_ns, delta, events, noted, ..Sample::default() })
     }
 
     fn batch(&mut self, iterations: u64) -> Result<u64, CaseEnd> {

@@ -11,11 +11,12 @@ pub struct Execution {
     pub at: f64,
     /// Number of its samples. In [`Measured::counted`](super::Measured::counted) they follow those of the execution before.
     pub samples: usize,
-    /// Lower quartile of its samples, one iteration, in the record's unit.
+    /// Lower quartile of its samples, one iteration, in the record's unit, each converted to `core_hz` from the frequency
+    /// around it ([`Measured::core_mhz`](super::Measured::core_mhz)).
     pub low: f64,
     /// Median of its samples, likewise.
     pub median: f64,
-    /// The core's frequency just before and just after, Hz, the higher of the two, inferred from a chain of additions.
+    /// The core's mean frequency around its samples, Hz, inferred from chains of additions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_hz: Option<f64>,
 }

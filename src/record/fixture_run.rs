@@ -111,6 +111,7 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
         left_out: Vec::new(),
         iterations: vec![1000; 50],
         counted: (0..50).map(|i| ((cost * 2.59 * 1000.0) as u64) + i).collect(),
+        core_mhz: vec![3100; 50],
         median: interval(cost + loop_cost),
         standard_deviation: cost * 0.008,
         ticks: (cost + loop_cost) * 2.59,

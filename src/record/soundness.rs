@@ -123,7 +123,15 @@ fn of_samples(place: &str, measured: &Measured) -> Option<Fault> {
     let zero = measured.iterations.contains(&0);
     let uneven = (values != iterations)
         .then(|| fault(format!("{place}.iterations"), format!("{values}, as many as values"), iterations));
-    uneven.or_else(|| zero.then(|| fault(format!("{place}.iterations"), "at least 1 in each sample", 0)))
+    let frequencies = measured.core_mhz.len();
+    let unpaced = || {
+        (frequencies != 0 && frequencies != values).then(|| {
+            fault(format!("{place}.core_mhz"), format!("{values}, as many as values, or none"), frequencies)
+        })
+    };
+    uneven
+        .or_else(|| zero.then(|| fault(format!("{place}.iterations"), "at least 1 in each sample", 0)))
+        .or_else(unpaced)
 }
 
 fn of_execution(place: &str, execution: &Execution) -> Option<Fault> {

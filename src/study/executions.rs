@@ -29,6 +29,7 @@ pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
         executions,
         iterations: parts.iter().flat_map(|part| part.iterations.iter().copied()).collect(),
         counted: parts.iter().flat_map(|part| part.counted.iter().copied()).collect(),
+        core_mhz: core_mhz(parts),
         standard_deviation: if parts.len() > 1 {
             standard_deviation(&values)
         } else {
@@ -47,6 +48,12 @@ pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
         core_hz: lowest.core_hz,
         ..first.clone()
     })
+}
+
+/// The frequency around each sample, if that of all is known.
+fn core_mhz(parts: &[Measured]) -> Vec<u32> {
+    let is_known = parts.iter().all(|part| part.core_mhz.len() == part.counted.len());
+    if is_known { parts.iter().flat_map(|part| part.core_mhz.iter().copied()).collect() } else { Vec::new() }
 }
 
 /// The quiet figure of these executions at this frequency of the core, if that of each is known.

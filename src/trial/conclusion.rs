@@ -1,5 +1,6 @@
 //! The end of a trial: claims about all samples, and the result.
 
+use super::sample_frequency::paced;
 use super::sweep::Sweep;
 use super::{CaseEnd, Sample, Trial, derived, distribution, judge};
 use crate::case::{Case, OwnTasks};
@@ -163,18 +164,20 @@ impl Trial<'_> {
         let mut derived = if self.event.is_some() { Vec::new() } else { derived::figures(self.case, &costs) };
         let report = self.subject.report();
         derived.extend(report.found.into_iter().filter_map(derived::found));
+        let paced = paced(kept, values, self.event.is_none() && self.beside.is_none());
         Measured {
             executions: vec![Execution {
                 at: 0.0, // the driver adds it: it knows when the run began
                 samples: kept.len(),
-                low: statistic::percentile(values, 25.0),
-                median: median.estimate,
-                core_hz: Some(self.core_hz.max(core_after)),
+                low: statistic::percentile(&paced.values, 25.0),
+                median: statistic::median(&paced.values),
+                core_hz: Some(paced.core_hz),
             }],
             quiet: None,
             left_out: Vec::new(),
             iterations: kept.iter().map(|s| s.iterations).collect(),
             counted: kept.iter().map(|s| s.counted).collect(),
+            core_mhz: paced.mhz,
             median,
             standard_deviation: statistic::standard_deviation(values),
             ticks: statistic::median(&ticks),

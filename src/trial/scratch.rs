@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::platform::control_group::memory_cgroup;
+use crate::platform::volume::{self, Medium};
 use crate::platform::{plain_file, process};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{File, Metadata};
@@ -25,10 +26,35 @@ impl Scratch {
     }
 }
 
-/// The parent of scratch directories: `SYSCOST_DIR`, else the temporary directory.
+/// The parent of scratch directories: `SYSCOST_DIR`, else the [usual] one.
 pub fn place() -> PathBuf {
     let given = std::env::var_os("SYSCOST_DIR").filter(|directory| !directory.is_empty());
-    given.map_or_else(std::env::temp_dir, PathBuf::from)
+    given.map_or_else(usual, PathBuf::from)
+}
+
+/// The temporary directory; where that is memory, as on several distributions, a directory on a disk, if one may be written:
+/// reading and writing files is timed there.
+pub fn usual() -> PathBuf {
+    instead_of(std::env::temp_dir())
+}
+
+fn instead_of(temporary: PathBuf) -> PathBuf {
+    match volume::of(&temporary).1 {
+        Medium::Memory => volume::disk_with(0).unwrap_or(temporary),
+        _ => temporary,
+    }
+}
+
+/// A sentence if the [usual] place is not the temporary directory.
+pub fn moved() -> Option<String> {
+    let (temporary, usual) = (std::env::temp_dir(), usual());
+    (usual != temporary).then(|| {
+        format!(
+            "the temporary directory {} is memory, so the files of cases are made in {} (SYSCOST_DIR names another)",
+            temporary.display(),
+            usual.display()
+        )
+    })
 }
 
 /// Makes a directory below [`place`].
@@ -92,6 +118,17 @@ fn is_orphan(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_temporary_directory_in_memory_gives_way_to_a_disk_where_there_is_one() {
+        let shared = PathBuf::from("/dev/shm");
+        if volume::of(&shared).1 != Medium::Memory {
+            println!("skipped: /dev/shm is no file system in memory here");
+            return;
+        }
+        assert_eq!(instead_of(shared.clone()), volume::disk_with(0).unwrap_or(shared));
+        assert_eq!(instead_of("/proc".into()), Path::new("/proc"), "what is no memory stays");
+    }
 
     #[test]
     fn only_what_a_dead_process_left_is_removed() {
