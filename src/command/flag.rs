@@ -61,7 +61,7 @@ pub(super) struct Measuring {
     #[arg(long, value_name = "EVENT")]
     measure: Option<String>,
     /// Where the files of the file cases are made: a directory on the disk, or on the mounted remote file system,
-    /// that is to be measured [default: $SYSCOST_DIR, or the temporary directory]
+    /// that is to be measured [default: $SYSCOST_DIR, or the temporary directory, or a disk where that is memory]
     #[arg(long = "dir", value_name = "DIR")]
     directory: Option<PathBuf>,
     /// The other end of the cases that need one: where `syscost peer` listens

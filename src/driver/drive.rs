@@ -13,6 +13,7 @@ use super::process_task::{Round, Task};
 use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
 use super::supervision::Supervisor;
+use super::terminal::complain;
 use crate::case::Group;
 use crate::clock::ClockScale;
 use crate::environment::Fingerprint;
@@ -90,6 +91,9 @@ pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
     signal::watch()?;
     end_with_cargo();
     scratch::sweep_up(&options.scratch_parent());
+    if let Some(sentence) = scratch::moved().filter(|_| options.directory.is_none()) {
+        complain(sentence);
+    }
     let home = options.home.clone().unwrap_or_else(criterion_home);
     let home = std::path::absolute(&home).unwrap_or(home);
     Ok(home_for(&options.unit, &home))

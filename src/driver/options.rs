@@ -4,6 +4,7 @@ use crate::case::Scale;
 use crate::error::{Error, Result};
 use crate::platform::perf_event::{Counter, EVENTS};
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
+use crate::trial::scratch;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ pub struct Options {
     pub predictions: Option<PathBuf>,
     /// `SYSCOST_AGAINST`: published machines to show in columns of their own, such as `csc501,cse221`.
     pub against: Option<String>,
-    /// `SYSCOST_DIR`: where the files of the file cases are made; `None` for the temporary directory.
+    /// `SYSCOST_DIR`: where the files of the file cases are made; `None` for the usual place.
     pub directory: Option<PathBuf>,
     /// Where Criterion's files go; `None` for [`criterion_home`](super::criterion_home).
     pub home: Option<PathBuf>,
@@ -80,7 +81,7 @@ impl Options {
 
     /// The directory in which scratch directories are made.
     pub fn scratch_parent(&self) -> PathBuf {
-        self.directory.clone().unwrap_or_else(std::env::temp_dir)
+        self.directory.clone().unwrap_or_else(scratch::usual)
     }
 
     /// Whether time is measured, and not an event counted.

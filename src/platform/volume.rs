@@ -147,7 +147,9 @@ pub fn elsewhere(bytes: u64) -> String {
     }
 }
 
-fn disk_with(bytes: u64) -> Option<PathBuf> {
+/// A directory on a disk that may be written and has this much room: of /var/tmp, the home, the current directory and /tmp
+/// the first.
+pub fn disk_with(bytes: u64) -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let here = std::env::current_dir().ok();
     let candidates = [Some("/var/tmp".into()), home, here, Some("/tmp".into())];
