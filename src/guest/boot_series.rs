@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::record::instruction_counts::{CaseCounts, CountedSide};
 use crate::study::counted_change::{BOOTS_OF_NOISY, is_noisy};
 use crate::trial::scratch::Scratch;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,24 +53,25 @@ impl Series<'_> {
     /// There is no emulator, the initramfs cannot be written, or this process was interrupted.
     pub fn run(&self, questions: &Questions) -> Result<Outcome> {
         let mut outcome = Outcome::asked(self.kernels, questions);
-        self.boots(questions, BOOTS, &mut outcome)?;
+        self.boots(questions, 0..BOOTS, &mut outcome)?;
         let again = outcome.noisy(questions);
         if !again.cases.is_empty() {
-            self.boots(&again, BOOTS_OF_NOISY - BOOTS, &mut outcome)?;
+            self.boots(&again, BOOTS..BOOTS_OF_NOISY, &mut outcome)?;
         }
         Ok(outcome)
     }
 
-    /// Boots each kernel this many times, and adds what they say.
-    fn boots(&self, questions: &Questions, times: usize, outcome: &mut Outcome) -> Result<()> {
+    /// Boots each kernel once with each of these seeds, and adds what they say.
+    fn boots(&self, questions: &Questions, seeds: Range<usize>, outcome: &mut Outcome) -> Result<()> {
         let machine = self.machine(questions)?;
         // A, B, B, A, …: whatever ends the series early has served both sides.
-        let plan: Vec<usize> = (0..2 * times).map(|at| (at + at / 2) % 2).collect();
+        let plan: Vec<(usize, usize)> =
+            seeds.flat_map(|seed| [(seed % 2, seed), (1 - seed % 2, seed)]).collect();
         let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let work = || loop {
-            let Some(&side) = plan.get(next.fetch_add(1, Ordering::SeqCst)) else { return };
+            let Some(&(side, seed)) = plan.get(next.fetch_add(1, Ordering::SeqCst)) else { return };
             (self.announce)(&self.kernels[side], questions.cases.len());
-            let ended = boot(&machine, &self.kernels[side]);
+            let ended = boot(&machine, &self.kernels[side], seed);
             if ended.is_err() {
                 next.store(plan.len(), Ordering::SeqCst);
             }

@@ -158,7 +158,8 @@ fn counted(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEnd> 
     let clock = Clock::with_scale(INSTRUCTIONS);
     let scratch = scratch::make_in(Path::new("/tmp"))?;
     let cpus = Cpus::around(Some(here), allowed);
-    let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Default, cpus };
+    // What is left to full scale takes seconds by time, and no more than the rest by instructions.
+    let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Full, cpus };
     let bench = Bench { place: &place, clock: &clock, pinned: Some(here) };
     let mut trial = Trial::prepare(case, bench, None)?;
     let mut batch = |iterations| Ok::<_, CaseEnd>(median(trial.turn(iterations, BATCHES)?.ticks));

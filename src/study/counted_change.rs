@@ -72,7 +72,7 @@ fn side(outcomes: &[CountOutcome]) -> Option<SideCount> {
         instructions: median(&values),
         range: [low, high],
         boots: counts.len(),
-        exact: counts.len() > 1 && counts.iter().all(|count| *count == counts[0]),
+        exact: values.len() > 1 && low == high,
     })
 }
 
