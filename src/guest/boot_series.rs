@@ -6,7 +6,7 @@ use super::kernel::Kernel;
 use super::question::{Question, Questions, VERSION, is_canary};
 use crate::error::{Error, Result};
 use crate::record::instruction_counts::{CaseCounts, CountedSide};
-use crate::study::counted_change::{BOOTS_OF_NOISY, is_noisy};
+use crate::study::counted_change::{BOOTS_OF_NOISY, are_alike, is_noisy};
 use crate::trial::scratch::Scratch;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -128,7 +128,8 @@ impl Outcome {
             let case = self.cases.iter().find(|case| case.id == id);
             case.is_some_and(|case| {
                 let counted = |at: usize| case.sides[at].iter().any(|outcome| outcome.count().is_some());
-                counted(0) && counted(1) && case.sides.iter().any(|side| is_noisy(side))
+                let differs = counted(0) && counted(1) && !are_alike(case);
+                differs && case.sides.iter().any(|side| is_noisy(side))
             })
         };
         let cases = questions.cases.iter().filter(|question| is_open(&question.id)).cloned().collect();

@@ -49,6 +49,7 @@ pub fn judged(counts: &InstructionCounts) -> Vec<CountedRow> {
 fn row(case: &CaseCounts, threshold: f64) -> CountedRow {
     let sides = case.sides.each_ref().map(|outcomes| side(outcomes));
     let (verdict, reason) = match &sides {
+        _ if are_alike(case) => (Verdict::Same, None),
         [Some(a), Some(b)] => verdict(a, b, threshold),
         _ => (Verdict::Incomparable, Some(absence(case))),
     };
@@ -57,6 +58,18 @@ fn row(case: &CaseCounts, threshold: f64) -> CountedRow {
         _ => None,
     };
     CountedRow { id: case.id.clone(), canary: case.canary, sides, change, verdict, reason }
+}
+
+/// Whether the boots of both kernels count the same. They draw the same numbers by chance, so what differs between the boots of
+/// one kernel and not between the kernels is no change.
+pub fn are_alike(case: &CaseCounts) -> bool {
+    let counts = |at: usize| {
+        let mut counts: Vec<_> = case.sides[at].iter().filter_map(CountOutcome::count).collect();
+        counts.sort_by(|a, b| a.instructions().total_cmp(&b.instructions()));
+        counts
+    };
+    let a = counts(0);
+    a.len() > 1 && a == counts(1)
 }
 
 /// Whether the boots of a kernel disagree about a case, so that more of them are needed.
@@ -160,6 +173,17 @@ mod tests {
         assert_eq!(case(boots(&noisy), boots(&noisy.map(|n| n + 10))).verdict, Verdict::Inconclusive);
         let narrow = [1000, 1001, 1002, 1003, 1004, 1005, 1006];
         assert_eq!(case(boots(&narrow), boots(&narrow)).verdict, Verdict::Same);
+    }
+
+    #[test]
+    fn what_chance_does_to_both_kernels_alike_is_no_change() {
+        assert_eq!(case(boots(&[300, 400]), boots(&[400, 300])).verdict, Verdict::Same);
+        assert_eq!(case(boots(&[300, 400]), boots(&[400, 301])).verdict, Verdict::Inconclusive);
+        assert_eq!(
+            case(boots(&[300]), boots(&[300])).verdict,
+            Verdict::Inconclusive,
+            "one boot knows nothing"
+        );
     }
 
     #[test]
