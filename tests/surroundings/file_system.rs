@@ -7,15 +7,20 @@ use crate::place::{Ended, Place};
 /// The case that is nothing without a disk.
 const MAJOR: &str = "^page_fault/major-random/first-touch$";
 
-/// A run of these cases with a temporary directory that the script has mounted on `$1`. There is a directory `$2` on
-/// whatever file system this test itself has, and `$3` says which cases.
+/// A run of these cases in the directory that the script has mounted on `$1`. There is a directory `$2` on whatever file
+/// system this test itself has, and `$3` says which cases.
 fn mounted(place: &Place, mount: &str, cases: &str, scale: &str) -> Option<Ended> {
+    mounted_and(place, mount, "--dir \"$1\"", cases, scale)
+}
+
+/// The same; that directory is the temporary one, too, and `options` may name it.
+fn mounted_and(place: &Place, mount: &str, options: &str, cases: &str, scale: &str) -> Option<Ended> {
     // Root's own table of mounts may hold devices too, one of a user's own may not.
     let way = if nix::unistd::geteuid().is_root() { &["unshare", "-m"][..] } else { own_mounts(place)? };
     let disk = place.path().join("disk");
     std::fs::create_dir_all(&disk).unwrap();
     let script = format!(
-        "{mount} || exit {NOT_MOUNTED}\n{} run --scale {scale} \"$3\"; code=$?; umount \"$1\"; exit $code",
+        "{mount} || exit {NOT_MOUNTED}\n{} run {options} --scale {scale} \"$3\"; code=$?; umount \"$1\"; exit $code",
         crate::place::SYSCOST
     );
     let run = || {
@@ -47,6 +52,18 @@ fn memory_is_no_disk() {
         refused(&ended, &format!("is on {kind}, whose files are memory"));
         place.is_tidy();
     }
+}
+
+#[test]
+fn a_temporary_directory_in_memory_gives_way_to_a_disk() {
+    let place = Place::new();
+    let Some(ended) = mounted_and(&place, "mount -t tmpfs none \"$1\"", "", MAJOR, "smoke") else { return };
+    if ended.output.contains("1 skipped") {
+        return refused(&ended, "is on tmpfs, whose files are memory"); // there is no disk
+    }
+    ended.says(0, &["1 measured, 0 skipped, 0 failed"]);
+    assert!(ended.error.contains("is memory, so the files of cases are made in"), "{}", ended.error);
+    place.is_tidy();
 }
 
 /// What leads from an overlay to where its files are.
