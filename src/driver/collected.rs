@@ -30,8 +30,10 @@ struct Executions {
     contradicted: Vec<String>,
     /// A skip or a failure, which ends the case.
     ended: Option<Outcome>,
-    /// The longest execution.
-    seconds: f64,
+    /// How long the first execution took, which proves the case, and the longest of the later ones, seconds; 0 if there was
+    /// none.
+    first: f64,
+    later: f64,
 }
 
 impl<'a> Collected<'a> {
@@ -97,7 +99,7 @@ impl<'a> Collected<'a> {
         for case in self.cases.iter().filter_map(|case| case.outcome(None)) {
             tally.add(&case);
         }
-        let seconds: f64 = self.cases.iter().map(|case| case.seconds).sum();
+        let seconds: f64 = self.cases.iter().map(|case| case.first.max(case.later)).sum();
         format!("{}: {tally}, in {seconds:.1} s", self.planned.group.name)
     }
 
@@ -128,7 +130,10 @@ impl Executions {
         if !execution.title.is_empty() {
             self.title = execution.title;
         }
-        self.seconds = self.seconds.max(execution.seconds);
+        match self.count() {
+            0 => self.first = execution.seconds,
+            _ => self.later = self.later.max(execution.seconds),
+        }
         match execution.end {
             ExecutionEnd::Measured(measured) => self.measured.push(*measured),
             ExecutionEnd::Disturbed(sentence) => self.disturbed.push(sentence),
@@ -146,6 +151,11 @@ impl Executions {
         }
     }
 
+    /// How long a further execution will take, seconds: the proof is not repeated.
+    fn seconds(&self) -> f64 {
+        if self.later > 0.0 { self.later } else { self.first }
+    }
+
     fn count(&self) -> usize {
         self.measured.len() + self.disturbed.len() + self.contradicted.len()
     }
@@ -157,10 +167,10 @@ impl Executions {
     fn is_open(&self, rounds: &Rounds, round: usize, time: bool) -> bool {
         let needed = match self.measured.is_empty() {
             true => rounds.tries(self.disturbed.len()),
-            false => rounds.needed(self.seconds),
+            false => rounds.needed(self.seconds()),
         };
         let unsettled =
-            || rounds.allows(self.count(), self.seconds) && round >= needed && !self.is_settled(needed);
+            || rounds.allows(self.count(), self.seconds()) && round >= needed && !self.is_settled(needed);
         self.ended.is_none() && (self.count() < needed || (time && unsettled()))
     }
 
@@ -256,5 +266,18 @@ mod tests {
         assert!(!open(&[100.0, 100.1, 100.2]));
         assert!(open(&[100.0, 100.1, 110.0]));
         assert!(!open(&[100.0, 100.1, 110.0, 100.3]));
+    }
+
+    #[test]
+    fn a_long_proof_does_not_make_the_later_executions_dear() {
+        let rounds = Rounds::of_test();
+        let mut case = Executions::default();
+        let mut add = |seconds, low| case.add(CaseExecution { seconds, ..end(measured(low)) });
+        add(4.0, 100.0);
+        add(0.1, 110.0);
+        assert!(case.is_open(&rounds, 2, false), "two are enough only where each takes long");
+        let mut add = |seconds, low| case.add(CaseExecution { seconds, ..end(measured(low)) });
+        add(0.1, 120.0);
+        assert!(case.is_open(&rounds, 3, true) && !case.is_open(&rounds, 3, false));
     }
 }

@@ -5,10 +5,10 @@
 //! a large size the next part each time, round and round. The loops use the widest vectors of the machine; `scalar`,
 //! `sse2`, `avx2`, `avx512` and `neon` name others. `nt` stores past the caches. `memcpy` and `memset` are the C
 //! library's, `rep-movsb` and `rep-stosb` the processor's own loops: there an iteration is one call for the whole
-//! size. Above 16 MiB STREAM's three prefetch the lines that they will write, and `copy-nt` alternates between four
-//! pages and prefetches what it will read, if the processor can. `all` is a thread on every CPU and `two` a thread on
-//! each of two, all on memory of their own of that size, from a common signal until the last has finished. A fence,
-//! which is timed, waits until the stores are visible to all CPUs.
+//! size. Above 16 MiB STREAM's three prefetch the lines that they will write where that helps (Intel), and `copy-nt`
+//! alternates between four pages and prefetches what it will read, if the processor can. `all` is a thread on every
+//! CPU and `two` a thread on each of two, all on memory of their own of that size, from a common signal until the last
+//! has finished. A fence, which is timed, waits until the stores are visible to all CPUs.
 //!
 //! # What is not
 //! Mapping, first touch by the CPU that will use the memory, filling, and verifying the results.
@@ -79,6 +79,8 @@ pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), c
         all_curve("bandwidth/write-all/", "write"),
         all_curve("bandwidth/copy-all/", "copy"),
     ])
+    // 2: STREAM's three prefetch on Intel's processors only.
+    .version(2)
     .headlines(&HEADLINES);
 
 /// What stands on the first screen of a run.

@@ -22,6 +22,7 @@
 #![allow(unsafe_code)]
 
 use super::{Loop, Means, Operation};
+use crate::platform::arch;
 
 /// Whether the processor and the kernel support it.
 pub(super) fn is_offered(means: Means) -> bool {
@@ -101,8 +102,12 @@ pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
     }
 }
 
-/// The loop that prefetches, if there is one. A processor without the prefetch instruction ignores it.
+/// The loop that prefetches, if there is one that is faster here. Lines to be written are asked for on Intel's processors
+/// only: Sapphire Rapids gains 7 %, and Zen 4 loses a fifth (27.3 GB/s without, 22.5 with).
 pub(super) fn ahead(operation: Operation, means: Means) -> Option<Loop> {
+    if operation != Operation::CopyNonTemporal && !arch::is_intel() {
+        return None;
+    }
     match means {
         Means::Avx2 => wide::avx2::ahead(operation),
         Means::Avx512 => wide::avx512::ahead(operation),

@@ -99,6 +99,15 @@ pub fn has_serialize() -> bool {
     }
 }
 
+/// Whether Intel made the processor: the first word of its name in CPUID leaf 0.
+pub fn is_intel() -> bool {
+    #[allow(unused_unsafe)]
+    // SAFETY: PURE; every x86-64 processor has leaf 0.
+    unsafe {
+        __cpuid(0).ebx == u32::from_le_bytes(*b"Genu")
+    }
+}
+
 /// The counter's frequency as the processor (leaf 0x15) or the hypervisor (leaf 0x4000_0010, kHz) states
 /// it, Hz, and which of them does.
 pub fn frequency() -> Option<(f64, &'static str)> {
