@@ -23,7 +23,7 @@ Environment:
   SYSCOST_TIME         seconds for which the run may go on; half a second a case otherwise
   SYSCOST_STRICT       1: exit code 3 if a case is disturbed or not settled
   SYSCOST_MEASURE      ns, or a perf event to count instead, such as instructions
-  SYSCOST_DIR          where the files of the file cases are made, instead of the temporary directory or, where that is memory, of a disk
+  SYSCOST_DIR          where the files of the file cases are made [temporary directory; a disk if that is memory]
   SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221
   SYSCOST_PREDICTIONS  a TOML file of your own predictions
   SYSCOST_PEER         HOST:PORT of a `syscost peer`, for the cases whose other end it is
