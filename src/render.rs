@@ -2,6 +2,7 @@
 
 #[cfg(feature = "cli")]
 pub mod beside;
+mod cell;
 #[cfg(feature = "cli")]
 pub mod compared;
 mod figure_line;
@@ -9,6 +10,7 @@ mod figure_line;
 pub mod foreign;
 #[cfg(feature = "cli")]
 pub mod format;
+mod headline_figure;
 #[cfg(feature = "cli")]
 pub mod page;
 #[cfg(feature = "cli")]

@@ -17,8 +17,7 @@ use crate::record::quantity::NANOSECONDS;
 use crate::record::{Record, store};
 use crate::render::beside::sheets;
 use crate::render::format;
-use crate::render::paper_table::Sheet;
-use crate::render::plot::{Picture, pictures};
+use crate::render::plot::{Picture, pictures, whole};
 use crate::render::summary::{Summary, screen};
 use crate::render::table::{Against, Layout, sentences, table};
 use crate::study::alike::is_alike;
@@ -64,8 +63,8 @@ pub(super) struct Args {
     /// Write to this file, whole or not at all, and not to the standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Draw its curves into this directory as well, as SVG and PNG: latency, bandwidth or efficiency against size
-    /// or number; after the word `displacement`, the figures of that paper
+    /// Draw it into this directory as well, as SVG and PNG: a page with the whole run, what was measured over what was
+    /// predicted, and each curve; after the word `displacement`, the figures of that paper
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
     /// Write it as another tool reads it, in place of --format
@@ -81,11 +80,86 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if displacement_report::is_asked(args) {
         return displacement_report::report(args);
     }
-    let asked = Asked::of(args)?;
+    let report = Report::of(args)?;
+    match args.page.file() {
+        Some(file) => args.page.write(file, &report.record, &report.archive)?,
+        None => report.write()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A record, as much of it as was asked for, and what is to stand beside it.
+struct Report<'a> {
+    args: &'a Args,
+    asked: Asked<'a>,
+    archive: Archive,
+    record: Record,
+    machines: Vec<Published>,
+    columns: Vec<Column>,
+}
+
+impl<'a> Report<'a> {
+    /// # Errors
+    /// The command line contradicts itself, or something that it names does not exist or cannot be read.
+    fn of(args: &'a Args) -> Result<Self> {
+        let (asked, archive) = (Asked::of(args)?, Archive::of(&args.home));
+        let record = chosen(args, &asked, &archive)?;
+        let machines = args.beside.machines()?;
+        let published = machines.iter().map(|machine| (machine.name.clone(), machine.ns()));
+        let mut columns: Vec<_> = published.collect();
+        if let Some(name) = &args.baseline {
+            columns.push(baseline(name, &archive.baseline(name)?, &record));
+        }
+        check(args.format, &columns, &record)?;
+        Ok(Self { args, asked, archive, record, machines, columns })
+    }
+
+    /// Prints it, or writes it to a file, and draws its pictures.
+    fn write(&self) -> Result<()> {
+        let output = self.args.output.as_deref();
+        match (self.args.export, output) {
+            (Some(reader), Some(file)) => save(file, exported::text(reader, &self.record)?.as_bytes())?,
+            (Some(reader), None) => page::write(&exported::text(reader, &self.record)?)?,
+            (None, Some(file)) => {
+                save(file, inert::output(&self.text(Layout::default())?, false).as_bytes())?;
+            }
+            (None, None) => page::write(&self.text(layout())?)?,
+        }
+        match &self.args.plot {
+            Some(directory) if self.args.export.is_none() => self.draw(directory),
+            _ => Ok(()),
+        }
+    }
+
+    fn text(&self, layout: Layout) -> Result<String> {
+        if self.asked.is_beside(self.args) {
+            return Ok(beside(&self.machines, &self.record, layout));
+        }
+        if self.asked.is_one_screen(self.args, &self.record) {
+            return Ok(screen_of(&self.record, &self.archive, layout));
+        }
+        let below: Vec<_> = self.machines.iter().flat_map(|machine| machine.below(&self.record)).collect();
+        let table = text(self.args.format, &self.record, &self.columns, layout)?;
+        Ok(table + &said(self.args.format, &below, layout))
+    }
+
+    /// The run as a whole, if all of it is there, and each of its curves and maps.
+    fn draw(&self, directory: &Path) -> Result<()> {
+        let mut all = match self.asked.is_whole(self.args) {
+            true => whole(&self.record, &headlines(GROUPS.iter())),
+            false => Vec::new(),
+        };
+        all.extend(pictures(&self.record));
+        draw(&self.record, all, directory)
+    }
+}
+
+/// The record that was asked for, with other predictions where some are given, and only the part that was named.
+///
+/// # Errors
+/// There is no such record, or nothing in it has that name.
+fn chosen(args: &Args, asked: &Asked<'_>, archive: &Archive) -> Result<Record> {
     let overrides = args.beside.overrides()?;
-    let machines = args.beside.machines()?;
-    let mut columns: Vec<_> = machines.iter().map(|machine| (machine.name.clone(), machine.ns())).collect();
-    let archive = Archive::of(&args.home);
     let mut record = archive.record(asked.run)?;
     for id in apply(&overrides, &mut record) {
         tell_unknown(&id, &record);
@@ -96,45 +170,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(glob) = &args.only {
         pattern::keep(&mut record, glob)?;
     }
-    if let Some(name) = &args.baseline {
-        columns.push(baseline(name, &archive.baseline(name)?, &record));
-    }
-    check(args.format, &columns, &record)?;
-    let below: Vec<_> = machines.iter().flat_map(|machine| machine.below(&record)).collect();
     // Records from before curves were stored have none: they are fitted now.
     let fingerprint = record.fingerprint.clone();
-    record
-        .groups
-        .iter_mut()
-        .filter(|run| run.curves.is_empty())
-        .for_each(|run| add_curves(run, &fingerprint));
-    if let Some(file) = args.page.file() {
-        args.page.write(file, &record, &archive)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if let Some(reader) = args.export {
-        let text = exported::text(reader, &record)?;
-        match &args.output {
-            Some(file) => save(file, text.as_bytes())?,
-            None => page::write(&text)?,
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let text = |layout| {
-        if asked.is_beside(args) {
-            return Ok(beside(&machines, &record));
-        }
-        if asked.is_one_screen(args, &record) {
-            return Ok(screen_of(&record, &archive, layout));
-        }
-        Ok::<_, Error>(text(args.format, &record, &columns, layout)? + &said(args.format, &below, layout))
-    };
-    match &args.output {
-        Some(file) => save(file, inert::output(&text(Layout::default())?, false).as_bytes())?,
-        None => page::write(&text(layout())?)?,
-    }
-    args.plot.as_deref().map_or(Ok(()), |directory| draw(&record, pictures(&record), directory))?;
-    Ok(ExitCode::SUCCESS)
+    let old = record.groups.iter_mut().filter(|run| run.curves.is_empty());
+    old.for_each(|run| add_curves(run, &fingerprint));
+    Ok(record)
 }
 
 /// Which run, and which part of it.
@@ -162,21 +202,26 @@ impl<'a> Asked<'a> {
 
     /// Whether published reports are to be told row by row, ours beside.
     fn is_beside(&self, args: &Args) -> bool {
-        let parts = args.all || self.group.is_some() || args.only.is_some() || args.baseline.is_some();
+        let parts = args.all || args.baseline.is_some() || !self.is_whole(args);
         args.format == Format::Terminal && !parts && args.beside.against.is_some()
+    }
+
+    /// Whether no part of the run was named.
+    fn is_whole(&self, args: &Args) -> bool {
+        self.group.is_none() && args.only.is_none()
     }
 
     /// Whether the whole run is to be told on one screen: nothing says which part of it, or how.
     fn is_one_screen(&self, args: &Args, record: &Record) -> bool {
-        let parts = args.all || self.group.is_some() || args.only.is_some();
         let columns = args.beside.against.is_some() || args.baseline.is_some();
-        args.format == Format::Terminal && !parts && !columns && record.groups.len() > 1
+        let plain = args.format == Format::Terminal && !args.all && !columns;
+        plain && self.is_whole(args) && record.groups.len() > 1
     }
 }
 
 /// The Observation Tables of these reports.
-fn beside(machines: &[Published], record: &Record) -> String {
-    let tables: Vec<_> = sheets(machines, record).iter().map(Sheet::text).collect();
+fn beside(machines: &[Published], record: &Record, layout: Layout) -> String {
+    let tables: Vec<_> = sheets(machines, record).iter().map(|sheet| sheet.within(layout)).collect();
     format!("{}\n\n{}", title(record), tables.join("\n"))
 }
 

@@ -10,7 +10,7 @@ use crate::platform::kernel_files::KernelFiles;
 use crate::record::{Headline, Record};
 use crate::render::summary::{Summary, screen};
 use crate::render::table::Layout;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What the end of a whole run needs to know from its beginning.
 pub(super) struct FirstScreen {
@@ -37,12 +37,9 @@ impl FirstScreen {
         saved: Option<&PathBuf>,
         layout: Layout,
     ) -> String {
-        let kept = saved.map(|path| shortest(path));
+        let kept = saved.map(|_| record.run.as_str());
         let doctor = Some(&self.doctor[..]);
-        screen(
-            &Summary { record, headlines: &self.headlines, earlier, doctor, kept: kept.as_deref() },
-            layout,
-        )
+        screen(&Summary { record, headlines: &self.headlines, earlier, doctor, kept }, layout)
     }
 }
 
@@ -59,10 +56,4 @@ fn minded(options: &Options) -> Vec<String> {
     let (files, scratch) = (KernelFiles::live(), options.scratch_parent());
     let found = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
     found.into_iter().map(|finding| finding.fact).collect()
-}
-
-/// The path from here, where it is below.
-fn shortest(path: &Path) -> String {
-    let here = std::env::current_dir().unwrap_or_default();
-    path.strip_prefix(here).unwrap_or(path).display().to_string()
 }

@@ -54,7 +54,8 @@ pub fn ends(interval: &Interval, unit: &str) -> String {
     format!("[{}, {}]", digits(interval.low / divisor, places), digits(interval.high / divisor, places))
 }
 
-/// The larger half of an interval as a share of its estimate: `±0.16%`. Nothing for an estimate of zero.
+/// The larger half of an interval as a share of its estimate: `±0.16%`. Where it reaches the estimate itself, the factor up
+/// to its upper end: `≤4.2×`. Nothing for an estimate of zero.
 pub fn share(interval: &Interval) -> String {
     let half = (interval.high - interval.estimate).max(interval.estimate - interval.low);
     let percent = 100.0 * half / interval.estimate.abs();
@@ -62,6 +63,9 @@ pub fn share(interval: &Interval) -> String {
         p if !p.is_finite() => String::new(),
         p if p < 0.995 => format!("±{p:.2}%"),
         p if p < 9.95 => format!("±{p:.1}%"),
+        p if p >= 99.5 && interval.high > 1.9 * interval.estimate.abs() => {
+            format!("≤{}", times(interval.high / interval.estimate))
+        }
         p => format!("±{p:.0}%"),
     }
 }
@@ -182,6 +186,12 @@ mod tests {
     fn a_share_of_nothing_is_nothing() {
         assert_eq!(share(&Interval { estimate: 0.0, low: -1.0, high: 1.0 }), "");
         assert_eq!(share(&Interval { estimate: -2.0, low: -3.0, high: -1.0 }), "±50%");
+    }
+
+    #[test]
+    fn an_interval_that_is_wider_than_its_estimate_is_told_as_a_factor() {
+        assert_eq!(share(&Interval { estimate: 2.0, low: 1.0, high: 36.6 }), "≤18.3×");
+        assert_eq!(share(&Interval { estimate: 2.0, low: -3.0, high: 3.0 }), "±250%");
     }
 
     #[test]

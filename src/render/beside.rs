@@ -2,6 +2,7 @@
 
 use crate::record::quantity::{NANOSECONDS, amount, count, duration, size};
 use crate::record::{CaseRecord, Outcome, Record};
+use crate::render::cell;
 use crate::render::paper_table::Sheet;
 use crate::study::published::{Published, PublishedValue};
 
@@ -26,7 +27,8 @@ fn sheet(published: &Published, record: &Record) -> Sheet {
 }
 
 fn row(value: &PublishedValue, record: &Record) -> Vec<String> {
-    let expected = value.predicted_ns.map(duration).or_else(|| value.expected.clone());
+    let words = || value.expected.as_ref().map(|words| cell::cut(words, 18));
+    let expected = value.predicted_ns.map(duration).or_else(words);
     let measured = match (value.ns, value.value, &value.unit) {
         (Some(ns), ..) => duration(ns),
         (None, Some(number), Some(unit)) => format!("{} {unit}", count(number)),
@@ -39,10 +41,9 @@ fn row(value: &PublishedValue, record: &Record) -> Vec<String> {
 
 /// The first clause, so that the row stays a line.
 fn cut(what: &str) -> String {
-    const LONGEST: usize = 46;
+    const LONGEST: usize = 47;
     let first = what.split([';', ':']).next().unwrap_or(what);
-    let short: String = first.chars().take(LONGEST).collect();
-    if short.len() < first.len() { format!("{}…", short.trim_end()) } else { short }
+    cell::cut(first, LONGEST)
 }
 
 /// What was measured here and what was expected, or why there is nothing.

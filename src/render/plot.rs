@@ -7,16 +7,20 @@ mod axis;
 mod canvas;
 mod chart;
 mod heat_map;
+mod overview;
+mod scatter;
 
 use crate::error::{Error, Result};
-use crate::record::{CurveRecord, Matrix, Record};
+use crate::record::{CurveRecord, Headline, Matrix, Record};
 use crate::study::paper::Figure;
+use crate::study::standout::{Foretold, standouts};
 use canvas::{Canvas, Drawn, Letters};
+use overview::Overview;
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
 
-/// Width and height in the points of an SVG.
+/// Width and height in the points of an SVG, but for the overview.
 const SIZE: (u32, u32) = (960, 560);
 /// Pixels of a PNG for each point of [`SIZE`], so that it is sharp on a screen with a high resolution.
 const PIXELS: u32 = 2;
@@ -35,6 +39,33 @@ pub struct Picture<'a> {
 enum Content<'a> {
     Curves(Vec<&'a CurveRecord>),
     Map(&'a Matrix),
+    Predictions(Vec<Foretold<'a>>),
+    Overview(Box<Overview<'a>>),
+}
+
+/// A whole run, of which this many operations were measured at least, has an overview.
+const FEWEST: usize = 6;
+
+/// The pictures of a run as a whole: its overview, and its predictions; of parts of a run there is neither.
+pub fn whole<'a>(record: &'a Record, headlines: &[(String, Headline)]) -> Vec<Picture<'a>> {
+    let rows = overview::rows(record, headlines);
+    if rows.iter().map(Vec::len).sum::<usize>() < FEWEST {
+        return Vec::new();
+    }
+    let predicted = standouts(record).predicted;
+    let curves = record.groups.iter().flat_map(|group| &group.curves);
+    let curve = curves.into_iter().find(|curve| !curve.levels.is_empty());
+    let page = Overview { rows, curve, predicted: predicted.clone() };
+    let picture = |name: &str, title: &str, content| Picture {
+        name: name.into(),
+        title: title.into(),
+        subtitle: subtitle(record),
+        content,
+    };
+    vec![
+        picture("overview", "What this machine charges", Content::Overview(Box::new(page))),
+        picture("predictions", "What was measured over what was predicted", Content::Predictions(predicted)),
+    ]
 }
 
 /// The pictures of a record: one for the curves of each chart, and one for each map.
@@ -50,7 +81,9 @@ pub fn pictures(record: &Record) -> Vec<Picture<'_>> {
                 curves.push(curve);
                 continue;
             }
-            let title = format!("{}: {} against {}", group.name, curve.chart, curve.parameter);
+            // The name of a chart tells it from the others of its group: `bandwidth by file`.
+            let drawn = curve.chart.split(" by ").next().unwrap_or_default();
+            let title = format!("{}: {drawn} against {}", group.name, curve.parameter);
             let content = Content::Curves(vec![curve]);
             pictures.push(Picture { name, title, subtitle: subtitle.clone(), content });
         }
@@ -88,7 +121,7 @@ impl Picture<'_> {
     /// It could not be drawn.
     pub fn svg(&self) -> Result<String> {
         let mut text = String::new();
-        self.draw(SVGBackend::with_string(&mut text, SIZE).into_drawing_area(), 1)?;
+        self.draw(SVGBackend::with_string(&mut text, self.size()).into_drawing_area(), 1)?;
         Ok(text)
     }
 
@@ -97,16 +130,21 @@ impl Picture<'_> {
     /// # Errors
     /// It could not be drawn.
     pub fn png(&self) -> Result<Vec<u8>> {
-        let (wide, tall) = (SIZE.0 * PIXELS * FINER, SIZE.1 * PIXELS * FINER);
+        let (wide, tall) = (self.size().0 * PIXELS * FINER, self.size().1 * PIXELS * FINER);
         let mut pixels = vec![255; (wide * tall * 3) as usize];
         let area = BitMapBackend::with_buffer(&mut pixels, (wide, tall)).into_drawing_area();
         self.draw(area, PIXELS * FINER)?;
-        encoded(&smaller(&pixels, wide as usize), SIZE.0 * PIXELS, SIZE.1 * PIXELS)
+        encoded(&smaller(&pixels, wide as usize), wide / FINER, tall / FINER)
             .map_err(|e| self.refused(&e.to_string()))
     }
 
+    /// Width and height in the points of an SVG.
+    fn size(&self) -> (u32, u32) {
+        if matches!(self.content, Content::Overview(_)) { overview::SIZE } else { SIZE }
+    }
+
     fn draw<B: DrawingBackend>(&self, area: DrawingArea<B, Shift>, times: u32) -> Result<()> {
-        let size = (f64::from(SIZE.0), f64::from(SIZE.1));
+        let size = (f64::from(self.size().0), f64::from(self.size().1));
         self.on(&Canvas::new(area, size, f64::from(times))).map_err(|why| self.refused(&why))
     }
 
@@ -117,6 +155,8 @@ impl Picture<'_> {
         match &self.content {
             Content::Curves(curves) => chart::draw(canvas, curves)?,
             Content::Map(matrix) => heat_map::draw(canvas, matrix)?,
+            Content::Predictions(cases) => scatter::draw(canvas, cases)?,
+            Content::Overview(page) => overview::draw(canvas, page)?,
         }
         canvas.finish()
     }

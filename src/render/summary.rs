@@ -1,11 +1,11 @@
 //! The first screen of a whole run: whose numbers these are, a row for each headline case, what to look at, and where the
 //! rest is. At most [`LINES`] lines of at most [`COLUMNS`] columns, in a pipe as on a terminal.
 
-mod cell;
 mod look;
 mod machine;
 mod observation;
 
+use super::cell;
 use crate::record::{Headline, Record};
 use crate::render::table::Layout;
 
@@ -27,7 +27,7 @@ pub struct Summary<'a> {
     pub earlier: &'a [Record],
     /// What the doctor found, a few words each; `None` if it was not asked.
     pub doctor: Option<&'a [String]>,
-    /// Where the run is kept, if it is.
+    /// The name under which the run is kept, if it is.
     pub kept: Option<&'a str>,
 }
 
@@ -49,7 +49,7 @@ pub fn screen(summary: &Summary<'_>, layout: Layout) -> String {
 
 /// How many cases there are, and how to see them.
 fn whole(summary: &Summary<'_>, width: usize) -> Vec<Line> {
-    let kept = summary.kept.map(|place| format!("; kept in {place}")).unwrap_or_default();
+    let kept = summary.kept.map(|name| format!("; kept as {name}")).unwrap_or_default();
     let tally = summary.record.tally();
     vec![
         Line::heading(cell::cut(&format!("{tally}{kept}"), width)),

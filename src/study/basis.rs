@@ -41,11 +41,14 @@ pub fn predicted_figure(measured: &Measured) -> Option<Interval> {
     net.or_else(whole)
 }
 
+/// What was predicted, ns. `None` without a prediction above zero.
+pub fn predicted(measured: &Measured) -> Option<f64> {
+    measured.predicted.as_ref().map(|p| p.hardware + p.software).filter(|predicted| *predicted > 0.0)
+}
+
 /// What was measured over what was predicted. `None` without a prediction above zero.
 pub fn ratio(measured: &Measured) -> Option<f64> {
-    let predicted = measured.predicted.as_ref().map(|p| p.hardware + p.software)?;
-    let figure = predicted_figure(measured)?;
-    (predicted > 0.0).then(|| figure.estimate / predicted)
+    Some(predicted_figure(measured)?.estimate / predicted(measured)?)
 }
 
 #[cfg(test)]

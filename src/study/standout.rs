@@ -1,7 +1,7 @@
 //! What of a run deserves a second look: cases without a number, numbers that are not settled, and those far from what was
 //! expected.
 
-use super::basis::{predicted_figure, ratio};
+use super::basis::{predicted, predicted_figure, ratio};
 use crate::record::{CaseRecord, CurveRecord, Interval, LevelRecord, Measured, Outcome, Record};
 
 /// A prediction that is off by less than this factor, either way, was a good one.
@@ -16,12 +16,33 @@ pub struct Standouts<'a> {
     pub disturbed: Vec<(&'a str, &'a str)>,
     /// Not settled: their half intervals as shares of their figures, the widest first.
     pub unsettled: Vec<(&'a str, f64)>,
-    /// What was measured over what was predicted where they lie further apart than [`FAR`], the farthest first.
-    pub far: Vec<(&'a str, f64)>,
-    /// Cases with a prediction and a figure that is surely above nothing.
-    pub predicted: usize,
+    /// Cases with a prediction and a figure that is surely above zero.
+    pub predicted: Vec<Foretold<'a>>,
     /// Levels that end where the kernel reports no end, with their curves.
     pub levels: Vec<(&'a CurveRecord, &'a LevelRecord)>,
+}
+
+/// What was predicted of a case, and what was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Foretold<'a> {
+    /// The case.
+    pub id: &'a str,
+    /// The prediction, ns.
+    pub predicted: f64,
+    /// What was measured over it.
+    pub ratio: f64,
+}
+
+impl Foretold<'_> {
+    /// The factor between the two, either way.
+    fn distance(&self) -> f64 {
+        self.ratio.max(self.ratio.recip())
+    }
+
+    /// Whether they lie further apart than [`FAR`].
+    pub fn is_far(&self) -> bool {
+        self.distance() > FAR
+    }
 }
 
 /// What stands out in this record.
@@ -29,7 +50,7 @@ pub fn standouts(record: &Record) -> Standouts<'_> {
     let mut found = Standouts::default();
     record.cases().for_each(|(_, case)| found.add(case));
     found.unsettled.sort_by(|a, b| b.1.total_cmp(&a.1));
-    found.far.sort_by(|a, b| distance(b.1).total_cmp(&distance(a.1)));
+    found.predicted.sort_by(|a, b| b.distance().total_cmp(&a.distance()));
     let curves = record.groups.iter().flat_map(|group| &group.curves);
     let levels = curves.flat_map(|curve| curve.levels.iter().map(move |level| (curve, level)));
     found.levels = levels.filter(|(_, level)| level.agrees() == Some(false)).collect();
@@ -50,21 +71,18 @@ impl<'a> Standouts<'a> {
         if !measured.is_settled() {
             self.unsettled.push((id, half(&measured.figure())));
         }
-        let Some(ratio) = ratio(measured) else { return };
+        let Some((predicted, ratio)) = predicted(measured).zip(ratio(measured)) else { return };
         // A net figure that may be nothing says nothing of how far it is.
         if predicted_figure(measured).is_none_or(|figure| figure.low <= 0.0) {
             return;
         }
-        self.predicted += 1;
-        if distance(ratio) > FAR {
-            self.far.push((id, ratio));
-        }
+        self.predicted.push(Foretold { id, predicted, ratio });
     }
-}
 
-/// The factor between a ratio and one, either way.
-fn distance(ratio: f64) -> f64 {
-    ratio.max(ratio.recip())
+    /// The cases that lie far from what was predicted, the farthest first.
+    pub fn far(&self) -> impl Iterator<Item = &Foretold<'a>> {
+        self.predicted.iter().take_while(|case| case.is_far())
+    }
 }
 
 fn half(interval: &Interval) -> f64 {
@@ -79,7 +97,8 @@ mod tests {
 
     #[test]
     fn the_farthest_is_first_whichever_way() {
-        assert!(distance(0.1) > distance(9.0) && distance(1.0) < FAR);
+        let at = |ratio| Foretold { id: "", predicted: 1.0, ratio };
+        assert!(at(0.1).distance() > at(9.0).distance() && at(0.1).is_far() && !at(1.0).is_far());
     }
 
     #[test]
@@ -89,7 +108,7 @@ mod tests {
         let tally = record.tally();
         assert_eq!((found.failed.len(), found.disturbed.len()), (tally.failed, tally.disturbed));
         assert_eq!(found.unsettled.len(), record.unsettled().count());
-        assert!(found.far.len() <= found.predicted && found.predicted <= tally.measured);
+        assert!(found.far().count() <= found.predicted.len() && found.predicted.len() <= tally.measured);
     }
 
     #[test]

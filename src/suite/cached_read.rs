@@ -67,12 +67,12 @@ const HEADLINES: [Headline; 1] = [Headline::new(54, "pread/4KiB", "4 KiB of a ca
 
 /// A curve of bandwidth along the size of a block.
 const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("block")).figure("bandwidth")
+    Curve::new(prefix, title, Axis::Bytes("size of the block")).figure("bandwidth")
 }
 
 /// A curve of bandwidth along the size of the file.
 const fn by_file_curve(prefix: &'static str, title: &'static str, chart: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("file")).figure("bandwidth").chart(chart)
+    Curve::new(prefix, title, Axis::Bytes("size of the file")).figure("bandwidth").chart(chart)
 }
 
 const KIB: u64 = 1 << 10;

@@ -57,7 +57,7 @@ const HEADLINES: [Headline; 2] = [
 
 /// A curve along the memory that each process touches.
 const fn by_memory_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("memory of each"))
+    Curve::new(prefix, title, Axis::Bytes("memory of each process"))
 }
 
 /// Tasks of a ring.

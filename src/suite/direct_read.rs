@@ -57,8 +57,10 @@ pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"
         by_block_curve("direct_read/random/", "random"),
         by_block_curve("direct_read/write/", "written"),
         by_block_curve("direct_read/write-dsync/", "written for good"),
-        Curve::new("direct_read/uring-depth/", "io_uring", Axis::Count("in flight")).figure("rate"),
-        Curve::new("direct_read/threads-depth/", "threads", Axis::Count("in flight")).figure("rate"),
+        Curve::new("direct_read/uring-depth/", "io_uring", Axis::Count("operations in flight"))
+            .figure("rate"),
+        Curve::new("direct_read/threads-depth/", "threads", Axis::Count("operations in flight"))
+            .figure("rate"),
     ])
     .headlines(&HEADLINES);
 
@@ -70,12 +72,14 @@ const HEADLINES: [Headline; 2] = [
 
 /// A curve of bandwidth along the size of the file.
 const fn by_file_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("file")).figure("bandwidth").chart("bandwidth by file")
+    Curve::new(prefix, title, Axis::Bytes("size of the file")).figure("bandwidth").chart("bandwidth by file")
 }
 
 /// A curve of bandwidth along the size of a block.
 const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("block")).figure("bandwidth").chart("bandwidth by block")
+    Curve::new(prefix, title, Axis::Bytes("size of the block"))
+        .figure("bandwidth")
+        .chart("bandwidth by block")
 }
 
 const KIB: u64 = 1 << 10;

@@ -73,7 +73,7 @@ pub const GROUP: Group = Group::new("displacement", include_str!("displacement.r
 
 /// A curve of CPU time along the size of a message.
 const fn cpu_time_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("message")).chart("CPU time")
+    Curve::new(prefix, title, Axis::Bytes("size of the message")).chart("CPU time")
 }
 
 /// Message sizes of the paper's tables, bytes.

@@ -39,12 +39,12 @@ use directory::{Directory, Operate, once_each};
 
 pub const GROUP: Group = Group::new("file_ops", include_str!("file_ops.rs"), cases)
     .curves(&[
-        Curve::new("file_ops/create/", "create", Axis::Count("entries")),
-        Curve::new("file_ops/open/", "open", Axis::Count("entries")),
-        Curve::new("file_ops/stat/", "stat", Axis::Count("entries")),
-        Curve::new("file_ops/rename/", "rename", Axis::Count("entries")),
-        Curve::new("file_ops/unlink/", "unlink", Axis::Count("entries")),
-        Curve::new("file_ops/mkdir/", "mkdir", Axis::Count("entries")),
+        Curve::new("file_ops/create/", "create", Axis::Count("names in the directory")),
+        Curve::new("file_ops/open/", "open", Axis::Count("names in the directory")),
+        Curve::new("file_ops/stat/", "stat", Axis::Count("names in the directory")),
+        Curve::new("file_ops/rename/", "rename", Axis::Count("names in the directory")),
+        Curve::new("file_ops/unlink/", "unlink", Axis::Count("names in the directory")),
+        Curve::new("file_ops/mkdir/", "mkdir", Axis::Count("names in the directory")),
     ])
     .headlines(&HEADLINES);
 

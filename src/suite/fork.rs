@@ -67,7 +67,8 @@ pub const GROUP: Group = Group::new("fork", include_str!("fork.rs"), cases)
             Axis::Mebibytes("memory of the parent"),
         ),
         Curve::new("fork/huge-mib/", "the same in huge pages", Axis::Mebibytes("memory of the parent")),
-        Curve::new("fork/mappings/", "mappings", Axis::Count("mappings")).chart("mappings"),
+        Curve::new("fork/mappings/", "mappings", Axis::Count("mappings of the parent"))
+            .chart("cost by mappings"),
     ])
     .headlines(&HEADLINES);
 

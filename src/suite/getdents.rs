@@ -47,7 +47,7 @@ use crate::record::{Axis, Curve, Headline};
 use whole_listing::Listing;
 
 pub const GROUP: Group = Group::new("getdents", include_str!("getdents.rs"), cases)
-    .curves(&[Curve::new("getdents/list/", "a listing", Axis::Count("names"))])
+    .curves(&[Curve::new("getdents/list/", "a listing", Axis::Count("names in the directory"))])
     .headlines(&HEADLINES);
 
 /// What stands on the first screen of a run.

@@ -49,11 +49,11 @@ use std::sync::LazyLock;
 
 pub const GROUP: Group = Group::new("mapping", include_str!("mapping.rs"), cases)
     .curves(&[
-        Curve::new("mapping/map/", "mmap and munmap", Axis::Bytes("memory")),
-        Curve::new("mapping/mprotect/", "mprotect", Axis::Bytes("memory")),
-        Curve::new("mapping/dontneed/", "madvise", Axis::Bytes("memory")),
-        Curve::new("mapping/populate/", "populate", Axis::Bytes("memory")),
-        Curve::new("mapping/first-touch/", "first touch", Axis::Bytes("memory")),
+        Curve::new("mapping/map/", "mmap and munmap", Axis::Bytes("size of the mapping")),
+        Curve::new("mapping/mprotect/", "mprotect", Axis::Bytes("size of the mapping")),
+        Curve::new("mapping/dontneed/", "madvise", Axis::Bytes("size of the mapping")),
+        Curve::new("mapping/populate/", "populate", Axis::Bytes("size of the mapping")),
+        Curve::new("mapping/first-touch/", "first touch", Axis::Bytes("size of the mapping")),
     ])
     .headlines(&HEADLINES);
 

@@ -37,8 +37,10 @@ use crate::record::{Axis, Curve, Headline};
 
 pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"), cases)
     .curves(&[
-        Curve::new("remote_read/sequential-by-file/", "sequential", Axis::Bytes("file")).figure("bandwidth"),
-        Curve::new("remote_read/random-by-file/", "random", Axis::Bytes("file")).figure("bandwidth"),
+        Curve::new("remote_read/sequential-by-file/", "sequential", Axis::Bytes("size of the file"))
+            .figure("bandwidth"),
+        Curve::new("remote_read/random-by-file/", "random", Axis::Bytes("size of the file"))
+            .figure("bandwidth"),
     ])
     .headlines(&HEADLINES);
 

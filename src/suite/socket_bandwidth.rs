@@ -75,7 +75,7 @@ const HEADLINES: [Headline; 1] = [Headline::new(48, "tcp/128KiB", "TCP to anothe
 
 /// A curve of bandwidth along the size of a message.
 const fn bandwidth_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("message")).figure("bandwidth")
+    Curve::new(prefix, title, Axis::Bytes("size of the message")).figure("bandwidth")
 }
 
 /// The connection, and the call that sends.

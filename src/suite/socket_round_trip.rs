@@ -75,7 +75,7 @@ pub const GROUP: Group = Group::new("socket_round_trip", include_str!("socket_ro
 
 /// A curve of round trips along the size of the message.
 const fn by_message_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("message")).chart("round trip")
+    Curve::new(prefix, title, Axis::Bytes("size of the message")).chart("round trip")
 }
 
 /// What stands on the first screen of a run.

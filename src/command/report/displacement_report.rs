@@ -5,6 +5,7 @@ use super::super::archive::Archive;
 use super::super::flag::Format;
 use super::super::page;
 use super::{Args, draw, save, title};
+use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::store::Store;
@@ -34,10 +35,10 @@ pub(super) fn report(args: &Args) -> Result<ExitCode> {
     }
     let paper = Paper::read()?;
     let sheets = sheets(&paper, &record);
-    let text = text(args.format, &record, &sheets)?;
+    let text = |layout| text(args.format, &record, &sheets, layout);
     match &args.output {
-        Some(file) => save(file, text.as_bytes())?,
-        None => page::write(&text)?,
+        Some(file) => save(file, text(Layout::default())?.as_bytes())?,
+        None => page::write(&text(layout())?)?,
     }
     if let Some(directory) = &args.plot {
         let figures = figures(&paper, &record);
@@ -68,12 +69,15 @@ fn newest(archive: &Archive) -> Result<Record> {
     Err(Error::Usage(format!("no run here has a case of {GROUP}; {}", how())))
 }
 
-fn text(format: Format, record: &Record, sheets: &[Sheet]) -> Result<String> {
+fn text(format: Format, record: &Record, sheets: &[Sheet], layout: Layout) -> Result<String> {
     let joined = |of: fn(&Sheet) -> String| sheets.iter().map(of).collect::<Vec<_>>().join("\n");
     match format {
         Format::Terminal => {
-            let head = page::paint(page::Tone::Bold, &title(record), Layout::default());
-            Ok(format!("{head}\n\n{}", joined(Sheet::text)))
+            let head = page::paint(page::Tone::Bold, &title(record), layout);
+            Ok(format!(
+                "{head}\n\n{}",
+                sheets.iter().map(|sheet| sheet.within(layout)).collect::<Vec<_>>().join("\n")
+            ))
         }
         Format::Markdown => Ok(format!("{}\n\n{}", title(record), joined(Sheet::markdown))),
         Format::Csv => sheets.iter().map(Sheet::csv).collect(),

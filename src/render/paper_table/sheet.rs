@@ -1,7 +1,9 @@
 //! A table as text for a terminal, as Markdown, as CSV.
 
 use crate::error::Result;
+use crate::render::cell;
 use crate::render::format::{LF, csv_text};
+use crate::render::table::{Layout, sentences};
 use serde::Serialize;
 
 /// A table: a title, a head, rows with the same number of cells, and notes.
@@ -17,14 +19,51 @@ pub struct Sheet {
     pub notes: Vec<String>,
 }
 
+/// A cell of the first column is not cut shorter than this.
+const SHORTEST: usize = 16;
+/// The last column is left out where the first would be cut shorter than this.
+const SHORT: usize = 28;
+/// What may stand behind the text of a first cell, and is not cut off.
+const MARK: &str = " *";
+
 impl Sheet {
-    /// For a terminal: aligned columns, numbers to the right.
+    /// For a terminal of this width: the first column is cut, or else the last left out, and notes are broken
+    /// between words. A pipe gets the whole.
+    pub fn within(&self, layout: Layout) -> String {
+        let Some(width) = layout.width.map(usize::from) else { return self.text() };
+        let mut sheet = Self { notes: Vec::new(), ..self.clone() };
+        if sheet.room(width) < SHORT {
+            let rows = std::iter::once(&mut sheet.head).chain(&mut sheet.rows);
+            rows.filter(|row| row.len() > 2).for_each(|row| drop(row.pop()));
+        }
+        let room = sheet.room(width).max(SHORTEST);
+        for first in sheet.rows.iter_mut().filter_map(|row| row.first_mut()) {
+            *first = match first.strip_suffix(MARK) {
+                Some(text) => cell::cut(text, room - MARK.len()) + MARK,
+                None => cell::cut(first, room),
+            };
+        }
+        sheet.title = cell::cut(&sheet.title, width);
+        sheet.text() + &sentences(&self.notes, layout)
+    }
+
+    /// The columns of a line of this width that the cells beyond the first leave to it.
+    fn room(&self, width: usize) -> usize {
+        let others: usize = self.widths().into_iter().skip(1).map(|column| column + 2).sum();
+        width.saturating_sub(others)
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let all = || std::iter::once(&self.head).chain(&self.rows);
+        let widest =
+            |column: usize| all().filter_map(|row| row.get(column)).map(|text| cell::width(text)).max();
+        (0..self.head.len()).map(|column| widest(column).unwrap_or(0)).collect()
+    }
+
+    /// Aligned columns, numbers to the right.
     pub fn text(&self) -> String {
         let all: Vec<_> = std::iter::once(&self.head).chain(&self.rows).collect();
-        let widest = |column: usize| {
-            all.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<_> = (0..self.head.len()).map(widest).collect();
+        let widths = self.widths();
         let cell = |(at, text): (usize, &String)| {
             let room = widths.get(at).map_or(0, |width| width.saturating_sub(text.chars().count()));
             match at {
@@ -76,6 +115,19 @@ mod tests {
     #[test]
     fn numbers_stand_to_the_right() {
         assert_eq!(sheet().text(), "Table 9\n\nsize      µs\n1000B    7.5\n20B    1,000\n\nA note.\n");
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_the_first_column_then_leaves_the_last_out() {
+        let wordy = "the transfer of a great many bytes through a pipe".to_owned();
+        let rows = vec![vec![wordy + " *", "7.5".into(), "group/case/1000".into()]];
+        let head = ["what", "µs", "case"].map(str::to_owned).to_vec();
+        let sheet = Sheet { head, rows, ..sheet() };
+        let within = |width| sheet.within(Layout { width: Some(width), ..Layout::default() });
+        let fits = |width: u16| within(width).lines().all(|line| line.chars().count() <= width.into());
+        assert!(fits(60) && within(60).contains("… *") && within(60).contains("group/case/1000"));
+        assert!(fits(40) && within(40).contains("7.5") && !within(40).contains("group/case/1000"));
+        assert_eq!(sheet.within(Layout::default()), sheet.text());
     }
 
     #[test]

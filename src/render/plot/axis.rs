@@ -67,12 +67,20 @@ impl Scale {
         if all.iter().any(below_nothing) || (lowest < 0.0 && curves.iter().any(|curve| curve.unit == "%")) {
             return Self::linear(1.1 * lowest, 1.1 * highest, named);
         }
-        if is_ratio || most / least.min(most) <= WIDE {
-            return Self::linear(0.0, 1.1 * most.max(highest), named);
+        // A cost that may be nothing, such as a difference, has no logarithm either.
+        if is_ratio || lowest < 0.0 || most / least.min(most) <= WIDE {
+            return Self::linear(1.1 * lowest.min(0.0).max(-0.05 * most), 1.1 * most.max(highest), named);
         }
         let (low, high) = ends(&[least.log2(), most.log2()], 0.06);
         // Below the lowest level stands its name.
         let low = low - 0.06 * (high - low);
+        Self { low, high, is_logarithmic: true, marks: decades(low, high, named) }
+    }
+
+    /// A logarithmic axis for these values, which are above zero.
+    pub(super) fn logarithmic(values: &[f64], named: impl Fn(f64) -> String) -> Self {
+        let exponents: Vec<f64> = values.iter().map(|value| value.log2()).collect();
+        let (low, high) = ends(&exponents, 0.06);
         Self { low, high, is_logarithmic: true, marks: decades(low, high, named) }
     }
 
@@ -104,14 +112,14 @@ fn ends(values: &[f64], room: f64) -> (f64, f64) {
 }
 
 /// A duration as the label of a mark: `5 ns`, `0.2 µs`.
-fn time(ns: f64) -> String {
+pub(super) fn time(ns: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     let (divisor, unit) = UNITS.into_iter().find(|(divisor, _)| ns >= 0.999 * divisor).unwrap_or(UNITS[3]);
     format!("{} {unit}", short(ns / divisor))
 }
 
 /// A number without zeros at its end.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -63,6 +63,8 @@ pub(super) enum Mark {
 pub(super) struct Canvas<B: DrawingBackend> {
     area: DrawingArea<B, Shift>,
     times: f64,
+    /// Its upper left corner on the area.
+    origin: Place,
     /// Width and height.
     pub(super) size: Place,
 }
@@ -70,7 +72,13 @@ pub(super) struct Canvas<B: DrawingBackend> {
 impl<B: DrawingBackend> Canvas<B> {
     /// A canvas of this size on an area that is `times` as large.
     pub(super) fn new(area: DrawingArea<B, Shift>, size: Place, times: f64) -> Self {
-        Self { area, times, size }
+        Self { area, times, origin: (0.0, 0.0), size }
+    }
+
+    /// A part of this canvas, with places of its own.
+    pub(super) fn part(&self, (x, y): Place, size: Place) -> Self {
+        let origin = (self.origin.0 + x, self.origin.1 + y);
+        Self { area: self.area.clone(), times: self.times, origin, size }
     }
 
     pub(super) fn begin(&self) -> Drawn {
@@ -104,6 +112,14 @@ impl<B: DrawingBackend> Canvas<B> {
     pub(super) fn rectangle(&self, from: Place, to: Place, color: RGBColor) -> Drawn {
         let corners = [self.pixel(from), self.pixel(to)];
         self.area.draw(&Rectangle::new(corners, color.filled())).map_err(text)
+    }
+
+    /// A ring: a circle with nothing in it.
+    pub(super) fn ring(&self, (x, y): Place, radius: f64, color: RGBColor) -> Drawn {
+        let turn = |i: u32| f64::from(i) / 24.0 * std::f64::consts::TAU;
+        let round: Vec<Place> =
+            (0..=24).map(|i| (x + radius * turn(i).cos(), y + radius * turn(i).sin())).collect();
+        self.line(&round, color, 1.4)
     }
 
     pub(super) fn mark(&self, mark: Mark, (x, y): Place, radius: f64, color: RGBColor) -> Drawn {
@@ -152,7 +168,8 @@ impl<B: DrawingBackend> Canvas<B> {
     }
 
     fn pixel(&self, (x, y): Place) -> (i32, i32) {
-        ((x * self.times).round() as i32, (y * self.times).round() as i32)
+        let pixels = |points: f64| (points * self.times).round() as i32;
+        (pixels(self.origin.0 + x), pixels(self.origin.1 + y))
     }
 }
 

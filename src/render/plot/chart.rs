@@ -9,7 +9,7 @@ use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
 /// The palette of Okabe and Ito, for all kinds of colour vision; without its yellow, which is too pale.
-const COLORS: [RGBColor; 7] = [
+pub(super) const COLORS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),

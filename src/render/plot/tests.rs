@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{CaseRecord, Interval, LevelRecord, Measured, Outcome, Point, fixture_run};
+use crate::record::{CaseRecord, Interval, LevelRecord, Measured, Outcome, Point, Predicted, fixture_run};
 
 fn curve(title: &str, factor: f64) -> CurveRecord {
     let value = |i: u32| Interval {
@@ -83,6 +83,28 @@ fn a_png_is_whole_and_not_white() {
         let inked = pixels.iter().filter(|value| **value < 128).count();
         assert!(inked > 2_000 && inked < pixels.len() / 2, "{}: {inked}", picture.name);
     }
+}
+
+/// A measured case of this cost, predicted to cost 10 ns.
+fn case(id: &str, ns: f64) -> CaseRecord {
+    let predicted = Some(Predicted { hardware: 4.0, software: 6.0, ..Predicted::default() });
+    let median = Interval { estimate: ns, low: 0.9 * ns, high: 1.2 * ns };
+    let measured = Measured { median, predicted, ..Measured::default() };
+    CaseRecord { id: id.into(), title: String::new(), outcome: Outcome::Measured(Box::new(measured)) }
+}
+
+#[test]
+fn the_overview_has_a_row_for_each_headline_and_the_predictions_name_the_farthest() {
+    let mut record = record();
+    let ids = ["far/off", "near/1", "near/2", "near/3", "near/4", "near/5"];
+    record.groups[1].cases = ids.map(|id| case(id, if id == "far/off" { 70.0 } else { 11.0 })).into();
+    let headlines = ids.map(|id| (id.to_owned(), Headline::new(1, "case", "an operation of the suite")));
+    let pictures = whole(&record, &headlines);
+    let svg = pictures.iter().map(|picture| picture.svg().expect("drawn")).collect::<Vec<_>>();
+    assert_eq!(svg[0].matches("an operation of the suite").count(), 6);
+    assert_eq!(svg[0].matches("70.00 ns").count(), 1);
+    assert!(svg[1].contains("far/off") && !svg[1].contains("near/1"));
+    assert!(whole(&record, &headlines[..3]).is_empty(), "a part of a run is no whole");
 }
 
 #[test]

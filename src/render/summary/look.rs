@@ -1,8 +1,9 @@
 //! What to look at: a line for each kind of thing that is not as it should be, with the command that shows more.
 
-use super::{Line, cell};
+use super::Line;
 use crate::record::quantity::{size, times};
 use crate::record::{CurveRecord, LevelRecord, Record};
+use crate::render::cell;
 use crate::study::standout::{FAR, Standouts, standouts};
 
 /// Names of the farthest from what was expected.
@@ -68,18 +69,18 @@ fn unsettled(found: &Standouts<'_>) -> Told {
 }
 
 fn far(found: &Standouts<'_>) -> Told {
-    let (id, _) = found.far.first()?;
+    let farthest = found.far().next()?;
     let text = format!(
         "{} of {} are more than {FAR:.0}× off what was expected, the farthest:",
-        found.far.len(),
-        found.predicted
+        found.far().count(),
+        found.predicted.len()
     );
-    Some((Tone::Plain, text, table(id)))
+    Some((Tone::Plain, text, table(farthest.id)))
 }
 
 /// The farthest from what was expected, on a line of their own.
 fn farthest(found: &Standouts<'_>) -> Option<String> {
-    let named = found.far.iter().take(NAMED).map(|(id, ratio)| format!("{} {id}", times(*ratio)));
+    let named = found.far().take(NAMED).map(|case| format!("{} {}", times(case.ratio), case.id));
     let named = named.collect::<Vec<_>>().join(", ");
     (!named.is_empty()).then(|| format!("    {named}"))
 }

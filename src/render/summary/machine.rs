@@ -1,8 +1,9 @@
 //! Whose numbers these are: processor, kernel, hypervisor, mitigations, what the doctor minds, and how long it took.
 
-use super::{Line, Summary, cell};
+use super::{Line, Summary};
 use crate::environment::Fingerprint;
 use crate::record::Record;
+use crate::render::cell;
 
 pub(super) fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let record = summary.record;

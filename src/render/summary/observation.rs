@@ -1,10 +1,11 @@
 //! The rows: an operation in words, what it costs, what was expected, and how that compares with the last run.
 
-use super::{Line, Summary, cell};
-use crate::record::quantity::{NANOSECONDS, amount, change, count, ends, share, times};
-use crate::record::{CaseRecord, Headline, Interval, Measured, Outcome};
+use super::{Line, Summary};
+use crate::record::quantity::{change, share};
+use crate::record::{CaseRecord, Headline, Measured, Outcome};
+use crate::render::cell;
+use crate::render::headline_figure::HeadlineFigure;
 use crate::study::alike;
-use crate::study::basis::{predicted_figure, ratio};
 
 /// A column, in the order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,7 +132,7 @@ impl Row<'_> {
     }
 
     fn figure(&self, column: Column, measured: &Measured, unit: &str) -> Option<String> {
-        let told = self.told(measured, unit);
+        let told = HeadlineFigure::of(self.headline, measured, unit);
         Some(match column {
             Quiet => told.amount(told.value.estimate),
             Ends => told.ends(),
@@ -141,64 +142,6 @@ impl Row<'_> {
             Ratio => told.ratio(measured)?,
             Last => change(self.last?),
             Operation | Id => return None,
-        })
-    }
-
-    /// The cost, or the derived figure that stands for it.
-    fn told(&self, measured: &Measured, unit: &str) -> Told {
-        let named = |name| measured.derived.iter().find(|figure| figure.name == name);
-        match self.headline.figure.and_then(named) {
-            Some(figure) => {
-                Told { value: figure.value, typical: None, unit: figure.unit.clone(), is_rate: true }
-            }
-            None => Told {
-                value: measured.figure(),
-                typical: Some(measured.median.estimate),
-                unit: unit.into(),
-                is_rate: false,
-            },
-        }
-    }
-}
-
-/// The figure of a row.
-struct Told {
-    value: Interval,
-    typical: Option<f64>,
-    unit: String,
-    /// Whether it falls where the cost rises.
-    is_rate: bool,
-}
-
-impl Told {
-    fn amount(&self, value: f64) -> String {
-        match self.is_rate {
-            true => format!("{} {}", count(value), self.unit),
-            false => amount(value, &self.unit),
-        }
-    }
-
-    fn ends(&self) -> String {
-        ends(&self.value, if self.is_rate { "" } else { &self.unit })
-    }
-
-    /// What was expected of the figure.
-    fn expected(&self, measured: &Measured) -> Option<f64> {
-        let predicted = measured.predicted.as_ref().map(|p| p.hardware + p.software)?;
-        match self.is_rate {
-            true => Some(self.value.estimate * ratio(measured)?),
-            false => (self.unit == NANOSECONDS).then_some(predicted),
-        }
-    }
-
-    /// The figure over what was expected, or what remains of it when the control is taken off, if that was predicted.
-    fn ratio(&self, measured: &Measured) -> Option<String> {
-        let over = ratio(measured)?;
-        let is_net = predicted_figure(measured) != Some(measured.figure());
-        Some(match self.is_rate {
-            true => times(over.recip()),
-            false if is_net => format!("{} net", times(over)),
-            false => times(over),
         })
     }
 }

@@ -1,0 +1,67 @@
+//! The figure of a case that speaks for its group: its cost, or a rate that is derived from it.
+
+use crate::record::quantity::{NANOSECONDS, amount, count, ends, times};
+use crate::record::{Headline, Interval, Measured};
+use crate::study::basis::{predicted, predicted_figure, ratio};
+
+/// The cost, or the derived figure that stands for it.
+pub(super) struct HeadlineFigure {
+    /// What the machine charges when nobody disturbs.
+    pub(super) value: Interval,
+    /// The median of all samples; a derived figure has none.
+    pub(super) typical: Option<f64>,
+    unit: String,
+    /// Whether it falls where the cost rises.
+    pub(super) is_rate: bool,
+}
+
+impl HeadlineFigure {
+    /// Of a measured case, in a record of this unit.
+    pub(super) fn of(headline: &Headline, measured: &Measured, unit: &str) -> Self {
+        let named = |name| measured.derived.iter().find(|figure| figure.name == name);
+        match headline.figure.and_then(named) {
+            Some(figure) => {
+                Self { value: figure.value, typical: None, unit: figure.unit.clone(), is_rate: true }
+            }
+            None => Self {
+                value: measured.figure(),
+                typical: Some(measured.median.estimate),
+                unit: unit.into(),
+                is_rate: false,
+            },
+        }
+    }
+
+    /// A value of this figure's kind, with its unit.
+    pub(super) fn amount(&self, value: f64) -> String {
+        match self.is_rate {
+            true => format!("{} {}", count(value), self.unit),
+            false => amount(value, &self.unit),
+        }
+    }
+
+    /// Where the next run's figure will lie.
+    pub(super) fn ends(&self) -> String {
+        ends(&self.value, if self.is_rate { "" } else { &self.unit })
+    }
+
+    /// What was expected of the figure.
+    pub(super) fn expected(&self, measured: &Measured) -> Option<f64> {
+        let predicted = predicted(measured)?;
+        match self.is_rate {
+            true => Some(self.value.estimate * ratio(measured)?),
+            false => (self.unit == NANOSECONDS).then_some(predicted),
+        }
+    }
+
+    /// The figure over what was expected, or what remains of it when the control is taken off, if that was predicted.
+    pub(super) fn ratio(&self, measured: &Measured) -> Option<String> {
+        let over = ratio(measured)?;
+        let is_net = predicted_figure(measured) != Some(measured.figure());
+        Some(match self.is_rate {
+            true => times(over.recip()),
+            false if is_net => format!("{} net", times(over)),
+            false => times(over),
+        })
+    }
+}
