@@ -11,7 +11,7 @@ pub mod doctor;
 mod fingerprint;
 mod network_path;
 
-pub use crate::platform::cpu_list;
+pub use crate::platform::cpu::cpu_list;
 pub use accounting::Accounting;
 pub use cache::Cache;
 pub use fingerprint::{Difference, Fingerprint, Smt, Weight};

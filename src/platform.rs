@@ -11,7 +11,6 @@ pub mod child;
 pub mod cleanup;
 pub mod control_group;
 pub mod cpu;
-pub mod cpu_list;
 pub mod fluid;
 pub mod futex;
 pub mod inert;

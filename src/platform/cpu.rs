@@ -1,5 +1,7 @@
 //! Which CPUs there are, and staying on one.
 
+pub mod cpu_list;
+
 use super::signal;
 use super::socket_handle::{is_taken, take_name};
 use crate::error::{Error, Result};

@@ -49,7 +49,7 @@ fn who_asks_twice_does_not_wait_for_a_process_that_hangs() {
     let _alone = alone();
     let place = Place::new();
     let running = in_the_middle(&place);
-    process::send(process::one_measuring(&place, "call"), Signal::SIGSTOP);
+    process::stop_one_measuring(&place, "call");
     process::send(running.pid(), Signal::SIGTERM);
     std::thread::sleep(Duration::from_millis(100));
     process::send(running.pid(), Signal::SIGTERM);

@@ -42,6 +42,31 @@ pub fn one_measuring(place: &Place, group: &str) -> i32 {
     }
 }
 
+/// Stops a measuring process of this group in the middle. One that was ending when it was found goes on to its end, and the
+/// next one is taken.
+pub fn stop_one_measuring(place: &Place, group: &str) {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        let pid = one_measuring(place, group);
+        if kill(Pid::from_raw(pid), Signal::SIGSTOP).is_ok() && stops(pid) {
+            return;
+        }
+    }
+    panic!("no process of {group} could be stopped");
+}
+
+/// Whether a process that was told to stop does, and has not ended instead.
+fn stops(pid: i32) -> bool {
+    loop {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        match stat.rsplit(") ").next().and_then(|rest| rest.chars().next()) {
+            Some('T') => return true,
+            None | Some('Z' | 'X') => return false,
+            Some(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
 /// What a killed process takes at most to take its own with it. It is less than the `sleep 60` of the tests, which end by
 /// themselves.
 const SOON: Duration = Duration::from_secs(40);

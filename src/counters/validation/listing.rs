@@ -5,7 +5,7 @@ use super::worker::{Turn, Worker};
 use super::{Functions, Setting};
 use crate::counters::{Fault, Interface, camp, enumeration};
 use crate::error::{Error, Result};
-use crate::platform::cpu_list;
+use crate::platform::cpu::cpu_list;
 use crate::platform::namespace::{self, ip};
 use std::fs;
 use std::path::Path;

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
-use crate::platform::cpu_list;
+use crate::platform::cpu::cpu_list;
 use nix::errno::Errno;
 use std::ffi::{c_int, c_ulong};
 use std::path::Path;
