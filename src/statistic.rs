@@ -3,6 +3,7 @@
 mod batch_mean;
 mod beta;
 mod bootstrap;
+pub mod change_point;
 mod discovery;
 mod equivalence;
 mod fall;
