@@ -17,6 +17,7 @@ mod flag;
 mod gate;
 mod guest_init;
 mod help;
+mod history;
 mod kernels;
 mod list;
 mod man;
@@ -69,6 +70,7 @@ enum Command {
     Compare(compare::Args),
     Displace(displace::Args),
     Gate(Box<gate::Args>),
+    History(history::Args),
     Kernels(kernels::Args),
     Runs(runs::Args),
     Doctor(doctor::Args),
@@ -116,6 +118,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Explain(args) => explain::run(args),
         Command::Report(args) => report::run(args),
         Command::Gate(args) => gate::run(args),
+        Command::History(args) => history::run(args),
         Command::Kernels(args) => kernels::run(args),
         Command::GuestInit(args) => guest_init::run(args),
         Command::Compare(args) => compare::run(args),

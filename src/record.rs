@@ -16,6 +16,10 @@ mod execution;
 pub mod fixture_run;
 mod headline;
 #[cfg(feature = "cli")]
+pub mod history_log;
+#[cfg(feature = "cli")]
+pub mod history_point;
+#[cfg(feature = "cli")]
 pub mod instruction_counts;
 pub mod paired;
 pub mod quantity;

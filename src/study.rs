@@ -3,6 +3,8 @@
 pub mod alike;
 pub mod basis;
 #[cfg(feature = "cli")]
+pub mod change_event;
+#[cfg(feature = "cli")]
 pub mod comparison;
 #[cfg(feature = "cli")]
 pub mod comparison_trial;
@@ -20,6 +22,8 @@ pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;
 pub mod quiet;
+#[cfg(feature = "cli")]
+pub mod ratio_series;
 pub mod reference_frequency;
 #[cfg(feature = "cli")]
 pub mod seen_again;

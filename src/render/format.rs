@@ -13,13 +13,13 @@ use crate::record::{Interval, Record};
 /// The end of a line by RFC 4180.
 pub(super) const CRLF: csv::Terminator = csv::Terminator::CRLF;
 /// The end of a line in Unix.
-pub(super) const LF: csv::Terminator = csv::Terminator::Any(b'\n');
+pub(crate) const LF: csv::Terminator = csv::Terminator::Any(b'\n');
 
 /// Lines of cells as CSV; a cell is quoted only where it must be.
 ///
 /// # Errors
 /// Two lines have different numbers of cells.
-pub(super) fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<String>>) -> Result<String> {
+pub(crate) fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<String>>) -> Result<String> {
     let failed = |cause| Error::file("the table", "writing as CSV", cause);
     let mut writer = csv::WriterBuilder::new().terminator(end).from_writer(Vec::new());
     for line in lines {

@@ -50,9 +50,9 @@ mod contrast;
 #[cfg(test)]
 pub mod fixture_head;
 mod frequency;
-mod history;
 mod identity;
 mod pairing;
+mod past_spread;
 mod pooled;
 mod replicate;
 mod replicated;
@@ -62,7 +62,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use history::wanted as wants_history;
+pub use past_spread::wanted as wants_history;
 pub use replicate::Replicate;
 pub use tally::Tally;
 
@@ -71,8 +71,8 @@ use crate::error::{Error, Result};
 use crate::record::Interval;
 use crate::record::bundle::Head;
 use crate::record::verdict::Verdict;
-use history::History;
 use pairing::Index;
+use past_spread::History;
 use rule::Rule;
 use serde::Serialize;
 use std::collections::BTreeSet;

@@ -51,6 +51,18 @@ pub(in crate::command) struct Ready {
 }
 
 impl Sides {
+    /// A kept binary as side A, and as side B another, or a revision that is to be built.
+    pub(in crate::command) fn of(
+        a: PathBuf,
+        b_bin: Option<PathBuf>,
+        b_rev: Option<String>,
+        bench: Option<String>,
+    ) -> Self {
+        let (a_rev, a_wrap, b_wrap) = (None, None, None);
+        let (a_bin, restore) = (Some(a), None);
+        Self { a_bin, b_bin, a_rev, b_rev, bench, a_wrap, b_wrap, a: None, b: None, restore }
+    }
+
     /// The shell commands that make the two settings, and the one that undoes them.
     pub(in crate::command) fn settings(&self) -> Option<([&str; 2], Option<&str>)> {
         Some(([self.a.as_deref()?, self.b.as_deref()?], self.restore.as_deref()))

@@ -2,8 +2,8 @@
 
 use super::canary::{Canary, is_canary};
 use super::contrast::{Contrast, key};
-use super::history::History;
 use super::pairing::{Index, pair};
+use super::past_spread::History;
 use super::replicate::{Replicate, Replicates};
 use super::rule::{ENOUGH, Rule};
 use super::{Change, Relation, frequency, identity, pooled, replicated};

@@ -2,7 +2,7 @@
 //! verdict.
 
 use super::contrast::Contrast;
-use super::history::{Deviation, Deviations};
+use super::past_spread::{Deviation, Deviations};
 use super::replicate::{Estimate, Replicate};
 use super::rule::{ALPHA, ENOUGH, POWER, Rule};
 use super::{Basis, Change};

@@ -51,6 +51,12 @@ impl Mutes {
         mutes.collect::<Result<_>>().map(Self)
     }
 
+    /// Why this case is muted at `now`, Unix seconds, if it is.
+    pub fn reason(&self, id: &str, now: u64) -> Option<String> {
+        let is_muted = |mute: &&Mute| mute.id == id && now / SECONDS_A_DAY <= mute.last_day;
+        self.0.iter().find(is_muted).map(|Mute { reason, until, .. }| format!("{reason} (until {until})"))
+    }
+
     /// Marks the findings that are muted at `now`, Unix seconds. Returns a sentence for each mute that has expired or
     /// matches no case.
     pub fn apply(&self, findings: &mut [Finding], now: u64) -> Vec<String> {

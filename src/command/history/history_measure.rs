@@ -1,0 +1,185 @@
+//! Points are added: measured now against a kept reference, or taken from a comparison that is stored.
+
+use super::Place;
+use crate::command::ab::{Manner, Sides, compared, this};
+use crate::command::flag::Filter;
+use crate::command::page;
+use crate::error::{Error, Result};
+use crate::platform::plain_file;
+use crate::record::history_point::HistoryPoint;
+use crate::record::paired::Paired;
+use crate::record::store;
+use crate::study::ratio_series::point_of;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The largest binary that is kept, in bytes.
+const LARGEST: u64 = 1 << 30;
+
+/// Keep a build as a reference
+///
+/// Copies a binary into the store. A name is given once: what was measured against it stays comparable.
+#[derive(clap::Args)]
+pub(super) struct Reference {
+    /// Name of the reference
+    name: String,
+    /// The binary: a bench, or a `syscost` [default: this one]
+    #[arg(long, value_name = "FILE")]
+    bin: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Compare today's build with a reference by turns, and add the ratios
+#[derive(clap::Args)]
+pub(super) struct Measure {
+    /// Name of the reference
+    #[arg(long, value_name = "NAME")]
+    reference: String,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    today: Today,
+    /// What today's side is, in a word or two: a revision, a kernel
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    #[command(flatten)]
+    manner: Manner,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Today's side.
+#[derive(clap::Args)]
+struct Today {
+    /// Today's binary [default: this one]
+    #[arg(long, value_name = "FILE", conflicts_with = "rev")]
+    bin: Option<PathBuf>,
+    /// Git revision to build today's side from
+    #[arg(long, value_name = "REV")]
+    rev: Option<String>,
+    /// Bench target to build of the revision [default: the only one, or `suite`]
+    #[arg(long, value_name = "TARGET", requires = "rev")]
+    bench: Option<String>,
+}
+
+/// Compare an old reference with a new one by turns, so that the series go on with the new one
+#[derive(clap::Args)]
+pub(super) struct Bridge {
+    /// Name of the reference that is replaced
+    old: String,
+    /// Name of the one that takes its place
+    new: String,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    manner: Manner,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Add a comparison that `syscost ab` or `syscost gate` kept
+///
+/// Side A is the reference: a build, a wrapper or a setting of the machine.
+#[derive(clap::Args)]
+pub(super) struct Add {
+    /// The file that the comparison was kept in
+    pairs: PathBuf,
+    /// Name of the reference, which was side A
+    #[arg(long, value_name = "NAME")]
+    reference: String,
+    /// Side B is a new reference of this name: the point is the bridge to it
+    #[arg(long, value_name = "NAME")]
+    bridge_to: Option<String>,
+    /// What side B is [default: as the comparison says]
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    #[command(flatten)]
+    place: Place,
+}
+
+pub(super) fn keep(args: &Reference) -> Result<ExitCode> {
+    let binary = args.bin.clone().map_or_else(this, Ok)?;
+    let target = path_of(&args.place, &args.name)?;
+    let bytes = plain_file::read(&binary, LARGEST)?;
+    store::create(&target, &bytes)?;
+    let executable = PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&target, executable)
+        .map_err(|e| Error::file(&target, "making it executable", e))?;
+    page::write(&format!("{}\n", target.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file of the reference of this name.
+fn path_of(place: &Place, name: &str) -> Result<PathBuf> {
+    store::check_name(name, "reference")?;
+    let store = store::Store::at(&place.home.directory());
+    Ok(store.home().join("references").join(name))
+}
+
+/// The file of a reference that is there.
+fn kept(place: &Place, name: &str) -> Result<PathBuf> {
+    let path = path_of(place, name)?;
+    match plain_file::open(&path) {
+        Ok(_) => Ok(path),
+        Err(_) if !path.exists() => Err(Error::Usage(format!(
+            "there is no reference {name}: `syscost history reference {name}` keeps this build as one"
+        ))),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn measure(args: &Measure) -> Result<ExitCode> {
+    let reference = kept(&args.place, &args.reference)?;
+    let today = match (&args.today.bin, &args.today.rev) {
+        (None, None) => Some(this()?),
+        (bin, _) => bin.clone(),
+    };
+    let sides = Sides::of(reference, today, args.today.rev.clone(), args.today.bench.clone());
+    let paired = compared(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
+    add_point(&args.place, &paired, &args.reference, args.label.as_deref(), None)
+}
+
+pub(super) fn bridge(args: &Bridge) -> Result<ExitCode> {
+    if args.old == args.new {
+        return Err(Error::Usage(format!("{} cannot take its own place: name two references", args.old)));
+    }
+    let [old, new] = [&args.old, &args.new].map(|name| kept(&args.place, name));
+    let sides = Sides::of(old?, Some(new?), None, None);
+    let paired = compared(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
+    add_point(&args.place, &paired, &args.old, Some(&args.new), Some(&args.new))
+}
+
+pub(super) fn add(args: &Add) -> Result<ExitCode> {
+    let paired = Paired::load(&args.pairs)?;
+    add_point(&args.place, &paired, &args.reference, args.label.as_deref(), args.bridge_to.as_deref())
+}
+
+fn add_point(
+    place: &Place,
+    paired: &Paired,
+    reference: &str,
+    label: Option<&str>,
+    bridge_to: Option<&str>,
+) -> Result<ExitCode> {
+    for name in [Some(reference), bridge_to].into_iter().flatten() {
+        store::check_name(name, "reference")?;
+    }
+    let point = point_of(paired, reference, label.unwrap_or(&paired.sides[1]), bridge_to);
+    if point.cases.is_empty() {
+        return Err(Error::Disturbed(format!("{}: no case has a number: nothing was added", paired.run)));
+    }
+    let log = place.log()?;
+    let added = log.add(std::slice::from_ref(&point))?;
+    page::write(&said(&point, added, log.path()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn said(point: &HistoryPoint, added: usize, path: &Path) -> String {
+    let cases = page::counted(point.cases.len(), "case", "cases");
+    match added {
+        0 => format!("{} against {} is in {} already\n", point.run, point.reference, path.display()),
+        _ => format!("{cases} against {} added to {}\n", point.reference, path.display()),
+    }
+}

@@ -1,0 +1,111 @@
+//! `syscost history list`, `show` and `export`: what is in a history.
+
+use super::Place;
+use crate::command::page;
+use crate::driver::{layout, nearest};
+use crate::error::{Error, Result};
+use crate::record::history_point::HistoryPoint;
+use crate::record::quantity::duration;
+use crate::render::format::{LF, csv_text};
+use crate::study::ratio_series::{Link, RatioSeries, series};
+use std::process::ExitCode;
+
+/// Print the points
+///
+/// When, how many cases, against which reference, and the label; a bridge says to which reference it leads. In a pipe, between tabs.
+#[derive(clap::Args)]
+pub(super) struct List {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Print one case over all points
+///
+/// When, the ratio to the first reference with its 95 % interval, today's cost, the reference, and the label. The error of bridges is in
+/// the interval. In a pipe, between tabs.
+#[derive(clap::Args)]
+pub(super) struct Show {
+    /// Id of the case
+    case: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Print every case of every point as CSV
+#[derive(clap::Args)]
+pub(super) struct Export {
+    #[command(flatten)]
+    place: Place,
+}
+
+pub(super) fn list(args: &List) -> Result<ExitCode> {
+    let row = |point: &HistoryPoint| {
+        let bridge = point.bridge_to.as_ref().map(|to| format!("bridge to {to}"));
+        [
+            page::moment(point.started),
+            point.cases.len().to_string(),
+            point.reference.clone(),
+            bridge.unwrap_or_else(|| point.label.clone()),
+        ]
+    };
+    print(args.place.points()?.iter().map(row).collect(), ["when", "cases", "reference", "label"])
+}
+
+pub(super) fn show(args: &Show) -> Result<ExitCode> {
+    let points = args.place.points()?;
+    let (all, said) = series(&points);
+    said.iter().for_each(|sentence| page::warn(sentence));
+    let Some(one) = all.iter().find(|one| one.id == args.case) else {
+        let known: Vec<String> = all.iter().map(|one| one.id.clone()).collect();
+        return Err(Error::Usage(match known.is_empty() {
+            true => format!("no point has a case {}", args.case),
+            false => format!("no point has a case {}; near: {}", args.case, nearest(&args.case, &known)),
+        }));
+    };
+    let row = |link: &Link| {
+        let (point, [ratio, low, high]) = (&points[link.point], ends(link));
+        [
+            page::moment(point.started),
+            format!("{ratio:.4}"),
+            format!("[{low:.4}, {high:.4}]"),
+            duration(link.cost_ns),
+            point.reference.clone(),
+            point.label.clone(),
+        ]
+    };
+    let head = ["when", "ratio", "95 % interval", "cost", "reference", "label"];
+    print(one.links.iter().map(row).collect(), head)
+}
+
+/// The ratio to the first reference and the ends of its interval, with the errors of bridges.
+fn ends(link: &Link) -> [f64; 3] {
+    let half = 1.959_964 * link.value.error.hypot(link.bridged);
+    [0.0, -half, half].map(|off| (link.value.value + off).exp())
+}
+
+fn print<const N: usize>(mut rows: Vec<[String; N]>, head: [&str; N]) -> Result<ExitCode> {
+    if page::is_piped() {
+        page::write(&page::tabbed(&rows))?;
+    } else if !rows.is_empty() {
+        rows.insert(0, head.map(str::to_owned));
+        page::write(&page::columns(&rows, page::width(layout())))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn export(args: &Export) -> Result<ExitCode> {
+    let points = args.place.points()?;
+    let (all, said) = series(&points);
+    said.iter().for_each(|sentence| page::warn(sentence));
+    let head = ["case", "run", "started", "label", "reference", "ratio", "low", "high", "cost_ns", "pairs"];
+    let rows = all.iter().flat_map(|one| one.links.iter().map(|link| cells(one, link, &points)));
+    page::write(&csv_text(LF, std::iter::once(head.map(str::to_owned).to_vec()).chain(rows))?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cells(one: &RatioSeries, link: &Link, points: &[HistoryPoint]) -> Vec<String> {
+    let (point, ends) = (&points[link.point], ends(link));
+    let names = [&one.id, &point.run, &point.started.to_string(), &point.label, &point.reference];
+    let numbers = ends.iter().chain([&link.cost_ns]).map(ToString::to_string);
+    names.into_iter().cloned().chain(numbers).chain([link.pairs.to_string()]).collect()
+}

@@ -1,0 +1,267 @@
+//! The file of a history: a line of JSON for each point, sealed, only ever longer. It can be kept in a branch of git, carried as
+//! an artifact, and joined with another by `history import`.
+
+use super::history_point::{HistoryPoint, LAYOUT};
+use super::store::{check_name, seal};
+use crate::error::{Error, Result};
+use crate::platform::{inert, plain_file};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The largest file that is read, in bytes: ten thousand points of three hundred cases are half of it.
+const LIMIT: u64 = 1 << 30;
+/// Waits for another writer, of [`PAUSE`] each, before it is given up.
+const WAITS: u32 = 3_000;
+const PAUSE: Duration = Duration::from_millis(10);
+/// The most characters of a damaged line's cause.
+const LONGEST: usize = 120;
+
+/// The file of a history.
+#[derive(Clone, Debug)]
+pub struct HistoryLog {
+    path: PathBuf,
+}
+
+/// What a file holds: its points in the order in which they were added, and a sentence for each line that is none.
+#[derive(Debug, Default)]
+pub struct Content {
+    /// The points.
+    pub points: Vec<HistoryPoint>,
+    /// The damaged lines.
+    pub damaged: Vec<Error>,
+}
+
+impl HistoryLog {
+    /// The history of this name in a store.
+    ///
+    /// # Errors
+    /// The name is no file name.
+    pub fn named(store: &Path, name: &str) -> Result<Self> {
+        check_name(name, "history")?;
+        Ok(Self::at(&store.join("history").join(format!("{name}.jsonl"))))
+    }
+
+    /// The history in this file.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All that it holds; nothing, if there is no such file yet.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds a point of a newer version, without which every answer would be wrong.
+    pub fn read(&self) -> Result<Content> {
+        if !self.path.exists() {
+            return Ok(Content::default());
+        }
+        let bytes = plain_file::read(&self.path, LIMIT)?;
+        let mut content = Content::default();
+        let mut above = 0;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            above += 1;
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match self.point(line, above) {
+                Ok(point) => content.points.push(point),
+                Err(error) if is_newer(line) => return Err(error),
+                Err(error) => content.damaged.push(error),
+            }
+        }
+        Ok(content)
+    }
+
+    fn point(&self, line: &[u8], number: usize) -> Result<HistoryPoint> {
+        let wrong = |expected: &str, found: String, remedy: &str| Error::Content {
+            path: self.path.clone(),
+            field: format!("line {number}"),
+            expected: expected.into(),
+            found,
+            remedy: remedy.into(),
+        };
+        if is_newer(line) {
+            let expected = format!("a point of layout {LAYOUT} or older");
+            return Err(wrong(
+                &expected,
+                "a newer one".into(),
+                "it was written by a newer syscost: use that one",
+            ));
+        }
+        const REMEDY: &str =
+            "the other lines are used; import a sound copy of the file, which adds what is missing";
+        if !line.ends_with(b"\n") || !seal::holds(line) || !line.starts_with(b"{\"sealed\"") {
+            let found = if line.ends_with(b"\n") { "another checksum" } else { "the beginning of one" };
+            return Err(wrong("a sealed point", found.into(), REMEDY));
+        }
+        serde_json::from_slice(line)
+            .map_err(|e| wrong("a point of a history", inert::line(&e.to_string(), LONGEST), REMEDY))
+    }
+
+    /// Adds the points that are not in it yet, whole or not at all; returns their number. Other writers wait.
+    ///
+    /// # Errors
+    /// Another writer does not end, a point holds a number that JSON cannot hold, or the file cannot be written.
+    pub fn add(&self, points: &[HistoryPoint]) -> Result<usize> {
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(directory)
+            .map_err(|e| Error::file(directory, "creating the directory", e))?;
+        let mut file = self.alone(plain_file::append(&self.path)?)?;
+        let there = self.read()?.points;
+        let new: Vec<_> = points.iter().filter(|new| !there.iter().any(|old| old.is_same(new))).collect();
+        let failed = |doing| move |cause| Error::file(&self.path, doing, cause);
+        let before = file.metadata().map_err(failed("asking its length"))?.len();
+        let mut bytes = self.mended_end(before)?;
+        for point in &new {
+            bytes.extend(self.line(point)?);
+        }
+        if !new.is_empty()
+            && let Err(cause) = file.write_all(&bytes).and_then(|()| file.sync_all())
+        {
+            // What stands there in part would be a damaged line; if this fails too, it is one.
+            let _ = file.set_len(before);
+            return Err(Error::file(&self.path, "writing", cause));
+        }
+        Ok(new.len())
+    }
+
+    /// A line feed where the last line was torn by a crash, so that a new one stands apart.
+    fn mended_end(&self, length: u64) -> Result<Vec<u8>> {
+        let bytes = if length == 0 { Vec::new() } else { plain_file::read(&self.path, LIMIT)? };
+        Ok(if bytes.last().is_none_or(|last| *last == b'\n') { Vec::new() } else { b"\n".to_vec() })
+    }
+
+    fn line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
+        let json =
+            serde_json::to_vec(point).map_err(|e| Error::file(&self.path, "writing as JSON", e.into()))?;
+        let mut line = seal::sealed(&json);
+        line.push(b'\n');
+        // A number that JSON cannot hold is written as null, and could never be read again.
+        self.point(&line, 0).map(|_| line)
+    }
+
+    fn alone(&self, mut file: File) -> Result<Flock<File>> {
+        for _ in 0..WAITS {
+            file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) => return Ok(lock),
+                Err((file, Errno::EWOULDBLOCK)) => file,
+                Err((_, errno)) => return Err(Error::file(&self.path, "locking", errno.into())),
+            };
+            std::thread::sleep(PAUSE);
+        }
+        Err(Error::Missing(format!(
+            "{}: another process has been writing to it for {} s: try again when it has ended",
+            self.path.display(),
+            (WAITS * PAUSE).as_secs()
+        )))
+    }
+}
+
+/// Whether the line says that it is of a newer layout.
+fn is_newer(line: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Layout {
+        history: u32,
+    }
+    serde_json::from_slice(line).is_ok_and(|layout: Layout| layout.history > LAYOUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(run: &str) -> HistoryPoint {
+        HistoryPoint {
+            history: LAYOUT,
+            run: run.into(),
+            started: 1_800_000_000,
+            label: "main".into(),
+            reference: "v1".into(),
+            bridge_to: None,
+            fingerprint: crate::environment::Fingerprint::default(),
+            cases: Vec::new(),
+        }
+    }
+
+    fn log() -> (tempfile::TempDir, HistoryLog) {
+        let home = tempfile::tempdir().unwrap();
+        let log = HistoryLog::named(home.path(), "main").unwrap();
+        (home, log)
+    }
+
+    fn names(log: &HistoryLog) -> Vec<String> {
+        log.read().unwrap().points.into_iter().map(|point| point.run).collect()
+    }
+
+    #[test]
+    fn what_is_added_twice_is_there_once() {
+        let (_home, log) = log();
+        assert_eq!(log.add(&[point("a"), point("b")]).unwrap(), 2);
+        assert_eq!(log.add(&[point("b"), point("c")]).unwrap(), 1);
+        assert_eq!(names(&log), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_torn_line_is_named_and_costs_no_other() {
+        let (_home, log) = log();
+        log.add(&[point("a"), point("b")]).unwrap();
+        let bytes = std::fs::read(log.path()).unwrap();
+        std::fs::write(log.path(), &bytes[..bytes.len() - 9]).unwrap();
+        let content = log.read().unwrap();
+        assert_eq!((content.points.len(), content.damaged.len()), (1, 1));
+        let said = content.damaged[0].to_string();
+        assert!(said.contains("line 2: expected a sealed point, found the beginning of one"), "{said}");
+        assert_eq!(log.add(&[point("b")]).unwrap(), 1);
+        assert_eq!(names(&log), ["a", "b"]);
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_line_is_found() {
+        let (_home, log) = log();
+        log.add(&[point("a")]).unwrap();
+        let sound = std::fs::read(log.path()).unwrap();
+        for at in 0..sound.len() - 1 {
+            let mut flipped = sound.clone();
+            flipped[at] ^= 1 << (at % 8);
+            std::fs::write(log.path(), &flipped).unwrap();
+            // A flip that says "newer" is refused as a whole.
+            let is_found = log.read().map_or(true, |content| !content.damaged.is_empty());
+            assert!(is_found, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_newer_layout_is_refused() {
+        let (_home, log) = log();
+        log.add(&[point("a")]).unwrap();
+        let newer = std::fs::read_to_string(log.path()).unwrap().replace("\"history\":1", "\"history\":2");
+        std::fs::write(log.path(), newer).unwrap();
+        let said = log.read().unwrap_err().to_string();
+        assert!(said.contains("line 1") && said.contains("written by a newer syscost"), "{said}");
+        assert!(log.add(&[point("b")]).is_err());
+    }
+
+    #[test]
+    fn a_number_that_json_cannot_hold_is_refused_before_it_is_written() {
+        let (_home, log) = log();
+        let cases = vec![super::super::history_point::CaseRatio {
+            id: "a/b".into(),
+            canary: false,
+            version: "1".into(),
+            log_ratio: f64::NAN,
+            error: 0.0,
+            pairs: 8,
+            cost_ns: 1.0,
+        }];
+        assert!(log.add(&[HistoryPoint { cases, ..point("a") }]).is_err());
+        assert_eq!(names(&log), [""; 0]);
+    }
+}

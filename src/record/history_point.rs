@@ -1,0 +1,57 @@
+//! A point of a history: what was compared with a reference at one time, case by case, as data.
+
+use crate::environment::Fingerprint;
+use serde::{Deserialize, Serialize};
+
+/// The version of the layout of a point.
+pub const LAYOUT: u32 = 1;
+
+/// A comparison by pairs with a reference, kept for good.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HistoryPoint {
+    /// Layout version, [`LAYOUT`].
+    pub history: u32,
+    /// Unique name of the comparison: start time and process.
+    pub run: String,
+    /// When it began, Unix seconds.
+    pub started: u64,
+    /// What was compared with the reference, in the user's words: a revision, a kernel.
+    pub label: String,
+    /// Name of the reference, which was side A.
+    pub reference: String,
+    /// Name of the new reference that side B was, if this point is the bridge to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bridge_to: Option<String>,
+    /// The machine.
+    pub fingerprint: Fingerprint,
+    /// The cases with a number.
+    pub cases: Vec<CaseRatio>,
+}
+
+/// One case of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CaseRatio {
+    /// `group/variant/parameter`.
+    pub id: String,
+    /// Neither side can change it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub canary: bool,
+    /// The version of the group, the same on both sides.
+    pub version: String,
+    /// ln(B/A): the pseudomedian over the pairs.
+    pub log_ratio: f64,
+    /// Its standard error.
+    pub error: f64,
+    /// Pairs that count.
+    pub pairs: usize,
+    /// An iteration of side B, ns.
+    pub cost_ns: f64,
+}
+
+impl HistoryPoint {
+    /// Whether two points are of the same comparison, held against the same reference.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let of = |point: &Self| (point.run.clone(), point.reference.clone(), point.bridge_to.clone());
+        of(self) == of(other)
+    }
+}
