@@ -447,9 +447,14 @@ fn a_truncated_run_is_named_and_hides_no_other() {
     home.file("criterion/syscost/runs/20260102T000000-1.json", &whole[..whole.len() / 2]);
     assert!(home.refusal(&["report"]).contains("20260102T000000-1.json"));
     home.answer(&["report", "20260101T000000-1"]);
-    let runs = home.answer(&["runs"]);
+    let listed = |words: &[&str]| {
+        let listed = home.syscost(words);
+        assert_eq!(listed.status.code(), Some(2), "{listed:?}");
+        text(&listed.stdout)
+    };
+    let runs = listed(&["runs"]);
     assert!(runs.lines().nth(1).unwrap().starts_with("20260102T000000-1\tdamaged\t"), "{runs}");
-    let runs: Vec<Value> = serde_json::from_str(&home.answer(&["runs", "--json"])).unwrap();
+    let runs: Vec<Value> = serde_json::from_str(&listed(&["runs", "--json"])).unwrap();
     assert!(runs[0]["damaged"].is_null() && runs[1]["damaged"].is_string());
 }
 

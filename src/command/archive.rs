@@ -4,11 +4,18 @@
 use super::flag::Home;
 use crate::driver::{homes, nearest};
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::record::Record;
 use crate::record::bundle::{Bundle, Head, name_of, read_any, read_any_head};
 use crate::record::store::Store;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// How a list ends beside these files, which are named in it: as the command that is asked for one of them.
+pub(super) fn exit_beside<'a>(damaged: impl Iterator<Item = &'a Error>) -> ExitCode {
+    ExitCode::from(damaged.map(|error| error.kind().exit_code()).max().unwrap_or(Exit::Success.code()))
+}
 
 pub(super) struct Archive {
     home: PathBuf,

@@ -33,7 +33,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     for (file, journal) in &outstanding {
         match setting::restore(file, journal) {
             Ok(()) => page::write(&format!("{}\n", journal.words()))?,
-            Err(error) => failed = failed.or(Some(error)),
+            Err(error) => {
+                page::warn(&format!("put it back by hand, and remove {}", file.display()));
+                failed = failed.or(Some(error));
+            }
         }
     }
     if outstanding.is_empty() {

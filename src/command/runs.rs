@@ -1,6 +1,6 @@
 //! `syscost runs`: the stored runs. Damaged ones are listed as such.
 
-use super::archive::Archive;
+use super::archive::{self, Archive};
 use super::flag::{Form, Home};
 use super::page;
 use crate::driver::layout;
@@ -15,7 +15,8 @@ use std::process::ExitCode;
 ///
 /// Prints the stored runs, oldest first: name, when (universal time), scale, unit, how many of the cases
 /// were measured, and the kernel. In a pipe: name, when, scale, unit, kernel, and the numbers of cases
-/// measured, skipped, disturbed and failed, between tabs; a damaged run is its name, `damaged` and why.
+/// measured, skipped, disturbed and failed, between tabs; a damaged run is its name, `damaged` and why. Beside a
+/// damaged one the exit code is 2, and 1 where a file may not be read.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -41,7 +42,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             page::write(&page::columns_and_damaged(&runs.iter().map(Run::row).collect::<Vec<_>>(), layout()))?
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(archive::exit_beside(runs.iter().filter_map(|run| run.record.as_ref().err())))
 }
 
 /// A stored run, or why it cannot be read.

@@ -137,7 +137,8 @@ impl Side {
         let said: String = said.chars().take(100).collect();
         format!(
             "side {} answered {said:?}, which is no answer to a turn: it must be a bench of this version of \
-             syscost, and nothing before it may write to its standard output{}",
+             syscost, and what comes before it must write nothing to its standard output and pass the environment \
+             on{}",
             self.label,
             self.last_output()
         )
@@ -287,5 +288,58 @@ mod tests {
         let said =
             side("echo '{\"turn\":{\"ticks\":[1],\"core_hz\":1,\"involuntary_switches\":0}}' #").hello(LONG);
         assert!(said.expect_err("no hello").contains("is no answer to a turn"));
+    }
+
+    /// Lines of chance in the place of a side's, by fixed seeds. `SYSCOST_FUZZ_SECONDS` says for how long. Each is one of
+    /// the responses or refused in a short sentence.
+    #[test]
+    fn a_line_of_chance_is_a_response_or_refused() {
+        let seconds: f64 =
+            std::env::var("SYSCOST_FUZZ_SECONDS").map_or(0.5, |text| text.parse().expect("seconds"));
+        let side = side("cat #");
+        let mut random = crate::statistic::Random::new(9);
+        let (begun, mut lines, mut read, mut slowest) = (Instant::now(), 0_u64, 0_u64, Duration::ZERO);
+        while begun.elapsed().as_secs_f64() < seconds {
+            let line = spoilt(&mut random);
+            let asked = Instant::now();
+            match serde_json::from_str::<Response>(&line) {
+                Ok(_) => read += 1,
+                Err(_) => assert!(side.nonsense(&line).len() < 2_000, "{line:?}"),
+            }
+            slowest = slowest.max(asked.elapsed());
+            lines += 1;
+        }
+        println!("{lines} lines in {seconds} s, {read} of them responses, the slowest {slowest:?}");
+        assert!(read > 0 && read < lines && slowest < Duration::from_secs(1), "{slowest:?}");
+    }
+
+    /// A response with something else in it.
+    fn spoilt(random: &mut crate::statistic::Random) -> String {
+        const SOUND: [&str; 5] = [
+            r#"{"hello":{"version":1}}"#,
+            r#"{"cases":["call/u64/3","a"]}"#,
+            r#"{"ready":{"body":"1","cpu":1,"iteration_ns":1.5,"evidence":["a"],"notes":[]}}"#,
+            r#"{"turn":{"ticks":[1,2],"elapsed_ns":1.0,"core_hz":3e9,"waited_ns":null,"stolen_ticks":1,"involuntary_switches":0}}"#,
+            r#"{"ended":{"how":"failed","sentence":"why"}}"#,
+        ];
+        const PIECES: [&str; 8] =
+            ["1e999", "-1", "18446744073709551616", "null", "[[[[", "\u{202e}", "\"\"", "{"];
+        let mut line = SOUND[random.below(SOUND.len())].to_owned();
+        for _ in 0..random.below(4) {
+            // All of them are ASCII but one piece, of which no part is taken.
+            let at = random.below(line.len() + 1);
+            if !line.is_char_boundary(at) {
+                continue;
+            }
+            match random.below(4) {
+                0 => line.insert_str(at, PIECES[random.below(PIECES.len())]),
+                1 => line.truncate(at),
+                2 => line.insert_str(at, &"[".repeat(random.below(5_000))),
+                _ => {
+                    line = line.replacen(|c: char| c.is_ascii_digit(), PIECES[random.below(PIECES.len())], 1)
+                }
+            }
+        }
+        line
     }
 }

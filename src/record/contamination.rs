@@ -16,19 +16,23 @@ pub struct Contamination {
     pub faults: Vec<u64>,
     /// Whether the sample ended on another CPU.
     pub migrated: Vec<bool>,
+    /// Whether the thread was held up in the sample: stopped by a signal, frozen with its control group. Older records do
+    /// not have it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_up: Vec<bool>,
     /// For a case that waits for memory: mean number of busy CPUs that ran none of its tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_beside: Option<f64>,
 }
 
 impl Contamination {
-    /// The number of samples in which another task ran, the hypervisor stole time, or the thread moved.
+    /// The number of samples in which another task ran, the hypervisor stole time, or the thread moved or was held up.
     pub fn disturbed(&self) -> usize {
         (0..self.involuntary_switches.len())
             .filter(|&i| {
                 self.involuntary_switches[i] > 0
                     || self.stolen_ticks.get(i).is_some_and(|&t| t > 0)
-                    || self.migrated.get(i) == Some(&true)
+                    || [&self.migrated, &self.held_up].iter().any(|each| each.get(i) == Some(&true))
             })
             .count()
     }

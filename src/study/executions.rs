@@ -168,6 +168,7 @@ fn contamination(parts: &[Measured]) -> Contamination {
         sum.involuntary_switches.extend(&part.involuntary_switches);
         sum.faults.extend(&part.faults);
         sum.migrated.extend(&part.migrated);
+        sum.held_up.extend(&part.held_up);
         beside.extend(part.busy_beside);
     }
     sum.busy_beside = (!beside.is_empty()).then(|| beside.iter().sum::<f64>() / beside.len() as f64);

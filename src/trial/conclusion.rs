@@ -227,6 +227,7 @@ fn contamination(own_tasks: OwnTasks, samples: &[Sample]) -> Contamination {
         }),
         faults: each(&|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
         migrated: samples.iter().map(|s| s.delta.migrated).collect(),
+        held_up: judge::held_up(samples),
         busy_beside: None,
     }
 }

@@ -1,5 +1,6 @@
 //! Judges claims: a sentence of evidence for each that holds, a [`CaseEnd`] for the first that does not.
 
+mod hold_up;
 mod interference;
 mod later;
 mod plausible;
@@ -9,6 +10,7 @@ use super::sweep::{self, Effort, NoTime, Sweep, Sweeper};
 use super::{CaseEnd, Sample};
 use crate::case::{Case, Claim, Subject};
 use crate::clock::{Clock, Delta};
+pub(super) use hold_up::held_up;
 pub(super) use interference::{by_other_tasks, interference, other_cpus};
 pub(super) use later::later;
 pub(super) use plausible::{passed, plausible, resolved, timed_share};

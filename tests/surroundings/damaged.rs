@@ -82,7 +82,7 @@ fn a_name_that_a_terminal_would_obey_is_refused() {
         for words in commands.into_iter().take(if id.len() > 1_000 { 1 } else { 4 }) {
             let ended = place.end(place.syscost(&words.split(' ').collect::<Vec<_>>()));
             let said = ended.output + &ended.error;
-            assert_eq!(ended.code, Some(if words == "runs" { 0 } else { 2 }), "{words}: {said}");
+            assert_eq!(ended.code, Some(2), "{words}: {said}");
             assert!(
                 said.contains(stored::NAME) && said.contains("expected a name of 1 to 200 bytes"),
                 "{said}"
@@ -124,7 +124,8 @@ fn a_damaged_run_is_named_by_every_command_that_meets_it_and_the_others_are_show
     let damaged = "20270101T000000-1";
     place
         .end(place.syscost(&["runs"]))
-        .says(0, &[damaged, "damaged", "seal: expected the checksum", stored::NAME]);
+        .says(2, &[damaged, "damaged", "seal: expected the checksum", stored::NAME]);
+    place.end(place.syscost(&["runs", "--json"])).says(2, &[damaged, "\"damaged\"", stored::NAME]);
     place.end(place.syscost(&["report", stored::NAME])).says(0, &["u64/3"]);
     for words in [
         &["report"][..],
@@ -135,4 +136,7 @@ fn a_damaged_run_is_named_by_every_command_that_meets_it_and_the_others_are_show
         place.end(place.syscost(words)).refuses(&[damaged, "seal", "restore it from a copy"]);
     }
     assert_eq!(files(&place.home(), ".json").len(), 2);
+    place.end(place.syscost(&["baseline", "save", "whole", stored::NAME])).says(0, &["whole"]);
+    std::fs::write(place.home().join("syscost/records/half.syscost"), "half").unwrap();
+    place.end(place.syscost(&["baseline", "list"])).says(2, &["half\tdamaged", "whole\trecord"]);
 }

@@ -20,6 +20,7 @@ mod file;
 mod file_system;
 mod fuzz;
 mod group;
+mod held_up;
 mod hostile_file;
 mod interruption;
 mod kernels;

@@ -1,6 +1,6 @@
 //! `syscost baseline list`: the records, and what `--save-baseline` left. Damaged ones are listed as such.
 
-use crate::command::archive::Archive;
+use crate::command::archive::{self, Archive};
 use crate::command::flag::{Form, Home};
 use crate::command::page;
 use crate::driver::layout;
@@ -15,7 +15,8 @@ use std::process::ExitCode;
 ///
 /// Prints name, when (universal time), scale, unit, the numbers of processes, sessions and cases, and the
 /// kernel. In a pipe, between tabs: name, `record` or `save-baseline`, when, scale, unit, processes, sessions,
-/// cases, kernel; a damaged one is its name, `damaged` and why.
+/// cases, kernel; a damaged one is its name, `damaged` and why. Beside a damaged one the exit code is 2, and 1
+/// where a file may not be read.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -45,7 +46,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             layout(),
         ))?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(archive::exit_beside(kept.iter().filter_map(|kept| kept.head.as_ref().err())))
 }
 
 /// Number of processes (the most that measured one case), of sessions, and of cases that have a value.

@@ -122,3 +122,52 @@ fn an_address_that_others_reach_wants_to_be_asked_for() {
     assert!(Server::bind("[::ffff:10.0.0.1]:0".parse().expect("an address"), false).is_err());
     assert!(Server::bind(everywhere, true).is_ok());
 }
+
+/// Heads of chance, by fixed seeds: whole ones with bytes changed, left out or doubled, and none at all.
+/// `SYSCOST_FUZZ_SECONDS` says for how long. Each is answered by one of the known statuses or waited for, and only while it is short.
+#[test]
+fn a_head_of_chance_is_answered_or_waited_for() {
+    let seconds: f64 =
+        std::env::var("SYSCOST_FUZZ_SECONDS").map_or(0.5, |text| text.parse().expect("seconds"));
+    let mut random = crate::statistic::Random::new(8);
+    let (begun, mut heads, mut slowest) = (Instant::now(), 0_u64, Duration::ZERO);
+    while begun.elapsed().as_secs_f64() < seconds {
+        let head = spoilt(&mut random);
+        let asked = Instant::now();
+        let told = answer(&head, &mut |accept| Ok(Page { content_type: PLAIN, body: accept.into() }));
+        slowest = slowest.max(asked.elapsed());
+        heads += 1;
+        let Some(told) = told else {
+            assert!(head.len() < LONGEST, "{} bytes are waited for", head.len());
+            continue;
+        };
+        let text = String::from_utf8_lossy(&told);
+        let known = ["200 OK", "400 Bad", "404 Not", "405 Method", "431 Request"];
+        assert!(known.iter().any(|status| text.starts_with(&format!("HTTP/1.1 {status}"))), "{text:?}");
+        assert!(told.len() < 4 * LONGEST && text.split_once("\r\n\r\n").is_some(), "{text:?}");
+    }
+    println!("{heads} heads in {seconds} s, the slowest {slowest:?}");
+    assert!(heads > 0 && slowest < Duration::from_secs(1), "{slowest:?}");
+}
+
+/// A request with something else in it.
+fn spoilt(random: &mut crate::statistic::Random) -> Vec<u8> {
+    let mut head = match random.below(4) {
+        0 => [b"GET /metrics HTTP/1.1\r\n".to_vec(), b"A: b\r\n".repeat(random.below(200)), b"\r\n".to_vec()]
+            .concat(),
+        1 => [b"GET /".to_vec(), vec![b'a'; random.below(2 * LONGEST)]].concat(),
+        2 => (0..random.below(500)).map(|_| random.bits() as u8).collect(),
+        _ => GET.to_vec(),
+    };
+    for _ in 0..random.below(5) {
+        let at = random.below(head.len().max(1));
+        match random.below(4) {
+            _ if head.is_empty() => break,
+            0 => head[at] = random.bits() as u8,
+            1 => drop(head.remove(at)),
+            2 => head.truncate(at),
+            _ => head.extend_from_within(at..),
+        }
+    }
+    head
+}

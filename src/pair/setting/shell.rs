@@ -47,7 +47,8 @@ impl Shell<'_> {
             return Ok(());
         }
         let said = error.as_ref().map(last_output).unwrap_or_default();
-        Err(Error::Usage(format!("`{}` failed ({status}): {}", self.command, said.trim())))
+        let said = if said.trim().is_empty() { "it said nothing" } else { said.trim() };
+        Err(Error::Usage(format!("`{}` failed ({status}): {said}", self.command)))
     }
 
     fn input(&self) -> Result<Stdio> {

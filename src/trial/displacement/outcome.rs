@@ -170,6 +170,7 @@ fn contamination(used: &[&Run]) -> Contamination {
         involuntary_switches: each(|run| Some(u64::from(run.replicate.spoilt() == Some(Spoilt::Others)))),
         faults: each(|run| Some(run.delta.counted.minor_faults + run.delta.counted.major_faults)),
         migrated: used.iter().map(|run| run.delta.migrated).collect(),
+        held_up: Vec::new(),
         busy_beside: None,
     }
 }
