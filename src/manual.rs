@@ -15,6 +15,9 @@ pub mod guests {}
 #[doc = include_str!("manual/ci.md")]
 pub mod ci {}
 
+#[doc = include_str!("manual/history.md")]
+pub mod history {}
+
 #[doc = include_str!("manual/records.md")]
 pub mod records {}
 

@@ -6,12 +6,13 @@ use crate::render::table::Layout;
 use std::ffi::OsString;
 
 /// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
-const TOPICS: [(&str, &str); 14] = [
+const TOPICS: [(&str, &str); 15] = [
     ("method", include_str!("../manual/method.md")),
     ("claims", include_str!("../manual/claims.md")),
     ("comparing", include_str!("../manual/comparing.md")),
     ("guests", include_str!("../manual/guests.md")),
     ("ci", include_str!("../manual/ci.md")),
+    ("history", include_str!("../manual/history.md")),
     ("records", include_str!("../manual/records.md")),
     ("page", include_str!("../manual/page.md")),
     ("curves", include_str!("../manual/curves.md")),

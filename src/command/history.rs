@@ -43,11 +43,11 @@ enum Command {
 #[derive(clap::Args)]
 struct Place {
     /// File of the history [default: NAME.jsonl in `syscost/history/` of the home]
-    #[arg(long, value_name = "FILE", conflicts_with = "name")]
+    #[arg(long, value_name = "FILE", conflicts_with = "history")]
     file: Option<PathBuf>,
     /// Name of the history
     #[arg(long, value_name = "NAME", default_value = "main")]
-    name: String,
+    history: String,
     #[command(flatten)]
     home: Home,
 }
@@ -58,7 +58,7 @@ impl Place {
     fn log(&self) -> Result<HistoryLog> {
         match &self.file {
             Some(file) => Ok(HistoryLog::at(file)),
-            None => HistoryLog::named(Archive::of(&self.home).store().home(), &self.name),
+            None => HistoryLog::named(Archive::of(&self.home).store().home(), &self.history),
         }
     }
 
@@ -69,7 +69,7 @@ impl Place {
     fn points(&self) -> Result<Vec<HistoryPoint>> {
         let log = self.log()?;
         let Content { points, damaged } = log.read()?;
-        damaged.iter().for_each(|error| page::warn(error));
+        damaged.iter().for_each(page::warn);
         if points.is_empty() {
             page::warn(&format!(
                 "{}: no point yet: `syscost history reference NAME` keeps a build, `syscost history measure --reference \
@@ -116,7 +116,7 @@ fn import(args: &Import) -> Result<ExitCode> {
     // A missing file is a history without a point where it is ours, and a mistake where it is named.
     let from = crate::platform::plain_file::open(&args.from).map(|_| HistoryLog::at(&args.from))?;
     let Content { points, damaged } = from.read()?;
-    damaged.iter().for_each(|error| page::warn(error));
+    damaged.iter().for_each(page::warn);
     let log = args.place.log()?;
     let added = log.add(&points)?;
     page::write(&format!(
@@ -131,7 +131,7 @@ fn verify(args: &Verify) -> Result<ExitCode> {
     let log = args.place.log()?;
     crate::platform::plain_file::open(log.path())?;
     let Content { points, damaged } = log.read()?;
-    damaged.iter().for_each(|error| page::warn(error));
+    damaged.iter().for_each(page::warn);
     let back = points.windows(2).filter(|pair| pair[1].started < pair[0].started).count();
     if back > 0 {
         page::warn(&format!(

@@ -29,6 +29,7 @@ mod limit;
 mod load;
 mod memory;
 mod monitor;
+mod nights;
 mod pair;
 mod partner;
 mod place;

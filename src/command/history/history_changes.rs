@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mutes = args.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
     let points = args.place.points()?;
     let (series, said) = series(&points);
-    said.iter().for_each(|sentence| page::warn(sentence));
+    said.iter().for_each(page::warn);
     let since = args.since.unwrap_or(0);
     let events = change_events(&points, &series);
     let events: Vec<_> = events.into_iter().filter(|event| points[event.found].started >= since).collect();

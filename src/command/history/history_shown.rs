@@ -54,7 +54,7 @@ pub(super) fn list(args: &List) -> Result<ExitCode> {
 pub(super) fn show(args: &Show) -> Result<ExitCode> {
     let points = args.place.points()?;
     let (all, said) = series(&points);
-    said.iter().for_each(|sentence| page::warn(sentence));
+    said.iter().for_each(page::warn);
     let Some(one) = all.iter().find(|one| one.id == args.case) else {
         let known: Vec<String> = all.iter().map(|one| one.id.clone()).collect();
         return Err(Error::Usage(match known.is_empty() {
@@ -96,7 +96,7 @@ fn print<const N: usize>(mut rows: Vec<[String; N]>, head: [&str; N]) -> Result<
 pub(super) fn export(args: &Export) -> Result<ExitCode> {
     let points = args.place.points()?;
     let (all, said) = series(&points);
-    said.iter().for_each(|sentence| page::warn(sentence));
+    said.iter().for_each(page::warn);
     let head = ["case", "run", "started", "label", "reference", "ratio", "low", "high", "cost_ns", "pairs"];
     let rows = all.iter().flat_map(|one| one.links.iter().map(|link| cells(one, link, &points)));
     page::write(&csv_text(LF, std::iter::once(head.map(str::to_owned).to_vec()).chain(rows))?)?;

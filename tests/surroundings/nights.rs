@@ -1,0 +1,168 @@
+//! A history: what is added stays, once and whole, and what changed is told.
+
+use crate::place::{Ended, Place, SYSCOST, alone};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Kept pairs of a comparison, with these cases as far from the reference as a night says.
+fn pairs(place: &Place, night: u64, slower: f64, release: &str) -> PathBuf {
+    // What nights differ by at random, always the same: a few tenths of a per cent.
+    let noise = |case: u64, pair: u64| {
+        let mixed =
+            (night * 7919 + case * 104_729 + pair * 1_299_709).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        0.004 * (mixed as f64 / f64::from(1 << 24) - 0.5)
+    };
+    let case = |case: u64| {
+        let level = if case < 3 { slower.ln_1p() } else { 0.0 };
+        let pairs: Vec<Value> = (0..16)
+            .map(|pair| json!({"difference": level + noise(case, pair), "cost_ns": [100.0, 100.0], "rejected": null}))
+            .collect();
+        json!({"id": format!("group/{case}"), "canary": false, "evidence": [[], []], "versions": ["1", "1"],
+               "notes": [], "ended": null, "pairs": pairs})
+    };
+    let paired = json!({
+        "paired": 2, "tool": "syscost", "run": format!("night-{night}"), "started": 1_790_000_000 + 86_400 * night,
+        "seed": 1, "rule": {"threshold": 0.01, "margin": 0.02, "looks": 3}, "by_turns": true,
+        "sides": ["v1", format!("\u{1b}[31mrevision {night}")],
+        "fingerprint": {"kernel_release": release}, "cpu": 0, "notes": [],
+        "cases": (0..8).map(case).collect::<Vec<_>>(),
+    });
+    let path = place.path().join(format!("night-{night}.json"));
+    std::fs::write(&path, paired.to_string()).unwrap();
+    path
+}
+
+fn history(place: &Place, words: &[&str]) -> Ended {
+    place.end(place.syscost(&[&["history"], words].concat()))
+}
+
+fn add(place: &Place, file: &Path) -> Ended {
+    history(place, &["add", file.to_str().unwrap(), "--reference", "v1"])
+}
+
+/// Twelve nights; from the ninth on three cases are 2 % slower, and the kernel is another one.
+fn twelve_nights(place: &Place) {
+    for night in 0..12 {
+        let (slower, release) = if night >= 8 { (0.02, "6.1.0-30") } else { (0.0, "6.1.0-29") };
+        add(place, &pairs(place, night, slower, release)).says(0, &["8 cases against v1 added"]);
+    }
+}
+
+fn file(place: &Place) -> PathBuf {
+    place.home().join("syscost/history/main.jsonl")
+}
+
+#[test]
+fn a_step_is_told_for_its_cases_and_fails_the_night() {
+    let place = Place::new();
+    twelve_nights(&place);
+    let told = history(&place, &["changes"]);
+    told.says(1, &["slower\t", "group/0", "group/1", "group/2"]);
+    assert_eq!(told.output.lines().count(), 3, "{told:?}");
+    assert!(!told.output.contains('\u{1b}'), "{told:?}");
+    history(&place, &["changes", "--since", "2027-01-01"]).says(0, &[]);
+    let mute = place.path().join("mute.toml");
+    let muted = |id| format!("[\"group/{id}\"]\nreason = \"known\"\nuntil = \"2999-01-01\"\n");
+    std::fs::write(&mute, [0, 1, 2].map(muted).concat()).unwrap();
+    history(&place, &["changes", "--mute", mute.to_str().unwrap()]).says(0, &["known (until 2999-01-01)"]);
+    history(&place, &["show", "group/0"]).says(0, &["1.0", "v1"]);
+    history(&place, &["show", "group/9"]).refuses(&["no point has a case group/9", "group/0"]);
+    let exported = history(&place, &["export"]);
+    assert_eq!(exported.output.lines().count(), 1 + 8 * 12, "{exported:?}");
+    assert!(exported.output.starts_with("case,run,started,label,reference,ratio,low,high,cost_ns,pairs\n"));
+}
+
+#[test]
+fn what_is_added_twice_or_by_several_at_once_is_there_once() {
+    let place = Place::new();
+    let files: Vec<_> = (0..6).map(|night| pairs(&place, night, 0.0, "6.1")).collect();
+    let _alone = alone();
+    let all: Vec<_> = files.iter().chain(&files).collect();
+    let adding = all.iter().map(|file| {
+        let words = ["history", "add", file.to_str().unwrap(), "--reference", "v1"];
+        place.syscost(&words).stdout(std::process::Stdio::null()).spawn().unwrap()
+    });
+    let adding: Vec<_> = adding.collect();
+    assert!(adding.into_iter().all(|mut child| child.wait().unwrap().success()));
+    let verified = place.end_alone(place.syscost(&["history", "verify"]));
+    verified.says(0, &["6 sound points, 0 damaged"]);
+}
+
+#[test]
+fn a_writer_that_is_killed_at_any_moment_loses_nothing() {
+    let place = Place::new();
+    add(&place, &pairs(&place, 0, 0.0, "6.1")).says(0, &[]);
+    let next = pairs(&place, 1, 0.0, "6.1");
+    let words = ["history", "add", next.to_str().unwrap(), "--reference", "v1"];
+    let _alone = alone();
+    for micros in (0..30).map(|step| 700 * step) {
+        let mut child = place.syscost(&words).stdout(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(micros));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let listed = place.end_alone(place.syscost(&["history", "list"]));
+        listed.says(0, &[]);
+        let points = listed.output.lines().count();
+        assert!(points == 1 || points == 2, "{micros} us: {listed:?}");
+    }
+    place.end_alone(place.syscost(&words)).says(0, &["night-1"].map(|_| "v1"));
+    let listed = place.end_alone(place.syscost(&["history", "list"]));
+    assert_eq!(listed.output.lines().count(), 2, "{listed:?}");
+}
+
+#[test]
+fn a_flipped_byte_is_named_by_its_line_and_mended_by_a_copy() {
+    let place = Place::new();
+    twelve_nights(&place);
+    let sound = std::fs::read(file(&place)).unwrap();
+    let copy = place.path().join("copy.jsonl");
+    std::fs::write(&copy, &sound).unwrap();
+    let mut flipped = sound.clone();
+    let third = sound.split_inclusive(|byte| *byte == b'\n').take(2).map(<[u8]>::len).sum::<usize>();
+    flipped[third + 200] ^= 4;
+    std::fs::write(file(&place), &flipped).unwrap();
+    let path = file(&place).display().to_string();
+    history(&place, &["verify"])
+        .says(1, &["11 sound points, 1 damaged", &path, "line 3: expected a sealed point"]);
+    history(&place, &["changes"]).says(1, &["line 3", "group/0"]);
+    let copied = history(&place, &["import", copy.to_str().unwrap()]);
+    copied.says(0, &["1 of 12 points added"]);
+    history(&place, &["verify"])
+        .says(1, &["12 sound points, 1 damaged", "1 point began before the one above it"]);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let place = Place::new();
+    history(&place, &["changes"]).says(0, &["no point yet"]);
+    history(&place, &["measure", "--reference", "v1"])
+        .refuses(&["there is no reference v1", "history reference v1"]);
+    history(&place, &["reference", "../v1"]).refuses(&["cannot name a reference"]);
+    history(&place, &["changes", "--since", "yesterday"]).refuses(&["such as 2026-11-20"]);
+    history(&place, &["import", "none.jsonl"]).refuses(&["none.jsonl"]);
+    add(&place, &pairs(&place, 0, 0.0, "6.1")).says(0, &[]);
+    let newer = std::fs::read_to_string(file(&place)).unwrap().replace("\"history\":1", "\"history\":9");
+    std::fs::write(file(&place), &newer).unwrap();
+    for words in [&["changes"][..], &["verify"], &["list"]] {
+        history(&place, words).refuses(&["line 1", "written by a newer syscost"]);
+    }
+    assert_eq!(std::fs::read_to_string(file(&place)).unwrap(), newer);
+}
+
+#[test]
+fn a_reference_is_kept_once_and_measured_against() {
+    let place = Place::new();
+    let keep = || history(&place, &["reference", "base", "--bin", SYSCOST]);
+    keep().says(0, &["references/base"]);
+    keep().refuses(&["there is a file of this name"]);
+    let short = ["--pairs", "8", "--scale", "smoke", "--no-canaries"];
+    let case = ["known_work/add", "--exact", "--label", "today"];
+    history(&place, &[&["measure", "--reference", "base"][..], &case, &short].concat())
+        .says(0, &["1 case against base added"]);
+    history(&place, &[&["bridge", "base", "base"][..], &short].concat())
+        .refuses(&["cannot take its own place"]);
+    let listed = history(&place, &["list"]);
+    assert!(listed.output.ends_with("\t1\tbase\ttoday\n"), "{listed:?}");
+    place.is_tidy();
+}
