@@ -15,8 +15,8 @@ pub mod guests {}
 #[doc = include_str!("manual/ci.md")]
 pub mod ci {}
 
-#[doc = include_str!("manual/history.md")]
-pub mod history {}
+#[doc = include_str!("manual/tracking.md")]
+pub mod tracking {}
 
 #[doc = include_str!("manual/records.md")]
 pub mod records {}

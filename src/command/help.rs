@@ -12,7 +12,7 @@ const TOPICS: [(&str, &str); 15] = [
     ("comparing", include_str!("../manual/comparing.md")),
     ("guests", include_str!("../manual/guests.md")),
     ("ci", include_str!("../manual/ci.md")),
-    ("history", include_str!("../manual/history.md")),
+    ("tracking", include_str!("../manual/tracking.md")),
     ("records", include_str!("../manual/records.md")),
     ("page", include_str!("../manual/page.md")),
     ("curves", include_str!("../manual/curves.md")),

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 ///
 /// A reference is a build that is kept. Each night today's build is compared with it by turns, and the ratios are added to a
 /// history: one file, a line a night, only ever longer. What disturbs a machine disturbs both sides, so that a ratio varies by a
-/// few tenths of a per cent where times vary by many. `syscost help history` has a workflow.
+/// few tenths of a per cent where times vary by many. `syscost help tracking` has a workflow.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

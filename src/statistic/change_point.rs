@@ -20,11 +20,11 @@
 //! is this t up to a factor.
 
 mod base;
-mod family;
+mod noise_family;
 #[cfg(test)]
 mod tests;
 
-pub use family::{Family, Noise};
+pub use noise_family::{Family, Noise};
 
 use super::student_above;
 use base::Base;
