@@ -7,8 +7,11 @@ use crate::statistic::{median, student_quantile_above};
 const FEWEST: usize = 3;
 /// Values are drawn in to this many deviations about the centre.
 const WIDEST: f64 = 4.0;
-/// New values that are few are drawn in less, so that two of them can show a large step.
-const WIDEST_NEW: f64 = 8.0;
+/// New values that are few are drawn in less: to this many limits of t, so that two of them can show a large step where a
+/// deviation that is hardly known makes the limit large, or their own errors make them count for less.
+const WIDEST_NEW: f64 = 4.0;
+/// A limit beyond this one is that of a deviation of which nothing is known.
+const MOST_LIMIT: f64 = 30.0;
 /// Up to this number the new values are looked at one by one.
 const FEW: usize = 8;
 /// What more than half of a few new values must exceed, as a share of the step.
@@ -147,7 +150,7 @@ impl Base {
 
     /// The values from this one on, drawn in about `before`, and their weights.
     fn few(&self, at: usize, before: f64) -> Vec<(f64, f64)> {
-        let reach = WIDEST_NEW * self.deviation;
+        let reach = WIDEST_NEW * self.limit.min(MOST_LIMIT) * self.deviation;
         let drawn = |&(value, weight): &(f64, f64)| (value.clamp(before - reach, before + reach), weight);
         self.values[at..].iter().map(drawn).collect()
     }
@@ -159,11 +162,23 @@ impl Base {
         (weight, (sum - sum_before) / weight)
     }
 
-    /// The best split near the one that was found.
+    /// The best split near the one that was found. A few new values may lie far away, and are drawn in less here, too.
     fn place(&self, new: usize) -> usize {
         let end = self.values.len();
         let first = end.saturating_sub(4 * new + FEW).max(FEWEST);
-        let t = |at: usize| self.t(self.part(0, at), self.part(at, end)).abs();
+        let head = self.part(0, first);
+        let near = self.few(first, head.1);
+        let split = |at: usize| match new > FEW {
+            true => (self.part(0, at), self.part(at, end)),
+            false => {
+                let (before, after) = near.split_at(at - first);
+                (mean(&[&[(head.1, head.0)], before].concat()), mean(after))
+            }
+        };
+        let t = |at: usize| {
+            let (before, after) = split(at);
+            self.t(before, after).abs()
+        };
         let best = (first..=end - 2).max_by(|&a, &b| t(a).total_cmp(&t(b)));
         best.unwrap_or(end - new)
     }

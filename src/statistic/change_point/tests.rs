@@ -140,6 +140,18 @@ fn one_outlier_is_no_change_and_two_alike_are() {
 }
 
 #[test]
+fn a_large_step_is_told_soon_though_its_nights_are_less_sure_and_few_were_before() {
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let quiet = Plan { noise: 0.001, ..QUIET };
+        let mut values = quiet.series(&mut random, 12);
+        values[9..].iter_mut().for_each(|value| *value = Value { value: value.value + 0.3, error: 0.003 });
+        let found = change_points(&values, &Noise::default(), level(10));
+        assert_eq!(found.iter().map(|c| c.at).collect::<Vec<_>>(), [9], "seed {seed}: {values:?}");
+    }
+}
+
+#[test]
 fn what_was_told_stays_told_as_the_series_grows() {
     let mut random = Random::new(5);
     let values = Plan::of(0.002, 0.02).series(&mut random, 60);
