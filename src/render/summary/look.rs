@@ -64,7 +64,9 @@ fn disturbed(found: &Standouts<'_>) -> Told {
 
 fn unsettled(found: &Standouts<'_>) -> Told {
     let (id, half) = found.unsettled.first()?;
-    let text = format!("{} not settled, the widest {id} ±{:.0} %", found.unsettled.len(), 100.0 * half);
+    let width =
+        if *half < 1.0 { format!("±{:.0} %", 100.0 * half) } else { format!("≤{}", times(1.0 + half)) };
+    let text = format!("{} not settled, the widest {id} {width}", found.unsettled.len());
     Some((Tone::Plain, text, table(id)))
 }
 
