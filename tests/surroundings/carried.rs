@@ -84,7 +84,7 @@ fn a_damaged_record_is_named_and_hides_no_other() {
     let whole = std::fs::read(&file).unwrap();
     std::fs::write(place.home().join("syscost/records/half.syscost"), &whole[..whole.len() / 4]).unwrap();
     let lines = baseline(&place, &["list"]);
-    lines.says(0, &["half\tdamaged\t", "half.syscost: the head: expected whole gzip data", "main\trecord\t"]);
+    lines.says(2, &["half\tdamaged\t", "half.syscost: the head: expected whole gzip data", "main\trecord\t"]);
     baseline(&place, &["show", "half"]).says(2, &["half.syscost"]);
     baseline(&place, &["import", file.to_str().unwrap(), "--name", "copy"]).says(0, &[]);
 }
