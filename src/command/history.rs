@@ -8,6 +8,7 @@ use super::archive::Archive;
 use super::flag::Home;
 use super::page;
 use crate::error::Result;
+use crate::exit::Exit;
 use crate::record::history_log::{Content, HistoryLog};
 use crate::record::history_point::HistoryPoint;
 use clap::Subcommand;
@@ -124,7 +125,7 @@ fn import(args: &Import) -> Result<ExitCode> {
         page::counted(points.len(), "point", "points"),
         log.path().display()
     ))?;
-    Ok(ExitCode::from(u8::from(!damaged.is_empty())))
+    Ok(Exit::failed_if(!damaged.is_empty()).into())
 }
 
 fn verify(args: &Verify) -> Result<ExitCode> {
@@ -145,5 +146,5 @@ fn verify(args: &Verify) -> Result<ExitCode> {
         page::counted(points.len(), "sound point", "sound points"),
         damaged.len()
     ))?;
-    Ok(ExitCode::from(u8::from(!damaged.is_empty())))
+    Ok(Exit::failed_if(!damaged.is_empty()).into())
 }

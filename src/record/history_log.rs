@@ -60,20 +60,22 @@ impl HistoryLog {
     /// # Errors
     /// The file cannot be read, or holds a point of a newer version, without which every answer would be wrong.
     pub fn read(&self) -> Result<Content> {
-        if !self.path.exists() {
-            return Ok(Content::default());
-        }
-        let bytes = plain_file::read(&self.path, LIMIT)?;
+        self.content(&self.bytes()?)
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>> {
+        if self.path.exists() { plain_file::read(&self.path, LIMIT) } else { Ok(Vec::new()) }
+    }
+
+    fn content(&self, bytes: &[u8]) -> Result<Content> {
         let mut content = Content::default();
-        let mut above = 0;
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            above += 1;
+        for (above, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            match self.point(line, above) {
+            match self.point(line, above + 1) {
                 Ok(point) => content.points.push(point),
-                Err(error) if is_newer(line) => return Err(error),
+                Err(_) if is_newer(line) => return Err(self.newer(above + 1)),
                 Err(error) => content.damaged.push(error),
             }
         }
@@ -81,29 +83,32 @@ impl HistoryLog {
     }
 
     fn point(&self, line: &[u8], number: usize) -> Result<HistoryPoint> {
-        let wrong = |expected: &str, found: String, remedy: &str| Error::Content {
+        const REMEDY: &str =
+            "the other lines are used; import a sound copy of the file, which adds what is missing";
+        if !line.ends_with(b"\n") || !seal::holds(line) || !line.starts_with(b"{\"sealed\"") {
+            let found = if line.ends_with(b"\n") { "another checksum" } else { "the beginning of one" };
+            return Err(self.wrong(number, "a sealed point", found.into(), REMEDY));
+        }
+        let point: HistoryPoint = serde_json::from_slice(line).map_err(|e| {
+            self.wrong(number, "a point of a history", inert::line(&e.to_string(), LONGEST), REMEDY)
+        })?;
+        if point.history > LAYOUT { Err(self.newer(number)) } else { Ok(point) }
+    }
+
+    fn newer(&self, number: usize) -> Error {
+        let expected = format!("a point of layout {LAYOUT} or older");
+        let remedy = "it was written by a newer syscost: use that one";
+        self.wrong(number, &expected, "a newer one".into(), remedy)
+    }
+
+    fn wrong(&self, number: usize, expected: &str, found: String, remedy: &str) -> Error {
+        Error::Content {
             path: self.path.clone(),
             field: format!("line {number}"),
             expected: expected.into(),
             found,
             remedy: remedy.into(),
-        };
-        if is_newer(line) {
-            let expected = format!("a point of layout {LAYOUT} or older");
-            return Err(wrong(
-                &expected,
-                "a newer one".into(),
-                "it was written by a newer syscost: use that one",
-            ));
         }
-        const REMEDY: &str =
-            "the other lines are used; import a sound copy of the file, which adds what is missing";
-        if !line.ends_with(b"\n") || !seal::holds(line) || !line.starts_with(b"{\"sealed\"") {
-            let found = if line.ends_with(b"\n") { "another checksum" } else { "the beginning of one" };
-            return Err(wrong("a sealed point", found.into(), REMEDY));
-        }
-        serde_json::from_slice(line)
-            .map_err(|e| wrong("a point of a history", inert::line(&e.to_string(), LONGEST), REMEDY))
     }
 
     /// Adds the points that are not in it yet, whole or not at all; returns their number. Other writers wait.
@@ -115,28 +120,24 @@ impl HistoryLog {
         std::fs::create_dir_all(directory)
             .map_err(|e| Error::file(directory, "creating the directory", e))?;
         let mut file = self.alone(plain_file::append(&self.path)?)?;
-        let there = self.read()?.points;
+        let before = self.bytes()?;
+        let there = self.content(&before)?.points;
         let new: Vec<_> = points.iter().filter(|new| !there.iter().any(|old| old.is_same(new))).collect();
-        let failed = |doing| move |cause| Error::file(&self.path, doing, cause);
-        let before = file.metadata().map_err(failed("asking its length"))?.len();
-        let mut bytes = self.mended_end(before)?;
+        if new.is_empty() {
+            return Ok(0);
+        }
+        // A line feed where the last line was torn by a crash, so that a new one stands apart.
+        let is_torn = before.last().is_some_and(|last| *last != b'\n');
+        let mut bytes = if is_torn { b"\n".to_vec() } else { Vec::new() };
         for point in &new {
             bytes.extend(self.line(point)?);
         }
-        if !new.is_empty()
-            && let Err(cause) = file.write_all(&bytes).and_then(|()| file.sync_all())
-        {
+        let written = file.write_all(&bytes).and_then(|()| file.sync_all());
+        written.map(|()| new.len()).map_err(|cause| {
             // What stands there in part would be a damaged line; if this fails too, it is one.
-            let _ = file.set_len(before);
-            return Err(Error::file(&self.path, "writing", cause));
-        }
-        Ok(new.len())
-    }
-
-    /// A line feed where the last line was torn by a crash, so that a new one stands apart.
-    fn mended_end(&self, length: u64) -> Result<Vec<u8>> {
-        let bytes = if length == 0 { Vec::new() } else { plain_file::read(&self.path, LIMIT)? };
-        Ok(if bytes.last().is_none_or(|last| *last == b'\n') { Vec::new() } else { b"\n".to_vec() })
+            let _ = file.set_len(before.len() as u64);
+            Error::file(&self.path, "writing", cause)
+        })
     }
 
     fn line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {

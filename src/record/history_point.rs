@@ -51,7 +51,6 @@ pub struct CaseRatio {
 impl HistoryPoint {
     /// Whether two points are of the same comparison, held against the same reference.
     pub fn is_same(&self, other: &Self) -> bool {
-        let of = |point: &Self| (point.run.clone(), point.reference.clone(), point.bridge_to.clone());
-        of(self) == of(other)
+        self.run == other.run && self.reference == other.reference && self.bridge_to == other.bridge_to
     }
 }

@@ -26,7 +26,6 @@ mod tests;
 
 pub use noise_family::{Family, Noise};
 
-use super::student_above;
 use base::Base;
 
 /// A value with its own standard error, 0 where that is unknown.
@@ -49,8 +48,6 @@ pub struct ChangePoint {
     pub step: f64,
     /// Standard error of the step.
     pub error: f64,
-    /// The p-value of the look at which it was found.
-    pub p: f64,
 }
 
 /// The error of one look at a series, one of `series` that are looked at every night. With 40 series it is 3 in 100 000: in 30
@@ -66,13 +63,11 @@ pub fn change_points(values: &[Value], noise: &Noise, level: f64) -> Vec<ChangeP
     let mut base = Base::new(0, noise, level);
     for end in 1..=values.len() {
         base.grow(&values[..end], &weights[..end]);
-        let Some(split) = base.broken() else { continue };
-        let p = 2.0 * student_above(split.t, base.degrees() as usize);
-        let ChangePoint { at, .. } = split.change;
-        found.push(ChangePoint { p, ..split.change });
+        let Some(change) = base.broken() else { continue };
+        found.push(change);
         let known = Noise { deviation: base.deviation(), degrees: base.degrees().min(30.0), ..*noise };
-        base = Base::new(at, &known, level);
-        for end in at + 1..=end {
+        base = Base::new(change.at, &known, level);
+        for end in change.at + 1..=end {
             base.grow(&values[..end], &weights[..end]);
         }
     }

@@ -2,7 +2,7 @@
 
 mod mute;
 
-pub use mute::Mutes;
+pub use mute::{Mutes, SECONDS_A_DAY, day};
 
 use super::comparison::Comparison;
 use crate::exit::Exit;

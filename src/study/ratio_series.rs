@@ -8,7 +8,7 @@ use crate::statistic::change_point::Value;
 use std::collections::BTreeMap;
 
 /// Standard errors from a normal estimate to either end of its 95 % interval.
-const NORMAL: f64 = 1.959_964;
+pub const NORMAL: f64 = 1.959_964;
 
 /// One case over the points of a history.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,7 +7,7 @@ use crate::trial::scratch::{self, Scratch};
 use std::path::{Path, PathBuf};
 
 /// How the two sides differ.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(in crate::command) struct Sides {
     /// Binary of side A: a bench of this crate or of one that uses it, or another `syscost` [default: this one]
     #[arg(long, value_name = "FILE", conflicts_with = "a_rev")]
@@ -58,9 +58,7 @@ impl Sides {
         b_rev: Option<String>,
         bench: Option<String>,
     ) -> Self {
-        let (a_rev, a_wrap, b_wrap) = (None, None, None);
-        let (a_bin, restore) = (Some(a), None);
-        Self { a_bin, b_bin, a_rev, b_rev, bench, a_wrap, b_wrap, a: None, b: None, restore }
+        Self { a_bin: Some(a), b_bin, b_rev, bench, ..Self::default() }
     }
 
     /// The shell commands that make the two settings, and the one that undoes them.

@@ -4,11 +4,12 @@ use super::Place;
 use crate::command::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::Result;
+use crate::exit::Exit;
 use crate::record::history_point::HistoryPoint;
 use crate::render::table::Layout;
 use crate::study::change_event::{ChangeEvent, Moved, change_events};
-use crate::study::gate::Mutes;
-use crate::study::ratio_series::series;
+use crate::study::gate::{Mutes, SECONDS_A_DAY, day};
+use crate::study::ratio_series::{NORMAL, series};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,7 +24,7 @@ const NAMED: usize = 4;
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Only what was found on this day or later, such as 2026-11-20
-    #[arg(long, value_name = "DAY", value_parser = day)]
+    #[arg(long, value_name = "DAY", value_parser = first_second)]
     since: Option<u64>,
     /// TOML file of cases to overlook: a table an id, with reason and until
     #[arg(long, value_name = "FILE")]
@@ -32,16 +33,9 @@ pub(super) struct Args {
     place: Place,
 }
 
-/// A day in universal time; its first Unix second.
-fn day(text: &str) -> std::result::Result<u64, String> {
-    let parts: Vec<Option<i64>> = text.split('-').map(|part| part.parse().ok()).collect();
-    let [Some(year @ 1970..=9999), Some(month @ 1..=12), Some(day @ 1..=31)] = parts[..] else {
-        return Err("expected a day such as 2026-11-20".into());
-    };
-    // Howard Hinnant's days from civil: years begin in March.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469;
-    Ok(86_400 * days.max(0) as u64)
+/// The first Unix second of a day in universal time.
+fn first_second(text: &str) -> std::result::Result<u64, &'static str> {
+    day(text).map(|days| SECONDS_A_DAY * days).ok_or("expected a day such as 2026-11-20")
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -59,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     };
     page::write(&text)?;
     let alarms = events.iter().flat_map(ChangeEvent::slower).any(|moved| muted(moved).is_none());
-    Ok(ExitCode::from(u8::from(alarms)))
+    Ok(Exit::failed_if(alarms).into())
 }
 
 fn rows(
@@ -127,7 +121,7 @@ fn event_text(
             (false, Some(reason)) => format!("  muted: {reason}"),
             (false, None) => String::new(),
         };
-        let change = format!("{:+.2} % ±{:.2}", 100.0 * moved.change, 196.0 * moved.error);
+        let change = format!("{:+.2} % ±{:.2}", 100.0 * moved.change, 100.0 * NORMAL * moved.error);
         lines.push(format!("    {change:<16} {}{why}", moved.id));
     }
     if let Some(more) = event.moved.len().checked_sub(NAMED).filter(|more| *more > 0) {
@@ -162,11 +156,11 @@ mod tests {
 
     #[test]
     fn a_day_is_read() {
-        assert_eq!(day("1970-01-01"), Ok(0));
-        assert_eq!(day("2026-11-20"), Ok(1_795_132_800));
-        assert_eq!(day("2024-02-29"), Ok(1_709_164_800));
+        assert_eq!(first_second("1970-01-01"), Ok(0));
+        assert_eq!(first_second("2026-11-20"), Ok(1_795_132_800));
+        assert_eq!(first_second("2024-02-29"), Ok(1_709_164_800));
         for wrong in ["", "2026", "2026-13-01", "2026-11-20x", "-1-1-1", "1969-12-31"] {
-            assert!(day(wrong).is_err(), "{wrong}");
+            assert!(first_second(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::record::history_point::HistoryPoint;
 use crate::record::quantity::duration;
 use crate::render::format::{LF, csv_text};
-use crate::study::ratio_series::{Link, RatioSeries, series};
+use crate::study::ratio_series::{Link, NORMAL, RatioSeries, series};
 use std::process::ExitCode;
 
 /// Print the points
@@ -79,7 +79,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode> {
 
 /// The ratio to the first reference and the ends of its interval, with the errors of bridges.
 fn ends(link: &Link) -> [f64; 3] {
-    let half = 1.959_964 * link.value.error.hypot(link.bridged);
+    let half = NORMAL * link.value.error.hypot(link.bridged);
     [0.0, -half, half].map(|off| (link.value.value + off).exp())
 }
 

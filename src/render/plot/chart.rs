@@ -21,13 +21,13 @@ pub(super) const COLORS: [RGBColor; 7] = [
 const MARKS: [Mark; 4] = [Mark::Circle, Mark::Square, Mark::Diamond, Mark::Triangle];
 
 /// The area of the curves on the canvas.
-struct Frame {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
-    across: Scale,
-    up: Scale,
+pub(super) struct Frame {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+    pub(super) across: Scale,
+    pub(super) up: Scale,
 }
 
 impl Frame {
@@ -37,11 +37,11 @@ impl Frame {
         self.across(if at == 0 { 0.5 * least as f64 } else { at as f64 })
     }
 
-    fn across(&self, value: f64) -> f64 {
+    pub(super) fn across(&self, value: f64) -> f64 {
         self.left + self.across.share(value) * (self.right - self.left)
     }
 
-    fn y(&self, value: f64) -> f64 {
+    pub(super) fn y(&self, value: f64) -> f64 {
         (self.bottom - self.up.share(value) * (self.bottom - self.top)).clamp(self.top, self.bottom)
     }
 
@@ -69,7 +69,8 @@ pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord
     legend_of(canvas, &frame, curves)
 }
 
-fn axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRecord]) -> Drawn {
+/// Both axes with their marks, and a line of the grid at each.
+pub(super) fn grid<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame) -> Drawn {
     for (value, name) in &frame.across.marks {
         let x = frame.across(*value);
         canvas.line(&[(x, frame.top), (x, frame.bottom)], GRID, 1.0)?;
@@ -81,7 +82,11 @@ fn axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRe
         canvas.text(name, (frame.left - 8.0, y), &Letters::small().anchor(HPos::Right))?;
     }
     let corner = (frame.left, frame.bottom);
-    canvas.line(&[(frame.left, frame.top), corner, (frame.right, frame.bottom)], INK, 1.2)?;
+    canvas.line(&[(frame.left, frame.top), corner, (frame.right, frame.bottom)], INK, 1.2)
+}
+
+fn axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRecord]) -> Drawn {
+    grid(canvas, frame)?;
     let Some(curve) = curves.first() else { return Ok(()) };
     let unit = if curve.unit == "ns" { String::new() } else { curve.unit.clone() };
     let kind = [curve.chart.clone(), unit].into_iter().filter(|part| !part.is_empty());

@@ -40,12 +40,6 @@ pub(super) struct Base {
     sums: Vec<(f64, f64)>,
 }
 
-/// A split of the base that is a change.
-pub(super) struct Split {
-    pub(super) change: ChangePoint,
-    pub(super) t: f64,
-}
-
 impl Base {
     pub(super) fn new(start: usize, noise: &Noise, level: f64) -> Self {
         Self {
@@ -110,18 +104,17 @@ impl Base {
     }
 
     /// The change, if the newest values do not belong to the base any more.
-    pub(super) fn broken(&self) -> Option<Split> {
+    pub(super) fn broken(&self) -> Option<ChangePoint> {
         let most = self.values.len().checked_sub(FEWEST)?;
         let looks = windows().take_while(|&new| new <= most);
         let looks = looks.filter(|&new| new >= self.noise.shortest(self.level));
         let seen = looks.filter_map(|new| self.look(new).filter(|&t| t > self.limit).map(|t| (new, t)));
-        let (new, t) = seen.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let (new, _) = seen.max_by(|a, b| a.1.total_cmp(&b.1))?;
         let at = self.place(new);
         let (before, after) = (self.part(0, at), self.part(at, self.values.len()));
         let error = self.deviation * (1.0 / before.0 + 1.0 / after.0).sqrt();
         let found = self.start + self.values.len() - 1;
-        let change = ChangePoint { at: self.start + at, found, step: after.1 - before.1, error, p: 0.0 };
-        Some(Split { change, t })
+        Some(ChangePoint { at: self.start + at, found, step: after.1 - before.1, error })
     }
 
     /// Student's t of the newest values against the others; `None` if it rests on one of a few.

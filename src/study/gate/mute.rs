@@ -8,7 +8,8 @@ use toml::{Table, Value};
 
 const REMEDY: &str =
     "write [\"group/variant/parameter\"] and under it reason = \"…\" and until = \"2027-01-31\"";
-const SECONDS_A_DAY: u64 = 86_400;
+/// Seconds of a day.
+pub const SECONDS_A_DAY: u64 = 86_400;
 
 /// One muted case.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +111,7 @@ fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
 }
 
 /// Days since 1970 of `2027-01-31` (Hinnant, *chrono-Compatible Low-Level Date Algorithms*).
-fn day(text: &str) -> Option<u64> {
+pub fn day(text: &str) -> Option<u64> {
     let mut parts = text.split('-').map(|part| part.parse::<u64>().ok());
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
