@@ -10,6 +10,7 @@ use super::process_task::{TASK_VARIABLE, Task};
 use super::progress::Progress;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
+use crate::platform::process::own_program;
 use crate::platform::{limit, signal};
 use crate::record::GroupRun;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
@@ -17,7 +18,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -63,12 +64,11 @@ impl Supervisor<'_> {
     }
 
     fn start(&self, group: &str, task: &Task, pipe: &OwnedFd) -> Result<Child> {
-        let exe = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
         let options = self.options;
         let scale = if self.arguments.mode == Mode::Test { "smoke" } else { options.scale.name() };
         let task =
-            serde_json::to_string(task).map_err(|e| Error::file(&exe, "describing its task", e.into()))?;
-        let mut command = Command::new(&exe);
+            serde_json::to_string(task).map_err(|e| Error::file(group, "describing its task", e.into()))?;
+        let mut command = own_program();
         command
             .args(self.arguments.for_measuring())
             .env(GROUP_VARIABLE, group)
@@ -85,7 +85,7 @@ impl Supervisor<'_> {
             ErrorKind::WouldBlock => {
                 Error::Missing(limit::no_task("starting a process to measure in", cause))
             }
-            _ => Error::file(exe, "starting a process to measure in", cause),
+            _ => Error::file("/proc/self/exe", "starting a process to measure in", cause),
         })
     }
 }

@@ -5,15 +5,15 @@ use crate::error::{Error, Result};
 use crate::platform::cpu::Aside;
 use crate::platform::signal;
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longest possible response, bytes.
@@ -21,7 +21,7 @@ const LONGEST_LINE: usize = 1 << 20;
 /// Time that a side has to remove its scratch files after its input was closed.
 const GRACE: Duration = Duration::from_millis(500);
 /// Bytes quoted from the end of a side's standard error.
-const QUOTED: u64 = 400;
+const QUOTED: usize = 400;
 
 /// How a side is started.
 #[derive(Clone, Debug)]
@@ -72,29 +72,21 @@ pub(super) struct Side {
     child: Child,
     requests: Option<ChildStdin>,
     responses: Lines,
-    error: File,
 }
 
 impl Side {
     /// Starts it with the CPU affinity that this process had before it moved aside.
     pub(super) fn start(launch: &Launch, padding: usize, aside: &Aside) -> Result<Self> {
-        let error =
-            tempfile::tempfile().map_err(|e| Error::file(std::env::temp_dir(), "making a file in", e))?;
-        let copy = error.try_clone().map_err(|e| Error::file("a temporary file", "duplicating", e))?;
         let mut command = launch.command(padding);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(copy);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let spawned = aside.as_before(|| command.spawn())?;
         let mut child = spawned.map_err(|e| Error::file(&launch.program, "starting a side", e))?;
-        let (Some(requests), Some(responses)) = (child.stdin.take(), child.stdout.take()) else {
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(requests), Some(responses), Some(error)) = pipes else {
             return Err(Error::Disproved("a side was started without its pipes".into()));
         };
-        Ok(Self {
-            label: launch.label,
-            child,
-            requests: Some(requests),
-            responses: Lines::of(responses),
-            error,
-        })
+        let responses = Lines::of(responses, Remarks::of(error)?);
+        Ok(Self { label: launch.label, child, requests: Some(requests), responses })
     }
 
     /// Sends a request, without waiting for the response.
@@ -147,6 +139,7 @@ impl Side {
     fn died(&mut self) -> String {
         // Its output is closed, so it is about to exit; a wrapper may live on.
         std::thread::sleep(Duration::from_millis(50));
+        self.responses.remarks.read();
         let how = match self.child.try_wait() {
             Ok(Some(status)) => status.to_string(),
             _ => "it closed its output".into(),
@@ -156,15 +149,9 @@ impl Side {
 
     /// The end of its standard error, as part of a sentence.
     fn last_output(&self) -> String {
-        let mut file = &self.error;
-        let mut bytes = Vec::new();
-        let end = file.seek(SeekFrom::End(0)).unwrap_or(0);
-        let read = file
-            .seek(SeekFrom::Start(end.saturating_sub(QUOTED)))
-            .and_then(|_| file.take(QUOTED).read_to_end(&mut bytes));
-        let text = String::from_utf8_lossy(&bytes);
+        let text = String::from_utf8_lossy(&self.responses.remarks.end);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if read.is_err() || text.is_empty() { String::new() } else { format!("; it said: {text}") }
+        if text.is_empty() { String::new() } else { format!("; it said: {text}") }
     }
 }
 
@@ -190,16 +177,49 @@ enum Received {
     Interrupted,
 }
 
+/// A side's standard error. It is read to the end again and again, so that the side never waits for a full pipe, and only
+/// its last words are kept: a file would hold everything, and could fill the disk.
+struct Remarks {
+    /// `None` once the side has closed it.
+    pipe: Option<ChildStderr>,
+    /// The last bytes, at most [`QUOTED`].
+    end: Vec<u8>,
+}
+
+impl Remarks {
+    fn of(pipe: ChildStderr) -> Result<Self> {
+        let refused = |errno| Error::refused("fcntl O_NONBLOCK of a side's standard error", errno);
+        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(refused)?;
+        Ok(Self { pipe: Some(pipe), end: Vec::new() })
+    }
+
+    /// Reads what has arrived, up to the capacity of a pipe.
+    fn read(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return };
+        let mut buffer = [0; 64 << 10];
+        match pipe.read(&mut buffer) {
+            Ok(0) => self.pipe = None,
+            Ok(length) => {
+                self.end.extend_from_slice(&buffer[..length]);
+                self.end.drain(..self.end.len().saturating_sub(QUOTED));
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => self.pipe = None,
+        }
+    }
+}
+
 /// Lines of a pipe, each awaited with a timeout.
 struct Lines {
     pipe: ChildStdout,
     /// Bytes read and not yet returned.
     held: Vec<u8>,
+    remarks: Remarks,
 }
 
 impl Lines {
-    fn of(pipe: ChildStdout) -> Self {
-        Self { pipe, held: Vec::new() }
+    fn of(pipe: ChildStdout, remarks: Remarks) -> Self {
+        Self { pipe, held: Vec::new(), remarks }
     }
 
     fn next(&mut self, patience: Duration) -> Received {
@@ -229,11 +249,18 @@ impl Lines {
     /// Reads what arrives within this time.
     fn read_within(&mut self, time: Duration) -> std::result::Result<(), Received> {
         let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO);
-        let mut waiting = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+        let mut waiting = vec![PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+        let remarks = self.remarks.pipe.as_ref();
+        waiting.extend(remarks.map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)));
         match poll(&mut waiting, timeout) {
             Ok(0) | Err(Errno::EINTR) => return Ok(()),
             Ok(_) => {}
             Err(_) => return Err(Received::End),
+        }
+        let is_answered = waiting[0].any() != Some(false);
+        self.remarks.read();
+        if !is_answered {
+            return Ok(());
         }
         let mut buffer = [0; 4096];
         match self.pipe.read(&mut buffer) {
@@ -282,6 +309,17 @@ mod tests {
     fn a_line_without_end_is_no_answer() {
         let said = side("yes | tr -d '\\n' #").hello(LONG).expect_err("too much");
         assert!(said.contains("a line without end"), "{said}");
+    }
+
+    #[test]
+    fn a_side_that_talks_without_end_stops_nothing_and_its_last_words_are_quoted() {
+        // Far more than a pipe holds, before the answer and in the place of one.
+        let talk = "head -c 20000000 /dev/zero | tr '\\0' x >&2";
+        let mut side =
+            side(&format!("{talk}; echo '{{\"hello\":{{\"version\":99}}}}'; {talk}; echo ' why' >&2 #"));
+        assert!(side.hello(LONG).expect_err("another").contains("version 99"));
+        let said = side.hello(LONG).expect_err("the end");
+        assert!(said.ends_with("x why") && said.len() < 2 * QUOTED, "{said}");
     }
 
     #[test]

@@ -18,6 +18,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid, fork};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Exit code of a child whose closure panicked, as of any Rust program.
 pub const PANIC_CODE: i32 = 101;
@@ -77,6 +79,14 @@ pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
             unsafe { libc::_exit(if ended.is_err() { PANIC_CODE } else { 0 }) }
         }
     }
+}
+
+/// The running program, to be started once more. By the kernel's own link: its file may have been replaced meanwhile, as by
+/// a build beside a run, and then its path leads nowhere or to another program.
+pub fn own_program() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(std::env::args_os().next().unwrap_or_default());
+    command
 }
 
 /// Asks the kernel to kill this process when its parent dies, so that nothing is left behind.

@@ -1,6 +1,6 @@
 //! Signals, to whom and when ever.
 
-use crate::place::{Place, Running, alone};
+use crate::place::{Place, Running, SYSCOST, TWO_GROUPS, alone};
 use crate::process;
 use nix::sys::signal::Signal;
 use std::os::linux::net::SocketAddrExt;
@@ -125,5 +125,30 @@ fn a_measuring_process_that_is_interrupted_alone_does_not_hide_what_is_missing()
     std::thread::sleep(Duration::from_millis(100));
     process::send(measuring, Signal::SIGTERM);
     running.end().says(1, &["FAILED known_work/", "ended early"]);
+    place.is_tidy();
+}
+
+#[test]
+fn a_program_that_is_replaced_in_the_middle_measures_on() {
+    let _alone = alone();
+    let place = Place::new();
+    let program = place.path().join("syscost");
+    std::fs::copy(SYSCOST, &program).unwrap();
+    let mut command = place.program(&program);
+    command.args(["run", TWO_GROUPS, "--scale", "default"]);
+    let running = place.begin(command);
+    process::one_measuring(&place, "known_work");
+    // As a build does: another file of this name.
+    std::fs::remove_file(&program).unwrap();
+    std::fs::write(&program, "no program").unwrap();
+    let ended = running.end();
+    ended.says(0, &["3 measured", "0 failed"]);
+    let record = place.record();
+    let cases =
+        record["groups"].as_array().unwrap().iter().flat_map(|group| group["cases"].as_array().unwrap());
+    for case in cases {
+        let executions = case["outcome"]["measured"]["executions"].as_array().map_or(0, Vec::len);
+        assert!(executions >= 3, "{executions} executions: {case}");
+    }
     place.is_tidy();
 }

@@ -67,3 +67,15 @@ fn a_small_control_group_skips_what_does_not_fit_and_kills_nobody() {
         place.is_tidy();
     }
 }
+
+#[test]
+fn huge_pages_that_do_not_come_are_skipped_and_the_rest_is_measured() {
+    let Some(group) = Group::of_memory(12 << 20) else { return };
+    let place = Place::new();
+    let enter = group.enter();
+    let run = || place.run_by(&enter.each_ref().map(String::as_str), &["^page_fault/anonymous"]);
+    let Some(ended) = place.succeeds(run) else { return };
+    ended.says(0, &["skipped page_fault/anonymous/2MiB: ", "huge pages came as such", "2 measured"]);
+    assert_eq!(group.killed(), 0, "{ended:?}");
+    place.is_tidy();
+}

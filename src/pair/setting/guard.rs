@@ -2,11 +2,12 @@
 
 use super::journal::{self, Journal};
 use crate::error::{Error, Result};
+use crate::platform::process::own_program;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 
 /// Message to the guard before anything is changed.
 const CHANGING: &[u8] = b"changing\n";
@@ -26,12 +27,12 @@ impl Guard {
     /// # Errors
     /// The process cannot be started.
     pub(super) fn start(file: &Path, held: Option<OwnedFd>) -> Result<Self> {
-        let exe = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
-        let mut command = Command::new(&exe);
+        let mut command = own_program();
         command.arg("restore").arg("--guard").arg(file);
         command.stdin(Stdio::piped()).stdout(held.map_or_else(Stdio::null, Stdio::from)).process_group(0);
         let spawned = command.spawn();
-        let mut process = spawned.map_err(|e| Error::file(exe, "starting a guard of the settings", e))?;
+        let mut process =
+            spawned.map_err(|e| Error::file("/proc/self/exe", "starting a guard of the settings", e))?;
         match process.stdin.take() {
             Some(input) => Ok(Self { process, input }),
             None => Err(Error::Disproved("a guard was started without its pipe".into())),

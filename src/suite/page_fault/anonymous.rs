@@ -119,9 +119,14 @@ fn first_touch_huge() -> Case {
         let mut seen = vec![0; HUGE_PAGES * EACH];
         // Touching a base page is one fault as well: a page is huge if all of it is resident after its first byte was
         // touched.
+        let mut came = move |region: &Region, pages: usize| -> Result<_> {
+            Ok(whole(pages, region.resident(0..pages * EACH, &mut seen)? / EACH))
+        };
+        region.write(0..HUGE_PAGES * EACH, EACH);
+        came(&region, HUGE_PAGES)?.map_err(Error::Missing)?;
         let mut before = 0;
         let prepare = move |pages: usize| {
-            whole(before, region.resident(0..before * EACH, &mut seen)? / EACH)?;
+            came(&region, before)?.map_err(Error::Disturbed)?;
             before = pages;
             region.discard(0..HUGE_PAGES * EACH)
         };
@@ -136,14 +141,15 @@ fn first_touch_huge() -> Case {
         .predict(300_000.0, 40_000.0, "2 MiB zeroed at memory's own speed; the fault itself hardly counts")
 }
 
-fn whole(touched: usize, came: usize) -> Result<()> {
+/// A sentence unless as many huge pages `came` whole as were touched.
+fn whole(touched: usize, came: usize) -> std::result::Result<(), String> {
     if came == touched {
         return Ok(());
     }
-    Err(Error::Missing(format!(
+    Err(format!(
         "{came} of {touched} huge pages came as such: let /sys/kernel/mm/transparent_hugepage/enabled be madvise or \
          always, or free some memory"
-    )))
+    ))
 }
 
 /// Writes after a fork, while the child shares the pages or after it has ended.
