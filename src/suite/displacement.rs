@@ -20,8 +20,8 @@
 //! not, the output says so. Covariates find the runs in which other tasks had the CPU, the hypervisor took time, or
 //! the fluid's loop changed its length; these runs are left out. Where too few runs are left, the paper's estimate is
 //! missing and the output says that the machine was not quiet. A cost below zero, or above the time that there was,
-//! is never printed. Every reply carries the number of the message that it answers; a process that waits must have
-//! slept.
+//! is never printed. Every reply carries the number of the message that it answers. A process that waits must have
+//! slept; one whose replies were there before it slept, as where another task had its CPU meanwhile, is measured again.
 //!
 //! # What fools it
 //! A CPU that changes its frequency between calibration and run: the number shown is that of the gap estimator, which
@@ -117,7 +117,7 @@ fn exchange(name: String, title: String, (path, bytes, computed): (NetworkPath, 
         .need(TWO_CPUS)
         .need(path.need())
         .claim(Claim::Checked(ANSWERED))
-        .claim(Claim::Counted(local_case::slept))
+        .claim(Claim::Regime(local_case::slept))
         .predict(hardware, software, why)
 }
 

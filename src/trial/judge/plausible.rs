@@ -69,24 +69,27 @@ fn all_noted(noted: usize, iterations: u64) -> Result<(), CaseEnd> {
 
 /// Fewest steps of the counter in a batch: one step is 2 % of it.
 const FEWEST_STEPS: f64 = 50.0;
+/// Shortest batch, ns: the bracket of the clock, some 15 ns, is 0.3 % of it.
+const SHORTEST_NS: f64 = 5e3;
 /// Wall time of a batch, ns, that no wanted length comes near. What has long untimed parts lasts longer.
 const SHORT_NS: f64 = 50e3;
 
 /// Judges that the batches are long enough for the clock, by their median. Criterion chooses their length by a
-/// first call, which another task may have interrupted.
+/// first call, which another task may have interrupted, or a control group's quota.
 ///
 /// # Errors
-/// [`CaseEnd::Disturbed`]: what was told is the step of the counter.
+/// [`CaseEnd::Disturbed`]: what was told is the step of the counter, or the clock's own bracket.
 pub(in crate::trial) fn resolved(samples: &[(f64, &Sample)], step_ns: f64) -> Result<(), CaseEnd> {
     let median =
         |of: fn(&(f64, &Sample)) -> f64| statistic::median(&samples.iter().map(of).collect::<Vec<_>>());
     let (batch, iterations) = (median(|(told, _)| *told), samples.first().map_or(0, |(_, s)| s.iterations));
-    if batch >= FEWEST_STEPS * step_ns || median(|(_, sample)| sample.elapsed_ns) > SHORT_NS {
+    let shortest = SHORTEST_NS.max(FEWEST_STEPS * step_ns);
+    if batch >= shortest || median(|(_, sample)| sample.elapsed_ns) > SHORT_NS {
         return Ok(());
     }
     Err(CaseEnd::Disturbed(format!(
-        "batches of {iterations} iterations take {:.0} steps of the counter, since something interrupted the first one: run again",
-        batch / step_ns
+        "batches of {iterations} iterations take {batch:.0} ns, which the clock cannot tell apart from its own, since \
+         something interrupted the first one: run again"
     )))
 }
 
@@ -145,10 +148,12 @@ mod tests {
     #[test]
     fn a_batch_of_a_few_steps_is_no_measurement() {
         let (long, sample) = (sample(1, 0), Sample { elapsed_ns: 900.0, ..sample(1, 0) });
-        let judged = |told: f64| resolved(&[told; 3].map(|told| (told, &sample)), 10.0);
-        assert_eq!((judged(500.0), resolved(&[(20.0, &long)], 10.0)), (Ok(()), Ok(())));
-        let Err(CaseEnd::Disturbed(sentence)) = judged(20.0) else { panic!("a step was believed") };
-        assert!(sentence.starts_with("batches of 1 iterations take 2 steps"), "{sentence}");
+        let judged = |told: f64, step| resolved(&[told; 3].map(|told| (told, &sample)), step);
+        assert_eq!((judged(5e3, 10.0), resolved(&[(20.0, &long)], 10.0)), (Ok(()), Ok(())));
+        for (told, step) in [(20.0, 10.0), (59.0, 0.9), (5e3, 1e3)] {
+            let Err(CaseEnd::Disturbed(sentence)) = judged(told, step) else { panic!("{told} was believed") };
+            assert!(sentence.starts_with(&format!("batches of 1 iterations take {told} ns")), "{sentence}");
+        }
     }
 
     fn sample(iterations: u64, waited_ns: u64) -> Sample {
