@@ -10,13 +10,16 @@ use super::process_task::{TASK_VARIABLE, Task};
 use super::progress::Progress;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
+use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process::own_program;
 use crate::platform::{limit, signal};
 use crate::record::GroupRun;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::libc::SIGKILL;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -90,6 +93,15 @@ impl Supervisor<'_> {
     }
 }
 
+/// What helps where memory is short.
+const MORE_MEMORY: &str = "free some, or raise the limit of the control group (memory.max)";
+
+/// Processes that the kernel has killed for want of memory since it booted, in any control group (proc_vmstat(5)).
+fn oom_kills() -> Option<u64> {
+    let text = KernelFiles::live().text("/proc/vmstat")?;
+    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()
+}
+
 /// A pipe whose writing end alone is inherited by children: when the driver dies, writing fails.
 fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
@@ -121,12 +133,15 @@ struct Received<'a> {
     supervisor: &'a Supervisor<'a>,
     group: &'a str,
     task: &'a Task,
+    /// Processes that the kernel had killed for want of memory when this one began.
+    oom_kills: Option<u64>,
 }
 
 impl<'a> Received<'a> {
     fn new(supervisor: &'a Supervisor<'a>, group: &'a str, task: &'a Task) -> Self {
         let (run, cases) = (GroupRun::default(), Vec::new());
-        Self { run, cases, current: None, ended: false, broken: None, supervisor, group, task }
+        let oom_kills = oom_kills();
+        Self { run, cases, current: None, ended: false, broken: None, supervisor, group, task, oom_kills }
     }
 
     /// Runs the process. Returns its exit status, and false if it hung and was killed.
@@ -209,6 +224,9 @@ impl<'a> Received<'a> {
         }
         let sentence = match (self.broken.take(), patient) {
             (Some(reason), _) => format!("the measuring process could not go on: {reason}"),
+            (None, true) if status.signal() == Some(SIGKILL) && oom_kills() > self.oom_kills => {
+                format!("the measuring process was killed ({status}) when memory was short: {MORE_MEMORY}")
+            }
             (None, true) => format!("the measuring process ended early ({status})"),
             (None, false) => {
                 let seconds = patience(self.supervisor.arguments).as_secs();

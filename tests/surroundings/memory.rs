@@ -2,8 +2,9 @@
 //! nothing fails and nobody is killed.
 
 use crate::group::Group;
-use crate::place::{Ended, Place};
-use std::process::Command;
+use crate::place::{Ended, Place, alone};
+use crate::process;
+use std::process::{Command, Stdio};
 
 /// What takes most, and something of each group that always fits.
 const HUNGRY: &str = "^(chase/random/(16KiB|256MiB)$|bandwidth/(read/(16KiB|256MiB)|triad/256MiB|copy-all/256MiB)$\
@@ -77,5 +78,29 @@ fn huge_pages_that_do_not_come_are_skipped_and_the_rest_is_measured() {
     let Some(ended) = place.succeeds(run) else { return };
     ended.says(0, &["skipped page_fault/anonymous/2MiB: ", "huge pages came as such", "2 measured"]);
     assert_eq!(group.killed(), 0, "{ended:?}");
+    place.is_tidy();
+}
+
+#[test]
+fn a_process_that_is_killed_for_want_of_memory_is_told_apart_from_others() {
+    let _alone = alone();
+    let Some(group) = Group::of_memory(64 << 20) else { return };
+    let place = Place::new();
+    let enter = group.enter();
+    let enter = enter.each_ref().map(String::as_str);
+    let long = ["known_work/multiply", "--exact", "--scale", "full", "--time", "10"];
+    let mut running = place.begin(place.run_by(&enter, &long));
+    let measuring = process::one_measuring(&place, "known_work");
+    // The kernel shall choose this one; who takes the memory comes next.
+    std::fs::write(format!("/proc/{measuring}/oom_score_adj"), "1000").unwrap();
+    let mut hog = Command::new(enter[0]);
+    hog.args(&enter[1..]).args(["sh", "-c", "head -c 200000000 /dev/zero | tail"]);
+    hog.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    if group.killed() == 0 {
+        println!("skipped: the kernel kills nobody in a group without memory, as where there is swap");
+        running.child.kill().unwrap();
+        return;
+    }
+    running.end().says(1, &["FAILED known_work/multiply: ", "when memory was short", "memory.max"]);
     place.is_tidy();
 }
