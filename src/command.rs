@@ -14,6 +14,7 @@ mod doctor;
 mod explain;
 mod fingerprint;
 mod flag;
+mod fleet;
 mod gate;
 mod guest_init;
 mod help;
@@ -72,6 +73,7 @@ enum Command {
     Gate(Box<gate::Args>),
     History(history::Args),
     Kernels(kernels::Args),
+    Fleet(fleet::Args),
     Runs(runs::Args),
     Doctor(doctor::Args),
     Fingerprint(fingerprint::Args),
@@ -120,6 +122,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Gate(args) => gate::run(args),
         Command::History(args) => history::run(args),
         Command::Kernels(args) => kernels::run(args),
+        Command::Fleet(args) => fleet::run(args),
         Command::GuestInit(args) => guest_init::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Displace(args) => displace::run(args),

@@ -14,6 +14,8 @@ mod displacement_record;
 mod execution;
 #[cfg(test)]
 pub mod fixture_run;
+#[cfg(feature = "cli")]
+pub mod fleet;
 mod headline;
 #[cfg(feature = "cli")]
 pub mod history_log;

@@ -15,6 +15,8 @@ mod order_statistic;
 mod power;
 mod proportion;
 mod random;
+#[cfg(feature = "cli")]
+mod random_effects;
 mod regression;
 mod signed_rank;
 pub mod student;
@@ -30,6 +32,8 @@ pub use order_statistic::{median, median_interval, percentile, standard_deviatio
 pub use power::minimum_detectable;
 pub use proportion::proportion;
 pub use random::Random;
+#[cfg(feature = "cli")]
+pub use random_effects::{Effect, RandomEffects, random_effects};
 pub use regression::fit_line;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 pub use student::{student_above, student_quantile_above};

@@ -15,7 +15,11 @@ pub mod drawn_curve;
 pub mod executions;
 pub mod fit;
 #[cfg(feature = "cli")]
+pub mod fleet_effect;
+#[cfg(feature = "cli")]
 pub mod gate;
+#[cfg(feature = "cli")]
+pub mod job_figures;
 #[cfg(feature = "cli")]
 pub mod paper;
 pub mod prediction;

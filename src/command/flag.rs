@@ -21,6 +21,11 @@ pub(super) struct Filter {
 }
 
 impl Filter {
+    /// The cases that match this regular expression; without one, all.
+    pub(super) fn of(filter: Option<String>) -> Self {
+        Self { filter, exact: false }
+    }
+
     /// Appends the filter to a command line of Criterion's. Only a filter that looks like a flag goes behind `--`, since
     /// the harness may append a flag of its own.
     pub(super) fn after(&self, mut line: Vec<OsString>) -> Vec<OsString> {
@@ -52,7 +57,7 @@ impl Filter {
 }
 
 /// How to measure.
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub(super) struct Measuring {
     /// How much time to take: smoke (seconds, numbers not worth keeping), default, full
     #[arg(long, value_parser = scale)]
@@ -88,6 +93,11 @@ pub(super) fn seconds(text: &str) -> std::result::Result<f64, String> {
 }
 
 impl Measuring {
+    /// As the environment says, at this scale.
+    pub(super) fn at(scale: Scale) -> Self {
+        Self { scale: Some(scale), ..Self::default() }
+    }
+
     /// The flags; for those that are not given, the environment variables.
     ///
     /// # Errors

@@ -1,0 +1,111 @@
+//! `syscost fleet plan`: the jobs of an experiment, for a person or for a scheduler.
+
+use super::Place;
+use crate::case::Group;
+use crate::command::flag::Filter;
+use crate::command::page;
+use crate::driver::layout;
+use crate::error::Result;
+use crate::record::fleet::{Experiment, FleetStore, Job};
+use crate::record::quantity::size;
+use crate::suite::GROUPS;
+use std::process::ExitCode;
+
+/// Bytes of a record without its cases, and of each case: measured on records of whole suites.
+const RECORD: [u64; 2] = [4_000, 110];
+
+/// Print what would run where, and for how long at most
+///
+/// In a pipe a line a job: host, kernel, repeat, minutes, and the kernel as a feature that Slurm can ask for, between tabs.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    place: Place,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let (experiment, store) = args.place.open()?;
+    let cases = matching(&experiment)?;
+    let text = match page::is_piped() {
+        true => experiment.jobs().map(|job| page::tabbed(&[line(&experiment, job)])).collect(),
+        false => told(&experiment, &store, cases),
+    };
+    page::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How many cases match.
+///
+/// # Errors
+/// The filter is no regular expression, or nothing matches.
+fn matching(experiment: &Experiment) -> Result<usize> {
+    let filter = Filter::of(experiment.cases.clone());
+    let matches = filter.matcher()?;
+    let ids = |group: &'static Group| (group.cases)().into_iter().map(|case| group.id(&case));
+    let cases = GROUPS.iter().flat_map(ids).filter(|id| matches(id)).count();
+    match filter.unmatched() {
+        Some(error) if cases == 0 => Err(error),
+        _ => Ok(cases),
+    }
+}
+
+fn line(experiment: &Experiment, job: Job<'_>) -> [String; 5] {
+    let feature = job.kernel.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    [
+        job.host.into(),
+        job.kernel.into(),
+        job.repeat.to_string(),
+        experiment.minutes.to_string(),
+        format!("k{feature}"),
+    ]
+}
+
+fn told(experiment: &Experiment, store: &FleetStore, cases: usize) -> String {
+    let [hosts, kernels] = [experiment.hosts.len(), experiment.kernels.len()];
+    let of_host = kernels * experiment.repeats as usize;
+    let minutes = of_host as u64 * u64::from(experiment.minutes);
+    let bytes = RECORD[0] + RECORD[1] * cases as u64;
+    let rows = [
+        [
+            "jobs",
+            &format!(
+                "{}: {} × {} × {}, {of_host} a host",
+                hosts * of_host,
+                page::counted(hosts, "host", "hosts"),
+                page::counted(kernels, "kernel", "kernels"),
+                page::counted(experiment.repeats as usize, "repeat", "repeats"),
+            ),
+        ],
+        [
+            "each",
+            &format!(
+                "{} in {} at {} scale, {} min at most",
+                page::counted(cases, "case", "cases"),
+                page::counted(experiment.processes as usize, "process", "processes"),
+                experiment.scale,
+                experiment.minutes,
+            ),
+        ],
+        [
+            "a host",
+            &format!(
+                "{} h {:02} min at most, and the boots; hosts work beside each other",
+                minutes / 60,
+                minutes % 60
+            ),
+        ],
+        [
+            "records",
+            &format!(
+                "{}: about {} each, {} in all",
+                store.root().display(),
+                size(bytes),
+                size(bytes * (hosts * of_host) as u64),
+            ),
+        ],
+        ["order", "a host's kernels take turns, in reversed order every other repeat"],
+        ["a job is", "syscost fleet measure EXPERIMENT HOST KERNEL REPEAT"],
+    ];
+    let rows = rows.map(|row| row.map(str::to_owned));
+    page::columns(&rows, page::width(layout()))
+}

@@ -1,0 +1,176 @@
+//! `syscost fleet status`: a matrix of hosts and kernels, and why something is missing.
+
+use super::Place;
+use crate::command::flag::Form;
+use crate::command::page::{self, Tone};
+use crate::driver::layout;
+use crate::error::Result;
+use crate::exit::Exit;
+use crate::record::fleet::{Experiment, FleetStore, Job, Progress};
+use crate::render::table::Layout;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Hosts up to which all are shown.
+const FEW: usize = 24;
+/// The most rows and reasons.
+const TOLD: usize = 24;
+
+/// Show which jobs are done, running, missing or failed, and why
+///
+/// In a pipe a line a job: host, kernel, repeat, state and why, between tabs.
+#[derive(clap::Args)]
+#[command(after_help = "Exit code 0: nothing failed; 1: a job failed, is lost, or its record is damaged.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    place: Place,
+    /// Show every host, also those that are done
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// A job and how far it has come.
+struct Line<'a> {
+    job: Job<'a>,
+    progress: Progress,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let (experiment, store) = args.place.open()?;
+    let now = page::now();
+    let line = |job| Line { job, progress: store.progress(&experiment, job, now) };
+    let lines: Vec<_> = experiment.jobs().map(line).collect();
+    match () {
+        () if args.form.json => page::write_json(&lines.iter().map(Line::json).collect())?,
+        () if page::is_piped() => {
+            page::write(&lines.iter().map(|line| page::tabbed(&[line.cells()])).collect::<String>())?;
+        }
+        () => page::write(&matrix(&experiment, &store, &lines, args.all, layout()))?,
+    }
+    Ok(Exit::failed_if(lines.iter().any(Line::is_bad)).into())
+}
+
+impl Line<'_> {
+    fn is_done(&self) -> bool {
+        self.progress == Progress::Done
+    }
+
+    fn is_bad(&self) -> bool {
+        matches!(self.progress, Progress::Failed(_) | Progress::Damaged(_) | Progress::Lost(_))
+    }
+
+    fn state(&self) -> &'static str {
+        match self.progress {
+            Progress::Done => "done",
+            Progress::Damaged(_) => "damaged",
+            Progress::Failed(_) => "failed",
+            Progress::Running(_) => "running",
+            Progress::Lost(_) => "lost",
+            Progress::Missing => "missing",
+        }
+    }
+
+    fn why(&self) -> String {
+        match &self.progress {
+            Progress::Damaged(why) | Progress::Failed(why) => why.clone(),
+            Progress::Running(seconds) => format!("for {}", time(*seconds)),
+            Progress::Lost(seconds) => {
+                format!(
+                    "began {} ago, and its limit has passed: it was killed, or its host was",
+                    time(*seconds)
+                )
+            }
+            Progress::Done | Progress::Missing => String::new(),
+        }
+    }
+
+    fn cells(&self) -> [String; 5] {
+        let Job { host, kernel, repeat } = self.job;
+        [host.into(), kernel.into(), repeat.to_string(), self.state().into(), self.why()]
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Job { host, kernel, repeat } = self.job;
+        json!({ "host": host, "kernel": kernel, "repeat": repeat, "state": self.state(), "why": self.why() })
+    }
+}
+
+fn time(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+fn matrix(
+    experiment: &Experiment,
+    store: &FleetStore,
+    lines: &[Line<'_>],
+    all: bool,
+    layout: Layout,
+) -> String {
+    let width = page::width(layout);
+    let of_host = experiment.kernels.len() * experiment.repeats as usize;
+    let hosts: Vec<&[Line<'_>]> = lines.chunks(of_host).collect();
+    let open = |host: &&&[Line<'_>]| all || hosts.len() <= FEW || !host.iter().all(Line::is_done);
+    let shown: Vec<_> = hosts.iter().filter(open).collect();
+    let most = if all { usize::MAX } else { TOLD };
+    let mut text = format!("{}: {}\n\n", experiment.name, sum(lines));
+    let head = [String::from("host"), experiment.kernels.join("   ")];
+    let row = |host: &&&[Line<'_>]| {
+        let cell = |kernel: &String| {
+            let jobs = host.iter().filter(|line| line.job.kernel == kernel);
+            format!("{:<1$}", tile(jobs), page::length(kernel))
+        };
+        let cells = experiment.kernels.iter().map(cell).collect::<Vec<_>>().join("   ");
+        [host[0].job.host.to_owned(), cells]
+    };
+    let rows: Vec<_> = std::iter::once(head).chain(shown.iter().take(most).map(row)).collect();
+    let widest = rows.iter().map(|row| page::length(&row[0])).max().unwrap_or(0);
+    let plain = rows.iter().map(|[host, cells]| format!("{host:<widest$}  {}", cells.trim_end()));
+    for (at, line) in plain.enumerate() {
+        text += &(if at == 0 { page::paint(Tone::Bold, &line, layout) } else { line });
+        text.push('\n');
+    }
+    if shown.len() > most {
+        text += &format!("and {} more hosts that are not done (--all)\n", shown.len() - most);
+    }
+    text += "\n# done  > running  ! failed  ? lost  x damaged  . missing: a character a repeat\n";
+    let bad: Vec<_> = lines.iter().filter(|line| line.is_bad()).collect();
+    for line in bad.iter().take(most) {
+        let Job { host, kernel, repeat } = line.job;
+        let first = format!("{host} {kernel} {repeat}: ");
+        let said = page::wrap(&first, &format!("{}: {}", line.state(), line.why()), width);
+        text += &(page::paint(Tone::Red, &said, layout) + "\n");
+    }
+    if bad.len() > most {
+        text += &format!("and {} more (--all)\n", bad.len() - most);
+    }
+    text + &format!("records: {}\n", store.root().display())
+}
+
+/// A character for each repeat, in order.
+fn tile<'a>(jobs: impl Iterator<Item = &'a Line<'a>>) -> String {
+    let mark = |line: &Line<'_>| match line.progress {
+        Progress::Done => '#',
+        Progress::Running(_) => '>',
+        Progress::Failed(_) => '!',
+        Progress::Lost(_) => '?',
+        Progress::Damaged(_) => 'x',
+        Progress::Missing => '.',
+    };
+    let mut marks: Vec<_> = jobs.map(|line| (line.job.repeat, mark(line))).collect();
+    marks.sort_unstable();
+    marks.into_iter().map(|(_, mark)| mark).collect()
+}
+
+fn sum(lines: &[Line<'_>]) -> String {
+    let states = ["done", "running", "failed", "lost", "damaged", "missing"];
+    let count = |state: &str| lines.iter().filter(|line| line.state() == state).count();
+    let counts = states.iter().map(|state| (count(state), state)).filter(|(count, _)| *count > 0);
+    let counts = counts.map(|(count, state)| format!("{count} {state}")).collect::<Vec<_>>().join(", ");
+    format!("{}: {counts}", page::counted(lines.len(), "job", "jobs"))
+}

@@ -1,0 +1,10 @@
+//! Many machines in one experiment: what is to be measured where, what each job answered, and where the answers lie.
+
+mod fleet_experiment;
+mod fleet_store;
+mod host_list;
+mod job_record;
+
+pub use fleet_experiment::{Experiment, Job};
+pub use fleet_store::{Added, FleetStore, Progress};
+pub use job_record::{Figure, JobRecord, LAYOUT, one_line};

@@ -1,0 +1,188 @@
+//! Reads one machine's records after another and keeps of them what the answer needs: a few bytes a case.
+
+use super::effect_verdict;
+use super::fleet_machine::{self, Class, Machine};
+use super::observed::Observed;
+use super::{Column, FleetAnswer};
+use crate::record::fleet::{Experiment, Figure, JobRecord};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The effects that were gathered so far.
+pub struct Gathering<'a> {
+    experiment: &'a Experiment,
+    machines: Vec<Machine>,
+    classes: Vec<String>,
+    /// Ids by number, and the numbers by id, version and clock.
+    ids: Vec<String>,
+    numbers: HashMap<String, Vec<(String, String, u32)>>,
+    /// For each kernel but the first, by the number of the case.
+    observed: Vec<Vec<Vec<Observed>>>,
+    boots: BTreeMap<String, BTreeSet<usize>>,
+    warnings: Vec<String>,
+    /// Hosts that changed, and hosts with kernels of one boot.
+    changed: Vec<String>,
+    of_one_boot: usize,
+    emulated: bool,
+}
+
+/// The logarithms of a time and of the core's frequency beside it.
+type Timed = (f64, Option<f64>);
+/// The logarithms of a case on one machine, by kernel.
+type Logs = BTreeMap<u32, Vec<Vec<f64>>>;
+
+impl<'a> Gathering<'a> {
+    /// Nothing yet.
+    pub fn of(experiment: &'a Experiment) -> Self {
+        Self {
+            experiment,
+            machines: Vec::new(),
+            classes: Vec::new(),
+            ids: Vec::new(),
+            numbers: HashMap::new(),
+            observed: vec![Vec::new(); experiment.kernels.len().saturating_sub(1)],
+            boots: BTreeMap::new(),
+            warnings: Vec::new(),
+            changed: Vec::new(),
+            of_one_boot: 0,
+            emulated: false,
+        }
+    }
+
+    /// Adds the records of one host.
+    pub fn add(&mut self, host: &str, records: Vec<JobRecord>) {
+        let states = fleet_machine::states(records);
+        if states.len() > 1 {
+            self.changed.push(host.to_owned());
+        }
+        let several = states.len() > 1;
+        for (at, records) in states.into_iter().enumerate() {
+            let name = if several { format!("{host}#{}", at + 1) } else { host.to_owned() };
+            self.add_machine(name, &records);
+        }
+    }
+
+    fn add_machine(&mut self, name: String, records: &[JobRecord]) {
+        let Some(first) = records.first() else { return };
+        let state = fleet_machine::state(first);
+        let class = self.classes.iter().position(|known| *known == state).unwrap_or_else(|| {
+            self.classes.push(state.clone());
+            self.classes.len() - 1
+        });
+        self.emulated |= first.fingerprint.hypervisor.as_deref().is_some_and(|name| name.contains("TCG"));
+        let machine = self.machines.len();
+        self.machines.push(Machine { name, class });
+        let mut boots: BTreeSet<&str> = BTreeSet::new();
+        for record in records.iter().filter(|record| !record.boot.is_empty()) {
+            self.of_one_boot += usize::from(!boots.insert(&record.boot));
+            self.boots.entry(record.boot.clone()).or_default().insert(machine);
+        }
+        for (case, kernels) in self.logs(records) {
+            let Some((reference, others)) = kernels.split_first() else { continue };
+            for (kernel, logs) in others.iter().enumerate() {
+                let Some(observed) = Observed::of(machine as u32, reference, logs) else { continue };
+                let cases = &mut self.observed[kernel];
+                if cases.len() <= case as usize {
+                    cases.resize_with(case as usize + 1, Vec::new);
+                }
+                let of_case = &mut cases[case as usize];
+                if of_case.capacity() == 0 {
+                    // As large as it becomes, and no larger: there are millions.
+                    of_case.reserve_exact(self.experiment.hosts.len());
+                }
+                of_case.push(observed);
+            }
+        }
+    }
+
+    /// The logarithms of every case by kernel: of cycles, where the machine's jobs all know their frequency.
+    fn logs(&mut self, records: &[JobRecord]) -> Logs {
+        let count = self.experiment.kernels.len();
+        let mut found: BTreeMap<u32, Vec<Vec<Timed>>> = BTreeMap::new();
+        for record in records {
+            let Some(kernel) = self.experiment.kernels.iter().position(|name| *name == record.kernel) else {
+                continue;
+            };
+            for figure in &record.cases {
+                let case = self.number(figure);
+                let kernels = found.entry(case).or_insert_with(|| vec![Vec::new(); count]);
+                kernels[kernel].push((figure.ns.ln(), figure.core_hz.map(f64::ln)));
+            }
+        }
+        let one_measure = |kernels: Vec<Vec<Timed>>| {
+            let known = kernels.iter().flatten().all(|(_, hz)| hz.is_some());
+            let log = |(ns, hz): &Timed| ns + hz.filter(|_| known).unwrap_or_default();
+            kernels.iter().map(|kernel| kernel.iter().map(log).collect()).collect()
+        };
+        found.into_iter().map(|(case, kernels)| (case, one_measure(kernels))).collect()
+    }
+
+    fn number(&mut self, figure: &Figure) -> u32 {
+        let known = self.numbers.get(&figure.id).into_iter().flatten();
+        let mut alike =
+            known.filter(|(version, clock, _)| *version == figure.version && *clock == figure.clock);
+        if let Some((_, _, number)) = alike.next() {
+            return *number;
+        }
+        let number = self.ids.len() as u32;
+        self.ids.push(figure.id.clone());
+        let key = (figure.version.clone(), figure.clock.clone(), number);
+        self.numbers.entry(figure.id.clone()).or_default().push(key);
+        number
+    }
+
+    /// The answer, with the effects of one host's machines by themselves.
+    pub fn answer(mut self, host: Option<&str>) -> FleetAnswer {
+        self.warn();
+        let classes: Vec<usize> = self.machines.iter().map(|machine| machine.class).collect();
+        let is_asked = |name: &str| host.is_some_and(|host| name.split('#').next() == Some(host));
+        let asked: Vec<bool> = self.machines.iter().map(|machine| is_asked(&machine.name)).collect();
+        let kernels = self.experiment.kernels.iter().skip(1);
+        let columns = kernels.zip(std::mem::take(&mut self.observed)).map(|(kernel, observed)| {
+            let named = self.ids.iter().zip(observed).filter(|(_, observed)| !observed.is_empty());
+            let mut cases = effect_verdict::judged(named, &classes, &asked);
+            cases.sort_by(|a, b| a.id.cmp(&b.id));
+            Column { kernel: kernel.clone(), cases }
+        });
+        let columns = columns.collect();
+        let count = |class| classes.iter().filter(|c| **c == class).count();
+        let told = fleet_machine::told(&self.classes).into_iter().enumerate();
+        let classes = told.map(|(class, what)| Class { what, machines: count(class) }).collect();
+        FleetAnswer {
+            experiment: self.experiment.name.clone(),
+            kernels: self.experiment.kernels.clone(),
+            machines: self.machines,
+            classes,
+            warnings: self.warnings,
+            columns,
+        }
+    }
+
+    fn warn(&mut self) {
+        let name = |machine: &usize| self.machines[*machine].name.as_str();
+        let shared = self.boots.values().find(|machines| machines.len() > 1);
+        let mut said: Vec<String> = Vec::new();
+        said.extend(shared.map(|machines| {
+            format!(
+                "{} ran under one boot, so they are one machine: that they agree says nothing",
+                machines.iter().take(8).map(name).collect::<Vec<_>>().join(", ")
+            )
+        }));
+        if self.of_one_boot > 0 {
+            said.push(format!(
+                "{} jobs ran under the boot of another job of their machine: what differs from boot to boot is not seen there",
+                self.of_one_boot
+            ));
+        }
+        if !self.changed.is_empty() {
+            let names = self.changed.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
+            said.push(format!(
+                "{names} changed in the middle (processor state, firmware, command line or build), and each state is a machine \
+                 of its own here"
+            ));
+        }
+        if self.emulated {
+            said.push("emulated by TCG: these are no times of hardware".into());
+        }
+        self.warnings.extend(said);
+    }
+}
