@@ -1,12 +1,13 @@
 //! The statistics of the verdicts for another program: a JSON question on each line of standard input, an answer on
-//! each line of standard output. `scripts/against-scipy` compares them with SciPy.
+//! each line of standard output. `scripts/against-scipy` compares them with SciPy,
+//! `scripts/fleet/against-statsmodels` compares random effects with statsmodels.
 //!
 //!     echo '{"kind": "proportion", "successes": 0, "of": 185}' | cargo run -q --example statistic
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
-use syscost::internals::statistic::{self, Alternative};
+use syscost::internals::statistic::{self, Alternative, Effect};
 
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -18,6 +19,7 @@ enum Question {
     Proportion { successes: u64, of: u64 },
     Change { old: Vec<f64>, new: Vec<f64>, resamples: usize, seed: u64 },
     MinimumDetectable { differences: Vec<f64>, pairs: usize },
+    RandomEffects { effects: Vec<(f64, f64)> },
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -57,6 +59,11 @@ fn answer(question: Question) -> Value {
         }
         Question::MinimumDetectable { differences, pairs } => {
             json!(statistic::minimum_detectable(&differences, pairs))
+        }
+        Question::RandomEffects { effects } => {
+            let effects = effects.iter().map(|&(estimate, variance)| Effect { estimate, variance });
+            let found = statistic::random_effects(&effects.collect::<Vec<_>>());
+            json!(found.map(|f| [f.mean.estimate, f.mean.low, f.mean.high, f.error, f.between]))
         }
     }
 }

@@ -77,8 +77,9 @@ pub mod record {
 
 pub mod statistic {
     pub use crate::statistic::{
-        Alternative, Random, adjusted, benjamini_hochberg, change_between, equivalence_p, hodges_lehmann,
-        median, median_interval, minimum_detectable, proportion, signed_rank_p,
+        Alternative, Effect, Random, adjusted, benjamini_hochberg, change_between, equivalence_p,
+        hodges_lehmann, median, median_interval, minimum_detectable, proportion, random_effects,
+        signed_rank_p,
     };
 }
 

@@ -12,6 +12,9 @@ pub mod comparing {}
 #[doc = include_str!("manual/guests.md")]
 pub mod guests {}
 
+#[doc = include_str!("manual/machines.md")]
+pub mod machines {}
+
 #[doc = include_str!("manual/ci.md")]
 pub mod ci {}
 

@@ -15,7 +15,6 @@ mod order_statistic;
 mod power;
 mod proportion;
 mod random;
-#[cfg(feature = "cli")]
 mod random_effects;
 mod regression;
 mod signed_rank;
@@ -32,7 +31,6 @@ pub use order_statistic::{median, median_interval, percentile, standard_deviatio
 pub use power::minimum_detectable;
 pub use proportion::proportion;
 pub use random::Random;
-#[cfg(feature = "cli")]
 pub use random_effects::{Effect, RandomEffects, random_effects};
 pub use regression::fit_line;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};

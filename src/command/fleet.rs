@@ -17,7 +17,7 @@ use std::process::ExitCode;
 ///
 /// One TOML file says which hosts measure which cases under which kernels. Slurm, Ansible or any other scheduler runs `syscost
 /// fleet measure` there; `collect` brings the records together, `status` shows what is missing and why, and `compare`
-/// answers within each machine first and then over all: `syscost help fleet`.
+/// answers within each machine first and then over all: `syscost help machines`.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

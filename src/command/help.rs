@@ -6,11 +6,12 @@ use crate::render::table::Layout;
 use std::ffi::OsString;
 
 /// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
-const TOPICS: [(&str, &str); 15] = [
+const TOPICS: [(&str, &str); 16] = [
     ("method", include_str!("../manual/method.md")),
     ("claims", include_str!("../manual/claims.md")),
     ("comparing", include_str!("../manual/comparing.md")),
     ("guests", include_str!("../manual/guests.md")),
+    ("machines", include_str!("../manual/machines.md")),
     ("ci", include_str!("../manual/ci.md")),
     ("tracking", include_str!("../manual/tracking.md")),
     ("records", include_str!("../manual/records.md")),

@@ -180,8 +180,8 @@ impl Job<'_> {
         if !is_release {
             return Some(format!("{} asks for the kernel {wanted}, and {release} is running", self.host));
         }
-        let missing =
-            words.split_whitespace().find(|word| !command_line.split_whitespace().any(|w| w == *word));
+        let given = || command_line.split_whitespace();
+        let missing = words.split_whitespace().find(|word| !given().any(|known| is_word(known, word)));
         missing.map(|word| {
             format!(
                 "{} asks for {word} on the kernel's command line, where there is: {command_line}",
@@ -189,6 +189,11 @@ impl Job<'_> {
             )
         })
     }
+}
+
+/// Whether this is the word, whose value a fingerprint may have left out: `root=…`.
+fn is_word(known: &str, word: &str) -> bool {
+    known.strip_suffix('…').map_or(known == word, |key| key.ends_with('=') && word.starts_with(key))
 }
 
 /// What a name of a host, a kernel or an experiment may be.
@@ -205,7 +210,7 @@ fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
         field: field.into(),
         expected: expected.into(),
         found: inert::line(found, 200),
-        remedy: "`syscost help fleet` shows an experiment with all its fields".into(),
+        remedy: "`syscost help machines` shows an experiment with all its fields".into(),
     }
 }
 
@@ -256,6 +261,11 @@ mod tests {
         assert_eq!(job("6.1.0-47-cloud-amd64").mismatch("6.1.0-47-cloud-amd64", ""), None);
         assert!(job("6.1").mismatch("6.12.9", "").unwrap().contains("6.12.9 is running"));
         assert_eq!(job("6.12@pti=on quiet").mismatch("6.12.9", "quiet ro pti=on"), None);
+        assert_eq!(
+            job("6.12@root=/dev/vda").mismatch("6.12.9", "root=… ro"),
+            None,
+            "left out of the fingerprint"
+        );
         assert!(job("6.12@pti=on").mismatch("6.12.9", "ro pti=only").unwrap().contains("asks for pti=on"));
     }
 

@@ -68,7 +68,7 @@ impl<'a> Gathering<'a> {
             self.classes.push(state.clone());
             self.classes.len() - 1
         });
-        self.emulated |= first.fingerprint.hypervisor.as_deref().is_some_and(|name| name.contains("TCG"));
+        self.emulated |= first.fingerprint.cpu_model.as_deref().is_some_and(|name| name.contains("QEMU TCG"));
         let machine = self.machines.len();
         self.machines.push(Machine { name, class });
         let mut boots: BTreeSet<&str> = BTreeSet::new();
@@ -181,7 +181,7 @@ impl<'a> Gathering<'a> {
             ));
         }
         if self.emulated {
-            said.push("emulated by TCG: these are no times of hardware".into());
+            said.push("emulated by QEMU (TCG): these are no times of hardware".into());
         }
         self.warnings.extend(said);
     }
