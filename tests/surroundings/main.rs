@@ -18,6 +18,7 @@ mod displacement;
 mod execution;
 mod file;
 mod file_system;
+mod fleet;
 mod fuzz;
 mod group;
 mod held_up;

@@ -1,0 +1,119 @@
+//! `syscost fleet`: a job on this host, its record, and what becomes of one that cannot be measured.
+
+use crate::place::{Ended, Place, alone};
+use crate::process;
+use nix::sys::signal::Signal;
+use std::path::PathBuf;
+use std::process::Command;
+
+const EXPERIMENT: [&str; 2] = ["fleet", "here.toml"];
+
+/// This host under the running kernel, which is asked for by two names: so there are two sides and no change.
+fn place() -> (Place, [String; 2]) {
+    let place = Place::new();
+    let release = nix::sys::utsname::uname().unwrap().release().to_str().unwrap().to_owned();
+    let first = release.split(['.', '-']).next().unwrap().to_owned();
+    let names = [first, release];
+    experiment(&place, &names, 1);
+    (place, names)
+}
+
+fn experiment(place: &Place, kernels: &[String; 2], minutes: u32) {
+    let text = format!(
+        "name = \"here\"\nhosts = [\"h1\", \"h2\"]\nkernels = {kernels:?}\ncases = \"^known_work/add$\"\nrepeats = 1\n\
+         processes = 1\nscale = \"smoke\"\nminutes = {minutes}\n"
+    );
+    std::fs::write(place.path().join("here.toml"), text).unwrap();
+}
+
+fn fleet(place: &Place, what: &str, words: &[&str]) -> Command {
+    place.syscost(&[&[EXPERIMENT[0], what, EXPERIMENT[1]], words].concat())
+}
+
+fn measure(place: &Place, host: &str, kernel: &str) -> Option<Ended> {
+    place.succeeds(|| fleet(place, "measure", &[host, kernel, "1"]))
+}
+
+fn record(place: &Place, host: &str, kernel: &str) -> PathBuf {
+    place.path().join("here.fleet").join(host).join(kernel).join("1.json")
+}
+
+#[test]
+fn a_fleet_of_this_host_is_planned_measured_collected_and_compared() {
+    let (place, kernels) = place();
+    let [a, b] = &kernels;
+    place
+        .end(fleet(&place, "plan", &[]))
+        .says(0, &[&format!("h1\t{a}\t1\t1\tk{a}\n"), &format!("h2\t{b}\t1\t1\t")]);
+    place.end(fleet(&place, "compare", &[])).says(1, &["no machine has records of two kernels"]);
+    for host in ["h1", "h2"] {
+        for kernel in &kernels {
+            if measure(&place, host, kernel).is_none() {
+                return;
+            }
+        }
+    }
+    let known = std::fs::read(record(&place, "h1", a)).unwrap();
+    place.end(fleet(&place, "measure", &["h1", a, "1"])).says(0, &["is there already"]);
+    assert_eq!(std::fs::read(record(&place, "h1", a)).unwrap(), known, "measured once");
+    let status = place.end(fleet(&place, "status", &[]));
+    assert_eq!((status.code, status.output.matches("\tdone\t").count()), (Some(0), 4), "{status:?}");
+    let compared = place.end(fleet(&place, "compare", &["--json"]));
+    let answer: serde_json::Value = serde_json::from_str(&compared.output).unwrap();
+    assert_eq!(answer["columns"][0]["cases"][0]["id"], "known_work/add", "{answer}");
+    let warning = answer["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("h1, h2 ran under one boot"), "{warning}");
+
+    // Into another store, twice, with what does not belong there.
+    let from = place.path().join("here.fleet");
+    std::fs::create_dir_all(from.join("h1/\u{1b}[2J")).unwrap();
+    std::fs::copy(record(&place, "h1", a), record(&place, "h2", a)).unwrap();
+    let collect = || fleet(&place, "collect", &["here.fleet", "--store", "other"]);
+    place.end(collect()).says(1, &["3 new records, 0 known, 1 refused", "expected h2", "of no job of here"]);
+    let again = place.end(collect());
+    again.says(1, &["0 new records, 3 known, 1 refused"]);
+    assert!(!again.error.contains('\u{1b}'), "{again:?}");
+    place.is_tidy();
+}
+
+#[test]
+fn another_kernel_is_told_and_measured_not_at_all() {
+    let (place, [_, running]) = place();
+    let wanted = "0.0.1-none".to_owned();
+    experiment(&place, &[running.clone(), wanted.clone()], 1);
+    let said = format!("h1 asks for the kernel 0.0.1-none, and {running} is running");
+    place.end(fleet(&place, "measure", &["h1", &wanted, "1"])).says(125, &[&said]);
+    place.end(fleet(&place, "status", &[])).says(1, &[&format!("h1\t{wanted}\t1\tfailed\t{said}")]);
+    assert!(!record(&place, "h1", &wanted).exists());
+    place.end(fleet(&place, "measure", &["h9", &wanted, "1"])).refuses(&["no host \"h9\"", "h1, h2"]);
+    place.is_tidy();
+}
+
+#[test]
+fn a_job_that_is_ended_says_so_and_can_be_measured_again() {
+    let (place, [kernel, _]) = place();
+    {
+        let _alone = alone();
+        let running = place.begin(fleet(&place, "measure", &["h1", &kernel, "1"]));
+        process::one_measuring(&place, "known_work");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(running.pid()), Signal::SIGTERM).unwrap();
+        running.end().says(143, &["interrupted by SIGTERM"]);
+    }
+    place.end(fleet(&place, "status", &[])).says(1, &["\tfailed\tinterrupted by SIGTERM"]);
+    if measure(&place, "h1", &kernel).is_some() {
+        place.end(fleet(&place, "status", &[])).says(0, &["\tdone\t"]);
+    }
+    place.is_tidy();
+}
+
+#[test]
+fn a_wrong_experiment_is_refused_with_its_field() {
+    let (place, kernels) = place();
+    experiment(&place, &kernels, 0);
+    place.end(fleet(&place, "plan", &[])).refuses(&["here.toml: minutes: expected a number from 1"]);
+    std::fs::write(place.path().join("here.toml"), "name = 3").unwrap();
+    place.end(fleet(&place, "plan", &[])).refuses(&["here.toml: line 1: expected an experiment"]);
+    std::fs::remove_file(place.path().join("here.toml")).unwrap();
+    nix::unistd::mkfifo(&place.path().join("here.toml"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    place.end(fleet(&place, "plan", &[])).refuses(&["here.toml"]);
+}
