@@ -1,7 +1,7 @@
 //! `syscost fleet plan`: the jobs of an experiment, for a person or for a scheduler.
 
-use super::Place;
-use crate::case::Group;
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Cpus, Group, Place, Scale};
 use crate::command::flag::Filter;
 use crate::command::page;
 use crate::driver::layout;
@@ -20,7 +20,7 @@ const RECORD: [u64; 2] = [4_000, 110];
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    place: Place,
+    place: super::Place,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -34,18 +34,23 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many cases match.
+/// How many cases match and are measured at this scale, as far as this machine can tell.
 ///
 /// # Errors
 /// The filter is no regular expression, or nothing matches.
 fn matching(experiment: &Experiment) -> Result<usize> {
     let filter = Filter::of(experiment.cases.clone());
     let matches = filter.matcher()?;
-    let ids = |group: &'static Group| (group.cases)().into_iter().map(|case| group.id(&case));
-    let cases = GROUPS.iter().flat_map(ids).filter(|id| matches(id)).count();
+    let scale = Scale::named(&experiment.scale).unwrap_or_default();
+    let place = Place { scratch: std::env::temp_dir(), scale, cpus: Cpus::expected() };
+    let too_long = FULL_SCALE.ask(&place).err();
+    let is_too_long =
+        |case: &Case| case.needs.iter().any(|need| too_long.is_some() && need.ask(&place).err() == too_long);
+    let of_group = |group: &'static Group| (group.cases)().into_iter().map(|case| (group.id(&case), case));
+    let found: Vec<_> = GROUPS.iter().flat_map(of_group).filter(|(id, _)| matches(id)).collect();
     match filter.unmatched() {
-        Some(error) if cases == 0 => Err(error),
-        _ => Ok(cases),
+        Some(error) if found.is_empty() => Err(error),
+        _ => Ok(found.iter().filter(|(_, case)| !is_too_long(case)).count()),
     }
 }
 
@@ -79,7 +84,7 @@ fn told(experiment: &Experiment, store: &FleetStore, cases: usize) -> String {
         [
             "each",
             &format!(
-                "{} in {} at {} scale, {} min at most",
+                "up to {} in {} at {} scale, {} min at most",
                 page::counted(cases, "case", "cases"),
                 page::counted(experiment.processes as usize, "process", "processes"),
                 experiment.scale,

@@ -4,10 +4,11 @@ use crate::command::page::{self, Tone};
 use crate::record::quantity::change;
 use crate::record::{Interval, Verdict};
 use crate::render::table::Layout;
-use crate::study::fleet_effect::{CaseEffect, Column, FleetAnswer, MachineEffect};
+use crate::study::fleet_effect::{Alone, CaseEffect, Column, FleetAnswer, MachineEffect};
+use std::collections::BTreeMap;
 
-/// Machines that are named in a row.
-const NAMED: usize = 3;
+/// Machines that are named.
+const NAMED: usize = 8;
 /// Rows of a kernel without `--all`.
 const ROWS: usize = 30;
 
@@ -19,15 +20,10 @@ pub(super) fn of_fleet(answer: &FleetAnswer, all: bool, layout: Layout) -> Strin
         text += &page::wrap("", &sentence(column), page::prose(layout));
         text += "\n\n";
         let (shown, left) = chosen(column, all);
-        let rows: Vec<[String; 6]> = shown.iter().map(|case| row(answer, case)).collect();
-        text += &table(
-            ["case", "mean change", "95 % interval", "machines ±", "alone", "stand out"],
-            &rows,
-            &shown,
-            layout,
-        );
+        text += &cases(&shown, layout);
+        text += &standing_out(answer, column, layout);
         if left > 0 {
-            text += &format!("and {left} more cases: --all\n");
+            text += &format!("and {}: --all\n", page::counted(left, "more case", "more cases"));
         }
         text += &by_class(answer, &shown, layout);
     }
@@ -46,15 +42,12 @@ pub(super) fn of_host(answer: &FleetAnswer, host: &str, all: bool, layout: Layou
             column.cases.iter().flat_map(|case| case.effects.iter().map(move |e| (case, e))).collect();
         cases.retain(|(_, effect)| all || effect.verdict() != Verdict::Same);
         cases.sort_by(|a, b| b.1.ratio.ln().abs().total_cmp(&a.1.ratio.ln().abs()));
-        let rows: Vec<[String; 6]> =
-            cases.iter().map(|(case, effect)| host_row(answer, case, effect)).collect();
-        let shown: Vec<_> = cases.iter().map(|(case, _)| *case).collect();
-        text += &table(
-            ["case", "change", "95 % interval", "verdict", "machine", "all machines"],
-            &rows,
-            &shown,
-            layout,
-        );
+        let row = |(case, effect): &(&CaseEffect, &MachineEffect)| {
+            (effect.verdict(), host_row(answer, case, effect))
+        };
+        let rows: Vec<_> = cases.iter().map(row).collect();
+        text +=
+            &table(["case", "change", "95 % interval", "verdict", "all machines", "machine"], &rows, layout);
     }
     text
 }
@@ -66,8 +59,8 @@ fn host_row(answer: &FleetAnswer, case: &CaseEffect, effect: &MachineEffect) -> 
         change(effect.ratio),
         own.map_or("–".into(), |own| ends(&own)),
         effect.verdict().to_string(),
-        answer.machines[effect.machine].name.clone(),
         case.ratio.map_or("–".into(), |ratio| change(ratio.estimate)),
+        answer.machines[effect.machine].name.clone(),
     ]
 }
 
@@ -159,11 +152,7 @@ fn chosen(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
     if all {
         return (column.cases.iter().collect(), 0);
     }
-    let mut shown: Vec<_> = column
-        .cases
-        .iter()
-        .filter(|case| case.verdict.is_change() || !case.standing_out.is_empty())
-        .collect();
+    let mut shown: Vec<_> = column.cases.iter().filter(|case| case.verdict.is_change()).collect();
     let size = |case: &CaseEffect| case.ratio.map_or(0.0, |ratio| ratio.estimate.ln().abs());
     shown.sort_by(|a, b| size(b).total_cmp(&size(a)));
     shown.truncate(ROWS);
@@ -171,43 +160,71 @@ fn chosen(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
     (shown, left)
 }
 
-fn row(answer: &FleetAnswer, case: &CaseEffect) -> [String; 6] {
-    let alone = [
-        (case.alone.slower, "slower"),
-        (case.alone.faster, "faster"),
-        (case.alone.same, "same"),
-        (case.alone.undecided, "open"),
-    ];
-    let alone = alone.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+/// The rows of a kernel; where there is room, with the spread between machines and their own verdicts.
+fn cases(shown: &[&CaseEffect], layout: Layout) -> String {
+    const WIDE: usize = 100;
+    if page::width(layout) < WIDE {
+        let rows: Vec<_> = shown.iter().map(|case| (case.verdict, row(case))).collect();
+        return table(["case", "mean", "95 % interval", "verdict"], &rows, layout);
+    }
+    let rows: Vec<_> = shown.iter().map(|case| (case.verdict, wide_row(case))).collect();
+    let head = ["case", "mean", "95 % interval", "verdict", "spread", "alone*"];
+    let note = "* machines that are slower/faster/the same/undecided by themselves\n";
+    table(head, &rows, layout) + if rows.is_empty() { "" } else { note }
+}
+
+fn row(case: &CaseEffect) -> [String; 4] {
     [
         case.id.clone(),
-        case.ratio.map_or("–".into(), |ratio| format!("{} {}", change(ratio.estimate), case.verdict)),
+        case.ratio.map_or("–".into(), |ratio| change(ratio.estimate)),
         case.ratio.map_or("–".into(), |ratio| ends(&ratio)),
-        case.between.map_or("–".into(), |between| format!("{:.1}%", 100.0 * between)),
-        alone.collect::<Vec<_>>().join(", "),
-        standing_out(answer, &case.standing_out),
+        case.verdict.to_string(),
     ]
 }
 
-fn standing_out(answer: &FleetAnswer, machines: &[MachineEffect]) -> String {
-    let name =
-        |effect: &MachineEffect| format!("{} {}", answer.machines[effect.machine].name, change(effect.ratio));
-    let named = machines.iter().take(NAMED).map(name);
-    let more = machines.len().checked_sub(NAMED).filter(|more| *more > 0).map(|more| format!("{more} more"));
-    named.chain(more).collect::<Vec<_>>().join(", ")
+fn wide_row(case: &CaseEffect) -> [String; 6] {
+    let Alone { slower, faster, same, undecided } = case.alone;
+    let [id, mean, interval, verdict] = row(case);
+    let spread = case.between.map_or("–".into(), |between| format!("{:.1}%", 100.0 * between));
+    [id, mean, interval, verdict, spread, format!("{slower}/{faster}/{same}/{undecided}")]
+}
+
+/// A line for each machine that stands out: in how many cases, and in which the most.
+fn standing_out(answer: &FleetAnswer, column: &Column, layout: Layout) -> String {
+    let mut found: BTreeMap<usize, Vec<(&str, f64)>> = BTreeMap::new();
+    for case in &column.cases {
+        for effect in &case.standing_out {
+            found.entry(effect.machine).or_default().push((&case.id, effect.ratio));
+        }
+    }
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(_, cases)| std::cmp::Reverse(cases.len()));
+    let of_machine = |(machine, cases): &(usize, Vec<(&str, f64)>)| {
+        let largest = cases.iter().max_by(|a, b| a.1.ln().abs().total_cmp(&b.1.ln().abs()));
+        let largest = largest.map_or_else(String::new, |(id, ratio)| format!("{id} {}", change(*ratio)));
+        let count = page::counted(cases.len(), "case", "cases");
+        let said = format!("{} in {count}, such as {largest}", answer.machines[*machine].name);
+        page::paint(Tone::Yellow, &page::wrap("stands out: ", &said, page::prose(layout)), layout) + "\n"
+    };
+    let more = found.len().checked_sub(NAMED).filter(|more| *more > 0);
+    let more = more.map(|more| {
+        format!("and {} more that stand out: --json\n", page::counted(more, "machine", "machines"))
+    });
+    found.iter().take(NAMED).map(of_machine).chain(more).collect()
 }
 
 fn ends(ratio: &Interval) -> String {
     format!("[{}, {}]", change(ratio.low), change(ratio.high))
 }
 
-fn table(head: [&str; 6], rows: &[[String; 6]], shown: &[&CaseEffect], layout: Layout) -> String {
+fn table<const N: usize>(head: [&str; N], rows: &[(Verdict, [String; N])], layout: Layout) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let rows: Vec<_> = std::iter::once(head.map(str::to_owned)).chain(rows.iter().cloned()).collect();
-    let lines = page::aligned(&rows, page::width(layout)).into_iter().enumerate();
-    let painted = lines.map(|(at, line)| match at.checked_sub(1).map(|at| shown[at].verdict) {
+    let cells: Vec<_> =
+        std::iter::once(head.map(str::to_owned)).chain(rows.iter().map(|(_, cells)| cells.clone())).collect();
+    let lines = page::aligned(&cells, page::width(layout)).into_iter().enumerate();
+    let painted = lines.map(|(at, line)| match at.checked_sub(1).map(|at| rows[at].0) {
         None | Some(Verdict::Faster) => page::paint(Tone::Bold, &line, layout),
         Some(Verdict::Slower) => page::paint(Tone::Red, &line, layout),
         Some(Verdict::Inconclusive | Verdict::Incomparable) => page::paint(Tone::Yellow, &line, layout),

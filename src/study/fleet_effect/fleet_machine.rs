@@ -29,7 +29,7 @@ pub fn state(record: &JobRecord) -> String {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let model = [&f.cpu_vendor, &f.cpu_family, &f.cpu_model_number, &f.cpu_stepping].map(text).join("/");
     let shown = f.cpu_model.clone().unwrap_or_else(|| format!("CPU {model}"));
-    let mut words = vec![shown, format!("{} CPUs", f.cpu_count.unwrap_or(0))];
+    let mut words = vec![shown, cpus(f.cpu_count)];
     let mut tell = |what: &str, value: &Option<String>| {
         words.extend(value.as_ref().filter(|value| !value.is_empty()).map(|value| format!("{what} {value}")));
     };
@@ -47,6 +47,14 @@ pub fn state(record: &JobRecord) -> String {
     );
     words.push(format!("{} by {}", record.tool, text(&f.compiler)));
     words.join(", ")
+}
+
+fn cpus(count: Option<usize>) -> String {
+    match count {
+        None => "CPUs unknown".into(),
+        Some(1) => "1 CPU".into(),
+        Some(count) => format!("{count} CPUs"),
+    }
 }
 
 /// The records of one host, apart by the states that it was in, in order of time. A state ends when the machine differs, or
