@@ -4,10 +4,12 @@
 //! run's will lie.
 
 mod junit;
+mod lava;
 mod open_metrics;
 mod trend;
 
 pub use junit::junit;
+pub use lava::lava;
 pub use open_metrics::open_metrics;
 pub use trend::{action_benchmark, bencher};
 
@@ -71,6 +73,24 @@ mod tests {
         assert_eq!(figures, record.tally().measured);
         assert!(text.ends_with("# EOF\n") && text.contains(r#"id="a\"<b>&'\\\n"#), "{text}");
         assert!(text.lines().all(|line| line.starts_with("# ") || line.contains("} ")), "{text}");
+    }
+
+    #[test]
+    fn lava_has_a_line_a_case_and_no_word_in_it_that_it_would_take_for_another() {
+        let record = hostile();
+        let text = lava(&record);
+        assert_eq!(text.lines().count(), record.cases().count());
+        for line in text.lines() {
+            let words: Vec<_> = line.split(' ').collect();
+            assert!(words[0].chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)), "{line}");
+            match words[1] {
+                "pass" => {
+                    assert!(words.len() == 4 && words[2].parse::<f64>().is_ok() && words[3] == "ns", "{line}")
+                }
+                "fail" | "skip" => assert_eq!(words.len(), 2),
+                _ => panic!("{line}"),
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::record::Record;
-use crate::render::foreign::{action_benchmark, bencher, junit, open_metrics};
+use crate::render::foreign::{action_benchmark, bencher, junit, lava, open_metrics};
 use clap::ValueEnum;
 
 /// Who reads it.
@@ -16,6 +16,8 @@ pub(super) enum Reader {
     Junit,
     /// Gauges for Prometheus and its relatives
     Openmetrics,
+    /// Lines for `lava-test-case`, as Linaro's test definitions send them
+    Lava,
 }
 
 /// The run as this reader takes it.
@@ -27,6 +29,7 @@ pub(super) fn text(reader: Reader, record: &Record) -> Result<String> {
         Reader::ActionBenchmark => action_benchmark(record),
         Reader::Bencher => bencher(record),
         Reader::Junit => Ok(junit(record)),
+        Reader::Lava => Ok(lava(record)),
         Reader::Openmetrics => Ok(open_metrics(record)),
     }
 }
