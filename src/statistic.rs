@@ -31,7 +31,7 @@ pub use order_statistic::{median, median_interval, percentile, standard_deviatio
 pub use power::minimum_detectable;
 pub use proportion::proportion;
 pub use random::Random;
-pub use random_effects::{Effect, RandomEffects, random_effects};
+pub use random_effects::{Effect, random_effects};
 pub use regression::fit_line;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 pub use student::{student_above, student_quantile_above};

@@ -10,6 +10,7 @@ mod fleet_table;
 use crate::error::Result;
 use crate::record::fleet::{Experiment, FleetStore};
 use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -51,6 +52,16 @@ impl Place {
         let directory = self.store.clone().unwrap_or_else(|| experiment.directory(&self.experiment));
         Ok((experiment, FleetStore::at(&directory)))
     }
+}
+
+/// A bar over the hosts, on a terminal only.
+fn bar(experiment: &Experiment) -> ProgressBar {
+    let bar =
+        ProgressBar::with_draw_target(Some(experiment.hosts.len() as u64), ProgressDrawTarget::stderr());
+    bar.with_style(
+        ProgressStyle::with_template("{pos} of {len} hosts, {eta} left")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    )
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {

@@ -47,7 +47,7 @@ pub struct FleetAnswer {
     pub kernels: Vec<String>,
     /// The machines, in the order of the hosts; one that changed in the middle is several.
     pub machines: Vec<fleet_machine::Machine>,
-    /// Machines that are alike, the most numerous class first.
+    /// Machines that are alike, in order of the hosts.
     pub classes: Vec<fleet_machine::Class>,
     /// What a reader must know about the whole.
     pub warnings: Vec<String>,

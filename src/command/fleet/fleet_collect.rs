@@ -36,7 +36,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             return Err(Error::Usage(format!("{}: there is no such directory", directory.display())));
         }
         let from = FleetStore::at(directory);
-        for job in experiment.jobs() {
+        let bar = super::bar(&experiment);
+        for job in bar.wrap_iter(experiment.hosts.iter()).flat_map(|host| experiment.jobs_of(host)) {
             match store.bring(&experiment, job, &from) {
                 Ok(None) => (),
                 Ok(Some(Added::New)) => new += 1,
@@ -46,6 +47,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
                 Err(error) => refused.push(error),
             }
         }
+        bar.finish_and_clear();
         strays.extend(from.strays(&experiment, TOLD));
     }
     refused.iter().take(TOLD).for_each(page::warn);

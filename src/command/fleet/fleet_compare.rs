@@ -74,7 +74,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 fn answer(experiment: &Experiment, store: &FleetStore, host: Option<&str>) -> (FleetAnswer, Vec<Error>) {
     let mut gathering = Gathering::of(experiment);
     let mut damaged = Vec::new();
-    for name in &experiment.hosts {
+    let bar = super::bar(experiment);
+    for name in bar.wrap_iter(experiment.hosts.iter()) {
         let mut records = Vec::new();
         for job in experiment.jobs_of(name) {
             match store.load(experiment, job) {
@@ -84,5 +85,6 @@ fn answer(experiment: &Experiment, store: &FleetStore, host: Option<&str>) -> (F
         }
         gathering.add(name, records);
     }
+    bar.finish_and_clear();
     (gathering.answer(host), damaged)
 }

@@ -4,9 +4,7 @@ use super::observed::Observed;
 use super::outlying::outlying;
 use super::{Alone, CaseEffect, MARGIN, MachineEffect, THRESHOLD};
 use crate::record::{Interval, Verdict};
-use crate::statistic::{
-    Effect, RandomEffects, adjusted, random_effects, student_above, student_quantile_above,
-};
+use crate::statistic::{Effect, adjusted, random_effects, student_above, student_quantile_above};
 use std::collections::BTreeMap;
 
 /// The expected share of wrong findings among all of an answer.
@@ -87,7 +85,15 @@ fn of_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> 
     let centre = ratio.map_or(1.0, |ratio| ratio.estimate);
     let distance = |effect: &MachineEffect| (effect.ratio / centre).ln().abs();
     case.standing_out.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
-    (case, mean.map_or(0.0, |found| chance(&found, others.len())))
+    let p = match (mean, others.first()) {
+        (Some(found), _) => chance(found.mean.estimate, found.error, others.len() - 1),
+        (None, Some(at)) => {
+            let one = &observed[*at];
+            chance(f64::from(one.log), variance(one).sqrt(), within(one).degrees)
+        }
+        (None, None) => 1.0,
+    };
+    (case, p)
 }
 
 /// One machine by itself.
@@ -134,14 +140,10 @@ fn verdict(ratio: Option<Interval>, machines: usize) -> (Verdict, Option<String>
     (verdict, (verdict == Verdict::Inconclusive).then(why))
 }
 
-/// The chance of such a mean or a larger one, if the true effect were no larger than the threshold.
-fn chance(found: &RandomEffects, machines: usize) -> f64 {
-    let beyond = found.mean.estimate.abs() - THRESHOLD.ln_1p();
-    if found.error > 0.0 {
-        student_above(beyond / found.error, machines - 1)
-    } else {
-        f64::from(u8::from(beyond <= 0.0))
-    }
+/// The chance of such an effect or a larger one, if the true one were no larger than the threshold.
+fn chance(log: f64, error: f64, degrees: usize) -> f64 {
+    let beyond = log.abs() - THRESHOLD.ln_1p();
+    if error > 0.0 { student_above(beyond / error, degrees) } else { f64::from(u8::from(beyond <= 0.0)) }
 }
 
 fn count(effects: &[MachineEffect]) -> Alone {

@@ -14,6 +14,13 @@ pub struct Machine {
     pub class: usize,
 }
 
+impl Machine {
+    /// Whether it is this host, in any of its states.
+    pub(super) fn is_of(&self, host: &str) -> bool {
+        self.name.strip_prefix(host).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+    }
+}
+
 /// Machines that differ in nothing on which numbers depend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Class {

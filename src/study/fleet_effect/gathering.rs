@@ -17,10 +17,12 @@ pub struct Gathering<'a> {
     numbers: HashMap<String, Vec<(String, String, u32)>>,
     /// For each kernel but the first, by the number of the case.
     observed: Vec<Vec<Vec<Observed>>>,
-    boots: BTreeMap<String, BTreeSet<usize>>,
+    /// The hosts that ran under each boot.
+    boots: BTreeMap<String, BTreeSet<String>>,
     warnings: Vec<String>,
-    /// Hosts that changed, and hosts with kernels of one boot.
+    /// Hosts that changed.
     changed: Vec<String>,
+    /// Jobs under the boot of another job of their host.
     of_one_boot: usize,
     emulated: bool,
 }
@@ -50,6 +52,10 @@ impl<'a> Gathering<'a> {
 
     /// Adds the records of one host.
     pub fn add(&mut self, host: &str, records: Vec<JobRecord>) {
+        for record in records.iter().filter(|record| !record.boot.is_empty()) {
+            let hosts = self.boots.entry(record.boot.clone()).or_default();
+            self.of_one_boot += usize::from(!hosts.insert(host.to_owned()));
+        }
         let states = fleet_machine::states(records);
         if states.len() > 1 {
             self.changed.push(host.to_owned());
@@ -71,11 +77,6 @@ impl<'a> Gathering<'a> {
         self.emulated |= first.fingerprint.cpu_model.as_deref().is_some_and(|name| name.contains("QEMU TCG"));
         let machine = self.machines.len();
         self.machines.push(Machine { name, class });
-        let mut boots: BTreeSet<&str> = BTreeSet::new();
-        for record in records.iter().filter(|record| !record.boot.is_empty()) {
-            self.of_one_boot += usize::from(!boots.insert(&record.boot));
-            self.boots.entry(record.boot.clone()).or_default().insert(machine);
-        }
         for (case, kernels) in self.logs(records) {
             let Some((reference, others)) = kernels.split_first() else { continue };
             for (kernel, logs) in others.iter().enumerate() {
@@ -134,8 +135,8 @@ impl<'a> Gathering<'a> {
     pub fn answer(mut self, host: Option<&str>) -> FleetAnswer {
         self.warn();
         let classes: Vec<usize> = self.machines.iter().map(|machine| machine.class).collect();
-        let is_asked = |name: &str| host.is_some_and(|host| name.split('#').next() == Some(host));
-        let asked: Vec<bool> = self.machines.iter().map(|machine| is_asked(&machine.name)).collect();
+        let is_asked = |machine: &Machine| host.is_some_and(|host| machine.is_of(host));
+        let asked: Vec<bool> = self.machines.iter().map(is_asked).collect();
         let kernels = self.experiment.kernels.iter().skip(1);
         let columns = kernels.zip(std::mem::take(&mut self.observed)).map(|(kernel, observed)| {
             let named = self.ids.iter().zip(observed).filter(|(_, observed)| !observed.is_empty());
@@ -158,13 +159,12 @@ impl<'a> Gathering<'a> {
     }
 
     fn warn(&mut self) {
-        let name = |machine: &usize| self.machines[*machine].name.as_str();
-        let shared = self.boots.values().find(|machines| machines.len() > 1);
+        let shared = self.boots.values().find(|hosts| hosts.len() > 1);
         let mut said: Vec<String> = Vec::new();
-        said.extend(shared.map(|machines| {
+        said.extend(shared.map(|hosts| {
             format!(
                 "{} ran under one boot, so they are one machine: that they agree says nothing",
-                machines.iter().take(8).map(name).collect::<Vec<_>>().join(", ")
+                hosts.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ")
             )
         }));
         if self.of_one_boot > 0 {
