@@ -58,6 +58,9 @@ pub(super) fn sentence(compared: &[Compared<'_>]) -> String {
             format!("{} {word}, the largest by {}: {}", are(rows.len(), all), by(largest), largest.id)
         }));
     }
+    if parts.is_empty() && same.is_empty() {
+        return format!("No verdict: of {} nothing can be said.", page::counted(all, "case", "cases"));
+    }
     if parts.is_empty() {
         parts.push("No change was found".into());
     }
@@ -103,6 +106,8 @@ mod tests {
     fn the_answer_is_a_sentence_that_a_person_would_say() {
         assert_eq!(sentence(&[]), "Nothing was compared.");
         let same = row("a", Verdict::Same, Some(0.001));
+        let open = row("o", Verdict::Inconclusive, Some(0.5));
+        assert_eq!(sentence(&[open]), "No verdict: of 1 case nothing can be said.");
         assert_eq!(sentence(&[same, same]), "No change was found; 2 of 2 are the same.");
         let rows = [
             row("b", Verdict::Slower, Some(0.02)),

@@ -123,7 +123,7 @@ impl Archive {
 
     fn unknown(&self, asked: &OsStr) -> Error {
         Error::Usage(format!(
-            "there is no run and no file {}; `syscost runs` names the runs in {}",
+            "there is no run and no file {}; `syscost runs` names the runs in {}, `syscost list` the groups",
             asked.to_string_lossy(),
             self.home.display()
         ))

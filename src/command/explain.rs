@@ -66,8 +66,11 @@ fn below<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a 
 fn group(subject: &str) -> Result<&'static Group> {
     let name = subject.split_once('/').map_or(subject, |(name, _)| name);
     find(name).ok_or_else(|| {
-        let known: Vec<_> = GROUPS.iter().map(|group| group.name).collect();
-        Error::Usage(format!("there is no group {name}; there are {}", known.join(", ")))
+        let known: Vec<_> = GROUPS.iter().map(|group| group.name.to_owned()).collect();
+        let near = nearest(name, &known);
+        Error::Usage(format!(
+            "there is no group {name}; the nearest are {near}; `syscost list` names them all"
+        ))
     })
 }
 

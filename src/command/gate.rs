@@ -197,11 +197,18 @@ fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -
     text + &page::paint(tone, &format!("gate: {}; {}", answer.summary(), count(findings)), layout) + "\n"
 }
 
+/// What was compared, without the canaries, which nobody asked for.
+fn asked(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    findings.iter().filter(|finding| finding.progress != Progress::Skipped && !finding.canary)
+}
+
 /// The answer over all that was compared, as a person would say it.
 fn sentence_of_all(findings: &[Finding]) -> String {
-    let tried = findings.iter().filter(|finding| finding.progress != Progress::Skipped);
-    let compared =
-        tried.map(|finding| Compared { id: &finding.id, verdict: finding.verdict, change: finding.change });
+    let compared = asked(findings).map(|finding| Compared {
+        id: &finding.id,
+        verdict: finding.verdict,
+        change: finding.change,
+    });
     said_of::sentence(&compared.collect::<Vec<_>>())
 }
 
@@ -245,8 +252,7 @@ fn sentence(alike: &[&Finding]) -> String {
 }
 
 fn count(findings: &[Finding]) -> String {
-    let of =
-        |verdict| findings.iter().filter(|f| f.verdict == verdict && f.progress != Progress::Skipped).count();
+    let of = |verdict| asked(findings).filter(|finding| finding.verdict == verdict).count();
     let counts: Vec<_> = Verdict::ALL
         .into_iter()
         .filter(|verdict| of(*verdict) > 0)

@@ -1,6 +1,7 @@
 //! `syscost help TOPIC`: the manual. With the name of a command `help` is clap's own.
 
 use super::manual_page::manual_page;
+use crate::driver::nearest;
 use crate::error::Error;
 use crate::render::table::Layout;
 use std::ffi::OsString;
@@ -38,9 +39,9 @@ pub(super) fn unknown(line: &[OsString]) -> Option<Error> {
     let (help, of) = words.split_first()?;
     (help == "help").then(|| {
         Error::Usage(format!(
-            "there is no command and no topic {}; the topics are {}; `syscost help` lists the commands, too",
+            "there is no command and no topic {}; the nearest topics are {}; `syscost help` lists all of both",
             of.join(" "),
-            TOPICS.map(|(name, _)| name).join(", ")
+            nearest(&of.join(" "), &TOPICS.map(|(name, _)| name.to_owned()))
         ))
     })
 }

@@ -15,7 +15,7 @@ const FIRST: [(&str, &str); 7] = [
     ("syscost run FILTER", "measure the cases whose ids match, and print their table"),
     ("syscost report", "the newest run on one screen; `report GROUP` prints one table"),
     ("syscost explain GROUP", "what a group times, what proves it, what fools it"),
-    ("syscost record NAME", "keep numbers to compare with; `syscost compare OLD NEW` compares two"),
+    ("syscost record --name NAME", "keep numbers to compare with; `syscost compare OLD NEW` compares two"),
     ("syscost ab", "two kernels, builds or settings by turns; `syscost gate` is for CI"),
     ("syscost doctor", "what would disturb a measurement here"),
 ];

@@ -22,7 +22,10 @@ pub fn complain(sentence: impl Display) {
 /// as wide as needed or as `COLUMNS` says.
 pub fn layout() -> Layout {
     let terminal = std::io::stdout().is_terminal();
-    let color = terminal && std::env::var_os("NO_COLOR").is_none();
+    // https://no-color.org; a terminal that is called dumb obeys no escape sequence.
+    let plain =
+        std::env::var_os("NO_COLOR").is_some() || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let color = terminal && !plain;
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     Layout { width: if terminal { width() } else { asked }, color, ascii: terminal && !is_utf8() }
 }

@@ -51,13 +51,11 @@ pub fn screen(summary: &Summary<'_>, layout: Layout) -> String {
 fn whole(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let kept = summary.kept.map(|name| format!("; kept as {name}")).unwrap_or_default();
     let tally = summary.record.tally();
-    vec![
-        Line::heading(cell::cut(&format!("{tally}{kept}"), width)),
-        Line::plain(cell::cut(
-            "More: `syscost report GROUP` one table · `report --all` every one · `explain GROUP` what is timed",
-            width,
-        )),
-    ]
+    const LONG: &str =
+        "More: `syscost report GROUP` one table · `report --all` every one · `explain GROUP` what is timed";
+    const SHORT: &str = "More: `syscost report GROUP` · `syscost report --all` · `syscost explain GROUP`";
+    let more = if cell::width(LONG) <= width { LONG } else { SHORT };
+    vec![Line::heading(cell::cut(&format!("{tally}{kept}"), width)), Line::plain(cell::cut(more, width))]
 }
 
 /// A line and how it is shown.

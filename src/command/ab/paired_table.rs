@@ -56,8 +56,11 @@ fn cells(row: &Row) -> [String; 8] {
     ]
 }
 
+/// Two decimals; what rounds to nothing has no minus.
 fn percent(share: f64) -> String {
-    format!("{:+.2} %", 100.0 * share)
+    let percent = 100.0 * share;
+    let percent = if percent.abs() < 0.005 { 0.0 } else { percent };
+    format!("{percent:+.2} %")
 }
 
 fn terminal(paired: &Paired, shown: &[&Row], all: &[Row], layout: Layout) -> String {
@@ -67,19 +70,36 @@ fn terminal(paired: &Paired, shown: &[&Row], all: &[Row], layout: Layout) -> Str
         text += &(page::wrap(label, side, width) + "\n");
     }
     text.push('\n');
-    let mut rows = vec![HEAD.map(str::to_owned)];
-    rows.extend(shown.iter().map(|row| cells(row)));
-    for (at, line) in page::aligned(&rows, usize::MAX).into_iter().enumerate() {
+    let (lines, left_out) = lines(shown, layout);
+    for (at, line) in lines.into_iter().enumerate() {
         let tone = at.checked_sub(1).and_then(|at| tone(shown[at].judgement.verdict));
         let tone = if at == 0 { Some(Tone::Bold) } else { tone };
         text += &tone.map_or(line.clone(), |tone| page::paint(tone, &line, layout));
         text.push('\n');
     }
     text.push('\n');
-    for sentence in sentences(paired, shown, all) {
+    for sentence in sentences(paired, shown, all).into_iter().chain(left_out) {
         text += &(page::wrap("", &sentence, width) + "\n\n");
     }
     text + &answered(all, layout)
+}
+
+/// The table, whole where the terminal is wide enough, and what was left out of it.
+fn lines(shown: &[&Row], layout: Layout) -> (Vec<String>, Option<String>) {
+    let rows: Vec<_> =
+        std::iter::once(HEAD.map(str::to_owned)).chain(shown.iter().map(|row| cells(row))).collect();
+    let whole = page::aligned(&rows, usize::MAX);
+    match layout.width {
+        Some(width) if whole.iter().any(|line| page::length(line) > usize::from(width)) => {
+            let few =
+                rows.into_iter().map(|[case, a, b, change, _, verdict, ..]| [case, a, b, change, verdict]);
+            let said = format!(
+                "Not shown at {width} columns: 95 % interval, pairs, smallest seen; a wider terminal shows them."
+            );
+            (page::aligned(&few.collect::<Vec<_>>(), usize::MAX), Some(said))
+        }
+        _ => (whole, None),
+    }
 }
 
 /// The answer over all cases that a side can change.
@@ -125,10 +145,10 @@ fn sentences(paired: &Paired, shown: &[&Row], all: &[Row]) -> Vec<String> {
     said
 }
 
-/// The number of rows with each verdict, in words.
+/// The number of rows with each verdict, in words, without the canaries.
 pub(in crate::command) fn count(rows: &[Row]) -> String {
     let counts = Verdict::ALL.iter().filter_map(|verdict| {
-        let count = rows.iter().filter(|row| row.judgement.verdict == *verdict).count();
+        let count = rows.iter().filter(|row| row.judgement.verdict == *verdict && !row.canary).count();
         (count > 0).then(|| format!("{count} {verdict}"))
     });
     let counts: Vec<_> = counts.collect();

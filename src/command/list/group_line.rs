@@ -13,7 +13,7 @@ pub(super) fn table(rows: &[Row], layout: Layout) -> String {
     let mut lines = page::aligned(&lines, page::width(layout)).into_iter();
     let head = lines.next().map_or(String::new(), |head| page::paint(page::Tone::Bold, &head, layout) + "\n");
     let body: String = lines.map(|line| line + "\n").collect();
-    head + &body + &tally(rows) + "`syscost list GROUP/` or `syscost list --all` names them\n"
+    head + &body + &tally(rows) + "`syscost list ^GROUP/` or `syscost list --all` names them\n"
 }
 
 fn cells(rows: &[Row]) -> [String; 4] {

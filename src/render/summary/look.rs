@@ -16,10 +16,12 @@ pub(super) fn lines(record: &Record, width: usize) -> Vec<Line> {
     let lines = before.into_iter().flatten().map(|told| line(told, width)).chain(names);
     let lines: Vec<Line> = lines.chain(levels(&found.levels).map(|told| line(told, width))).collect();
     let heading = match lines.is_empty() {
-        true => "Nothing to look at: every number is settled and near what was expected.",
-        false => "Look at these:",
+        true => {
+            format!("Nothing to look at: every number is settled and within {FAR} times what was expected.")
+        }
+        false => "Look at these:".into(),
     };
-    std::iter::once(Line::heading(cell::cut(heading, width))).chain(lines).collect()
+    std::iter::once(Line::heading(cell::cut(&heading, width))).chain(lines).collect()
 }
 
 fn line((tone, text, command): (Tone, String, String), width: usize) -> Line {

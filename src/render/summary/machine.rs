@@ -10,8 +10,10 @@ pub(super) fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let mut lines = vec![
         Line::heading(cell::cut(&processor(record), width)),
         Line::plain(cell::cut(&kernel(&record.fingerprint), width)),
-        Line::plain(cell::cut(&mitigations(&record.fingerprint), width)),
     ];
+    lines.extend(
+        mitigations(&record.fingerprint, width).iter().map(|line| Line::plain(cell::cut(line, width))),
+    );
     lines.extend(summary.doctor.map(|found| doctor(found, width)));
     lines.push(Line::plain(cell::cut(&run(record), width)));
     lines
@@ -48,19 +50,26 @@ fn kernel(known: &Fingerprint) -> String {
     format!("Linux {}, {below}{build}", or_unknown(&known.kernel_release))
 }
 
-/// What the kernel does about the hardware, and what it does not.
-fn mitigations(known: &Fingerprint) -> String {
+/// What the kernel does about the hardware, and what it does not: on a line of its own where there is no room.
+fn mitigations(known: &Fingerprint, width: usize) -> Vec<String> {
     let that = |beginning: &str| -> Vec<&str> {
         let of = known.mitigations.iter().filter(|(_, state)| state.starts_with(beginning));
         of.map(|(name, _)| name.as_str()).collect()
     };
     let (at_work, open) = (that("Mitigation"), that("Vulnerable"));
-    match (at_work.len(), open.len()) {
-        _ if known.mitigations.is_empty() => "mitigations: the kernel does not tell".into(),
-        (0, 0) => "mitigations: none is needed".into(),
-        (_, 0) => format!("mitigations at work: {}", at_work.join(", ")),
-        (0, _) => format!("mitigations: none; vulnerable: {}", open.join(", ")),
-        _ => format!("mitigations at work: {}; vulnerable: {}", at_work.join(", "), open.join(", ")),
+    let at_work = match at_work.len() {
+        _ if known.mitigations.is_empty() => return vec!["mitigations: the kernel does not tell".into()],
+        0 if open.is_empty() => return vec!["mitigations: none is needed".into()],
+        0 => "mitigations: none".to_owned(),
+        _ => format!("mitigations at work: {}", at_work.join(", ")),
+    };
+    if open.is_empty() {
+        return vec![at_work];
+    }
+    let open = format!("vulnerable: {}", open.join(", "));
+    match format!("{at_work}; {open}") {
+        both if cell::width(&both) <= width => vec![both],
+        _ => vec![at_work, open],
     }
 }
 
@@ -98,11 +107,12 @@ mod tests {
     fn a_machine_that_tells_nothing_is_unknown_and_one_that_tells_is_told() {
         let nothing = Fingerprint::default();
         assert_eq!(kernel(&nothing), "Linux unknown, no hypervisor seen");
-        assert_eq!(mitigations(&nothing), "mitigations: the kernel does not tell");
+        assert_eq!(mitigations(&nothing, 80), ["mitigations: the kernel does not tell"]);
         let pairs = [("mds", "Mitigation: Clear CPU buffers"), ("srbds", "Vulnerable: no microcode")];
         let mitigations_of = pairs.map(|(name, state)| (name.to_owned(), state.to_owned()));
         let known = Fingerprint { mitigations: mitigations_of.into(), ..Fingerprint::default() };
-        assert_eq!(mitigations(&known), "mitigations at work: mds; vulnerable: srbds");
+        assert_eq!(mitigations(&known, 80), ["mitigations at work: mds; vulnerable: srbds"]);
+        assert_eq!(mitigations(&known, 30), ["mitigations at work: mds", "vulnerable: srbds"]);
     }
 
     #[test]
