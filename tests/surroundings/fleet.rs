@@ -58,6 +58,8 @@ fn a_fleet_of_this_host_is_planned_measured_collected_and_compared() {
     assert_eq!(std::fs::read(record(&place, "h1", a)).unwrap(), known, "measured once");
     let status = place.end(fleet(&place, "status", &[]));
     assert_eq!((status.code, status.output.matches("\tdone\t").count()), (Some(0), 4), "{status:?}");
+    let metrics = place.end(fleet(&place, "status", &["--metrics"])).output;
+    assert_eq!(metrics.matches("state=\"done\"} 1").count(), 4, "{metrics}");
     let compared = place.end(fleet(&place, "compare", &["--json"]));
     let answer: serde_json::Value = serde_json::from_str(&compared.output).unwrap();
     assert_eq!(answer["columns"][0]["cases"][0]["id"], "known_work/add", "{answer}");

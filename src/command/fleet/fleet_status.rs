@@ -7,6 +7,7 @@ use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::record::fleet::{Experiment, FleetStore, Job, Progress};
+use crate::render::foreign::{Begun, job_metrics};
 use crate::render::table::Layout;
 use serde_json::json;
 use std::process::ExitCode;
@@ -29,6 +30,9 @@ pub(super) struct Args {
     all: bool,
     #[command(flatten)]
     form: Form,
+    /// Print when each job began as OpenMetrics, for annotations beside what `syscost monitor` shows of its host
+    #[arg(long, conflicts_with = "json")]
+    metrics: bool,
 }
 
 /// A job and how far it has come.
@@ -44,6 +48,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let lines: Vec<_> = experiment.jobs().map(line).collect();
     match () {
         () if args.form.json => page::write_json(&lines.iter().map(Line::json).collect())?,
+        () if args.metrics => page::write(&metrics(&experiment, &store, &lines))?,
         () if page::is_piped() => {
             page::write(&lines.iter().map(|line| page::tabbed(&[line.cells()])).collect::<String>())?;
         }
@@ -95,6 +100,12 @@ impl Line<'_> {
         let Job { host, kernel, repeat } = self.job;
         json!({ "host": host, "kernel": kernel, "repeat": repeat, "state": self.state(), "why": self.why() })
     }
+}
+
+fn metrics(experiment: &Experiment, store: &FleetStore, lines: &[Line<'_>]) -> String {
+    let begun =
+        |line: &Line<'_>| Some(Begun { job: line.job, state: line.state(), at: store.began(line.job)? });
+    job_metrics(&experiment.name, &lines.iter().filter_map(begun).collect::<Vec<_>>())
 }
 
 fn time(seconds: u64) -> String {

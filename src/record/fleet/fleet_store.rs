@@ -189,6 +189,11 @@ impl FleetStore {
         Some(inert::line(String::from_utf8_lossy(&bytes).trim(), 1_000))
     }
 
+    /// When a job last began, Unix seconds; `None` if it never did.
+    pub fn began(&self, job: Job<'_>) -> Option<u64> {
+        self.note(job, "started")?.parse().ok()
+    }
+
     /// How far a job has come at `now`, Unix seconds.
     pub fn progress(&self, experiment: &Experiment, job: Job<'_>, now: u64) -> Progress {
         match self.load(experiment, job) {
@@ -199,7 +204,7 @@ impl FleetStore {
         if let Some(why) = self.note(job, "failed") {
             return Progress::Failed(why);
         }
-        match self.note(job, "started").and_then(|text| text.parse::<u64>().ok()) {
+        match self.began(job) {
             None => Progress::Missing,
             Some(began) if now.saturating_sub(began) <= 60 * u64::from(experiment.minutes) => {
                 Progress::Running(now.saturating_sub(began))
