@@ -103,9 +103,11 @@ impl Line<'_> {
 }
 
 fn metrics(experiment: &Experiment, store: &FleetStore, lines: &[Line<'_>]) -> String {
-    let begun =
-        |line: &Line<'_>| Some(Begun { job: line.job, state: line.state(), at: store.began(line.job)? });
-    job_metrics(&experiment.name, &lines.iter().filter_map(begun).collect::<Vec<_>>())
+    let mut begun = Vec::new();
+    for line in lines {
+        begun.extend(store.began(line.job).map(|at| Begun { job: line.job, state: line.state(), at }));
+    }
+    job_metrics(&experiment.name, &begun)
 }
 
 fn time(seconds: u64) -> String {
