@@ -137,7 +137,12 @@ fn the_beginning_of_ids_explains_the_cases_below_it() {
 #[test]
 fn what_is_unknown_is_answered_with_what_is_known() {
     let home = Home::new();
-    assert!(home.refusal(&["explain", "coll"]).contains("clock_read, empty_loop, known_work, call, syscall"));
+    let sentence = home.refusal(&["explain", "coll"]);
+    assert!(
+        sentence.contains("no group coll; the nearest are call, ") && sentence.contains("syscost list"),
+        "{sentence}"
+    );
+    assert!(home.refusal(&["help", "metod"]).contains("the nearest topics are method, "));
     let sentence = home.refusal(&["explain", "call/u65/3"]);
     assert!(sentence.contains("no case call/u65/3; the nearest are call/u6"), "{sentence}");
     assert!(home.refusal(&["run", "getpdi"]).contains("syscall/getpid"));
@@ -583,11 +588,9 @@ fn every_topic_is_listed_and_printed() {
     let (_, topics) = help.split_once("Topics (syscost help TOPIC):\n").unwrap();
     let topics: Vec<_> = topics.lines().map_while(|line| line.split_whitespace().next()).collect();
     assert!(topics.contains(&"method") && topics.contains(&"limits"), "{topics:?}");
-    let refusal = home.refusal(&["help", "nosuch"]);
     for topic in topics {
         let page = home.answer(&["help", topic]);
         assert!(page.lines().count() > 5 && !page.contains("```") && !page.contains("<!--"), "{page}");
-        assert!(refusal.contains(topic), "{topic}: {refusal}");
     }
 }
 

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_job_has_one_boot_and_the_floor_of_its_processes() {
         let job = Job { host: "n1", kernel: "6.1", repeat: 1 };
-        let mut head = head("job", 3, 1);
+        let mut head = head("job", 1, 3);
         for (value, ns) in head.series[0].values.iter_mut().zip([120.0, 100.0, 102.0]) {
             value.median.estimate = ns;
             value.core_hz = None;
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_case_without_a_number_says_why() {
         let job = Job { host: "n1", kernel: "6.1", repeat: 1 };
-        let mut head = head("job", 2, 1);
+        let mut head = head("job", 1, 2);
         head.series[0].values.clear();
         head.series[0].without.push("no io_uring here".into());
         let record = job_record(job, "fork", &head).unwrap();

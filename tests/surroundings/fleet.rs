@@ -119,3 +119,44 @@ fn a_wrong_experiment_is_refused_with_its_field() {
     nix::unistd::mkfifo(&place.path().join("here.toml"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     place.end(fleet(&place, "plan", &[])).refuses(&["here.toml"]);
 }
+
+/// A host with three kernels, of which the last is running.
+fn boot(place: &Place) {
+    let entry = |release: &str, kind: &str| {
+        format!("\tmenuentry 'Linux {release}' $menuentry_id_option 'gnulinux-{release}-{kind}-abc' {{\n")
+    };
+    let menu = "submenu 'Advanced' $menuentry_id_option 'gnulinux-advanced-abc' {\n".to_owned()
+        + &entry("6.1.0-47-amd64", "advanced")
+        + &entry("6.1.0-47-amd64", "recovery")
+        + &entry("6.12.9-amd64", "advanced");
+    let features = "Feature=k6_1 Helper=x\nFeature=k6_12 Helper=x\nFeature=k6_12_9_amd64 Helper=x\n";
+    for (path, text) in [
+        ("boot/grub/grub.cfg", menu.as_str()),
+        ("etc/slurm/helpers.conf", features),
+        ("proc/sys/kernel/osrelease", "6.12.9-amd64\n"),
+        ("boot/vmlinuz-6.1.0-9-amd64", ""),
+        ("boot/vmlinuz-6.1.0-47-amd64", ""),
+        ("boot/vmlinuz-6.12.9-amd64", ""),
+    ] {
+        let path = place.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+#[test]
+fn the_helper_of_slurm_tells_the_running_kernel_and_chooses_the_next_boot() {
+    let place = Place::new();
+    boot(&place);
+    let helper = |feature: &[&str]| {
+        let mut command = place.program(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fleet/slurm-helper"));
+        command.args(feature).env("SYSCOST_ROOT", place.path()).env("GRUB_REBOOT", "echo");
+        place.end(command)
+    };
+    assert_eq!(helper(&[]).output, "k6_12\nk6_12_9_amd64\n", "and not k6_1, which is no beginning of 6.12");
+    helper(&["k6_1"]).says(0, &["gnulinux-advanced-abc>gnulinux-6.1.0-47-amd64-advanced-abc"]);
+    helper(&["k6_12"]).says(0, &["gnulinux-advanced-abc>gnulinux-6.12.9-amd64-advanced-abc"]);
+    helper(&["k6_13"]).says(1, &["no kernel in", "is k6_13"]);
+    std::fs::remove_file(place.path().join("boot/vmlinuz-6.1.0-47-amd64")).unwrap();
+    helper(&["k6_1"]).says(1, &["has no entry of 6.1.0-9-amd64"]);
+}
