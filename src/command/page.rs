@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 pub(super) use crate::platform::inert::text as inert;
 use crate::platform::{inert, output};
-use crate::record::quantity;
+use crate::record::{Verdict, quantity};
 use crate::render::table::Layout;
 use nix::errno::Errno;
 use std::fmt::Display;
@@ -98,6 +98,18 @@ pub(super) enum Tone {
     Green,
     Yellow,
     Red,
+}
+
+impl Tone {
+    /// That of a row with this verdict; what is the same needs none.
+    pub(super) fn of(verdict: Verdict) -> Option<Self> {
+        match verdict {
+            Verdict::Slower => Some(Self::Red),
+            Verdict::Faster => Some(Self::Bold),
+            Verdict::Inconclusive | Verdict::Incomparable => Some(Self::Yellow),
+            Verdict::Same => None,
+        }
+    }
 }
 
 /// The text in this tone, if the terminal takes colours. Give it whole lines, or cells that are padded already: the

@@ -72,7 +72,7 @@ fn terminal(paired: &Paired, shown: &[&Row], all: &[Row], layout: Layout) -> Str
     text.push('\n');
     let (lines, left_out) = lines(shown, layout);
     for (at, line) in lines.into_iter().enumerate() {
-        let tone = at.checked_sub(1).and_then(|at| tone(shown[at].judgement.verdict));
+        let tone = at.checked_sub(1).and_then(|at| Tone::of(shown[at].judgement.verdict));
         let tone = if at == 0 { Some(Tone::Bold) } else { tone };
         text += &tone.map_or(line.clone(), |tone| page::paint(tone, &line, layout));
         text.push('\n');
@@ -111,15 +111,6 @@ fn answered(all: &[Row], layout: Layout) -> String {
     });
     let rest = "The pairs are kept: `syscost ab --judge FILE` judges them again, `--format markdown` is for a discussion.";
     ending(&compared.collect::<Vec<_>>(), rest, layout)
-}
-
-fn tone(verdict: Verdict) -> Option<Tone> {
-    match verdict {
-        Verdict::Slower => Some(Tone::Red),
-        Verdict::Faster => Some(Tone::Bold),
-        Verdict::Inconclusive | Verdict::Incomparable => Some(Tone::Yellow),
-        Verdict::Same => None,
-    }
 }
 
 /// The sentences below the rows: reasons of inconclusive verdicts, moved canaries, notes.

@@ -6,7 +6,6 @@ use crate::command::flag::Form;
 use crate::command::page;
 use crate::driver::layout;
 use crate::error::{Error, Result};
-use crate::platform::inert;
 use crate::record::fleet::{Experiment, FleetStore};
 use crate::study::fleet_effect::{FleetAnswer, Gathering};
 use serde_json::json;
@@ -39,14 +38,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (experiment, store) = args.place.open()?;
-    if let Some(host) = args.host.as_ref().filter(|host| !experiment.hosts.contains(host)) {
-        return Err(Error::Usage(format!(
-            "the experiment {} has no host {host:?}: it has {}",
-            experiment.name,
-            inert::line(&experiment.hosts.join(", "), 200)
-        )));
-    }
-    let (answer, damaged) = answer(&experiment, &store, args.host.as_deref());
+    let host = args.host.as_deref().map(|host| experiment.host(host)).transpose()?;
+    let (answer, damaged) = answer(&experiment, &store, host);
     damaged.iter().take(TOLD).for_each(page::warn);
     if damaged.len() > TOLD {
         page::warn(&format!(
@@ -60,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             store.root().display()
         )));
     }
-    match (&args.host, page::is_piped()) {
+    match (host, page::is_piped()) {
         _ if args.form.json => page::write_json(&json!(answer))?,
         (Some(_), true) => page::write(&fleet_table::host_lines(&answer))?,
         (Some(host), false) => page::write(&fleet_table::of_host(&answer, host, args.all, layout()))?,

@@ -224,11 +224,10 @@ fn table<const N: usize>(head: [&str; N], rows: &[(Verdict, [String; N])], layou
     let cells: Vec<_> =
         std::iter::once(head.map(str::to_owned)).chain(rows.iter().map(|(_, cells)| cells.clone())).collect();
     let lines = page::aligned(&cells, page::width(layout)).into_iter().enumerate();
-    let painted = lines.map(|(at, line)| match at.checked_sub(1).map(|at| rows[at].0) {
-        None | Some(Verdict::Faster) => page::paint(Tone::Bold, &line, layout),
-        Some(Verdict::Slower) => page::paint(Tone::Red, &line, layout),
-        Some(Verdict::Inconclusive | Verdict::Incomparable) => page::paint(Tone::Yellow, &line, layout),
-        Some(Verdict::Same) => line,
+    let tone = |at: usize| at.checked_sub(1).map_or(Some(Tone::Bold), |at| Tone::of(rows[at].0));
+    let painted = lines.map(|(at, line)| match tone(at) {
+        Some(tone) => page::paint(tone, &line, layout),
+        None => line,
     });
     painted.map(|line| line + "\n").collect()
 }

@@ -76,11 +76,10 @@ fn figure(side: &SideCount) -> String {
 fn lines(cells: &[[String; 6]], shown: &[&CountedRow], layout: Layout) -> String {
     let rows: Vec<_> = std::iter::once(HEAD.map(str::to_owned)).chain(cells.iter().cloned()).collect();
     let lines = page::aligned(&rows, usize::MAX).into_iter().enumerate();
-    let painted = lines.map(|(at, line)| match at.checked_sub(1).map(|at| shown[at].verdict) {
-        None | Some(Verdict::Faster) => page::paint(Tone::Bold, &line, layout),
-        Some(Verdict::Slower) => page::paint(Tone::Red, &line, layout),
-        Some(Verdict::Inconclusive | Verdict::Incomparable) => page::paint(Tone::Yellow, &line, layout),
-        Some(Verdict::Same) => line,
+    let tone = |at: usize| at.checked_sub(1).map_or(Some(Tone::Bold), |at| Tone::of(shown[at].verdict));
+    let painted = lines.map(|(at, line)| match tone(at) {
+        Some(tone) => page::paint(tone, &line, layout),
+        None => line,
     });
     painted.map(|line| line + "\n").collect()
 }

@@ -145,15 +145,8 @@ impl Experiment {
     /// # Errors
     /// The experiment has no such host or kernel, or fewer repeats.
     pub fn job(&self, host: &str, kernel: &str, repeat: u32) -> Result<Job<'_>> {
-        let find = |what: &str, names: &'_ [String], name: &str| {
-            let at = names.iter().position(|known| known == name);
-            at.ok_or_else(|| {
-                let known = inert::line(&names.join(", "), 200);
-                Error::Usage(format!("the experiment {} has no {what} {name:?}: it has {known}", self.name))
-            })
-        };
-        let host = find("host", &self.hosts, host)?;
-        let kernel = find("kernel", &self.kernels, kernel)?;
+        let host = self.host(host)?;
+        let kernel = self.named("kernel", &self.kernels, kernel)?;
         if !(1..=self.repeats).contains(&repeat) {
             let most = self.repeats;
             return Err(Error::Usage(format!(
@@ -161,7 +154,22 @@ impl Experiment {
                 self.name
             )));
         }
-        Ok(Job { host: &self.hosts[host], kernel: &self.kernels[kernel], repeat })
+        Ok(Job { host, kernel, repeat })
+    }
+
+    /// The host of this name.
+    ///
+    /// # Errors
+    /// The experiment has none.
+    pub fn host(&self, name: &str) -> Result<&str> {
+        self.named("host", &self.hosts, name)
+    }
+
+    fn named<'a>(&self, what: &str, names: &'a [String], name: &str) -> Result<&'a str> {
+        names.iter().find(|known| *known == name).map(String::as_str).ok_or_else(|| {
+            let known = inert::line(&names.join(", "), 200);
+            Error::Usage(format!("the experiment {} has no {what} {name:?}: it has {known}", self.name))
+        })
     }
 
     /// Where its records lie if nothing else is said: beside its file.
