@@ -32,7 +32,7 @@ mod unquiet;
 pub use arguments::{Arguments, Mode};
 pub use drive::run;
 #[cfg(feature = "cli")]
-pub use first_screen::headlines;
+pub use first_screen::{headlines, program};
 #[cfg(feature = "cli")]
 pub use fitting::add_curves;
 pub use options::{GROUP_VARIABLE, Options, is_measuring_process, open_counter};

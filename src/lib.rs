@@ -14,7 +14,7 @@
 //! `cargo bench --bench mine` then ends like this:
 //!
 //! ```text
-//! operation  predicted  measured 95 % interval   ticks       net    m/p  claims
+//! operation  predicted  measured 95 % interval   ticks       net  ratio  claims
 //! ── mine ──────────────────────────────────────────────────────────────────────
 //! parent      50.06 ns  239.1 ns [234.0, 242.9]  620.6  223.8 ns  4.47×  ✓5 2/50
 //! ```

@@ -55,15 +55,40 @@ impl Archive {
         Ok(files)
     }
 
-    /// Head of the record of this name; without one, of the baseline that `--save-baseline` left, of the run, or of the
-    /// file.
+    /// Head of the record of this name; without one, of the baseline that `--save-baseline` left, of the run, of the
+    /// file, or of all records of the session.
     pub(super) fn head(&self, asked: &OsStr) -> Result<Head> {
-        read_any_head(&self.place(asked)?)
+        match self.session(asked)? {
+            Some(session) => Ok(session.head),
+            None => read_any_head(&self.place(asked)?),
+        }
     }
 
     /// Like [`Archive::head`], with the runs.
     pub(super) fn bundle(&self, asked: &OsStr) -> Result<Bundle> {
-        read_any(&self.place(asked)?)
+        match self.session(asked)? {
+            Some(session) => Ok(session),
+            None => read_any(&self.place(asked)?),
+        }
+    }
+
+    /// The records that `syscost record --session` made under this name, as one; `None` if there is none, or if the name
+    /// is one of a record, a baseline, a run or a file of its own.
+    fn session(&self, asked: &OsStr) -> Result<Option<Bundle>> {
+        let Some(name) = asked.to_str() else { return Ok(None) };
+        let files = self.store().session_files(name)?;
+        if files.is_empty() || find(asked, &self.kept()?).is_some() {
+            return Ok(None);
+        }
+        let bundles = files.iter().map(|(_, file)| read_any(file)).collect::<Result<Vec<_>>>()?;
+        let created = bundles.iter().map(|bundle| bundle.head.created).min().unwrap_or_default();
+        let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
+        Bundle::of(name, created, records).map(Some)
+    }
+
+    /// The files of all records, baselines and runs, in this order.
+    pub(super) fn kept(&self) -> Result<Vec<PathBuf>> {
+        Ok([self.records()?, self.baselines()?, self.files()?].concat())
     }
 
     /// A bundle of the run that began last.
@@ -73,7 +98,7 @@ impl Archive {
 
     /// The file that [`Archive::head`] reads.
     fn place(&self, asked: &OsStr) -> Result<PathBuf> {
-        let kept = [self.records()?, self.baselines()?, self.files()?].concat();
+        let kept = self.kept()?;
         find(asked, &kept).ok_or_else(|| self.nowhere(asked, &kept))
     }
 
@@ -179,6 +204,22 @@ mod tests {
         assert_eq!(tool(OsStr::new("20261120T134405-1")), "run");
         assert_eq!(archive.head(file.as_os_str()).unwrap().name, "carried");
         assert_eq!(archive.bundle(OsStr::new("main")).unwrap().records.len(), 1);
+    }
+
+    #[test]
+    fn a_session_is_all_its_records_unless_something_else_has_its_name() {
+        let (_home, archive) = home();
+        for (number, run) in [(1, "x"), (2, "y")] {
+            let mut record = archive.bundle(OsStr::new("main")).unwrap().records.remove(0);
+            record.run = run.into();
+            for name in ["night", "main"] {
+                let bundle = Bundle::of(&format!("{name}.{number}"), 1, vec![record.clone()]).unwrap();
+                archive.store().save_new(&bundle).unwrap();
+            }
+        }
+        let runs = |name: &str| archive.bundle(OsStr::new(name)).unwrap().records.len();
+        assert_eq!((runs("night"), runs("night.2"), runs("main")), (2, 1, 1));
+        assert_eq!(archive.head(OsStr::new("night")).unwrap().runs.len(), 2);
     }
 
     #[test]

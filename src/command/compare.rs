@@ -148,7 +148,7 @@ fn expression(filter: &str) -> Result<Regex> {
 /// # Errors
 /// A directory of the store cannot be listed.
 pub(super) fn history(archive: &Archive) -> Result<Vec<Head>> {
-    let files = [archive.records()?, archive.baselines()?, archive.files()?].concat();
+    let files = archive.kept()?;
     let count = files.len();
     let heads: Vec<Head> = files.iter().filter_map(|file| read_any_head(file).ok()).collect();
     if heads.len() < count {

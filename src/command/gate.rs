@@ -52,6 +52,9 @@ pub(super) struct Args {
     /// A slowdown up to this share is let through: 1% at least
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = regress)]
     max_regress: f64,
+    /// The last look at a case, against another build: after 8, 16 or 32 pairs
+    #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::ThirtyTwo, conflicts_with = "baseline")]
+    pairs: Pairs,
     /// How many processes to measure in, against a baseline
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     processes: u32,
@@ -138,7 +141,7 @@ fn against_build(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
     let manner = Manner {
         threshold: args.max_regress,
         margin: Some(args.max_regress),
-        pairs: Pairs::ThirtyTwo,
+        pairs: args.pairs,
         seed: args.seed,
         scale: options.scale,
         no_canaries: false,

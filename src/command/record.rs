@@ -35,6 +35,9 @@ pub(super) struct Args {
     /// Name of the record [default: the moment at which it began]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// One more record of this session, NAME.1, NAME.2 and so on: NAME then means all of them
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "output"])]
+    session: Option<String>,
     /// How many times to measure every case, each time in a fresh process
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     processes: u32,
@@ -126,7 +129,8 @@ impl Target {
         let store = Store::at(&args.home.directory());
         let stem = args.output.as_ref().and_then(|file| file.file_stem()?.to_str());
         let stem = stem.filter(|stem| check_name(stem, "record").is_ok());
-        let name = args.name.as_deref().or(stem).unwrap_or(session).to_owned();
+        let next = args.session.as_deref().map(|name| store.next_of_session(name)).transpose()?;
+        let name = next.as_deref().or(args.name.as_deref()).or(stem).unwrap_or(session).to_owned();
         let kept = store.record_path(&name)?;
         let path = args.output.clone().unwrap_or(kept);
         let instead =

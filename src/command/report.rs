@@ -9,7 +9,7 @@ use super::archive::Archive;
 use super::fingerprint::word;
 use super::flag::{Beside, Column, Format, Home};
 use super::page::{self, Tone};
-use crate::driver::{add_curves, headlines, layout, nearest};
+use crate::driver::{add_curves, headlines, layout, nearest, program};
 use crate::environment::Weight;
 use crate::error::{Error, Result};
 use crate::platform::inert;
@@ -232,8 +232,11 @@ fn screen_of(record: &Record, archive: &Archive, layout: Layout) -> String {
     let runs = files.iter().rev().take(NEWEST).filter_map(|file| store::Store::load(file).ok());
     let alike = |run: &Record| run.started <= record.started && is_alike(run, record);
     let earlier: Vec<Record> = runs.filter(alike).collect();
-    let headlines = headlines(GROUPS.iter());
-    screen(&Summary { record, headlines: &headlines, earlier: &earlier, doctor: None, kept: None }, layout)
+    let (headlines, program) = (headlines(GROUPS.iter()), program());
+    screen(
+        &Summary { record, headlines: &headlines, earlier: &earlier, doctor: None, program: &program },
+        layout,
+    )
 }
 
 /// Writes the pictures of a record as SVG and PNG.

@@ -68,8 +68,8 @@ impl FinalReport {
             record.cases().for_each(|(_, case)| print(&bencher::line(case, &record.unit)));
         }
         if has_table(arguments) {
-            let (layout, kept) = (layout(), saved.as_ref().ok().and_then(Option::as_ref));
-            let screen = screen.map(|screen| screen.text(&record, &earlier, kept, layout));
+            let layout = layout();
+            let screen = screen.map(|screen| screen.text(&record, &earlier, layout));
             let tables = || table(&record, None, &self.columns(), layout) + &self.below(&record, layout);
             print(screen.unwrap_or_else(tables).trim_end());
         }

@@ -10,7 +10,6 @@ use crate::platform::kernel_files::KernelFiles;
 use crate::record::{Headline, Record};
 use crate::render::summary::{Summary, screen};
 use crate::render::table::Layout;
-use std::path::PathBuf;
 
 /// What the end of a whole run needs to know from its beginning.
 pub(super) struct FirstScreen {
@@ -30,17 +29,25 @@ impl FirstScreen {
     }
 
     /// The screen of this record.
-    pub(super) fn text(
-        &self,
-        record: &Record,
-        earlier: &[Record],
-        saved: Option<&PathBuf>,
-        layout: Layout,
-    ) -> String {
-        let kept = saved.map(|_| record.run.as_str());
-        let doctor = Some(&self.doctor[..]);
-        screen(&Summary { record, headlines: &self.headlines, earlier, doctor, kept }, layout)
+    pub(super) fn text(&self, record: &Record, earlier: &[Record], layout: Layout) -> String {
+        let (doctor, program) = (Some(&self.doctor[..]), program());
+        screen(&Summary { record, headlines: &self.headlines, earlier, doctor, program: &program }, layout)
     }
+}
+
+/// How the program is called here: by its name if the search path has it, and by a path from the current directory if
+/// not. A bench stands in `target/release/deps`, and the program in the directory above.
+pub fn program() -> String {
+    const NAME: &str = "syscost";
+    let searched = std::env::var_os("PATH").unwrap_or_default();
+    if std::env::split_paths(&searched).any(|directory| directory.join(NAME).is_file()) {
+        return NAME.into();
+    }
+    let own = std::env::current_exe().unwrap_or_default();
+    let near = own.ancestors().skip(1).take(2).map(|directory| directory.join(NAME));
+    let Some(path) = near.into_iter().find(|path| path.is_file()) else { return NAME.into() };
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(&here).unwrap_or(&path).display().to_string()
 }
 
 /// Ids and headlines of these groups.

@@ -6,7 +6,7 @@ mod machine;
 mod observation;
 
 use super::cell;
-use crate::record::{Headline, Record};
+use crate::record::{CaseRecord, Headline, Outcome, Record};
 use crate::render::table::Layout;
 
 /// The most lines of a screen.
@@ -27,8 +27,8 @@ pub struct Summary<'a> {
     pub earlier: &'a [Record],
     /// What the doctor found, a few words each; `None` if it was not asked.
     pub doctor: Option<&'a [String]>,
-    /// The name under which the run is kept, if it is.
-    pub kept: Option<&'a str>,
+    /// How the program is called here: a name or a path.
+    pub program: &'a str,
 }
 
 /// The screen, its lines ended.
@@ -49,13 +49,33 @@ pub fn screen(summary: &Summary<'_>, layout: Layout) -> String {
 
 /// How many cases there are, and how to see them.
 fn whole(summary: &Summary<'_>, width: usize) -> Vec<Line> {
-    let kept = summary.kept.map(|name| format!("; kept as {name}")).unwrap_or_default();
-    let tally = summary.record.tally();
-    const LONG: &str =
-        "More: `syscost report GROUP` one table · `report --all` every one · `explain GROUP` what is timed";
-    const SHORT: &str = "More: `syscost report GROUP` · `syscost report --all` · `syscost explain GROUP`";
-    let more = if cell::width(LONG) <= width { LONG } else { SHORT };
-    vec![Line::heading(cell::cut(&format!("{tally}{kept}"), width)), Line::plain(cell::cut(more, width))]
+    let program = summary.program;
+    let more = [
+        format!(
+            "More: `{program} report GROUP` one table · `report --all` every one · `explain GROUP` what is timed"
+        ),
+        format!("More: `{program} report GROUP` one table · `report --all` every one · `explain GROUP`"),
+        format!("More: `{program} report GROUP`, `report --all`, `explain GROUP`"),
+    ];
+    vec![Line::heading(fitting(&counts(summary.record), width)), Line::plain(fitting(&more, width))]
+}
+
+/// How many cases ended how, and why some were skipped, the longest text first.
+fn counts(record: &Record) -> [String; 3] {
+    let tally = record.tally();
+    // The sentence of every case that only a larger scale measures names the variable that chooses it.
+    let of_scale =
+        |case: &CaseRecord| matches!(&case.outcome, Outcome::Skipped(why) if why.contains("SYSCOST_SCALE"));
+    let larger = record.cases().filter(|(_, case)| of_scale(case)).count();
+    let told =
+        format!("{tally} (skipped: {larger} of full scale, {} not possible here", tally.skipped - larger);
+    [told.clone() + ": `syscost list --all`)", told + ")", tally.to_string()]
+}
+
+/// The first text that has room, or the last one cut.
+fn fitting(texts: &[String], width: usize) -> String {
+    let text = texts.iter().find(|text| cell::width(text) <= width).or(texts.last());
+    text.map_or_else(String::new, |text| cell::cut(text, width))
 }
 
 /// A line and how it is shown.

@@ -39,7 +39,7 @@ pub const GROUP: Group = Group::new("clock_read", include_str!("clock_read.rs"),
 
 /// What stands on the first screen of a run.
 const HEADLINES: [Headline; 2] = [
-    Headline::new(1, "bracket/cpuid", "nothing, in the bracket of 2010"),
+    Headline::new(1, "bracket/cpuid", "nothing, between two readings"),
     Headline::new(2, "rdtsc", "the counter read"),
 ];
 

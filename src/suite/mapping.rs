@@ -1,9 +1,10 @@
 //! # What is timed
-//! `first-touch`: mapping fresh anonymous memory, touching each of its pages once, and unmapping it: what a program
-//! pays for memory that it requests and uses. `map`: mapping and unmapping without a touch. `populate`: the same with
-//! `MAP_POPULATE`, so that the kernel makes all pages at once and no fault occurs. `mprotect`: taking the permission
-//! to write touched memory and giving it again, two calls. `dontneed`: giving touched pages back and keeping the
-//! mapping, one call. `brk`: moving the end of the data segment up and down again, two calls, untouched.
+//! Mapping memory, and what becomes of its pages. `first-touch`: mapping fresh anonymous memory, touching each of its
+//! pages once, and unmapping it: what a program pays for memory that it requests and uses. `map`: mapping and unmapping
+//! without a touch. `populate`: the same with `MAP_POPULATE`, so that the kernel makes all pages at once and no fault
+//! occurs. `mprotect`: taking the permission to write touched memory and giving it again, two calls. `dontneed`: giving
+//! touched pages back and keeping the mapping, one call. `brk`: moving the end of the data segment up and down again,
+//! two calls, untouched.
 //!
 //! # What is not
 //! In `mprotect` and `dontneed` the touches that make the pages, which are base pages. Reading the counters.

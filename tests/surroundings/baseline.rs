@@ -100,3 +100,24 @@ fn runs_at_the_same_time_in_one_home_lose_nothing() {
     assert!(ids(&place) == 5 || !measured, "{}", ids(&place));
     place.is_tidy();
 }
+
+#[test]
+fn each_record_of_a_session_is_kept_and_its_name_means_all_of_them() {
+    let place = Place::new();
+    for name in ["before", "before", "after"] {
+        let record = || {
+            let short = ["record", "--session", name, "--processes", "2", "--scale", "smoke", "known_work"];
+            place.syscost(&short)
+        };
+        if place.succeeds(record).is_none() {
+            return;
+        }
+    }
+    place.end(place.syscost(&["baseline", "list"])).says(0, &["before.1", "before.2", "after.1"]);
+    place.end(place.syscost(&["baseline", "show", "before"])).says(0, &["known_work/add"]);
+    place
+        .end(place.syscost(&["compare", "before", "after"]))
+        .says(0, &["known_work/add", "known_work/multiply"]);
+    let refused = place.end(place.syscost(&["record", "--session", "../before", "known_work"]));
+    refused.refuses(&["cannot name a record"]);
+}

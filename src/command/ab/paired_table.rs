@@ -37,13 +37,17 @@ pub(in crate::command) fn write(paired: &Paired, rows: &[Row], form: &Form, layo
     })
 }
 
+/// What the heads and marks mean.
+const LEGEND: &str = "canary: arithmetic, which neither side can change; pairs: those judged, + those disturbed and left \
+                      out; smallest seen: the smallest change that so many pairs show four times in five.";
+
 const HEAD: [&str; 8] = ["case", "A", "B", "change", "95 % interval", "verdict", "pairs", "smallest seen"];
 
 fn cells(row: &Row) -> [String; 8] {
     let measured = row.pairs > 0;
     let text = |text: String| if measured { text } else { "–".into() };
     let change = &row.judgement.change;
-    let rejected = if row.rejected > 0 { format!(" +{} rejected", row.rejected) } else { String::new() };
+    let rejected = if row.rejected > 0 { format!(" +{}", row.rejected) } else { String::new() };
     [
         row.id.clone() + if row.canary { " (canary)" } else { "" },
         text(quantity::duration(row.cost_ns[0])),
@@ -84,7 +88,7 @@ fn terminal(paired: &Paired, shown: &[&Row], all: &[Row], layout: Layout) -> Str
     text + &answered(all, layout)
 }
 
-/// The table, whole where the terminal is wide enough, and what was left out of it.
+/// The table, whole where the terminal is wide enough, and what its columns mean or which were left out.
 fn lines(shown: &[&Row], layout: Layout) -> (Vec<String>, Option<String>) {
     let rows: Vec<_> =
         std::iter::once(HEAD.map(str::to_owned)).chain(shown.iter().map(|row| cells(row))).collect();
@@ -98,7 +102,7 @@ fn lines(shown: &[&Row], layout: Layout) -> (Vec<String>, Option<String>) {
             );
             (page::aligned(&few.collect::<Vec<_>>(), usize::MAX), Some(said))
         }
-        _ => (whole, None),
+        _ => (whole, Some(LEGEND.into())),
     }
 }
 

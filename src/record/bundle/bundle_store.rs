@@ -27,6 +27,27 @@ impl Store {
         self.files("records", ENDING)
     }
 
+    /// The records of a session, `NAME.1`, `NAME.2` and so on, with their numbers, in order.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    pub fn session_files(&self, name: &str) -> Result<Vec<(u32, PathBuf)>> {
+        let number = |file: &PathBuf| name_of(file).strip_prefix(name)?.strip_prefix('.')?.parse().ok();
+        let files = self.record_files()?.into_iter();
+        let mut found: Vec<(u32, PathBuf)> = files.filter_map(|file| Some((number(&file)?, file))).collect();
+        found.sort();
+        Ok(found)
+    }
+
+    /// The name of the next record of a session.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    pub fn next_of_session(&self, name: &str) -> Result<String> {
+        let last = self.session_files(name)?.last().map_or(0, |(number, _)| *number);
+        Ok(format!("{name}.{}", last.saturating_add(1)))
+    }
+
     /// Saves a record under the name in its head; returns the file and its size in bytes.
     ///
     /// # Errors
@@ -75,6 +96,19 @@ mod tests {
         assert!(message.contains("never replaces another"), "{message}");
         store.remove_record("v1.2").unwrap();
         assert!(store.record_files().unwrap().is_empty() && store.remove_record("v1.2").is_err());
+    }
+
+    #[test]
+    fn a_session_goes_on_behind_its_last_number() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::at(home.path());
+        assert_eq!(store.next_of_session("before").unwrap(), "before.1");
+        for name in ["before.2", "before.10", "before.x", "beforehand.3", "before"] {
+            store.save_new(&Bundle::of(name, 7, vec![fixture_run::record()]).unwrap()).unwrap();
+        }
+        let numbers: Vec<u32> =
+            store.session_files("before").unwrap().iter().map(|(number, _)| *number).collect();
+        assert_eq!((numbers, store.next_of_session("before").unwrap().as_str()), (vec![2, 10], "before.11"));
     }
 
     #[test]

@@ -13,13 +13,13 @@ const HEAD: [&str; 11] = [
     "operation",
     "hardware",
     "software",
-    "predicted",
-    "measured",
+    "expected",
+    "quiet",
     "next run",
     "typical",
     "ticks",
     "net",
-    "m/p",
+    "ratio",
     "evidence",
 ];
 
@@ -39,7 +39,7 @@ pub fn markdown(record: &Record, against: &[Against<'_>]) -> String {
 
 fn head(unit: &str, against: &[Against<'_>]) -> String {
     let named = |name: &str| {
-        if name == "measured" && unit != NANOSECONDS { unit.to_owned() } else { name.to_owned() }
+        if name == "quiet" && unit != NANOSECONDS { unit.to_owned() } else { name.to_owned() }
     };
     let heads = HEAD.iter().map(|name| named(name)).chain(against.iter().map(|a| a.name.to_owned()));
     // Numbers are aligned right, the operation and the evidence left.
@@ -61,7 +61,7 @@ fn row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> String {
     line(cells.into_iter().chain(elsewhere))
 }
 
-/// The text under "measured", and nothing under the other heads.
+/// The text under "quiet", and nothing under the other heads.
 fn outcome_cells(outcome: &str) -> Vec<String> {
     let mut cells = vec![String::new(); HEAD.len() - 1];
     cells[3] = outcome.into();

@@ -12,7 +12,7 @@ const NAMED: usize = 3;
 pub(super) fn lines(record: &Record, width: usize) -> Vec<Line> {
     let found = standouts(record);
     let before = [failed(&found), disturbed(&found), unsettled(&found), far(&found)];
-    let names = farthest(&found).map(|names| Line::plain(cell::cut(&names, width)));
+    let names = farthest(&found, width).map(Line::plain);
     let lines = before.into_iter().flatten().map(|told| line(told, width)).chain(names);
     let lines: Vec<Line> = lines.chain(levels(&found.levels).map(|told| line(told, width))).collect();
     let heading = match lines.is_empty() {
@@ -24,8 +24,10 @@ pub(super) fn lines(record: &Record, width: usize) -> Vec<Line> {
     std::iter::once(Line::heading(cell::cut(&heading, width))).chain(lines).collect()
 }
 
-fn line((tone, text, command): (Tone, String, String), width: usize) -> Line {
-    let text = cell::cut_before(&format!("  {text}"), &format!("  `syscost {command}`"), width);
+fn line((tone, texts, command): (Tone, Vec<String>, String), width: usize) -> Line {
+    let behind = format!("  `syscost {command}`");
+    let room = width.saturating_sub(2 + cell::width(&behind));
+    let text = cell::cut(&format!("  {}{behind}", super::fitting(&texts, room)), width);
     match tone {
         Tone::Failed => Line::failed(text),
         Tone::Warned => Line::warned(text),
@@ -39,8 +41,8 @@ enum Tone {
     Failed,
 }
 
-/// A line, and the command that shows more.
-type Told = Option<(Tone, String, String)>;
+/// A line in words, the longest first of which one is taken that has room; and the command that shows more.
+type Told = Option<(Tone, Vec<String>, String)>;
 
 fn group(id: &str) -> &str {
     id.split('/').next().unwrap_or(id)
@@ -53,7 +55,7 @@ fn table(id: &str) -> String {
 
 fn first(list: &[(&str, &str)], tone: Tone, word: &str) -> Told {
     let (id, sentence) = list.first()?;
-    Some((tone, format!("{} {word}: {id}: {sentence}", list.len()), table(id)))
+    Some((tone, vec![format!("{} {word}: {id}: {sentence}", list.len())], table(id)))
 }
 
 fn failed(found: &Standouts<'_>) -> Told {
@@ -68,25 +70,33 @@ fn unsettled(found: &Standouts<'_>) -> Told {
     let (id, half) = found.unsettled.first()?;
     let width =
         if *half < 1.0 { format!("±{:.0} %", 100.0 * half) } else { format!("≤{}", times(1.0 + half)) };
-    let text = format!("{} not settled, the widest {id} {width}", found.unsettled.len());
-    Some((Tone::Plain, text, table(id)))
+    let open = found.unsettled.len();
+    let texts = [
+        format!("{open} not settled: processes differ by over 1 %, most {id} {width}"),
+        format!("{open} not settled, most {id} {width}"),
+        format!("{open} not settled"),
+    ];
+    Some((Tone::Plain, texts.into(), table(id)))
 }
 
 fn far(found: &Standouts<'_>) -> Told {
     let farthest = found.far().next()?;
-    let text = format!(
-        "{} of {} are more than {FAR:.0}× off what was expected, the farthest:",
-        found.far().count(),
-        found.predicted.len()
-    );
-    Some((Tone::Plain, text, table(farthest.id)))
+    let (far, all) = (found.far().count(), found.predicted.len());
+    let texts = [
+        format!("{far} of {all} with an expectation are over {FAR:.0}× off it, the farthest:"),
+        format!("{far} of {all} over {FAR:.0}× off the expected:"),
+    ];
+    Some((Tone::Plain, texts.into(), table(farthest.id)))
 }
 
-/// The farthest from what was expected, on a line of their own.
-fn farthest(found: &Standouts<'_>) -> Option<String> {
+/// The farthest from what was expected, as many as fit whole on a line of their own: an id that is cut names nothing.
+fn farthest(found: &Standouts<'_>, width: usize) -> Option<String> {
     let named = found.far().take(NAMED).map(|case| format!("{} {}", times(case.ratio), case.id));
-    let named = named.collect::<Vec<_>>().join(", ");
-    (!named.is_empty()).then(|| format!("    {named}"))
+    let line = named.fold(String::new(), |line, name| {
+        let longer = if line.is_empty() { format!("    {name}") } else { format!("{line}, {name}") };
+        if cell::width(&longer) <= width { longer } else { line }
+    });
+    (!line.is_empty()).then_some(line)
 }
 
 fn levels(levels: &[(&CurveRecord, &LevelRecord)]) -> Told {
@@ -94,6 +104,6 @@ fn levels(levels: &[(&CurveRecord, &LevelRecord)]) -> Told {
     let (held, beyond) = level.step?;
     let name = level.name.as_deref().unwrap_or("a level");
     let reported = level.reported.map(size).unwrap_or_default();
-    let text = format!("{name} ends between {} and {}, the kernel says {reported}", size(held), size(beyond));
-    Some((Tone::Plain, text, table(&curve.prefix)))
+    let ends = format!("{name} ends between {} and {}, the kernel says {reported}", size(held), size(beyond));
+    Some((Tone::Plain, vec![ends], table(&curve.prefix)))
 }

@@ -31,7 +31,7 @@ fn shown(width: Option<u16>, color: bool) -> String {
         headlines: &headlines,
         earlier: &[earlier],
         doctor: Some(&doctor),
-        kept: Some("a/place/that/has/a/rather/long/path/and/is/not/the/end/of/it/but/goes/on/and/on.json"),
+        program: "a/place/that/has/a/rather/long/path/and/is/not/the/end/of/it/but/goes/on/and/on/syscost",
     };
     screen(&summary, Layout { width, color, ascii: false })
 }

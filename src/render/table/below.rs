@@ -160,8 +160,12 @@ fn legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
             Column::Interval,
             if known { "next run: where the next run's figure lies, 19 times in 20" } else { ONE_PROCESS },
         ),
+        (
+            Column::Measured,
+            if known { "quiet: what is charged when nobody disturbs" } else { "measured: the median" },
+        ),
         (Column::Typical, "typical: the median of all samples"),
-        (Column::Ratio, "m/p: measured over predicted"),
+        (Column::Ratio, "ratio: the figure, net where there is one, over the expected"),
         (
             Column::Share,
             if known {

@@ -21,24 +21,24 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn a_row_stays_one_line_at_80_columns() {
     let text = at(80);
-    let head = "operation                    measured 95 %    ticks        net    m/p  claims";
+    let head = "operation                    measured 95 %    ticks        net  ratio  claims";
     let row = "u64/0                       0.6234 ns ±0.16%  1.615  0.3134 ns  0.20×  ✓5";
     let disturbed = "open-close                   1.204 µs ±0.16%   3119   1.204 µs  1.20×  ✓5 13/50";
     assert_eq!(
         [line(&text, "operation"), line(&text, "u64/0"), line(&text, "open-close")],
         [head, row, disturbed]
     );
-    line(&text, "Not shown at 80 columns: hardware, software, typical, predicted;");
+    line(&text, "Not shown at 80 columns: hardware, software, typical, expected;");
 }
 
 #[test]
 fn at_120_columns_a_prediction_has_its_parts() {
     let text = at(120);
     let head = line(&text, "operation");
-    for name in ["hardware", "software", "measured", "95 %", "typical", "ticks", "net", "m/p", "claims"] {
+    for name in ["hardware", "software", "measured", "95 %", "typical", "ticks", "net", "ratio", "claims"] {
         assert!(head.contains(name), "{name}: {head}");
     }
-    assert!(line(&text, "Not shown at 120").contains(": predicted;"));
+    assert!(line(&text, "Not shown at 120").contains(": expected;"));
 }
 
 #[test]

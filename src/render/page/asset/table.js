@@ -10,7 +10,7 @@ const COLUMNS = [
   { key: "typical", head: "typical", of: ({ one }) => one.typical?.[0], kind: "number second", say: "the median over all executions" },
   { key: "samples", head: "samples", of: ({ one }) => one.shape && one.shape.high / one.shape.low, kind: "picture", say: "the samples' distribution; ordered by how far they spread" },
   { key: "expected", head: "expected", of: ({ one }) => predictedOf(one), kind: "number second", say: "hardware and software, predicted before it was measured" },
-  { key: "ratio", head: "m/p", of: ({ one }) => one.ratio, kind: "number third", say: "measured over predicted" },
+  { key: "ratio", head: "ratio", of: ({ one }) => one.ratio, kind: "number third", say: "the figure over what was expected" },
 ];
 
 function idCell({ group, one }) {
