@@ -184,7 +184,7 @@ fn a_person_who_asks_for_nothing_is_helped() {
 #[test]
 fn a_run_ends_with_a_table() {
     let (_, table) = &*MEASURED;
-    assert!(table.contains("known_work") && table.contains("predicted"), "{table}");
+    assert!(table.contains("known_work") && table.contains("expected"), "{table}");
     assert!(table.contains("2 measured, 0 skipped, 0 failed"), "{table}");
 }
 
@@ -398,7 +398,7 @@ fn a_run_of_several_groups_is_one_screen_unless_its_tables_are_asked_for() {
         screen.lines().count() <= 50 && screen.lines().all(|line| line.chars().count() <= 100),
         "{screen}"
     );
-    assert!(screen.contains("operation") && screen.contains("`syscost report GROUP`"), "{screen}");
+    assert!(screen.contains("operation") && screen.contains("syscost report GROUP`"), "{screen}");
     assert!(elsewhere.answer(&["report", &file, "--all"]).contains("── other "));
 }
 
