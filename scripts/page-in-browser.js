@@ -2,7 +2,7 @@
 const { chromium } = require("playwright-core");
 const fs = require("fs"), os = require("os"), path = require("path"), crypto = require("crypto");
 
-const [browserPath, page, shots] = process.argv.slice(2);
+const [browserPath, page, shots, ...others] = process.argv.slice(2);
 const HOSTILE = `</script><img src=x onerror="document.title='owned'">\u202e\u2066 "quoted' & <b>bold</b> \u05e9\u05dc\u05d5\u05dd ${"x".repeat(10000)}`;
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 let failed = 0, done = 0;
@@ -44,24 +44,28 @@ const count = (tab, what) => tab.locator(what).count();
 async function reader(context, data) {
   const { tab, said, asked } = await open(context, page);
   const all = data.groups.flatMap(({ cases }) => cases), first = all.find(({ figure }) => figure);
+  const settled = () => tab.waitForFunction(() => { const rows = document.querySelectorAll("#cases tr").length, same = rows === window.seen; window.seen = rows; return same; }, null, { polling: 250 });
+  await settled();
   const folded = await tab.$$eval("tr.fold", (rows) => rows.reduce((sum, row) => sum + Number(row.dataset.cases), 0));
-  check("every case has its row, or is folded", (await count(tab, "tr.row")) + folded === all.length, [await count(tab, "tr.row"), folded]);
+  check("every case has its row, or is folded", (await count(tab, "#cases tr.row")) + folded === all.length, [await count(tab, "#cases tr.row"), folded]);
   await tab.fill("#search", first.id);
-  check("search leaves the case", (await count(tab, "tr.row")) >= 1 && (await tab.locator("tr.row").first().innerText()).length > 0);
-  await tab.locator("button.case").first().click();
+  check("search leaves the case", (await count(tab, "#cases tr.row")) >= 1 && (await tab.locator("#cases tr.row").first().innerText()).length > 0);
+  await tab.locator("#cases button.case").first().click();
   check("a row opens", (await count(tab, "tr.detail")) === 1);
-  const before = await tab.locator("tbody").first().innerText();
+  const before = await tab.locator("#cases tbody").innerText();
   await tab.reload();
   await tab.waitForSelector("tr.detail");
-  check("state survives a reload", (await tab.locator("tbody").first().innerText()) === before && (await tab.inputValue("#search")) === first.id);
+  check("state survives a reload", (await tab.locator("#cases tbody").innerText()) === before && (await tab.inputValue("#search")) === first.id);
   const link = await tab.locator("a.link").first().getAttribute("href");
   await tab.getByRole("button", { name: "clear" }).click();
   const group = data.groups.find(({ cases }) => cases.length > 0);
   await tab.selectOption("select", group.name);
-  check("the group filters", (await count(tab, "tr.row")) === group.cases.length);
+  await settled();
+  check("the group filters", (await count(tab, "#cases tr.row")) === group.cases.length);
   await tab.getByRole("button", { name: "clear" }).click();
-  await tab.locator("thead th button", { hasText: "quiet" }).first().click();
-  const sorted = await tab.$$eval("tr.row", (rows) => rows.map((row) => row.id));
+  await tab.locator("#cases thead th button", { hasText: "quiet" }).first().click();
+  await settled();
+  const sorted = await tab.$$eval("#cases tr.row", (rows) => rows.map((row) => row.id));
   const figures = new Map(all.map(({ id, figure }) => [`case:${id}`, figure?.[0] ?? Infinity]));
   check("the head sorts", sorted.every((id, at) => at === 0 || figures.get(sorted[at - 1]) <= figures.get(id)), sorted.slice(0, 5));
   const linked = await open(context, page, link);
@@ -76,12 +80,12 @@ async function reader(context, data) {
     await tab.keyboard.press("Escape");
     check("and closes", !(await tab.locator("aside.panel").isVisible()));
   }
-  const [kept] = await Promise.all([tab.waitForEvent("download"), tab.locator(".tools button", { hasText: "CSV" }).click()]);
+  const [kept] = await Promise.all([tab.waitForEvent("download"), tab.locator("#cases .tools button", { hasText: "CSV" }).click()]);
   const lines = fs.readFileSync(await kept.path(), "utf8").split("\r\n");
   check("the CSV has a line a case", lines.length === all.length + 2, lines.length);
   const curves = new Set(data.groups.flatMap(({ name, curves }) => curves.map(({ chart }) => `${name} ${chart}`)));
-  await tab.waitForFunction((wanted) => document.querySelectorAll(".plot canvas").length >= wanted, curves.size, { timeout: 20000 }).catch(() => {});
-  check("every chart is drawn", (await count(tab, ".plot canvas")) === curves.size, [await count(tab, ".plot canvas"), curves.size]);
+  await tab.waitForFunction((wanted) => document.querySelectorAll("#curves .plot canvas").length >= wanted, curves.size, { timeout: 20000 }).catch(() => {});
+  check("every chart is drawn", (await count(tab, "#curves .plot canvas")) === curves.size, [await count(tab, "#curves .plot canvas"), curves.size]);
   await tab.keyboard.press("Tab");
   check("the keyboard gets in", await tab.evaluate(() => document.activeElement !== document.body));
   check("nothing is said on the console", said.length === 0, said);
@@ -89,9 +93,86 @@ async function reader(context, data) {
   await tab.close();
 }
 
+const keysOf = (tab) => tab.$$eval("#history .keys:not(.zoom) button", (keys) => keys.map((key) => key.textContent));
+const zoomOf = async (tab) => new URLSearchParams(new URL(tab.url()).hash.slice(1)).get("zoom");
+
+/** A history as a reader uses it: an event is shown, the chart is zoomed, cases are searched and picked, all of it survives. */
+async function historian(context, data) {
+  const [history] = data.histories ?? [];
+  if (!history) return;
+  const { tab, said, asked } = await open(context, page), nights = history.points.filter(({ bridge_to }) => !bridge_to).length;
+  await tab.waitForSelector("#history .plot canvas");
+  check("every event is listed", (await count(tab, ".history .events > li")) === data.histories.reduce((sum, { events }) => sum + events.length, 0));
+  const shown = tab.locator("#history .history").first();
+  if (history.events.length > 0) {
+    await shown.locator(".events > li button").first().click();
+    const [newest] = [...history.events].sort((a, b) => b.at - a.at);
+    const wanted = newest.moved.slice(0, 8).map(([at]) => history.series[at].id);
+    check("an event shows its cases", wanted.every((id, at) => at < 8) && (await keysOf(tab)).length === wanted.length, [await keysOf(tab), wanted]);
+    check("and the nights around it", nights < 42 || /^\d+-\d+$/.test((await zoomOf(tab)) ?? ""), tab.url());
+    const [before, zoom] = [await keysOf(tab), await zoomOf(tab)];
+    await tab.reload();
+    await tab.waitForSelector("#history .plot canvas");
+    check("both survive a reload", JSON.stringify(await keysOf(tab)) === JSON.stringify(before) && (await zoomOf(tab)) === zoom, [before, await keysOf(tab), tab.url()]);
+    await shown.getByRole("button", { name: "all", exact: true }).click();
+  }
+  const within = () => tab.$$eval("#history tbody tr td:nth-child(5)", (cells) => cells.map((cell) => cell.textContent).join());
+  const whole = await within(), box = await shown.locator(".u-over").boundingBox();
+  await tab.mouse.move(box.x + 0.3 * box.width, box.y + 40);
+  await tab.mouse.down();
+  await tab.mouse.move(box.x + 0.6 * box.width, box.y + 60, { steps: 8 });
+  await tab.mouse.up();
+  const [from, to] = ((await zoomOf(tab)) ?? "0-0").split("-").map(Number);
+  check("dragging over the chart zooms", Math.abs(from - 0.3 * (nights - 1)) <= 2 && Math.abs(to - 0.6 * (nights - 1)) <= 2, [from, to, nights]);
+  check("the table tells of what is shown", (await within()) !== whole);
+  await shown.locator("details", { hasText: "the numbers" }).locator("summary").click();
+  check("the numbers are those of what is shown", (await shown.locator("table.plain tbody tr").count()) === to - from + 1, [from, to]);
+  await shown.getByRole("button", { name: "wider" }).click();
+  await shown.getByRole("button", { name: "later" }).click();
+  check("buttons move what is shown", (await zoomOf(tab)) !== `${from}-${to}`, await zoomOf(tab));
+  await shown.getByRole("button", { name: "all", exact: true }).click();
+  check("and show all again", (await zoomOf(tab)) === null && (await within()) === whole);
+  const one = history.series.at(-1).id;
+  await shown.locator("input[type=search]").fill(one);
+  const picked = shown.locator("tr.row button.pick").first();
+  check("search leaves the case", (await picked.innerText()).startsWith(one));
+  const was = await keysOf(tab);
+  await picked.click();
+  check("a case is picked", (await keysOf(tab)).length !== was.length && (await picked.getAttribute("aria-pressed")) === String((await keysOf(tab)).length > was.length));
+  const [kept] = await Promise.all([tab.waitForEvent("download"), shown.locator(".chart button", { hasText: "CSV" }).click()]);
+  check("the CSV has a line a night", fs.readFileSync(await kept.path(), "utf8").split("\r\n").length === nights + 2);
+  const [drawn] = await Promise.all([tab.waitForEvent("download"), shown.locator(".chart button", { hasText: "PNG" }).click()]);
+  check("the picture is one", fs.readFileSync(await drawn.path()).subarray(1, 4).toString() === "PNG");
+  // Frames while the pointer drags over the chart and while buttons zoom, some of each.
+  const frames = tab.evaluate(() => new Promise((done) => {
+    const at = [], next = (now) => { at.push(now); at.length < 90 ? requestAnimationFrame(next) : done(at); };
+    requestAnimationFrame(next);
+  }));
+  for (let round = 0; round < 6; round += 1) {
+    await tab.mouse.move(box.x + 20, box.y + 50);
+    await tab.mouse.move(box.x + box.width - 20, box.y + 60, { steps: 12 });
+    await shown.getByRole("button", { name: round % 2 ? "wider" : "closer" }).click();
+  }
+  const moments = await frames, gaps = moments.slice(1).map((now, at) => now - moments[at]).sort((a, b) => a - b);
+  console.log(`history of ${nights} points × ${history.series.length} cases: frames of ${gaps[44].toFixed(1)} ms in the middle, ${gaps[84].toFixed(1)} ms at the 95th percentile while zooming`);
+  check("nothing is said on the console, nothing asked of a network", said.length + asked.length === 0, [said, asked]);
+  await tab.close();
+}
+
+/** Size and first paint of further pages. */
+async function sizes(context, files) {
+  for (const file of files) {
+    const start = Date.now(), { tab, said } = await open(context, file);
+    const paint = await tab.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0);
+    console.log(`${path.basename(path.dirname(file))}: ${(fs.statSync(file).size / 1e6).toFixed(2)} MB, first paint ${paint.toFixed(0)} ms, its table after ${Date.now() - start} ms`);
+    check(`nothing is said by ${file}`, said.length === 0, said);
+    await tab.close();
+  }
+}
+
 async function audit(context, scheme) {
   const { tab } = await open(context, page);
-  await tab.locator("button.case").first().click();
+  await tab.locator("#cases button.case").first().click();
   // Run by the browser's debugger, which the page's own policy does not hold back.
   await tab.evaluate(fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
   const { violations } = await tab.evaluate(() => axe.run());
@@ -103,13 +184,21 @@ async function hostile(context, html, data, place) {
   const evil = structuredClone(data), [group] = evil.groups;
   Object.assign(evil, { run: HOSTILE, tool: HOSTILE, machine: [["processor", HOSTILE], [HOSTILE, HOSTILE]], findings: [[HOSTILE, HOSTILE, HOSTILE]], mitigations: { [HOSTILE]: HOSTILE } });
   Object.assign(group, { name: HOSTILE, manual: `# ${HOSTILE}\n\n${HOSTILE}\n| ${HOSTILE} |\n`, notes: [HOSTILE] });
+  for (const history of evil.histories ?? []) {
+    Object.assign(history, { name: HOSTILE, notes: [HOSTILE] });
+    history.points.forEach((point) => Object.assign(point, { label: HOSTILE, reference: HOSTILE }));
+    history.series.forEach((series, at) => { series.id = `${HOSTILE}${at}`; });
+    history.events.forEach((event) => { event.profile = [[HOSTILE, HOSTILE, HOSTILE]]; });
+  }
+  evil.others = [["javascript:document.title='owned'", HOSTILE], ["runs/a.html", HOSTILE]];
   Object.assign(group.cases[0], { id: HOSTILE, title: HOSTILE, sentence: HOSTILE, evidence: [HOSTILE] });
   const file = path.join(place, "hostile.html");
   fs.writeFileSync(file, withData(html, evil));
   const { tab, said, asked } = await open(context, file);
-  await tab.locator("button.case").first().click();
+  await tab.locator("#cases button.case").first().click();
   await tab.locator("button", { hasText: "manual" }).first().click();
   check("no markup comes from a record", (await count(tab, "img")) === 0 && (await count(tab, "main b:text('bold')")) === 0);
+  check("a link leads to a page beside this one only", (await tab.$$eval("header a", (links) => links.map((link) => link.getAttribute("href")).join())) === "runs/a.html");
   check("no script comes from a record", (await tab.title()) !== "owned");
   check("no mark turns the text around it", !/[\u202a-\u202e\u2066-\u2069]/.test(await tab.locator("body").innerText()));
   const wide = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -141,10 +230,10 @@ async function pictures(launch, place) {
       check(`nothing is wider than ${width} pixels`, wide <= 0, wide);
       if (shots) {
         await tab.screenshot({ path: path.join(shots, `${scheme}-${width}.png`) });
-        await tab.locator("button.case").nth(1).click();
+        await tab.locator("#cases button.case").nth(1).click();
         await tab.locator("tr.detail").scrollIntoViewIfNeeded();
         await tab.screenshot({ path: path.join(shots, `${scheme}-${width}-detail.png`) });
-        for (const part of ["curves", "comparison", "pairs"]) {
+        for (const part of ["history", "curves", "comparison", "pairs"]) {
           if ((await count(tab, `#${part}`)) === 0) continue;
           await tab.locator(`#${part}`).evaluate((element) => element.scrollIntoView());
           await tab.screenshot({ path: path.join(shots, `${scheme}-${width}-${part}.png`) });
@@ -178,6 +267,8 @@ async function pictures(launch, place) {
       const context = await launch({ colorScheme, viewport: { width: 1280, height: 900 } });
       if (colorScheme === "light") {
         await reader(context, data);
+        await historian(context, data);
+        await sizes(context, others);
         await hostile(context, html, data, place);
         await large(context, html, data, place);
       }

@@ -34,6 +34,7 @@ mod restore;
 mod run;
 mod runs;
 mod selftest;
+mod site;
 mod slowdown;
 mod validate;
 
@@ -75,6 +76,8 @@ enum Command {
     Kernels(kernels::Args),
     Fleet(fleet::Args),
     Runs(runs::Args),
+    #[command(name = "page")]
+    Site(site::Args),
     Doctor(doctor::Args),
     Fingerprint(fingerprint::Args),
     #[command(name = "burden")]
@@ -127,6 +130,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Compare(args) => compare::run(args),
         Command::Displace(args) => displace::run(args),
         Command::Runs(args) => runs::run(args),
+        Command::Site(args) => site::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Fingerprint(args) => fingerprint::run(args),
         Command::Slowdown(args) => slowdown::run(args),

@@ -24,8 +24,8 @@ pub mod tracking {}
 #[doc = include_str!("manual/records.md")]
 pub mod records {}
 
-#[doc = include_str!("manual/page.md")]
-pub mod page {}
+#[doc = include_str!("manual/html.md")]
+pub mod html {}
 
 #[doc = include_str!("manual/curves.md")]
 pub mod curves {}

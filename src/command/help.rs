@@ -16,7 +16,7 @@ const TOPICS: [(&str, &str); 16] = [
     ("ci", include_str!("../manual/ci.md")),
     ("tracking", include_str!("../manual/tracking.md")),
     ("records", include_str!("../manual/records.md")),
-    ("page", include_str!("../manual/page.md")),
+    ("html", include_str!("../manual/html.md")),
     ("curves", include_str!("../manual/curves.md")),
     ("remote", include_str!("../manual/remote.md")),
     ("displacement", include_str!("../manual/displacement.md")),

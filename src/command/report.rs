@@ -5,6 +5,8 @@ mod exported;
 mod html;
 mod pattern;
 
+pub(super) use html::{findings, manuals};
+
 use super::archive::Archive;
 use super::fingerprint::word;
 use super::flag::{Beside, Column, Format, Home};

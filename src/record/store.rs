@@ -31,6 +31,14 @@ impl Store {
         &self.home
     }
 
+    /// The files of all histories, by name.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    pub fn history_files(&self) -> Result<Vec<PathBuf>> {
+        self.files("history", "jsonl")
+    }
+
     /// Saves a run, whole or not at all, over what was saved of it before; returns the file.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
-//! A run as one page of HTML that needs nothing else: no server, no network, no other file.
+//! A run, and histories, as one page of HTML that needs nothing else: no server, no network, no other file.
 //!
 //! The data are one block of JSON that the page's script reads, so text from a record never becomes markup: in the block
 //! `<` is escaped, and the script sets text as text only. The policy in the head names the hashes of the one script and the
 //! one style sheet; a browser runs nothing else and loads nothing.
 
 mod case_data;
+mod history_data;
 mod machine_fact;
 mod page_asset;
 mod pair_data;
@@ -12,32 +13,44 @@ mod sample_shape;
 #[cfg(test)]
 mod tests;
 
+pub use history_data::History;
+
+use crate::environment::Fingerprint;
 use crate::environment::doctor::Finding;
 use crate::error::{Error, Result};
 use crate::record::paired::Paired;
+use crate::record::quantity::NANOSECONDS;
 use crate::record::{CurveRecord, FitRecord, GroupRun, Record};
 use crate::study::comparison::Comparison;
 use crate::study::disturbance::sentence;
 use case_data::CaseData;
+use history_data::HistoryData;
 use pair_data::PairsData;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The version of the layout of the page's data.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
+/// What wrote a page without a run.
+const TOOL: &str = concat!("syscost ", env!("CARGO_PKG_VERSION"));
 
 /// What a page shows.
+#[derive(Default)]
 pub struct Page<'a> {
-    /// The run, with its curves.
-    pub record: &'a Record,
+    /// The run, with its curves; `None` for a page of histories alone.
+    pub record: Option<&'a Record>,
     /// What the doctor says of its machine, if it is this one.
     pub findings: &'a [Finding],
     /// The manual of each group, by name, in Markdown.
-    pub manuals: &'a BTreeMap<String, String>,
+    pub manuals: BTreeMap<String, String>,
     /// Records side by side, in the order in which they are to be shown.
     pub comparison: Option<&'a Comparison>,
     /// Comparisons by turns.
     pub pairs: &'a [Paired],
+    /// Ratios to a reference, night after night.
+    pub histories: &'a [History<'a>],
+    /// Other pages: their addresses, relative to this one, and what they show.
+    pub others: &'a [(String, String)],
 }
 
 #[derive(Serialize)]
@@ -52,11 +65,13 @@ struct Data<'a> {
     started: u64,
     seconds: f64,
     machine: Vec<[String; 2]>,
-    mitigations: &'a BTreeMap<String, String>,
+    mitigations: BTreeMap<String, String>,
     findings: Vec<[&'a str; 3]>,
     groups: Vec<GroupData<'a>>,
     comparison: Option<&'a Comparison>,
     pairs: Vec<PairsData<'a>>,
+    histories: Vec<HistoryData<'a>>,
+    others: &'a [(String, String)],
 }
 
 #[derive(Serialize)]
@@ -79,32 +94,42 @@ impl Page<'_> {
     /// The data cannot be written as JSON.
     pub fn html(&self) -> Result<String> {
         let json = serde_json::to_string(&self.data())
-            .map_err(|e| Error::file(&self.record.run, "writing as a page", e.into()))?;
+            .map_err(|e| Error::file("the page", "writing as JSON", e.into()))?;
         Ok(page_asset::document(&json))
     }
 
     fn data(&self) -> Data<'_> {
-        let record = self.record;
+        let (run, machine) = (self.record, self.machine());
+        let text = |of: fn(&Record) -> &str| run.map_or("", of);
+        let groups = run.map_or(&[][..], |record| &record.groups);
         Data {
             page: LAYOUT,
-            run: &record.run,
-            tool: &record.tool,
-            scale: &record.scale,
-            unit: &record.unit,
-            session: record.session.as_deref(),
-            seed: record.seed,
-            started: record.started,
-            seconds: seconds(record),
-            machine: machine_fact::facts(&record.fingerprint),
-            mitigations: &record.fingerprint.mitigations,
+            run: text(|record| &record.run),
+            tool: run.map_or(TOOL, |record| &record.tool),
+            scale: text(|record| &record.scale),
+            unit: run.map_or(NANOSECONDS, |record| &record.unit),
+            session: run.and_then(|record| record.session.as_deref()),
+            seed: run.map_or(0, |record| record.seed),
+            started: run.map_or(0, |record| record.started),
+            seconds: run.map_or(0.0, seconds),
+            machine: machine.map(machine_fact::facts).unwrap_or_default(),
+            mitigations: machine.map(|machine| machine.mitigations.clone()).unwrap_or_default(),
             findings: self.findings.iter().map(|f| [&*f.fact, &*f.why, &*f.remedy]).collect(),
-            groups: record.groups.iter().map(|group| self.group(group)).collect(),
+            groups: groups.iter().map(|group| self.group(group, text(|record| &record.unit))).collect(),
             comparison: self.comparison,
             pairs: self.pairs.iter().map(PairsData::of).collect(),
+            histories: self.histories.iter().map(HistoryData::of).collect(),
+            others: self.others,
         }
     }
 
-    fn group<'a>(&'a self, group: &'a GroupRun) -> GroupData<'a> {
+    /// The machine of the run, or the one on which a history went on last.
+    fn machine(&self) -> Option<&Fingerprint> {
+        let newest = || self.histories.iter().filter_map(|history| history.points.last()).next();
+        self.record.map(|record| &record.fingerprint).or_else(|| newest().map(|point| &point.fingerprint))
+    }
+
+    fn group<'a>(&'a self, group: &'a GroupRun, unit: &str) -> GroupData<'a> {
         GroupData {
             name: &group.name,
             version: &group.version,
@@ -114,7 +139,7 @@ impl Page<'_> {
             notes: sentence(group.cases.iter()).into_iter().chain(group.notes.iter().cloned()).collect(),
             fits: &group.fits,
             curves: &group.curves,
-            cases: group.cases.iter().map(|case| CaseData::of(case, group, &self.record.unit)).collect(),
+            cases: group.cases.iter().map(|case| CaseData::of(case, group, unit)).collect(),
         }
     }
 }

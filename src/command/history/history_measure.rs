@@ -5,6 +5,7 @@ use crate::command::ab::{Manner, Sides, compared, this};
 use crate::command::flag::Filter;
 use crate::command::page;
 use crate::error::{Error, Result};
+use crate::pair::revision;
 use crate::platform::plain_file;
 use crate::record::history_point::HistoryPoint;
 use crate::record::paired::Paired;
@@ -24,9 +25,8 @@ const LARGEST: u64 = 1 << 30;
 pub(super) struct Reference {
     /// Name of the reference
     name: String,
-    /// The binary: a bench, or a `syscost` [default: this one]
-    #[arg(long, value_name = "FILE")]
-    bin: Option<PathBuf>,
+    #[command(flatten)]
+    build: Build,
     #[command(flatten)]
     place: Place,
 }
@@ -40,7 +40,7 @@ pub(super) struct Measure {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
-    today: Today,
+    today: Build,
     /// What today's side is, in a word or two: a revision, a kernel
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
@@ -50,13 +50,13 @@ pub(super) struct Measure {
     place: Place,
 }
 
-/// Today's side.
+/// A build.
 #[derive(clap::Args)]
-struct Today {
-    /// Today's binary [default: this one]
+struct Build {
+    /// Its binary: a bench, or a `syscost` [default: this one]
     #[arg(long, value_name = "FILE", conflicts_with = "rev")]
     bin: Option<PathBuf>,
-    /// Git revision to build today's side from
+    /// Git revision to build it from
     #[arg(long, value_name = "REV")]
     rev: Option<String>,
     /// Bench target to build of the revision [default: the only one, or `suite`]
@@ -100,8 +100,13 @@ pub(super) struct Add {
 }
 
 pub(super) fn keep(args: &Reference) -> Result<ExitCode> {
-    let binary = args.bin.clone().map_or_else(this, Ok)?;
     let target = path_of(&args.place, &args.name)?;
+    store::check_new(&target)?;
+    let binary = match (&args.build.bin, &args.build.rev) {
+        (Some(file), _) => file.clone(),
+        (None, Some(rev)) => revision::built(rev, args.build.bench.as_deref(), &page::say)?,
+        (None, None) => this()?,
+    };
     let bytes = plain_file::read(&binary, LARGEST)?;
     store::create(&target, &bytes)?;
     let executable = PermissionsExt::from_mode(0o755);

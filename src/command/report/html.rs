@@ -49,11 +49,12 @@ impl Html {
         };
         let pairs = self.pairs.iter().map(|file| Paired::load(file)).collect::<Result<Vec<_>>>()?;
         let page = Page {
-            record,
+            record: Some(record),
             findings: &findings(record),
-            manuals: &manuals(record),
+            manuals: manuals(record),
             comparison: comparison.as_ref(),
             pairs: &pairs,
+            ..Page::default()
         };
         save(file, page.html()?.as_bytes())?;
         terminal::say(&file.display().to_string());
@@ -62,7 +63,7 @@ impl Html {
 }
 
 /// What the doctor says now, if the run was made on this machine since it was started: else it says nothing of the run.
-fn findings(record: &Record) -> Vec<Finding> {
+pub(in crate::command) fn findings(record: &Record) -> Vec<Finding> {
     let (files, scratch) = (KernelFiles::live(), scratch::place());
     let boot = files.line("proc/sys/kernel/random/boot_id");
     if boot.is_none() || record.boot != boot {
@@ -74,7 +75,7 @@ fn findings(record: &Record) -> Vec<Finding> {
 }
 
 /// The manuals of the run's groups that this build knows.
-fn manuals(record: &Record) -> BTreeMap<String, String> {
+pub(in crate::command) fn manuals(record: &Record) -> BTreeMap<String, String> {
     let names = record.groups.iter().map(|group| group.name.clone());
     names.filter_map(|name| find(&name).map(|group| (name, group.manual_text()))).collect()
 }

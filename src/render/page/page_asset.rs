@@ -22,6 +22,8 @@ const SCRIPT: &str = concat!(
     include_str!("asset/detail.js"),
     include_str!("asset/curve.js"),
     include_str!("asset/comparison.js"),
+    include_str!("asset/history.js"),
+    include_str!("asset/history_table.js"),
     include_str!("asset/start.js"),
     "})();\n"
 );

@@ -6,7 +6,7 @@ use crate::study::comparison::{Options, compare, fixture_head::head};
 use serde_json::Value;
 
 fn html(record: &Record) -> String {
-    Page { record, findings: &[], manuals: &BTreeMap::new(), comparison: None, pairs: &[] }.html().unwrap()
+    Page { record: Some(record), ..Page::default() }.html().unwrap()
 }
 
 /// What stands between the first `from` and the `to` after it.
@@ -97,7 +97,7 @@ fn three_hundred_cases_fit_into_a_megabyte() {
     let group = &mut record.groups[0];
     group.cases = (0..300).map(|i| CaseRecord { id: format!("group/variant/{i}"), ..full.clone() }).collect();
     let manuals = BTreeMap::from([(group.name.clone(), "A manual's line of text.\n".repeat(6000))]);
-    let page = Page { record: &record, findings: &[], manuals: &manuals, comparison: None, pairs: &[] };
+    let page = Page { record: Some(&record), manuals, ..Page::default() };
     let bytes = page.html().unwrap().len();
     assert!(bytes < 1_000_000, "{bytes}");
 }
@@ -114,13 +114,7 @@ fn fill(measured: &mut Measured) {
 fn a_comparison_is_in_the_data_in_its_order() {
     let record = fixture_run::record();
     let comparison = compare(&[head("a", 5, 1), head("b", 5, 1)], &[], Options::default());
-    let page = Page {
-        record: &record,
-        findings: &[],
-        manuals: &BTreeMap::new(),
-        comparison: Some(&comparison),
-        pairs: &[],
-    };
+    let page = Page { record: Some(&record), comparison: Some(&comparison), ..Page::default() };
     let data = data(&page.html().unwrap());
     let ids: Vec<_> = data["comparison"]["rows"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
     assert_eq!(ids, comparison.rows.iter().map(|row| &*row.id).collect::<Vec<_>>());

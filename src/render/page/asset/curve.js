@@ -73,23 +73,31 @@ function optionsOf(curves, columns, hidden, width, told) {
   };
 }
 
+/** A plot that fills its place, made anew when the place or the colours change. */
+function fitted(place, make) {
+  const held = { plot: null };
+  held.draw = () => {
+    const width = Math.floor(place.clientWidth);
+    if (width < 50) return;
+    held.plot?.destroy();
+    held.plot = make(width);
+  };
+  new ResizeObserver(() => { if (held.plot?.width !== Math.floor(place.clientWidth)) held.draw(); }).observe(place);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", held.draw);
+  return held;
+}
+
+const pictureOf = (held, title) => button("PNG", () => held.plot?.ctx.canvas.toBlob((blob) => keep(`${title}.png`, "image/png", blob)), { class: "save" });
+
 function chartOf(group, chart, curves) {
   const columns = columnsOf(curves), hidden = new Set(), [first] = curves;
   const title = `${group.name}: ${chart} against ${first.parameter}`;
   const told = el("p", { class: "told cursor", "aria-hidden": "true" });
   const place = el("div", { class: "plot", role: "img", "aria-label": `${title}; the table below holds its points` });
-  let plot = null;
-  const draw = () => {
-    const width = Math.floor(place.clientWidth);
-    if (width < 50) return;
-    plot?.destroy();
-    plot = new uPlot(optionsOf(curves, columns, hidden, width, told), [columns.places, ...columns.series], place);
-  };
-  new ResizeObserver(() => { if (plot?.width !== Math.floor(place.clientWidth)) draw(); }).observe(place);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  const held = fitted(place, (width) => new uPlot(optionsOf(curves, columns, hidden, width, told), [columns.places, ...columns.series], place));
   const key = curves.map((curve, number) => {
     const swatch = el("span", { class: `swatch s${number % 8}` });
-    const turn = () => { hidden.delete(number) || hidden.add(number); made.setAttribute("aria-pressed", String(!hidden.has(number))); draw(); };
+    const turn = () => { hidden.delete(number) || hidden.add(number); made.setAttribute("aria-pressed", String(!hidden.has(number))); held.draw(); };
     const made = el("button", { type: "button", class: "key", "aria-pressed": "true", onclick: turn }, swatch, curve.title);
     return made;
   });
@@ -99,12 +107,11 @@ function chartOf(group, chart, curves) {
   const lines = () => csv([[first.parameter, ...curves.flatMap(({ title, unit }) => [`${title} ${unit}`, `${title} low`, `${title} high`])],
     ...columns.places.map((value, row) => [value, ...columns.series.map((column) => column[row] ?? "")])]);
   const remarks = curves.flatMap((curve) => [...levelWords(curve), ...curve.remarks]);
-  const picture = () => plot?.ctx.canvas.toBlob((blob) => keep(`${title}.png`, "image/png", blob));
   return el("figure", { class: "chart" }, el("figcaption", {}, el("h3", {}, title)),
     curves.length > 1 && el("div", { class: "keys", role: "group", "aria-label": `curves of ${title}` }, key), place, told,
     remarks.length > 0 && el("ul", { class: "remarks" }, remarks.map((remark) => el("li", {}, remark))),
     el("div", { class: "below" }, el("details", {}, el("summary", {}, "the numbers"), plainTable(title, head, rows, head.map((_, column) => column))),
-      saver("CSV", `${title}.csv`, "text/csv", lines), button("PNG", picture, { class: "save" })));
+      saver("CSV", `${title}.csv`, "text/csv", lines), pictureOf(held, title)));
 }
 
 function levelWords(curve) {

@@ -28,20 +28,28 @@ function doctor() {
     el("ul", { class: "findings" }, data.findings.map(one)));
 }
 
+/** Links to the pages beside this one. */
+function otherPages() {
+  const beside = data.others.filter(([address]) => /^(runs\/|\.\.\/)[\w.-]+\.html$/.test(address));
+  const link = ([address, words]) => el("li", {}, el("a", { href: address }, words));
+  return beside.length > 0 && el("details", {}, el("summary", {}, counted(beside.length, "other page", "other pages")), el("ul", {}, beside.map(link)));
+}
+
 function machineHead() {
   const long = data.seconds > 0 ? `measured for ${lasting(data.seconds)}` : null;
   const kernel = fact("kernel");
-  const line = [kernel && `Linux ${kernel}`, `${data.scale} scale`, `${moment(data.started)} UTC`, long, data.unit !== "ns" && `counts ${data.unit}`];
+  const ofRun = data.run ? [`${data.scale} scale`, `${moment(data.started)} UTC`, long, data.unit !== "ns" && `counts ${data.unit}`] : [];
+  const line = [kernel && `Linux ${kernel}`, ...ofRun];
   const mitigations = Object.entries(data.mitigations);
   const clocks = [...new Set(data.groups.map(({ clock }) => clock))].filter(Boolean);
-  const run = [["run", data.run], ["session", data.session], ["seed", data.seed], ["tool", data.tool], ["counter", clocks.slice(0, 3).join(" · ")]];
+  const run = [["run", data.run], ["session", data.session], ["seed", data.run && data.seed], ["tool", data.tool], ["counter", clocks.slice(0, 3).join(" · ")]];
   return el("header", {},
-    el("p", { class: "over" }, "what this machine charges"),
-    el("h1", {}, fact("processor") ?? data.run),
+    el("p", { class: "over" }, data.run ? "what this machine charges" : "what changed, and when"),
+    el("h1", {}, (fact("processor") ?? data.run) || "syscost"),
     el("p", { class: "under" }, line.filter(Boolean).map((part) => el("span", {}, part))),
     outcomes(),
     el("div", { class: "facts" },
       facts("Machine and run", [...data.machine, ...run.filter(([, value]) => value !== null && value !== "")]),
       mitigations.length > 0 && facts(`Mitigations: ${mitigations.length} vulnerabilities`, mitigations),
-      doctor()));
+      doctor(), otherPages()));
 }

@@ -6,14 +6,15 @@ function navigation(sections) {
 }
 
 read();
-document.title = inert(`${fact("processor") ?? "syscost"} · ${data.run}`);
-const curves = curveSection(), comparison = comparisonSection(), pairs = pairSection();
+document.title = inert([fact("processor") ?? "syscost", data.run || "history"].join(" · "));
+const curves = curveSection(), comparison = comparisonSection(), pairs = pairSection(), histories = historySection();
 const { panel, update } = manualPanel();
-const sections = [comparison && ["comparison", "Comparison"], pairs && ["pairs", "By turns"], ["cases", "Cases"], curves && ["curves", "Curves"]].filter(Boolean);
+const cases = allCases.length > 0;
+const sections = [histories && ["history", "History"], comparison && ["comparison", "Comparison"], pairs && ["pairs", "By turns"], cases && ["cases", "Cases"], curves && ["curves", "Curves"]].filter(Boolean);
 const top = machineHead();
 document.body.prepend(...[top, sections.length > 1 && navigation(sections),
-  el("main", {}, comparison, pairs, caseTable(), curves), panel,
-  el("footer", {}, el("p", {}, `${data.tool}. `, "The record itself: ", el("code", {}, "syscost report --format json"), ". Charts by uPlot, whose licence is in this file."))].filter(Boolean));
+  el("main", {}, histories, comparison, pairs, cases && caseTable(), curves), panel,
+  el("footer", {}, el("p", {}, `${data.tool}. `, cases && ["The record itself: ", el("code", {}, "syscost report --format json"), ". "], "Charts by uPlot, whose licence is in this file."))].filter(Boolean));
 for (const listener of state.listeners) listener({});
 update();
 arrive();

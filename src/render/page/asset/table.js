@@ -40,8 +40,7 @@ function rowOf(entry) {
   const cells = one.figure
     ? figureCells(one).map((cell, at) => el("td", { class: COLUMNS[at + 1].kind }, cell))
     : [el("td", { class: "sentence", colspan: COLUMNS.length - 1 }, one.sentence)];
-  entry.row = el("tr", { id: `case:${one.id}`, class: "row" }, idCell(entry), cells);
-  entry.words = `${one.id} ${one.title} ${one.outcome}`.toLowerCase();
+  return el("tr", { id: `case:${one.id}`, class: "row" }, idCell(entry), cells);
 }
 
 function groupRow(group) {
@@ -102,7 +101,7 @@ function tools(told) {
       search.focus();
     }
   });
-  return el("div", { class: "tools", role: "search" }, search, select, told,
+  return el("div", { class: "tools", role: "search", "aria-label": "cases" }, search, select, told,
     button("clear", () => show({ search: "", group: "", outcome: "", sort: "", down: false, open: new Set() })),
     saver("CSV", "cases.csv", "text/csv", csvOfCases));
 }
@@ -118,14 +117,14 @@ function foldedRows(group) {
     el("td", { class: "sentence", colspan: COLUMNS.length - 1 }, sentence)) }));
 }
 
-/** The rows in the table's own order: each group's head, its cases, and what of it is folded. */
+/** What makes the rows in the table's own order: each group's head, its cases, and what of it is folded. */
 function groupedRows(found, groupRows) {
   const folds = !state.search && !state.outcome && !state.group, rows = [];
   for (const group of data.groups) {
     const entries = found.filter((entry) => entry.group === group);
     if (entries.length === 0) continue;
     const folded = folds ? foldedRows(group) : [], away = new Set(folded.flatMap(({ cases }) => cases));
-    rows.push(groupRows.get(group), ...entries.filter(({ one }) => !away.has(one)).flatMap(openRows), ...folded.map(({ row }) => row));
+    rows.push(() => [groupRows.get(group)], ...entries.filter(({ one }) => !away.has(one)).map((entry) => () => openRows(entry)), () => folded.map(({ row }) => row));
   }
   return rows;
 }
@@ -133,22 +132,39 @@ function groupedRows(found, groupRows) {
 /** The row of a case, and what is known of it if it is open. */
 function openRows(entry) {
   const open = state.open.has(entry.one.id);
+  entry.row ??= rowOf(entry);
   entry.row.querySelector("button.case").setAttribute("aria-expanded", String(open));
   return open ? [entry.row, entry.detail ??= detailRow(entry)] : [entry.row];
+}
+
+/** Fills a table with the rows that these make: what is seen first at once, the rest in pieces, so that the page answers. */
+function fillSlowly(body, makers) {
+  const FIRST = 150, PIECE = 400;
+  const take = (count) => body.append(...makers.splice(0, count).flatMap((make) => make()));
+  body.replaceChildren();
+  body.rest = () => take(makers.length);
+  take(FIRST);
+  const mine = (fillSlowly.turn = (fillSlowly.turn ?? 0) + 1);
+  const more = () => {
+    if (mine !== fillSlowly.turn || makers.length === 0) return;
+    take(PIECE);
+    setTimeout(more);
+  };
+  setTimeout(more);
 }
 
 /** The section with the table. */
 function caseTable() {
   const body = el("tbody"), told = el("span", { class: "told", role: "status" });
-  allCases.forEach(rowOf);
+  for (const entry of allCases) entry.words = `${entry.one.id} ${entry.one.title} ${entry.one.outcome}`.toLowerCase();
   const groupRows = new Map(data.groups.map((group) => [group, groupRow(group)]));
   const update = () => {
     const found = chosen();
-    const rows = state.sort ? found.flatMap(openRows) : groupedRows(found, groupRows);
-    body.replaceChildren(...rows);
+    fillSlowly(body, state.sort ? found.map((entry) => () => openRows(entry)) : groupedRows(found, groupRows));
     told.textContent = found.length === allCases.length ? counted(found.length, "case", "cases") : `${found.length} of ${allCases.length} cases`;
   };
-  state.listeners.push((changes) => { if (!("manual" in changes)) update(); });
+  const elsewhere = new Set(["manual", "series", "seek", "zoom"]);
+  state.listeners.push((changes) => { const words = Object.keys(changes); if (words.length === 0 || words.some((word) => !elsewhere.has(word))) update(); });
   return el("section", { id: "cases", "aria-labelledby": "cases-head" }, el("h2", { id: "cases-head" }, "Cases"), tools(told),
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "observation table" },
       el("table", { class: "cases" }, el("caption", { class: "heard" }, `cases of the run ${data.run}`), headRow(), body)));

@@ -1,0 +1,123 @@
+//! A history as the page's script reads it: its points, its series as whole numbers, and its events.
+
+use crate::record::history_point::HistoryPoint;
+use crate::study::change_event::{ChangeEvent, change_events};
+use crate::study::ratio_series::{NORMAL, RatioSeries, series};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A ratio of 1.00001 is one more than that of 1: a page holds tens of thousands of them.
+const STEPS: f64 = 1e5;
+
+/// A history and its name.
+pub struct History<'a> {
+    /// How it is called on the page.
+    pub name: &'a str,
+    /// Its points, in the order in which they were added.
+    pub points: &'a [HistoryPoint],
+}
+
+#[derive(Serialize)]
+pub(super) struct HistoryData<'a> {
+    name: &'a str,
+    points: Vec<PointData<'a>>,
+    series: Vec<SeriesData>,
+    events: Vec<EventData<'a>>,
+    /// What belongs to no series, in sentences.
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct PointData<'a> {
+    started: u64,
+    label: &'a str,
+    reference: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bridge_to: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct SeriesData {
+    id: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    canary: bool,
+    /// The points in which it is, if it is not in all that are no bridges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<Vec<usize>>,
+    /// Ratio to the first reference less 1, and half of its 95 % interval, in parts of 100 000.
+    ratio: Vec<i64>,
+    half: Vec<i64>,
+    /// An iteration at its last point, ns.
+    cost_ns: f64,
+}
+
+#[derive(Serialize)]
+struct EventData<'a> {
+    at: usize,
+    before: usize,
+    found: usize,
+    /// Index of the series, the change as a share, half of its 95 % interval.
+    moved: Vec<(usize, f64, f64)>,
+    /// What else changed: field, before, after.
+    profile: Vec<(&'a str, String, String)>,
+}
+
+impl<'a> HistoryData<'a> {
+    /// The history with its series and events.
+    pub(super) fn of(history: &History<'a>) -> Self {
+        let points = history.points;
+        let (all, notes) = series(points);
+        let events = change_events(points, &all);
+        let regular: Vec<usize> = (0..points.len()).filter(|at| points[*at].bridge_to.is_none()).collect();
+        let places: BTreeMap<&str, usize> = all.iter().enumerate().map(|(at, one)| (&*one.id, at)).collect();
+        Self {
+            name: history.name,
+            points: points.iter().map(point).collect(),
+            series: all.iter().map(|one| SeriesData::of(one, &regular)).collect(),
+            events: events.into_iter().map(|event| EventData::of(event, &places)).collect(),
+            notes,
+        }
+    }
+}
+
+fn point(point: &HistoryPoint) -> PointData<'_> {
+    PointData {
+        started: point.started,
+        label: &point.label,
+        reference: &point.reference,
+        bridge_to: point.bridge_to.as_deref(),
+    }
+}
+
+impl SeriesData {
+    fn of(one: &RatioSeries, regular: &[usize]) -> Self {
+        let at: Vec<usize> = one.links.iter().map(|link| link.point).collect();
+        let whole = |share: f64| (STEPS * share).round() as i64;
+        let ratios = || one.links.iter().map(|link| link.value.value.exp());
+        let halves = one.links.iter().map(|link| NORMAL * link.value.error.hypot(link.bridged));
+        Self {
+            id: one.id.clone(),
+            canary: one.canary,
+            ratio: ratios().map(|ratio| whole(ratio - 1.0)).collect(),
+            half: ratios().zip(halves).map(|(ratio, half)| whole(ratio * half)).collect(),
+            cost_ns: one.links.last().map_or(0.0, |link| link.cost_ns),
+            at: (at != regular).then_some(at),
+        }
+    }
+}
+
+impl EventData<'_> {
+    fn of(event: ChangeEvent, places: &BTreeMap<&str, usize>) -> Self {
+        let moved = event.moved.iter().filter_map(|moved| {
+            let series = places.get(&*moved.id)?;
+            Some((*series, moved.change, NORMAL * moved.error))
+        });
+        Self {
+            at: event.at,
+            before: event.before,
+            found: event.found,
+            moved: moved.collect(),
+            profile: event.profile.iter().map(|d| (d.field, d.theirs.clone(), d.ours.clone())).collect(),
+        }
+    }
+}
