@@ -72,6 +72,9 @@ pub(super) struct Args {
     /// Write it as another tool reads it, in place of --format
     #[arg(long, value_enum, value_name = "READER", conflicts_with_all = ["format", "html", "against", "baseline", "plot"])]
     export: Option<exported::Reader>,
+    /// The build that was tested, as KCIDB knows it
+    #[arg(long, value_name = "ORIGIN:ID", requires = "export")]
+    build: Option<String>,
     #[command(flatten)]
     page: html::Html,
     #[command(flatten)]
@@ -119,9 +122,10 @@ impl<'a> Report<'a> {
     /// Prints it, or writes it to a file, and draws its pictures.
     fn write(&self) -> Result<()> {
         let output = self.args.output.as_deref();
+        let exported = |reader| exported::text(reader, &self.record, self.args.build.as_deref());
         match (self.args.export, output) {
-            (Some(reader), Some(file)) => save(file, exported::text(reader, &self.record)?.as_bytes())?,
-            (Some(reader), None) => page::write(&exported::text(reader, &self.record)?)?,
+            (Some(reader), Some(file)) => save(file, exported(reader)?.as_bytes())?,
+            (Some(reader), None) => page::write(&exported(reader)?)?,
             (None, Some(file)) => {
                 save(file, inert::output(&self.text(Layout::default())?, false).as_bytes())?;
             }

@@ -50,8 +50,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let pairs = args.pairs.iter().map(|file| Paired::load(file)).collect::<Result<Vec<_>>>()?;
     let shown: Vec<_> = histories.iter().map(|(name, points)| History { name, points }).collect();
     let (newest, earlier) = runs.split_first().map_or((None, &[][..]), |(newest, rest)| (Some(newest), rest));
-    let others: Vec<_> =
-        earlier.iter().map(|run| (format!("runs/{}", file_name(run)), words(run))).collect();
+    let others: Vec<_> = earlier.iter().map(|run| (format!("runs/{}", file_name(run)), words(run))).collect();
     let index = Page {
         record: newest,
         findings: &newest.map(findings).unwrap_or_default(),

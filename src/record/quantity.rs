@@ -102,6 +102,18 @@ pub fn utc(unix_seconds: u64) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}")
 }
 
+/// The same as other tools read it, by RFC 3339: `2026-11-20T13:44:05+00:00`.
+pub fn rfc3339(unix_seconds: u64) -> String {
+    let text = utc(unix_seconds);
+    let (day, time) = text.split_once('T').unwrap_or((&text, ""));
+    let (year, month_day) = day.split_at(day.len() - 4);
+    let pairs = |text: &str, between: &str| {
+        let pairs = text.as_bytes().chunks(2).map(String::from_utf8_lossy).collect::<Vec<_>>();
+        pairs.join(between)
+    };
+    format!("{year}-{}T{}+00:00", pairs(month_day, "-"), pairs(time, ":"))
+}
+
 /// The last step at which the value is at least one, after rounding to four digits: 999.96 ns are
 /// 1.000 µs and not "1000 ns".
 fn step(value: f64, steps: &[Step]) -> Step {
@@ -217,5 +229,6 @@ mod tests {
         assert_eq!(utc(951_782_399), "20000228T235959");
         assert_eq!(utc(951_782_400), "20000229T000000");
         assert_eq!(utc(1_795_182_245), "20261120T134405");
+        assert_eq!(rfc3339(1_795_182_245), "2026-11-20T13:44:05+00:00");
     }
 }

@@ -5,12 +5,14 @@
 
 mod job_metrics;
 mod junit;
+mod kcidb;
 mod lava;
 mod open_metrics;
 mod trend;
 
 pub use job_metrics::{Begun, job_metrics};
 pub use junit::junit;
+pub use kcidb::kcidb;
 pub use lava::lava;
 pub use open_metrics::open_metrics;
 pub use trend::{action_benchmark, bencher};

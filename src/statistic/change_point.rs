@@ -8,7 +8,8 @@
 //!
 //! **The deviation** is that of the base: its values are drawn in to four deviations about the median first. It is
 //! moderated by what other series of the same machine show ([`Family`]), because a base of five nights hardly knows its
-//! own. A value whose own error is larger than usual counts for less. How many values a change needs at the least follows
+//! own. Where differences of neighbours near by show more than one in ten would by chance, theirs is taken: noise that grows is
+//! no step. A value whose own error is larger than usual counts for less. How many values a change needs at the least follows
 //! from how often lone outliers are met: 2, where they are rare.
 //!
 //! The cost of a series of n values is n log n: sums of the values are kept, and the deviation is learnt again whenever
@@ -65,7 +66,8 @@ pub fn change_points(values: &[Value], noise: &Noise, level: f64) -> Vec<ChangeP
         base.grow(&values[..end], &weights[..end]);
         let Some(change) = base.broken() else { continue };
         found.push(change);
-        let known = Noise { deviation: base.deviation(), degrees: base.degrees().min(30.0), ..*noise };
+        let new = end - change.at;
+        let known = Noise { deviation: base.deviation_now(new), degrees: base.degrees().min(30.0), ..*noise };
         base = Base::new(change.at, &known, level);
         for end in change.at + 1..=end {
             base.grow(&values[..end], &weights[..end]);

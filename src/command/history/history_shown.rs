@@ -5,7 +5,7 @@ use crate::command::page;
 use crate::driver::{layout, nearest};
 use crate::error::{Error, Result};
 use crate::record::history_point::HistoryPoint;
-use crate::record::quantity::duration;
+use crate::record::quantity::{duration, rfc3339};
 use crate::render::format::{LF, csv_text};
 use crate::study::ratio_series::{Link, NORMAL, RatioSeries, series};
 use std::process::ExitCode;
@@ -32,8 +32,13 @@ pub(super) struct Show {
 }
 
 /// Print every case of every point as CSV
+///
+/// A line for each case of each point; or with `--wide` a line a point and a column a case, which Apache Otava and spreadsheets read.
 #[derive(clap::Args)]
 pub(super) struct Export {
+    /// A line a point: time, label, reference, and each case's ratio
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -97,10 +102,29 @@ pub(super) fn export(args: &Export) -> Result<ExitCode> {
     let points = args.place.points()?;
     let (all, said) = series(&points);
     said.iter().for_each(page::warn);
+    if args.wide {
+        page::write(&csv_text(LF, wide(&all, &points).into_iter())?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let head = ["case", "run", "started", "label", "reference", "ratio", "low", "high", "cost_ns", "pairs"];
     let rows = all.iter().flat_map(|one| one.links.iter().map(|link| cells(one, link, &points)));
     page::write(&csv_text(LF, std::iter::once(head.map(str::to_owned).to_vec()).chain(rows))?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A head and a line for each point that is no bridge; a case that a point lacks is an empty cell.
+fn wide(all: &[RatioSeries], points: &[HistoryPoint]) -> Vec<Vec<String>> {
+    let head = ["time", "label", "reference"].map(str::to_owned).into_iter();
+    let mut lines = vec![head.chain(all.iter().map(|one| one.id.clone())).collect::<Vec<_>>()];
+    for (at, point) in points.iter().enumerate().filter(|(_, point)| point.bridge_to.is_none()) {
+        let ratio = |one: &RatioSeries| {
+            let link = one.links.binary_search_by_key(&at, |link| link.point).ok()?;
+            Some(one.links[link].value.value.exp().to_string())
+        };
+        let names = [rfc3339(point.started), point.label.clone(), point.reference.clone()];
+        lines.push(names.into_iter().chain(all.iter().map(|one| ratio(one).unwrap_or_default())).collect());
+    }
+    lines
 }
 
 fn cells(one: &RatioSeries, link: &Link, points: &[HistoryPoint]) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! `syscost report --export`: a run in the format of another tool.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::Record;
-use crate::render::foreign::{action_benchmark, bencher, junit, lava, open_metrics};
+use crate::render::foreign::{action_benchmark, bencher, junit, kcidb, lava, open_metrics};
 use clap::ValueEnum;
 
 /// Who reads it.
@@ -14,6 +14,8 @@ pub(super) enum Reader {
     Bencher,
     /// A list of tests for a CI, XML
     Junit,
+    /// Tests for the kernel community's database KCIDB, JSON by its schema 5; needs --build
+    Kcidb,
     /// Gauges for Prometheus and its relatives
     Openmetrics,
     /// Lines for `lava-test-case`, as Linaro's test definitions send them
@@ -23,13 +25,20 @@ pub(super) enum Reader {
 /// The run as this reader takes it.
 ///
 /// # Errors
-/// A number is not finite.
-pub(super) fn text(reader: Reader, record: &Record) -> Result<String> {
+/// A number is not finite, or the reader needs to be told of a build and is not.
+pub(super) fn text(reader: Reader, record: &Record, build: Option<&str>) -> Result<String> {
     match reader {
         Reader::ActionBenchmark => action_benchmark(record),
         Reader::Bencher => bencher(record),
         Reader::Junit => Ok(junit(record)),
+        Reader::Kcidb => kcidb(record, build.ok_or_else(unnamed)?),
         Reader::Lava => Ok(lava(record)),
         Reader::Openmetrics => Ok(open_metrics(record)),
     }
+}
+
+fn unnamed() -> Error {
+    Error::Usage(
+        "KCIDB asks which build was tested: name it by --build ORIGIN:ID, as it was reported there".into(),
+    )
 }

@@ -18,6 +18,10 @@ const FEW: usize = 8;
 const SHARE: f64 = 0.6;
 /// The level at which a few new values must differ even without the one that differs most.
 const LEVEL_WITHOUT_ONE: f64 = 0.01;
+/// Values near by, at the least, that tell whether the noise grew.
+const NEAR_BY: usize = 12;
+/// Differences of neighbours are drawn in to this many deviations: a step is one of them.
+const WIDEST_DIFFERENCE: f64 = 6.0;
 /// Degrees of freedom of a difference of neighbours.
 pub(super) const EFFICIENCY: f64 = 2.0 / 3.0;
 /// No deviation is smaller: equal values would make every other one a change.
@@ -38,6 +42,8 @@ pub(super) struct Base {
     values: Vec<(f64, f64)>,
     /// Sums of the weights and of the weighted values, drawn in, before each index.
     sums: Vec<(f64, f64)>,
+    /// Sums of the squared differences of neighbours, drawn in, before each index.
+    squares: Vec<f64>,
 }
 
 impl Base {
@@ -54,11 +60,8 @@ impl Base {
             limit_without_one: f64::INFINITY,
             values: Vec::new(),
             sums: vec![(0.0, 0.0)],
+            squares: vec![0.0],
         }
-    }
-
-    pub(super) fn deviation(&self) -> f64 {
-        self.deviation
     }
 
     pub(super) fn degrees(&self) -> f64 {
@@ -90,6 +93,7 @@ impl Base {
         let limit = |level: f64| student_quantile_above(level / 2.0, self.degrees as usize);
         (self.limit, self.limit_without_one) = (limit(self.level), limit(LEVEL_WITHOUT_ONE));
         self.sums.truncate(1);
+        self.squares.truncate(1);
         for at in 0..self.values.len() {
             let (value, weight) = self.values[at];
             self.add(value, weight);
@@ -99,6 +103,10 @@ impl Base {
     fn add(&mut self, value: f64, weight: f64) {
         let reach = WIDEST * self.deviation;
         let value = value.clamp(self.centre - reach, self.centre + reach);
+        let at = self.squares.len() - 1;
+        let before = if at > 0 { self.values[at - 1].0 } else { self.values[at].0 };
+        let difference = (self.values[at].0 - before).abs().min(WIDEST_DIFFERENCE * self.deviation);
+        self.squares.push(self.squares[at] + difference.powi(2));
         let (weights, sum) = self.sums[self.sums.len() - 1];
         self.sums.push((weights + weight, sum + weight * value));
     }
@@ -112,7 +120,7 @@ impl Base {
         let (new, _) = seen.max_by(|a, b| a.1.total_cmp(&b.1))?;
         let at = self.place(new);
         let (before, after) = (self.part(0, at), self.part(at, self.values.len()));
-        let error = self.deviation * (1.0 / before.0 + 1.0 / after.0).sqrt();
+        let error = self.deviation_now(new) * (1.0 / before.0 + 1.0 / after.0).sqrt();
         let found = self.start + self.values.len() - 1;
         Some(ChangePoint { at: self.start + at, found, step: after.1 - before.1, error })
     }
@@ -121,11 +129,12 @@ impl Base {
     fn look(&self, new: usize) -> Option<f64> {
         let at = self.values.len() - new;
         let before = self.part(0, at);
+        let wider = self.deviation_now(new) / self.deviation;
         if new > FEW {
-            return Some(self.t(before, self.part(at, self.values.len())).abs());
+            return Some(self.t(before, self.part(at, self.values.len())).abs() / wider);
         }
         let after = self.few(at, before.1);
-        let t = self.t(before, mean(&after));
+        let t = self.t(before, mean(&after)) / wider;
         let far = |at: &usize| after[*at].0 * t.signum();
         let farthest = (0..new).max_by(|a, b| far(a).total_cmp(&far(b)))?;
         let mut others = after.clone();
@@ -133,12 +142,24 @@ impl Base {
         let step = mean(&after).1 - before.1;
         let beyond = after.iter().filter(|value| (value.0 - before.1) * step.signum() >= SHARE * step.abs());
         let is_of_most = 2 * beyond.count() > new;
-        let is_without_one = self.t(before, mean(&others)) * t.signum() > self.limit_without_one;
+        let is_without_one = self.t(before, mean(&others)) * t.signum() / wider > self.limit_without_one;
         (is_of_most && is_without_one).then_some(t.abs())
     }
 
     fn t(&self, before: (f64, f64), after: (f64, f64)) -> f64 {
         (after.1 - before.1) / (self.deviation * (1.0 / before.0 + 1.0 / after.0).sqrt())
+    }
+
+    /// The deviation near these newest values, which is that of the base or more: where the noise grew, a few values far off are no
+    /// step. It is told by differences of neighbours, without the one in which a step would be, if these are larger than chance.
+    pub(super) fn deviation_now(&self, new: usize) -> f64 {
+        let (end, split) = (self.values.len(), self.values.len() - new);
+        let first = end.saturating_sub((2 * new).max(NEAR_BY)).max(1);
+        let of_step = self.squares[split + 1] - self.squares[split];
+        let count = (end - first).saturating_sub(1);
+        let variance = (self.squares[end] - self.squares[first] - of_step) / (2.0 * count.max(1) as f64);
+        let base = self.deviation.powi(2);
+        if variance > usual_at_most(EFFICIENCY * count as f64) * base { variance.sqrt() } else { self.deviation }
     }
 
     /// The values from this one on, drawn in about `before`, and their weights.
@@ -175,6 +196,14 @@ impl Base {
         let best = (first..=end - 2).max_by(|&a, &b| t(a).total_cmp(&t(b)));
         best.unwrap_or(end - new)
     }
+}
+
+/// What one variance in ten exceeds, of the true one, with so many degrees of freedom (Wilson and Hilferty 1931, Proceedings of
+/// the National Academy of Sciences 17).
+fn usual_at_most(degrees: f64) -> f64 {
+    const ONE_IN_TEN: f64 = 1.282;
+    let part = 2.0 / (9.0 * degrees.max(1.0));
+    (1.0 - part + ONE_IN_TEN * part.sqrt()).powi(3)
 }
 
 /// Sum of the weights and mean.

@@ -84,7 +84,7 @@ fn a_step_of_one_percent_is_told_within_two_nights() {
 }
 
 /// Of 80 steps of five deviations.
-const WITHIN_TWO_AND_THREE: (usize, usize) = (70, 79);
+const WITHIN_TWO_AND_THREE: (usize, usize) = (67, 79);
 
 /// The share of steps of this size that is told within 15 nights, a quarter of the series having one.
 fn recall(noise: f64, step: f64) -> f64 {
@@ -127,6 +127,19 @@ fn outliers_drifts_and_louder_noise_are_mostly_no_steps() {
     assert!(each(|plan| plan.drift = 0.002) <= 4);
     assert_eq!(each(|plan| plan.louder = 3.0), 0, "the intervals of the points tell of it");
     assert!(each(|plan| plan.drift = 0.01) > 50, "a drift of 1 % is a change");
+}
+
+#[test]
+fn noise_that_grows_untold_by_its_own_errors_is_seldom_a_step() {
+    let mut random = Random::new(11);
+    let louder = Plan { louder: 3.0, ..QUIET };
+    let mut all: Vec<_> = (0..4 * SERIES).map(|_| louder.series(&mut random, 2 * NIGHTS)).collect();
+    all.iter_mut().flatten().for_each(|value| value.error = QUIET.noise);
+    let family = Family::learn(all.iter().map(Vec::as_slice));
+    let found = |values: &Vec<Value>| change_points(values, &family.noise_of(values), level(SERIES)).len();
+    let told: usize = all.iter().map(found).sum();
+    // Without a look at the noise near by there are more than twice as many.
+    assert!(told <= 40, "{told} of {} series", all.len());
 }
 
 #[test]
