@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::platform::{inert, plain_file};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -122,7 +123,8 @@ impl HistoryLog {
         let mut file = self.alone(plain_file::append(&self.path)?)?;
         let before = self.bytes()?;
         let there = self.content(&before)?.points;
-        let new: Vec<_> = points.iter().filter(|new| !there.iter().any(|old| old.is_same(new))).collect();
+        let there: HashSet<_> = there.iter().map(HistoryPoint::identity).collect();
+        let new: Vec<_> = points.iter().filter(|new| !there.contains(&new.identity())).collect();
         if new.is_empty() {
             return Ok(0);
         }

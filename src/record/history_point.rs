@@ -49,8 +49,8 @@ pub struct CaseRatio {
 }
 
 impl HistoryPoint {
-    /// Whether two points are of the same comparison, held against the same reference.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.run == other.run && self.reference == other.reference && self.bridge_to == other.bridge_to
+    /// What two points share that are of the same comparison, held against the same reference.
+    pub fn identity(&self) -> (&str, &str, Option<&str>) {
+        (&self.run, &self.reference, self.bridge_to.as_deref())
     }
 }

@@ -170,3 +170,68 @@ fn a_reference_is_kept_once_and_measured_against() {
     assert!(listed.output.ends_with("\t1\tbase\ttoday\n"), "{listed:?}");
     place.is_tidy();
 }
+
+/// What the script of a page reads.
+fn data(page: &Path) -> Value {
+    let html = std::fs::read_to_string(page).unwrap();
+    let (_, rest) = html.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn the_pages_show_the_history_and_each_run_and_replace_no_other_kind_of_file() {
+    let place = Place::new();
+    twelve_nights(&place);
+    let public = place.path().join("public");
+    let page = || place.end(place.syscost(&["page", public.to_str().unwrap()]));
+    page().says(0, &["public/index.html"]);
+    let alone = data(&public.join("index.html"));
+    let history = &alone["histories"][0];
+    assert_eq!((&alone["groups"], &history["name"]), (&json!([]), &json!("main")));
+    assert_eq!(
+        (history["points"].as_array().unwrap().len(), history["series"].as_array().unwrap().len()),
+        (12, 8)
+    );
+    let event = &history["events"][0];
+    assert_eq!((&event["at"], event["moved"].as_array().unwrap().len()), (&json!(8), 3));
+    assert_eq!(event["profile"], json!([["kernel_release", "6.1.0-29", "6.1.0-30"]]));
+    let first = history["series"][0]["ratio"].as_array().unwrap();
+    assert!(first.len() == 12 && first[11].as_f64().unwrap() / 1e5 > 0.015, "{first:?}");
+    for _ in 0..2 {
+        if place.succeeds(|| place.run(&["known_work"])).is_none() {
+            return;
+        }
+    }
+    page().says(0, &[]);
+    let (index, runs) = (data(&public.join("index.html")), std::fs::read_dir(public.join("runs")).unwrap());
+    assert_eq!(
+        (index["groups"][0]["name"].as_str(), index["histories"][0]["points"].as_array().unwrap().len()),
+        (Some("known_work"), 12)
+    );
+    assert_eq!((index["others"].as_array().unwrap().len(), runs.count()), (1, 1));
+    std::fs::remove_file(public.join("index.html")).unwrap();
+    std::fs::create_dir(public.join("index.html")).unwrap();
+    page().refuses(&["index.html: its kind: expected a plain file"]);
+    let nothing = Place::new();
+    nothing.end(nothing.syscost(&["page", "public"])).refuses(&["there is no run in"]);
+}
+
+#[test]
+fn a_full_disk_leaves_the_history_as_it_was() {
+    let place = Place::new();
+    twelve_nights(&place);
+    let whole = std::fs::read(file(&place)).unwrap();
+    // Room for the first half, and for a part of one more line.
+    let half = whole.split_inclusive(|byte| *byte == b'\n').take(6).map(<[u8]>::len).sum::<usize>();
+    std::fs::write(place.path().join("half.jsonl"), &whole[..half]).unwrap();
+    let script = "size=$(( ($(stat -c %s half.jsonl) + 4095) / 4096 * 4 + 4 )); mkdir small && mount -t tmpfs -o size=${size}k none small || exit 99
+        cp half.jsonl small/nights.jsonl && \"$0\" history import --file small/nights.jsonl \"$1\"; code=$?
+        cmp half.jsonl small/nights.jsonl && \"$0\" history verify --file small/nights.jsonl; exit $code";
+    let mut command = place.program("unshare");
+    command.args(["-m", "sh", "-c", script, SYSCOST]).arg(file(&place));
+    let ended = place.end(command);
+    if ended.code == Some(99) || ended.error.contains("unshare") {
+        return println!("skipped: no file system can be mounted here");
+    }
+    ended.says(1, &["small/nights.jsonl: writing failed", "No space left", "6 sound points, 0 damaged"]);
+}

@@ -159,7 +159,11 @@ impl Base {
         let count = (end - first).saturating_sub(1);
         let variance = (self.squares[end] - self.squares[first] - of_step) / (2.0 * count.max(1) as f64);
         let base = self.deviation.powi(2);
-        if variance > usual_at_most(EFFICIENCY * count as f64) * base { variance.sqrt() } else { self.deviation }
+        if variance > usual_at_most(EFFICIENCY * count as f64) * base {
+            variance.sqrt()
+        } else {
+            self.deviation
+        }
     }
 
     /// The values from this one on, drawn in about `before`, and their weights.
