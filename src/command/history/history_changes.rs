@@ -127,7 +127,29 @@ fn event_text(
     if let Some(more) = event.moved.len().checked_sub(NAMED).filter(|more| *more > 0) {
         lines.push(format!("    and {more} more; in a pipe, each has its line"));
     }
+    let command = revisions([&before.label, &point.label]).and_then(|revisions| again(revisions, event));
+    lines.extend(command.map(|command| page::wrap("    again: ", &command, width)));
     lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// The revisions of git with which these labels begin, if they do and differ: hexadecimal digits, as `--label` is given in a workflow.
+fn revisions<'a>(labels: [&'a str; 2]) -> Option<[&'a str; 2]> {
+    let revision = |label: &'a str| {
+        let word = label.split_whitespace().next()?;
+        let is_hash = (7..=40).contains(&word.len()) && word.chars().all(|c| c.is_ascii_hexdigit());
+        is_hash.then_some(word)
+    };
+    let [before, after] = labels.map(revision);
+    before.zip(after).filter(|(before, after)| before != after).map(|(before, after)| [before, after])
+}
+
+/// The command that compares the two revisions by themselves, which tells a change from an outlier. Ids are text of a file, and the
+/// command is for a shell: only plain ones are in it.
+fn again([before, after]: [&str; 2], event: &ChangeEvent) -> Option<String> {
+    let is_plain = |id: &&str| id.chars().all(|c| c.is_ascii_alphanumeric() || "/_.-".contains(c));
+    let ids = event.moved.iter().filter(|moved| !moved.canary).map(|moved| &*moved.id);
+    let ids: Vec<_> = ids.filter(is_plain).take(NAMED).collect();
+    (!ids.is_empty()).then(|| format!("syscost ab --a-rev {before} --b-rev {after} '^({})$'", ids.join("|")))
 }
 
 /// How many moved, and by how much: `14 slower by 0.8 to 3.1 %, 1 faster by 2.0 %`.
@@ -161,6 +183,16 @@ mod tests {
         assert_eq!(first_second("2024-02-29"), Ok(1_709_164_800));
         for wrong in ["", "2026", "2026-13-01", "2026-11-20x", "-1-1-1", "1969-12-31"] {
             assert!(first_second(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn revisions_are_told_from_other_labels() {
+        assert_eq!(revisions(["5b36495 2026-11-23", "fe0ba5312a"]), Some(["5b36495", "fe0ba5312a"]));
+        for labels in
+            [["night 1", "night 2"], ["5b36495", "5b36495"], ["5b36495", ""], ["5b36495;rm", "fe0ba53"]]
+        {
+            assert_eq!(revisions(labels), None, "{labels:?}");
         }
     }
 
