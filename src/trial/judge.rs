@@ -148,14 +148,14 @@ pub(super) fn sample(
     if let Some(cpu) = pinned {
         if delta.migrated || delta.counted.cpu != cpu {
             let now = delta.counted.cpu;
-            return Err(CaseEnd::Failed(format!(
+            return Err(CaseEnd::Disturbed(format!(
                 "the thread was moved from CPU {cpu} to CPU {now} in the middle of the case: \
                  something else sets its affinity"
             )));
         }
     }
     if let Some((own, now)) = delta.partners.and_then(|partners| partners.strayed) {
-        return Err(CaseEnd::Failed(format!(
+        return Err(CaseEnd::Disturbed(format!(
             "a partner was moved from CPU {own} to CPU {now} in the middle of the case: something else sets its \
              affinity, and what was measured is not what the id says"
         )));

@@ -19,17 +19,42 @@ impl Group {
         Self::new(&files, tasks).or_else(|| skipped("tasks"))
     }
 
+    /// With so many microseconds of CPU time in each tenth of a second.
+    pub fn of_cpu(microseconds: u64) -> Option<Self> {
+        let files = [("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us"), ("/sys/fs/cgroup", "cpu.max")];
+        Self::new(&files, microseconds).or_else(|| skipped("CPU time"))
+    }
+
+    /// Of which all tasks can be frozen.
+    pub fn to_freeze() -> Option<Self> {
+        let group = Self::new(&[("/sys/fs/cgroup", "cgroup.freeze")], 0);
+        group
+            .or_else(|| Self::made("/sys/fs/cgroup/freezer", "freezer.state"))
+            .or_else(|| skipped("running time"))
+    }
+
+    /// Freezes or thaws it, by either version's file.
+    pub fn freeze(&self, frozen: bool) -> bool {
+        let files = [("cgroup.freeze", ["0", "1"]), ("freezer.state", ["THAWED", "FROZEN"])];
+        let mut known = files.iter().filter(|(file, _)| self.0.join(file).exists());
+        known.any(|(file, words)| std::fs::write(self.0.join(file), words[usize::from(frozen)]).is_ok())
+    }
+
     fn new(files: &[(&str, &str)], limit: u64) -> Option<Self> {
+        files.iter().find_map(|(mount, file)| {
+            let group = Self::made(mount, file)?;
+            group.limit(file, limit).then_some(group)
+        })
+    }
+
+    /// A group below this mount, if it has this file: a plain directory would take one of any name.
+    fn made(mount: &str, file: &str) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("syscost-test-{}-{}", std::process::id(), MADE.fetch_add(1, Relaxed));
-        files.iter().find_map(|(mount, file)| {
-            let group = Path::new(mount).join(&name);
-            std::fs::create_dir(&group).ok()?;
-            let group = Self(group);
-            // Asked before it is written: a plain directory would take a file of any name.
-            let is_limited = group.0.join(file).exists() && group.limit(file, limit);
-            is_limited.then_some(group)
-        })
+        let group = Path::new(mount).join(name);
+        std::fs::create_dir(&group).ok()?;
+        let group = Self(group);
+        group.0.join(file).exists().then_some(group)
     }
 
     /// Sets another limit.

@@ -37,5 +37,6 @@ mod place;
 mod process;
 mod record;
 mod sandbox;
+mod squeezed;
 mod standard_stream;
 mod stored;

@@ -114,7 +114,7 @@ fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
 fn a_thread_that_was_moved_is_caught() {
     let case = Case::looped("any", "", operation::control);
     let moved = delta(|d| d.counted.cpu = 1);
-    let Err(CaseEnd::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
+    let Err(CaseEnd::Disturbed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
     assert!(sentence.contains("from CPU 3 to CPU 1"), "{sentence}");
     assert_eq!(sample(&case, &moved, 1, None), Ok(Vec::new()), "who is not pinned may move");
 }
@@ -218,7 +218,7 @@ fn a_partner_that_was_moved_is_caught() {
     let case = Case::looped("any", "", operation::control);
     let partners = crate::clock::PartnerReport { strayed: Some((2, 5)), ..Default::default() };
     let moved = delta(|d| d.partners = Some(partners));
-    let Err(CaseEnd::Failed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
+    let Err(CaseEnd::Disturbed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
     assert!(sentence.contains("partner was moved from CPU 2 to CPU 5"), "{sentence}");
 }
 
