@@ -11,10 +11,12 @@
 #![allow(unsafe_code)]
 
 mod message_queue;
+mod posix_semaphore;
 mod semaphore;
 mod shared_word;
 
 pub use message_queue::Queue;
+pub use posix_semaphore::PosixSemaphore;
 pub use semaphore::Semaphore;
 pub use shared_word::{Condition, Futex, PolledWord};
 
@@ -180,6 +182,7 @@ mod tests {
         carries(Futex::shared(path));
         carries(Condition::pair(path));
         carries(Semaphore::pair(path));
+        carries(PosixSemaphore::pair(path));
         if let Err(error) = Queue::pair(path) {
             println!("no message queues here: {error}");
         } else {

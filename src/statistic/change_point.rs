@@ -29,6 +29,9 @@ pub use noise_family::{Family, Noise};
 
 use base::Base;
 
+/// Values of a stretch whose median tells more than the look that found its beginning.
+const LONG: usize = 8;
+
 /// A value with its own standard error, 0 where that is unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Value {
@@ -90,11 +93,14 @@ fn usual_error(values: &[Value]) -> f64 {
     super::median(&values.iter().map(|value| value.error).collect::<Vec<_>>())
 }
 
-/// The steps between the medians of whole stretches, which know more than the look that found them.
+/// The steps between the medians of whole stretches, which know more than the look that found them. The median of a short stretch may lie
+/// between a step and its end that is not found yet: there only the values count with which the step was found.
 fn with_means_of_stretches(values: &[Value], found: Vec<ChangePoint>) -> Vec<ChangePoint> {
     let starts: Vec<_> = std::iter::once(0).chain(found.iter().map(|change| change.at)).collect();
     let middle = |index: usize| {
         let end = starts.get(index + 1).copied().unwrap_or(values.len());
+        let looked = index.checked_sub(1).map(|change| found[change].found + 1);
+        let end = if end - starts[index] < LONG { looked.unwrap_or(end).min(end) } else { end };
         super::median(&values[starts[index]..end].iter().map(|value| value.value).collect::<Vec<_>>())
     };
     let middles: Vec<_> = (0..starts.len()).map(middle).collect();

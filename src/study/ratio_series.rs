@@ -36,6 +36,9 @@ pub struct Link {
     pub pairs: usize,
 }
 
+/// Fewer pairs that count are no ratio: of none it would be 1 without an error.
+const FEWEST_PAIRS: usize = 4;
+
 /// The point of a comparison: the cases that have a number on both sides, of one version.
 pub fn point_of(paired: &Paired, reference: &str, label: &str, bridge_to: Option<&str>) -> HistoryPoint {
     let rows = paired.judge();
@@ -63,7 +66,8 @@ fn ratio(row: &Row, version: &str) -> Option<CaseRatio> {
     };
     let error = (high - low) / (2.0 * NORMAL);
     let is_number = [estimate, error, row.cost_ns[1]].iter().all(|number| number.is_finite());
-    is_number.then(|| CaseRatio {
+    let is_ratio = is_number && row.pairs >= FEWEST_PAIRS;
+    is_ratio.then(|| CaseRatio {
         id: row.id.clone(),
         canary: row.canary,
         version: version.into(),
@@ -80,7 +84,8 @@ pub fn series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<String>) {
     let (bridges, mut said) = (Bridges::of(points), Vec::new());
     for (at, point) in points.iter().enumerate().filter(|(_, point)| point.bridge_to.is_none()) {
         let mut lacking = 0;
-        for case in &point.cases {
+        // Points that were kept before cases without pairs were left out may hold some.
+        for case in point.cases.iter().filter(|case| case.pairs >= FEWEST_PAIRS) {
             let Some((offset, variance)) = bridges.to(&point.reference, case) else {
                 lacking += 1;
                 continue;
@@ -119,7 +124,7 @@ impl<'a> Bridges<'a> {
         let mut bridges = Self { first, known: BTreeMap::new() };
         for point in points {
             let Some(new) = point.bridge_to.as_deref() else { continue };
-            for case in &point.cases {
+            for case in point.cases.iter().filter(|case| case.pairs >= FEWEST_PAIRS) {
                 let Some((offset, variance)) = bridges.to(&point.reference, case) else { continue };
                 let reached = (offset + case.log_ratio, variance + case.error.powi(2));
                 // The first bridge to a reference stays, so that what was told is told again.
@@ -185,6 +190,14 @@ pub(super) mod tests {
         let (series, said) = series(&[point(0, "r0", None, &[1.0]), point(1, "other", None, &[2.0, 3.0])]);
         assert_eq!(series[0].links.len(), 1);
         assert_eq!(said, ["run-1: 2 of 2 cases have no bridge from the first reference to other"]);
+    }
+
+    #[test]
+    fn a_case_of_which_every_pair_was_disturbed_is_no_ratio_of_one() {
+        let mut disturbed = point(1, "r0", None, &[1.0, 1.02]);
+        disturbed.cases[0] = CaseRatio { pairs: 0, error: 0.0, cost_ns: 0.0, ..disturbed.cases[0].clone() };
+        let (series, _) = series(&[point(0, "r0", None, &[1.1, 1.02]), disturbed]);
+        assert_eq!(series.iter().map(|one| one.links.len()).collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! # What is timed
 //! A token from the measuring thread to a partner and back. The partner is a forked process or a thread, and the token
 //! goes through two pipes, two event counters (`eventfd`), a pair of Unix sockets, two named pipes, two POSIX message
-//! queues, two System V semaphores, two words that the ends sleep on (`futex`), the standard library's mutex and
-//! condition variable, or one word that both ends poll. `yield` is one `sched_yield` beside a partner that yields as
-//! well.
+//! queues, two System V or two POSIX semaphores, two words that the ends sleep on (`futex`), the standard library's
+//! mutex and condition variable, or one word that both ends poll. `yield` is one `sched_yield` beside a partner that
+//! yields as well.
 //!
 //! # What is not
 //! The partner's start, and the reading of its counters. Everything that either end does for a round trip is timed.
@@ -38,7 +38,9 @@
 use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, set_up};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::kit::ipc::{Bytes, Channel, Condition, Event, Futex, PolledWord, Queue, Semaphore};
+use crate::kit::ipc::{
+    Bytes, Channel, Condition, Event, Futex, PolledWord, PosixSemaphore, Queue, Semaphore,
+};
 use crate::kit::parallel::all_stayed;
 use crate::kit::placement::{Placement, refused};
 use crate::kit::round_trip::{Open, both_left, both_slept, passed_on, round_trip};
@@ -72,6 +74,7 @@ fn cases() -> Vec<Case> {
     add(on("pipe", Thread, Bytes::pipes, &[Same, Cross, Awake]));
     add(on("eventfd", Thread, Event::pair, &[Same]));
     add(on("futex", Thread, Futex::private, &[Same, Cross, Awake]));
+    add(on("posix-semaphore", Thread, PosixSemaphore::pair, &[Same]));
     add(on("condition", Thread, Condition::pair, &[Same, Cross]));
     add(vec![polled(Thread)]);
     add(vec![turn_taking::case(Thread)]);

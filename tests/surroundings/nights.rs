@@ -235,3 +235,15 @@ fn a_full_disk_leaves_the_history_as_it_was() {
     }
     ended.says(1, &["small/nights.jsonl: writing failed", "No space left", "6 sound points, 0 damaged"]);
 }
+
+/// The history of this crate: revisions of its own, each compared by turns with the first by `scripts/history/own`.
+#[test]
+fn the_history_of_this_crate_is_sound_and_tells_of_one_step() {
+    let place = Place::new();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/history.jsonl");
+    let kept = kept.to_str().unwrap();
+    history(&place, &["verify", "--file", kept]).says(0, &["sound points, 0 damaged"]);
+    let told = history(&place, &["changes", "--file", kept]);
+    // Its place in the binary made this lock one cycle of sixteen slower for two revisions.
+    told.says(1, &["slower\t+6.25", "lock/pthread-mutex/free\tfe0ba53"]);
+}

@@ -40,7 +40,9 @@ fn held(ended: &Ended, place: &Place) {
         assert!(ended.code == Some(0) && ended.output.contains(", 1 disturbed, 0 failed"), "{ended:?}");
         return;
     };
-    let Some(alone) = undisturbed() else { return println!("skipped: this machine disturbs what nobody squeezes") };
+    let Some(alone) = undisturbed() else {
+        return println!("skipped: this machine disturbs what nobody squeezes");
+    };
     assert!((1.0 / APART..APART).contains(&(squeezed / alone)), "{squeezed} ns, and {alone} ns undisturbed");
 }
 

@@ -3,8 +3,10 @@
 use super::{ChangePoint, Noise, Value};
 use crate::statistic::{median, student_quantile_above};
 
-/// The fewest values before a change.
+/// The fewest values before the first change of a series.
 const FEWEST: usize = 3;
+/// And before a later one, where the deviation is known: what lasted two nights is over with the next two.
+const FEWEST_LATER: usize = 2;
 /// Values are drawn in to this many deviations about the centre.
 const WIDEST: f64 = 4.0;
 /// New values that are few are drawn in less: to this many limits of t, so that two of them can show a large step where a
@@ -113,7 +115,7 @@ impl Base {
 
     /// The change, if the newest values do not belong to the base any more.
     pub(super) fn broken(&self) -> Option<ChangePoint> {
-        let most = self.values.len().checked_sub(FEWEST)?;
+        let most = self.values.len().checked_sub(self.fewest())?;
         let looks = windows().take_while(|&new| new <= most);
         let looks = looks.filter(|&new| new >= self.noise.shortest(self.level));
         let seen = looks.filter_map(|new| self.look(new).filter(|&t| t > self.limit).map(|t| (new, t)));
@@ -123,6 +125,10 @@ impl Base {
         let error = self.deviation_now(new) * (1.0 / before.0 + 1.0 / after.0).sqrt();
         let found = self.start + self.values.len() - 1;
         Some(ChangePoint { at: self.start + at, found, step: after.1 - before.1, error })
+    }
+
+    fn fewest(&self) -> usize {
+        if self.start > 0 { FEWEST_LATER } else { FEWEST }
     }
 
     /// Student's t of the newest values against the others; `None` if it rests on one of a few.
@@ -183,7 +189,7 @@ impl Base {
     /// The best split near the one that was found. A few new values may lie far away, and are drawn in less here, too.
     fn place(&self, new: usize) -> usize {
         let end = self.values.len();
-        let first = end.saturating_sub(4 * new + FEW).max(FEWEST);
+        let first = end.saturating_sub(4 * new + FEW).max(self.fewest());
         let head = self.part(0, first);
         let near = self.few(first, head.1);
         let split = |at: usize| match new > FEW {

@@ -194,3 +194,17 @@ fn ten_thousand_values_with_nine_steps_are_a_matter_of_moments() {
     let places: Vec<_> = found.iter().map(|change| (change.at + 2) / 1000).collect();
     assert_eq!(places, [1, 2, 3, 4, 5, 6, 7, 8, 9], "{found:?}");
 }
+
+#[test]
+fn what_lasts_two_nights_is_told_and_so_is_its_end() {
+    let levels = [0.0, 0.0001, 0.0, -0.0001, 0.0, 0.0001, 0.0, 0.0606, 0.0607, -0.0001, 0.0];
+    let values = levels.map(|value| Value { value, error: 0.0001 });
+    let found =
+        change_points(&values, &Noise { deviation: 0.0001, degrees: 20.0, ..Noise::default() }, level(20));
+    assert_eq!(
+        found.iter().map(|change| (change.at, change.found)).collect::<Vec<_>>(),
+        [(7, 8), (9, 10)],
+        "{found:?}"
+    );
+    assert!((found[0].step - 0.0606).abs() < 0.0002, "{found:?}");
+}

@@ -6,8 +6,8 @@
 //!   once, after its last; it is accessed through its address only, as the library requires.
 #![allow(unsafe_code)]
 
-use crate::error::{Error, Result};
-use crate::kit::ipc::{Channel, Semaphore};
+use crate::error::Result;
+use crate::kit::ipc::{Channel, PosixSemaphore, Semaphore};
 use crate::kit::kernel_call::granted;
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::shared::Word;
@@ -81,48 +81,29 @@ impl Drop for LibraryMutex {
     }
 }
 
-/// sem_wait(3) and sem_post(3), between threads.
-pub struct LibrarySemaphore(Box<UnsafeCell<libc::sem_t>>);
-
-// SAFETY: PLACED: a semaphore may be used by several threads.
-unsafe impl Send for LibrarySemaphore {}
-// SAFETY: PLACED: likewise.
-unsafe impl Sync for LibrarySemaphore {}
+/// A POSIX semaphore of value 1, between threads.
+pub struct LibrarySemaphore(PosixSemaphore);
 
 impl LibrarySemaphore {
-    /// A semaphore of value 1.
+    /// Creates the semaphore.
     ///
     /// # Errors
     /// The refusal of `sem_init`.
     pub fn new() -> Result<Self> {
-        // SAFETY: PLACED: plain bytes, for which zero is valid; `sem_init` follows.
-        let semaphore = Self(Box::new(UnsafeCell::new(unsafe { std::mem::zeroed() })));
-        // SAFETY: PLACED.
-        match unsafe { libc::sem_init(semaphore.0.get(), 0, 1) } {
-            0 => Ok(semaphore),
-            _ => Err(Error::last_os("sem_init")),
-        }
+        PosixSemaphore::new(1).map(Self)
     }
 }
 
 impl Lock for LibrarySemaphore {
     #[inline(always)]
     fn acquire(&self) {
-        // SAFETY: PLACED. A wait that a signal interrupted is repeated.
-        while unsafe { libc::sem_wait(self.0.get()) } != 0 {}
+        // A wait that a signal interrupted is repeated.
+        while self.0.receive() < 0 {}
     }
 
     #[inline(always)]
     fn release(&self) {
-        // SAFETY: PLACED.
-        unsafe { libc::sem_post(self.0.get()) };
-    }
-}
-
-impl Drop for LibrarySemaphore {
-    fn drop(&mut self) {
-        // SAFETY: PLACED.
-        unsafe { libc::sem_destroy(self.0.get()) };
+        self.0.send();
     }
 }
 

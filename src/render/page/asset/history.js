@@ -27,6 +27,11 @@ function shownNights(one) {
 }
 
 const dayOf = (point) => moment(point.started).slice(0, 10);
+/** What stands below a night in the chart: its day, or of several points a day the first word of the label, such as a revision. */
+function axisWords(one) {
+  const days = new Set(one.nights.map(dayOf));
+  return one.nights.map((point) => (2 * days.size > one.nights.length ? dayOf(point) : inert(point.label.split(" ")[0]).slice(0, 12)));
+}
 const nightWords = (point) => `${dayOf(point)} ${point.label}`;
 
 /** The series in the chart: those that are asked for, or those of the weightiest event, or the first. */
@@ -105,14 +110,14 @@ function eventLines(one) {
 
 function ratioOptions(one, shown, width, told) {
   const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "12px system-ui, sans-serif" };
-  const [first, last] = shownNights(one);
+  const [first, last] = shownNights(one), words = axisWords(one);
   let settled = false;
   return {
-    width, height: between(Math.round(width * 0.42), 240, 460), legend: { show: false }, padding: [14, 26, 0, 0],
+    width, height: between(Math.round(width * 0.42), 240, 460), legend: { show: false }, padding: [14, 40, 0, 0],
     cursor: { y: false, drag: { x: true, y: false } },
     scales: { x: { time: false, min: first, max: last }, y: { range: (_, low, high) => { const [a, b] = [Math.min(low ?? 0, -0.1), Math.max(high ?? 0, 0.1)], room = 0.06 * (b - a); return [a - room, b + room]; } } },
     axes: [
-      { ...axis, space: 90, size: 30, values: (_, splits) => splits.map((night) => (Number.isInteger(night) && one.nights[night] ? dayOf(one.nights[night]) : "")) },
+      { ...axis, space: 90, size: 30, values: (_, splits) => splits.map((night) => (Number.isInteger(night) ? words[night] ?? "" : "")) },
       { ...axis, size: 70, values: (_, splits) => splits.map((value) => `${value > 0 ? "+" : ""}${Number(value.toFixed(3))} %`) }],
     series: [{}, ...seriesOf(shown, new Set())],
     bands: shown.map((_, number) => ({ series: [3 * number + 3, 3 * number + 2], fill: `${colour(`--s${number % 8}`)}33` })),
