@@ -111,6 +111,15 @@ impl Archive {
         Store::load(&file)
     }
 
+    /// The newest run that has a group, among the newest of them; `None` if none has. Damaged ones are left out: `syscost runs` tells.
+    pub(super) fn newest_with(&self, group: &str) -> Result<Option<Record>> {
+        const NEWEST: usize = 20;
+        let files = self.files()?;
+        let runs = files.iter().rev().take(NEWEST).filter_map(|file| Store::load(file).ok());
+        let has = |run: &Record| run.groups.iter().any(|known| known.name == group);
+        Ok(runs.into_iter().find(has))
+    }
+
     /// The records of a baseline that `--save-baseline` left, in nanoseconds: one for each run.
     pub(super) fn baseline(&self, name: &str) -> Result<Vec<Record>> {
         let store = Store::at(&self.home);

@@ -9,6 +9,7 @@ use super::page::{self, Tone};
 use crate::case::{Case, Cpus, Group, Place, Prediction, Scale};
 use crate::driver::{layout, nearest};
 use crate::error::{Error, Result};
+use crate::record::quantity::{amount, ends};
 use crate::record::store::Store;
 use crate::render::table::Layout;
 use crate::suite::{GROUPS, find};
@@ -18,8 +19,8 @@ use std::process::ExitCode;
 /// Print the manual of a group, or what a case claims and predicts
 ///
 /// Prints the manual of a group (what is timed, what is not, how we know, what fools it, how to read the
-/// number, where it comes from) and its cases with what they should cost. For the id of a case, also what
-/// must be true for its number to be kept, and what else the machine did when it was last measured here.
+/// number, where it comes from) and its cases with what they should cost. For the id of a case first what it cost
+/// when it was last measured here, what must be true for its number to be kept, and what else the machine did.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// A group such as `call`, the beginning of ids such as `call/u64`, or a whole id such as `call/u64/3`
@@ -34,31 +35,33 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let group = group(&args.subject)?;
     let cases = (group.cases)();
     let alone = cases.iter().find(|case| group.id(case) == args.subject);
-    let beside = match alone {
-        Some(_) => cases.iter().collect(),
-        None => below(group, &cases, &args.subject)?,
-    };
-    let mut text = manual_page(&group.manual_text(), layout) + "\n" + &table(&beside, layout);
-    text += &alone.map(|case| one(&args.subject, case, last(args), layout)).unwrap_or_default();
-    page::write(&text)?;
+    let beside = if alone.is_some() { Vec::new() } else { below(group, &cases, &args.subject)? };
+    let manual = manual_page(&group.manual_text(), layout);
+    page::write(&match alone {
+        Some(case) => one(&args.subject, case, last(args), layout) + "\n" + &manual,
+        None => manual + "\n" + &table(&beside, layout),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What else the machine did when the case was last measured. Damaged runs are skipped: `syscost runs` reports them.
-fn last(args: &Args) -> Option<String> {
+/// What the case cost when it was last measured, and what else the machine did. Damaged runs are skipped: `syscost runs` reports them.
+fn last(args: &Args) -> Option<[String; 2]> {
     let files = Archive::of(&args.home).files().ok()?;
     files.iter().rev().find_map(|file| {
         let record = Store::load(file).ok()?;
         let (_, case) = record.cases().find(|(_, case)| case.id == args.subject)?;
-        let words = crate::study::disturbance::summary(case.measured()?.meanwhile.as_ref()?);
-        Some(format!("{words} (run {}, {})", record.run, page::moment(record.started)))
+        let measured = case.measured()?;
+        let (figure, unit) = (measured.figure(), &record.unit);
+        let cost = format!("{} {}", amount(figure.estimate, unit), ends(&figure, unit));
+        let words = crate::study::disturbance::summary(measured.meanwhile.as_ref()?);
+        Some([format!("{cost} (run {}, {})", record.run, page::moment(record.started)), words])
     })
 }
 
-/// The cases whose ids begin with this group, or group and variant.
+/// The cases whose ids begin so.
 fn below<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a Case>> {
-    let above = format!("{}/", subject.trim_end_matches('/'));
-    let found: Vec<_> = cases.iter().filter(|case| group.id(case).starts_with(&above)).collect();
+    let whole = group.name == subject;
+    let found: Vec<_> = cases.iter().filter(|case| whole || group.id(case).starts_with(subject)).collect();
     if found.is_empty() { Err(no_case(group, cases, subject)) } else { Ok(found) }
 }
 
@@ -66,8 +69,9 @@ fn below<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a 
 fn group(subject: &str) -> Result<&'static Group> {
     let name = subject.split_once('/').map_or(subject, |(name, _)| name);
     find(name).ok_or_else(|| {
-        let known: Vec<_> = GROUPS.iter().map(|group| group.name.to_owned()).collect();
-        let near = nearest(name, &known);
+        let ids = GROUPS.iter().flat_map(|group| (group.cases)().into_iter().map(|case| group.id(&case)));
+        let known: Vec<_> = GROUPS.iter().map(|group| group.name.to_owned()).chain(ids).collect();
+        let near = nearest(subject, &known);
         Error::Usage(format!(
             "there is no group {name}; the nearest are {near}; `syscost list` names them all"
         ))
@@ -101,19 +105,21 @@ fn cycles(prediction: &Prediction) -> String {
     format!("{} + {}", prediction.hardware, prediction.software)
 }
 
-/// One case by itself. It comes last, where a reader at a terminal looks first.
-fn one(id: &str, case: &Case, last: Option<String>, layout: Layout) -> String {
+/// One case by itself.
+fn one(id: &str, case: &Case, last: Option<[String; 2]>, layout: Layout) -> String {
     let heading = page::heading(id, page::prose(layout), layout);
     let rows = [
         ["title".into(), case.title.clone()],
         ["needs".into(), needs(case)],
-        ["predicted".into(), case.prediction.as_ref().map_or_else(|| "nothing".into(), predicted)],
+        ["expected".into(), case.prediction.as_ref().map_or_else(|| "nothing".into(), predicted)],
     ];
     let claims = case.claims.iter().enumerate();
     let claims = claims.map(|(i, claim)| [if i == 0 { "claims" } else { "" }.into(), claim.to_string()]);
-    let last = last.map(|words| ["meanwhile".into(), words]);
-    let rows: Vec<[String; 2]> = rows.into_iter().chain(claims).chain(last).collect();
-    format!("\n{heading}\n{}\n", page::aligned(&rows, page::prose(layout)).join("\n"))
+    let (cost, meanwhile) = last.map_or((None, None), |[cost, words]| {
+        (Some(["quiet".into(), cost]), Some(["meanwhile".into(), words]))
+    });
+    let rows: Vec<[String; 2]> = rows.into_iter().chain(cost).chain(claims).chain(meanwhile).collect();
+    format!("{heading}\n{}\n", page::aligned(&rows, page::prose(layout)).join("\n"))
 }
 
 fn needs(case: &Case) -> String {
@@ -136,7 +142,12 @@ mod tests {
     #[test]
     fn a_case_that_was_measured_says_what_else_happened() {
         let case = &(GROUPS[0].cases)()[0];
-        let text = one("call/it", case, Some("in 2.00 s others used 0.50 CPUs".into()), Layout::default());
+        let text = one(
+            "call/it",
+            case,
+            Some(["1.000 ns".into(), "in 2.00 s others used 0.50 CPUs".into()]),
+            Layout::default(),
+        );
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("meanwhile in 2.00 s others used 0.50 CPUs"), "{text}");
     }

@@ -166,7 +166,10 @@ impl<'a> Report<'a> {
 /// There is no such record, or nothing in it has that name.
 fn chosen(args: &Args, asked: &Asked<'_>, archive: &Archive) -> Result<Record> {
     let overrides = args.beside.overrides()?;
-    let mut record = archive.record(asked.run)?;
+    let mut record = match (asked.run, asked.group) {
+        (None, Some(group)) => of_group(archive, group)?,
+        (run, _) => archive.record(run)?,
+    };
     for id in apply(&overrides, &mut record) {
         tell_unknown(&id, &record);
     }
@@ -281,6 +284,16 @@ fn said(format: Format, below: &[String], layout: Layout) -> String {
         }
         _ => String::new(),
     }
+}
+
+fn of_group(archive: &Archive, group: &str) -> Result<Record> {
+    let newest = archive.record(None)?;
+    if newest.groups.iter().any(|known| known.name == group) {
+        return Ok(newest);
+    }
+    let Some(found) = archive.newest_with(group)? else { return Ok(newest) };
+    page::warn(&format!("the newest run, {}, has no {group}: this is {}", newest.run, found.run));
+    Ok(found)
 }
 
 fn keep(record: &mut Record, name: &str) -> Result<()> {

@@ -166,6 +166,17 @@ pub(super) struct Drive<'a> {
     earlier: EarlierRuns,
 }
 
+/// A line for a reader of a log, who sees one a group in the first round and would wonder afterwards.
+fn round_over(round: usize, elapsed: Duration) -> String {
+    let then = match round {
+        0 => {
+            ": further ones measure every case again by fresh processes, and try what was disturbed once more"
+        }
+        _ => "",
+    };
+    format!("round {} is over after {:.0} s{then}", round + 1, elapsed.as_secs_f64())
+}
+
 impl<'a> Drive<'a> {
     pub(super) fn new(
         arguments: &Arguments,
@@ -215,6 +226,9 @@ impl<'a> Drive<'a> {
             }
             if signal::pending().is_some() || !executed {
                 break;
+            }
+            if groups.len() > 1 {
+                self.progress.group(&round_over(round, self.began.elapsed()));
             }
             random.shuffle(&mut order);
         }

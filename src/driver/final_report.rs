@@ -76,6 +76,12 @@ impl FinalReport {
         let wrong: Vec<_> =
             complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved).collect();
         complain_of_first(&wrong);
+        if let Some(name) = &arguments.compare {
+            complain(format_args!(
+                "the verdicts on {name} above are Criterion's, by samples, and say that unchanged operations changed; `syscost compare` and \
+                 `syscost ab` tell whether something did"
+            ));
+        }
         let Tally { measured, failed, disturbed, .. } = record.tally();
         if let Some(signal) = signal::pending() {
             let kept = if matches!(saved, Ok(Some(_))) { ", and are kept" } else { "" };

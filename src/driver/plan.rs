@@ -104,11 +104,13 @@ fn nothing_matches(filter: &str, ids: &[String]) -> String {
     )
 }
 
-/// The number of letter pairs (bigrams) of `a` that `b` has too, which is enough to find a misspelt id.
-fn similarity(a: &str, b: &str) -> usize {
+/// Whether `b` holds `a`, and how alike they are by pairs of letters (Dice 1945, Ecology 26), in thousandths: enough to find a misspelt id.
+fn similarity(a: &str, b: &str) -> (bool, usize) {
     let pairs = |s: &str| s.as_bytes().windows(2).map(<[u8]>::to_ascii_lowercase).collect::<Vec<_>>();
-    let theirs = pairs(b);
-    pairs(a).iter().filter(|pair| theirs.contains(pair)).count()
+    let (ours, theirs) = (pairs(a), pairs(b));
+    let common = ours.iter().filter(|pair| theirs.contains(pair)).count();
+    let alike = 2000 * common / (ours.len() + theirs.len()).max(1);
+    (a.len() > 2 && b.to_lowercase().contains(&a.to_lowercase()), alike)
 }
 
 #[cfg(test)]

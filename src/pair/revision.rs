@@ -64,6 +64,8 @@ impl Worktree {
         let directory = scratch::make()?;
         let worktree = Self { top: top.into(), directory };
         let path = worktree.path().display().to_string();
+        // One that was killed left an entry without a directory.
+        git(&["-C", &top.display().to_string(), "worktree", "prune"])?;
         git(&["-C", &top.display().to_string(), "worktree", "add", "--detach", "--quiet", &path, commit])?;
         Ok(worktree)
     }

@@ -1,7 +1,7 @@
 //! The file of a history: a line of JSON for each point, sealed, only ever longer. It can be kept in a branch of git, carried as
 //! an artifact, and joined with another by `history import`.
 
-use super::history_point::{HistoryPoint, LAYOUT};
+use super::history_point::{CaseRatio, HistoryPoint, LAYOUT};
 use super::store::{check_name, seal};
 use crate::error::{Error, Result};
 use crate::platform::{inert, plain_file};
@@ -143,12 +143,22 @@ impl HistoryLog {
     }
 
     fn line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
+        // A number that JSON cannot hold is written as null, and could never be read again. Of the cases, which are most of it, the
+        // numbers are looked at; the rest is read again.
+        let is_finite = |case: &CaseRatio| {
+            [case.log_ratio, case.error, case.cost_ns].iter().all(|number| number.is_finite())
+        };
+        let checked: Vec<_> = point.cases.iter().filter(|case| !is_finite(case)).cloned().collect();
+        self.point(&self.sealed(&point.with(checked))?, 0)?;
+        self.sealed(point)
+    }
+
+    fn sealed(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
         let json =
             serde_json::to_vec(point).map_err(|e| Error::file(&self.path, "writing as JSON", e.into()))?;
         let mut line = seal::sealed(&json);
         line.push(b'\n');
-        // A number that JSON cannot hold is written as null, and could never be read again.
-        self.point(&line, 0).map(|_| line)
+        Ok(line)
     }
 
     fn alone(&self, mut file: File) -> Result<Flock<File>> {

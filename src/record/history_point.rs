@@ -49,6 +49,20 @@ pub struct CaseRatio {
 }
 
 impl HistoryPoint {
+    /// The same point with these cases.
+    pub fn with(&self, cases: Vec<CaseRatio>) -> Self {
+        Self {
+            history: self.history,
+            run: self.run.clone(),
+            started: self.started,
+            label: self.label.clone(),
+            reference: self.reference.clone(),
+            bridge_to: self.bridge_to.clone(),
+            fingerprint: self.fingerprint.clone(),
+            cases,
+        }
+    }
+
     /// What two points share that are of the same comparison, held against the same reference.
     pub fn identity(&self) -> (&str, &str, Option<&str>) {
         (&self.run, &self.reference, self.bridge_to.as_deref())

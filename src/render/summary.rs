@@ -39,12 +39,23 @@ pub fn screen(summary: &Summary<'_>, layout: Layout) -> String {
     };
     let prose = width.min(COLUMNS);
     let above = machine::lines(summary, prose);
-    let below = [look::lines(summary.record, prose), whole(summary, prose)].concat();
-    // The head of the table, and the empty lines around it.
-    let rows = LINES.saturating_sub(above.len() + below.len() + 3);
-    let table = observation::lines(summary, rows, width);
-    let lines = above.into_iter().chain([Line::plain("")]).chain(table).chain([Line::plain("")]).chain(below);
-    lines.map(|line| line.painted(layout.color) + "\n").collect()
+    let look = look::lines(summary, prose);
+    let whole = whole(summary, prose);
+    // The head of the table takes a line.
+    let room = LINES.saturating_sub(above.len() + look.len() + whole.len() + 1);
+    let rows = observation::count(summary);
+    let table = match rows.checked_sub(room).filter(|lacking| *lacking > 0) {
+        None => observation::lines(summary, rows, width),
+        Some(lacking) => {
+            let said = format!("and {} rows more: `{} report --all`", lacking + 1, summary.program);
+            let said = Line::plain(cell::cut(&said, prose));
+            [observation::lines(summary, room.saturating_sub(1), width), vec![said]].concat()
+        }
+    };
+    // Empty lines are what goes first where there is no room.
+    let empty = |spare: usize| if rows + spare <= room { vec![Line::plain("")] } else { Vec::new() };
+    let lines = [above, empty(2), table, empty(1), look, whole].concat();
+    lines.into_iter().map(|line| line.painted(layout.color) + "\n").collect()
 }
 
 /// How many cases there are, and how to see them.

@@ -250,11 +250,15 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
     }
 }
 
-/// Every id once: in the order of the first head, then what only others have.
+/// Every id that was measured at all, once: in the order of the first head, then what only others have. What none of them could
+/// measure is no row: there is nothing to compare.
 fn ids(heads: &[Head]) -> Vec<&str> {
     let mut known = BTreeSet::new();
-    let all = heads.iter().flat_map(|head| head.series.iter().map(|series| series.id.as_str()));
-    all.filter(|id| known.insert(*id)).collect()
+    let series = || heads.iter().flat_map(|head| &head.series);
+    let measured: BTreeSet<&str> =
+        series().filter(|series| !series.values.is_empty()).map(|series| series.id.as_str()).collect();
+    let all = series().map(|series| series.id.as_str());
+    all.filter(|id| measured.contains(id) && known.insert(*id)).collect()
 }
 
 fn row(id: &str, indexes: &[Index<'_>]) -> Row {

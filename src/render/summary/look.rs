@@ -1,20 +1,21 @@
 //! What to look at: a line for each kind of thing that is not as it should be, with the command that shows more.
 
-use super::Line;
+use super::{Line, Summary};
 use crate::record::quantity::{size, times};
-use crate::record::{CurveRecord, LevelRecord, Record};
+use crate::record::{CurveRecord, LevelRecord};
 use crate::render::cell;
 use crate::study::standout::{FAR, Standouts, standouts};
 
 /// Names of the farthest from what was expected.
 const NAMED: usize = 3;
 
-pub(super) fn lines(record: &Record, width: usize) -> Vec<Line> {
-    let found = standouts(record);
+pub(super) fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
+    let found = standouts(summary.record);
+    let line = |told| line(told, summary.program, width);
     let before = [failed(&found), disturbed(&found), unsettled(&found), far(&found)];
     let names = farthest(&found, width).map(Line::plain);
-    let lines = before.into_iter().flatten().map(|told| line(told, width)).chain(names);
-    let lines: Vec<Line> = lines.chain(levels(&found.levels).map(|told| line(told, width))).collect();
+    let lines = before.into_iter().flatten().map(line).chain(names);
+    let lines: Vec<Line> = lines.chain(levels(&found.levels).map(line)).collect();
     let heading = match lines.is_empty() {
         true => {
             format!("Nothing to look at: every number is settled and within {FAR} times what was expected.")
@@ -24,8 +25,8 @@ pub(super) fn lines(record: &Record, width: usize) -> Vec<Line> {
     std::iter::once(Line::heading(cell::cut(&heading, width))).chain(lines).collect()
 }
 
-fn line((tone, texts, command): (Tone, Vec<String>, String), width: usize) -> Line {
-    let behind = format!("  `syscost {command}`");
+fn line((tone, texts, command): (Tone, Vec<String>, String), program: &str, width: usize) -> Line {
+    let behind = format!("  `{program} {command}`");
     let room = width.saturating_sub(2 + cell::width(&behind));
     let text = cell::cut(&format!("  {}{behind}", super::fitting(&texts, room)), width);
     match tone {

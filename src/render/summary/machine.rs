@@ -14,7 +14,7 @@ pub(super) fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     lines.extend(
         mitigations(&record.fingerprint, width).iter().map(|line| Line::plain(cell::cut(line, width))),
     );
-    lines.extend(summary.doctor.map(|found| doctor(found, width)));
+    lines.extend(summary.doctor.map(|found| doctor(found, summary.program, width)));
     lines.push(Line::plain(cell::cut(&run(record), width)));
     lines
 }
@@ -73,12 +73,12 @@ fn mitigations(known: &Fingerprint, width: usize) -> Vec<String> {
     }
 }
 
-fn doctor(found: &[String], width: usize) -> Line {
+fn doctor(found: &[String], program: &str, width: usize) -> Line {
     match found {
         [] => Line::plain("the doctor minds nothing"),
         found => {
             let head = format!("the doctor minds {}: {}", found.len(), found.join("; "));
-            Line::warned(cell::cut_before(&head, " (`syscost doctor`)", width))
+            Line::warned(cell::cut_before(&head, &format!(" (`{program} doctor`)"), width))
         }
     }
 }

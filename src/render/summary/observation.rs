@@ -42,6 +42,11 @@ struct Row<'a> {
     last: Option<f64>,
 }
 
+/// How many rows there are.
+pub(super) fn count(summary: &Summary<'_>) -> usize {
+    rows(summary).len()
+}
+
 /// A head and at most so many rows.
 pub(super) fn lines(summary: &Summary<'_>, most: usize, width: usize) -> Vec<Line> {
     let mut rows = rows(summary);

@@ -31,7 +31,7 @@ fn shown(width: Option<u16>, color: bool) -> String {
         headlines: &headlines,
         earlier: &[earlier],
         doctor: Some(&doctor),
-        program: "a/place/that/has/a/rather/long/path/and/is/not/the/end/of/it/but/goes/on/and/on/syscost",
+        program: "target/release/syscost",
     };
     screen(&summary, Layout { width, color, ascii: false })
 }
@@ -55,8 +55,11 @@ fn what_went_wrong_is_named_with_the_command_that_shows_more() {
     for words in ["Look at these:", "2 disproved or broken: ", "1 disturbed: many/disturbed"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert!(text.contains("`syscost report many`"), "{text}");
-    assert!(text.contains("the doctor minds 9: it rains") && text.contains("`syscost doctor`"), "{text}");
+    assert!(text.contains("`target/release/syscost report many`"), "{text}");
+    assert!(
+        text.contains("the doctor minds 9: it rains") && text.contains("`target/release/syscost doctor`"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -73,4 +76,17 @@ fn colours_are_around_whole_lines_or_nowhere() {
     let colored = shown(Some(100), true);
     let painted: Vec<_> = colored.lines().filter(|line| line.contains('\u{1b}')).collect();
     assert!(painted.len() > 2 && painted.iter().all(|line| line.ends_with("\u{1b}[0m")), "{painted:?}");
+}
+
+#[test]
+fn a_row_that_has_no_room_is_counted() {
+    let text = shown(Some(100), false);
+    let rows = text.lines().filter(|line| line.starts_with(WORDS)).count();
+    let (_, headlines) = crowded();
+    // Those that were skipped have no row.
+    let left_out = headlines.len() - 1 - rows;
+    assert!(
+        text.contains(&format!("and {left_out} rows more: `target/release/syscost report --all`")),
+        "{text}"
+    );
 }

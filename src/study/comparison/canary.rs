@@ -55,7 +55,11 @@ pub(super) fn is_canary(id: &str) -> bool {
 }
 
 fn means(replicates: &Replicates, series: &crate::record::bundle::Series) -> Option<Vec<f64>> {
-    replicates.estimates(series).into_iter().map(|estimate| estimate.map(|estimate| estimate.mean)).collect()
+    replicates
+        .estimates(series, false)
+        .into_iter()
+        .map(|estimate| estimate.map(|estimate| estimate.mean))
+        .collect()
 }
 
 /// By replicate, over the canaries.

@@ -35,15 +35,14 @@ impl<'a> Sides<'a> {
 
     fn contrast(&self, id: &str) -> Result<Contrast, String> {
         let (x, y) = pair(id, self.a, self.b)?;
-        let (mut a, mut b) = (self.of_a.estimates(x), self.of_b.estimates(y));
         let timed = self.a.head.unit == NANOSECONDS;
         let core = timed && frequency::is_known([x, y]) && !is_canary(id);
+        let (mut a, mut b) = (self.of_a.estimates(x, core), self.of_b.estimates(y, core));
         let mut logs = [self.of_a.logs(x, core), self.of_b.logs(y, core)];
-        if let Some(canary) = &self.canary {
+        // A frequency says what a canary would, and of each value.
+        if let Some(canary) = self.canary.as_ref().filter(|_| !core) {
             canary.take_off(id, &mut a, &mut b);
-            if !core {
-                canary.take_off_logs(id, &mut logs);
-            }
+            canary.take_off_logs(id, &mut logs);
         }
         Ok(Contrast {
             a,

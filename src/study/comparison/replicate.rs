@@ -97,13 +97,11 @@ impl Replicates {
         series.values.iter().filter_map(log).collect()
     }
 
-    /// The estimate by each replicate; `None` where the case was not measured.
-    pub(super) fn estimates(&self, series: &Series) -> Vec<Option<Estimate>> {
+    /// The estimate by each replicate; `None` where the case was not measured. `core` as in [`Replicates::logs`].
+    pub(super) fn estimates(&self, series: &Series, core: bool) -> Vec<Option<Estimate>> {
         let mut logs = vec![Vec::new(); self.count];
-        for value in &series.values {
-            if let Some(&replicate) = self.of_run.get(value.run) {
-                logs[replicate].push(value.median.estimate.ln());
-            }
+        for (replicate, log) in self.logs(series, core) {
+            logs[replicate].push(log);
         }
         logs.iter().map(|logs| Estimate::of(logs)).collect()
     }
@@ -135,7 +133,7 @@ mod tests {
         let mut two = head("x", 2, 3);
         two.series[0].values.pop();
         let replicates = Replicates::of(&two, Replicate::Boot);
-        let estimates = replicates.estimates(&two.series[0]);
+        let estimates = replicates.estimates(&two.series[0], false);
         let processes: Vec<_> = estimates.iter().flatten().map(|word| word.processes).collect();
         assert_eq!((replicates.count, processes), (2, vec![3, 2]));
     }

@@ -296,14 +296,7 @@ fn rows_stand_in_the_order_of_their_weight() {
 
 #[test]
 fn the_core_s_frequency_is_taken_off_where_it_is_known() {
-    let clocked = |name: &str, hz: f64| {
-        let mut head = noisy(name, 5, 0.002, 1);
-        scale(&mut head, "", 4e9 / hz);
-        let values = head.series.iter_mut().flat_map(|series| &mut series.values);
-        values.for_each(|value| value.core_hz = Some(hz));
-        one_boot(&mut head);
-        head
-    };
+    let clocked = |name: &str, hz: f64| of_frequency(name, 5, hz);
     let comparison = against(&clocked("old", 4e9), &clocked("new", 3.8e9), &[]);
     assert_eq!(of(&comparison, "syscall/getpid").verdict, Verdict::Same);
     assert_eq!(
@@ -317,6 +310,23 @@ fn the_core_s_frequency_is_taken_off_where_it_is_known() {
         relation.warnings.iter().any(|sentence| sentence.contains("a cycle of its core")),
         "{relation:?}"
     );
+}
+
+/// Records of one boot, in which a core of this frequency was found.
+fn of_frequency(name: &str, processes: usize, hz: f64) -> Head {
+    let mut head = noisy(name, processes, 0.002, 1);
+    scale(&mut head, "", 4e9 / hz);
+    let values = head.series.iter_mut().flat_map(|series| &mut series.values);
+    values.for_each(|value| value.core_hz = Some(hz));
+    one_boot(&mut head);
+    head
+}
+
+#[test]
+fn it_is_taken_off_of_a_single_process_too() {
+    let comparison = against(&of_frequency("old", 5, 4e9), &of_frequency("new", 1, 3.6e9), &[]);
+    let ratio = of(&comparison, "syscall/getpid").ratio.expect("a ratio");
+    assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
 }
 
 /// The same where the deviation is pooled from eight stored boots.
