@@ -4,15 +4,23 @@ use crate::record::quantity::NANOSECONDS;
 use std::path::{Path, PathBuf};
 
 /// `$CRITERION_HOME`, else `criterion` in Cargo's target directory, else `target/criterion` here. Criterion finds the
-/// same place by asking Cargo for its metadata, which takes a second.
+/// same place by asking Cargo for its metadata, which takes a second. The program `syscost`, which serves many crates, takes the
+/// one here first if runs are kept there.
 pub fn criterion_home() -> PathBuf {
     let from_environment = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let target = || {
         from_environment("CARGO_TARGET_DIR")
-            .or_else(|| std::env::current_exe().ok().and_then(|exe| target_of(&exe)))
+            .or_else(|| std::env::current_exe().ok().and_then(|exe| here(&exe).or_else(|| target_of(&exe))))
             .unwrap_or_else(|| PathBuf::from("target"))
     };
     from_environment("CRITERION_HOME").unwrap_or_else(|| target().join("criterion"))
+}
+
+/// The target directory of the crate here, if this is the program and not a bench, and something is kept in it.
+fn here(exe: &Path) -> Option<PathBuf> {
+    let is_program = exe.file_name().is_some_and(|name| name == "syscost");
+    let target = PathBuf::from("target");
+    (is_program && target.join("criterion/syscost").is_dir()).then_some(target)
 }
 
 /// The target directory that an executable was built in: Cargo marks its root with `CACHEDIR.TAG`.

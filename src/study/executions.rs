@@ -139,10 +139,12 @@ fn joined(parts: &[&Distribution]) -> Distribution {
     let fullest = parts.iter().max_by_key(|part| part.percentiles.len());
     let named = fullest.map_or(&[][..], |part| &part.percentiles);
     let ends = |p: f64| parts.iter().filter_map(move |part| part.at(p));
+    let (least, greatest) = (ends(0.0).fold(f64::MAX, f64::min), ends(100.0).fold(f64::MIN, f64::max));
     let value = |p: f64| match p {
-        0.0 => ends(p).fold(f64::MAX, f64::min),
-        100.0 => ends(p).fold(f64::MIN, f64::max),
-        _ => at(&histogram, p),
+        0.0 => least,
+        100.0 => greatest,
+        // A bar begins at a round number, below the least value that is in it.
+        _ => at(&histogram, p).max(least).min(greatest),
     };
     let percentiles = named.iter().map(|&(p, _)| (p, value(p))).collect();
     Distribution { count: parts.iter().map(|part| part.count).sum(), percentiles, histogram }
