@@ -14,9 +14,9 @@
 //! `cargo bench --bench mine` then ends like this:
 //!
 //! ```text
-//! operation  predicted  measured 95 % interval   ticks       net  ratio  claims
+//! operation  expected     quiet next run         ticks       net  ratio  claims
 //! ── mine ──────────────────────────────────────────────────────────────────────
-//! parent      50.06 ns  239.1 ns [234.0, 242.9]  620.6  223.8 ns  4.47×  ✓5 2/50
+//! parent     58.64 ns  98.48 ns [95.35, 101.72]  226.5  94.79 ns  1.62×  ✓6 5/40
 //! ```
 //!
 //! If the compiler had deleted the loop, or the C library had answered from memory, a sentence would replace the number,

@@ -86,6 +86,7 @@ fn far(found: &Standouts<'_>) -> Told {
     let texts = [
         format!("{far} of {all} with an expectation are over {FAR:.0}× off it, the farthest:"),
         format!("{far} of {all} over {FAR:.0}× off the expected:"),
+        format!("{far} of {all} over {FAR:.0}× off:"),
     ];
     Some((Tone::Plain, texts.into(), table(farthest.id)))
 }
@@ -106,5 +107,6 @@ fn levels(levels: &[(&CurveRecord, &LevelRecord)]) -> Told {
     let name = level.name.as_deref().unwrap_or("a level");
     let reported = level.reported.map(size).unwrap_or_default();
     let ends = format!("{name} ends between {} and {}, the kernel says {reported}", size(held), size(beyond));
-    Some((Tone::Plain, vec![ends], table(&curve.prefix)))
+    let short = format!("{name} ends by {}, not {reported}", size(beyond));
+    Some((Tone::Plain, vec![ends, short], table(&curve.prefix)))
 }
