@@ -111,11 +111,11 @@ impl Archive {
         Store::load(&file)
     }
 
-    /// The newest run that has a group, among the newest of them; `None` if none has. Damaged ones are left out: `syscost runs` tells.
-    pub(super) fn newest_with(&self, group: &str) -> Result<Option<Record>> {
+    /// The newest run before the last that has a group, among twenty; `None` if none has. Damaged ones are left out: `syscost runs` tells.
+    pub(super) fn earlier_with(&self, group: &str) -> Result<Option<Record>> {
         const NEWEST: usize = 20;
         let files = self.files()?;
-        let runs = files.iter().rev().take(NEWEST).filter_map(|file| Store::load(file).ok());
+        let runs = files.iter().rev().skip(1).take(NEWEST).filter_map(|file| Store::load(file).ok());
         let has = |run: &Record| run.groups.iter().any(|known| known.name == group);
         Ok(runs.into_iter().find(has))
     }

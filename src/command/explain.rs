@@ -35,11 +35,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let group = group(&args.subject)?;
     let cases = (group.cases)();
     let alone = cases.iter().find(|case| group.id(case) == args.subject);
-    let beside = if alone.is_some() { Vec::new() } else { below(group, &cases, &args.subject)? };
     let manual = manual_page(&group.manual_text(), layout);
     page::write(&match alone {
         Some(case) => one(&args.subject, case, last(args), layout) + "\n" + &manual,
-        None => manual + "\n" + &table(&beside, layout),
+        None => manual + "\n" + &table(&below(group, &cases, &args.subject)?, layout),
     })?;
     Ok(ExitCode::SUCCESS)
 }

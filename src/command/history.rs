@@ -114,9 +114,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn import(args: &Import) -> Result<ExitCode> {
-    // A missing file is a history without a point where it is ours, and a mistake where it is named.
-    let from = crate::platform::plain_file::open(&args.from).map(|_| HistoryLog::at(&args.from))?;
-    let Content { points, damaged } = from.read()?;
+    let Content { points, damaged } = HistoryLog::existing(&args.from)?.read()?;
     damaged.iter().for_each(page::warn);
     let log = args.place.log()?;
     let added = log.add(&points)?;
@@ -129,8 +127,7 @@ fn import(args: &Import) -> Result<ExitCode> {
 }
 
 fn verify(args: &Verify) -> Result<ExitCode> {
-    let log = args.place.log()?;
-    crate::platform::plain_file::open(log.path())?;
+    let log = HistoryLog::existing(args.place.log()?.path())?;
     let Content { points, damaged } = log.read()?;
     damaged.iter().for_each(page::warn);
     let back = points.windows(2).filter(|pair| pair[1].started < pair[0].started).count();

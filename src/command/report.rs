@@ -11,7 +11,7 @@ use super::archive::Archive;
 use super::fingerprint::word;
 use super::flag::{Beside, Column, Format, Home};
 use super::page::{self, Tone};
-use crate::driver::{add_curves, headlines, layout, nearest, program};
+use crate::driver::{add_missing_curves, headlines, layout, nearest, program};
 use crate::environment::Weight;
 use crate::error::{Error, Result};
 use crate::platform::inert;
@@ -179,10 +179,7 @@ fn chosen(args: &Args, asked: &Asked<'_>, archive: &Archive) -> Result<Record> {
     if let Some(glob) = &args.only {
         pattern::keep(&mut record, glob)?;
     }
-    // Records from before curves were stored have none: they are fitted now.
-    let fingerprint = record.fingerprint.clone();
-    let old = record.groups.iter_mut().filter(|run| run.curves.is_empty());
-    old.for_each(|run| add_curves(run, &fingerprint));
+    add_missing_curves(&mut record);
     Ok(record)
 }
 
@@ -291,7 +288,7 @@ fn of_group(archive: &Archive, group: &str) -> Result<Record> {
     if newest.groups.iter().any(|known| known.name == group) {
         return Ok(newest);
     }
-    let Some(found) = archive.newest_with(group)? else { return Ok(newest) };
+    let Some(found) = archive.earlier_with(group)? else { return Ok(newest) };
     page::warn(&format!("the newest run, {}, has no {group}: this is {}", newest.run, found.run));
     Ok(found)
 }

@@ -4,9 +4,8 @@ use super::archive::Archive;
 use super::flag::Home;
 use super::page;
 use super::report::{findings, manuals, save};
-use crate::driver::add_curves;
+use crate::driver::add_missing_curves;
 use crate::error::{Error, Result};
-use crate::platform::plain_file;
 use crate::record::Record;
 use crate::record::bundle::name_of;
 use crate::record::history_log::{Content, HistoryLog};
@@ -74,11 +73,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 fn runs(archive: &Archive, most: usize) -> Result<Vec<Record>> {
     let read = |file: &PathBuf| Store::load(file).inspect_err(page::warn).ok();
     let mut runs: Vec<Record> = archive.files()?.iter().rev().take(most).filter_map(read).collect();
-    for run in &mut runs {
-        let fingerprint = run.fingerprint.clone();
-        let old = run.groups.iter_mut().filter(|group| group.curves.is_empty());
-        old.for_each(|group| add_curves(group, &fingerprint));
-    }
+    runs.iter_mut().for_each(add_missing_curves);
     Ok(runs)
 }
 
@@ -89,8 +84,7 @@ fn histories(args: &Args, archive: &Archive) -> Result<Vec<(String, Vec<HistoryP
         false => args.history.clone(),
     };
     let read = |file: &PathBuf| {
-        plain_file::open(file)?;
-        let Content { points, damaged } = HistoryLog::at(file).read()?;
+        let Content { points, damaged } = HistoryLog::existing(file)?.read()?;
         damaged.iter().for_each(page::warn);
         Ok((name_of(file), points))
     };

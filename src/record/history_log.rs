@@ -51,6 +51,14 @@ impl HistoryLog {
         Self { path: path.into() }
     }
 
+    /// The history in this file, which must be there: a missing file is a history without a point only where it is ours.
+    ///
+    /// # Errors
+    /// There is no such file, or it is no plain one.
+    pub fn existing(path: &Path) -> Result<Self> {
+        plain_file::open(path).map(|_| Self::at(path))
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -148,8 +156,8 @@ impl HistoryLog {
         let is_finite = |case: &CaseRatio| {
             [case.log_ratio, case.error, case.cost_ns].iter().all(|number| number.is_finite())
         };
-        let checked: Vec<_> = point.cases.iter().filter(|case| !is_finite(case)).cloned().collect();
-        self.point(&self.sealed(&point.with(checked))?, 0)?;
+        let wrong: Vec<_> = point.cases.iter().filter(|case| !is_finite(case)).cloned().collect();
+        self.point(&self.sealed(&point.with(wrong))?, 0)?;
         self.sealed(point)
     }
 

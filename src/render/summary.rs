@@ -43,17 +43,15 @@ pub fn screen(summary: &Summary<'_>, layout: Layout) -> String {
     let whole = whole(summary, prose);
     // The head of the table takes a line.
     let room = LINES.saturating_sub(above.len() + look.len() + whole.len() + 1);
-    let rows = observation::count(summary);
-    let table = match rows.checked_sub(room).filter(|lacking| *lacking > 0) {
-        None => observation::lines(summary, rows, width),
-        Some(lacking) => {
-            let said = format!("and {} rows more: `{} report --all`", lacking + 1, summary.program);
-            let said = Line::plain(cell::cut(&said, prose));
-            [observation::lines(summary, room.saturating_sub(1), width), vec![said]].concat()
-        }
-    };
+    let rows = observation::rows(summary);
+    let shown = if rows.len() > room { room.saturating_sub(1) } else { rows.len() };
+    let mut table = observation::lines(&rows[..shown], &summary.record.unit, width);
+    if shown < rows.len() {
+        let said = format!("and {} rows more: `{} report --all`", rows.len() - shown, summary.program);
+        table.push(Line::plain(cell::cut(&said, prose)));
+    }
     // Empty lines are what goes first where there is no room.
-    let empty = |spare: usize| if rows + spare <= room { vec![Line::plain("")] } else { Vec::new() };
+    let empty = |spare: usize| if rows.len() + spare <= room { vec![Line::plain("")] } else { Vec::new() };
     let lines = [above, empty(2), table, empty(1), look, whole].concat();
     lines.into_iter().map(|line| line.painted(layout.color) + "\n").collect()
 }

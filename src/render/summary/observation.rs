@@ -36,28 +36,20 @@ const NARROWER: [&[Column]; 7] = [
 ];
 
 /// A headline and its case.
-struct Row<'a> {
+pub(super) struct Row<'a> {
     headline: &'a Headline,
     case: &'a CaseRecord,
     last: Option<f64>,
 }
 
-/// How many rows there are.
-pub(super) fn count(summary: &Summary<'_>) -> usize {
-    rows(summary).len()
-}
-
-/// A head and at most so many rows.
-pub(super) fn lines(summary: &Summary<'_>, most: usize, width: usize) -> Vec<Line> {
-    let mut rows = rows(summary);
-    rows.truncate(most);
-    let unit = &summary.record.unit;
+/// A head and these rows, in this unit.
+pub(super) fn lines(rows: &[Row<'_>], unit: &str, width: usize) -> Vec<Line> {
     let compared = rows.iter().any(|row| row.last.is_some());
     let sheets = std::iter::once(&ALL[..]).chain(NARROWER);
     let sheets = sheets.filter(|columns| width > super::COLUMNS || !columns.contains(&Id));
     let sheets = sheets.map(|columns| {
         let kept: Vec<_> = columns.iter().copied().filter(|column| compared || *column != Last).collect();
-        laid_out(&kept, &rows, unit)
+        laid_out(&kept, rows, unit)
     });
     let fits = |lines: &Vec<Line>| lines.iter().all(|line| cell::width(&line.text) <= width);
     let mut sheets: Vec<Vec<Line>> = sheets.collect();
@@ -67,7 +59,7 @@ pub(super) fn lines(summary: &Summary<'_>, most: usize, width: usize) -> Vec<Lin
 }
 
 /// The headlines that were tried, in the order of their places. What this machine cannot measure has no row.
-fn rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
+pub(super) fn rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
     let row = |(id, headline): &'a (String, Headline)| {
         let (_, case) = summary.record.cases().find(|(_, case)| case.id == *id)?;
         let last = summary.earlier.iter().find_map(|earlier| alike::change(summary.record, earlier, id));

@@ -46,11 +46,13 @@ function levelLines(curves, hidden) {
   };
 }
 
+const axisStyle = () => ({ stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "12px system-ui, sans-serif" });
+
 function optionsOf(curves, columns, hidden, width, told) {
   const [first] = curves, values = columns.series.flat().filter((value) => value > 0);
   const steep = Math.max(...values) > 12 * Math.min(...values) && columns.series.flat().every((value) => value === null || value > 0);
   const wide = first.bytes && columns.places[0] > 0;
-  const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "12px system-ui, sans-serif" };
+  const axis = axisStyle();
   const far = columns.places.length > 1 ? columns.places.at(-1) / columns.places[0] : 1;
   return {
     width, height: between(Math.round(width * 0.56), 220, 420), legend: { show: false }, padding: [14, 26, 0, 0],

@@ -109,7 +109,7 @@ function eventLines(one) {
 }
 
 function ratioOptions(one, shown, width, told) {
-  const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "12px system-ui, sans-serif" };
+  const axis = axisStyle();
   const [first, last] = shownNights(one), words = axisWords(one);
   let settled = false;
   return {
