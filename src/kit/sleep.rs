@@ -11,6 +11,8 @@ use crate::error::{Error, Result};
 use crate::platform::futex;
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::mem::zeroed;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::null_mut;
@@ -119,6 +121,25 @@ impl Sleep for EpollTimeout {
         true
     }
 }
+
+/// Keeps idle CPUs out of every state that takes time to leave, until it is dropped: the kernel withdraws the request when
+/// its descriptor is closed, whichever way the process ends.
+pub struct ShallowIdle(#[expect(dead_code, reason = "held open")] File);
+
+impl ShallowIdle {
+    /// # Errors
+    /// The kernel has no such file, or only root may write to it.
+    pub fn hold() -> Result<Self> {
+        let request = OpenOptions::new().write(true).open(LATENCY).and_then(|mut file| {
+            file.write_all(&0i32.to_ne_bytes())?; // microseconds
+            Ok(file)
+        });
+        request.map(Self).map_err(|error| Error::file(LATENCY, "asking for shallow idle states", error))
+    }
+}
+
+/// The greatest latency of leaving an idle state that is asked for, as long as the file is held open.
+const LATENCY: &str = "/dev/cpu_dma_latency";
 
 /// Keeps this thread in the real-time class `SCHED_FIFO` until it is dropped.
 pub struct RealTime(());

@@ -40,6 +40,10 @@ pub struct Head {
     pub fingerprints: Vec<Fingerprint>,
     /// The processes' runs, in the order in which they were made.
     pub runs: Vec<Run>,
+    /// In a file: how the gzip member of the runs ends, so that a head that is read alone is known to be theirs. `None` once it
+    /// has been read, and in files from before there was this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_end: Option<u64>,
     /// The cases, in table order.
     pub series: Vec<Series>,
 }
@@ -107,6 +111,7 @@ impl Head {
             scale: scales(records),
             fingerprints: Vec::new(),
             runs: Vec::new(),
+            runs_end: None,
             series: Vec::new(),
         };
         let mut index = Index::default();

@@ -1,7 +1,9 @@
 //! # What is timed
 //! The lateness of a wake-up: from the moment that the sleeper asked for until it reads the clock again. It sleeps by
 //! `clock_nanosleep`, a timerfd, a futex with a time-out, or `epoll_wait` with a time-out, on an idle CPU and beside
-//! a task that uses all of the CPU. In `…-fifo` the sleeper is in the real-time class `SCHED_FIFO`.
+//! a task that uses all of the CPU. In `…-fifo` the sleeper is in the real-time class `SCHED_FIFO`; in `…-shallow` the
+//! kernel is asked to let idle CPUs enter no state that takes time to leave (`/dev/cpu_dma_latency`), for as long as the
+//! case lives.
 //!
 //! # What is not
 //! The sleep itself: a quarter of a millisecond, and one for `epoll_wait`, whose time-outs are whole milliseconds.
@@ -19,10 +21,12 @@
 //!
 //! # Reading the number
 //! Not the mean: the percentiles up to the maximum stand below the table, and the histogram is in the record. What
-//! `cyclictest` prints as Avg and Max is the mean and the maximum of `clock-nanosleep/…-fifo`.
+//! `cyclictest` prints as Avg and Max is the mean and the maximum of `clock-nanosleep/idle-fifo-shallow`: it holds the
+//! idle states off unless told not to (`--default-system`), which then is `…/idle-fifo`.
 //!
 //! # Source
-//! rt-tests' `cyclictest` (T. Gleixner); clock_nanosleep(2), timerfd_create(2), prctl(2).
+//! rt-tests' `cyclictest` (T. Gleixner); clock_nanosleep(2), timerfd_create(2), prctl(2); the kernel's
+//! `Documentation/power/pm_qos_interface.rst`.
 
 use crate::case::need::PINNED;
 use crate::case::{Case, Claim, Group, Need, Place, Report, Subject, set_up};
@@ -30,7 +34,9 @@ use crate::clock::{Clock, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::kernel_call::granted;
 use crate::kit::placement::Placement;
-use crate::kit::sleep::{EpollTimeout, FutexTimeout, Nanosleep, RealTime, Sleep, TimerDescriptor};
+use crate::kit::sleep::{
+    EpollTimeout, FutexTimeout, Nanosleep, RealTime, ShallowIdle, Sleep, TimerDescriptor,
+};
 use crate::platform::partner::{Class, Partner, spinner};
 use crate::platform::time::clock_gettime_ns;
 use crate::record::Headline;
@@ -55,15 +61,20 @@ struct Setting {
     title: &'static str,
     has_hog: bool,
     is_real_time: bool,
+    is_shallow: bool,
 }
 
 const IDLE: Setting = setting("idle", "on an idle CPU", false, false);
 const HOG: Setting = setting("beside-hog", "beside a CPU hog", true, false);
 const IDLE_FIFO: Setting = setting("idle-fifo", "real-time, on an idle CPU", false, true);
 const HOG_FIFO: Setting = setting("beside-hog-fifo", "real-time, beside a CPU hog", true, true);
+const SHALLOW: Setting = Setting {
+    is_shallow: true,
+    ..setting("idle-fifo-shallow", "real-time, on an idle CPU that stays awake", false, true)
+};
 
 const fn setting(name: &'static str, title: &'static str, has_hog: bool, is_real_time: bool) -> Setting {
-    Setting { name, title, has_hog, is_real_time }
+    Setting { name, title, has_hog, is_real_time, is_shallow: false }
 }
 
 type Make = fn() -> Result<Box<dyn Sleep>>;
@@ -73,8 +84,9 @@ fn cases() -> Vec<Case> {
     let timerfd: Make = || Ok(Box::new(TimerDescriptor::new()?));
     let futex: Make = || Ok(Box::new(FutexTimeout::default()));
     let epoll: Make = || Ok(Box::new(EpollTimeout::new()?));
-    let mut cases: Vec<_> =
-        [IDLE, HOG, IDLE_FIFO, HOG_FIFO].map(|setting| case("clock-nanosleep", nanosleep, setting)).into();
+    let mut cases: Vec<_> = [IDLE, HOG, IDLE_FIFO, HOG_FIFO, SHALLOW]
+        .map(|setting| case("clock-nanosleep", nanosleep, setting))
+        .into();
     for (name, make) in [("timerfd", timerfd), ("futex", futex), ("epoll", epoll)] {
         cases.extend([IDLE, HOG].map(|setting| case(name, make, setting)));
     }
@@ -87,6 +99,7 @@ fn case(name: &str, make: Make, setting: Setting) -> Case {
     let case = Case::new(format!("{name}/{}", setting.name), title, set_up);
     let case = case.need(PINNED).one_by_one().claim(Claim::Regime(slept));
     let case = if setting.is_real_time { case.need(REAL_TIME) } else { case };
+    let case = if setting.is_shallow { case.need(IDLE_STATES) } else { case };
     let slack = if setting.is_real_time || name == "timerfd" { 0.0 } else { 150_000.0 };
     let why = "an interrupt of the timer, a CPU that wakes, a switch; 50 µs of slack where it is granted";
     case.predict(30_000.0, slack + 6_000.0, why)
@@ -97,10 +110,16 @@ const REAL_TIME: Need = Need::new(|_| {
     RealTime::enter(PRIORITY).map(drop).map_err(|e| format!("the real-time class is not allowed here: {e}"))
 });
 
+/// The idle states may be limited.
+const IDLE_STATES: Need = Need::new(|_| {
+    ShallowIdle::hold().map(drop).map_err(|e| format!("the CPUs' idle states may not be limited here: {e}"))
+});
+
 struct Sleeper {
     sleep: Box<dyn Sleep>,
     hog: Option<Partner>,
     _class: Option<RealTime>,
+    _shallow: Option<ShallowIdle>,
 }
 
 impl Sleeper {
@@ -109,7 +128,8 @@ impl Sleeper {
         // Before the class is entered: the hog stays an ordinary task.
         let hog = setting.has_hog.then(|| spinner(here, Class::Ordinary)).transpose()?;
         let _class = setting.is_real_time.then(|| RealTime::enter(PRIORITY)).transpose()?;
-        Ok(Self { sleep: make()?, hog, _class })
+        let _shallow = setting.is_shallow.then(ShallowIdle::hold).transpose()?;
+        Ok(Self { sleep: make()?, hog, _class, _shallow })
     }
 
     /// The lateness of one wake-up, ns.

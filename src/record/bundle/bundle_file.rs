@@ -13,7 +13,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// Runs that belong together, and what a comparison needs of them.
@@ -85,8 +85,28 @@ pub fn write_new(path: &Path, bundle: &Bundle) -> Result<u64> {
 /// # Errors
 /// The file cannot be read, is no bundle, is damaged, or was written by a newer version.
 pub fn read_head(path: &Path) -> Result<Head> {
-    head(&mut open(path)?, path)
+    let mut head = head(&mut open(path)?, path)?;
+    match head.runs_end.take() {
+        Some(stated) => ends_as(path, stated)?,
+        None => {} // written before there was such a field
+    }
+    Ok(head)
 }
+
+/// A head is believed without its runs, so it must be the one that was written with them: it states how their gzip member
+/// ends, which shows another head's runs, and runs that are cut off or changed, without inflating them.
+fn ends_as(path: &Path, stated: u64) -> Result<()> {
+    let failed = |e| Error::file(path, "reading", e);
+    let (mut file, mut end) = (plain_file::open(path)?, [0; END]);
+    file.seek(SeekFrom::End(-(END as i64))).and_then(|_| file.read_exact(&mut end)).map_err(failed)?;
+    if u64::from_le_bytes(end) == stated {
+        return Ok(());
+    }
+    Err(content(path, "the runs", "those that the head was made of", "others, or not all of them"))
+}
+
+/// Bytes at the end of a gzip member: a CRC-32 of what is in it, and its length (RFC 1952).
+const END: usize = 8;
 
 /// Reads a bundle and checks that its head follows from its runs.
 ///
@@ -103,7 +123,7 @@ pub fn read(path: &Path) -> Result<Bundle> {
 /// As [`read_head`]; of plain JSON also if the runs do not have one unit.
 pub fn read_any_head(path: &Path) -> Result<Head> {
     let mut source = open(path)?;
-    if source.is_gzip()? { head(&mut source, path) } else { Ok(plain(source, path)?.head) }
+    if source.is_gzip()? { read_head(path) } else { Ok(plain(source, path)?.head) }
 }
 
 /// As [`read_any_head`], with the runs.
@@ -154,7 +174,7 @@ fn whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle> {
     match difference(&head, &said, &records) {
         Some(part) => Err(content(path, part, "what the runs say", "something else")),
         // A head of an older layout gets what the runs know beyond it.
-        None => Ok(Bundle { head: Head { series: said.series, ..head }, records }),
+        None => Ok(Bundle { head: Head { series: said.series, runs_end: None, ..head }, records }),
     }
 }
 
@@ -190,15 +210,18 @@ fn plain<R: Read>(source: Source<'_, R>, path: &Path) -> Result<Bundle> {
 }
 
 fn encoded(path: &Path, bundle: &Bundle) -> Result<Vec<u8>> {
-    let mut bytes = member(path, Vec::new(), std::slice::from_ref(&bundle.head))?;
-    bytes = member(path, bytes, &bundle.records)?;
+    let runs = member(path, &bundle.records)?;
+    let runs_end = runs.last_chunk::<END>().copied().map(u64::from_le_bytes);
+    let head = Head { runs_end, ..bundle.head.clone() };
+    let mut bytes = member(path, &[head])?;
+    bytes.extend(runs);
     Ok(bytes)
 }
 
-/// Appends a gzip member with one line of JSON for each value.
-fn member<T: Serialize>(path: &Path, bytes: Vec<u8>, lines: &[T]) -> Result<Vec<u8>> {
+/// A gzip member with one line of JSON for each value.
+fn member<T: Serialize>(path: &Path, lines: &[T]) -> Result<Vec<u8>> {
     let failed = |e| Error::file(path, "writing as JSON", e);
-    let mut encoder = GzEncoder::new(bytes, Compression::default());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     for line in lines {
         let mut line = serde_json::to_vec(line).map_err(|e| failed(e.into()))?;
         line.push(b'\n');

@@ -40,6 +40,7 @@ pub fn of_cases(name: &str, boots: usize, processes: usize, cases: &[String]) ->
         scale: "default".into(),
         fingerprints: vec![Fingerprint { kernel_release: Some(name.into()), ..Fingerprint::default() }],
         runs: (0..runs).map(run).collect(),
+        runs_end: None,
         series: cases.iter().map(series).collect(),
     }
 }

@@ -110,11 +110,11 @@ impl Drop for Action {
     }
 }
 
-/// Sends [`SIGNAL`] to a process. Returns 0, or a negative error number.
+/// Sends a signal to a process; none of the number 0, which only asks whether one might. Returns 0, or a negative error number.
 #[inline(always)]
-pub fn send(process: i32) -> i64 {
+pub fn send(process: i32, signal: i32) -> i64 {
     // SAFETY: OWN-BUFFER: the call reads and writes no memory.
-    unsafe { syscall4(libc::SYS_kill, process as usize, SIGNAL as usize, 0, 0) }
+    unsafe { syscall4(libc::SYS_kill, process as usize, signal as usize, 0, 0) }
 }
 
 /// The kernel's signal set of [`SIGNAL`] alone.
@@ -319,10 +319,10 @@ mod tests {
         alone(|| {
             let before = caught();
             let action = Action::caught().expect("installed");
-            assert_eq!((action.install(), send(me()), caught() - before), (0, 0, 1));
+            assert_eq!((action.install(), send(me(), SIGNAL), caught() - before), (0, 0, 1));
             drop(action);
             let action = Action::ignored().expect("installed");
-            assert_eq!((send(me()), caught() - before), (0, 1));
+            assert_eq!((send(me(), SIGNAL), caught() - before), (0, 1));
             drop(action);
             let mut now = MaybeUninit::<libc::sigaction>::zeroed();
             // SAFETY: OWN-BUFFER.
@@ -380,8 +380,8 @@ mod tests {
         alone(|| {
             let mut descriptor = Descriptor::new().expect("a descriptor");
             assert_eq!(descriptor.read(), -i64::from(libc::EAGAIN));
-            assert_eq!((send(me()), descriptor.read()), (0, i64::from(SIGNAL)));
-            send(me());
+            assert_eq!((send(me(), SIGNAL), descriptor.read()), (0, i64::from(SIGNAL)));
+            send(me(), SIGNAL);
             drop(descriptor); // takes what is pending with it
         });
     }

@@ -64,12 +64,28 @@ fn a_bundle_is_read_as_it_was_written() {
 }
 
 #[test]
-fn the_head_is_read_without_the_runs() {
+fn a_head_that_is_read_alone_is_that_of_its_runs() {
     let (_home, path, bytes) = written();
-    std::fs::write(&path, &bytes[..second_member(&bytes)]).unwrap();
-    assert_eq!(read_head(&path).unwrap(), bundle().head);
-    let message = read(&path).unwrap_err().to_string();
-    assert!(message.contains("the runs: expected a second member"), "{message}");
+    let others = encoded(&path, &Bundle::of("x", 1, vec![fixture_run::record()]).unwrap()).unwrap();
+    let (head, runs) = bytes.split_at(second_member(&bytes));
+    let other_runs = &others[second_member(&others)..];
+    let (last, all_but_last) = runs.split_last().unwrap();
+    for runs in [other_runs, &runs[..0], &runs[..runs.len() / 2], &[all_but_last, &[last ^ 1]].concat()] {
+        std::fs::write(&path, [head, runs].concat()).unwrap();
+        for read in [read_head, read_any_head] {
+            let message = read(&path).unwrap_err().to_string();
+            assert!(message.contains("the runs: expected those that the head was made of"), "{message}");
+        }
+        assert!(read(&path).is_err());
+    }
+}
+
+#[test]
+fn a_record_from_before_heads_named_their_runs_is_read() {
+    let (_home, path, bytes) = written();
+    let runs = &bytes[second_member(&bytes)..];
+    std::fs::write(&path, [&member(&path, &[bundle().head]).unwrap()[..], runs].concat()).unwrap();
+    assert_eq!((read_head(&path).unwrap(), read(&path).unwrap().head), (bundle().head, bundle().head));
 }
 
 #[test]
