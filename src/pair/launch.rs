@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -30,6 +31,8 @@ pub struct Launch {
     pub label: &'static str,
     /// A link to the binary whose path is as long as the other side's: a longer path would shift the stack.
     program: PathBuf,
+    /// What the link led to when the comparison began.
+    identity: Identity,
     /// Shell words to put before the binary.
     wrap: Option<String>,
 }
@@ -41,12 +44,32 @@ impl Launch {
     /// The binary does not exist, or the link cannot be made.
     pub fn new(label: &'static str, binary: &Path, wrap: Option<String>, directory: &Path) -> Result<Self> {
         let there = std::fs::canonicalize(binary).map_err(|e| Error::file(binary, "looking for", e))?;
+        let identity = Identity::of(&there)?;
         let home = directory.join(label);
         let program = home.join("syscost-side");
         let linked =
             std::fs::create_dir_all(&home).and_then(|()| std::os::unix::fs::symlink(there, &program));
         linked.map_err(|e| Error::file(&program, "linking", e))?;
-        Ok(Self { label, program, wrap })
+        Ok(Self { label, program, identity, wrap })
+    }
+
+    /// Whether the link still leads to the same file: a build in the middle replaces it, and the pairs after it would be of
+    /// another program than those before.
+    ///
+    /// # Errors
+    /// It does not.
+    fn is_as_before(&self) -> Result<()> {
+        let there =
+            std::fs::read_link(&self.program).map_err(|e| Error::file(&self.program, "reading", e))?;
+        if Identity::of(&there)? == self.identity {
+            return Ok(());
+        }
+        Err(Error::Disturbed(format!(
+            "the binary of side {} was replaced in the middle ({}): compare copies of the two binaries, or \
+             revisions (--a-rev, --b-rev)",
+            self.label,
+            there.display()
+        )))
     }
 
     /// The command, with an environment variable of random length: each process must draw its own stack position, instead
@@ -65,6 +88,18 @@ impl Launch {
     }
 }
 
+/// What shows that a file was replaced or written: its device and inode, its length, and when it was last written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity([u64; 5]);
+
+impl Identity {
+    fn of(path: &Path) -> Result<Self> {
+        let found = path.metadata().map_err(|e| Error::file(path, "looking for", e))?;
+        let [seconds, nanoseconds] = [found.mtime(), found.mtime_nsec()].map(|part| part as u64);
+        Ok(Self([found.dev(), found.ino(), found.size(), seconds, nanoseconds]))
+    }
+}
+
 /// A running side. Dropping this value closes the side's input, which ends it; after [`GRACE`] its whole process group is
 /// killed.
 pub(super) struct Side {
@@ -77,6 +112,7 @@ pub(super) struct Side {
 impl Side {
     /// Starts it with the CPU affinity that this process had before it moved aside.
     pub(super) fn start(launch: &Launch, padding: usize, aside: &Aside) -> Result<Self> {
+        launch.is_as_before()?;
         let mut command = launch.command(padding);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let spawned = aside.as_before(|| command.spawn())?;

@@ -3,9 +3,10 @@
 
 use crate::serves::{PROMPT, Serves};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
-use syscost::internals::peer::control_protocol::{Open, Service};
+use syscost::internals::peer::client::{Client, Given};
+use syscost::internals::peer::control_protocol::{Answer, Open, Service};
 
 /// What the peer may keep resident, KiB: its code and its threads have a fifth of it.
 pub const RESIDENT_KIB: u64 = 64 << 10;
@@ -79,4 +80,40 @@ fn an_interrupt_ends_it_at_once_also_while_it_serves() {
     let (well, took) = serves.interrupt();
     assert!(well && took < PROMPT, "{took:?}");
     assert!(client.count().unwrap_err().to_string().contains("it was asked to end"));
+}
+
+/// Hands one conversation on to the peer; what the client said comes back.
+fn overhear(peer: &str) -> (String, std::thread::JoinHandle<Vec<u8>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, peer) = (listener.local_addr().unwrap().to_string(), peer.to_owned());
+    let heard = std::thread::spawn(move || {
+        let (mut client, server) = (listener.accept().unwrap().0, TcpStream::connect(peer).unwrap());
+        let (mut answers, mut back) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut answers, &mut back));
+        let (mut said, mut part) = (Vec::new(), [0; 4_096]);
+        while let Ok(length @ 1..) = client.read(&mut part) {
+            said.extend_from_slice(&part[..length]);
+            (&server).write_all(&part[..length]).unwrap();
+        }
+        let _ = server.shutdown(Shutdown::Both);
+        said
+    });
+    (address, heard)
+}
+
+#[test]
+fn a_conversation_that_was_overheard_opens_nothing() {
+    let serves = Serves::with(&[]);
+    let (address, heard) = overhear(&serves.address);
+    let mut client = Client::call(&Given { address, ..serves.given() }).unwrap();
+    client.open(echo(56, 1)).unwrap();
+    drop(client);
+    let said = heard.join().unwrap();
+    assert_eq!(said.split_inclusive(|byte| *byte == b'\n').count(), 3, "a hello, a proof and a request");
+    let mut stream = TcpStream::connect(&serves.address).unwrap();
+    stream.write_all(&said).unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    let told: Vec<Answer> = answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(matches!(told[..], [Answer::Hello(_), Answer::Refused]), "{answer}");
 }

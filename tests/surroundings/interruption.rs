@@ -148,7 +148,8 @@ fn a_program_that_is_replaced_in_the_middle_measures_on() {
         record["groups"].as_array().unwrap().iter().flat_map(|group| group["cases"].as_array().unwrap());
     for case in cases {
         let executions = case["outcome"]["measured"]["executions"].as_array().map_or(0, Vec::len);
-        assert!(executions >= 3, "{executions} executions: {case}");
+        // Two beside others who use the CPU, where an execution takes long; the second begins after the replacement.
+        assert!(executions >= 2, "{executions} executions: {case}");
     }
     place.is_tidy();
 }

@@ -56,6 +56,19 @@ fn a_side_that_is_killed_in_the_middle_ends_its_pair() {
 }
 
 #[test]
+fn a_binary_that_is_replaced_in_the_middle_is_no_longer_a_side() {
+    let place = Place::new();
+    let [binary, newer] = ["binary", "newer"].map(|name| place.path().join(name));
+    [&binary, &newer].iter().for_each(|copy| drop(std::fs::copy(SYSCOST, copy).unwrap()));
+    let deed = format!("mv '{}' '{}' 2>/dev/null; exec \"$@\"", newer.display(), binary.display());
+    let wrapper = later(&place, &deed);
+    let ended = place.end(ab(&place, &["--b-bin", binary.to_str().unwrap(), "--b-wrap", &wrapper]));
+    let said = ["the binary of side B was replaced in the middle", binary.to_str().unwrap(), "copies"];
+    ended.says(1, &said);
+    place.is_tidy();
+}
+
+#[test]
 fn one_cpu_is_enough_for_two_sides_and_that_is_said() {
     let place = Place::new();
     let mut command = place.program("taskset");
