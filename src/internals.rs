@@ -69,6 +69,10 @@ pub mod record {
     pub use crate::record::store::Store;
     pub use crate::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
 
+    pub mod baseline {
+        pub use crate::record::baseline::{check, is_readable};
+    }
+
     #[cfg(feature = "cli")]
     pub mod bundle {
         pub use crate::record::bundle::{Bundle, Head, read, read_any, read_any_head, read_head, write_new};

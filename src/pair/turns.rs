@@ -1,7 +1,8 @@
 //! One pair by turns: two processes that run alternately on one CPU, each for about a millisecond at a time.
 
-use super::launch::{Launch, Side};
+use super::launch::Launch;
 use super::protocol::{EndKind, Prepare, Ready, Request, Response};
+use super::running_side::Side;
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};

@@ -3,7 +3,7 @@
 
 mod complaint;
 
-pub use complaint::{Complaint, Kind, check};
+pub use complaint::{Complaint, Kind, check, is_readable};
 
 use crate::error::{Error, Result};
 use crate::platform::plain_file;

@@ -2,6 +2,8 @@
 
 use crate::place::{Place, TWO_GROUPS, alone};
 use crate::stored;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 
 /// A place in which a baseline `a` was saved.
 fn saved_as_a() -> Option<Place> {
@@ -50,6 +52,23 @@ fn a_truncated_file_of_criterions_is_named_and_costs_no_number() {
     let compare = || place.run(&[TWO_GROUPS, "--baseline", "a"]);
     let Some(ended) = place.at_rest(compare) else { return };
     ended.says(1, &["3 measured, 0 skipped, 0 failed", file.to_str().unwrap()]);
+}
+
+#[test]
+fn what_criterion_would_wait_for_or_panic_at_is_named_and_costs_no_number() {
+    let Some(place) = saved_as_a() else { return };
+    let [pipe, short] = ["add/a/estimates.json", "multiply/a/sample.json"]
+        .map(|name| place.home().join("known_work").join(name));
+    std::fs::remove_file(&pipe).unwrap();
+    mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+    std::fs::write(&short, r#"{"sampling_mode":"Flat","iters":[1.0],"times":[1.0]}"#).unwrap();
+    let compare = || place.run(&[TWO_GROUPS, "--baseline", "a"]);
+    let Some(ended) = place.at_rest(compare) else { return };
+    ended.says(1, &["3 measured, 0 skipped, 0 failed", pipe.to_str().unwrap(), short.to_str().unwrap()]);
+    assert!(!ended.output.contains("could not write"), "{ended:?}");
+    // Saved over, they are as new.
+    let Some(_) = place.succeeds(|| place.run(&[TWO_GROUPS, "--save-baseline", "a"])) else { return };
+    assert!(pipe.is_file() && std::fs::read_to_string(&short).unwrap().len() > 200);
 }
 
 #[test]

@@ -1,15 +1,37 @@
-//! Files of chance: a sound run and a sound record with something else in a place of them, by fixed seeds. Whatever is
-//! read, it is an error of bounded length or a run; nothing panics.
+//! Files of chance: a sound run, a sound record and Criterion's files of a baseline with something else in a place of them,
+//! by fixed seeds. Whatever is read, it is an error of bounded length or what it says to be, within a second of CPU time;
+//! nothing panics. `SYSCOST_FUZZ_SECONDS` says for how long.
 
 use crate::place::Place;
 use crate::stored;
+use nix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::time::{Duration, Instant};
 use syscost::internals::record::Store;
+use syscost::internals::record::baseline::{check, is_readable};
 use syscost::internals::record::bundle::{Bundle, read_any, read_any_head, write_new};
 use syscost::internals::statistic::Random;
 
-const FILES: usize = 150;
+/// Files that are tried at the least.
+const FILES: u64 = 150;
+/// The most CPU time of a file.
+const MOST: Duration = Duration::from_secs(1);
+
+/// Tries file after file, each by a seed of its own.
+fn each(kind: &str, mut tried: impl FnMut(&mut Random)) {
+    let seconds = std::env::var("SYSCOST_FUZZ_SECONDS").map_or(0.0, |text| text.parse().unwrap());
+    let cpu = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
+    let (begun, mut files, mut slowest) = (Instant::now(), 0, Duration::ZERO);
+    while files < FILES || begun.elapsed().as_secs_f64() < seconds {
+        let before = cpu();
+        tried(&mut Random::new(files));
+        slowest = slowest.max(cpu() - before);
+        files += 1;
+    }
+    println!("{files} {kind} in {seconds} s, the slowest took {slowest:?}");
+    assert!(slowest < MOST, "{kind}: {slowest:?}");
+}
 
 /// What a place may hold instead.
 fn other(random: &mut Random) -> Value {
@@ -73,12 +95,12 @@ fn a_run_with_something_else_in_it_is_read_or_refused() {
     let place = Place::new();
     let sound = serde_json::to_value(stored::run(stored::NAME)).unwrap();
     let path = place.path().join("run.json");
-    for seed in 0..FILES {
-        let (mut random, mut run) = (Random::new(seed as u64), sound.clone());
-        (0..=random.below(3)).for_each(|_| spoil(&mut run, &mut random));
+    each("runs", |random| {
+        let mut run = sound.clone();
+        (0..=random.below(3)).for_each(|_| spoil(&mut run, random));
         std::fs::write(&path, run.to_string()).unwrap();
         is_read(&path);
-    }
+    });
 }
 
 #[test]
@@ -89,8 +111,8 @@ fn bytes_of_chance_in_a_run_or_a_record_are_read_or_refused() {
     write_new(&record, &Bundle::of("main", 1, vec![stored::run("a"), stored::run("b")]).unwrap()).unwrap();
     for path in [&run, &record] {
         let sound = std::fs::read(path).unwrap();
-        for seed in 0..FILES {
-            let (mut random, mut bytes) = (Random::new(seed as u64), sound.clone());
+        each("runs and records of bytes", |random| {
+            let mut bytes = sound.clone();
             for _ in 0..=random.below(4) {
                 let at = random.below(bytes.len());
                 match random.below(4) {
@@ -105,6 +127,43 @@ fn bytes_of_chance_in_a_run_or_a_record_are_read_or_refused() {
             }
             std::fs::write(path, bytes).unwrap();
             is_read(path);
-        }
+        });
     }
+}
+
+#[test]
+fn files_of_criterions_with_something_else_in_them_are_compared_with_or_named() {
+    let place = Place::new();
+    let saved = place.path().join("call/u64_3/main");
+    std::fs::create_dir_all(&saved).unwrap();
+    let estimate = json!({
+        "confidence_interval": {"confidence_level": 0.95, "lower_bound": 3.0, "upper_bound": 3.2},
+        "point_estimate": 3.1,
+        "standard_error": 0.1,
+    });
+    let names = ["mean", "median", "median_abs_dev", "std_dev"];
+    let estimates = Value::from_iter(names.map(|name| (name, estimate.clone())));
+    let sample = json!({"sampling_mode": "Flat", "iters": [1.0, 2.0], "times": [3.1, 6.2]});
+    let ids = [("call/u64/3".to_owned(), "call/u64_3".into())];
+    let (mut sound, mut named) = (0, 0);
+    each("files of Criterion's", |random| {
+        let mut files = [("estimates.json", estimates.clone()), ("sample.json", sample.clone())];
+        let at = random.below(2);
+        (0..=random.below(2)).for_each(|_| spoil(&mut files[at].1, random));
+        for (name, value) in &files {
+            let mut bytes = value.to_string().into_bytes();
+            if random.below(4) == 0 {
+                bytes.truncate(random.below(bytes.len() + 1));
+            }
+            std::fs::write(saved.join(name), bytes).unwrap();
+        }
+        let complaints = check(place.path(), "main", &ids, "ns");
+        assert_eq!(complaints.is_empty(), is_readable(&saved), "{complaints:?}");
+        for complaint in &complaints {
+            let sentence = &complaint.sentence;
+            assert!(sentence.chars().count() < 2_000 && !sentence.contains(char::is_control), "{sentence:?}");
+        }
+        if complaints.is_empty() { sound += 1 } else { named += 1 }
+    });
+    assert!(sound > 0 && named > sound, "{sound} sound, {named} named");
 }

@@ -59,7 +59,9 @@ fn a_side_that_is_killed_in_the_middle_ends_its_pair() {
 fn a_binary_that_is_replaced_in_the_middle_is_no_longer_a_side() {
     let place = Place::new();
     let [binary, newer] = ["binary", "newer"].map(|name| place.path().join(name));
-    [&binary, &newer].iter().for_each(|copy| drop(std::fs::copy(SYSCOST, copy).unwrap()));
+    for copy in [&binary, &newer] {
+        std::fs::copy(SYSCOST, copy).unwrap();
+    }
     let deed = format!("mv '{}' '{}' 2>/dev/null; exec \"$@\"", newer.display(), binary.display());
     let wrapper = later(&place, &deed);
     let ended = place.end(ab(&place, &["--b-bin", binary.to_str().unwrap(), "--b-wrap", &wrapper]));

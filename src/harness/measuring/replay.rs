@@ -9,8 +9,8 @@ use crate::driver::{Arguments, Message, Options, Samples, Sender, criterion_home
 use crate::error::{Error, Result};
 use crate::platform::output::Silence;
 use crate::platform::plain_file;
-use crate::record::ClockRun;
 use crate::record::store::LIMIT;
+use crate::record::{ClockRun, baseline};
 use criterion::SamplingMode;
 use criterion::measurement::{Measurement, ValueFormatter};
 use std::cell::Cell;
@@ -21,6 +21,9 @@ use std::time::Duration;
 
 /// Criterion's resamples: its own default is ten times as many, and the whole suite waits for them.
 const RESAMPLES: usize = 10_000;
+
+/// A baseline that nobody can save: no name has a separator.
+const NOTHING: &str = "no/baseline";
 
 /// Has Criterion write its files for the cases in the file `path`.
 ///
@@ -58,17 +61,21 @@ fn all<M: Counted>(
         // The driver takes a process that is silent for minutes for one that hangs.
         sender.send(&Message::Begin(format!("{}/{}", group.name, case.name)))?;
         // A case that Criterion gives up leaves no files, which the driver sees; the others get theirs.
-        let _ = catch_unwind(AssertUnwindSafe(|| one(group, case, Rc::clone(&shown_as))));
+        let _ = catch_unwind(AssertUnwindSafe(|| one(group, case, Rc::clone(&shown_as), arguments)));
     }
     drop(silence);
     Ok(())
 }
 
-fn one<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>) {
+fn one<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, arguments: &Arguments) {
     let zeros = Rc::new(Cell::new(0));
     let recorded = Recorded { shown_as, zeros: Rc::clone(&zeros) };
     let criterion = without_plots().nresamples(RESAMPLES).with_measurement(recorded);
     let mut criterion = criterion.output_directory(&criterion_home()).configure_from_args();
+    if !is_ready(&format!("{}/{}", group.name, case.name), arguments) {
+        // To compare leniently with nothing is not to compare.
+        criterion = criterion.retain_baseline(NOTHING.into(), false);
+    }
     let mut of_group = criterion.benchmark_group(group.name);
     // Set on the group, where they outweigh the command line: the samples are there already.
     of_group.sampling_mode(SamplingMode::Flat).sample_size(case.values.len());
@@ -81,6 +88,17 @@ fn one<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>) {
             value.map_or(0.0, |value| value * iterations as f64)
         });
     });
+}
+
+/// Whether Criterion can compare this case with its baseline. One that it is to replace and cannot read is removed; of one
+/// that the user named the driver has said what is wrong with it.
+fn is_ready(id: &str, arguments: &Arguments) -> bool {
+    let Some(name) = arguments.compare.as_ref().or(arguments.save.as_ref()) else { return true };
+    let saved = criterion_home().join(baseline::directory(id)).join(name);
+    if !saved.exists() || baseline::is_readable(&saved) {
+        return true;
+    }
+    arguments.compare.is_none() && std::fs::remove_dir_all(&saved).is_ok()
 }
 
 /// Criterion measurement of values that were measured before, shown as those of another.

@@ -1,8 +1,10 @@
 //! A check of each case of a baseline, before it is compared.
 
+use crate::error::{Error, Result};
 use crate::record::Record;
-use crate::record::store::{Store, read};
-use serde_json::Value;
+use crate::record::store::{Store, parse, read};
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Why a case cannot be compared with the baseline.
@@ -29,11 +31,96 @@ pub enum Kind {
     OtherUnit,
 }
 
-/// Criterion's files: the name, a JSON pointer to a number that must be there, and a name for messages.
-const FILES: [(&str, &str, &str); 2] = [
-    ("estimates.json", "/mean/point_estimate", "Criterion's estimates"),
-    ("sample.json", "/times/0", "Criterion's samples"),
-];
+/// What Criterion reads of a baseline. It panics at an estimate that is missing and at fewer than two samples, and waits for
+/// ever at a pipe, so that none of these may reach it.
+#[derive(Deserialize)]
+struct Estimates {
+    #[serde(flatten)]
+    each: BTreeMap<String, Option<Estimate>>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "only that they are numbers matters")]
+struct Estimate {
+    confidence_interval: ConfidenceInterval,
+    point_estimate: f64,
+    standard_error: f64,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "as above")]
+struct ConfidenceInterval {
+    confidence_level: f64,
+    lower_bound: f64,
+    upper_bound: f64,
+}
+
+#[derive(Deserialize)]
+struct Sample {
+    #[serde(rename = "sampling_mode")]
+    _mode: Mode,
+    iters: Vec<f64>,
+    times: Vec<f64>,
+}
+
+#[derive(Deserialize)]
+enum Mode {
+    Linear,
+    Flat,
+}
+
+/// The estimates that Criterion compares.
+const ESTIMATED: [&str; 4] = ["mean", "median", "median_abs_dev", "std_dev"];
+/// Fewer samples are none to it.
+const FEWEST: usize = 2;
+
+/// What is wrong with one of Criterion's files of a baseline.
+struct Fault {
+    path: PathBuf,
+    kind: Kind,
+    expected: &'static str,
+    found: String,
+}
+
+/// Whether Criterion can compare with what is saved in this directory of a case and a baseline.
+pub fn is_readable(directory: &Path) -> bool {
+    fault(directory).is_none()
+}
+
+fn fault(directory: &Path) -> Option<Fault> {
+    let estimates = |bytes: &[u8], path: &Path, expected: &str| {
+        let estimates: Estimates = parse::foreign(path, bytes, expected)?;
+        let lacks = |name: &&&str| !matches!(estimates.each.get(**name), Some(Some(_)));
+        Ok(ESTIMATED.iter().find(lacks).map(|name| format!("no {name}")))
+    };
+    let sample = |bytes: &[u8], path: &Path, expected: &str| {
+        let sample: Sample = parse::foreign(path, bytes, expected)?;
+        let is_cost =
+            |(times, iters): (&f64, &f64)| (times / iters).is_finite() && *times > 0.0 && *iters > 0.0;
+        let costs =
+            sample.times.iter().zip(&sample.iters).filter(|&(times, iters)| is_cost((times, iters))).count();
+        let is_whole = costs >= FEWEST && costs == sample.times.len() && costs == sample.iters.len();
+        Ok((!is_whole).then(|| format!("{costs} of {} that are a time of iterations", sample.times.len())))
+    };
+    in_file(&directory.join("estimates.json"), "Criterion's estimates", estimates)
+        .or_else(|| in_file(&directory.join("sample.json"), "Criterion's samples", sample))
+}
+
+fn in_file(
+    path: &Path,
+    expected: &'static str,
+    look: impl Fn(&[u8], &Path, &str) -> Result<Option<String>>,
+) -> Option<Fault> {
+    let fault = |kind, found| Some(Fault { path: path.into(), kind, expected, found });
+    if !path.exists() {
+        return fault(Kind::Missing, "no such file".into());
+    }
+    match read(path).and_then(|bytes| look(&bytes, path, expected)) {
+        Ok(None) => None,
+        Ok(Some(found)) | Err(Error::Content { found, .. }) => fault(Kind::Broken, found),
+        Err(error) => fault(Kind::Broken, error.to_string()),
+    }
+}
 
 /// The case and the baseline that are checked.
 struct Look<'a> {
@@ -57,19 +144,8 @@ pub fn check(home: &Path, name: &str, ids: &[(String, PathBuf)], unit: &str) -> 
 
 impl Look<'_> {
     fn at_criterions_files(&self, directory: &Path) -> Option<Complaint> {
-        FILES.iter().find_map(|(file, pointer, expected)| {
-            let path = directory.join(file);
-            if !path.exists() {
-                return Some(self.complain(&path, Kind::Missing, expected, "no such file"));
-            }
-            let found = match read(&path).map(|bytes| serde_json::from_slice::<Value>(&bytes)) {
-                Err(error) => error.to_string(),
-                Ok(Err(error)) => error.to_string(),
-                Ok(Ok(value)) if value.pointer(pointer).is_some_and(Value::is_number) => return None,
-                Ok(Ok(_)) => format!("no number at {pointer}"),
-            };
-            Some(self.complain(&path, Kind::Broken, expected, &found))
-        })
+        let Fault { path, kind, expected, found } = fault(directory)?;
+        Some(self.complain(&path, kind, expected, &found))
     }
 
     /// No record of ours, or none with this case, is no complaint: a run that was killed has saved Criterion's files
@@ -77,7 +153,7 @@ impl Look<'_> {
     fn at_the_unit(
         &self,
         path: &Path,
-        records: &Result<Vec<Record>, String>,
+        records: &std::result::Result<Vec<Record>, String>,
         unit: &str,
     ) -> Option<Complaint> {
         let records = match records {
@@ -118,8 +194,22 @@ mod tests {
         home
     }
 
+    fn estimates(value: &str) -> String {
+        let interval = r#"{"confidence_level":0.95,"lower_bound":3.0,"upper_bound":3.2}"#;
+        let one = |name: &&str| {
+            format!(
+                r#""{name}":{{"confidence_interval":{interval},"point_estimate":{value},"standard_error":0.1}}"#
+            )
+        };
+        format!("{{{},\"slope\":null}}", ESTIMATED.iter().map(one).collect::<Vec<_>>().join(","))
+    }
+
+    fn sample(iters: &str, times: &str) -> String {
+        format!(r#"{{"sampling_mode":"Flat","iters":[{iters}],"times":[{times}]}}"#)
+    }
+
     fn whole() -> tempfile::TempDir {
-        home(r#"{"mean":{"point_estimate":3.1}}"#, r#"{"iters":[1.0],"times":[3.1]}"#)
+        home(&estimates("3.1"), &sample("1.0,1.0", "3.1,3.2"))
     }
 
     fn complaints(home: &tempfile::TempDir) -> Vec<Complaint> {
@@ -155,7 +245,32 @@ mod tests {
         for (estimates, sample) in [("{\"mean\":", "{}"), ("{}", "{}"), ("", ""), ("\0\0", "[]")] {
             assert_eq!(only(&home(estimates, sample)).kind, Kind::Broken, "{estimates}");
         }
-        assert_eq!(only(&home(r#"{"mean":{"point_estimate":3}}"#, r#"{"times":[]}"#)).kind, Kind::Broken);
+    }
+
+    #[test]
+    fn what_criterion_would_panic_at_is_broken() {
+        let (sound, samples) = (estimates("3.1"), sample("1,1", "3.1,3.2"));
+        let mean = r#"{"mean":{"point_estimate":3.1}}"#;
+        for estimates in [mean, &estimates("\"x\""), "[]", &sound.replace("std_dev", "deviation")] {
+            assert!(only(&home(estimates, &samples)).path.ends_with("estimates.json"), "{estimates}");
+        }
+        let of = [
+            ("1", "3.1"),
+            ("1,1", "3.1"),
+            ("1,1", "3.1,\"x\""),
+            ("0,0", "3.1,3.2"),
+            ("1,1", "0,0"),
+            ("1,1", "1e308,-1"),
+        ];
+        for (iters, times) in of {
+            let complaint = only(&home(&sound, &sample(iters, times)));
+            assert!(
+                complaint.path.ends_with("sample.json") && complaint.kind == Kind::Broken,
+                "{times}: {complaint:?}"
+            );
+        }
+        let long = only(&home(&estimates(&format!("\"{}\"", "x".repeat(100_000))), &samples)).sentence;
+        assert!(long.len() < 1_000, "{} bytes", long.len());
     }
 
     #[test]

@@ -86,10 +86,8 @@ pub fn write_new(path: &Path, bundle: &Bundle) -> Result<u64> {
 /// The file cannot be read, is no bundle, is damaged, or was written by a newer version.
 pub fn read_head(path: &Path) -> Result<Head> {
     let mut head = head(&mut open(path)?, path)?;
-    match head.runs_end.take() {
-        Some(stated) => ends_as(path, stated)?,
-        None => {} // written before there was such a field
-    }
+    // None was written before there was such a field.
+    head.runs_end.take().map_or(Ok(()), |stated| ends_as(path, stated))?;
     Ok(head)
 }
 

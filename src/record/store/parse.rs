@@ -77,6 +77,18 @@ pub(in crate::record) fn pairs(path: &Path, bytes: &[u8]) -> Result<Paired> {
     Ok(Paired { paired: paired::LAYOUT, ..pairs })
 }
 
+/// Reads a file of another program's, of which `expected` says what it is.
+///
+/// # Errors
+/// The text is no JSON, or holds something else.
+pub(in crate::record) fn foreign<T: DeserializeOwned>(
+    path: &Path,
+    bytes: &[u8],
+    expected: &str,
+) -> Result<T> {
+    Text { path, bytes, above: 0 }.json(expected)
+}
+
 /// The length of the first of several values; of all bytes if it has no end.
 fn first_value(bytes: &[u8]) -> usize {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
