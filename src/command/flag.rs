@@ -172,6 +172,8 @@ pub(super) enum Format {
 pub(super) enum Only {
     /// Faster or slower
     Changed,
+    /// All: `ab` counts those that are the same where there are more than 40 rows
+    All,
 }
 
 /// Whether the output is for a program.

@@ -1,15 +1,18 @@
 //! The verdicts of a comparison by pairs, in every format.
 
+use super::remark_group::grouped;
 use crate::command::answer::{Compared, ending};
 use crate::command::flag::{Format, Only};
 use crate::command::page::{self, Tone};
 use crate::error::{Error, Result};
 use crate::record::Verdict;
-use crate::record::paired::Paired;
+use crate::record::paired::{CasePairs, Paired, Why};
 use crate::record::quantity;
 use crate::render::table::Layout;
 use crate::study::sequential::Row;
 use serde_json::json;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Format of the verdicts.
 #[derive(clap::Args)]
@@ -27,14 +30,58 @@ pub(in crate::command) struct Form {
 /// # Errors
 /// The output cannot be written.
 pub(in crate::command) fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Result<()> {
-    let shown: Vec<_> =
-        rows.iter().filter(|row| form.only.is_none() || row.judgement.verdict.is_change()).collect();
+    let is_shown = |row: &&Row| form.only != Some(Only::Changed) || row.judgement.verdict.is_change();
+    let asked: Vec<_> = rows.iter().filter(is_shown).collect();
+    let told = Told::of(paired, rows, form.only);
     page::write(&match form.format {
-        Format::Terminal => terminal(paired, &shown, rows, layout),
-        Format::Markdown => markdown(paired, &shown, rows),
-        Format::Json => json_text(paired, &shown)?,
-        Format::Csv => csv(&shown),
+        Format::Terminal => told.terminal(layout),
+        Format::Markdown => told.markdown(),
+        Format::Json => json_text(paired, &asked)?,
+        Format::Csv => csv(&asked),
     })
+}
+
+/// Rows that a person still reads. Of more, those without a change are counted.
+const MANY: usize = 40;
+/// Reasons for skipped cases that are told.
+const REASONS: usize = 3;
+
+/// What a person is told of a comparison.
+struct Told<'a> {
+    paired: &'a Paired,
+    /// The rows of the table.
+    shown: Vec<&'a Row>,
+    /// The rows of all cases that either side could run.
+    all: Vec<&'a Row>,
+    /// How many have no row because there are too many.
+    folded: usize,
+}
+
+impl<'a> Told<'a> {
+    fn of(paired: &'a Paired, rows: &'a [Row], only: Option<Only>) -> Self {
+        let skipped: BTreeSet<&str> = skipped(paired).map(|(id, _)| id).collect();
+        let all: Vec<_> = rows.iter().filter(|row| !skipped.contains(row.id.as_str())).collect();
+        let folds = only.is_none() && all.len() > MANY;
+        let is_shown = |row: &&&Row| match only {
+            Some(Only::Changed) => row.judgement.verdict.is_change(),
+            Some(Only::All) => true,
+            None => {
+                !folds
+                    || row.canary
+                    || !matches!(row.judgement.verdict, Verdict::Same | Verdict::Inconclusive)
+            }
+        };
+        let shown: Vec<_> = all.iter().filter(is_shown).copied().collect();
+        let folded = if folds { all.len() - shown.len() } else { 0 };
+        Self { paired, shown, all, folded }
+    }
+}
+
+/// The cases that neither side could run, and why.
+fn skipped(paired: &Paired) -> impl Iterator<Item = (&str, &str)> {
+    let why = |case: &'_ CasePairs| case.ended.as_ref().is_some_and(|ended| ended.why == Why::Skipped);
+    let cases = paired.cases.iter().filter(move |case| why(case));
+    cases.filter_map(|case| Some((case.id.as_str(), case.ended.as_ref()?.sentence.as_str())))
 }
 
 /// What the heads and marks mean.
@@ -67,25 +114,74 @@ fn percent(share: f64) -> String {
     format!("{percent:+.2} %")
 }
 
-fn terminal(paired: &Paired, shown: &[&Row], all: &[Row], layout: Layout) -> String {
-    let width = page::prose(layout);
-    let mut text = String::new();
-    for (label, side) in ["A: ", "B: "].iter().zip(&paired.sides) {
-        text += &(page::wrap(label, side, width) + "\n");
-    }
-    text.push('\n');
-    let (lines, left_out) = lines(shown, layout);
-    for (at, line) in lines.into_iter().enumerate() {
-        let tone = at.checked_sub(1).and_then(|at| Tone::of(shown[at].judgement.verdict));
-        let tone = if at == 0 { Some(Tone::Bold) } else { tone };
-        text += &tone.map_or(line.clone(), |tone| page::paint(tone, &line, layout));
+impl Told<'_> {
+    fn terminal(&self, layout: Layout) -> String {
+        let width = page::prose(layout);
+        let mut text = String::new();
+        for (label, side) in ["A: ", "B: "].iter().zip(&self.paired.sides) {
+            text += &(page::wrap(label, side, width) + "\n");
+        }
         text.push('\n');
+        let (lines, left_out) = lines(&self.shown, layout);
+        for (at, line) in lines.into_iter().enumerate() {
+            let tone = at.checked_sub(1).and_then(|at| Tone::of(self.shown[at].judgement.verdict));
+            let tone = if at == 0 { Some(Tone::Bold) } else { tone };
+            text += &tone.map_or(line.clone(), |tone| page::paint(tone, &line, layout));
+            text.push('\n');
+        }
+        text.push('\n');
+        for sentence in self.sentences().into_iter().chain(left_out) {
+            text += &(page::wrap("", &sentence, width) + "\n\n");
+        }
+        text + &answered(&self.all, layout)
     }
-    text.push('\n');
-    for sentence in sentences(paired, shown, all).into_iter().chain(left_out) {
-        text += &(page::wrap("", &sentence, width) + "\n\n");
+
+    fn markdown(&self) -> String {
+        let row =
+            |cells: [String; 8]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+        let mut text = format!("A: {}  \nB: {}\n\n", self.paired.sides[0], self.paired.sides[1]);
+        text += &row(HEAD.map(str::to_owned));
+        text += "|---|---:|---:|---:|---|---|---:|---:|\n";
+        text.extend(self.shown.iter().map(|shown| row(cells(shown))));
+        text.push('\n');
+        let said = self.sentences().into_iter().chain([count(&self.all)]);
+        text.extend(said.map(|sentence| format!("* {sentence}\n")));
+        text
     }
-    text + &answered(all, layout)
+
+    /// The sentences below the rows: which have none, reasons of inconclusive verdicts, moved canaries, notes.
+    fn sentences(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        if self.folded > 0 {
+            said.push(format!(
+                "{}, the same or inconclusive: `--only all` shows them",
+                page::counted(self.folded, "case has no row", "cases have no row")
+            ));
+        }
+        let words =
+            |row: &'_ Row| row.judgement.reason.iter().chain(&row.remark).cloned().collect::<Vec<_>>();
+        said.extend(grouped(
+            self.all.iter().flat_map(|row| words(row).into_iter().map(|words| (row.id.as_str(), words))),
+        ));
+        for row in self.all.iter().filter(|row| row.canary && row.judgement.verdict.is_change()) {
+            said.push(format!(
+                "the canary {} moved by {}: neither side can change arithmetic, so the machine runs at another speed \
+                 for one of them, and every row above holds that too",
+                row.id,
+                percent(row.judgement.change.estimate)
+            ));
+        }
+        said.extend(why_skipped(self.paired));
+        let notes = self
+            .paired
+            .cases
+            .iter()
+            .flat_map(|case| case.notes.iter().map(|note| (case.id.as_str(), format!("note: {note}"))));
+        said.extend(grouped(notes));
+        said.extend(self.paired.notes.iter().map(|note| format!("note: {note}")));
+        said.dedup();
+        said
+    }
 }
 
 /// The table, whole where the terminal is wide enough, and what its columns mean or which were left out.
@@ -107,7 +203,7 @@ fn lines(shown: &[&Row], layout: Layout) -> (Vec<String>, Option<String>) {
 }
 
 /// The answer over all cases that a side can change.
-fn answered(all: &[Row], layout: Layout) -> String {
+fn answered(all: &[&Row], layout: Layout) -> String {
     let compared = all.iter().filter(|row| !row.canary).map(|row| Compared {
         id: &row.id,
         verdict: row.judgement.verdict,
@@ -117,50 +213,31 @@ fn answered(all: &[Row], layout: Layout) -> String {
     ending(&compared.collect::<Vec<_>>(), rest, layout)
 }
 
-/// The sentences below the rows: reasons of inconclusive verdicts, moved canaries, notes.
-fn sentences(paired: &Paired, shown: &[&Row], all: &[Row]) -> Vec<String> {
-    let mut said = Vec::new();
-    for row in shown {
-        let words = row.judgement.reason.iter().chain(&row.remark);
-        said.extend(words.map(|words| format!("{}: {words}", row.id)));
-    }
-    for row in all.iter().filter(|row| row.canary && row.judgement.verdict.is_change()) {
-        said.push(format!(
-            "the canary {} moved by {}: neither side can change arithmetic, so the machine runs at another speed \
-             for one of them, and every row above holds that too",
-            row.id,
-            percent(row.judgement.change.estimate)
-        ));
-    }
-    for case in &paired.cases {
-        said.extend(case.notes.iter().map(|note| format!("note ({}): {note}", case.id)));
-    }
-    said.extend(paired.notes.iter().map(|note| format!("note: {note}")));
-    said.dedup();
-    said
+/// How many cases neither side could run, and the most frequent reasons.
+fn why_skipped(paired: &Paired) -> Option<String> {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    skipped(paired).for_each(|(_, why)| *reasons.entry(why).or_default() += 1);
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by_key(|&(why, cases)| (Reverse(cases), why));
+    let all: usize = reasons.iter().map(|(_, cases)| cases).sum();
+    let told = reasons.iter().take(REASONS).map(|(why, cases)| match all == *cases {
+        true => (*why).to_owned(),
+        false => format!("{cases}: {why}"),
+    });
+    let told = told.chain((reasons.len() > REASONS).then(|| "others, which `--format json` has".to_owned()));
+    let all = page::counted(all, "case was", "cases were");
+    (!reasons.is_empty())
+        .then(|| format!("{all} skipped on both sides: {}", told.collect::<Vec<_>>().join("; ")))
 }
 
 /// The number of rows with each verdict, in words, without the canaries.
-pub(in crate::command) fn count(rows: &[Row]) -> String {
+fn count(rows: &[&Row]) -> String {
     let counts = Verdict::ALL.iter().filter_map(|verdict| {
         let count = rows.iter().filter(|row| row.judgement.verdict == *verdict && !row.canary).count();
         (count > 0).then(|| format!("{count} {verdict}"))
     });
     let counts: Vec<_> = counts.collect();
     if counts.is_empty() { "no case was compared".into() } else { counts.join(", ") }
-}
-
-fn markdown(paired: &Paired, shown: &[&Row], all: &[Row]) -> String {
-    let row =
-        |cells: [String; 8]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
-    let mut text = format!("A: {}  \nB: {}\n\n", paired.sides[0], paired.sides[1]);
-    text += &row(HEAD.map(str::to_owned));
-    text += "|---|---:|---:|---:|---|---|---:|---:|\n";
-    text.extend(shown.iter().map(|shown| row(cells(shown))));
-    text.push('\n');
-    let said = sentences(paired, shown, all).into_iter().chain([count(all)]);
-    text.extend(said.map(|sentence| format!("* {sentence}\n")));
-    text
 }
 
 fn json_text(paired: &Paired, shown: &[&Row]) -> Result<String> {
@@ -185,4 +262,83 @@ fn csv(shown: &[&Row]) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Fingerprint;
+    use crate::record::paired::{Ended, LAYOUT, PairRecord, Rule};
+
+    /// A case with 24 pairs that differ by this much.
+    fn case(id: String, difference: f64) -> CasePairs {
+        let pair =
+            PairRecord { difference, cost_ns: [100.0, 100.0 * difference.exp()], ..PairRecord::default() };
+        CasePairs { id, pairs: vec![pair; 24], ..CasePairs::default() }
+    }
+
+    fn ended(id: &str, why: Why, sentence: &str) -> CasePairs {
+        let ended = Some(Ended { why, sentence: sentence.into() });
+        CasePairs { id: id.into(), ended, ..CasePairs::default() }
+    }
+
+    fn paired(same: usize) -> Paired {
+        let mut cases: Vec<_> = (0..same).map(|at| case(format!("same/{at}"), 0.0)).collect();
+        cases.push(case("call/slow".into(), 0.1));
+        cases.extend(
+            ["a", "b", "c"].map(|id| ended(&format!("full/{id}"), Why::Skipped, "at full scale only")),
+        );
+        cases.push(ended("peer/one", Why::Skipped, "no peer is named"));
+        cases.push(ended("new/one", Why::Lone, "only side B has it"));
+        let [tool, run] = ["syscost", "run"].map(str::to_owned);
+        let sides = ["old", "new"].map(str::to_owned);
+        let (rule, fingerprint) = (Rule::default(), Fingerprint::default());
+        let paired = LAYOUT;
+        Paired {
+            paired,
+            tool,
+            run,
+            started: 1,
+            seed: 1,
+            rule,
+            by_turns: true,
+            sides,
+            fingerprint,
+            cpu: 0,
+            notes: vec![],
+            cases,
+        }
+    }
+
+    fn told(same: usize, only: Option<Only>) -> String {
+        let paired = paired(same);
+        let rows = paired.judge();
+        Told::of(&paired, &rows, only).terminal(Layout::default())
+    }
+
+    #[test]
+    fn a_comparison_of_everything_shows_what_changed_and_counts_the_rest() {
+        let text = told(100, None);
+        assert!(
+            text.contains("call/slow") && text.contains("new/one") && !text.contains("same/1 "),
+            "{text}"
+        );
+        assert!(
+            text.contains("100 cases have no row, the same or inconclusive: `--only all` shows them"),
+            "{text}"
+        );
+        assert!(
+            text.contains("4 cases were skipped on both sides: 3: at full scale only; 1: no peer"),
+            "{text}"
+        );
+        assert!(text.contains("1 of 102 is slower") && text.lines().count() < 30, "{text}");
+    }
+
+    #[test]
+    fn few_rows_and_all_that_are_asked_for_are_shown() {
+        assert!(told(20, None).contains("same/19") && told(100, Some(Only::All)).contains("same/99"));
+        let changed = told(20, Some(Only::Changed));
+        assert!(changed.contains("call/slow") && !changed.contains("same/19"), "{changed}");
+        assert!(!told(100, Some(Only::All)).contains("full/a"), "neither side could run it");
+    }
 }
