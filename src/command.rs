@@ -29,6 +29,7 @@ mod page;
 mod peer;
 mod probe;
 mod record;
+mod remark_group;
 mod report;
 mod restore;
 mod run;

@@ -2,7 +2,6 @@
 
 mod pair_bar;
 mod paired_table;
-mod remark_group;
 mod side_flag;
 
 pub(super) use pair_bar::Bar;

@@ -7,11 +7,11 @@ use super::flag::{Filter, Home, Measuring};
 use super::kernels::{self, Counting};
 use super::page::{self, Tone};
 use super::record;
+use super::remark_group::{grouped, named, shape};
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::platform::{inert, plain_file, signal};
 use crate::record::Verdict;
-use crate::record::paired::CasePairs;
 use crate::record::quantity::NANOSECONDS;
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, Options, compare};
@@ -147,9 +147,9 @@ fn against_build(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
         no_canaries: false,
     };
     let paired = ab::compared(&args.filter, &args.sides, &manner, &args.home.directory())?;
-    let of_case =
-        |case: &CasePairs| case.notes.iter().map(|note| format!("{}: {note}", case.id)).collect::<Vec<_>>();
-    let notes = paired.notes.iter().cloned().chain(paired.cases.iter().flat_map(of_case)).collect();
+    let of_cases =
+        paired.cases.iter().flat_map(|case| case.notes.iter().map(|note| (case.id.as_str(), note.clone())));
+    let notes = paired.notes.iter().cloned().chain(grouped(of_cases)).collect();
     Ok((of_pairs(&paired, &paired.judge()), notes))
 }
 
@@ -226,9 +226,10 @@ fn alike(findings: &[Finding]) -> Vec<Vec<&Finding>> {
     for finding in findings.iter().filter(|finding| tells(finding)) {
         let same = |group: &&mut Vec<&Finding>| {
             let first = group[0];
+            let why = |finding: &Finding| finding.reason.as_deref().map(shape);
             !first.verdict.is_change()
-                && (first.verdict, &first.reason, &first.muted)
-                    == (finding.verdict, &finding.reason, &finding.muted)
+                && (first.verdict, why(first), &first.muted)
+                    == (finding.verdict, why(finding), &finding.muted)
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.push(finding),
@@ -241,7 +242,7 @@ fn alike(findings: &[Finding]) -> Vec<Vec<&Finding>> {
 fn sentence(alike: &[&Finding]) -> String {
     let finding = alike[0];
     let ids: Vec<_> = alike.iter().map(|finding| finding.id.as_str()).collect();
-    let mut words = format!("{}: {}", ids.join(", "), finding.verdict);
+    let mut words = format!("{}: {}", named(&ids), finding.verdict);
     if let Some(change) = finding.change.filter(|change| change.is_finite() && alike.len() == 1) {
         words += &format!(" by {:+.2} %", 100.0 * change);
     }

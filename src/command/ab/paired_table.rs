@@ -1,9 +1,9 @@
 //! The verdicts of a comparison by pairs, in every format.
 
-use super::remark_group::grouped;
 use crate::command::answer::{Compared, ending};
 use crate::command::flag::{Format, Only};
 use crate::command::page::{self, Tone};
+use crate::command::remark_group::grouped;
 use crate::error::{Error, Result};
 use crate::record::Verdict;
 use crate::record::paired::{CasePairs, Paired, Why};

@@ -17,14 +17,15 @@ pub(super) fn grouped<'a>(said: impl IntoIterator<Item = (&'a str, String)>) -> 
 }
 
 /// The words without figures, and without which side it was.
-fn shape(words: &str) -> String {
+pub(super) fn shape(words: &str) -> String {
     words
         .replace("side A", "a side")
         .replace("side B", "a side")
         .replace(|c: char| "0123456789.+-".contains(c), "")
 }
 
-fn named(ids: &[&str]) -> String {
+/// The ids of a group, or the first two and how many more.
+pub(super) fn named(ids: &[&str]) -> String {
     match ids.len().checked_sub(NAMED) {
         Some(more @ 2..) => format!("{} and {more} more", ids[..NAMED].join(", ")),
         _ => ids.join(", "),
