@@ -28,10 +28,11 @@ impl From<crate::error::Error> for CaseEnd {
 impl CaseEnd {
     /// The end of a case whose set-up failed: skipped if the machine lacks something, else failed.
     pub(super) fn of_set_up(error: crate::error::Error) -> Self {
-        if error.is_of_the_machine() {
-            return Self::Skipped(error.to_string());
+        match error {
+            crate::error::Error::Disturbed(sentence) => Self::Disturbed(sentence),
+            error if error.is_of_the_machine() => Self::Skipped(error.to_string()),
+            error => Self::Failed(format!("could not be set up: {error}")),
         }
-        Self::Failed(format!("could not be set up: {error}"))
     }
 }
 
