@@ -205,6 +205,7 @@ fn reported(ended: Ended) -> Option<ExecutionEnd> {
         Err(CaseEnd::Skipped(sentence)) => ExecutionEnd::Skipped(sentence),
         Err(CaseEnd::Contradicted(sentence)) => ExecutionEnd::Contradicted(sentence),
         Err(CaseEnd::Failed(sentence)) => ExecutionEnd::Failed(sentence),
+        Err(CaseEnd::CutShort(sentence)) => ExecutionEnd::CutShort(sentence),
         Err(CaseEnd::Disturbed(sentence)) => ExecutionEnd::Disturbed(sentence),
         Err(CaseEnd::Interrupted) => return None,
     })
