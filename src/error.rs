@@ -171,7 +171,7 @@ impl Error {
     }
 
     /// Whether a file system or its device broke below the operation, which proves nothing against it.
-    pub fn is_of_a_device(&self) -> bool {
+    pub(crate) fn is_of_a_device(&self) -> bool {
         matches!(self, Self::File { cause, .. } | Self::Kernel { cause, .. } if broken(cause).is_some())
     }
 
