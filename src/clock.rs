@@ -90,9 +90,11 @@ impl Clock {
 
     /// A clock with a scale that another process of this machine has measured. It needs no calibration.
     pub fn with_scale(scale: ClockScale) -> Self {
-        let first = PairedReading::take();
         let ClockScale { counter, hz, step } = scale;
-        let calibration = Calibration { hz, uncertainty_ppm: 0.0, published: None, step, first };
+        let nanoseconds = Calibration::of_nanoseconds();
+        // A counter that is not used may be one that this processor does not have.
+        let first = if counter { PairedReading::take() } else { nanoseconds.first };
+        let calibration = Calibration { hz, step, first, ..nanoseconds };
         Self { counter, calibration, unfit: None, singles: RefCell::new(None) }
     }
 

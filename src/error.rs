@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be read or written.
-    #[error("{path}: {doing} failed: {cause}")]
+    #[error("{path}: {doing} failed: {cause}{}", remedy(cause))]
     File {
         /// The file.
         path: PathBuf,
@@ -94,6 +94,29 @@ pub enum Kind {
     File,
 }
 
+/// What the kernel answers when a file system, or the device below it, breaks or is taken away while it is used, and what
+/// helps.
+const BROKEN: [(Errno, &str); 3] = [
+    (
+        Errno::EROFS,
+        "; it is mounted read-only, perhaps by the kernel after an error of its device (`dmesg` tells): remount it, or name \
+         another directory",
+    ),
+    (Errno::EIO, "; its device is broken or gone (`dmesg` tells): name a directory on another"),
+    (Errno::ENODEV, "; its device is gone (`dmesg` tells): name a directory on another"),
+];
+
+fn broken(cause: &std::io::Error) -> Option<&'static str> {
+    // What another crate has wrapped keeps the number in its text alone.
+    let wrapped = |errno: Errno| cause.to_string().contains(&format!("(os error {})", errno as i32));
+    let is = |errno: Errno| cause.raw_os_error().map_or_else(|| wrapped(errno), |raw| raw == errno as i32);
+    BROKEN.into_iter().find(|(errno, _)| is(*errno)).map(|(_, remedy)| remedy)
+}
+
+fn remedy(cause: &std::io::Error) -> &'static str {
+    broken(cause).unwrap_or_default()
+}
+
 impl Kind {
     /// Exit code of a process that ends with such an error: 2 where the request or a file must be corrected, else 1.
     pub const fn exit_code(self) -> u8 {
@@ -147,6 +170,11 @@ impl Error {
         matches!(self, Self::Missing(_) | Self::Forbidden { .. })
     }
 
+    /// Whether a file system or its device broke below the operation, which proves nothing against it.
+    pub(crate) fn is_of_a_device(&self) -> bool {
+        matches!(self, Self::File { cause, .. } | Self::Kernel { cause, .. } if broken(cause).is_some())
+    }
+
     /// [`Error::Peer`] of this address.
     pub fn peer(peer: impl Into<String>, what: impl Into<String>) -> Self {
         Self::Peer { peer: peer.into(), what: what.into() }
@@ -160,3 +188,20 @@ impl Error {
 
 /// A result whose error is [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_that_broke_is_named_with_what_helps_even_if_the_cause_is_wrapped() {
+        let plain = Error::file("/x", "writing", Errno::EROFS.into());
+        let cause = std::io::Error::from(Errno::EIO);
+        let wrapped = Error::file("/x", "writing", std::io::Error::other(format!("{cause} at path /x")));
+        for (error, words) in [(plain, "remount it"), (wrapped, "is broken or gone")] {
+            assert!(error.is_of_a_device() && error.to_string().contains(words), "{error}");
+        }
+        let full = Error::file("/x", "writing", Errno::ENOSPC.into());
+        assert!(!full.is_of_a_device() && full.to_string().ends_with("(os error 28)"), "{full}");
+    }
+}

@@ -87,6 +87,7 @@ fn ruled(mut execute: impl FnMut() -> Result<(), CaseEnd>) -> Hearing {
         let (ruling, sentence) = match execute() {
             Ok(()) => (Ruling::Held, String::new()),
             Err(CaseEnd::Failed(sentence)) => (Ruling::Disproved, sentence),
+            Err(CaseEnd::CutShort(sentence)) => (Ruling::Disturbed, sentence),
             Err(CaseEnd::Skipped(sentence)) => (Ruling::Skipped, sentence),
             Err(CaseEnd::Interrupted) => (Ruling::Disturbed, "a signal ended it".into()),
             Err(CaseEnd::Contradicted(sentence)) => {

@@ -1,5 +1,6 @@
 //! What a machine must offer so that a case can be measured there.
 
+use crate::platform::cpu::{self, cpu_list};
 use crate::platform::process;
 use crate::platform::region::PAGE;
 use std::path::PathBuf;
@@ -123,10 +124,22 @@ pub const PINNED: Need = Need::new(|place| match place.cpus.here {
 /// A second CPU is allowed, for a partner.
 pub const TWO_CPUS: Need = Need::new(|place| match place.cpus.others.first() {
     Some(_) => Ok(()),
-    None => Err("the partner needs a second CPU and this process is allowed one only: allow another \
-                 (`taskset -c`, cpuset.cpus of the control group)"
-        .into()),
+    None => Err(format!(
+        "the partner needs a second CPU and this process is allowed one only: allow another \
+         (`taskset -c`, cpuset.cpus of the control group){}",
+        offline()
+    )),
 });
+
+/// How a second CPU comes back; nothing where none is offline.
+fn offline() -> String {
+    let offline = cpu::offline();
+    let Some(first) = offline.first() else { return String::new() };
+    format!(
+        "; offline here: {}, and writing 1 to /sys/devices/system/cpu/cpu{first}/online brings one back",
+        cpu_list::format(&offline)
+    )
+}
 
 /// Three CPUs are allowed.
 pub const THREE_CPUS: Need = Need::new(|place| match place.cpus.others.len() {

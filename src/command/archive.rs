@@ -2,11 +2,13 @@
 //! their own beside Criterion's; the newest run is the newest of all units.
 
 use super::flag::Home;
+use super::page;
 use crate::driver::{homes, nearest};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::record::Record;
 use crate::record::bundle::{Bundle, Head, name_of, read_any, read_any_head};
+use crate::record::quantity::{now, utc};
 use crate::record::store::Store;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -93,7 +95,7 @@ impl Archive {
 
     /// A bundle of the run that began last.
     pub(super) fn newest(&self) -> Result<Bundle> {
-        read_any(&self.files()?.pop().ok_or_else(|| self.empty())?)
+        read_any(&self.newest_file()?)
     }
 
     /// The file that [`Archive::head`] reads.
@@ -105,10 +107,23 @@ impl Archive {
     /// The run of this name or in this file; without either the newest.
     pub(super) fn record(&self, asked: Option<&OsStr>) -> Result<Record> {
         let file = match asked {
-            None => self.files()?.pop().ok_or_else(|| self.empty())?,
+            None => self.newest_file()?,
             Some(asked) => find(asked, &self.files()?).ok_or_else(|| self.unknown(asked))?,
         };
         Store::load(&file)
+    }
+
+    /// The file of the run that began last. One that is yet to begin hides what was measured since the clock was set back.
+    fn newest_file(&self) -> Result<PathBuf> {
+        let file = self.files()?.pop().ok_or_else(|| self.empty())?;
+        let run = file.file_stem().unwrap_or_default().to_string_lossy();
+        if *run > *format!("{}~", utc(now())) {
+            page::warn(&format!(
+                "the newest run, {run}, began later than now: the clock was set back, and a run made since is not taken for \
+                 the newest; name the one that is meant, `syscost runs` lists them"
+            ));
+        }
+        Ok(file)
     }
 
     /// The newest run before the last that has a group, among twenty; `None` if none has. Damaged ones are left out: `syscost runs` tells.

@@ -54,7 +54,8 @@ impl<'a> Collected<'a> {
         if first {
             (self.run.clock, self.run.cpu) = (run.clock, run.cpu);
         }
-        for note in run.notes {
+        let elsewhere = run.cpu.filter(|_| !never_ready && run.cpu != self.run.cpu);
+        for note in run.notes.into_iter().chain(elsewhere.map(elsewhere_note)) {
             if !self.run.notes.contains(&note) {
                 self.run.notes.push(note);
             }
@@ -123,6 +124,11 @@ impl<'a> Collected<'a> {
         run.notes.extend(notes.into_iter().flatten().chain(unquiet::notes(&run)));
         run
     }
+}
+
+/// A note on a process whose CPU was not that of the first: the usual one was another run's, or offline.
+fn elsewhere_note(cpu: usize) -> String {
+    format!("some executions were measured on CPU {cpu}, since the first one's CPU was taken or offline")
 }
 
 impl Executions {

@@ -26,7 +26,7 @@ const CHANGE: [&str; 1] = ["estimates.json"];
 pub(super) fn write(supervisor: &Supervisor, run: &GroupRun) -> Vec<String> {
     let Supervisor { arguments, options, home, .. } = *supervisor;
     let mut sentences =
-        hand_over(supervisor, run).err().into_iter().map(|e| e.to_string()).collect::<Vec<_>>();
+        hand_over(supervisor, run).err().into_iter().map(|e| told(run, &e)).collect::<Vec<_>>();
     // Criterion does not save zeros, which counts may be; a comparison writes `new` only.
     let all = options.unit == NANOSECONDS && sentences.is_empty();
     let save = arguments.save.as_deref().unwrap_or("new");
@@ -35,18 +35,24 @@ pub(super) fn write(supervisor: &Supervisor, run: &GroupRun) -> Vec<String> {
     sentences
 }
 
+fn told(run: &GroupRun, error: &Error) -> String {
+    format!("Criterion's files of {}: {error}", run.name)
+}
+
 /// Starts a process that gives Criterion these samples.
 fn hand_over(supervisor: &Supervisor, run: &GroupRun) -> Result<()> {
     let samples = samples(run, supervisor.options);
     if samples.is_empty() {
         return Ok(());
     }
-    let scratch = scratch::make_in(&supervisor.options.scratch_parent())?;
+    // The disk that was measured may be gone by now, and these samples need none in particular.
+    let scratch = scratch::make_in(&supervisor.options.scratch_parent())
+        .or_else(|first| scratch::make_in(&std::env::temp_dir()).map_err(|_| first))?;
     let path = scratch.path().join("samples.json");
     let text = serde_json::to_vec(&samples).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
     std::fs::write(&path, text).map_err(|e| Error::file(&path, "writing", e))?;
     match supervisor.carry_out(&run.name, &Task::Write(path, supervisor.clock)).cut_short {
-        Some(sentence) => Err(Error::Missing(format!("Criterion's files of {}: {sentence}", run.name))),
+        Some(sentence) => Err(Error::Missing(sentence)),
         None => Ok(()),
     }
 }

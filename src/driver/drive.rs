@@ -29,7 +29,7 @@ use crate::statistic::Random;
 use crate::study::reference_frequency::left_alone;
 use crate::trial::scratch;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Time between two savings of an unfinished run: what a kill may cost.
 const BETWEEN_SAVES: Duration = Duration::from_secs(5);
@@ -64,10 +64,13 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     progress.finish();
     scratch::sweep_up(&options.scratch_parent());
     let saved = drive.save();
+    let set_back = matches!(saved, Ok(Some(_))).then(|| drive.set_back()).flatten();
     let earlier = drive.earlier.records;
     let outcome =
         Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved, screen, earlier };
-    Ok(report.whole(outcome, arguments, options))
+    let exit = report.whole(outcome, arguments, options);
+    set_back.into_iter().for_each(complain);
+    Ok(exit)
 }
 
 /// Criterion's own report and tests have lines of their own; one group needs no line that says so.
@@ -199,7 +202,9 @@ impl<'a> Drive<'a> {
             earlier: EarlierRuns::default(),
         };
         if drive.saves() {
-            drive.earlier = EarlierRuns::of(&drive.record, &Store::at(&drive.home));
+            let store = Store::at(&drive.home);
+            drive.record.run = store.free_name(&drive.record.run);
+            drive.earlier = EarlierRuns::of(&drive.record, &store);
         }
         drive
     }
@@ -291,6 +296,19 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// A sentence if a stored run began later than this one by the clock, which was set back in between.
+    fn set_back(&self) -> Option<String> {
+        let files = Store::at(&self.home).run_files().ok()?;
+        let (newest, own) = (files.last()?.file_stem()?.to_string_lossy(), &self.record.run);
+        // Runs that began in the same second differ behind the dash.
+        (newest.split('-').next() > own.split('-').next()).then(|| {
+            format!(
+                "the clock was set back: by their names the run {newest} is newer than this one, {own}; `syscost report` \
+                 takes the newest, and `syscost report {own}` this one"
+            )
+        })
+    }
+
     fn saves(&self) -> bool {
         self.arguments.mode == Mode::Measure && !self.arguments.unsaved
     }
@@ -316,8 +334,7 @@ fn scale(clock: &ClockRun) -> Option<ClockScale> {
 }
 
 fn new_record(options: &Options) -> Record {
-    // A clock before 1970 only spoils the name.
-    let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let started = quantity::now();
     let fingerprint = Fingerprint::take(&KernelFiles::live(), &options.scratch_parent());
     Record {
         format: FORMAT,

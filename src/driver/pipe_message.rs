@@ -56,7 +56,7 @@ pub enum ExecutionEnd {
     Contradicted(String),
     /// A claim is disproved, or the operation failed.
     Failed(String),
-    /// The process ended in the middle of it.
+    /// The process ended in the middle of it, or the file system of the case broke.
     CutShort(String),
 }
 

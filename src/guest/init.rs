@@ -138,9 +138,12 @@ pub fn case(id: &str, iterations: u64) -> CountOutcome {
         Ok(count) => CountOutcome::Counted(count),
         Err(CaseEnd::Skipped(why)) => CountOutcome::Skipped(why),
         Err(CaseEnd::Interrupted) => CountOutcome::Failed("a signal ended it".into()),
-        Err(CaseEnd::Failed(why) | CaseEnd::Disturbed(why) | CaseEnd::Contradicted(why)) => {
-            CountOutcome::Failed(why)
-        }
+        Err(
+            CaseEnd::Failed(why)
+            | CaseEnd::CutShort(why)
+            | CaseEnd::Disturbed(why)
+            | CaseEnd::Contradicted(why),
+        ) => CountOutcome::Failed(why),
     }
 }
 

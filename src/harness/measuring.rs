@@ -205,6 +205,7 @@ fn reported(ended: Ended) -> Option<ExecutionEnd> {
         Err(CaseEnd::Skipped(sentence)) => ExecutionEnd::Skipped(sentence),
         Err(CaseEnd::Contradicted(sentence)) => ExecutionEnd::Contradicted(sentence),
         Err(CaseEnd::Failed(sentence)) => ExecutionEnd::Failed(sentence),
+        Err(CaseEnd::CutShort(sentence)) => ExecutionEnd::CutShort(sentence),
         Err(CaseEnd::Disturbed(sentence)) => ExecutionEnd::Disturbed(sentence),
         Err(CaseEnd::Interrupted) => return None,
     })
@@ -266,14 +267,41 @@ impl Process<'_> {
         measurement: &M,
         sampling: &Sampling,
     ) -> Ended {
-        let attempt = || self.outcome(case, proven, &mut criterion, measurement, sampling);
+        let attempt = || {
+            self.return_to_cpu()?;
+            self.outcome(case, proven, &mut criterion, measurement, sampling)
+        };
         let before = background_activity::Before::read();
         let ended = catch_unwind(AssertUnwindSafe(attempt));
-        let mut outcome = ended.unwrap_or_else(|payload| Err(panic::case_end(payload)));
+        let mut outcome =
+            ended.unwrap_or_else(|payload| Err(panic::case_end(payload))).map_err(|end| self.excused(end));
         if let (Ok(measured), Some(before)) = (&mut outcome, before) {
             measured.meanwhile = before.until_now();
         }
         outcome
+    }
+
+    /// Pins this thread again if it lost its CPU in an earlier case.
+    ///
+    /// # Errors
+    /// [`CaseEnd::Disturbed`]: the CPU is not back yet.
+    fn return_to_cpu(&self) -> std::result::Result<(), CaseEnd> {
+        match self.bench.pinned.filter(|&cpu| !cpu::is_pinned_to(cpu)) {
+            Some(cpu) => Ok(cpu::pin(cpu)?),
+            None => Ok(()),
+        }
+    }
+
+    /// The end of a case, which nothing is held against that lost its CPU meanwhile.
+    fn excused(&self, end: CaseEnd) -> CaseEnd {
+        match (end, self.bench.pinned) {
+            (CaseEnd::Failed(sentence) | CaseEnd::Contradicted(sentence), Some(cpu))
+                if !cpu::is_pinned_to(cpu) =>
+            {
+                CaseEnd::Disturbed(format!("{}; meanwhile: {sentence}", cpu::gone(cpu)))
+            }
+            (end, _) => end,
+        }
     }
 
     /// As [`Process::case`], where nothing panics.

@@ -14,7 +14,6 @@ use crate::record::paired::{CasePairs, LAYOUT, Paired, Rule, Why};
 use crate::record::quantity;
 use crate::statistic::Random;
 use crate::trial::scratch;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Cases that no kernel and no wrapper can change: arithmetic in registers. If they differ, the machine has changed.
 pub const CANARIES: [&str; 2] = ["known_work/add", "known_work/multiply"];
@@ -186,8 +185,7 @@ impl Testbed {
     }
 
     fn new_record(&self, experiment: &Experiment<'_>) -> Paired {
-        // A clock before 1970 only spoils the name.
-        let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        let started = quantity::now();
         Paired {
             paired: LAYOUT,
             tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),

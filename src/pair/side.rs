@@ -62,7 +62,7 @@ fn serve(groups: &[Group]) -> Result<()> {
     let (kind, sentence) = match ended {
         Ok(()) | Err(CaseEnd::Interrupted) => return Ok(()),
         Err(CaseEnd::Skipped(sentence)) => (EndKind::Skipped, sentence),
-        Err(CaseEnd::Failed(sentence)) => (EndKind::Failed, sentence),
+        Err(CaseEnd::Failed(sentence) | CaseEnd::CutShort(sentence)) => (EndKind::Failed, sentence),
         Err(CaseEnd::Disturbed(sentence) | CaseEnd::Contradicted(sentence)) => (EndKind::Disturbed, sentence),
     };
     driver.respond(&Response::Ended { kind, sentence })

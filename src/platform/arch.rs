@@ -54,6 +54,8 @@ pub enum Unfit {
     NotConstant,
     /// It stops in deep sleep states.
     NotNonstop,
+    /// The processor lacks the read that waits for earlier work.
+    NoRdtscp,
     /// Two CPUs disagree by more than the reading's own uncertainty.
     DiffersBetweenCpus {
         /// The CPU that disagrees with the first.
@@ -75,6 +77,9 @@ pub enum Unfit {
     Declined,
 }
 
+/// A sentence on old processors and on emulated ones that name no newer model.
+pub const NO_RDTSCP: &str = "this processor has no RDTSCP instruction (CPUID leaf 0x80000001, EDX bit 27): a guest's may be named, as by `-cpu host`";
+
 impl std::fmt::Display for Unfit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -82,6 +87,7 @@ impl std::fmt::Display for Unfit {
                 write!(f, "the counter's rate changes with the core's frequency (no constant_tsc)")
             }
             Self::NotNonstop => write!(f, "the counter stops in deep sleep (no nonstop_tsc)"),
+            Self::NoRdtscp => write!(f, "{NO_RDTSCP}"),
             Self::DiffersBetweenCpus { cpu, by_ns } => {
                 write!(f, "CPU {cpu}'s counter differs from the first CPU's by {by_ns:.0} ns")
             }

@@ -5,6 +5,7 @@ pub mod cpu_list;
 use super::signal;
 use super::socket_handle::{is_taken, take_name};
 use crate::error::{Error, Result};
+use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::os::unix::net::UnixListener;
@@ -26,6 +27,17 @@ pub fn lent() -> &'static [usize] {
 /// A CPU that this process was given, other than this one.
 pub fn other_than(cpu: usize) -> Option<usize> {
     lent().iter().copied().rfind(|&other| other != cpu)
+}
+
+/// The CPUs that this machine has and does not use.
+pub fn offline() -> Vec<usize> {
+    let list = |of: &str| {
+        let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/{of}")).unwrap_or_default();
+        cpu_list::parse(&text)
+    };
+    // Those that are merely possible are in neither list.
+    let (present, online) = (list("present"), list("online"));
+    present.into_iter().filter(|cpu| !online.is_empty() && !online.contains(cpu)).collect()
 }
 
 /// The CPU that this thread runs on at this moment.
@@ -73,8 +85,30 @@ fn named(cpu: usize) -> std::io::Result<UnixListener> {
 pub fn pin(cpu: usize) -> Result<()> {
     lent(); // the kernel forgets the former set as soon as the thread is pinned
     pin_bare(cpu).map_err(|e| {
-        Error::refused(format!("sched_setaffinity to CPU {cpu} (allowed here: {:?})", allowed()), e)
+        refusal(cpu, e, || format!("sched_setaffinity to CPU {cpu} (allowed here: {:?})", allowed()))
     })
+}
+
+/// Why a task could not be put on a CPU. One that this process was given and that is refused now has gone meanwhile.
+pub(super) fn refusal(cpu: usize, errno: Errno, doing: impl FnOnce() -> String) -> Error {
+    match errno {
+        Errno::EINVAL if lent().contains(&cpu) => Error::Disturbed(gone(cpu)),
+        _ => Error::refused(doing(), errno),
+    }
+}
+
+/// A sentence on a CPU that this process was given and has lost.
+pub fn gone(cpu: usize) -> String {
+    format!(
+        "CPU {cpu} was taken away in the middle of the run: it went offline, or out of the control group's cpuset.cpus; \
+         run again when /sys/devices/system/cpu/online has it and nothing changes it"
+    )
+}
+
+/// Whether this thread is still kept on this CPU: when a CPU goes offline the kernel lets its tasks run anywhere, and does
+/// not take that back when it returns.
+pub fn is_pinned_to(cpu: usize) -> bool {
+    allowed() == [cpu]
 }
 
 /// Like [`pin`] without an allocation, for a forked child.

@@ -133,7 +133,8 @@ impl Partner {
             READY => Ok(()),
             refused => {
                 let errno = nix::errno::Errno::from_raw((refused - REFUSED) as i32);
-                Err(Error::refused(format!("scheduling a partner on CPU {}", self.task.cpu), errno))
+                let cpu = self.task.cpu;
+                Err(cpu::refusal(cpu, errno, || format!("scheduling a partner on CPU {cpu}")))
             }
         }
     }

@@ -2,6 +2,7 @@
 //! decimals.
 
 use crate::record::Interval;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The unit in which a record's values are durations.
 pub const NANOSECONDS: &str = "ns";
@@ -84,6 +85,11 @@ pub fn change(ratio: f64) -> String {
         nothing if nothing.ends_with("0.0%") && nothing.len() == 5 => "0.0%".into(),
         text => text,
     }
+}
+
+/// This moment by the wall clock, in seconds since 1970; a clock that is before then only spoils names.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
 /// A moment in universal time, as names of files take it: `20261120T134405`.

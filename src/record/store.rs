@@ -57,6 +57,14 @@ impl Store {
         Ok(self.home.join("runs").join(file_name(run, "run")?))
     }
 
+    /// The name, with a number behind it if there is a run of it: a clock that was set back comes to the same second
+    /// again, and in containers a process often has the same number.
+    pub fn free_name(&self, run: &str) -> String {
+        let is_free = |name: &String| self.run_path(name).is_ok_and(|path| !path.exists());
+        let numbered = (2..1_000).map(|number| format!("{run}-{number}"));
+        std::iter::once(run.to_owned()).chain(numbered).find(is_free).unwrap_or_else(|| run.to_owned())
+    }
+
     /// Reads one record from any file.
     ///
     /// # Errors
@@ -179,6 +187,16 @@ mod tests {
         store.save_run(&named("20261119T000000-9")).unwrap();
         assert_eq!(store.runs().unwrap().len(), 2);
         assert_eq!(store.newest().unwrap().unwrap().tally(), fixture_run::record().tally());
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_replaces_no_run() {
+        let (_home, store) = store();
+        assert_eq!(store.free_name("20261120T134405-1"), "20261120T134405-1");
+        for run in ["20261120T134405-1", "20261120T134405-1-2"] {
+            store.save_run(&named(run)).unwrap();
+        }
+        assert_eq!(store.free_name("20261120T134405-1"), "20261120T134405-1-3");
     }
 
     #[test]

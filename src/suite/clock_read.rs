@@ -89,6 +89,13 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
+/// The processor has the read that closes a bracket.
+#[cfg(target_arch = "x86_64")]
+const RDTSCP: Need = Need::new(|_| match arch::has_rdtscp() {
+    true => Ok(()),
+    false => Err(arch::NO_RDTSCP.into()),
+});
+
 #[cfg(target_arch = "x86_64")]
 fn counter_reads() -> Vec<Case> {
     let serialize = Need::new(|_| match arch::has_serialize() {
@@ -102,21 +109,21 @@ fn counter_reads() -> Vec<Case> {
             0.0,
             "the read, once the pipeline has drained",
         ),
-        read("rdtscp-lfence", "the counter and the CPU, before all later work", arch::stop).predict(
-            35.0,
-            0.0,
-            "the read, which waits by itself, and a drain",
-        ),
+        read("rdtscp-lfence", "the counter and the CPU, before all later work", arch::stop)
+            .need(RDTSCP)
+            .predict(35.0, 0.0, "the read, which waits by itself, and a drain"),
         read("serialize-rdtsc", "the counter behind SERIALIZE", arch::read_serialize)
             .need(serialize)
             .predict(60.0, 0.0, "serialisation drains stores too"),
         read("lfence-rdtsc-rdtscp-lfence", "both ends of this crate's bracket", || {
             arch::start() ^ arch::stop()
         })
+        .need(RDTSCP)
         .predict(60.0, 0.0, "the sum of its two ends"),
         read("cpuid-rdtsc-rdtscp-cpuid", "both ends of the bracket of 2010", || {
             arch::start_cpuid() ^ arch::stop_cpuid()
         })
+        .need(RDTSCP)
         .predict(300.0, 0.0, "on hardware; in a guest two traps of thousands of cycles"),
     ];
     reads.into_iter().map(|case| case.claim(Claim::NeverEnters)).collect()
@@ -177,6 +184,7 @@ fn brackets() -> Vec<Case> {
         let start = arch::start_cpuid();
         clock.note(Ticks(arch::stop_cpuid().saturating_sub(start)))
     })
+    .need(RDTSCP)
     .predict(30.0, 0.0, "the distance of the two reads: the barriers stand outside");
     #[cfg(target_arch = "x86_64")]
     return vec![own, cpuid];

@@ -252,8 +252,8 @@ const AWAKE: u64 = 2;
 /// CPUs the two threads may run in step for some turns, which is another operation.
 fn took_part(hand_offs: u64, cpu: usize, before: Usage, after: Usage) -> Result<()> {
     if after.cpu != cpu {
-        return Err(Error::Disproved(format!(
-            "the pool's thread runs on CPU {} and was pinned to {cpu}: something else sets its affinity",
+        return Err(Error::Disturbed(format!(
+            "the pool's thread runs on CPU {} and was pinned to {cpu}: CPU {cpu} went offline, or something else sets its affinity",
             after.cpu
         )));
     }
@@ -287,6 +287,6 @@ mod tests {
 
     #[test]
     fn a_pool_that_ran_elsewhere_is_a_failure() {
-        assert!(matches!(took_part(8, 1, usage(1, 10), usage(0, 90)), Err(Error::Disproved(_))));
+        assert!(matches!(took_part(8, 1, usage(1, 10), usage(0, 90)), Err(Error::Disturbed(_))));
     }
 }

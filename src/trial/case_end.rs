@@ -7,6 +7,9 @@ pub enum CaseEnd {
     Skipped(String),
     /// A claim does not hold, or the operation was refused.
     Failed(String),
+    /// The file system of the case, or its device, broke: that disproves nothing, and takes nothing from what other executions
+    /// have measured.
+    CutShort(String),
     /// A claim about time does not hold in these batches. A busy machine does that to an honest case, so it condemns only
     /// if it does so in every execution.
     Contradicted(String),
@@ -20,6 +23,7 @@ impl From<crate::error::Error> for CaseEnd {
     fn from(error: crate::error::Error) -> Self {
         match error {
             crate::error::Error::Disturbed(sentence) => Self::Disturbed(sentence),
+            error if error.is_of_a_device() => Self::CutShort(error.to_string()),
             error => Self::Failed(error.to_string()),
         }
     }
@@ -28,10 +32,12 @@ impl From<crate::error::Error> for CaseEnd {
 impl CaseEnd {
     /// The end of a case whose set-up failed: skipped if the machine lacks something, else failed.
     pub(super) fn of_set_up(error: crate::error::Error) -> Self {
-        if error.is_of_the_machine() {
-            return Self::Skipped(error.to_string());
+        match error {
+            crate::error::Error::Disturbed(sentence) => Self::Disturbed(sentence),
+            error if error.is_of_the_machine() => Self::Skipped(error.to_string()),
+            error if error.is_of_a_device() => Self::CutShort(format!("could not be set up: {error}")),
+            error => Self::Failed(format!("could not be set up: {error}")),
         }
-        Self::Failed(format!("could not be set up: {error}"))
     }
 }
 

@@ -150,14 +150,14 @@ pub(super) fn sample(
             let now = delta.counted.cpu;
             return Err(CaseEnd::Disturbed(format!(
                 "the thread was moved from CPU {cpu} to CPU {now} in the middle of the case: \
-                 something else sets its affinity"
+                 CPU {cpu} went offline, or something else sets its affinity"
             )));
         }
     }
     if let Some((own, now)) = delta.partners.and_then(|partners| partners.strayed) {
         return Err(CaseEnd::Disturbed(format!(
-            "a partner was moved from CPU {own} to CPU {now} in the middle of the case: something else sets its \
-             affinity, and what was measured is not what the id says"
+            "a partner was moved from CPU {own} to CPU {now} in the middle of the case: CPU {own} went offline, or \
+             something else sets its affinity, and what was measured is not what the id says"
         )));
     }
     if delta.counted.throttled.is_some_and(|times| times > 0) {

@@ -77,7 +77,7 @@ pub fn own_mounts(place: &Place) -> Option<&'static [&'static str]> {
 }
 
 /// A shell with a file system of this size as its `home`, where `run` is a run of a few cases.
-fn on_a_disk(place: &Place, size: &str, script: &str) -> Option<Ended> {
+pub fn on_a_disk(place: &Place, size: &str, script: &str) -> Option<Ended> {
     let way = own_mounts(place)?;
     std::fs::create_dir_all(place.home()).unwrap();
     let script = format!(

@@ -11,6 +11,7 @@
 mod asked;
 mod baseline;
 mod carried;
+mod changing_guest;
 mod child;
 mod damaged;
 mod disk;
@@ -28,6 +29,7 @@ mod kernels;
 mod liar;
 mod limit;
 mod load;
+mod machine_changes;
 mod memory;
 mod monitor;
 mod nights;

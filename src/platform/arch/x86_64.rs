@@ -99,6 +99,15 @@ pub fn has_serialize() -> bool {
     }
 }
 
+/// Whether the processor has `rdtscp` (CPUID leaf 0x80000001, EDX bit 27).
+pub fn has_rdtscp() -> bool {
+    #[allow(unused_unsafe)]
+    // SAFETY: PURE; the extended range's first leaf bounds it.
+    unsafe {
+        __cpuid(0x8000_0000).eax >= 0x8000_0001 && __cpuid(0x8000_0001).edx & (1 << 27) != 0
+    }
+}
+
 /// Whether Intel made the processor: the first word of its name in CPUID leaf 0.
 pub fn is_intel() -> bool {
     #[allow(unused_unsafe)]
@@ -137,7 +146,10 @@ pub fn unfit() -> Option<Unfit> {
     // SAFETY: PURE; the extended range's first leaf bounds it.
     let invariant =
         unsafe { __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0 };
-    (!invariant).then_some(Unfit::NotConstant)
+    match invariant {
+        false => Some(Unfit::NotConstant),
+        true => (!has_rdtscp()).then_some(Unfit::NoRdtscp),
+    }
 }
 
 /// `n` turns of `dec; jnz`. Aligned, so that the loop's place in the binary does not decide its speed.
