@@ -256,6 +256,18 @@ mod tests {
     }
 
     #[test]
+    fn a_process_on_another_cpu_than_the_first_is_noted_once() {
+        let planned = Planned { group: &crate::suite::GROUPS[0], ids: Vec::new() };
+        let mut group = Collected::new(&planned);
+        for cpu in [1, 0, 0, 1] {
+            let clock = crate::record::ClockRun { source: "tsc".into(), ..Default::default() };
+            let run = GroupRun { clock, cpu: Some(cpu), ..GroupRun::default() };
+            group.add(ProcessRun { run, cases: Vec::new(), cut_short: None });
+        }
+        assert_eq!((group.run.cpu, &group.run.notes), (Some(1), &vec![elsewhere_note(0)]));
+    }
+
+    #[test]
     fn a_disproof_ends_a_case_and_takes_its_number() {
         let case = case(vec![measured(5.0), ExecutionEnd::Failed("no bytes arrived".into())]);
         assert!(matches!(case.outcome(None), Some(Outcome::Failed(_))));

@@ -24,7 +24,7 @@ use std::process::Command;
 /// Exit code of a child whose closure panicked, as of any Rust program.
 pub const PANIC_CODE: i32 = 101;
 /// A child that does not return in this time is killed by its own alarm.
-const CHILD_LIMIT_SECONDS: u32 = 20;
+pub const CHILD_LIMIT_SECONDS: u32 = 20;
 
 /// The bytes of a page: 4096 on x86-64, and what the kernel was built for elsewhere.
 #[inline]

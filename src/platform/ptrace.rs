@@ -7,7 +7,7 @@
 //! On AArch64 a step loses the reservation of a load-exclusive, so that a loop around a store-exclusive never
 //! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
 
-use super::process::{PANIC_CODE, fork_child};
+use super::process::{CHILD_LIMIT_SECONDS, PANIC_CODE, fork_child};
 use crate::error::{Error, Result};
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill, raise};
@@ -186,6 +186,10 @@ impl Traced {
             WaitStatus::Exited(_, 0) => Ok(Stop::Ended),
             WaitStatus::Exited(_, PANIC_CODE) => Err(Error::Died(PANICKED.into())),
             WaitStatus::Exited(_, code) => Err(Error::Died(format!("exit code {code}"))),
+            WaitStatus::Signaled(_, Signal::SIGALRM, _) => Err(Error::Disturbed(format!(
+                "the operation was not watched to its end within {CHILD_LIMIT_SECONDS} s: it hangs, or this machine is too \
+                 slow or too busy to step through it"
+            ))),
             WaitStatus::Signaled(_, signal, _) => Err(Error::Died(signal.to_string())),
             other => Err(Error::Died(format!("{other:?}"))),
         }

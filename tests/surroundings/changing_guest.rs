@@ -60,7 +60,7 @@ const PACK: &str = "set -e; mkdir -p root/bin root/proc root/sys root/dev root/t
 /// A guest that hangs is ended by then; it takes some five minutes.
 const BOOT: &str = "timeout -k 5 1500 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 3 -m 1024 -nodefaults \
     -no-user-config -display none -no-reboot -serial file:console -serial file:answer -kernel \"$1\" -initrd initramfs \
-    -append 'console=ttyS0 panic=-1 quiet tsc=reliable clocksource=tsc rdinit=/init'";
+    -append 'console=ttyS0 panic=-1 quiet rdinit=/init'";
 
 /// A guest; dropping it ends it.
 struct Guest(Child);

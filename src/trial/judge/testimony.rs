@@ -33,6 +33,7 @@ pub(in crate::trial) fn witness(
         let testimony = match witness::watch(run, callee, steps) {
             Ok(testimony) => testimony,
             Err(died @ Error::Died(_)) => return Err(died_watched(subject, clock, &died)),
+            Err(Error::Disturbed(slow)) => return Err(CaseEnd::Contradicted(slow)),
             // A sandbox may forbid ptrace: the other claims are judged without it.
             Err(error) => {
                 let sentence = format!("no witness could be called: {error}");
