@@ -134,9 +134,11 @@ fn outcomes(record: &Value) -> Vec<(String, Value)> {
     cases.map(|case| (case["id"].as_str().unwrap().to_owned(), case["outcome"].clone())).collect()
 }
 
-/// Whether the emulator's own unsteadiness contradicted a case in every process, which it does to a calm machine as well.
+/// Whether the emulator's own unsteadiness condemned a case, which it does on a calm machine as well: by times that contradict
+/// in every process, or by calls that the witness counts too many of (`pread64 14 times in 10 iterations`), which is not
+/// understood yet.
 fn is_emulators(sentence: &str) -> bool {
-    sentence.contains("so it was in each of")
+    ["so it was in each of", "the kernel was not entered as claimed"].iter().any(|w| sentence.contains(w))
 }
 
 /// Nobody panicked, no case was condemned, and every number is of the size that the calm machine's has.
