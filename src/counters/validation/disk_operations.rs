@@ -124,16 +124,15 @@ impl Loop {
         made.map_err(|e| Error::file(&path, "writing", e))?;
         let name =
             losetup(&["--find", "--show", "--partscan", "--direct-io=off", &path.display().to_string()])?;
-        let device = PathBuf::from(name.trim());
-        let opened = Self::open(&device);
-        // The kernel detaches it when it is closed.
-        losetup(&["--detach", &device.display().to_string()])?;
-        opened
+        Self::open(&PathBuf::from(name.trim()))
     }
 
     fn open(device: &Path) -> Result<Self> {
         let name = device.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        let whole = direct(device)?;
+        let whole = direct(device);
+        // At once, since a kill before this leaves it: the kernel detaches it with its last descriptor.
+        losetup(&["--detach", &device.display().to_string()])?;
+        let whole = whole?;
         let partition = format!("{name}p1");
         let path = PathBuf::from(format!("/dev/{partition}"));
         // A kernel that does not read this kind of partition table is told by `partx` (util-linux).
