@@ -86,6 +86,9 @@ async function reader(context, data) {
   const curves = new Set(data.groups.flatMap(({ name, curves }) => curves.map(({ chart }) => `${name} ${chart}`)));
   await tab.waitForFunction((wanted) => document.querySelectorAll("#curves .plot canvas").length >= wanted, curves.size, { timeout: 20000 }).catch(() => {});
   check("every chart is drawn", (await count(tab, "#curves .plot canvas")) === curves.size, [await count(tab, "#curves .plot canvas"), curves.size]);
+  const papers = data.groups.map(({ paper }) => paper).filter(Boolean), pictured = papers.flatMap((paper) => paper.figures).length;
+  await tab.waitForFunction((wanted) => document.querySelectorAll("#paper .plot canvas").length >= wanted, pictured, { timeout: 20000 }).catch(() => {});
+  check("the paper's tables and figures are there", (await count(tab, "#paper figure.paper")) === papers.flatMap(({ tables }) => tables).length && (await count(tab, "#paper .plot canvas")) === pictured, pictured);
   await tab.keyboard.press("Tab");
   check("the keyboard gets in", await tab.evaluate(() => document.activeElement !== document.body));
   check("nothing is said on the console", said.length === 0, said);
@@ -189,6 +192,10 @@ async function hostile(context, html, data, place) {
     history.points.forEach((point) => Object.assign(point, { label: HOSTILE, reference: HOSTILE }));
     history.series.forEach((series, at) => { series.id = `${HOSTILE}${at}`; });
     history.events.forEach((event) => { event.profile = [[HOSTILE, HOSTILE, HOSTILE]]; });
+  }
+  for (const { paper } of evil.groups.filter(({ paper }) => paper)) {
+    paper.tables.forEach((table) => Object.assign(table, { title: HOSTILE, head: table.head.map(() => HOSTILE), rows: [table.rows[0].map(() => HOSTILE)], notes: [HOSTILE] }));
+    paper.figures.forEach(({ curves }) => curves.forEach((curve) => Object.assign(curve, { title: HOSTILE, chart: HOSTILE, parameter: HOSTILE })));
   }
   evil.others = [["javascript:document.title='owned'", HOSTILE], ["runs/a.html", HOSTILE]];
   Object.assign(group.cases[0], { id: HOSTILE, title: HOSTILE, sentence: HOSTILE, evidence: [HOSTILE] });

@@ -9,6 +9,7 @@ mod history_data;
 mod machine_fact;
 mod page_asset;
 mod pair_data;
+mod paper_data;
 mod sample_shape;
 #[cfg(test)]
 mod tests;
@@ -23,9 +24,11 @@ use crate::record::quantity::NANOSECONDS;
 use crate::record::{CurveRecord, FitRecord, GroupRun, Record};
 use crate::study::comparison::Comparison;
 use crate::study::disturbance::sentence;
+use crate::study::paper::GROUP;
 use case_data::CaseData;
 use history_data::HistoryData;
 use pair_data::PairsData;
+use paper_data::PaperData;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -84,6 +87,8 @@ struct GroupData<'a> {
     notes: Vec<String>,
     fits: &'a [FitRecord],
     curves: &'a [CurveRecord],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paper: Option<PaperData>,
     cases: Vec<CaseData<'a>>,
 }
 
@@ -101,7 +106,6 @@ impl Page<'_> {
     fn data(&self) -> Data<'_> {
         let (run, machine) = (self.record, self.machine());
         let text = |of: fn(&Record) -> &str| run.map_or("", of);
-        let groups = run.map_or(&[][..], |record| &record.groups);
         Data {
             page: LAYOUT,
             run: text(|record| &record.run),
@@ -115,7 +119,7 @@ impl Page<'_> {
             machine: machine.map(machine_fact::facts).unwrap_or_default(),
             mitigations: machine.map(|machine| machine.mitigations.clone()).unwrap_or_default(),
             findings: self.findings.iter().map(|f| [&*f.fact, &*f.why, &*f.remedy]).collect(),
-            groups: groups.iter().map(|group| self.group(group, text(|record| &record.unit))).collect(),
+            groups: run.map(|record| self.groups(record)).unwrap_or_default(),
             comparison: self.comparison,
             pairs: self.pairs.iter().map(PairsData::of).collect(),
             histories: self.histories.iter().map(HistoryData::of).collect(),
@@ -129,7 +133,11 @@ impl Page<'_> {
         self.record.map(|record| &record.fingerprint).or_else(|| newest().map(|point| &point.fingerprint))
     }
 
-    fn group<'a>(&'a self, group: &'a GroupRun, unit: &str) -> GroupData<'a> {
+    fn groups<'a>(&'a self, record: &'a Record) -> Vec<GroupData<'a>> {
+        record.groups.iter().map(|group| self.group(group, record)).collect()
+    }
+
+    fn group<'a>(&'a self, group: &'a GroupRun, record: &Record) -> GroupData<'a> {
         GroupData {
             name: &group.name,
             version: &group.version,
@@ -139,7 +147,8 @@ impl Page<'_> {
             notes: sentence(group.cases.iter()).into_iter().chain(group.notes.iter().cloned()).collect(),
             fits: &group.fits,
             curves: &group.curves,
-            cases: group.cases.iter().map(|case| CaseData::of(case, group, unit)).collect(),
+            paper: (group.name == GROUP).then(|| PaperData::of(record)).flatten(),
+            cases: group.cases.iter().map(|case| CaseData::of(case, group, &record.unit)).collect(),
         }
     }
 }

@@ -21,6 +21,29 @@ pub fn sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
     ]
 }
 
+/// Of each of these, the ways that its numbers of ours were measured by; the terms are of all.
+const WAYS: [&[&str]; 5] =
+    [&["compute/"], &["loopback/", "steered/", "nodes/"], &["throughput/"], &["loops/"], &[""]];
+
+/// Those that have a number of the record.
+pub fn filled_sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
+    let names = measured(record).filter_map(|(id, _)| id.strip_prefix(GROUP)?.strip_prefix('/'));
+    let names: Vec<_> = names.collect();
+    let is_filled = |ways: &[&str]| ways.iter().any(|way| names.iter().any(|name| name.starts_with(way)));
+    sheets(paper, record)
+        .into_iter()
+        .zip(WAYS)
+        .filter(|(_, ways)| is_filled(ways))
+        .map(|(one, _)| one)
+        .collect()
+}
+
+/// The cases of the group that have a number, by their ids.
+fn measured(record: &Record) -> impl Iterator<Item = (&str, &Displaced)> {
+    let cases = record.groups.iter().filter(|run| run.name == GROUP).flat_map(|run| &run.cases);
+    cases.filter_map(|case| Some((&*case.id, case.measured()?.displaced.as_ref()?)))
+}
+
 fn computation(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.compute.iter().map(|row| {
         let ours = columns_of(record, &row.id);
@@ -183,13 +206,11 @@ fn loops(paper: &Paper, record: &Record) -> Sheet {
 }
 
 fn errors(record: &Record) -> Sheet {
-    let all = record.groups.iter().filter(|run| run.name == GROUP).flat_map(|run| &run.cases);
-    let rows = all.filter_map(|case| {
-        let ours = case.measured()?.displaced.as_ref()?;
+    let rows = measured(record).map(|(id, ours)| {
         let terms = [ours.error_daemons, ours.error_start, ours.error_resolution, ours.error_cache];
-        let name = case.id.trim_start_matches(GROUP).trim_start_matches('/').to_owned();
+        let name = id.trim_start_matches(GROUP).trim_start_matches('/').to_owned();
         let cost = ours.gap.map_or(NOTHING.into(), |gap| number(gap.estimate, 0));
-        Some([name, cost].into_iter().chain(terms.map(|term| number(term, 3))).collect())
+        [name, cost].into_iter().chain(terms.map(|term| number(term, 3))).collect()
     });
     Sheet {
         title: "Error terms of section 3, ns an operation".into(),
@@ -279,6 +300,18 @@ mod tests {
             assert!(sheet.rows.iter().all(|row| row.contains(&NOTHING.to_owned())), "{}", sheet.title);
         }
         assert_eq!(sheets[0].rows[1][1..4], ["902", "936", "+3.77"]);
+    }
+
+    #[test]
+    fn a_table_without_a_number_of_the_record_can_be_left_out() {
+        let paper = Paper::read().expect("four tables");
+        let titles = |cases| {
+            let sheets = filled_sheets(&paper, &record(cases));
+            sheets.iter().map(|sheet| sheet.title[..7].to_owned()).collect::<Vec<_>>()
+        };
+        assert!(titles(Vec::new()).is_empty());
+        assert_eq!(titles(vec![measured("steered/3000B", Displaced::default())]), ["Table 2", "Error t"]);
+        assert_eq!(titles(vec![measured("pipe", Displaced::default())]), ["Error t"]);
     }
 
     #[test]

@@ -21,6 +21,7 @@ const SCRIPT: &str = concat!(
     include_str!("asset/table.js"),
     include_str!("asset/detail.js"),
     include_str!("asset/curve.js"),
+    include_str!("asset/paper.js"),
     include_str!("asset/comparison.js"),
     include_str!("asset/history.js"),
     include_str!("asset/history_table.js"),

@@ -1,8 +1,9 @@
 //! The page as a file: what its data say, and that no record can make them anything else.
 
 use super::*;
-use crate::record::{CaseRecord, Measured, Outcome, fixture_run};
+use crate::record::{CaseRecord, Displaced, Measured, Outcome, fixture_run};
 use crate::study::comparison::{Options, compare, fixture_head::head};
+use crate::study::paper::tests::{interval, measured};
 use serde_json::Value;
 
 fn html(record: &Record) -> String {
@@ -119,4 +120,27 @@ fn a_comparison_is_in_the_data_in_its_order() {
     let ids: Vec<_> = data["comparison"]["rows"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
     assert_eq!(ids, comparison.rows.iter().map(|row| &*row.id).collect::<Vec<_>>());
     assert_eq!(data["comparison"]["baselines"][1]["name"], "b");
+}
+
+#[test]
+fn the_papers_tables_stand_with_a_run_that_has_numbers_for_them() {
+    let mut record = fixture_run::record();
+    assert!(data(&html(&record))["groups"].as_array().unwrap().iter().all(|group| group["paper"].is_null()));
+    let case = |us: f64| {
+        let displaced =
+            Displaced { charged: interval(1e3 * us), gap: interval(1e3 * us), ..Displaced::default() };
+        measured(&format!("compute/{us}us"), displaced)
+    };
+    record.groups =
+        vec![GroupRun { name: GROUP.into(), cases: vec![case(400.0), case(800.0)], ..GroupRun::default() }];
+    let paper = &data(&html(&record))["groups"][0]["paper"];
+    let titles = |of: &str| -> Vec<String> {
+        let all = paper[of].as_array().unwrap().iter();
+        all.map(|one| one["title"].as_str().unwrap()[..7].to_owned()).collect()
+    };
+    assert_eq!(
+        (titles("tables"), titles("figures")),
+        (vec!["Table 1".into(), "Error t".into()], vec!["Figure ".into()])
+    );
+    assert_eq!(paper["tables"][0]["rows"][1][4], "800.0");
 }

@@ -15,10 +15,10 @@ function columnsOf(curves) {
 
 function seriesOf(curves, hidden) {
   return curves.flatMap((curve, number) => {
-    const stroke = colour(`--s${number % 8}`), on = !hidden.has(number);
+    const stroke = colour(`--s${number % 8}`), on = !hidden.has(number), dash = DASHES[curve.prefix === "" ? 1 : Math.floor(number / 8) % 4];
     const edge = { show: on, stroke: "transparent", points: { show: false } };
     return [
-      { show: on, stroke, width: 2, dash: DASHES[Math.floor(number / 8) % 4], spanGaps: true, points: { show: true, size: 5, fill: stroke } },
+      { show: on, stroke, width: 2, dash, spanGaps: true, points: { show: true, size: 5, fill: stroke } },
       edge, edge];
   });
 }
@@ -51,15 +51,16 @@ const axisStyle = () => ({ stroke: colour("--dim"), grid: { stroke: colour("--li
 function optionsOf(curves, columns, hidden, width, told) {
   const [first] = curves, values = columns.series.flat().filter((value) => value > 0);
   const steep = Math.max(...values) > 12 * Math.min(...values) && columns.series.flat().every((value) => value === null || value > 0);
-  const wide = first.bytes && columns.places[0] > 0;
+  // Sizes by powers of two; those of the paper, 1000 to 8000 bytes, stand evenly.
+  const wide = first.bytes && columns.places[0] > 0 && columns.places.some((place) => place % 1024 === 0);
   const axis = axisStyle();
   const far = columns.places.length > 1 ? columns.places.at(-1) / columns.places[0] : 1;
   return {
     width, height: between(Math.round(width * 0.56), 220, 420), legend: { show: false }, padding: [14, 26, 0, 0],
     cursor: { y: false, drag: { x: true, y: false } },
-    scales: { x: { time: false, ...(wide ? { distr: 3, log: 2 } : {}) }, y: steep ? { distr: 3 } : { range: (_, low, high) => [Math.min(0, low), high * 1.06 || 1] } },
+    scales: { x: { time: false, ...(wide ? { distr: 3, log: 2 } : {}) }, y: steep ? { distr: 3 } : { range: (_, low, high) => [Math.min(0, 1.06 * low), Math.max(0, 1.06 * high) || 1] } },
     axes: [
-      { ...axis, space: 56, size: 30, values: (_, splits) => splits.map((value) => (value === null || (wide && far > 4096 && Math.round(Math.log2(value)) % 2) ? "" : wide ? size(value).replace("iB", "") : Number.isInteger(value) ? String(value) : "")) },
+      { ...axis, space: 56, size: 30, values: (_, splits) => splits.map((value) => (value === null || (wide && far > 4096 && Math.round(Math.log2(value)) % 2) ? "" : first.bytes ? size(value).replace("iB", "") : Number.isInteger(value) ? String(value) : "")) },
       { ...axis, size: 78, values: (_, splits) => splits.map((value) => (value === null ? "" : Number.isInteger(value) || value < 1 ? unitOf(first, value).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "") : unitOf(first, value))) }],
     series: [{}, ...seriesOf(curves, hidden)],
     bands: curves.map((_, number) => ({ series: [3 * number + 3, 3 * number + 2], fill: `${colour(`--s${number % 8}`)}33` })),
@@ -91,9 +92,9 @@ function fitted(place, make) {
 
 const pictureOf = (held, title) => button("PNG", () => held.plot?.ctx.canvas.toBlob((blob) => keep(`${title}.png`, "image/png", blob)), { class: "save" });
 
-function chartOf(group, chart, curves) {
+/** Curves of one chart below a title, with a line of words if it takes one. */
+function chartOf(title, curves, words) {
   const columns = columnsOf(curves), hidden = new Set(), [first] = curves;
-  const title = `${group.name}: ${chart} against ${first.parameter}`;
   const told = el("p", { class: "told cursor", "aria-hidden": "true" });
   const place = el("div", { class: "plot", role: "img", "aria-label": `${title}; the table below holds its points` });
   const held = fitted(place, (width) => new uPlot(optionsOf(curves, columns, hidden, width, told), [columns.places, ...columns.series], place));
@@ -109,7 +110,7 @@ function chartOf(group, chart, curves) {
   const lines = () => csv([[first.parameter, ...curves.flatMap(({ title, unit }) => [`${title} ${unit}`, `${title} low`, `${title} high`])],
     ...columns.places.map((value, row) => [value, ...columns.series.map((column) => column[row] ?? "")])]);
   const remarks = curves.flatMap((curve) => [...levelWords(curve), ...curve.remarks]);
-  return el("figure", { class: "chart" }, el("figcaption", {}, el("h3", {}, title)),
+  return el("figure", { class: "chart" }, el("figcaption", {}, el("h3", {}, title), words && el("p", { class: "dim" }, words)),
     curves.length > 1 && el("div", { class: "keys", role: "group", "aria-label": `curves of ${title}` }, key), place, told,
     remarks.length > 0 && el("ul", { class: "remarks" }, remarks.map((remark) => el("li", {}, remark))),
     el("div", { class: "below" }, el("details", {}, el("summary", {}, "the numbers"), plainTable(title, head, rows, head.map((_, column) => column))),
@@ -151,7 +152,7 @@ function curveSection() {
   const charts = data.groups.flatMap((group) => {
     const named = new Map();
     for (const curve of group.curves) named.set(curve.chart, [...(named.get(curve.chart) ?? []), curve]);
-    return [...named].map(([chart, curves]) => chartOf(group, chart, curves));
+    return [...named].map(([chart, curves]) => chartOf(`${group.name}: ${chart} against ${curves[0].parameter}`, curves));
   });
   const maps = allCases.filter(({ one }) => one.matrix?.cpus.length > 1).map(coreMap);
   if (charts.length + maps.length === 0) return null;

@@ -7,13 +7,13 @@ function navigation(sections) {
 
 read();
 document.title = inert([fact("processor") ?? "syscost", data.run || "history"].join(" · "));
-const curves = curveSection(), comparison = comparisonSection(), pairs = pairSection(), histories = historySection();
+const curves = curveSection(), comparison = comparisonSection(), pairs = pairSection(), histories = historySection(), paper = paperSection();
 const { panel, update } = manualPanel();
 const cases = allCases.length > 0;
-const sections = [histories && ["history", "History"], comparison && ["comparison", "Comparison"], pairs && ["pairs", "By turns"], cases && ["cases", "Cases"], curves && ["curves", "Curves"]].filter(Boolean);
+const sections = [histories && ["history", "History"], comparison && ["comparison", "Comparison"], pairs && ["pairs", "By turns"], cases && ["cases", "Cases"], curves && ["curves", "Curves"], paper && ["paper", "Beside 1997"]].filter(Boolean);
 const top = machineHead();
 document.body.prepend(...[top, sections.length > 1 && navigation(sections),
-  el("main", {}, histories, comparison, pairs, cases && caseTable(), curves), panel,
+  el("main", {}, histories, comparison, pairs, cases && caseTable(), curves, paper), panel,
   el("footer", {}, el("p", {}, `${data.tool}. `, cases && ["The record itself: ", el("code", {}, "syscost report --format json"), ". "], "Charts by uPlot, whose licence is in this file."))].filter(Boolean));
 for (const listener of state.listeners) listener({});
 update();

@@ -49,6 +49,7 @@ function groupRow(group) {
     el("span", { class: "name" }, group.name),
     el("span", { class: "dim" }, ` ${counted(group.cases.length, "case", "cases")}, version ${group.version}`),
     group.manual && button("manual", () => show({ manual: group.name }), { class: "small", "aria-label": `manual of ${group.name}` }),
+    group.paper && button("tables", () => document.getElementById("paper").scrollIntoView(), { class: "small", "aria-label": `tables of ${group.name}` }),
     notes.length > 0 && el("details", {}, el("summary", {}, counted(notes.length, "note", "notes")), el("ul", {}, notes.map((note) => el("li", {}, note))))));
 }
 

@@ -66,7 +66,7 @@ function ends([estimate, low, high], unit) {
 
 function size(bytes) {
   const steps = [[1, "B"], [1024, "KiB"], [1024 ** 2, "MiB"], [1024 ** 3, "GiB"], [1024 ** 4, "TiB"]];
-  const { divisor, unit } = scaled(bytes, steps);
+  const { divisor, unit } = bytes < 10000 && bytes % 1024 > 0 ? { divisor: 1, unit: "B" } : scaled(bytes, steps);
   return `${Number((bytes / divisor).toPrecision(4))} ${unit}`;
 }
 
