@@ -21,6 +21,7 @@ mod launch;
 pub mod protocol;
 #[cfg(feature = "cli")]
 pub mod revision;
+#[cfg(feature = "cli")]
 mod running_side;
 #[cfg(feature = "cli")]
 pub mod sequence;
