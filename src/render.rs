@@ -21,3 +21,6 @@ pub mod summary;
 pub mod table;
 mod terminal_heat_map;
 mod terminal_plot;
+
+#[cfg(feature = "cli")]
+pub use cell::enumerated;

@@ -8,6 +8,7 @@ use super::flag::Home;
 use super::page;
 use crate::error::{Error, Result};
 use crate::record::bundle::{Bundle, read_any, write_new};
+use crate::record::quantity;
 use clap::Subcommand;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -97,7 +98,7 @@ fn save(args: &Save) -> Result<ExitCode> {
         of => of.iter().map(|of| archive.bundle(of)).collect::<Result<Vec<_>>>()?,
     };
     let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
-    keep(&archive, &Bundle::of(&args.name, page::now(), records)?)
+    keep(&archive, &Bundle::of(&args.name, quantity::now(), records)?)
 }
 
 fn keep(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {

@@ -12,7 +12,7 @@ use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::platform::{inert, plain_file, signal};
 use crate::record::Verdict;
-use crate::record::quantity::NANOSECONDS;
+use crate::record::quantity::{self, NANOSECONDS};
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, Options, compare};
 use crate::study::counted_change::judged;
@@ -117,7 +117,7 @@ fn gate(args: &Args) -> Result<Answer> {
         return Ok(Answer::Unmeasured);
     }
     let mut said = notes;
-    said.extend(mutes.apply(&mut findings, page::now()));
+    said.extend(mutes.apply(&mut findings, quantity::now()));
     let answer = answer(&findings);
     page::write(&text(&findings, &said, answer, layout()))?;
     if let Some(file) = &args.summary {

@@ -9,7 +9,6 @@ use crate::render::table::Layout;
 use nix::errno::Errno;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Prose in lines longer than this is hard to read, however wide the terminal.
 const WIDEST_PROSE: usize = 100;
@@ -206,11 +205,6 @@ pub(super) fn moment(unix_seconds: u64) -> String {
     let utc = quantity::utc(unix_seconds);
     let part = |range| utc.get(range).unwrap_or_default();
     format!("{}-{}-{} {}:{}", part(0..4), part(4..6), part(6..8), part(9..11), part(11..13))
-}
-
-/// Unix seconds. A clock before 1970 reads 0.
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
 /// A count and its noun: `1 process`, `5 processes`.

@@ -8,7 +8,7 @@ use crate::driver::{Arguments, Options, Session};
 use crate::error::Result;
 use crate::platform::signal;
 use crate::record::bundle::{Bundle, write_new};
-use crate::record::quantity::utc;
+use crate::record::quantity::{self, utc};
 use crate::record::store::{Store, check_name, check_new};
 use crate::record::{Outcome, Record};
 use crate::suite::GROUPS;
@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Unix seconds, and a session's name made of them.
 fn named_now() -> (u64, String) {
-    let now = page::now();
+    let now = quantity::now();
     (now, format!("{}-{}", utc(now), std::process::id()))
 }
 

@@ -1,7 +1,6 @@
 //! Sentences about cases, each said once for all the cases that it is about: a comparison of everything has hundreds.
 
-/// Cases that are named; the others are counted.
-const NAMED: usize = 2;
+use crate::render::enumerated;
 
 /// A sentence for each group of cases that the same is said of: the words of the first, whose figures are its own.
 pub(super) fn grouped<'a>(said: impl IntoIterator<Item = (&'a str, String)>) -> Vec<String> {
@@ -26,10 +25,7 @@ pub(super) fn shape(words: &str) -> String {
 
 /// The ids of a group, or the first two and how many more.
 pub(super) fn named(ids: &[&str]) -> String {
-    match ids.len().checked_sub(NAMED) {
-        Some(more @ 2..) => format!("{} and {more} more", ids[..NAMED].join(", ")),
-        _ => ids.join(", "),
-    }
+    enumerated(ids, "more")
 }
 
 #[cfg(test)]

@@ -231,7 +231,7 @@ impl Lines {
 mod tests {
     use super::*;
     use crate::platform::cpu;
-    use crate::platform::time::thread_cpu_ns;
+    use crate::platform::time::tried_by_chance;
     use std::path::Path;
 
     fn side(wrap: &str) -> Side {
@@ -286,30 +286,21 @@ mod tests {
 
     /// Lines that are tried at the least.
     const FEWEST: u64 = 5_000;
-    /// The most CPU time of a line, ns.
-    const SECOND_NS: u64 = 1_000_000_000;
 
     /// Lines of chance in the place of a side's, by fixed seeds. `SYSCOST_FUZZ_SECONDS` says for how long. Each is one of
     /// the responses or refused in a short sentence.
     #[test]
     fn a_line_of_chance_is_a_response_or_refused() {
-        let seconds: f64 =
-            std::env::var("SYSCOST_FUZZ_SECONDS").map_or(0.0, |text| text.parse().expect("seconds"));
         let side = side("cat #");
-        let mut random = crate::statistic::Random::new(9);
-        let (begun, mut lines, mut read, mut slowest) = (Instant::now(), 0_u64, 0_u64, 0);
-        while lines < FEWEST || begun.elapsed().as_secs_f64() < seconds {
+        let (mut random, mut read) = (crate::statistic::Random::new(9), 0);
+        let lines = tried_by_chance("lines", FEWEST, || {
             let line = spoilt(&mut random);
-            let asked = thread_cpu_ns();
             match serde_json::from_str::<Response>(&line) {
                 Ok(_) => read += 1,
                 Err(_) => assert!(side.nonsense(&line).len() < 2_000, "{line:?}"),
             }
-            slowest = slowest.max(thread_cpu_ns() - asked);
-            lines += 1;
-        }
-        println!("{lines} lines in {seconds} s, {read} of them responses, the slowest {slowest} ns");
-        assert!(read > 0 && read < lines && slowest < SECOND_NS, "{slowest} ns");
+        });
+        assert!(read > 0 && read < lines, "{read} of {lines} are responses");
     }
 
     /// A response with something else in it.

@@ -47,6 +47,25 @@ pub fn thread_cpu_ns() -> u64 {
     clock_gettime_entry_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// Tries something that is drawn by chance at least so often, and for `SYSCOST_FUZZ_SECONDS`: no trial may take a second of
+/// CPU time. How many there were.
+#[cfg(test)]
+pub fn tried_by_chance(kind: &str, fewest: u64, mut trial: impl FnMut()) -> u64 {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let seconds: f64 =
+        std::env::var("SYSCOST_FUZZ_SECONDS").map_or(0.0, |text| text.parse().expect("seconds"));
+    let (begun, mut trials, mut slowest) = (std::time::Instant::now(), 0, 0);
+    while trials < fewest || begun.elapsed().as_secs_f64() < seconds {
+        let before = thread_cpu_ns();
+        trial();
+        slowest = slowest.max(thread_cpu_ns() - before);
+        trials += 1;
+    }
+    println!("{trials} {kind} in {seconds} s, the slowest {slowest} ns");
+    assert!(trials > 0 && slowest < SECOND_NS, "{slowest} ns");
+    trials
+}
+
 /// CPU time of the other threads of this process so far, ns, to within the time between the two readings.
 pub fn other_threads_cpu_ns() -> u64 {
     let process = clock_gettime_entry_ns(libc::CLOCK_PROCESS_CPUTIME_ID);

@@ -23,6 +23,17 @@ pub(super) fn cut_before(text: &str, behind: &str, most: usize) -> String {
     }
 }
 
+/// Three names, or two and how many more there are, in these words.
+#[cfg(feature = "cli")]
+pub fn enumerated(names: &[&str], more: &str) -> String {
+    match names {
+        [first, second, others @ ..] if others.len() > 1 => {
+            format!("{first}, {second} and {} {more}", others.len())
+        }
+        few => few.join(", "),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -90,9 +90,14 @@ pub fn on_a_disk(place: &Place, size: &str, script: &str) -> Option<Ended> {
         command.args(&way[1..]).args(["sh", "-c", &script]);
         command
     };
+    mounted(place, run)
+}
+
+/// What these commands end with on a machine at rest; `None` with a sentence where they could not mount what they wanted.
+pub fn mounted(place: &Place, run: impl Fn() -> Command) -> Option<Ended> {
     let ended = place.at_rest(run)?;
     if ended.code == Some(NOT_MOUNTED) {
-        println!("skipped: {}", ended.error);
+        println!("skipped: it cannot be mounted here: {}", ended.error);
         return None;
     }
     Some(ended)

@@ -1,7 +1,7 @@
 //! File systems that have no disk, or not the one that they seem to have: a fault that must reach the disk is
 //! measured there truly, or refused with the directory to use instead.
 
-use crate::disk::{NOT_MOUNTED, own_mounts};
+use crate::disk::{self, NOT_MOUNTED, own_mounts};
 use crate::place::{Ended, Place};
 
 /// The case that is nothing without a disk.
@@ -29,12 +29,7 @@ fn mounted_and(place: &Place, mount: &str, options: &str, cases: &str, scale: &s
         command.arg(place.temporary()).arg(&disk).arg(cases);
         command
     };
-    let ended = place.at_rest(run)?;
-    if ended.code == Some(NOT_MOUNTED) {
-        println!("skipped: it cannot be mounted here: {}", ended.error);
-        return None;
-    }
-    Some(ended)
+    disk::mounted(place, run)
 }
 
 /// The case was skipped, with these words and with what to do.

@@ -1,7 +1,7 @@
 //! A machine that changes in the middle of a run: a file system that becomes read-only or loses its device. And one that was
 //! set up oddly before: no environment at all, and a directory in which nothing may be executed.
 
-use crate::disk::{NOT_MOUNTED, on_a_disk};
+use crate::disk::{NOT_MOUNTED, mounted, on_a_disk};
 use crate::limit::ordinary;
 use crate::place::{Ended, Place, SYSCOST, all_parse};
 
@@ -63,12 +63,7 @@ fn files_on(place: &Place, mount: &str, change: &str) -> Option<Ended> {
         command.args(["-m", "sh", "-c", &script, SYSCOST]);
         command
     };
-    let ended = place.at_rest(run)?;
-    if ended.code == Some(NOT_MOUNTED) {
-        println!("skipped: it cannot be mounted here: {}", ended.error);
-        return None;
-    }
-    Some(ended)
+    mounted(place, run)
 }
 
 /// What was measured before stays, and what was not measured afterwards is told with what helps.
@@ -121,10 +116,7 @@ fn where_nothing_may_be_executed_programs_are_skipped_and_the_rest_is_measured()
         command.args(["-m", "sh", "-c", &script, SYSCOST]).env("SYSCOST_DIR", place.temporary());
         command
     };
-    let Some(ended) = place.at_rest(run) else { return };
-    if ended.code == Some(NOT_MOUNTED) {
-        return println!("skipped: no file system can be mounted here");
-    }
+    let Some(ended) = mounted(&place, run) else { return };
     ended.says(0, &["1 skipped, 0 failed", "no program may be executed in", "mounted noexec"]);
     assert!(!ended.output.contains("syscost-scratch-\n"), "{ended:?}");
     place.is_tidy();
@@ -134,25 +126,19 @@ fn where_nothing_may_be_executed_programs_are_skipped_and_the_rest_is_measured()
 fn an_empty_environment_is_enough() {
     let place = Place::new();
     let home = place.home().display().to_string();
-    let words = |words: &[&str]| {
+    let bare = |words: &[&str]| {
         let mut command = place.program("env");
-        command.args(["-i", SYSCOST]).args(words).args(["--home", &home]);
+        command.args(["-i", SYSCOST]).args(words);
         command
     };
-    let run = ["run", "known_work", "--scale", "smoke", "--dir", place.path().to_str().unwrap()];
-    let Some(ended) = place.at_rest(|| words(&run)) else { return };
+    let directory = place.path().to_str().unwrap();
+    let run = ["run", "known_work", "--scale", "smoke", "--dir", directory, "--home", &home];
+    let Some(ended) = place.at_rest(|| bare(&run)) else { return };
     ended.says(0, &["2 measured, 0 skipped, 0 failed"]);
-    for (asked, said) in [(&["runs"][..], "smoke"), (&["report"], "known_work/add"), (&["list"], "call/")] {
-        let asked = if asked == ["list"] { &["list", "^call/"][..] } else { asked };
-        let ended = match asked[0] {
-            "list" => {
-                let mut command = place.program("env");
-                command.args(["-i", SYSCOST]).args(asked);
-                place.end(command)
-            }
-            _ => place.end(words(asked)),
-        };
-        ended.says(0, &[said]);
-    }
+    place.end(bare(&["runs", "--home", &home])).says(0, &["smoke"]);
+    place
+        .end(bare(&["report", "--home", &home]))
+        .says(0, &["── known_work ─", "\nadd ", "\nmultiply ", "2 measured, 0 skipped, 0 failed"]);
+    place.end(bare(&["list", "^call/"])).says(0, &["call/"]);
     all_parse(&place.home());
 }

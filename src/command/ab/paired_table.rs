@@ -6,7 +6,7 @@ use crate::command::page::{self, Tone};
 use crate::command::remark_group::grouped;
 use crate::error::{Error, Result};
 use crate::record::Verdict;
-use crate::record::paired::{CasePairs, Paired, Why};
+use crate::record::paired::{Ended, Paired, Why};
 use crate::record::quantity;
 use crate::render::table::Layout;
 use crate::study::sequential::Row;
@@ -30,14 +30,14 @@ pub(in crate::command) struct Form {
 /// # Errors
 /// The output cannot be written.
 pub(in crate::command) fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Result<()> {
-    let is_shown = |row: &&Row| form.only != Some(Only::Changed) || row.judgement.verdict.is_change();
-    let asked: Vec<_> = rows.iter().filter(is_shown).collect();
-    let told = Told::of(paired, rows, form.only);
+    let told = || Told::of(paired, rows, form.only);
+    let is_asked = |row: &&Row| form.only != Some(Only::Changed) || row.judgement.verdict.is_change();
+    let asked = || rows.iter().filter(is_asked).collect::<Vec<_>>();
     page::write(&match form.format {
-        Format::Terminal => told.terminal(layout),
-        Format::Markdown => told.markdown(),
-        Format::Json => json_text(paired, &asked)?,
-        Format::Csv => csv(&asked),
+        Format::Terminal => told().terminal(layout),
+        Format::Markdown => told().markdown(),
+        Format::Json => json_text(paired, &asked())?,
+        Format::Csv => csv(&asked()),
     })
 }
 
@@ -79,9 +79,10 @@ impl<'a> Told<'a> {
 
 /// The cases that neither side could run, and why.
 fn skipped(paired: &Paired) -> impl Iterator<Item = (&str, &str)> {
-    let why = |case: &'_ CasePairs| case.ended.as_ref().is_some_and(|ended| ended.why == Why::Skipped);
-    let cases = paired.cases.iter().filter(move |case| why(case));
-    cases.filter_map(|case| Some((case.id.as_str(), case.ended.as_ref()?.sentence.as_str())))
+    paired.cases.iter().filter_map(|case| match &case.ended {
+        Some(Ended { why: Why::Skipped, sentence }) => Some((case.id.as_str(), sentence.as_str())),
+        _ => None,
+    })
 }
 
 /// What the heads and marks mean.
@@ -158,11 +159,12 @@ impl Told<'_> {
                 page::counted(self.folded, "case has no row", "cases have no row")
             ));
         }
-        let words =
-            |row: &'_ Row| row.judgement.reason.iter().chain(&row.remark).cloned().collect::<Vec<_>>();
-        said.extend(grouped(
-            self.all.iter().flat_map(|row| words(row).into_iter().map(|words| (row.id.as_str(), words))),
-        ));
+        // Of rows that nobody asked for nothing is said; of those that there are too many of, it is.
+        let rows = if self.folded > 0 { &self.all } else { &self.shown };
+        said.extend(grouped(rows.iter().flat_map(|row| {
+            let words = row.judgement.reason.iter().chain(&row.remark);
+            words.map(|words| (row.id.as_str(), words.clone()))
+        })));
         for row in self.all.iter().filter(|row| row.canary && row.judgement.verdict.is_change()) {
             said.push(format!(
                 "the canary {} moved by {}: neither side can change arithmetic, so the machine runs at another speed \
@@ -268,7 +270,7 @@ fn csv(shown: &[&Row]) -> String {
 mod tests {
     use super::*;
     use crate::environment::Fingerprint;
-    use crate::record::paired::{Ended, LAYOUT, PairRecord, Rule};
+    use crate::record::paired::{CasePairs, LAYOUT, PairRecord, Rule};
 
     /// A case with 24 pairs that differ by this much.
     fn case(id: String, difference: f64) -> CasePairs {

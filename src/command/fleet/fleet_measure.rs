@@ -10,6 +10,7 @@ use crate::platform::kernel_files::KernelFiles;
 use crate::platform::signal;
 use crate::record::bundle;
 use crate::record::fleet::{Experiment, Job, JobRecord};
+use crate::record::quantity;
 use crate::study::job_figures::job_record;
 use std::process::ExitCode;
 
@@ -42,7 +43,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         page::say(&format!("{} is there already", store.record_path(job).display()));
         return Ok(ExitCode::SUCCESS);
     }
-    store.begin(job, page::now())?;
+    store.begin(job, quantity::now())?;
     if let Some(why) = mismatch(job) {
         store.fail(job, &why)?;
         page::warn(&why);
@@ -87,12 +88,12 @@ enum Measured {
 
 /// The runs stay in the store of this host, for `syscost report`; the job's record holds a figure of each case.
 fn measured(experiment: &Experiment, job: Job<'_>, home: &Home) -> Result<Measured> {
-    let began = page::now();
+    let began = quantity::now();
     let filter = Filter::of(experiment.cases.clone());
     let measuring = Measuring::at(Scale::named(&experiment.scale).unwrap_or_default());
     let path = record::measured(&filter, &measuring, home, experiment.processes)?;
     if let Some(signal) = signal::pending() {
-        let after = page::now().saturating_sub(began);
+        let after = quantity::now().saturating_sub(began);
         let why = format!(
             "interrupted by {signal} after {after} s, before its {} processes had finished",
             experiment.processes

@@ -7,6 +7,7 @@ use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::record::fleet::{Experiment, FleetStore, Job, Progress};
+use crate::record::quantity;
 use crate::render::foreign::{Begun, job_metrics};
 use crate::render::table::Layout;
 use serde_json::json;
@@ -43,7 +44,7 @@ struct Line<'a> {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (experiment, store) = args.place.open()?;
-    let now = page::now();
+    let now = quantity::now();
     let line = |job| Line { job, progress: store.progress(&experiment, job, now) };
     let lines: Vec<_> = experiment.jobs().map(line).collect();
     match () {

@@ -6,6 +6,7 @@ use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::record::history_point::HistoryPoint;
+use crate::record::quantity;
 use crate::render::table::Layout;
 use crate::study::change_event::{ChangeEvent, Moved, change_events};
 use crate::study::gate::{Mutes, SECONDS_A_DAY, day};
@@ -46,7 +47,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let since = args.since.unwrap_or(0);
     let events = change_events(&points, &series);
     let events: Vec<_> = events.into_iter().filter(|event| points[event.found].started >= since).collect();
-    let muted = |moved: &Moved| mutes.reason(&moved.id, page::now());
+    let muted = |moved: &Moved| mutes.reason(&moved.id, quantity::now());
     let text = match page::is_piped() {
         true => page::tabbed(&rows(&events, &points, &muted)),
         false => told(&events, &points, series.len(), &muted, layout()),

@@ -121,7 +121,7 @@ impl Ready<'_> {
         let place = scratch::place();
         scratch::sweep_up(&place);
         let scratch = scratch::make_in(&place)?;
-        let started = page::now();
+        let started = quantity::now();
         let outcome = self.series(kernels, &scratch).run(&self.asked)?;
         Ok(InstructionCounts {
             instruction_counts: LAYOUT,

@@ -8,8 +8,7 @@ use crate::driver::layout;
 use crate::monitor::top_process::Busy;
 use crate::monitor::view::{Shares, Stall, View};
 use crate::platform::kernel_files::KernelFiles;
-use crate::record::quantity::{count, size};
-use std::time::{SystemTime, UNIX_EPOCH};
+use crate::record::quantity::{self, count, size};
 
 /// Width of the name of a row.
 const NAME: usize = 10;
@@ -33,7 +32,7 @@ pub(super) fn lines(seen: &Seen, size: Size, interval: f64) -> Vec<String> {
 }
 
 fn heading(seen: &Seen, columns: usize, interval: f64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = quantity::now();
     let up = now.saturating_sub(seen.booted);
     let host = KernelFiles::live().line("proc/sys/kernel/hostname");
     let up = format!("up {} d {:02}:{:02}", up / 86_400, up / 3600 % 24, up / 60 % 60);

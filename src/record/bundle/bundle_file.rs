@@ -13,7 +13,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Runs that belong together, and what a comparison needs of them.
@@ -85,18 +86,25 @@ pub fn write_new(path: &Path, bundle: &Bundle) -> Result<u64> {
 /// # Errors
 /// The file cannot be read, is no bundle, is damaged, or was written by a newer version.
 pub fn read_head(path: &Path) -> Result<Head> {
-    let mut head = head(&mut open(path)?, path)?;
-    // None was written before there was such a field.
-    head.runs_end.take().map_or(Ok(()), |stated| ends_as(path, stated))?;
-    Ok(head)
+    let file = plain_file::open(path)?;
+    lone_head(Source::new(path, &file), &file, path)
 }
 
 /// A head is believed without its runs, so it must be the one that was written with them: it states how their gzip member
 /// ends, which shows another head's runs, and runs that are cut off or changed, without inflating them.
-fn ends_as(path: &Path, stated: u64) -> Result<()> {
-    let failed = |e| Error::file(path, "reading", e);
-    let (mut file, mut end) = (plain_file::open(path)?, [0; END]);
-    file.seek(SeekFrom::End(-(END as i64))).and_then(|_| file.read_exact(&mut end)).map_err(failed)?;
+fn lone_head(mut source: Source<'_, &File>, file: &File, path: &Path) -> Result<Head> {
+    let mut head = head(&mut source, path)?;
+    // None was written before there was such a field.
+    head.runs_end.take().map_or(Ok(()), |stated| ends_as(file, path, stated))?;
+    Ok(head)
+}
+
+fn ends_as(file: &File, path: &Path, stated: u64) -> Result<()> {
+    let mut end = [0; END];
+    let length = file.metadata().map(|found| found.len());
+    // Shorter than this is no head.
+    let read = length.and_then(|length| file.read_exact_at(&mut end, length.saturating_sub(END as u64)));
+    read.map_err(|e| Error::file(path, "reading", e))?;
     if u64::from_le_bytes(end) == stated {
         return Ok(());
     }
@@ -120,8 +128,9 @@ pub fn read(path: &Path) -> Result<Bundle> {
 /// # Errors
 /// As [`read_head`]; of plain JSON also if the runs do not have one unit.
 pub fn read_any_head(path: &Path) -> Result<Head> {
-    let mut source = open(path)?;
-    if source.is_gzip()? { read_head(path) } else { Ok(plain(source, path)?.head) }
+    let file = plain_file::open(path)?;
+    let mut source = Source::new(path, &file);
+    if source.is_gzip()? { lone_head(source, &file, path) } else { Ok(plain(source, path)?.head) }
 }
 
 /// As [`read_any_head`], with the runs.

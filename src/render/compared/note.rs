@@ -2,6 +2,7 @@
 
 use crate::environment::{Difference, Weight};
 use crate::record::quantity;
+use crate::render::enumerated;
 use crate::study::comparison::{Baseline, Basis, Change, Comparison, Relation, Replicate};
 use std::collections::BTreeMap;
 
@@ -98,10 +99,10 @@ impl Comparison {
     fn remark(&self, names: &[&str], reason: &str, ids: &[&str]) -> String {
         let names = match names.len() + 1 {
             all if all == self.baselines.len() && all > 2 => "all baselines".to_owned(),
-            _ => enumerated(names, "baselines"),
+            _ => enumerated(names, "baselines more"),
         };
         let rows =
-            if ids.len() == self.rows.len() { "all cases".to_owned() } else { enumerated(ids, "cases") };
+            if ids.len() == self.rows.len() { "all cases".to_owned() } else { enumerated(ids, "cases more") };
         format!("{names}: {rows}: {reason}")
     }
 }
@@ -114,16 +115,6 @@ fn remarkable(change: &Change) -> Option<&str> {
             Some("too few replicates a side; judged by how those in other records deviate")
         }
         None => change.reason.as_deref(),
-    }
-}
-
-/// Three names, or two and how many more.
-fn enumerated(names: &[&str], what: &str) -> String {
-    match names {
-        [first, second, others @ ..] if others.len() > 1 => {
-            format!("{first}, {second} and {} {what} more", others.len())
-        }
-        few => few.join(", "),
     }
 }
 
