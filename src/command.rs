@@ -17,6 +17,7 @@ mod flag;
 mod fleet;
 mod gate;
 mod guest_init;
+mod guest_text;
 mod help;
 mod history;
 mod kernels;

@@ -13,6 +13,10 @@
 #[cfg(feature = "cli")]
 pub mod block;
 #[cfg(feature = "cli")]
+pub mod by_boot;
+#[cfg(feature = "cli")]
+mod connection;
+#[cfg(feature = "cli")]
 pub mod error_rate;
 #[cfg(feature = "cli")]
 pub mod experiment;
@@ -32,5 +36,9 @@ pub mod side;
 pub mod turns;
 
 #[cfg(feature = "cli")]
+pub use connection::{Connection, Received};
+#[cfg(feature = "cli")]
 pub use launch::Launch;
 pub use protocol::is_side;
+#[cfg(feature = "cli")]
+pub use running_side::{Seat, Side, Start, Taken};

@@ -17,6 +17,7 @@ pub mod fixture_run;
 #[cfg(feature = "cli")]
 pub mod fleet;
 mod headline;
+pub mod guest_side;
 #[cfg(feature = "cli")]
 pub mod history_log;
 #[cfg(feature = "cli")]

@@ -14,11 +14,12 @@ use crate::case::Scale;
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::pair::block::ByBlocks;
-use crate::pair::experiment::{Experiment, Testbed, chosen};
+use crate::pair::Start;
+use crate::pair::experiment::{Experiment, Plan, Testbed, chosen};
 use crate::pair::sequence::{ByTurns, Schedule};
 use crate::pair::setting::Setting;
 use crate::platform::signal;
-use crate::record::paired::{CasePairs, Paired, Rule, Why};
+use crate::record::paired::{Paired, Rule};
 use crate::record::store::{self, Store};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
@@ -86,6 +87,17 @@ pub(super) enum Pairs {
     ThirtyTwo,
 }
 
+impl Pairs {
+    /// Looks at a case until then.
+    pub(super) fn looks(self) -> usize {
+        match self {
+            Self::Eight => 1,
+            Self::Sixteen => 2,
+            Self::ThirtyTwo => 3,
+        }
+    }
+}
+
 /// Parses a share in per cent, with or without the sign.
 ///
 /// # Errors
@@ -100,15 +112,10 @@ pub(super) fn percent(text: &str) -> Result<f64> {
 
 impl Manner {
     pub(super) fn rule(&self) -> Rule {
-        let looks = match self.pairs {
-            Pairs::Eight => 1,
-            Pairs::Sixteen => 2,
-            Pairs::ThirtyTwo => 3,
-        };
         // Equivalence within a margin of 0 could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
         let margin = self.margin.unwrap_or(usual);
-        Rule { looks, margin, ..Rule::of(self.threshold) }
+        Rule { looks: self.pairs.looks(), margin, ..Rule::of(self.threshold) }
     }
 }
 
@@ -121,8 +128,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let home = args.home.directory();
     let paired = compared(&args.filter, &args.sides, &args.manner, &home)?;
     write(&paired, &paired.judge(), &args.form, layout())?;
-    let failed = |case: &CasePairs| case.ended.as_ref().is_some_and(|ended| ended.why == Why::Failed);
-    let code = u8::from(paired.cases.iter().any(failed));
+    let code = u8::from(paired.has_failed());
     Ok(ExitCode::from(signal::pending().map_or(code, |signal| 128 + signal as u8)))
 }
 
@@ -142,18 +148,18 @@ pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &P
         settings.map(|(commands, restore)| Setting::begin(commands, restore, home)).transpose()?;
     let ready = sides.ready()?;
     let ring = Testbed::enter()?;
-    let launches = ready.launches();
-    let (all, lone) = ring.cases(launches)?;
+    let starts = ready.launches().map(|launch| launch as &dyn Start);
+    let (all, lone) = ring.cases(starts)?;
     let lone: Vec<_> = lone.into_iter().filter(|lone| matches(&lone.id)).collect();
     let ids = chosen(&all, &matches, !manner.no_canaries)?;
-    let contest = Experiment {
-        launches,
+    let plan = Plan {
         sides: ready.words(sides),
         by_turns,
         rule: manner.rule(),
         seed: manner.seed,
         scale: manner.scale,
     };
+    let contest = Experiment { starts, plan };
     if let Some(setting) = &setting {
         page::say(&format!("restored at the end, also after a signal: {}", setting.promise()));
     }
@@ -176,7 +182,7 @@ pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &P
 }
 
 /// Writes the comparison to the store; its path.
-fn save(home: &Path, paired: &Paired) -> Result<PathBuf> {
+pub(super) fn save(home: &Path, paired: &Paired) -> Result<PathBuf> {
     let path = Store::at(home).home().join("pairs").join(format!("{}.json", paired.run));
     let bytes = serde_json::to_vec(paired).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
     store::replace(&path, &bytes)?;

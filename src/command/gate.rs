@@ -158,7 +158,8 @@ fn against_kernel(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
     let [good, bad] = args.kernels.as_slice() else {
         return Err(Error::Usage("--kernels takes two kernels between a comma, such as 6.1,6.12".into()));
     };
-    let counts = kernels::compared([good, bad], &args.filter, &args.counting, args.max_regress, &args.home)?;
+    let kernels = kernels::found([good, bad], &args.home)?;
+    let counts = kernels::compared(&kernels, &args.filter, &args.counting, args.max_regress, &args.home)?;
     let faults = counts.sides.iter().flat_map(|side| side.faults.iter().cloned());
     let notes = faults.chain(["counted: instructions (icount), not time".into()]).collect();
     Ok((of_counts(&judged(&counts)), notes))

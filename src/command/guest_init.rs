@@ -17,12 +17,15 @@ pub(super) struct Args {
     /// Iterations of the smaller batch
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     iterations: u64,
+    /// Serve sides on the second serial line, in the place of questions
+    #[arg(long, conflicts_with = "case")]
+    turns: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match &args.case {
         Some(id) => page::write_json(&serde_json::json!(init::case(id, args.iterations)))?,
-        None => init::serve(NAME)?,
+        None => init::serve(NAME, args.turns)?,
     }
     Ok(ExitCode::SUCCESS)
 }

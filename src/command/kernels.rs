@@ -1,25 +1,33 @@
 //! `syscost kernels`: other kernels as guests, compared by counted instructions.
 
+mod by_turns;
 mod counted_table;
 mod counting;
 mod kernel_bisection;
 mod kernel_list;
 
+pub(super) use by_turns::found;
 pub(super) use counting::{Counting, compared};
 
-use super::ab::percent;
+use super::ab::{self, percent};
 use super::flag::{Filter, Home};
 use super::page;
 use crate::driver::layout;
 use crate::error::Result;
+use crate::guest::kernel::Kernel;
 use crate::platform::signal;
 use crate::record::Verdict;
+use crate::record::guest_side::ClockKind;
 use crate::record::instruction_counts::InstructionCounts;
 use crate::study::counted_change::{CountedRow, judged};
+use by_turns::Turning;
 use clap::Subcommand;
 use counted_table::CountedForm;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// Changes of counts up to this share are no finding, where no other is given.
+const OF_COUNTS: f64 = 0.001;
 
 /// Compare kernels without a reboot: each is booted in an emulator that counts instructions
 ///
@@ -64,15 +72,17 @@ struct AbArgs {
     b: Option<String>,
     #[command(flatten)]
     filter: Filter,
-    /// Changes up to this share are no finding
-    #[arg(long, value_name = "PERCENT", default_value = "0.1%", value_parser = percent)]
-    threshold: f64,
+    /// Changes up to this share are no finding [default: 0.1% of counted instructions, 1% by turns]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    threshold: Option<f64>,
     #[command(flatten)]
     counting: Counting,
     #[command(flatten)]
+    turning: Turning,
+    #[command(flatten)]
     form: CountedForm,
     /// Judge the counts of a stored comparison again, and boot nothing
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["a", "b", "filter", "Counting"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["a", "b", "filter", "Counting", "Turning"])]
     judge: Option<PathBuf>,
     #[command(flatten)]
     home: Home,
@@ -91,15 +101,34 @@ fn ab(args: &AbArgs) -> Result<ExitCode> {
     let counts = match (&args.judge, &args.a, &args.b) {
         (Some(file), ..) => InstructionCounts::load(file)?,
         (None, Some(a), Some(b)) => {
-            compared([a, b], &args.filter, &args.counting, args.threshold, &args.home)?
+            let kernels = found([a, b], &args.home)?;
+            signal::watch()?;
+            let clock = args.turning.clock(&kernels, &args.counting)?;
+            if clock != ClockKind::Icount {
+                return turns(args, &kernels, clock);
+            }
+            compared(&kernels, &args.filter, &args.counting, args.threshold.unwrap_or(OF_COUNTS), &args.home)?
         }
         _ => return Err(crate::error::Error::Usage("name two kernels".into())),
     };
     let rows = judged(&counts);
     page::write(&counted_table::written(&counts, &rows, &args.form, layout())?)?;
     let failed = counts.sides.iter().any(|side| !side.faults.is_empty()) || !rows.iter().any(is_counted);
-    let code = u8::from(failed && args.judge.is_none());
-    Ok(ExitCode::from(signal::pending().map_or(code, |signal| 128 + signal as u8)))
+    Ok(ended(failed && args.judge.is_none()))
+}
+
+fn turns(args: &AbArgs, kernels: &[Kernel; 2], clock: ClockKind) -> Result<ExitCode> {
+    let how = (&args.counting, &args.turning);
+    let paired = by_turns::compared(kernels, clock, &args.filter, how, args.threshold, &args.home)?;
+    let rows = paired.judge();
+    ab::write(&paired, &rows, &args.form.of_pairs(), layout())?;
+    let has_faults = paired.guests.iter().flat_map(|guests| &guests.sides).any(|side| !side.faults.is_empty());
+    Ok(ended(has_faults || paired.has_failed()))
+}
+
+/// The exit code of a comparison, or of the signal that ended it.
+fn ended(failed: bool) -> ExitCode {
+    ExitCode::from(signal::pending().map_or(u8::from(failed), |signal| 128 + signal as u8))
 }
 
 fn is_counted(row: &CountedRow) -> bool {

@@ -1,6 +1,7 @@
 //! One boot of a guest under the instruction clock, from its start to its end, whichever end that is.
 
 use super::console::{Transcript, refusal, transcript};
+use super::emulator::{self, EMULATOR};
 use super::kernel::Kernel;
 use super::last_words::meaning;
 use crate::error::{Error, Result};
@@ -11,12 +12,10 @@ use nix::unistd::Pid;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The emulator, looked for on PATH.
-pub const EMULATOR: &str = "qemu-system-x86_64";
 /// The most that is read of a console, bytes: a guest that says more says nothing of use.
 const LONGEST_CONSOLE: usize = 16 << 20;
 /// Time between two looks at the signals of this process.
@@ -104,7 +103,7 @@ impl Guest {
         command.args(["-append", &command_line(kernel)]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(copy).process_group(0);
         process::die_with_starter(&mut command);
-        let mut child = command.spawn().map_err(|e| no_emulator(&e))?;
+        let mut child = command.spawn().map_err(|e| emulator::not_started(&e))?;
         match child.stdout.take() {
             Some(console) => Ok(Self { child, console, error }),
             None => Err(Error::Disproved("a guest was started without its console".into())),
@@ -189,33 +188,6 @@ fn words(machine: &Machine) -> Vec<String> {
         "-no-reboot",
     ];
     words.map(str::to_owned).to_vec()
-}
-
-fn no_emulator(cause: &std::io::Error) -> Error {
-    match cause.kind() {
-        std::io::ErrorKind::NotFound => Error::Missing(format!(
-            "{EMULATOR} is not on PATH: install it (Debian: apt-get install --no-install-recommends qemu-system-x86)"
-        )),
-        _ => Error::Missing(format!("{EMULATOR} cannot be started: {cause}")),
-    }
-}
-
-/// The emulator's own name and version.
-pub fn emulator_version() -> String {
-    let output = Command::new(EMULATOR).arg("--version").stdin(Stdio::null()).output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    super::last_words::inert(text.lines().next().unwrap_or(EMULATOR))
-}
-
-/// Whether a guest can be started here.
-///
-/// # Errors
-/// There is no emulator on PATH.
-pub fn check_emulator() -> Result<()> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there =
-        std::env::split_paths(&path).any(|directory: PathBuf| Path::new(&directory).join(EMULATOR).is_file());
-    if is_there { Ok(()) } else { Err(no_emulator(&std::io::ErrorKind::NotFound.into())) }
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use super::initramfs::Archive;
 use super::kernel::Kernel;
 use super::question::{Question, Questions, VERSION, is_canary};
 use crate::error::{Error, Result};
-use crate::record::instruction_counts::{CaseCounts, CountedSide};
+use crate::record::guest_side::GuestSide;
+use crate::record::instruction_counts::CaseCounts;
 use crate::study::counted_change::{BOOTS_OF_NOISY, are_alike, is_noisy};
 use crate::trial::scratch::Scratch;
 use std::ops::Range;
@@ -41,7 +42,7 @@ pub struct Series<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// A and B.
-    pub sides: [CountedSide; 2],
+    pub sides: [GuestSide; 2],
     /// The cases, in the order of the questions.
     pub cases: Vec<CaseCounts>,
 }
@@ -101,7 +102,7 @@ impl Series<'_> {
 
 impl Outcome {
     fn asked(kernels: &[Kernel; 2], questions: &Questions) -> Self {
-        let side = |kernel: &Kernel| CountedSide { name: kernel.name.clone(), ..CountedSide::default() };
+        let side = |kernel: &Kernel| GuestSide { name: kernel.name.clone(), ..GuestSide::default() };
         let case = |Question { id, .. }: &Question| CaseCounts {
             canary: is_canary(id),
             id: id.clone(),

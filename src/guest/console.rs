@@ -2,7 +2,8 @@
 
 use super::last_words::{self, inert};
 use super::question::VERSION;
-use crate::record::instruction_counts::{CountOutcome, Identity};
+use crate::record::guest_side::Identity;
+use crate::record::instruction_counts::CountOutcome;
 use serde::{Deserialize, Serialize};
 
 /// Begins each line of ours.
@@ -55,6 +56,14 @@ pub fn transcript(bytes: &[u8]) -> Transcript {
     }
     read.last_words = last_words::of(&text, MARK);
     read
+}
+
+/// Who a guest says it is, if this line says so.
+pub fn hello(line: &str) -> Option<Identity> {
+    match serde_json::from_str(line.trim()) {
+        Ok(Message::Hello(hello)) => Some(made_inert(&hello)),
+        _ => None,
+    }
 }
 
 /// Why a guest's program is not ours, if it is not.

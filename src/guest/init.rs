@@ -3,12 +3,14 @@
 
 use super::console::{Answer, Message, line};
 use super::question::{Question, Questions, VERSION};
+use super::turn_server;
 use crate::case::{Case, Cpus, Group, Place, Scale};
 use crate::clock::{Clock, ClockScale};
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{cpu, interface, plain_file, process};
-use crate::record::instruction_counts::{Count, CountOutcome, Identity};
+use crate::record::guest_side::Identity;
+use crate::record::instruction_counts::{Count, CountOutcome};
 use crate::suite::GROUPS;
 use crate::trial::{Bench, CaseEnd, Trial, scratch};
 use nix::mount::{MsFlags, mount};
@@ -38,17 +40,22 @@ const BATCHES: usize = 9;
 /// Under the instruction clock the counter counts nanoseconds, each of which is one instruction.
 const INSTRUCTIONS: ClockScale = ClockScale { counter: true, hz: 1e9, step: 1 };
 
-/// Answers all questions and ends the guest. It returns only if the guest cannot be ended.
+/// Answers all questions, or with `turns` serves sides, and ends the guest. It returns only if the guest cannot be ended.
 ///
 /// # Errors
 /// This is not the first process of a system, the questions cannot be read, or the console cannot be written to.
-pub fn serve(program: &str) -> Result<()> {
+pub fn serve(program: &str, turns: bool) -> Result<()> {
     if std::process::id() != 1 {
         return Err(Error::Usage(format!(
             "`{program}` is the first process of a guest: `syscost kernels ab` boots one; with --case it counts one case"
         )));
     }
-    let served = answer_all(program);
+    mount_all();
+    let _ = interface::bring_up("lo");
+    let served = if turns { turn_server::serve() } else { answer_all(program) };
+    if let Err(error) = &served {
+        eprintln!("{error}");
+    }
     // A guest that cannot say what went wrong ends all the same.
     let _ = std::io::stdout().flush();
     let refused = |e| Error::refused("reboot of the guest", e);
@@ -57,8 +64,6 @@ pub fn serve(program: &str) -> Result<()> {
 }
 
 fn answer_all(program: &str) -> Result<()> {
-    mount_all();
-    let _ = interface::bring_up("lo");
     std::thread::sleep(SETTLE);
     say(&Message::Hello(Box::new(hello())))?;
     for question in read_questions()?.cases {
@@ -95,7 +100,8 @@ fn say(message: &Message) -> Result<()> {
     console.write_all(line.as_bytes()).and_then(|()| console.flush()).map_err(failed)
 }
 
-fn hello() -> Identity {
+/// Who this kernel is.
+pub(super) fn hello() -> Identity {
     let files = KernelFiles::live();
     let line = |file: &str| files.line(file).unwrap_or_default();
     let mitigations = files.lines_in("sys/devices/system/cpu/vulnerabilities");
@@ -198,7 +204,7 @@ mod tests {
 
     #[test]
     fn only_the_first_process_is_a_guest() {
-        let refused = serve("guest-init").expect_err("this is no guest").to_string();
+        let refused = serve("guest-init", false).expect_err("this is no guest").to_string();
         assert!(refused.contains("kernels ab"), "{refused}");
     }
 }

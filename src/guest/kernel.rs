@@ -3,6 +3,7 @@
 use super::debian::{self, Package};
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A kernel that can be booted.
@@ -16,6 +17,43 @@ pub struct Kernel {
     pub configuration: Option<PathBuf>,
     /// What is added to its command line.
     pub command_line: String,
+}
+
+/// The first addresses of the kernel's own half of the address space: a kernel that begins below is a program.
+const UPPER_HALF: u64 = 1 << 47;
+/// The name of a user-mode Linux, and what it is called on PATH.
+const USER_MODE: (&str, &str) = ("uml", "linux.uml");
+
+impl Kernel {
+    /// Whether it is a user-mode Linux: a kernel that runs as a process, and needs no emulator.
+    ///
+    /// # Errors
+    /// Its image cannot be read.
+    pub fn is_user_mode(&self) -> Result<bool> {
+        let mut head = [0; HEAD];
+        let file = std::fs::File::open(&self.image).map_err(|e| Error::file(&self.image, "opening", e))?;
+        let read = file.read_at(&mut head, 0).map_err(|e| Error::file(&self.image, "reading", e))?;
+        Ok(first_address(&head[..read]).is_some_and(|address| address < UPPER_HALF))
+    }
+}
+
+/// Bytes of an ELF header and of the program headers behind it.
+const HEAD: usize = 4096;
+
+/// Where the first segment of an ELF program for 64 bits is loaded (elf(5)); `None` if it is none.
+fn first_address(head: &[u8]) -> Option<u64> {
+    const LOADED: u64 = 1;
+    let number = |at: usize, bytes: usize| {
+        let field = head.get(at..at.checked_add(bytes)?)?;
+        Some(field.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    };
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (begin, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let mut segments = (0..count).map_while(|n| usize::try_from(begin.checked_add(n * size)?).ok());
+    let loaded = segments.find(|at| number(*at, 4) == Some(LOADED))?;
+    number(loaded.checked_add(16)?, 8)
 }
 
 /// Where the images of a built tree lie.
@@ -43,6 +81,7 @@ impl Supply {
         let (image, configuration) = match place {
             _ if place.contains('/') => at_path(Path::new(place))?,
             "host" => host()?,
+            name if name == USER_MODE.0 => user_mode()?,
             "" => {
                 return Err(Error::Usage(format!(
                     "{name:?} names no kernel: expected one before the @, such as 6.12"
@@ -117,6 +156,15 @@ fn host() -> Result<(PathBuf, Option<PathBuf>)> {
     })
 }
 
+/// Debian's user-mode Linux.
+fn user_mode() -> Result<(PathBuf, Option<PathBuf>)> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|place| place.join(USER_MODE.1)).find(|file| file.is_file());
+    let missing =
+        || Error::Missing(format!("{} is not on PATH: install it (Debian: apt-get install user-mode-linux)", USER_MODE.1));
+    Ok((found.ok_or_else(missing)?, None))
+}
+
 /// An image, or a tree in which one was built.
 fn at_path(path: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
     let path = std::path::absolute(path).map_err(|e| Error::file(path, "looking for", e))?;
@@ -186,6 +234,27 @@ mod tests {
         let downloaded = made(place.path().join("downloads/6.8-x/vmlinuz-6.8-x"));
         assert_eq!(supply.find("6.8-x").expect("a download").image, downloaded);
         assert_eq!(supply.downloaded(), ["6.8-x"]);
+    }
+
+    #[test]
+    fn a_kernel_that_is_a_program_is_user_mode_linux() {
+        let place = tempfile::tempdir().expect("a directory");
+        let elf = |kind: u8, address: u64| {
+            let mut bytes = b"\x7fELF\x02\x01".to_vec();
+            bytes.resize(64 + 2 * 56, 0);
+            (bytes[32], bytes[54], bytes[56], bytes[64], bytes[120]) = (64, 56, 2, kind, 1);
+            bytes[80..88].copy_from_slice(&address.to_le_bytes());
+            bytes[136..144].copy_from_slice(&0x6000_0000_u64.to_le_bytes());
+            bytes
+        };
+        let is = |bytes: &[u8]| {
+            let image = place.path().join("image");
+            std::fs::write(&image, bytes).expect("written");
+            Kernel { image, ..Kernel::default() }.is_user_mode().expect("read")
+        };
+        assert!(is(&elf(1, 0x6000_0000)) && is(&elf(6, u64::MAX)));
+        assert!(!is(&elf(1, 0xffff_ffff_8100_0000)));
+        assert!(!is(b"MZ\xea\x07") && !is(b"") && !is(&elf(6, 0)[..100]));
     }
 
     #[test]

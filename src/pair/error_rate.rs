@@ -4,7 +4,7 @@
 //! Where an operation enters the kernel the slowdown is in the kernel: both sides run under a seccomp filter, and that
 //! of B is longer. Any other operation is followed by a known number of dependent additions, one core cycle each.
 
-use super::experiment::{Experiment, Testbed};
+use super::experiment::{Experiment, Plan, Testbed};
 use super::launch::Launch;
 use super::sequence::Progress;
 use super::turns::Pair;
@@ -223,14 +223,14 @@ impl Injection<'_> {
             None => (None, 0.0),
         };
         let launches = (self.parameters.start)(filters)?;
-        let experiment = Experiment {
-            launches: [&launches[0], &launches[1]],
-            sides: [String::new(), String::new()],
+        let plan = Plan {
+            sides: Default::default(),
             by_turns: true,
             rule,
             seed: self.parameters.seed,
             scale: Scale::Default,
         };
+        let experiment = Experiment { starts: [&launches[0], &launches[1]], plan };
         let mut watch = |_: &Progress<'_>, pair: Option<&Pair>| pair.into_iter().for_each(&mut *record);
         self.testbed.case(&experiment, self.id, cases, [0.0, spin], random, &mut watch)
     }

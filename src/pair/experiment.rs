@@ -1,6 +1,6 @@
 //! A whole comparison of two sides: case after case, canaries first.
 
-use super::launch::Launch;
+use super::running_side::Start;
 use super::sequence::{ByTurns, CasePairing, Progress, Schedule};
 use super::turns::{self, Pair};
 use crate::case::Scale;
@@ -18,10 +18,9 @@ use crate::trial::scratch;
 /// Cases that no kernel and no wrapper can change: arithmetic in registers. If they differ, the machine has changed.
 pub const CANARIES: [&str; 2] = ["known_work/add", "known_work/multiply"];
 
-/// The sides of a comparison, and how it is made.
-pub struct Experiment<'a> {
-    /// How the sides are started.
-    pub launches: [&'a Launch; 2],
+/// How a comparison is made, and what is said of its sides.
+#[derive(Clone)]
+pub struct Plan {
     /// Descriptions of the sides for the record.
     pub sides: [String; 2],
     /// Whether the sides take turns, and not blocks.
@@ -32,6 +31,14 @@ pub struct Experiment<'a> {
     pub seed: u64,
     /// Scale of the cases' parameters.
     pub scale: Scale,
+}
+
+/// A comparison of two sides of this machine.
+pub struct Experiment<'a> {
+    /// What starts the sides.
+    pub starts: [&'a dyn Start; 2],
+    /// How they are compared.
+    pub plan: Plan,
 }
 
 /// A case that only one side has.
@@ -86,9 +93,9 @@ impl Testbed {
     ///
     /// # Errors
     /// A side cannot be started, or is no bench of this version of syscost.
-    pub fn cases(&self, launches: [&Launch; 2]) -> Result<(Vec<String>, Vec<Unpaired>)> {
-        let a = turns::cases(launches[0], &self.aside)?;
-        let b = turns::cases(launches[1], &self.aside)?;
+    pub fn cases(&self, starts: [&dyn Start; 2]) -> Result<(Vec<String>, Vec<Unpaired>)> {
+        let a = turns::cases(starts[0], &self.aside)?;
+        let b = turns::cases(starts[1], &self.aside)?;
         let only = |side, ours: &[String], theirs: &[String]| -> Vec<Unpaired> {
             let unpaired = ours.iter().filter(|id| !theirs.contains(id));
             unpaired.map(|id| Unpaired { id: id.clone(), side }).collect()
@@ -126,7 +133,7 @@ impl Testbed {
         random: &mut Random,
         watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<CasePairs> {
-        self.pairing(experiment, cases).case(id, spin, &mut ByTurns, random, watch)
+        self.pairing(&experiment.plan, experiment.starts, cases).case(id, spin, &mut ByTurns, random, watch)
     }
 
     /// Converts ticks of the sides' clock to nanoseconds.
@@ -140,16 +147,19 @@ impl Testbed {
         cpu::while_on(self.cpu, || self.clock.core_hz()).unwrap_or_else(|_| self.clock.core_hz())
     }
 
-    fn pairing<'a>(&'a self, experiment: &Experiment<'a>, cases: usize) -> CasePairing<'a> {
-        CasePairing {
-            launches: experiment.launches,
-            clock: &self.clock,
-            cpu: self.cpu,
-            aside: &self.aside,
-            scale: experiment.scale,
-            rule: experiment.rule,
-            cases,
-        }
+    pub(super) fn pairing<'a>(
+        &'a self,
+        plan: &Plan,
+        starts: [&'a dyn Start; 2],
+        cases: usize,
+    ) -> CasePairing<'a> {
+        let Self { clock, cpu, aside, .. } = self;
+        CasePairing { starts, clock, cpu: *cpu, aside, scale: plan.scale, rule: plan.rule, cases }
+    }
+
+    /// The CPU on which the sides run.
+    pub fn cpu(&self) -> usize {
+        self.cpu
     }
 
     /// Compares these cases. `watch` is called before every pair, `keep` with the record so far after every case.
@@ -165,9 +175,9 @@ impl Testbed {
         watch: &mut dyn FnMut(&Progress<'_>),
         keep: &mut dyn FnMut(&Paired) -> Result<()>,
     ) -> Result<Paired> {
-        let mut paired = self.new_record(experiment);
-        let mut random = Random::new(experiment.seed);
-        let pairing = self.pairing(experiment, ids.len());
+        let mut paired = self.new_record(&experiment.plan);
+        let mut random = Random::new(experiment.plan.seed);
+        let pairing = self.pairing(&experiment.plan, experiment.starts, ids.len());
         for id in ids {
             let mut case = pairing.case(id, [0.0; 2], schedule, &mut random, &mut |at, _| watch(at))?;
             if signal::pending().is_some() {
@@ -184,17 +194,18 @@ impl Testbed {
         Ok(paired)
     }
 
-    fn new_record(&self, experiment: &Experiment<'_>) -> Paired {
+    pub(super) fn new_record(&self, plan: &Plan) -> Paired {
         let started = quantity::now();
         Paired {
             paired: LAYOUT,
             tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
             run: format!("{}-{}", quantity::utc(started), std::process::id()),
             started,
-            seed: experiment.seed,
-            rule: experiment.rule,
-            by_turns: experiment.by_turns,
-            sides: experiment.sides.clone(),
+            seed: plan.seed,
+            rule: plan.rule,
+            by_turns: plan.by_turns,
+            sides: plan.sides.clone(),
+            guests: None,
             fingerprint: self.fingerprint.clone(),
             cpu: self.cpu,
             notes: self.notes(),

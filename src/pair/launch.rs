@@ -1,12 +1,22 @@
 //! What is started as a side: a binary, the words before it, and the check that it is still the same file.
 
+use super::connection::Connection;
 use super::protocol::VARIABLE;
+use super::running_side::{Seat, Side, Start};
 use crate::error::{Error, Result};
 use crate::platform::cpu::Aside;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::cell::RefCell;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Time that a side has to remove its scratch files after its input was closed.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// How a side is started.
 #[derive(Clone, Debug)]
@@ -41,7 +51,7 @@ impl Launch {
     ///
     /// # Errors
     /// Its binary is not as before, or cannot be started.
-    pub(super) fn start(&self, padding: usize, aside: &Aside) -> Result<Child> {
+    fn child(&self, padding: usize, aside: &Aside) -> Result<Child> {
         self.is_as_before()?;
         let mut command = self.command(padding);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -81,6 +91,43 @@ impl Launch {
         };
         command.env(VARIABLE, "x".repeat(1 + padding)).process_group(0);
         command
+    }
+}
+
+impl Start for Launch {
+    fn start(&self, padding: usize, aside: &Aside) -> Result<Side> {
+        let mut child = self.child(padding, aside)?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let seat = Box::new(Process(child));
+        let (Some(requests), Some(responses), Some(error)) = pipes else {
+            return Err(Error::Disproved("a side was started without its pipes".into()));
+        };
+        let connection = Connection::new(requests.into(), responses.into(), error.into())?;
+        Ok(Side::new(self.label, Rc::new(RefCell::new(connection)), seat))
+    }
+}
+
+/// A process of this machine. What it waited for its CPU it sees itself.
+struct Process(Child);
+
+impl Seat for Process {
+    fn how_it_ended(&mut self) -> String {
+        match self.0.try_wait() {
+            Ok(Some(status)) => status.to_string(),
+            _ => "it closed its output".into(),
+        }
+    }
+
+    /// Closes its input, which ends it; after [`GRACE`] its whole process group is killed.
+    fn end(&mut self, connection: &mut Connection, _is_gone: bool) {
+        connection.close();
+        let until = Instant::now() + GRACE;
+        while Instant::now() < until && matches!(self.0.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Its process group contains a wrapper's other children. ESRCH means that all have ended.
+        let _ = killpg(Pid::from_raw(self.0.id() as i32), Signal::SIGKILL);
+        let _ = self.0.wait();
     }
 }
 

@@ -36,6 +36,13 @@ pub enum Request {
         /// Batches of the turn.
         batches: usize,
     },
+    /// To the first process of a guest: start the process of a side, and lend it this line until it has ended.
+    Start {
+        /// Bytes by which its environment is longer.
+        padding: usize,
+    },
+    /// End. A process whose input is a pipe ends when that is closed; a serial line of a guest is never closed.
+    End,
 }
 
 /// How to set a case up.
@@ -80,6 +87,11 @@ pub enum Response {
         kind: EndKind,
         /// The reason.
         sentence: String,
+    },
+    /// The process of the side has ended. A guest says so of its processes.
+    Gone {
+        /// How it ended.
+        how: String,
     },
 }
 

@@ -1,54 +1,71 @@
 //! The driver's end of one side: sends requests to its process, awaits responses with a timeout, and ends it.
 
-use super::launch::Launch;
+use super::connection::{Connection, Received};
 use super::protocol::{Request, Response, VERSION};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::platform::cpu::Aside;
-use crate::platform::signal;
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsFd;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
-use std::time::{Duration, Instant};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
 
-/// Longest possible response, bytes.
-const LONGEST_LINE: usize = 1 << 20;
-/// Time that a side has to remove its scratch files after its input was closed.
-const GRACE: Duration = Duration::from_millis(500);
-/// Bytes quoted from the end of a side's standard error.
-const QUOTED: usize = 400;
+/// What starts the processes of one side.
+pub trait Start {
+    /// Starts one, with an environment that is this many bytes longer, so that each process draws its own stack position.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    fn start(&self, padding: usize, aside: &Aside) -> Result<Side>;
+    /// Whether it can start another one.
+    fn is_alive(&self) -> bool {
+        true
+    }
+}
 
-/// A running side. Dropping this value closes the side's input, which ends it; after [`GRACE`] its whole process group is
-/// killed.
-pub(super) struct Side {
+/// What the process of a side runs on: this machine, or a guest.
+pub trait Seat {
+    /// How the process ended, after it has closed its output.
+    fn how_it_ended(&mut self) -> String;
+    /// What others took from the side so far, as it is seen from outside; `None` where the side sees it itself.
+    fn taken(&self) -> Option<Taken> {
+        None
+    }
+    /// Ends the process. `is_gone`: it was said that it has ended.
+    fn end(&mut self, connection: &mut Connection, is_gone: bool);
+}
+
+/// Time that was taken from a side, counted from some moment in the past.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Time that it was ready while other tasks ran, ns.
+    pub waited_ns: u64,
+    /// Stolen time of its CPU, clock ticks of 10 ms.
+    pub stolen_ticks: u64,
+}
+
+/// A running side. Dropping this value ends its process.
+pub struct Side {
     label: &'static str,
-    child: Child,
-    requests: Option<ChildStdin>,
-    responses: Lines,
+    /// A guest lends its own to one side after the other.
+    connection: Rc<RefCell<Connection>>,
+    seat: Box<dyn Seat>,
+    is_gone: bool,
 }
 
 impl Side {
-    /// Starts it.
-    pub(super) fn start(launch: &Launch, padding: usize, aside: &Aside) -> Result<Self> {
-        let mut child = launch.start(padding, aside)?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(requests), Some(responses), Some(error)) = pipes else {
-            return Err(Error::Disproved("a side was started without its pipes".into()));
-        };
-        let responses = Lines::of(responses, Remarks::of(error)?);
-        Ok(Self { label: launch.label, child, requests: Some(requests), responses })
+    /// A side that was started, by its name in sentences.
+    pub fn new(label: &'static str, connection: Rc<RefCell<Connection>>, seat: Box<dyn Seat>) -> Self {
+        Self { label, connection, seat, is_gone: false }
+    }
+
+    /// What others took from it so far, if that is seen from outside.
+    pub(super) fn taken(&self) -> Option<Taken> {
+        self.seat.taken()
     }
 
     /// Sends a request, without waiting for the response.
     pub(super) fn ask(&mut self, request: &Request) -> std::result::Result<(), String> {
-        let mut line = serde_json::to_vec(request).map_err(|e| e.to_string())?;
-        line.push(b'\n');
-        let sent = self.requests.as_mut().is_some_and(|requests| requests.write_all(&line).is_ok());
-        if sent { Ok(()) } else { Err(self.died()) }
+        let is_sent = self.connection.borrow_mut().send(request);
+        if is_sent { Ok(()) } else { Err(self.died()) }
     }
 
     /// Checks the first response, which carries the version of the protocol.
@@ -65,14 +82,22 @@ impl Side {
 
     /// The next response.
     pub(super) fn response(&mut self, patience: Duration) -> std::result::Result<Response, String> {
-        match self.responses.next(patience) {
-            Received::Line(line) => serde_json::from_str(&line).map_err(|_| self.nonsense(&line)),
+        let received = self.connection.borrow_mut().next(patience);
+        match received {
+            Received::Line(line) => match serde_json::from_str(&line) {
+                Ok(Response::Gone { how }) => {
+                    self.is_gone = true;
+                    Err(self.ended(&how.chars().take(100).collect::<String>()))
+                }
+                Ok(response) => Ok(response),
+                Err(_) => Err(self.nonsense(&line)),
+            },
             Received::End => Err(self.died()),
             Received::Nothing => Err(format!(
                 "side {} said nothing for {} s and was killed{}",
                 self.label,
                 patience.as_secs(),
-                self.last_output()
+                self.connection.borrow().quoted()
             )),
             Received::TooMuch => Err(self.nonsense("a line without end")),
             Received::Interrupted => Err("interrupted".into()),
@@ -86,150 +111,33 @@ impl Side {
              syscost, and what comes before it must write nothing to its standard output and pass the environment \
              on{}",
             self.label,
-            self.last_output()
+            self.connection.borrow().quoted()
         )
     }
 
     fn died(&mut self) -> String {
         // Its output is closed, so it is about to exit; a wrapper may live on.
         std::thread::sleep(Duration::from_millis(50));
-        self.responses.remarks.read();
-        let how = match self.child.try_wait() {
-            Ok(Some(status)) => status.to_string(),
-            _ => "it closed its output".into(),
-        };
-        format!("side {} ended in the middle of the conversation ({how}){}", self.label, self.last_output())
+        let how = self.seat.how_it_ended();
+        self.ended(&how)
     }
 
-    /// The end of its standard error, as part of a sentence.
-    fn last_output(&self) -> String {
-        let text = String::from_utf8_lossy(&self.responses.remarks.end);
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if text.is_empty() { String::new() } else { format!("; it said: {text}") }
+    fn ended(&self, how: &str) -> String {
+        let said = self.connection.borrow_mut().last_output();
+        format!("side {} ended in the middle of the conversation ({how}){said}", self.label)
     }
 }
 
 impl Drop for Side {
     fn drop(&mut self) {
-        self.requests = None;
-        let until = Instant::now() + GRACE;
-        while Instant::now() < until && matches!(self.child.try_wait(), Ok(None)) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        // Its process group contains a wrapper's other children. ESRCH means that all have ended.
-        let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
-        let _ = self.child.wait();
-    }
-}
-
-/// The result of waiting for a line.
-enum Received {
-    Line(String),
-    End,
-    Nothing,
-    TooMuch,
-    Interrupted,
-}
-
-/// A side's standard error. It is read to the end again and again, so that the side never waits for a full pipe, and only
-/// its last words are kept: a file would hold everything, and could fill the disk.
-struct Remarks {
-    /// `None` once the side has closed it.
-    pipe: Option<ChildStderr>,
-    /// The last bytes, at most [`QUOTED`].
-    end: Vec<u8>,
-}
-
-impl Remarks {
-    fn of(pipe: ChildStderr) -> Result<Self> {
-        let refused = |errno| Error::refused("fcntl O_NONBLOCK of a side's standard error", errno);
-        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(refused)?;
-        Ok(Self { pipe: Some(pipe), end: Vec::new() })
-    }
-
-    /// Reads what has arrived, up to the capacity of a pipe.
-    fn read(&mut self) {
-        let Some(pipe) = &mut self.pipe else { return };
-        let mut buffer = [0; 64 << 10];
-        match pipe.read(&mut buffer) {
-            Ok(0) => self.pipe = None,
-            Ok(length) => {
-                self.end.extend_from_slice(&buffer[..length]);
-                self.end.drain(..self.end.len().saturating_sub(QUOTED));
-            }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(_) => self.pipe = None,
-        }
-    }
-}
-
-/// Lines of a pipe, each awaited with a timeout.
-struct Lines {
-    pipe: ChildStdout,
-    /// Bytes read and not yet returned.
-    held: Vec<u8>,
-    remarks: Remarks,
-}
-
-impl Lines {
-    fn of(pipe: ChildStdout, remarks: Remarks) -> Self {
-        Self { pipe, held: Vec::new(), remarks }
-    }
-
-    fn next(&mut self, patience: Duration) -> Received {
-        let until = Instant::now() + patience;
-        loop {
-            if let Some(end) = self.held.iter().position(|&byte| byte == b'\n') {
-                let rest = self.held.split_off(end + 1);
-                let line = std::mem::replace(&mut self.held, rest);
-                return Received::Line(String::from_utf8_lossy(&line).trim_end().to_owned());
-            }
-            if self.held.len() > LONGEST_LINE {
-                return Received::TooMuch;
-            }
-            if signal::pending().is_some() {
-                return Received::Interrupted;
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Received::Nothing;
-            }
-            if let Err(end) = self.read_within(left.min(Duration::from_millis(200))) {
-                return end;
-            }
-        }
-    }
-
-    /// Reads what arrives within this time.
-    fn read_within(&mut self, time: Duration) -> std::result::Result<(), Received> {
-        let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO);
-        let mut waiting = vec![PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
-        let remarks = self.remarks.pipe.as_ref();
-        waiting.extend(remarks.map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)));
-        match poll(&mut waiting, timeout) {
-            Ok(0) | Err(Errno::EINTR) => return Ok(()),
-            Ok(_) => {}
-            Err(_) => return Err(Received::End),
-        }
-        let is_answered = waiting[0].any() != Some(false);
-        self.remarks.read();
-        if !is_answered {
-            return Ok(());
-        }
-        let mut buffer = [0; 4096];
-        match self.pipe.read(&mut buffer) {
-            Ok(0) | Err(_) => Err(Received::End),
-            Ok(length) => {
-                self.held.extend_from_slice(&buffer[..length]);
-                Ok(())
-            }
-        }
+        self.seat.end(&mut self.connection.borrow_mut(), self.is_gone);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pair::Launch;
     use crate::platform::cpu;
     use crate::platform::time::tried_by_chance;
     use std::path::Path;
@@ -239,7 +147,7 @@ mod tests {
         let wrap = Some(wrap.to_owned());
         let launch = Launch::new("B", Path::new("/bin/true"), wrap, directory.path()).expect("linked");
         let aside = Aside::from(cpu::current()).expect("aside");
-        Side::start(&launch, 0, &aside).expect("started")
+        launch.start(0, &aside).expect("started")
     }
 
     const SHORT: Duration = Duration::from_millis(200);
@@ -247,11 +155,13 @@ mod tests {
 
     #[test]
     fn a_side_that_hangs_is_given_up_and_killed() {
-        let mut side = side("sleep 1000 #");
-        let pid = side.child.id();
+        let place = tempfile::tempdir().expect("a directory");
+        let told = place.path().join("pid");
+        let mut side = side(&format!("echo $$ >{}; sleep 1000 #", told.display()));
         assert!(side.hello(SHORT).expect_err("silent").contains("side B said nothing"));
+        let pid = std::fs::read_to_string(told).expect("its number");
         drop(side);
-        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "killed and reaped");
+        assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "killed and reaped");
     }
 
     #[test]
@@ -274,7 +184,7 @@ mod tests {
             side(&format!("{talk}; echo '{{\"hello\":{{\"version\":99}}}}'; {talk}; echo ' why' >&2 #"));
         assert!(side.hello(LONG).expect_err("another").contains("version 99"));
         let said = side.hello(LONG).expect_err("the end");
-        assert!(said.ends_with("x why") && said.len() < 2 * QUOTED, "{said}");
+        assert!(said.ends_with("x why") && said.len() < 800, "{said}");
     }
 
     #[test]
@@ -303,9 +213,18 @@ mod tests {
         assert!(read > 0 && read < lines, "{read} of {lines} are responses");
     }
 
+    #[test]
+    fn a_guest_says_how_its_process_ended() {
+        let mut side = side("echo '{\"gone\":{\"how\":\"signal: 9\"}}' #");
+        let said = side.hello(LONG).expect_err("it has ended");
+        assert!(said.contains("side B ended in the middle of the conversation (signal: 9)"), "{said}");
+        assert!(side.is_gone);
+    }
+
     /// A response with something else in it.
     fn spoilt(random: &mut crate::statistic::Random) -> String {
-        const SOUND: [&str; 5] = [
+        const SOUND: [&str; 6] = [
+            r#"{"gone":{"how":"exit status: 1"}}"#,
             r#"{"hello":{"version":1}}"#,
             r#"{"cases":["call/u64/3","a"]}"#,
             r#"{"ready":{"body":"1","cpu":1,"iteration_ns":1.5,"evidence":["a"],"notes":[]}}"#,

@@ -1,6 +1,6 @@
 //! Compares one case: pair after pair, until the sequential test reaches a verdict.
 
-use super::launch::Launch;
+use super::running_side::Start;
 use super::turns::{self, Pair, PairEnd, PairSpec, Shape};
 use crate::case::Scale;
 use crate::clock::{Clock, USER_HZ};
@@ -24,7 +24,7 @@ const FREQUENCY: f64 = 0.01;
 /// What all pairs of a comparison share.
 pub struct CasePairing<'a> {
     /// How the sides are started.
-    pub launches: [&'a Launch; 2],
+    pub starts: [&'a dyn Start; 2],
     /// The clock that both sides use.
     pub clock: &'a Clock,
     /// The CPU on which the sides run.
@@ -37,6 +37,31 @@ pub struct CasePairing<'a> {
     pub rule: Rule,
     /// Number of cases in the comparison, by which the rule corrects for multiplicity.
     pub cases: usize,
+}
+
+/// A case while its pairs are run.
+pub struct OpenCase {
+    /// Its pairs so far.
+    pub case: CasePairs,
+    /// What the first pair chose.
+    shape: Option<Shape>,
+    /// Pairs that were lost.
+    lost: usize,
+}
+
+impl OpenCase {
+    /// A case without a pair.
+    pub fn new(id: &str) -> Self {
+        Self { case: CasePairs { id: id.to_owned(), ..CasePairs::default() }, shape: None, lost: 0 }
+    }
+
+    /// How many pairs its next look needs in all, where it is one of `cases`; `None` once it needs no more.
+    pub fn wanted(&self, rule: &Rule, cases: usize) -> Option<usize> {
+        match stand(&self.case.differences(), rule, cases) {
+            Stand::Open(wanted) if self.case.unfit().is_none() && self.case.ended.is_none() => Some(wanted),
+            _ => None,
+        }
+    }
 }
 
 /// How the two processes of a pair are scheduled.
@@ -97,37 +122,46 @@ impl CasePairing<'_> {
         random: &mut Random,
         watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<CasePairs> {
-        let mut case = CasePairs { id: id.to_owned(), ..CasePairs::default() };
-        let mut shape = None;
-        let mut lost = 0;
-        while let Stand::Open(wanted) = stand(&case.differences(), &self.rule, self.cases) {
-            if signal::pending().is_some() || case.unfit().is_some() {
-                break;
-            }
-            let spec = self.spec(id, shape, spin);
-            watch(&Progress { case: &case, wanted }, None);
-            let pair = schedule.pair(&spec, random)?;
-            if signal::pending().is_some() {
-                break;
-            }
-            match pair {
-                Ok(pair) => {
-                    self.keep(&mut case, &pair, shape.is_none(), schedule);
-                    shape = Some(pair.shape);
-                    watch(&Progress { case: &case, wanted }, Some(&pair));
-                }
-                Err(end) => end_pair(&mut case, end, shape.is_none(), &mut lost),
-            }
-            if case.ended.is_some() {
-                break;
-            }
+        let mut open = OpenCase::new(id);
+        while open.wanted(&self.rule, self.cases).is_some() && signal::pending().is_none() {
+            self.step(&mut open, spin, schedule, random, watch)?;
         }
-        Ok(case)
+        Ok(open.case)
+    }
+
+    /// Runs one pair of a case that needs more. What a signal cut short is not kept.
+    ///
+    /// # Errors
+    /// A side's state cannot be entered.
+    pub fn step(
+        &self,
+        open: &mut OpenCase,
+        spin: [f64; 2],
+        schedule: &mut dyn Schedule,
+        random: &mut Random,
+        watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
+    ) -> Result<()> {
+        let Some(wanted) = open.wanted(&self.rule, self.cases) else { return Ok(()) };
+        watch(&Progress { case: &open.case, wanted }, None);
+        let pair = schedule.pair(&self.spec(&open.case.id, open.shape, spin), random)?;
+        if signal::pending().is_some() {
+            return Ok(());
+        }
+        let is_first = open.shape.is_none();
+        match pair {
+            Ok(pair) => {
+                self.keep(&mut open.case, &pair, is_first, schedule);
+                open.shape = Some(pair.shape);
+                watch(&Progress { case: &open.case, wanted }, Some(&pair));
+            }
+            Err(end) => end_pair(&mut open.case, end, is_first, &mut open.lost),
+        }
+        Ok(())
     }
 
     fn spec<'a>(&'a self, case: &'a str, shape: Option<Shape>, spin: [f64; 2]) -> PairSpec<'a> {
-        let Self { launches, aside, cpu, scale, .. } = *self;
-        PairSpec { launches, aside, case, cpu, clock: self.clock.scale(), shape, scale, spin }
+        let Self { starts, aside, cpu, scale, .. } = *self;
+        PairSpec { starts, aside, case, cpu, clock: self.clock.scale(), shape, scale, spin }
     }
 
     fn keep(&self, case: &mut CasePairs, pair: &Pair, first: bool, schedule: &dyn Schedule) {

@@ -114,11 +114,9 @@ fn case_by_turns(
         evidence,
         notes,
     }))?;
-    while let Some(request) = driver.request()? {
-        if let Request::Turn { iterations, batches } = request {
-            let turn = trial.turn(iterations, batches)?;
-            driver.respond(&Response::Turn(turn))?;
-        }
+    while let Some(Request::Turn { iterations, batches }) = driver.request()? {
+        let turn = trial.turn(iterations, batches)?;
+        driver.respond(&Response::Turn(turn))?;
     }
     Ok(())
 }

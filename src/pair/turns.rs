@@ -1,8 +1,7 @@
 //! One pair by turns: two processes that run alternately on one CPU, each for about a millisecond at a time.
 
-use super::launch::Launch;
 use super::protocol::{EndKind, Prepare, Ready, Request, Response};
-use super::running_side::Side;
+use super::running_side::{Side, Start, Taken};
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
@@ -60,7 +59,7 @@ impl Shape {
 #[derive(Clone)]
 pub struct PairSpec<'a> {
     /// How the sides are started.
-    pub launches: [&'a Launch; 2],
+    pub starts: [&'a dyn Start; 2],
     /// Keeps this process off the CPU of the sides.
     pub aside: &'a Aside,
     /// Id of the case.
@@ -110,7 +109,7 @@ pub fn pair(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pai
     // The order of starting decides which pages a side gets, so it is random too.
     let first = random.below(2);
     let padding = [random.below(PADDING), random.below(PADDING)];
-    let start = |side: usize| Side::start(spec.launches[side], padding[side], spec.aside).map_err(failed);
+    let start = |side: usize| spec.starts[side].start(padding[side], spec.aside).map_err(failed);
     let one = start(first)?;
     let other = start(1 - first)?;
     let mut sides = if first == 0 { [one, other] } else { [other, one] };
@@ -132,7 +131,7 @@ pub fn pair(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pai
 ///
 /// # Errors
 /// The side cannot be started, or does not answer as a bench of this version of syscost.
-pub fn cases(launch: &Launch, aside: &Aside) -> Result<Vec<String>> {
+pub fn cases(start: &dyn Start, aside: &Aside) -> Result<Vec<String>> {
     let ask = |side: &mut Side| {
         side.hello(PATIENCE)?;
         side.ask(&Request::Cases)?;
@@ -141,7 +140,7 @@ pub fn cases(launch: &Launch, aside: &Aside) -> Result<Vec<String>> {
             other => Err(side.nonsense(&format!("{other:?}"))),
         }
     };
-    ask(&mut Side::start(launch, 0, aside)?).map_err(Error::Usage)
+    ask(&mut start.start(0, aside)?).map_err(Error::Usage)
 }
 
 /// Combines the results of both sides. A need that only one side lacks is a failure of that side, not a skip.
@@ -172,7 +171,7 @@ pub(super) fn alone(
     shape: Option<Shape>,
     random: &mut Random,
 ) -> std::result::Result<(Ready, Shape, Vec<Turn>), PairEnd> {
-    let started = Side::start(spec.launches[at], random.below(PADDING), spec.aside);
+    let started = spec.starts[at].start(random.below(PADDING), spec.aside);
     let mut side = started.map_err(|error| PairEnd::Lost(error.to_string()))?;
     let ready = prepare(&mut side, at, spec)?;
     let shape = shape.unwrap_or_else(|| Shape::of(ready.iteration_ns));
@@ -202,11 +201,25 @@ fn prepare(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result::Resu
 
 fn turn(side: &mut Side, shape: Shape) -> std::result::Result<Turn, PairEnd> {
     let Shape { iterations, batches, .. } = shape;
+    let before = side.taken();
     side.ask(&Request::Turn { iterations, batches }).map_err(PairEnd::Lost)?;
     match side.response(PATIENCE).map_err(PairEnd::Lost)? {
-        Response::Turn(turn) if turn.ticks.len() == batches && !turn.ticks.contains(&0) => Ok(turn),
+        Response::Turn(turn) if turn.ticks.len() == batches && !turn.ticks.contains(&0) => {
+            Ok(seen_from_outside(turn, before, side.taken()))
+        }
         other => Err(unexpected(side, other)),
     }
+}
+
+/// The turn with what was taken from its side between these two looks: a guest sees nothing of its host.
+fn seen_from_outside(mut turn: Turn, before: Option<Taken>, after: Option<Taken>) -> Turn {
+    if let (Some(before), Some(after)) = (before, after) {
+        let waited_ns = after.waited_ns.saturating_sub(before.waited_ns);
+        let stolen_ticks = after.stolen_ticks.saturating_sub(before.stolen_ticks);
+        turn.waited_ns = Some(turn.waited_ns.unwrap_or(0) + waited_ns);
+        turn.stolen_ticks = Some(turn.stolen_ticks.unwrap_or(0) + stolen_ticks);
+    }
+    turn
 }
 
 fn unexpected(side: &Side, answer: Response) -> PairEnd {
@@ -284,6 +297,15 @@ mod tests {
         for halves in [[skipped(), Some(Ok(()))], [Some(Ok(())), skipped()]] {
             assert!(matches!(both(halves), Err(PairEnd::Failed(said)) if said.contains("no clock")));
         }
+    }
+
+    #[test]
+    fn what_a_guest_does_not_see_is_added_to_its_turn() {
+        let taken = |waited_ns, stolen_ticks| Some(Taken { waited_ns, stolen_ticks });
+        let turn = || Turn { waited_ns: Some(5), ..Turn::default() };
+        let seen = seen_from_outside(turn(), taken(100, 2), taken(130, 3));
+        assert_eq!((seen.waited_ns, seen.stolen_ticks), (Some(35), Some(1)));
+        assert_eq!(seen_from_outside(turn(), None, None), turn());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A comparison of kernels by counted instructions, as data. Verdicts are not stored:
 //! [`crate::study::counted_change`] derives them.
 
+use super::guest_side::{ClockKind, GuestSide};
 use super::store;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -8,17 +9,6 @@ use std::path::Path;
 
 /// The version of the layout.
 pub const LAYOUT: u32 = 1;
-
-/// What the numbers of a file count. Numbers of two clocks are never compared with each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClockKind {
-    /// Time of the machine that the cases ran on. Files without a mark are of this clock.
-    #[default]
-    Host,
-    /// Instructions that an emulator has executed.
-    Icount,
-}
 
 /// A whole comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,45 +28,11 @@ pub struct InstructionCounts {
     /// The processor that was emulated, and the emulator's version.
     pub machine: String,
     /// The kernels: A, then B.
-    pub sides: [CountedSide; 2],
+    pub sides: [GuestSide; 2],
     /// Notes on the whole: what the configurations differ by.
     pub notes: Vec<String>,
     /// The cases, in the order in which they were asked.
     pub cases: Vec<CaseCounts>,
-}
-
-/// One kernel.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CountedSide {
-    /// As it was named.
-    pub name: String,
-    /// Who it says it is; `None` if no boot came so far.
-    pub identity: Option<Identity>,
-    /// Number of boots.
-    pub boots: usize,
-    /// A sentence for each boot that did not reach its end.
-    pub faults: Vec<String>,
-}
-
-/// Who a kernel says it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    /// The version of the questions that its program reads.
-    pub version: u32,
-    /// `uname -r`.
-    pub release: String,
-    /// `uname -v`: the build.
-    pub build: String,
-    /// The command line as the kernel read it.
-    pub command_line: String,
-    /// What it keeps time by.
-    pub clocksource: String,
-    /// Bytes of a page.
-    pub page_size: u64,
-    /// Names of vulnerabilities, and how each is mitigated.
-    pub mitigations: Vec<(String, String)>,
-    /// Version of the program in the guest.
-    pub tool: String,
 }
 
 /// One case on both kernels.
@@ -160,12 +116,12 @@ impl InstructionCounts {
         let counts: Self = serde_json::from_slice(&bytes)
             .map_err(|e| wrong(&format!("line {}", e.line()), e.to_string()))?;
         match counts.clock {
-            ClockKind::Host => Err(wrong("clock", "host".into())),
             ClockKind::Icount if counts.instruction_counts != LAYOUT => {
                 Err(wrong("instruction_counts", counts.instruction_counts.to_string()))
             }
             ClockKind::Icount if !counts.is_sound() => Err(wrong("cases", "a count that cannot be".into())),
             ClockKind::Icount => Ok(counts),
+            other => Err(wrong("clock", other.to_string())),
         }
     }
 
@@ -223,10 +179,5 @@ mod tests {
         let count = serde_json::json!({ "counted": { "iterations": 0, "batches": [1, 2] } });
         counts["cases"] = serde_json::json!([{ "id": "a", "canary": false, "sides": [[count], []] }]);
         assert!(loaded(&counts).is_err());
-    }
-
-    #[test]
-    fn a_file_without_a_mark_is_of_the_host() {
-        assert_eq!(ClockKind::default(), ClockKind::Host);
     }
 }

@@ -1,11 +1,13 @@
 //! A comparison by pairs of processes, as data. Verdicts are not stored: `Paired::judge` of [`crate::study`] derives
 //! them, so the same pairs always give the same verdicts.
 
+use super::guest_side::{ClockKind, GuestSide};
 use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
 
-/// The version of the layout. 2: a case has `versions` in place of `bodies`.
-pub const LAYOUT: u32 = 2;
+/// The version of the layout. 2: a case has `versions` in place of `bodies`. 3: the sides can be guests, whose clock is
+/// not this machine's.
+pub const LAYOUT: u32 = 3;
 
 /// The parameters of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +39,9 @@ pub struct Paired {
     pub by_turns: bool,
     /// A description of each side.
     pub sides: [String; 2],
+    /// Where the sides were guests: who they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guests: Option<PairedGuests>,
     /// The machine.
     pub fingerprint: Fingerprint,
     /// The CPU of the measurement.
@@ -45,6 +50,31 @@ pub struct Paired {
     pub notes: Vec<String>,
     /// The cases, in the order in which they ran.
     pub cases: Vec<CasePairs>,
+}
+
+impl Paired {
+    /// Whether a case ended because a claim does not hold, or because a side could not run it.
+    pub fn has_failed(&self) -> bool {
+        self.cases.iter().filter_map(|case| case.ended.as_ref()).any(|ended| ended.why == Why::Failed)
+    }
+
+    /// What its times are of.
+    pub fn clock(&self) -> ClockKind {
+        self.guests.as_ref().map_or(ClockKind::Host, |guests| guests.clock)
+    }
+}
+
+/// Two kernels that took turns as guests.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PairedGuests {
+    /// What the times are of.
+    pub clock: ClockKind,
+    /// What ran the guests.
+    pub machine: String,
+    /// The kernels: A, then B.
+    pub sides: [GuestSide; 2],
+    /// What their configurations differ by.
+    pub differences: Vec<String>,
 }
 
 /// All pairs of one case.

@@ -51,6 +51,17 @@ impl Bar {
         ));
     }
 
+    /// Shows the case that has its pair on a boot that serves many.
+    pub(in crate::command) fn pair_of_boot(&self, at: &Progress<'_>) {
+        let boots = at.case.pairs.len() + 1;
+        self.bar.set_message(format!("open  boot {boots}  {}", at.case.id));
+    }
+
+    /// Shows how many cases need no more boots.
+    pub(in crate::command) fn settled(&self, cases: usize) {
+        self.bar.set_position(cases as u64);
+    }
+
     pub(in crate::command) fn finish(&self) {
         self.bar.finish_and_clear();
     }

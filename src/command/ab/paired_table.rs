@@ -3,9 +3,11 @@
 use crate::command::answer::{Compared, ending};
 use crate::command::flag::{Format, Only};
 use crate::command::page::{self, Tone};
+use crate::command::guest_text::heading;
 use crate::command::remark_group::grouped;
 use crate::error::{Error, Result};
 use crate::record::Verdict;
+use crate::record::guest_side::ClockKind;
 use crate::record::paired::{Ended, Paired, Why};
 use crate::record::quantity;
 use crate::render::table::Layout;
@@ -25,6 +27,13 @@ pub(in crate::command) struct Form {
     only: Option<Only>,
 }
 
+impl Form {
+    /// A form that another command's flags ask for.
+    pub(in crate::command) fn new(format: Format, only: Option<Only>) -> Self {
+        Self { format, only }
+    }
+}
+
 /// Writes the rows to the standard output.
 ///
 /// # Errors
@@ -37,7 +46,7 @@ pub(in crate::command) fn write(paired: &Paired, rows: &[Row], form: &Form, layo
         Format::Terminal => told().terminal(layout),
         Format::Markdown => told().markdown(),
         Format::Json => json_text(paired, &asked())?,
-        Format::Csv => csv(&asked()),
+        Format::Csv => csv(paired.clock(), &asked()),
     })
 }
 
@@ -89,7 +98,16 @@ fn skipped(paired: &Paired) -> impl Iterator<Item = (&str, &str)> {
 const LEGEND: &str = "canary: arithmetic, which neither side can change; pairs: those judged, + those disturbed and left \
                       out; smallest seen: the smallest change that so many pairs show four times in five.";
 
-const HEAD: [&str; 8] = ["case", "A", "B", "change", "95 % interval", "verdict", "pairs", "smallest seen"];
+/// The heads of the columns. Times that are not this machine's have the mark of their clock.
+fn head(clock: ClockKind) -> [String; 8] {
+    let [a, b] = ["A", "B"].map(|side| match clock {
+        ClockKind::Host => side.to_owned(),
+        other => format!("{side} ({other})"),
+    });
+    let rest = ["change", "95 % interval", "verdict", "pairs", "smallest seen"].map(str::to_owned);
+    let [change, interval, verdict, pairs, smallest] = rest;
+    ["case".into(), a, b, change, interval, verdict, pairs, smallest]
+}
 
 fn cells(row: &Row) -> [String; 8] {
     let measured = row.pairs > 0;
@@ -122,8 +140,11 @@ impl Told<'_> {
         for (label, side) in ["A: ", "B: "].iter().zip(&self.paired.sides) {
             text += &(page::wrap(label, side, width) + "\n");
         }
+        for sentence in self.paired.guests.iter().flat_map(heading) {
+            text += &(page::wrap("", &sentence, width) + "\n");
+        }
         text.push('\n');
-        let (lines, left_out) = lines(&self.shown, layout);
+        let (lines, left_out) = lines(&self.shown, self.paired.clock(), layout);
         for (at, line) in lines.into_iter().enumerate() {
             let tone = at.checked_sub(1).and_then(|at| Tone::of(self.shown[at].judgement.verdict));
             let tone = if at == 0 { Some(Tone::Bold) } else { tone };
@@ -141,7 +162,10 @@ impl Told<'_> {
         let row =
             |cells: [String; 8]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
         let mut text = format!("A: {}  \nB: {}\n\n", self.paired.sides[0], self.paired.sides[1]);
-        text += &row(HEAD.map(str::to_owned));
+        let guests: Vec<_> = self.paired.guests.iter().flat_map(heading).collect();
+        text.extend(guests.iter().map(|sentence| format!("* {sentence}\n")));
+        text += if guests.is_empty() { "" } else { "\n" };
+        text += &row(head(self.paired.clock()));
         text += "|---|---:|---:|---:|---|---|---:|---:|\n";
         text.extend(self.shown.iter().map(|shown| row(cells(shown))));
         text.push('\n');
@@ -187,9 +211,9 @@ impl Told<'_> {
 }
 
 /// The table, whole where the terminal is wide enough, and what its columns mean or which were left out.
-fn lines(shown: &[&Row], layout: Layout) -> (Vec<String>, Option<String>) {
+fn lines(shown: &[&Row], clock: ClockKind, layout: Layout) -> (Vec<String>, Option<String>) {
     let rows: Vec<_> =
-        std::iter::once(HEAD.map(str::to_owned)).chain(shown.iter().map(|row| cells(row))).collect();
+        std::iter::once(head(clock)).chain(shown.iter().map(|row| cells(row))).collect();
     let whole = page::aligned(&rows, usize::MAX);
     match layout.width {
         Some(width) if whole.iter().any(|line| page::length(line) > usize::from(width)) => {
@@ -246,20 +270,20 @@ fn json_text(paired: &Paired, shown: &[&Row]) -> Result<String> {
     let rows =
         serde_json::to_value(shown).map_err(|e| Error::file("the rows", "writing as JSON", e.into()))?;
     let value = json!({
-        "run": paired.run, "seed": paired.seed, "by_turns": paired.by_turns, "sides": paired.sides,
+        "run": paired.run, "clock": paired.clock(), "guests": paired.guests, "seed": paired.seed, "by_turns": paired.by_turns, "sides": paired.sides,
         "rule": { "threshold": paired.rule.threshold, "margin": paired.rule.margin }, "rows": rows,
     });
     Ok(format!("{value:#}\n"))
 }
 
-fn csv(shown: &[&Row]) -> String {
-    let mut text = "id,a_ns,b_ns,change,low,high,verdict,p,pairs,rejected,detectable\n".to_owned();
+fn csv(clock: ClockKind, shown: &[&Row]) -> String {
+    let mut text = "id,a_ns,b_ns,change,low,high,verdict,p,pairs,rejected,detectable,clock\n".to_owned();
     for row in shown {
         let Row { id, cost_ns: [a, b], pairs, rejected, .. } = row;
         let (change, verdict, p) = (row.judgement.change, row.judgement.verdict, row.judgement.p);
         let detectable = row.detectable.map(|share| share.to_string()).unwrap_or_default();
         text += &format!(
-            "{id},{a},{b},{},{},{},{verdict},{p},{pairs},{rejected},{detectable}\n",
+            "{id},{a},{b},{},{},{},{verdict},{p},{pairs},{rejected},{detectable},{clock}\n",
             change.estimate, change.low, change.high
         );
     }
@@ -305,6 +329,7 @@ mod tests {
             rule,
             by_turns: true,
             sides,
+            guests: None,
             fingerprint,
             cpu: 0,
             notes: vec![],

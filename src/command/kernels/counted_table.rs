@@ -1,9 +1,12 @@
 //! The verdicts on counted instructions, as a table and as JSON. Every form names the clock.
 
+use crate::command::ab::Form;
+use crate::command::flag::{Format, Only};
+use crate::command::guest_text::{described, differences};
 use crate::command::page::{self, Tone};
 use crate::error::Result;
 use crate::record::Verdict;
-use crate::record::instruction_counts::{CountedSide, Identity, InstructionCounts};
+use crate::record::instruction_counts::InstructionCounts;
 use crate::render::table::Layout;
 use crate::study::counted_change::{CountedRow, SideCount};
 use serde_json::json;
@@ -17,6 +20,14 @@ pub(super) struct CountedForm {
     /// Show only what has changed
     #[arg(long)]
     changes: bool,
+}
+
+impl CountedForm {
+    /// The same for times of guests that took turns.
+    pub(super) fn of_pairs(&self) -> Form {
+        let format = if self.json { Format::Json } else { Format::Terminal };
+        Form::new(format, self.changes.then_some(Only::Changed))
+    }
 }
 
 const HEAD: [&str; 6] = ["case", "A (instructions)", "B (instructions)", "change", "verdict", "boots"];
@@ -99,38 +110,8 @@ fn above(counts: &InstructionCounts, layout: Layout) -> String {
         &format!("counted: instructions (icount), not time; {}", counts.machine),
         width,
     ));
-    said.extend(differences(counts).iter().map(|note| page::wrap("differs: ", note, width)));
+    said.extend(differences(&counts.sides, &counts.notes).iter().map(|note| page::wrap("differs: ", note, width)));
     said.join("\n") + "\n"
-}
-
-fn described(side: &CountedSide) -> String {
-    match &side.identity {
-        None => format!("{}: no boot of it said who it is", side.name),
-        Some(Identity { release, build, .. }) => format!("{}: Linux {release} {build}", side.name),
-    }
-}
-
-/// Configurations, command lines, page sizes, clock sources and mitigations, where they are not the same.
-fn differences(counts: &InstructionCounts) -> Vec<String> {
-    let mut said = counts.notes.clone();
-    let [Some(a), Some(b)] = counts.sides.each_ref().map(|side| side.identity.as_ref()) else { return said };
-    let pairs = [
-        ("command line", a.command_line.clone(), b.command_line.clone()),
-        ("clock source", a.clocksource.clone(), b.clocksource.clone()),
-        ("page size", a.page_size.to_string(), b.page_size.to_string()),
-        ("program in the guest", a.tool.clone(), b.tool.clone()),
-    ];
-    let mut tell = |what: &str, a: &str, b: &str| {
-        if a != b {
-            said.push(format!("{what}: {a}, then {b}"));
-        }
-    };
-    pairs.iter().for_each(|(what, a, b)| tell(what, a, b));
-    for (name, state) in &b.mitigations {
-        let before = a.mitigations.iter().find(|(other, _)| other == name);
-        tell(&format!("mitigation of {name}"), before.map_or("unknown to it", |(_, state)| state), state);
-    }
-    said
 }
 
 /// Reasons, moved canaries and the count of verdicts.

@@ -4,13 +4,13 @@ use crate::case::Group;
 use crate::command::flag::{Filter, Home};
 use crate::command::page;
 use crate::error::{Error, Result};
-use crate::guest::boot::{check_emulator, emulator_version};
 use crate::guest::boot_series::Series;
 use crate::guest::kernel::{Kernel, Supply};
 use crate::guest::question::{Questions, questions};
-use crate::guest::{binary, configuration};
+use crate::guest::{binary, configuration, emulator};
 use crate::platform::{cpu, signal};
-use crate::record::instruction_counts::{ClockKind, InstructionCounts, LAYOUT};
+use crate::record::guest_side::ClockKind;
+use crate::record::instruction_counts::{InstructionCounts, LAYOUT};
 use crate::record::quantity;
 use crate::record::store::{self, Store};
 use crate::suite::GROUPS;
@@ -29,16 +29,16 @@ pub(in crate::command) struct Counting {
     all: bool,
     /// Memory of a guest, MiB
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..=65_536))]
-    memory: u32,
+    pub(super) memory: u32,
     /// Processor that is emulated, by QEMU's name
     #[arg(long, value_name = "MODEL", default_value = "max")]
-    guest_cpu: String,
+    pub(super) guest_cpu: String,
     /// Seconds after which a guest that has not ended is killed
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    patience: u64,
+    pub(super) patience: u64,
     /// Static build of syscost for the guest [default: $SYSCOST_GUEST_BINARY, or what scripts/guest has built]
     #[arg(long, value_name = "FILE")]
-    guest_binary: Option<PathBuf>,
+    pub(super) guest_binary: Option<PathBuf>,
 }
 
 /// Where kernels are looked for.
@@ -54,7 +54,7 @@ pub(in crate::command) fn supply(home: &Path) -> Supply {
 /// # Errors
 /// No case matches, a kernel is not to be had, something that guests need is missing, or a signal came.
 pub(in crate::command) fn compared(
-    names: [&str; 2],
+    kernels: &[Kernel; 2],
     filter: &Filter,
     counting: &Counting,
     threshold: f64,
@@ -62,9 +62,7 @@ pub(in crate::command) fn compared(
 ) -> Result<InstructionCounts> {
     let ready = counting.ready(filter)?;
     let home = home.directory();
-    let supply = supply(&home);
-    let kernels = [supply.find(names[0])?, supply.find(names[1])?];
-    let counts = ready.counted(&kernels, threshold)?;
+    let counts = ready.counted(kernels, threshold)?;
     page::say(&format!("kept in {}", save(&home, &counts)?.display()));
     Ok(counts)
 }
@@ -84,11 +82,15 @@ impl Counting {
     pub(in crate::command) fn ready(&self, filter: &Filter) -> Result<Ready<'_>> {
         signal::watch()?;
         let asked = self.questions(filter)?;
-        check_emulator()?;
+        emulator::check()?;
         Ok(Ready { counting: self, asked, program: binary::program(self.guest_binary.as_deref())? })
     }
 
-    fn questions(&self, filter: &Filter) -> Result<Questions> {
+    /// The cases that are asked.
+    ///
+    /// # Errors
+    /// None matches.
+    pub(super) fn questions(&self, filter: &Filter) -> Result<Questions> {
         let matches = filter.matcher()?;
         let of_group = |group: &Group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>();
         let ids = GROUPS.iter().flat_map(of_group);
@@ -130,7 +132,7 @@ impl Ready<'_> {
             run: format!("{}-{}", quantity::utc(started), std::process::id()),
             started,
             threshold,
-            machine: format!("{}, processor {}", emulator_version(), self.counting.guest_cpu),
+            machine: format!("{}, processor {}", emulator::version(), self.counting.guest_cpu),
             sides: outcome.sides,
             notes: configured(kernels),
             cases: outcome.cases,
@@ -154,7 +156,7 @@ impl Ready<'_> {
 }
 
 /// What the two configurations differ by; nothing where one is not to be had.
-fn configured(kernels: &[Kernel; 2]) -> Vec<String> {
+pub(super) fn configured(kernels: &[Kernel; 2]) -> Vec<String> {
     let text =
         |kernel: &Kernel| kernel.configuration.as_deref().and_then(|path| configuration::read(path).ok());
     match [text(&kernels[0]), text(&kernels[1])] {

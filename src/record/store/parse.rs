@@ -277,13 +277,14 @@ mod tests {
             rule: paired::Rule { threshold: 0.01, margin: 0.02, looks: 3 },
             by_turns: true,
             sides,
+            guests: None,
             fingerprint: Default::default(),
             cpu: 0,
             notes: Vec::new(),
             cases: vec![case],
         };
         let text = serde_json::to_string(&pairs).unwrap();
-        let old = text.replace(r#""paired":2"#, r#""paired":1"#);
+        let old = text.replace(r#""paired":3"#, r#""paired":1"#);
         let old = old.replace(r#""versions":["1","1"]"#, r#""bodies":["b0432391e6d77828","other"]"#);
         let read = |text: &str| super::pairs(Path::new("pairs.json"), text.as_bytes());
         assert_eq!(read(&text).unwrap().cases[0].versions, ["1", "1"]);

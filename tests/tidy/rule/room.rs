@@ -86,6 +86,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("pair", "statistic", Whole, "who begins is chance; a pair's figure is a median"),
     ("guest", "case", Whole, "a guest sets a case up"),
     ("guest", "clock", Whole, "whose ticks are instructions there"),
+    ("guest", "pair", Whole, "guests take turns as the sides of a pair do"),
     ("guest", "platform", Whole, "it starts and ends the emulator, and the first process of a guest is Linux's"),
     ("guest", "record", Whole, "its counts are recorded"),
     ("guest", "study", Only(&["counted_change"]), "whether boots agree decides whether more are needed"),

@@ -1,0 +1,101 @@
+//! A kernel that ran as a guest: who it says it is, how often it was booted, and what its numbers count.
+
+use serde::{Deserialize, Serialize};
+
+/// What the numbers of a file count. Numbers of two clocks are never compared with each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockKind {
+    /// Time of the machine that the cases ran on. Files without a mark are of this clock.
+    #[default]
+    Host,
+    /// Instructions that an emulator has executed.
+    Icount,
+    /// Time in a guest by KVM: of this hardware, with what virtualization adds.
+    Kvm,
+    /// Time in a guest whose processor is emulated.
+    Tcg,
+    /// Time in a user-mode Linux, a kernel that is a process of this one.
+    Uml,
+}
+
+impl ClockKind {
+    /// What its numbers mean, for whoever would take them for this machine's; `None` if they are.
+    pub fn caution(self) -> Option<&'static str> {
+        match self {
+            Self::Host => None,
+            Self::Icount => Some("instructions (icount), and not time"),
+            Self::Kvm => Some("time in guests (kvm): of this hardware, with what virtualization adds"),
+            Self::Tcg => Some(
+                "time of an emulator (tcg), and not of hardware: whether a figure moved can be read from it, and not by how much it \
+                 would on a processor",
+            ),
+            Self::Uml => Some(
+                "time in user-mode Linux (uml), a kernel that is a process of this one: what enters it costs far more than on a \
+                 processor of its own",
+            ),
+        }
+    }
+}
+
+impl std::fmt::Display for ClockKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Host => "host",
+            Self::Icount => "icount",
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg",
+            Self::Uml => "uml",
+        })
+    }
+}
+
+/// One kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GuestSide {
+    /// As it was named.
+    pub name: String,
+    /// Who it says it is; `None` if no boot came so far.
+    pub identity: Option<Identity>,
+    /// Number of boots.
+    pub boots: usize,
+    /// A sentence for each boot that did not reach its end.
+    pub faults: Vec<String>,
+}
+
+/// Who a kernel says it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The version of the questions that its program reads.
+    pub version: u32,
+    /// `uname -r`.
+    pub release: String,
+    /// `uname -v`: the build.
+    pub build: String,
+    /// The command line as the kernel read it.
+    pub command_line: String,
+    /// What it keeps time by.
+    pub clocksource: String,
+    /// Bytes of a page.
+    pub page_size: u64,
+    /// Names of vulnerabilities, and how each is mitigated.
+    pub mitigations: Vec<(String, String)>,
+    /// Version of the program in the guest.
+    pub tool: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_mark_is_of_the_host_and_every_other_clock_has_a_caution() {
+        assert_eq!(ClockKind::default(), ClockKind::Host);
+        assert_eq!(ClockKind::Host.caution(), None);
+        for clock in [ClockKind::Icount, ClockKind::Kvm, ClockKind::Tcg, ClockKind::Uml] {
+            let word = clock.to_string();
+            assert!(clock.caution().is_some_and(|caution| caution.contains(&format!("({word})"))), "{word}");
+            assert_eq!(serde_json::to_value(clock).expect("JSON"), word);
+        }
+    }
+}
