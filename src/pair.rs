@@ -15,8 +15,6 @@ pub mod block;
 #[cfg(feature = "cli")]
 pub mod by_boot;
 #[cfg(feature = "cli")]
-mod connection;
-#[cfg(feature = "cli")]
 pub mod error_rate;
 #[cfg(feature = "cli")]
 pub mod experiment;
@@ -33,12 +31,14 @@ pub mod sequence;
 pub mod setting;
 pub mod side;
 #[cfg(feature = "cli")]
+mod side_stream;
+#[cfg(feature = "cli")]
 pub mod turns;
 
-#[cfg(feature = "cli")]
-pub use connection::{Connection, Received};
 #[cfg(feature = "cli")]
 pub use launch::Launch;
 pub use protocol::is_side;
 #[cfg(feature = "cli")]
 pub use running_side::{Seat, Side, Start, Taken};
+#[cfg(feature = "cli")]
+pub use side_stream::{Connection, Received};

@@ -16,8 +16,8 @@ mod execution;
 pub mod fixture_run;
 #[cfg(feature = "cli")]
 pub mod fleet;
-mod headline;
 pub mod guest_side;
+mod headline;
 #[cfg(feature = "cli")]
 pub mod history_log;
 #[cfg(feature = "cli")]

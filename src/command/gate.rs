@@ -158,6 +158,7 @@ fn against_kernel(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
     let [good, bad] = args.kernels.as_slice() else {
         return Err(Error::Usage("--kernels takes two kernels between a comma, such as 6.1,6.12".into()));
     };
+    args.counting.questions(&args.filter)?;
     let kernels = kernels::found([good, bad], &args.home)?;
     let counts = kernels::compared(&kernels, &args.filter, &args.counting, args.max_regress, &args.home)?;
     let faults = counts.sides.iter().flat_map(|side| side.faults.iter().cloned());

@@ -16,7 +16,11 @@ pub(super) fn differences(sides: &[GuestSide; 2], configurations: &[String]) -> 
     let mut said = configurations.to_vec();
     let [Some(a), Some(b)] = sides.each_ref().map(|side| side.identity.as_ref()) else { return said };
     let pairs = [
-        ("command line", a.command_line.clone(), b.command_line.clone()),
+        (
+            "command line",
+            only_in(&a.command_line, &b.command_line),
+            only_in(&b.command_line, &a.command_line),
+        ),
         ("clock source", a.clocksource.clone(), b.clocksource.clone()),
         ("page size", a.page_size.to_string(), b.page_size.to_string()),
         ("program in the guest", a.tool.clone(), b.tool.clone()),
@@ -34,16 +38,67 @@ pub(super) fn differences(sides: &[GuestSide; 2], configurations: &[String]) -> 
     said
 }
 
+/// The words of one command line that another lacks.
+fn only_in(line: &str, other: &str) -> String {
+    let theirs: Vec<_> = other.split_whitespace().collect();
+    let own: Vec<_> = line.split_whitespace().filter(|word| !theirs.contains(word)).collect();
+    if own.is_empty() { "nothing more".into() } else { own.join(" ") }
+}
+
 /// What is said above the verdicts on two guests that took turns: what the times are of, who the kernels are, why one did not
 /// come, what they differ by.
 pub(super) fn heading(guests: &PairedGuests) -> Vec<String> {
-    let mut said: Vec<String> =
-        guests.clock.caution().map(|caution| format!("measured: {caution}; {}", guests.machine)).into_iter().collect();
+    let mut said: Vec<String> = guests
+        .clock
+        .caution()
+        .map(|caution| format!("measured: {caution}; {}", guests.machine))
+        .into_iter()
+        .collect();
     for (label, side) in ["A", "B"].iter().zip(&guests.sides) {
         let booted = if side.boots == 1 { "boot" } else { "boots" };
         said.push(format!("{label}: {}, {} {booted}", described(side), side.boots));
         said.extend(side.faults.iter().cloned());
     }
-    said.extend(differences(&guests.sides, &guests.differences).iter().map(|what| format!("differs: {what}")));
+    said.extend(
+        differences(&guests.sides, &guests.differences).iter().map(|what| format!("differs: {what}")),
+    );
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::guest_side::ClockKind;
+
+    fn guests() -> PairedGuests {
+        let side = |name: &str, command_line: &str| GuestSide {
+            name: name.into(),
+            identity: Some(Identity { command_line: command_line.into(), ..Identity::default() }),
+            boots: 8,
+            faults: Vec::new(),
+        };
+        let sides = [side("6.1", "quiet"), side("6.1@pti=on", "quiet pti=on")];
+        PairedGuests {
+            clock: ClockKind::Tcg,
+            machine: "QEMU 7".into(),
+            sides,
+            differences: vec!["HZ: 250".into()],
+        }
+    }
+
+    #[test]
+    fn the_clock_the_kernels_and_their_differences_stand_above_the_verdicts() {
+        let said = heading(&guests()).join("\n");
+        assert!(said.starts_with("measured: time of an emulator (tcg)") && said.contains("QEMU 7"), "{said}");
+        assert!(said.contains("A: 6.1: Linux") && said.contains("8 boots"), "{said}");
+        assert!(said.contains("differs: HZ: 250"), "{said}");
+        assert!(said.contains("differs: command line: nothing more, then pti=on"), "{said}");
+    }
+
+    #[test]
+    fn a_boot_that_failed_is_told_with_its_kernel() {
+        let mut guests = guests();
+        guests.sides[1].faults.push("it panicked".into());
+        assert!(heading(&guests).contains(&"it panicked".to_owned()));
+    }
 }

@@ -1,4 +1,4 @@
-//! `syscost kernels`: other kernels as guests, compared by counted instructions.
+//! `syscost kernels`: other kernels as guests, compared by turns or by counted instructions.
 
 mod by_turns;
 mod counted_table;
@@ -29,16 +29,16 @@ use std::process::ExitCode;
 /// Changes of counts up to this share are no finding, where no other is given.
 const OF_COUNTS: f64 = 0.001;
 
-/// Compare kernels without a reboot: each is booted in an emulator that counts instructions
+/// Compare kernels without a reboot: as guests that take turns, or by counted instructions
 ///
-/// A guest boots with this program as its first process, runs each case a fixed number of times, and ends. The emulator's
-/// clock moves by one nanosecond an instruction, so that counts repeat to the last digit, on any machine and under any
-/// load. They tell how long the kernel's path is, and nothing of caches, of other CPUs, or of what a mitigation costs
-/// hardware: `syscost help guests`.
+/// A guest boots with this program as its first process. Where KVM works, or the kernels are user-mode Linux, two guests
+/// live at once on one CPU and take turns. Elsewhere an emulator counts instructions, which repeat to the last digit on any
+/// machine and under any load; they tell how long the kernel's path is, and nothing of caches, of other CPUs, or of what a
+/// mitigation costs hardware: `syscost help guests`.
 #[derive(clap::Args)]
 #[command(
     after_help = "A KERNEL is a version (6.12, 6.12-rt, 6.1.0-47), a package, the path of a bzImage or vmlinux, a built \
-    tree, or `host`; behind an @ come words for its command line: 6.12@pti=on"
+    tree, `host`, or `uml`; behind an @ come words for its command line: 6.12@pti=on"
 )]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -53,15 +53,16 @@ enum What {
     Bisect(kernel_bisection::BisectArgs),
 }
 
-/// Compare two kernels by counted instructions
+/// Compare two kernels, by turns or by counted instructions
 ///
-/// Each kernel is booted twice. A case whose two counts agree to the last digit is judged by them; the others are counted
-/// in five more boots of both.
+/// By turns a pair of fresh boots gives every open case one pair; a case is judged after 8, 16 and 32 of them, as by
+/// `syscost ab`. By counted instructions each kernel is booted twice. A case whose two counts agree to the last digit is
+/// judged by them; the others are counted in five more boots of both.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit code 0: compared, whatever the verdicts; 1: a guest failed, or nothing was counted on one side.\n\
+    after_help = "Exit code 0: compared, whatever the verdicts; 1: a guest failed, or nothing was measured on one side.\n\
     Examples:\n  syscost kernels ab 6.1 6.12\n  syscost kernels ab 6.12 6.12@pti=on syscall\n  \
-    syscost kernels ab host ~/linux/arch/x86/boot/bzImage"
+    syscost kernels ab host ~/linux/arch/x86/boot/bzImage\n  syscost kernels ab uml ~/uml/linux"
 )]
 struct AbArgs {
     /// The old kernel
@@ -101,6 +102,8 @@ fn ab(args: &AbArgs) -> Result<ExitCode> {
     let counts = match (&args.judge, &args.a, &args.b) {
         (Some(file), ..) => InstructionCounts::load(file)?,
         (None, Some(a), Some(b)) => {
+            // Before a kernel is downloaded.
+            args.counting.questions(&args.filter)?;
             let kernels = found([a, b], &args.home)?;
             signal::watch()?;
             let clock = args.turning.clock(&kernels, &args.counting)?;
@@ -122,7 +125,8 @@ fn turns(args: &AbArgs, kernels: &[Kernel; 2], clock: ClockKind) -> Result<ExitC
     let paired = by_turns::compared(kernels, clock, &args.filter, how, args.threshold, &args.home)?;
     let rows = paired.judge();
     ab::write(&paired, &rows, &args.form.of_pairs(), layout())?;
-    let has_faults = paired.guests.iter().flat_map(|guests| &guests.sides).any(|side| !side.faults.is_empty());
+    let has_faults =
+        paired.guests.iter().flat_map(|guests| &guests.sides).any(|side| !side.faults.is_empty());
     Ok(ended(has_faults || paired.has_failed()))
 }
 

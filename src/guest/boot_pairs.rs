@@ -1,7 +1,7 @@
 //! Pairs of boots for a comparison by turns: both kernels afresh, each time.
 
 use super::kernel::Kernel;
-use super::live::{LiveGuest, LiveMachine};
+use super::live_guest::{LiveGuest, LiveMachine};
 use crate::error::Result;
 use crate::pair::by_boot::{BootedSides, Boots};
 use crate::record::guest_side::{ClockKind, GuestSide};
@@ -29,7 +29,11 @@ impl<'a> BootPairs<'a> {
     ) -> Self {
         let side = |kernel: &Kernel| GuestSide { name: kernel.name.clone(), ..GuestSide::default() };
         let sides = kernels.each_ref().map(side);
-        Self { kernels, machine, guests: PairedGuests { clock: machine.clock, machine: ran_by, sides, differences } }
+        Self {
+            kernels,
+            machine,
+            guests: PairedGuests { clock: machine.clock, machine: ran_by, sides, differences },
+        }
     }
 
     /// Waits for a guest that was started; the inner error says why it did not come.

@@ -2,14 +2,12 @@
 //! the console and ends the guest.
 
 use super::console::{Answer, Message, line};
-use super::question::{Question, Questions, VERSION};
-use super::turn_server;
+use super::question::{Question, Questions};
+use super::{running_kernel, turn_server};
 use crate::case::{Case, Cpus, Group, Place, Scale};
 use crate::clock::{Clock, ClockScale};
 use crate::error::{Error, Result};
-use crate::platform::kernel_files::KernelFiles;
-use crate::platform::{cpu, interface, plain_file, process};
-use crate::record::guest_side::Identity;
+use crate::platform::{cpu, interface, plain_file};
 use crate::record::instruction_counts::{Count, CountOutcome};
 use crate::suite::GROUPS;
 use crate::trial::{Bench, CaseEnd, Trial, scratch};
@@ -53,10 +51,10 @@ pub fn serve(program: &str, turns: bool) -> Result<()> {
     mount_all();
     let _ = interface::bring_up("lo");
     let served = if turns { turn_server::serve() } else { answer_all(program) };
-    if let Err(error) = &served {
-        eprintln!("{error}");
-    }
     // A guest that cannot say what went wrong ends all the same.
+    if let Err(error) = &served {
+        let _ = writeln!(std::io::stderr(), "{error}");
+    }
     let _ = std::io::stdout().flush();
     let refused = |e| Error::refused("reboot of the guest", e);
     reboot(RebootMode::RB_AUTOBOOT).map_err(refused)?;
@@ -65,7 +63,7 @@ pub fn serve(program: &str, turns: bool) -> Result<()> {
 
 fn answer_all(program: &str) -> Result<()> {
     std::thread::sleep(SETTLE);
-    say(&Message::Hello(Box::new(hello())))?;
+    say(&Message::Hello(Box::new(running_kernel::identity())))?;
     for question in read_questions()?.cases {
         let outcome = asked(program, &question);
         say(&Message::Answer(Answer { id: question.id, outcome }))?;
@@ -98,25 +96,6 @@ fn say(message: &Message) -> Result<()> {
     let line = line(message).map_err(|e| failed(e.into()))?;
     let mut console = std::io::stdout().lock();
     console.write_all(line.as_bytes()).and_then(|()| console.flush()).map_err(failed)
-}
-
-/// Who this kernel is.
-pub(super) fn hello() -> Identity {
-    let files = KernelFiles::live();
-    let line = |file: &str| files.line(file).unwrap_or_default();
-    let mitigations = files.lines_in("sys/devices/system/cpu/vulnerabilities");
-    let mut mitigations: Vec<_> = mitigations.collect();
-    mitigations.sort();
-    Identity {
-        version: VERSION,
-        release: line("proc/sys/kernel/osrelease"),
-        build: line("proc/sys/kernel/version"),
-        command_line: line("proc/cmdline"),
-        clocksource: line("sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        page_size: process::page_size(),
-        mitigations,
-        tool: env!("CARGO_PKG_VERSION").into(),
-    }
 }
 
 /// Counts a case in a process of its own, which may die.

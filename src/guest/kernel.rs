@@ -1,8 +1,9 @@
-//! What a person names as a kernel: a package, an image, a built tree, the host's own; and a command line behind `@`.
+//! What a person names as a kernel: a package, an image, a built tree, the host's own, user-mode Linux; and a command line behind `@`.
 
 use super::debian::{self, Package};
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
+use crate::platform::plain_file;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +32,7 @@ impl Kernel {
     /// Its image cannot be read.
     pub fn is_user_mode(&self) -> Result<bool> {
         let mut head = [0; HEAD];
-        let file = std::fs::File::open(&self.image).map_err(|e| Error::file(&self.image, "opening", e))?;
+        let file = plain_file::open(&self.image)?;
         let read = file.read_at(&mut head, 0).map_err(|e| Error::file(&self.image, "reading", e))?;
         Ok(first_address(&head[..read]).is_some_and(|address| address < UPPER_HALF))
     }
@@ -160,8 +161,12 @@ fn host() -> Result<(PathBuf, Option<PathBuf>)> {
 fn user_mode() -> Result<(PathBuf, Option<PathBuf>)> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|place| place.join(USER_MODE.1)).find(|file| file.is_file());
-    let missing =
-        || Error::Missing(format!("{} is not on PATH: install it (Debian: apt-get install user-mode-linux)", USER_MODE.1));
+    let missing = || {
+        Error::Missing(format!(
+            "{} is not on PATH: install it (Debian: apt-get install user-mode-linux)",
+            USER_MODE.1
+        ))
+    };
     Ok((found.ok_or_else(missing)?, None))
 }
 

@@ -2,9 +2,10 @@
 //! process of its own, and says when each has ended.
 
 use super::console::Message;
-use super::init;
+use super::running_kernel;
 use crate::error::{Error, Result};
 use crate::pair::protocol::{Request, Response, VARIABLE};
+use crate::platform::slowdown::take_on;
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -20,6 +21,8 @@ use std::time::Duration;
 const LINE: &str = "/dev/ttyS1";
 /// Bytes of that line after which the processor is interrupted: by default it waits for more of them, for milliseconds.
 const TRIGGER: &str = "/sys/class/tty/ttyS1/rx_trig_bytes";
+/// The word of a kernel's command line that slows its system calls.
+const SLOWDOWN: &str = "syscost.slowdown=";
 /// The longest request, bytes.
 const LONGEST: usize = 64 << 10;
 /// Time in which a kernel ends its start.
@@ -28,11 +31,15 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// Serves sides until the line is closed.
 ///
 /// # Errors
-/// There is no such line, or it cannot be read or written.
+/// There is no such line, it cannot be read or written, or the slowdown that is asked for cannot be had.
 pub fn serve() -> Result<()> {
     let mut line = open()?;
     std::thread::sleep(SETTLE);
-    send(&mut line, &Message::Hello(Box::new(init::hello())))?;
+    let identity = running_kernel::identity();
+    if let Some(additions) = slowdown(&identity.command_line)? {
+        take_on(additions)?;
+    }
+    send(&mut line, &Message::Hello(Box::new(identity)))?;
     while let Some(request) = next(&mut line)? {
         // What a side did not wait to read is no request to us.
         if let Ok(Request::Start { padding }) = serde_json::from_slice(&request) {
@@ -41,6 +48,16 @@ pub fn serve() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The additions that every system call of the sides pays, if the command line says so: a kernel that is slower by a known
+/// amount, as a trial of the method.
+fn slowdown(command_line: &str) -> Result<Option<usize>> {
+    let Some(number) = command_line.split_whitespace().find_map(|word| word.strip_prefix(SLOWDOWN)) else {
+        return Ok(None);
+    };
+    let wrong = |_| Error::Usage(format!("{SLOWDOWN}{number}: expected a number of additions, such as 100"));
+    number.parse().map(Some).map_err(wrong)
 }
 
 /// The line, which passes every byte on as it is.
@@ -95,4 +112,29 @@ fn ended(line: &File, padding: usize) -> String {
     {
     }
     how
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_slowed_by_a_word_of_its_command_line() {
+        assert_eq!(slowdown("quiet pti=on").expect("read"), None);
+        assert_eq!(slowdown("quiet syscost.slowdown=250 pti=on").expect("read"), Some(250));
+        let said = slowdown("syscost.slowdown=much").expect_err("no number").to_string();
+        assert!(said.contains("a number of additions"), "{said}");
+    }
+
+    #[test]
+    fn a_request_ends_with_its_line_and_the_rest_is_left() {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(b"{\"start\":{\"padding\":1}}\nrest").expect("written");
+        std::io::Seek::rewind(&mut file).expect("rewound");
+        assert_eq!(next(&mut file).expect("read").as_deref(), Some(&b"{\"start\":{\"padding\":1}}"[..]));
+        let mut rest = String::new();
+        file.read_to_string(&mut rest).expect("read");
+        assert_eq!(rest, "rest");
+        assert_eq!(next(&mut file).expect("read"), None, "the line was closed");
+    }
 }

@@ -5,7 +5,7 @@
 
 use super::experiment::{CANARIES, Plan, Testbed};
 use super::running_side::Start;
-use super::sequence::{ByTurns, OpenCase, Progress, Schedule};
+use super::sequence::{ByTurns, CasePairing, OpenCase, Progress, Schedule};
 use super::turns::{Pair, PairEnd, PairSpec};
 use crate::error::Result;
 use crate::platform::signal;
@@ -115,6 +115,8 @@ impl Course<'_> {
         let mut order = self.wanting();
         self.random.shuffle(&mut order);
         let pairing = self.testbed.pairing(self.plan, [&*sides[0], &*sides[1]], self.open.len());
+        // The only one that a guest has.
+        let pairing = CasePairing { cpu: 0, ..pairing };
         let (mut schedule, mut is_served) = (OfBoots { has_frequency }, false);
         for at in order {
             let open = &mut self.open[at];

@@ -1,8 +1,8 @@
 //! What is started as a side: a binary, the words before it, and the check that it is still the same file.
 
-use super::connection::Connection;
 use super::protocol::VARIABLE;
 use super::running_side::{Seat, Side, Start};
+use super::side_stream::Connection;
 use crate::error::{Error, Result};
 use crate::platform::cpu::Aside;
 use nix::sys::signal::{Signal, killpg};

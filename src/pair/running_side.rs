@@ -1,7 +1,7 @@
 //! The driver's end of one side: sends requests to its process, awaits responses with a timeout, and ends it.
 
-use super::connection::{Connection, Received};
 use super::protocol::{Request, Response, VERSION};
+use super::side_stream::{Connection, Received};
 use crate::error::Result;
 use crate::platform::cpu::Aside;
 use std::cell::RefCell;

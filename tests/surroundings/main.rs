@@ -25,6 +25,7 @@ mod group;
 mod held_up;
 mod hostile_file;
 mod interruption;
+mod kernel_turns;
 mod kernels;
 mod liar;
 mod limit;

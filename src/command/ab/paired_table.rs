@@ -2,8 +2,8 @@
 
 use crate::command::answer::{Compared, ending};
 use crate::command::flag::{Format, Only};
-use crate::command::page::{self, Tone};
 use crate::command::guest_text::heading;
+use crate::command::page::{self, Tone};
 use crate::command::remark_group::grouped;
 use crate::error::{Error, Result};
 use crate::record::Verdict;
@@ -212,8 +212,7 @@ impl Told<'_> {
 
 /// The table, whole where the terminal is wide enough, and what its columns mean or which were left out.
 fn lines(shown: &[&Row], clock: ClockKind, layout: Layout) -> (Vec<String>, Option<String>) {
-    let rows: Vec<_> =
-        std::iter::once(head(clock)).chain(shown.iter().map(|row| cells(row))).collect();
+    let rows: Vec<_> = std::iter::once(head(clock)).chain(shown.iter().map(|row| cells(row))).collect();
     let whole = page::aligned(&rows, usize::MAX);
     match layout.width {
         Some(width) if whole.iter().any(|line| page::length(line) > usize::from(width)) => {

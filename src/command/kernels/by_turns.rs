@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::guest::boot_pairs::BootPairs;
 use crate::guest::initramfs::Archive;
 use crate::guest::kernel::Kernel;
-use crate::guest::live::{LiveGuest, LiveMachine};
+use crate::guest::live_guest::{LiveGuest, LiveMachine};
 use crate::guest::{binary, emulator};
 use crate::pair::experiment::{Plan, Testbed, chosen};
 use crate::record::guest_side::ClockKind;
@@ -17,6 +17,7 @@ use crate::record::paired::{Paired, Rule};
 use crate::suite::GROUPS;
 use crate::trial::scratch::{self, Scratch};
 use clap::ValueEnum;
+use nix::unistd::{AccessFlags, access};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,6 +28,8 @@ const TRIAL: Duration = Duration::from_secs(20);
 const THRESHOLD: f64 = 0.01;
 /// The device that KVM is asked by.
 const KVM: &str = "/dev/kvm";
+/// What a guest does with it.
+const USE: AccessFlags = AccessFlags::R_OK.union(AccessFlags::W_OK);
 
 /// What the numbers of two kernels are of.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -81,7 +84,7 @@ impl Turning {
 
 /// KVM's time if a guest begins by it, else instructions.
 fn usual(kernel: &Kernel, counting: &Counting) -> Result<ClockKind> {
-    if std::fs::File::options().read(true).write(true).open(KVM).is_err() {
+    if access(KVM, USE).is_err() {
         return Ok(ClockKind::Icount);
     }
     Ok(match kvm_fault(kernel, counting)? {
@@ -95,8 +98,8 @@ fn usual(kernel: &Kernel, counting: &Counting) -> Result<ClockKind> {
 
 /// Why KVM runs no guest here, by a trial: that there is a device says nothing of a hypervisor below.
 fn kvm_fault(kernel: &Kernel, counting: &Counting) -> Result<Option<String>> {
-    if let Err(error) = std::fs::File::options().read(true).write(true).open(KVM) {
-        return Ok(Some(format!("{KVM}: {error}")));
+    if let Err(errno) = access(KVM, USE) {
+        return Ok(Some(format!("{KVM}: {}", errno.desc())));
     }
     emulator::check()?;
     let place = scratch::make_in(&scratch::place())?;

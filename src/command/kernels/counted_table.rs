@@ -110,7 +110,9 @@ fn above(counts: &InstructionCounts, layout: Layout) -> String {
         &format!("counted: instructions (icount), not time; {}", counts.machine),
         width,
     ));
-    said.extend(differences(&counts.sides, &counts.notes).iter().map(|note| page::wrap("differs: ", note, width)));
+    said.extend(
+        differences(&counts.sides, &counts.notes).iter().map(|note| page::wrap("differs: ", note, width)),
+    );
     said.join("\n") + "\n"
 }
 

@@ -90,7 +90,7 @@ impl Counting {
     ///
     /// # Errors
     /// None matches.
-    pub(super) fn questions(&self, filter: &Filter) -> Result<Questions> {
+    pub(in crate::command) fn questions(&self, filter: &Filter) -> Result<Questions> {
         let matches = filter.matcher()?;
         let of_group = |group: &Group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>();
         let ids = GROUPS.iter().flat_map(of_group);

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::pair::protocol::{Request, Response};
 use crate::pair::{Connection, Received, Seat, Side, Start, Taken};
 use crate::platform::cpu::{self, Aside};
+use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{proc, process};
 use crate::record::guest_side::{ClockKind, Identity};
 use nix::sys::signal::{Signal, killpg};
@@ -84,7 +85,8 @@ impl LiveGuest {
         let child = RefCell::new(child);
         // From here on it is killed whatever fails.
         let [requests, responses] = twice(ours).map_err(lost)?;
-        let console = console.ok_or_else(|| Error::Disproved("a guest was started without its console".into()))?;
+        let console =
+            console.ok_or_else(|| Error::Disproved("a guest was started without its console".into()))?;
         let connection = Rc::new(RefCell::new(Connection::new(requests, responses, console.into())?));
         let (clock, cpu) = (machine.clock, machine.cpu);
         let shared = Shared { child, connection, clock, cpu, is_lost: Cell::new(false) };
@@ -95,7 +97,11 @@ impl LiveGuest {
     ///
     /// # Errors
     /// A signal came.
-    pub fn hello(&self, kernel: &Kernel, patience: Duration) -> Result<std::result::Result<Identity, String>> {
+    pub fn hello(
+        &self,
+        kernel: &Kernel,
+        patience: Duration,
+    ) -> Result<std::result::Result<Identity, String>> {
         let received = self.shared.connection.borrow_mut().next(patience);
         let how = match received {
             Received::Interrupted => return Err(Error::Disturbed("interrupted while a guest booted".into())),
@@ -113,7 +119,8 @@ impl LiveGuest {
         let text = String::from_utf8_lossy(self.shared.connection.borrow_mut().last_bytes()).into_owned();
         let words = last_words::of(&text, MARK);
         let how = if how.is_empty() { meaning(&words) } else { how };
-        let quoted = if words.is_empty() { String::new() } else { format!("; its last lines: {}", words.join(" | ")) };
+        let quoted =
+            if words.is_empty() { String::new() } else { format!("; its last lines: {}", words.join(" | ")) };
         format!("the guest of {} did not begin: {how}{quoted}", kernel.name)
     }
 }
@@ -147,8 +154,7 @@ impl Seat for InGuest {
 
     fn taken(&self) -> Option<Taken> {
         let Shared { child, clock, cpu, .. } = &*self.0;
-        let stat = std::fs::read_to_string("/proc/stat").ok()?;
-        let stolen_ticks = proc::stolen_ticks(&stat, *cpu)?;
+        let stolen_ticks = proc::stolen_ticks(&KernelFiles::live().text("proc/stat")?, *cpu)?;
         let waited_ns = match clock {
             // Its kernel and its processes are processes of ours, which wait for each other and not for others.
             ClockKind::Uml => 0,
@@ -189,12 +195,12 @@ impl Drop for Shared {
 
 /// The account of the thread that is the guest's processor. QEMU names its threads where it is asked to.
 fn processor(pid: u32) -> Option<proc::Schedstat> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let is_processor = |path: &PathBuf| {
-        std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with("CPU 0/"))
-    };
-    let task = tasks.flatten().map(|entry| entry.path()).find(is_processor)?;
-    proc::schedstat(&std::fs::read_to_string(task.join("schedstat")).ok()?)
+    let files = KernelFiles::live();
+    let tasks = files.entries(&format!("proc/{pid}/task"));
+    let mut tasks = tasks.iter().map(|task| format!("proc/{pid}/task/{task}"));
+    let is_processor =
+        |task: &String| files.line(&format!("{task}/comm")).is_some_and(|name| name.starts_with("CPU 0/"));
+    proc::schedstat(&files.text(&format!("{}/schedstat", tasks.find(is_processor)?))?)
 }
 
 fn twice(stream: UnixStream) -> std::io::Result<[OwnedFd; 2]> {

@@ -1,0 +1,186 @@
+//! Kernels that take turns as guests: by an emulator that is a shell, whose "guests" run sides on this machine, and by
+//! user-mode Linux where it is installed.
+
+use crate::place::{Ended, Place};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Plays a guest on its standard streams, as the first process of one does: says who it is, and lends the line to one side
+/// after the other. `IMAGE.turns` limits the sides that it lives for; without `IMAGE.hello` it says nothing.
+const EMULATOR: &str = r#"#!/bin/sh
+[ "$1" = --version ] && { echo "QEMU emulator version 0 (a test's)"; exit; }
+while [ $# -gt 0 ]; do
+    case "$1" in -kernel) kernel=$2 ;; esac
+    shift
+done
+echo $$ >>"$kernel.pids"
+[ -e "$kernel.hello" ] || { echo "Kernel panic - not syncing: Fatal exception" >&2; exit 1; }
+cat "$kernel.hello"
+[ -e "$kernel.turns" ] && left=$(cat "$kernel.turns") || left=1000
+while read -r request; do
+    case "$request" in *start*) ;; *) continue ;; esac
+    [ "$left" -gt 0 ] || exit 3
+    left=$((left - 1))
+    SYSCOST_SIDE=x "$SYSCOST" && how=0 || how=$?
+    echo "{\"gone\":{\"how\":\"exit status: $how\"}}"
+done
+"#;
+
+struct Bench(Place);
+
+impl Bench {
+    fn new() -> Self {
+        let bench = Self(Place::new());
+        let emulator = bench.path("qemu-system-x86_64");
+        std::fs::write(&emulator, EMULATOR).unwrap();
+        std::fs::set_permissions(&emulator, PermissionsExt::from_mode(0o755)).unwrap();
+        let mut program = b"\x7fELF\x02\x01".to_vec(); // the head of a program that names no dynamic linker
+        program.resize(120, 0);
+        (program[18], program[32], program[54], program[56], program[64]) = (62, 64, 56, 1, 1);
+        std::fs::write(bench.path("program"), program).unwrap();
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A kernel whose guest says that it is of this release; its path.
+    fn kernel(&self, name: &str, release: &str) -> String {
+        let hello = format!(
+            "{{\"Hello\":{{\"version\":1,\"release\":\"{release}\",\"build\":\"\",\"command_line\":\"quiet {name}\",\
+             \"clocksource\":\"tsc\",\"page_size\":4096,\"mitigations\":[],\"tool\":\"0\"}}}}\n"
+        );
+        std::fs::write(self.path(&format!("{name}.hello")), hello).unwrap();
+        std::fs::write(self.path(name), "image").unwrap();
+        self.path(name).display().to_string()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.0.syscost(words);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.0.path().display()));
+        command.env("SYSCOST", env!("CARGO_BIN_EXE_syscost"));
+        command.env("SYSCOST_GUEST_BINARY", self.path("program"));
+        command
+    }
+
+    fn ab(&self, a: &str, b: &str, words: &[&str]) -> Ended {
+        let turns = ["^syscall/getppid$", "--clock", "tcg", "--boots", "8"];
+        self.0.end(self.command(&[&["kernels", "ab", a, b], &turns[..], words].concat()))
+    }
+}
+
+#[test]
+fn two_kernels_take_turns_and_every_output_names_their_clock() {
+    let bench = Bench::new();
+    let [a, b] = [bench.kernel("a", "6.1.0"), bench.kernel("b", "6.12.0")];
+    let ended = bench.ab(&a, &b, &[]);
+    ended.says(
+        0,
+        &["time of an emulator (tcg)", "A (tcg)", "Linux 6.1.0", "Linux 6.12.0", "8 boots", "known_work/add"],
+    );
+    ended.says(0, &["differs: command line: a, then b", "kept in"]);
+    assert!(!ended.output.contains("slower") && !ended.output.contains("faster"), "{ended:?}");
+    let [file] = bench.0.files(".json").try_into().unwrap();
+    let judged = |form: &[&str]| {
+        bench.0.end(bench.command(&[&["ab", "--judge", file.to_str().unwrap()], form].concat()))
+    };
+    judged(&[]).says(0, &["A (tcg)", "time of an emulator (tcg)"]);
+    judged(&["--format", "markdown"]).says(0, &["| A (tcg) |", "time of an emulator (tcg)"]);
+    judged(&["--format", "csv"]).says(0, &["detectable,clock", ",tcg"]);
+    judged(&["--format", "json"]).says(0, &["\"clock\": \"tcg\""]);
+    bench.0.is_tidy();
+}
+
+#[test]
+fn a_guest_that_ends_in_its_turn_costs_a_pair_and_the_next_boot_goes_on() {
+    let bench = Bench::new();
+    let [a, b] = [bench.kernel("a", "6.1.0"), bench.kernel("b", "6.12.0")];
+    // Of three cases the third finds a guest that ends.
+    std::fs::write(bench.path("b.turns"), "2").unwrap();
+    let ended = bench.ab(&a, &b, &[]);
+    assert!(ended.output.contains("side B ended in the middle of the conversation"), "{ended:?}");
+    assert!(ended.output.contains("a pair was lost"), "{ended:?}");
+    bench.0.is_tidy();
+}
+
+#[test]
+fn a_kernel_that_does_not_come_is_a_result() {
+    let bench = Bench::new();
+    let a = bench.kernel("a", "6.1.0");
+    let dead = bench.kernel("dead", "6.12.0");
+    std::fs::remove_file(bench.path("dead.hello")).unwrap();
+    let ended = bench.ab(&a, &dead, &[]);
+    ended.says(1, &["the guest of", "did not begin: it panicked", "Fatal exception", "incomparable"]);
+    let boots = std::fs::read_to_string(bench.path("dead.pids")).unwrap().lines().count();
+    assert_eq!(boots, 2, "a second boot is tried, and no third");
+    bench.0.is_tidy();
+}
+
+#[test]
+fn guests_do_not_outlive_a_comparison_that_was_killed() {
+    let bench = Bench::new();
+    let [a, b] = [bench.kernel("a", "6.1.0"), bench.kernel("b", "6.12.0")];
+    let words = ["kernels", "ab", &a, &b, "^syscall/getppid$", "--clock", "tcg"];
+    let mut running = bench.0.begin(bench.command(&words));
+    let pid =
+        |side: &str| std::fs::read_to_string(bench.path(side)).ok()?.lines().next()?.parse::<i32>().ok();
+    let pids = waited(|| Some([pid("a.pids")?, pid("b.pids")?]));
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    waited(|| pids.iter().all(|pid| !is_running(*pid)).then_some(()));
+}
+
+#[test]
+fn kernels_without_a_clock_in_common_are_refused() {
+    let bench = Bench::new();
+    let a = bench.kernel("a", "6.1.0");
+    // A program is taken for a user-mode Linux.
+    let program = bench.path("program");
+    std::fs::copy("/proc/self/exe", &program).unwrap();
+    let program = program.display().to_string();
+    bench.ab(&program, &program, &[]).refuses(&["--clock is for kernels that an emulator boots"]);
+    let mixed = ["kernels", "ab", &a, &program, "^syscall/getppid$"];
+    bench.0.end(bench.command(&mixed)).refuses(&["no clock in common"]);
+    let nobody =
+        bench.0.end(bench.command(&["kernels", "ab", "/bin/true", "/bin/true", "^syscall/getppid$"]));
+    nobody.refuses(&["scripts/guest"]);
+}
+
+#[test]
+fn user_mode_linux_takes_turns_with_itself() {
+    let program = std::env::var_os("SYSCOST_GUEST_BINARY");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&path).any(|place| place.join("linux.uml").is_file());
+    let (Some(program), true) = (program, is_there) else {
+        println!("skipped: there is no linux.uml, or SYSCOST_GUEST_BINARY names no static program");
+        return;
+    };
+    let place = Place::new();
+    let mut command = place.syscost(&["kernels", "ab", "uml", "uml", "^syscall/getppid$", "--boots", "8"]);
+    command.env("SYSCOST_GUEST_BINARY", program);
+    let ended = place.end(command);
+    ended.says(0, &["user-mode Linux (uml)", "A (uml)", "syscall/getppid"]);
+    assert!(!ended.output.contains("slower") && !ended.output.contains("faster"), "{ended:?}");
+    place.is_tidy();
+}
+
+/// Waits until it answers.
+fn waited<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn is_running(pid: i32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !state.is_empty() && !state.contains(") Z ")
+}
