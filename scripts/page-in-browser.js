@@ -59,7 +59,7 @@ async function reader(context, data) {
   const link = await tab.locator("a.link").first().getAttribute("href");
   await tab.getByRole("button", { name: "clear" }).click();
   const group = data.groups.find(({ cases }) => cases.length > 0);
-  await tab.selectOption("select", group.name);
+  await tab.selectOption("select[aria-label=group]", group.name);
   await settled();
   check("the group filters", (await count(tab, "#cases tr.row")) === group.cases.length);
   await tab.getByRole("button", { name: "clear" }).click();
@@ -120,6 +120,7 @@ async function historian(context, data) {
     await shown.getByRole("button", { name: "all", exact: true }).click();
   }
   const within = () => tab.$$eval("#history tbody tr td:nth-child(5)", (cells) => cells.map((cell) => cell.textContent).join());
+  await shown.locator(".u-over").scrollIntoViewIfNeeded();
   const whole = await within(), box = await shown.locator(".u-over").boundingBox();
   await tab.mouse.move(box.x + 0.3 * box.width, box.y + 40);
   await tab.mouse.down();
@@ -162,6 +163,37 @@ async function historian(context, data) {
   await tab.close();
 }
 
+/** A history of several machines: one is chosen, and everything shows its points alone. */
+async function choosing(context, data) {
+  const [history] = data.histories ?? [];
+  if (!history || history.machines.length < 2) return;
+  const { tab, said, asked } = await open(context, page), shown = tab.locator("#history .history").first();
+  const told = async () => Number((await shown.locator("p.dim").first().innerText()).match(/^(\d+) points/)[1]);
+  const events = () => shown.locator(".events > li").count();
+  const box = shown.locator("select").first(), [name] = history.machines, all = await told();
+  const choice = history.choices.find(({ machine, software }) => machine === 0 && software === null);
+  const wanted = history.points.filter(({ machine, bridge_to }) => machine === 0 && !bridge_to).length;
+  await box.selectOption({ index: 1 });
+  check("a machine that is chosen has its points", (await told()) === wanted && wanted < all, [await told(), wanted, all]);
+  check("and the events that are found in them", (await events()) === choice.events.length, [await events(), choice.events.length]);
+  check("and a chart", (await shown.locator(".plot canvas").count()) === 1);
+  const [kept] = await Promise.all([tab.waitForEvent("download"), shown.locator(".chart button", { hasText: "CSV" }).click()]);
+  check("and a CSV", fs.readFileSync(await kept.path(), "utf8").split("\r\n").length === wanted + 2);
+  await tab.reload();
+  await tab.waitForSelector("#history .plot canvas");
+  check("the choice survives a reload", (await box.inputValue()) === name && (await told()) === wanted, [await box.inputValue(), tab.url()]);
+  if (history.software.length > 1) {
+    const other = shown.locator("select").nth(1), can = other.locator("option:not([disabled])");
+    await other.selectOption({ index: 1 + history.choices.find(({ machine, software }) => machine === 0 && software !== null).software });
+    check("a kernel of that machine is chosen beside it", (await told()) < wanted && (await can.count()) > 1, await told());
+    await other.selectOption({ index: 0 });
+  }
+  await box.selectOption({ index: 0 });
+  check("every machine is shown again", (await told()) === all && (await events()) === history.events.length);
+  check("choosing says nothing on the console and asks nothing of a network", said.length + asked.length === 0, [said, asked]);
+  await tab.close();
+}
+
 /** Size and first paint of further pages. */
 async function sizes(context, files) {
   for (const file of files) {
@@ -188,7 +220,7 @@ async function hostile(context, html, data, place) {
   Object.assign(evil, { run: HOSTILE, tool: HOSTILE, machine: [["processor", HOSTILE], [HOSTILE, HOSTILE]], findings: [[HOSTILE, HOSTILE, HOSTILE]], mitigations: { [HOSTILE]: HOSTILE } });
   Object.assign(group, { name: HOSTILE, manual: `# ${HOSTILE}\n\n${HOSTILE}\n| ${HOSTILE} |\n`, notes: [HOSTILE] });
   for (const history of evil.histories ?? []) {
-    Object.assign(history, { name: HOSTILE, notes: [HOSTILE] });
+    Object.assign(history, { name: HOSTILE, notes: [HOSTILE], machines: history.machines.map((_, at) => `${HOSTILE}${at}`), software: history.software.map((_, at) => `${HOSTILE}${at}`) });
     history.points.forEach((point) => Object.assign(point, { label: HOSTILE, reference: HOSTILE }));
     history.series.forEach((series, at) => { series.id = `${HOSTILE}${at}`; });
     history.events.forEach((event) => { event.profile = [[HOSTILE, HOSTILE, HOSTILE]]; });
@@ -275,6 +307,7 @@ async function pictures(launch, place) {
       if (colorScheme === "light") {
         await reader(context, data);
         await historian(context, data);
+        await choosing(context, data);
         await sizes(context, others);
         await hostile(context, html, data, place);
         await large(context, html, data, place);

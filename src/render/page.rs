@@ -5,6 +5,7 @@
 //! one style sheet; a browser runs nothing else and loads nothing.
 
 mod case_data;
+mod choice_data;
 mod history_data;
 mod machine_fact;
 mod page_asset;

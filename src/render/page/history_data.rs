@@ -1,5 +1,6 @@
 //! A history as the page's script reads it: its points, its series as whole numbers, and its events.
 
+use super::choice_data::{Choice, Grouping};
 use crate::record::history_point::HistoryPoint;
 use crate::study::change_event::{ChangeEvent, change_events};
 use crate::study::ratio_series::{NORMAL, RatioSeries, series};
@@ -21,8 +22,14 @@ pub struct History<'a> {
 pub(super) struct HistoryData<'a> {
     name: &'a str,
     points: Vec<PointData<'a>>,
+    /// Names of the machines, and of their software, where there are several.
+    machines: Vec<String>,
+    software: Vec<String>,
     series: Vec<SeriesData>,
-    events: Vec<EventData<'a>>,
+    /// The events in all points.
+    events: Vec<EventData>,
+    /// What is found in the points of one machine, or of one kind of software, or of both.
+    choices: Vec<ChoiceData>,
     /// What belongs to no series, in sentences.
     notes: Vec<String>,
 }
@@ -34,6 +41,15 @@ struct PointData<'a> {
     reference: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     bridge_to: Option<&'a str>,
+    machine: usize,
+    software: usize,
+}
+
+#[derive(Serialize)]
+struct ChoiceData {
+    machine: Option<usize>,
+    software: Option<usize>,
+    events: Vec<EventData>,
 }
 
 #[derive(Serialize)]
@@ -52,14 +68,14 @@ struct SeriesData {
 }
 
 #[derive(Serialize)]
-struct EventData<'a> {
+struct EventData {
     at: usize,
     before: usize,
     found: usize,
     /// Index of the series, the change as a share, half of its 95 % interval.
     moved: Vec<(usize, f64, f64)>,
     /// What else changed: field, before, after.
-    profile: Vec<(&'a str, String, String)>,
+    profile: Vec<(&'static str, String, String)>,
 }
 
 impl<'a> HistoryData<'a> {
@@ -67,25 +83,40 @@ impl<'a> HistoryData<'a> {
     pub(super) fn of(history: &History<'a>) -> Self {
         let points = history.points;
         let (all, notes) = series(points);
-        let events = change_events(points, &all);
         let regular: Vec<usize> = (0..points.len()).filter(|at| points[*at].bridge_to.is_none()).collect();
-        let places: BTreeMap<&str, usize> = all.iter().enumerate().map(|(at, one)| (&*one.id, at)).collect();
+        let (machines, software) = (Grouping::machines(points), Grouping::software(points));
+        let choices = Choice::all(&machines, &software).into_iter().map(|choice| ChoiceData {
+            machine: choice.machine,
+            software: choice.software,
+            events: events(points, &choice.part_of(&all)),
+        });
         Self {
             name: history.name,
-            points: points.iter().map(point).collect(),
+            points: points.iter().enumerate().map(|(at, one)| point(one, machines.of[at], software.of[at])).collect(),
+            choices: choices.collect(),
+            machines: machines.names,
+            software: software.names,
             series: all.iter().map(|one| SeriesData::of(one, &regular)).collect(),
-            events: events.into_iter().map(|event| EventData::of(event, &places)).collect(),
+            events: events(points, &all),
             notes,
         }
     }
 }
 
-fn point(point: &HistoryPoint) -> PointData<'_> {
+/// What changed in these series, with each case as the number of its series.
+fn events(points: &[HistoryPoint], all: &[RatioSeries]) -> Vec<EventData> {
+    let places: BTreeMap<&str, usize> = all.iter().enumerate().map(|(at, one)| (&*one.id, at)).collect();
+    change_events(points, all).into_iter().map(|event| EventData::of(event, &places)).collect()
+}
+
+fn point(point: &HistoryPoint, machine: usize, software: usize) -> PointData<'_> {
     PointData {
         started: point.started,
         label: &point.label,
         reference: &point.reference,
         bridge_to: point.bridge_to.as_deref(),
+        machine,
+        software,
     }
 }
 
@@ -106,7 +137,7 @@ impl SeriesData {
     }
 }
 
-impl EventData<'_> {
+impl EventData {
     fn of(event: ChangeEvent, places: &BTreeMap<&str, usize>) -> Self {
         let moved = event.moved.iter().filter_map(|moved| {
             let series = places.get(&*moved.id)?;

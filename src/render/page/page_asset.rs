@@ -23,6 +23,7 @@ const SCRIPT: &str = concat!(
     include_str!("asset/curve.js"),
     include_str!("asset/paper.js"),
     include_str!("asset/comparison.js"),
+    include_str!("asset/choice.js"),
     include_str!("asset/history.js"),
     include_str!("asset/history_table.js"),
     include_str!("asset/start.js"),

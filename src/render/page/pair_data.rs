@@ -12,7 +12,8 @@ pub(super) struct PairsData<'a> {
     sides: &'a [String; 2],
     threshold: f64,
     margin: f64,
-    notes: &'a [String],
+    /// What the times are of, where they are not this machine's, and the notes on the whole.
+    notes: Vec<String>,
     cases: Vec<Case<'a>>,
 }
 
@@ -35,10 +36,15 @@ impl<'a> PairsData<'a> {
             sides: &paired.sides,
             threshold: paired.rule.threshold,
             margin: paired.rule.margin,
-            notes: &paired.notes,
+            notes: notes(paired),
             cases: cases.map(|(row, case)| Case { row, points: points(case) }).collect(),
         }
     }
+}
+
+fn notes(paired: &Paired) -> Vec<String> {
+    let caution = paired.clock().caution().map(|caution| format!("measured: {caution}"));
+    caution.into_iter().chain(paired.notes.iter().cloned()).collect()
 }
 
 fn points(case: &CasePairs) -> Vec<(f64, Option<&str>)> {

@@ -4,15 +4,17 @@ const MOST_SERIES = 8;
 /** Cases of an event that are named. */
 const NAMED = 5;
 
-/** A history with its numbers as shares, and its points without bridges counted from 0. */
+/** A history with its numbers as shares, and the points of the chosen machine and software, without bridges, counted from 0. */
 function unpacked(history, number) {
-  const regular = history.points.flatMap((point, at) => (point.bridge_to === undefined ? [at] : []));
+  const whole = history.points.flatMap((point, at) => (point.bridge_to === undefined ? [at] : []));
+  const choice = choiceOf(history), regular = whole.filter((at) => isChosen(history.points[at], choice));
   const place = new Map(regular.map((at, night) => [at, night]));
   const series = history.series.map((one) => {
-    const [ratio, half] = [one.ratio, one.half].map((list) => list.map((value) => value / 1e5));
-    return { ...one, key: `${number}:${one.id}`, ratio, half, nights: (one.at ?? regular).map((at) => place.get(at)), steps: [] };
+    const inside = (one.at ?? whole).flatMap((at, index) => (place.has(at) ? [[at, index]] : []));
+    const [ratio, half] = [one.ratio, one.half].map((list) => inside.map(([, index]) => list[index] / 1e5));
+    return { ...one, key: `${number}:${one.id}`, ratio, half, nights: inside.map(([at]) => place.get(at)), steps: [] };
   });
-  const events = history.events.map((event) => ({ ...event, night: place.get(event.at) }));
+  const events = (choice ?? history).events.map((event) => ({ ...event, night: place.get(event.at) }));
   for (const event of events) for (const [at, change] of event.moved) series[at].steps.push({ night: event.night, change });
   const bridges = history.points.flatMap((point, at) => (point.bridge_to === undefined ? [] : [{ night: regular.filter((other) => other < at).length - 0.5, to: point.bridge_to }]));
   return { ...history, number, nights: regular.map((at) => history.points[at]), series, events, bridges };
@@ -36,11 +38,11 @@ const nightWords = (point) => `${dayOf(point)} ${point.label}`;
 
 /** The series in the chart: those that are asked for, or those of the weightiest event, or the first. */
 function charted(one) {
-  const asked = one.series.filter(({ key }) => state.series.has(key));
+  const asked = one.series.filter(({ key, ratio }) => state.series.has(key) && ratio.length > 0);
   if (asked.length > 0) return asked.slice(0, MOST_SERIES);
   const weight = ({ moved }) => moved.reduce((sum, [, change]) => sum + Math.abs(change), 0);
   const [event] = [...one.events].sort((a, b) => weight(b) - weight(a));
-  return event ? event.moved.slice(0, 4).map(([at]) => one.series[at]) : one.series.filter(({ canary }) => !canary).slice(0, 4);
+  return event ? event.moved.slice(0, 4).map(([at]) => one.series[at]) : one.series.filter(({ canary, ratio }) => !canary && ratio.length > 0).slice(0, 4);
 }
 
 /** `3 slower by 0.8 to 3.1 %, 1 faster by 2.0 %`. */

@@ -41,7 +41,7 @@ function seriesRow(series, one) {
 function seriesTable(one) {
   const body = el("tbody"), told = el("span", { class: "told", role: "status" }), made = new Map();
   const weight = ({ steps, ratio, canary }) => (canary ? -1 : 0) + Math.max(0, ...steps.map(({ change }) => 10 * Math.abs(change))) + Math.abs(ratio.at(-1));
-  const ordered = [...one.series].sort((a, b) => weight(b) - weight(a));
+  const ordered = one.series.filter(({ ratio }) => ratio.length > 0).sort((a, b) => weight(b) - weight(a));
   const search = el("input", { type: "search", placeholder: "search cases of the history", "aria-label": `search cases of the history ${one.name}`, autocomplete: "off", spellcheck: "false", oninput: () => show({ seek: search.value }) });
   const rowOfSeries = (series) => made.get(series) ?? made.set(series, seriesRow(series, one)).get(series);
   const update = () => {
@@ -64,18 +64,18 @@ function seriesTable(one) {
         el("thead", {}, el("tr", {}, head.map(([name, kind]) => el("th", { scope: "col", class: kind }, name || el("span", { class: "heard" }, "half of the interval"))))), body)));
 }
 
-/** Events, chart and table of one history. */
+/** Events, chart and table of one history, for the points that are chosen. */
 function oneHistory(history, number) {
   const one = unpacked(history, number);
-  if (one.nights.length === 0 || one.series.length === 0) return el("section", {}, el("h3", {}, history.name), el("p", {}, "No point yet."));
-  const [first, last] = [one.nights[0], one.nights.at(-1)];
-  return el("section", { class: "history" }, el("h3", {}, history.name),
-    el("p", { class: "dim" }, `${counted(one.nights.length, "point", "points")} from ${dayOf(first)} to ${dayOf(last)}, ${counted(one.series.length, "case", "cases")}, as changes against ${first.reference}, which was measured beside each of them by turns`),
+  if (one.nights.length === 0 || one.series.length === 0) return [el("p", {}, "No point yet.")];
+  const [first, last] = [one.nights[0], one.nights.at(-1)], cases = one.series.filter(({ ratio }) => ratio.length > 0).length;
+  return [
+    el("p", { class: "dim" }, `${counted(one.nights.length, "point", "points")} from ${dayOf(first)} to ${dayOf(last)}, ${counted(cases, "case", "cases")}, as changes against ${history.points[0].reference}, which was measured beside each of them by turns`),
     one.notes.length > 0 && el("ul", { class: "dim" }, one.notes.map((note) => el("li", {}, note))),
-    el("h4", {}, counted(one.events.length, "event", "events")), eventList(one), ratioChart(one), seriesTable(one));
+    el("h4", {}, counted(one.events.length, "event", "events")), eventList(one), ratioChart(one), seriesTable(one)];
 }
 
 /** The section with all histories, or nothing. */
 function historySection() {
-  return data.histories.length > 0 && el("section", { id: "history" }, el("h2", {}, "History"), data.histories.map(oneHistory));
+  return data.histories.length > 0 && el("section", { id: "history" }, el("h2", {}, "History"), data.histories.map(chosenHistory));
 }

@@ -1,7 +1,7 @@
 // What is shown lives in the fragment of the address, so that a link shows the same and a reload changes nothing.
 
-const state = { listeners: [], open: new Set(), series: new Set(), seek: "", zoom: "", search: "", group: "", outcome: "", sort: "", down: false, manual: "" };
-const WORDS = ["search", "group", "outcome", "sort", "manual", "seek", "zoom"];
+const state = { listeners: [], open: new Set(), series: new Set(), seek: "", zoom: "", machine: "", software: "", search: "", group: "", outcome: "", sort: "", down: false, manual: "" };
+const WORDS = ["search", "group", "outcome", "sort", "manual", "seek", "zoom", "machine", "software"];
 
 function read() {
   const asked = new URLSearchParams(location.hash.slice(1));
@@ -24,7 +24,12 @@ function fragment(of) {
 function show(changes) {
   Object.assign(state, changes);
   history.replaceState(null, "", fragment(state));
-  for (const listener of state.listeners) listener(changes);
+  tell(changes);
+}
+
+/** Tells everyone who is still there: one of them may draw a part of the page anew. */
+function tell(changes) {
+  for (const listener of [...state.listeners]) if (state.listeners.includes(listener)) listener(changes);
 }
 
 /** A link that shows one case and nothing else. */
@@ -32,7 +37,7 @@ const linkTo = (id) => fragment({ open: [id] });
 
 addEventListener("hashchange", () => {
   read();
-  for (const listener of state.listeners) listener({});
+  tell({});
   arrive();
 });
 
