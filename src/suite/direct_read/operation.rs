@@ -4,7 +4,7 @@
 //!
 //! * **IN-FLIGHT**: a submitted read writes into the block of its slot until it has completed. The blocks and the
 //!   file live as long as the ring, whose drop waits for the reads in flight; a slot is used again only after its
-//!   completion, when its block has been released.
+//!   completion.
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
@@ -21,16 +21,13 @@ pub struct Ring {
     file: File,
     memory: MmapMut,
     block: usize,
-    /// Slots without a read in flight, whose block nobody looks at.
+    /// Slots without a read in flight.
     free: Vec<usize>,
-    /// The most reads in flight.
     depth: usize,
-    in_flight: usize,
 }
 
 impl Ring {
-    /// A ring for `depth` reads at a time, of `block` bytes each. Of more than one, as many blocks can be looked at while
-    /// the next reads are in flight.
+    /// A ring for `depth` reads at a time, of `block` bytes each.
     ///
     /// # Errors
     /// [`Error::Missing`] where the kernel has no io_uring or forbids it.
@@ -41,40 +38,21 @@ impl Ring {
         let quiet = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
         let ring = quiet.or_else(|_| IoUring::new(entries)).map_err(|cause| absent(&cause))?;
         let file = file.try_clone().map_err(|e| Error::Kernel { call: "dup of a file".into(), cause: e })?;
-        let slots = Self::slots(depth);
-        let memory = pattern_file::buffer(block * slots)?;
-        Ok(Self { ring, file, memory, block, free: (0..slots).collect(), depth, in_flight: 0 })
+        let memory = pattern_file::buffer(block * depth)?;
+        Ok(Self { ring, file, memory, block, free: (0..depth).collect(), depth })
     }
 
-    /// The number of blocks of a ring.
-    pub fn slots(depth: usize) -> usize {
-        if depth == 1 { 1 } else { 2 * depth }
-    }
-
-    /// Queues a read and returns its slot; `None` if there are as many as may be, or no slot is free.
+    /// Queues a read and returns its slot; `None` if all slots are in use.
     #[inline(always)]
     pub fn read(&mut self, offset: u64) -> Option<usize> {
-        if self.in_flight == self.depth {
-            return None;
-        }
         let slot = self.free.pop()?;
-        self.in_flight += 1;
         let block = &mut self.memory[slot * self.block..][..self.block];
         let read = opcode::Read::new(types::Fd(self.file.as_raw_fd()), block.as_mut_ptr(), self.block as u32);
         let entry = read.offset(offset).build().user_data(slot as u64);
-        // SAFETY: IN-FLIGHT. The queue has room for as many entries as reads may be in flight.
+        // SAFETY: IN-FLIGHT. The queue has room for as many entries as there are slots.
         let pushed = unsafe { self.ring.submission().push(&entry) };
-        debug_assert!(pushed.is_ok(), "a read less than may be is room in the queue");
+        debug_assert!(pushed.is_ok(), "a free slot is room in the queue");
         Some(slot)
-    }
-
-    /// Submits the queued reads, if there are any.
-    ///
-    /// # Errors
-    /// `io_uring_enter` is refused.
-    #[inline(always)]
-    pub fn submit(&mut self) -> Result<()> {
-        if self.ring.submission().is_empty() { Ok(()) } else { self.enter(0) }
     }
 
     /// Submits the queued reads and waits until at least one has completed.
@@ -83,13 +61,8 @@ impl Ring {
     /// `io_uring_enter` is refused.
     #[inline(always)]
     pub fn wait(&mut self) -> Result<()> {
-        self.enter(1)
-    }
-
-    #[inline(always)]
-    fn enter(&mut self, wanted: usize) -> Result<()> {
         loop {
-            match self.ring.submit_and_wait(wanted) {
+            match self.ring.submit_and_wait(1) {
                 Ok(_) => return Ok(()),
                 Err(cause) if cause.raw_os_error() == Some(libc::EINTR) => {}
                 Err(cause) => return Err(Error::Kernel { call: "io_uring_enter".into(), cause }),
@@ -101,17 +74,12 @@ impl Ring {
     #[inline(always)]
     pub fn completed(&mut self) -> Option<(usize, i32)> {
         let entry = self.ring.completion().next()?;
-        self.in_flight -= 1;
-        Some((entry.user_data() as usize, entry.result()))
-    }
-
-    /// Gives the slot of a completed read back.
-    #[inline(always)]
-    pub fn release(&mut self, slot: usize) {
+        let slot = entry.user_data() as usize;
         self.free.push(slot);
+        Some((slot, entry.result()))
     }
 
-    /// The bytes that were read into a slot, until it is given back.
+    /// The bytes that were read into a slot, until the slot is used again.
     #[inline(always)]
     pub fn block(&self, slot: usize) -> &[u8] {
         &self.memory[slot * self.block..][..self.block]
@@ -119,7 +87,7 @@ impl Ring {
 
     /// The number of reads in flight.
     pub fn in_flight(&self) -> usize {
-        self.in_flight
+        self.depth - self.free.len()
     }
 }
 
@@ -187,28 +155,6 @@ mod tests {
             }
         }
         assert_eq!(seen, 4);
-    }
-
-    #[test]
-    fn a_block_is_looked_at_while_the_next_reads_are_in_flight() {
-        if let Err(why) = offered() {
-            return println!("skipped: {why}");
-        }
-        let directory = tempfile::tempdir().expect("a directory");
-        let file = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
-        let mut ring = Ring::new(file.file(), 4096, 2).expect("a ring");
-        let first = ring.read(0).expect("a slot");
-        ring.wait().expect("completed");
-        assert_eq!(ring.completed(), Some((first, 4096)));
-        let next = [ring.read(4096), ring.read(8192)].map(|slot| slot.expect("a slot"));
-        assert!(!next.contains(&first), "its block is not given back");
-        ring.submit().expect("submitted");
-        assert!(is_of(ring.block(first), 0));
-        ring.release(first);
-        while ring.in_flight() > 0 {
-            ring.wait().expect("completed");
-            while ring.completed().is_some() {}
-        }
     }
 
     #[test]

@@ -14,8 +14,6 @@ struct Queue {
     depth: usize,
     /// The offset of each slot's read, and when it was submitted.
     submitted: Vec<(u64, Moment)>,
-    /// Slots and answers that are to be checked.
-    delivered: Vec<(usize, i32)>,
     /// The number of all reads until now.
     reads: u64,
 }
@@ -25,8 +23,7 @@ pub(super) fn with(depth: usize) -> SetUp {
     set_up(move |place| {
         let blocks = large(place, Pattern::Random, BLOCK)?;
         let ring = Ring::new(blocks.file.file(), BLOCK, depth)?;
-        let submitted = vec![Default::default(); Ring::slots(depth)];
-        Ok(Queue { blocks, ring, depth, submitted, delivered: Vec::with_capacity(depth), reads: 0 })
+        Ok(Queue { blocks, ring, depth, submitted: vec![Default::default(); depth], reads: 0 })
     })
 }
 
@@ -56,15 +53,10 @@ impl Queue {
             self.fill(&mut left, clock);
             self.ring.wait()?;
             let now = Moment::completed(clock);
-            self.delivered.extend(std::iter::from_fn(|| self.ring.completed()));
-            // The device has new work before what it has read is checked: it would idle meanwhile.
-            self.fill(&mut left, clock);
-            self.ring.submit()?;
-            for (slot, answer) in self.delivered.drain(..) {
+            while let Some((slot, answer)) = self.ring.completed() {
                 let (offset, submitted) = self.submitted[slot];
                 let got = usize::try_from(answer).map_err(|_| std::io::Error::from_raw_os_error(-answer));
                 self.blocks.file.check(got, self.ring.block(slot), offset)?;
-                self.ring.release(slot);
                 done += 1;
                 if began.is_some() && ended.is_none() {
                     clock.note(now.since(submitted));
