@@ -50,6 +50,7 @@ use crate::platform::proc::Source;
 use crate::record::{Axis, Curve, Headline};
 
 pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"), cases)
+    .version(2)
     .curves(&[
         by_file_curve("direct_read/sequential-by-file/", "sequential"),
         by_file_curve("direct_read/random-by-file/", "random"),

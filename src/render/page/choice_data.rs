@@ -166,7 +166,10 @@ mod tests {
 
     fn points() -> Vec<HistoryPoint> {
         let kernels = ["6.1"; 6].into_iter().chain(["6.12"; 6]);
-        kernels.enumerate().map(|(at, kernel)| point(if at % 2 == 0 { "Zen" } else { "Xeon" }, kernel)).collect()
+        kernels
+            .enumerate()
+            .map(|(at, kernel)| point(if at % 2 == 0 { "Zen" } else { "Xeon" }, kernel))
+            .collect()
     }
 
     #[test]

@@ -92,7 +92,11 @@ impl<'a> HistoryData<'a> {
         });
         Self {
             name: history.name,
-            points: points.iter().enumerate().map(|(at, one)| point(one, machines.of[at], software.of[at])).collect(),
+            points: points
+                .iter()
+                .enumerate()
+                .map(|(at, one)| point(one, machines.of[at], software.of[at]))
+                .collect(),
             choices: choices.collect(),
             machines: machines.names,
             software: software.names,

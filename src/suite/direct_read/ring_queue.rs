@@ -41,8 +41,7 @@ impl Queue {
     }
 
     /// Turns the queue over untimed, reads at least `timed` blocks, then drains the queue. Returns the number of blocks
-    /// that were read while the clock ran, and their time. It starts and stops when the kernel has delivered a bunch of
-    /// completions.
+    /// that were read while the clock ran, and their time. It starts and stops at a completion.
     fn turn(&mut self, timed: u64, clock: &Clock) -> Result<(u64, Ticks)> {
         let depth = self.depth as u64;
         let turned = if depth == 1 { 0 } else { depth };
@@ -53,7 +52,8 @@ impl Queue {
             self.fill(&mut left, clock);
             self.ring.wait()?;
             let now = Moment::completed(clock);
-            while let Some((slot, answer)) = self.ring.completed() {
+            // One at a time, so that a new read is submitted for each: of a bunch the first would wait for the last.
+            if let Some((slot, answer)) = self.ring.completed() {
                 let (offset, submitted) = self.submitted[slot];
                 let got = usize::try_from(answer).map_err(|_| std::io::Error::from_raw_os_error(-answer));
                 self.blocks.file.check(got, self.ring.block(slot), offset)?;
