@@ -45,10 +45,12 @@ pub struct LiveMachine {
     pub scratch: PathBuf,
 }
 
-/// A running guest, and its serial line, on which sides take their turns. Dropping the last reference kills its process
-/// group.
+/// The process of a guest. Dropping it kills its process group.
+struct Process(RefCell<Child>);
+
+/// A running guest, and its serial line, on which sides take their turns.
 struct Shared {
-    child: RefCell<Child>,
+    process: Process,
     connection: Rc<RefCell<Connection>>,
     clock: ClockKind,
     cpu: usize,
@@ -82,14 +84,13 @@ impl LiveGuest {
             _ => emulator::not_started(&e),
         })?;
         let console = child.stderr.take();
-        let child = RefCell::new(child);
-        // From here on it is killed whatever fails.
+        let process = Process(RefCell::new(child));
         let [requests, responses] = twice(ours).map_err(lost)?;
         let console =
             console.ok_or_else(|| Error::Disproved("a guest was started without its console".into()))?;
         let connection = Rc::new(RefCell::new(Connection::new(requests, responses, console.into())?));
         let (clock, cpu) = (machine.clock, machine.cpu);
-        let shared = Shared { child, connection, clock, cpu, is_lost: Cell::new(false) };
+        let shared = Shared { process, connection, clock, cpu, is_lost: Cell::new(false) };
         Ok(Self { label, shared: Rc::new(shared) })
     }
 
@@ -146,19 +147,19 @@ struct InGuest(Rc<Shared>);
 impl Seat for InGuest {
     fn how_it_ended(&mut self) -> String {
         self.0.is_lost.set(true);
-        match self.0.child.borrow_mut().try_wait() {
+        match self.0.process.0.borrow_mut().try_wait() {
             Ok(Some(status)) => format!("its guest ended: {status}"),
             _ => "its guest closed the line".into(),
         }
     }
 
     fn taken(&self) -> Option<Taken> {
-        let Shared { child, clock, cpu, .. } = &*self.0;
+        let Shared { process, clock, cpu, .. } = &*self.0;
         let stolen_ticks = proc::stolen_ticks(&KernelFiles::live().text("proc/stat")?, *cpu)?;
         let waited_ns = match clock {
             // Its kernel and its processes are processes of ours, which wait for each other and not for others.
             ClockKind::Uml => 0,
-            _ => processor(child.borrow().id())?.waited_ns,
+            _ => processor(process.0.borrow().id())?.waited_ns,
         };
         Some(Taken { waited_ns, stolen_ticks })
     }
@@ -183,9 +184,9 @@ impl Seat for InGuest {
     }
 }
 
-impl Drop for Shared {
+impl Drop for Process {
     fn drop(&mut self) {
-        let child = self.child.get_mut();
+        let child = self.0.get_mut();
         // It is not waited for yet, so that no other process has its number.
         let group = i32::try_from(child.id()).map(Pid::from_raw);
         let _ = group.map(|group| killpg(group, Signal::SIGKILL));

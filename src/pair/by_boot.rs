@@ -81,7 +81,11 @@ impl Testbed {
         let mut course = Course { testbed: self, plan, open, random: Random::new(plan.seed) };
         let mut fruitless = 0;
         while !course.wanting().is_empty() && signal::pending().is_none() {
-            let why = match boots.next(course.random.below(2))? {
+            let booted = boots.next(course.random.below(2));
+            if signal::pending().is_some() {
+                break;
+            }
+            let why = match booted? {
                 Ok(sides) if course.serve(&sides, boots.has_frequency(), watch)? => None,
                 Ok(_) => Some("a guest ended before a case got its pair".to_owned()),
                 Err(why) => Some(why),
@@ -101,7 +105,7 @@ impl Testbed {
 impl Course<'_> {
     /// The places of the cases that need more pairs.
     fn wanting(&self) -> Vec<usize> {
-        let is_open = |at: &usize| self.open[*at].wanted(&self.plan.rule, self.open.len()).is_some();
+        let is_open = |at: &usize| self.open[*at].case.wanted(&self.plan.rule, self.open.len()).is_some();
         (0..self.open.len()).filter(is_open).collect()
     }
 

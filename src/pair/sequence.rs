@@ -9,7 +9,6 @@ use crate::platform::cpu::Aside;
 use crate::platform::signal;
 use crate::record::paired::{CasePairs, PairRecord, Rule, Why};
 use crate::statistic::{Random, median, percentile};
-use crate::study::sequential::{Stand, stand};
 use crate::trial::Turn;
 
 /// Pairs of a case that may be lost (a side died, hung or answered nonsense) before the case has failed.
@@ -53,14 +52,6 @@ impl OpenCase {
     /// A case without a pair.
     pub fn new(id: &str) -> Self {
         Self { case: CasePairs { id: id.to_owned(), ..CasePairs::default() }, shape: None, lost: 0 }
-    }
-
-    /// How many pairs its next look needs in all, where it is one of `cases`; `None` once it needs no more.
-    pub fn wanted(&self, rule: &Rule, cases: usize) -> Option<usize> {
-        match stand(&self.case.differences(), rule, cases) {
-            Stand::Open(wanted) if self.case.unfit().is_none() && self.case.ended.is_none() => Some(wanted),
-            _ => None,
-        }
     }
 }
 
@@ -123,7 +114,7 @@ impl CasePairing<'_> {
         watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<CasePairs> {
         let mut open = OpenCase::new(id);
-        while open.wanted(&self.rule, self.cases).is_some() && signal::pending().is_none() {
+        while open.case.wanted(&self.rule, self.cases).is_some() && signal::pending().is_none() {
             self.step(&mut open, spin, schedule, random, watch)?;
         }
         Ok(open.case)
@@ -141,7 +132,7 @@ impl CasePairing<'_> {
         random: &mut Random,
         watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<()> {
-        let Some(wanted) = open.wanted(&self.rule, self.cases) else { return Ok(()) };
+        let Some(wanted) = open.case.wanted(&self.rule, self.cases) else { return Ok(()) };
         watch(&Progress { case: &open.case, wanted }, None);
         let pair = schedule.pair(&self.spec(&open.case.id, open.shape, spin), random)?;
         if signal::pending().is_some() {

@@ -169,6 +169,14 @@ pub struct Row {
 }
 
 impl CasePairs {
+    /// How many pairs its next look needs in all, where it is one of `cases`; `None` once it needs no more.
+    pub fn wanted(&self, rule: &Rule, cases: usize) -> Option<usize> {
+        match stand(&self.differences(), rule, cases) {
+            Stand::Open(wanted) if self.unfit().is_none() && self.ended.is_none() => Some(wanted),
+            _ => None,
+        }
+    }
+
     /// Why the machine was unfit, if too many pairs had to be rejected.
     pub fn unfit(&self) -> Option<String> {
         let rejected: Vec<_> = self.pairs.iter().filter_map(|pair| pair.rejected.as_ref()).collect();

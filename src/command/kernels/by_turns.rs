@@ -13,7 +13,7 @@ use crate::guest::live_guest::{LiveGuest, LiveMachine};
 use crate::guest::{binary, emulator};
 use crate::pair::experiment::{Plan, Testbed, chosen};
 use crate::record::guest_side::ClockKind;
-use crate::record::paired::{Paired, Rule};
+use crate::record::paired::{CasePairs, Paired, Rule};
 use crate::suite::GROUPS;
 use crate::trial::scratch::{self, Scratch};
 use clap::ValueEnum;
@@ -170,7 +170,8 @@ pub(super) fn compared(
     let mut boots = BootPairs::new(kernels, &machine, ran_by(clock, counting), configured(kernels));
     let (bar, home) = (Bar::over(ids.len()), home.directory());
     let mut keep = |paired: &Paired| {
-        bar.settled(paired.cases.iter().filter(|case| case.ended.is_some()).count());
+        let is_settled = |case: &&CasePairs| case.wanted(&rule, paired.cases.len()).is_none();
+        bar.settled(paired.cases.iter().filter(is_settled).count());
         save(&home, paired).map(drop)
     };
     let compared =

@@ -68,9 +68,10 @@ function seriesTable(one) {
 function oneHistory(history, number) {
   const one = unpacked(history, number);
   if (one.nights.length === 0 || one.series.length === 0) return [el("p", {}, "No point yet.")];
+  const choice = choiceOf(history), chosen = choice ? [history.machines[choice.machine], history.software[choice.software]].filter(Boolean).join(", ") : "";
   const [first, last] = [one.nights[0], one.nights.at(-1)], cases = one.series.filter(({ ratio }) => ratio.length > 0).length;
   return [
-    el("p", { class: "dim" }, `${counted(one.nights.length, "point", "points")} from ${dayOf(first)} to ${dayOf(last)}, ${counted(cases, "case", "cases")}, as changes against ${history.points[0].reference}, which was measured beside each of them by turns`),
+    el("p", { class: "dim" }, `${counted(one.nights.length, "point", "points")}${chosen && ` of ${chosen}`} from ${dayOf(first)} to ${dayOf(last)}, ${counted(cases, "case", "cases")}, as changes against ${history.points[0].reference}, which was measured beside each of them by turns`),
     one.notes.length > 0 && el("ul", { class: "dim" }, one.notes.map((note) => el("li", {}, note))),
     el("h4", {}, counted(one.events.length, "event", "events")), eventList(one), ratioChart(one), seriesTable(one)];
 }
