@@ -40,8 +40,8 @@ pub fn meaning(words: &[String]) -> String {
         return (*meaning).into();
     }
     if words.is_empty() {
-        return "it said nothing: it may lack the driver of the console (CONFIG_SERIAL_8250_CONSOLE), or be of another \
-                architecture"
+        return "it said nothing: it may have too little memory (--memory), lack the driver of the console \
+                (CONFIG_SERIAL_8250_CONSOLE), or be of another architecture"
             .into();
     }
     if said("Kernel panic") { "it panicked".into() } else { "it stopped without a word about why".into() }
