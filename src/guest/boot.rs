@@ -7,8 +7,6 @@ use super::last_words::meaning;
 use crate::error::{Error, Result};
 use crate::platform::{process, signal};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -156,10 +154,7 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // It is not waited for yet, so that no other process has its number.
-        let group = i32::try_from(self.child.id()).map(Pid::from_raw);
-        let _ = group.map(|group| killpg(group, Signal::SIGKILL));
-        let _ = self.child.wait();
+        emulator::kill(&mut self.child);
     }
 }
 

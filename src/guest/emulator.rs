@@ -2,8 +2,10 @@
 
 use super::last_words::inert;
 use crate::error::{Error, Result};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 /// The emulator, looked for on PATH.
 pub const EMULATOR: &str = "qemu-system-x86_64";
@@ -30,8 +32,19 @@ pub fn version() -> String {
 /// # Errors
 /// There is none on PATH.
 pub fn check() -> Result<()> {
+    on_path(EMULATOR).map(drop).ok_or_else(|| not_started(&std::io::ErrorKind::NotFound.into()))
+}
+
+/// The first file of this name in the directories of PATH.
+pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there =
-        std::env::split_paths(&path).any(|directory: PathBuf| Path::new(&directory).join(EMULATOR).is_file());
-    if is_there { Ok(()) } else { Err(not_started(&std::io::ErrorKind::NotFound.into())) }
+    std::env::split_paths(&path).map(|place| place.join(name)).find(|file| file.is_file())
+}
+
+/// Kills the process group of a guest that was started as the first of it.
+pub fn kill(guest: &mut Child) {
+    // It is not waited for yet, so that no other process has its number.
+    let group = i32::try_from(guest.id()).map(Pid::from_raw);
+    let _ = group.map(|group| killpg(group, Signal::SIGKILL));
+    let _ = guest.wait();
 }

@@ -1,6 +1,7 @@
 //! What a person names as a kernel: a package, an image, a built tree, the host's own, user-mode Linux; and a command line behind `@`.
 
 use super::debian::{self, Package};
+use super::emulator;
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::plain_file;
@@ -159,15 +160,13 @@ fn host() -> Result<(PathBuf, Option<PathBuf>)> {
 
 /// Debian's user-mode Linux.
 fn user_mode() -> Result<(PathBuf, Option<PathBuf>)> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|place| place.join(USER_MODE.1)).find(|file| file.is_file());
     let missing = || {
         Error::Missing(format!(
             "{} is not on PATH: install it (Debian: apt-get install user-mode-linux)",
             USER_MODE.1
         ))
     };
-    Ok((found.ok_or_else(missing)?, None))
+    Ok((emulator::on_path(USER_MODE.1).ok_or_else(missing)?, None))
 }
 
 /// An image, or a tree in which one was built.

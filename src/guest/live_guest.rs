@@ -12,8 +12,6 @@ use crate::platform::cpu::{self, Aside};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{proc, process};
 use crate::record::guest_side::{ClockKind, Identity};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -186,11 +184,7 @@ impl Seat for InGuest {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let child = self.0.get_mut();
-        // It is not waited for yet, so that no other process has its number.
-        let group = i32::try_from(child.id()).map(Pid::from_raw);
-        let _ = group.map(|group| killpg(group, Signal::SIGKILL));
-        let _ = child.wait();
+        emulator::kill(self.0.get_mut());
     }
 }
 

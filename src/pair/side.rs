@@ -68,7 +68,8 @@ fn serve(groups: &[Group]) -> Result<()> {
     driver.respond(&Response::Ended { kind, sentence })
 }
 
-fn ids(groups: &[Group]) -> Vec<String> {
+/// The ids of all cases of these groups, in table order.
+pub fn ids(groups: &[Group]) -> Vec<String> {
     let of = |group: &Group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>();
     groups.iter().flat_map(of).collect()
 }

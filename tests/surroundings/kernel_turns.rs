@@ -1,11 +1,10 @@
 //! Kernels that take turns as guests: by an emulator that is a shell, whose "guests" run sides on this machine, and by
 //! user-mode Linux where it is installed.
 
-use crate::place::{Ended, Place};
+use crate::place::{Ended, Place, is_running, waited};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 /// Plays a guest on its standard streams, as the first process of one does: says who it is, and lends the line to one side
 /// after the other. `IMAGE.turns` limits the sides that it lives for; without `IMAGE.hello` it says nothing.
@@ -166,21 +165,4 @@ fn user_mode_linux_takes_turns_with_itself() {
     ended.says(0, &["user-mode Linux (uml)", "A (uml)", "syscall/getppid"]);
     assert!(!ended.output.contains("slower") && !ended.output.contains("faster"), "{ended:?}");
     place.is_tidy();
-}
-
-/// Waits until it answers.
-fn waited<T>(mut ask: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing came");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn is_running(pid: i32) -> bool {
-    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    !state.is_empty() && !state.contains(") Z ")
 }

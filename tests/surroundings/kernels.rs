@@ -1,10 +1,9 @@
 //! Kernels as guests, by an emulator that plays a console from a file: the whole path but the guest itself.
 
-use crate::place::{Ended, Place};
+use crate::place::{Ended, Place, is_running, waited};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 /// Prints the file `IMAGE.console`, and where there is a file `IMAGE.hangs`, writes its number to it and goes on.
 const EMULATOR: &str = r#"#!/bin/sh
@@ -184,23 +183,6 @@ fn a_guest_does_not_outlive_a_comparison_that_was_killed() {
     running.child.kill().unwrap();
     running.child.wait().unwrap();
     waited(|| (!is_running(guest)).then_some(()));
-}
-
-/// Waits until it answers.
-fn waited<T>(mut ask: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing came");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn is_running(pid: i32) -> bool {
-    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    !state.is_empty() && !state.contains(") Z ")
 }
 
 #[test]

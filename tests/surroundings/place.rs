@@ -289,3 +289,21 @@ fn a_disturbed_case_counts_as_measured_where_a_test_counts() {
     assert_eq!(undisturbed(line).as_deref(), Some("3 measured, 0 skipped, 0 failed"));
     assert_eq!(undisturbed("3 measured, 0 skipped, 0 failed"), None);
 }
+
+/// Waits until it answers.
+pub fn waited<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process of this number runs. A zombie has ended.
+pub fn is_running(pid: i32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !state.is_empty() && !state.contains(") Z ")
+}

@@ -12,6 +12,7 @@ use crate::guest::kernel::Kernel;
 use crate::guest::live_guest::{LiveGuest, LiveMachine};
 use crate::guest::{binary, emulator};
 use crate::pair::experiment::{Plan, Testbed, chosen};
+use crate::pair::side::ids;
 use crate::record::guest_side::ClockKind;
 use crate::record::paired::{CasePairs, Paired, Rule};
 use crate::suite::GROUPS;
@@ -138,11 +139,7 @@ fn ran_by(clock: ClockKind, counting: &Counting) -> String {
 /// The cases that are asked: those of the default set that match, or with `--all` every one that does, canaries first.
 fn asked(filter: &Filter, counting: &Counting) -> Result<Vec<String>> {
     let asked: BTreeSet<String> = counting.questions(filter)?.cases.into_iter().map(|case| case.id).collect();
-    let all: Vec<_> = GROUPS
-        .iter()
-        .flat_map(|group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>())
-        .collect();
-    chosen(&all, |id| asked.contains(id), true)
+    chosen(&ids(GROUPS), |id| asked.contains(id), true)
 }
 
 /// Boots both kernels in pairs until every case is settled, and keeps the pairs in the store.

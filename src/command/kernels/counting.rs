@@ -1,6 +1,5 @@
 //! What every command that boots guests is given, and the comparison of two kernels.
 
-use crate::case::Group;
 use crate::command::flag::{Filter, Home};
 use crate::command::page;
 use crate::error::{Error, Result};
@@ -8,6 +7,7 @@ use crate::guest::boot_series::Series;
 use crate::guest::kernel::{Kernel, Supply};
 use crate::guest::question::{Questions, questions};
 use crate::guest::{binary, configuration, emulator};
+use crate::pair::side::ids;
 use crate::platform::{cpu, signal};
 use crate::record::guest_side::ClockKind;
 use crate::record::instruction_counts::{InstructionCounts, LAYOUT};
@@ -92,9 +92,7 @@ impl Counting {
     /// None matches.
     pub(in crate::command) fn questions(&self, filter: &Filter) -> Result<Questions> {
         let matches = filter.matcher()?;
-        let of_group = |group: &Group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>();
-        let ids = GROUPS.iter().flat_map(of_group);
-        let asked = questions(ids.filter(|id| matches(id)), self.all);
+        let asked = questions(ids(GROUPS).into_iter().filter(|id| matches(id)), self.all);
         if asked.cases.is_empty() {
             return Err(Error::Usage(
                 "no case of those that the instruction clock tells something about matches; --all asks the others, too"
