@@ -48,7 +48,7 @@
 //! * `driver`: starts one measuring process per group, keeps the record and prints the table.
 //! * [`harness`]: the entry points of a bench target, and the only room that names Criterion.
 //! * `liar`: cases that lie, with the claims of real ones, which must catch them.
-//! * `guest`: boots other kernels, which count instructions.
+//! * `guest`: boots other kernels, which count instructions or take turns. `reboot`: measures them on the machine itself, boot by boot.
 //! * `pair`: compares two builds by pairs of processes that take turns.
 //! * `record`: what was measured, as plain data. `study`: what it means. `render`: how it is shown. `statistic`: pure
 //!   functions.
@@ -85,6 +85,8 @@ mod pair;
 #[cfg(feature = "cli")]
 mod peer;
 mod platform;
+#[cfg(feature = "cli")]
+mod reboot;
 mod record;
 mod render;
 mod statistic;

@@ -11,7 +11,7 @@ use super::report::save;
 use crate::driver::layout;
 use crate::environment::Weight;
 use crate::error::{Error, Result};
-use crate::record::bundle::{Head, read_any_head};
+use crate::record::bundle::{Head, by_kernel, read_any_head};
 use crate::record::verdict::Verdict;
 use crate::render::compared::{csv, markdown};
 use crate::render::table::Layout;
@@ -34,6 +34,9 @@ pub(super) struct Args {
     /// Names of records, baselines or runs, or files of them; the first is what the others are compared with
     #[arg(value_name = "BASELINE", required = true)]
     baselines: Vec<OsString>,
+    /// What the sides are: with `kernel`, each kernel that the named records ran on, the earliest first
+    #[arg(long, value_enum)]
+    by: Option<By>,
     /// How to write it [default: terminal, or rows between tabs in a pipe]
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -54,6 +57,13 @@ pub(super) struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     home: Home,
+}
+
+/// What the sides of a comparison are, if not the records that are named.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum By {
+    /// The kernels on which their processes ran
+    Kernel,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -93,7 +103,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 fn compared(args: &Args) -> Result<Comparison> {
     let filter = args.filter.as_deref().map(expression).transpose()?;
     let archive = Archive::of(&args.home);
-    let mut comparison = all_rows(&archive, &args.baselines, args.threshold)?;
+    let heads = match args.by {
+        Some(By::Kernel) => kernels(&archive, &args.baselines)?,
+        None => named(&archive, &args.baselines)?,
+    };
+    let mut comparison = all_rows(&archive, &heads, args.threshold)?;
     if let Some(filter) = filter {
         comparison.keep(|id| filter.is_match(id));
         if comparison.rows.is_empty() {
@@ -110,17 +124,35 @@ fn compared(args: &Args) -> Result<Comparison> {
     Ok(comparison)
 }
 
-/// All rows of these baselines, each against the first.
-fn all_rows(archive: &Archive, baselines: &[OsString], threshold: f64) -> Result<Comparison> {
+/// The baselines of these names, two at least.
+fn named(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> {
     if baselines.len() < 2 {
         return Err(Error::Usage(
-            "one baseline alone cannot be compared; name two or more, the oldest first".into(),
+            "one baseline alone cannot be compared; name two or more, the oldest first, or the kernels of one `--by kernel`"
+                .into(),
         ));
     }
-    let heads = baselines.iter().map(|name| archive.head(name)).collect::<Result<Vec<_>>>()?;
-    let history = if wants_history(&heads) { history(archive)? } else { Vec::new() };
+    baselines.iter().map(|name| archive.head(name)).collect()
+}
+
+/// The kernels that these baselines ran on, two at least.
+fn kernels(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> {
+    let bundles = baselines.iter().map(|name| archive.bundle(name)).collect::<Result<Vec<_>>>()?;
+    let sides = by_kernel(bundles.into_iter().flat_map(|bundle| bundle.records).collect())?;
+    match &sides[..] {
+        [only] => Err(Error::Usage(format!(
+            "all that is named ran on {}: `--by kernel` compares kernels, and without it records are compared",
+            only.head.name
+        ))),
+        _ => Ok(sides.into_iter().map(|side| side.head).collect()),
+    }
+}
+
+/// All rows of these baselines, each against the first.
+fn all_rows(archive: &Archive, heads: &[Head], threshold: f64) -> Result<Comparison> {
+    let history = if wants_history(heads) { history(archive)? } else { Vec::new() };
     let options = Options { threshold: threshold.max(LEAST_THRESHOLD) };
-    let comparison = compare(&heads, &history, options);
+    let comparison = compare(heads, &history, options);
     refuse_nothing(&comparison)?;
     Ok(comparison)
 }
@@ -130,7 +162,7 @@ fn all_rows(archive: &Archive, baselines: &[OsString], threshold: f64) -> Result
 /// # Errors
 /// A baseline is nowhere or cannot be read, or nothing of them can be compared.
 pub(super) fn side_by_side(archive: &Archive, baselines: &[OsString]) -> Result<Comparison> {
-    let mut comparison = all_rows(archive, baselines, LEAST_THRESHOLD)?;
+    let mut comparison = all_rows(archive, &named(archive, baselines)?, LEAST_THRESHOLD)?;
     comparison.sort_by_weight();
     Ok(comparison)
 }

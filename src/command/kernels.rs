@@ -5,6 +5,7 @@ mod counted_table;
 mod counting;
 mod kernel_bisection;
 mod kernel_list;
+mod kernel_session;
 
 pub(super) use by_turns::found;
 pub(super) use counting::{Counting, compared};
@@ -29,7 +30,7 @@ use std::process::ExitCode;
 /// Changes of counts up to this share are no finding, where no other is given.
 const OF_COUNTS: f64 = 0.001;
 
-/// Compare kernels without a reboot: as guests that take turns, or by counted instructions
+/// Compare kernels: as guests that take turns, by counted instructions, or over reboots of this machine
 ///
 /// A guest boots with this program as its first process. Where KVM works, or the kernels are user-mode Linux, two guests
 /// live at once on one CPU and take turns. Elsewhere an emulator counts instructions, which repeat to the last digit on any
@@ -51,6 +52,7 @@ enum What {
     List(kernel_list::ListArgs),
     Fetch(kernel_list::FetchArgs),
     Bisect(kernel_bisection::BisectArgs),
+    Session(kernel_session::SessionArgs),
 }
 
 /// Compare two kernels, by turns or by counted instructions
@@ -95,6 +97,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         What::List(args) => kernel_list::list(args),
         What::Fetch(args) => kernel_list::fetch(args),
         What::Bisect(args) => kernel_bisection::bisect(args),
+        What::Session(args) => kernel_session::run(args),
     }
 }
 

@@ -5,7 +5,8 @@ use super::flag::{Filter, Home, Measuring};
 use super::page;
 use super::restore::tell_outstanding;
 use crate::driver::{Arguments, Options, Session};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::pair::side::ids;
 use crate::platform::signal;
 use crate::record::bundle::{Bundle, write_new};
 use crate::record::quantity::{self, utc};
@@ -13,6 +14,7 @@ use crate::record::store::{Store, check_name, check_new};
 use crate::record::{Outcome, Record};
 use crate::suite::GROUPS;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -84,6 +86,51 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         _ => target.write(&Bundle::of(&target.name, began, records)?)?,
     };
     Ok(interrupted(finished, args.processes).unwrap_or(code))
+}
+
+impl Args {
+    /// What these words ask for, as one process more of a session.
+    ///
+    /// # Errors
+    /// A word is no flag of this command, or one that the session decides; no case matches.
+    pub(super) fn of_session(name: &str, home: &Path, words: &[String]) -> Result<Self> {
+        #[derive(clap::Parser)]
+        #[command(name = "syscost record", disable_help_flag = true)]
+        struct Alone {
+            #[command(flatten)]
+            args: Args,
+        }
+        let own = ["--session", name, "--processes", "1"].map(OsString::from);
+        let own = own.into_iter().chain(["--home".into(), home.into()]);
+        let line = std::iter::once("syscost record".into()).chain(own).chain(words.iter().map(Into::into));
+        let parsed = <Alone as clap::Parser>::try_parse_from(line);
+        let args = parsed
+            .map_err(|e| Error::Usage(format!("`{}` for `syscost record`: {e}", words.join(" "))))?
+            .args;
+        let is_meant = args.filter.matcher()?;
+        match ids(GROUPS).iter().any(|id| is_meant(id)) {
+            true => args.measuring.options().map(|_| args),
+            false => Err(args.filter.unmatched().unwrap_or_else(|| Error::Usage("there is no case".into()))),
+        }
+    }
+
+    /// Measures the one process; answers the name of its record, or nothing if a signal came before it had finished.
+    ///
+    /// # Errors
+    /// Nothing can be measured, or the record cannot be written.
+    pub(super) fn next_process(&self) -> Result<Option<String>> {
+        let (began, session) = named_now();
+        let target = Target::of(self, &session)?;
+        let records: Vec<_> =
+            begin(&self.filter, &self.measuring, &self.home, &session, self.processes)?.collect();
+        if records.is_empty() {
+            return Ok(None);
+        }
+        let bundle = Bundle::of(&target.name, began, records)?;
+        write_new(&target.path, &bundle)?;
+        Sum::of(&bundle.records).tell();
+        Ok(Some(target.name))
+    }
 }
 
 /// Unix seconds, and a session's name made of them.

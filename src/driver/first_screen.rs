@@ -7,6 +7,7 @@ use crate::case::Group;
 use crate::environment::Fingerprint;
 use crate::environment::doctor::examine;
 use crate::platform::kernel_files::KernelFiles;
+use crate::platform::process::on_path;
 use crate::record::{Headline, Record};
 use crate::render::summary::{Summary, screen};
 use crate::render::table::Layout;
@@ -39,8 +40,7 @@ impl FirstScreen {
 /// not. A bench stands in `target/release/deps`, and the program in the directory above.
 pub fn program() -> String {
     const NAME: &str = "syscost";
-    let searched = std::env::var_os("PATH").unwrap_or_default();
-    if std::env::split_paths(&searched).any(|directory| directory.join(NAME).is_file()) {
+    if on_path(NAME).is_some() {
         return NAME.into();
     }
     let own = std::env::current_exe().unwrap_or_default();

@@ -2,9 +2,9 @@
 
 use super::last_words::inert;
 use crate::error::{Error, Result};
+use crate::platform::process::on_path;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// The emulator, looked for on PATH.
@@ -33,12 +33,6 @@ pub fn version() -> String {
 /// There is none on PATH.
 pub fn check() -> Result<()> {
     on_path(EMULATOR).map(drop).ok_or_else(|| not_started(&std::io::ErrorKind::NotFound.into()))
-}
-
-/// The first file of this name in the directories of PATH.
-pub fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|place| place.join(name)).find(|file| file.is_file())
 }
 
 /// Kills the process group of a guest that was started as the first of it.

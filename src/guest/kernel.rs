@@ -1,10 +1,10 @@
 //! What a person names as a kernel: a package, an image, a built tree, the host's own, user-mode Linux; and a command line behind `@`.
 
 use super::debian::{self, Package};
-use super::emulator;
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::plain_file;
+use crate::platform::process::on_path;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -166,7 +166,7 @@ fn user_mode() -> Result<(PathBuf, Option<PathBuf>)> {
             USER_MODE.1
         ))
     };
-    Ok((emulator::on_path(USER_MODE.1).ok_or_else(missing)?, None))
+    Ok((on_path(USER_MODE.1).ok_or_else(missing)?, None))
 }
 
 /// An image, or a tree in which one was built.

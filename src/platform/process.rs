@@ -19,6 +19,7 @@ use nix::unistd::{ForkResult, Pid, fork};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Exit code of a child whose closure panicked, as of any Rust program.
@@ -79,6 +80,12 @@ pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
             unsafe { libc::_exit(if ended.is_err() { PANIC_CODE } else { 0 }) }
         }
     }
+}
+
+/// The first file of this name in the directories of PATH.
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|place| place.join(name)).find(|file| file.is_file())
 }
 
 /// The running program, to be started once more. By the kernel's own link: its file may have been replaced meanwhile, as by

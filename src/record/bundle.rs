@@ -6,11 +6,13 @@
 
 mod bundle_file;
 mod bundle_store;
+mod by_kernel;
 mod check;
 mod member;
 
 pub use bundle_file::{Bundle, read, read_any, read_any_head, read_head, write_new};
 pub use bundle_store::name_of;
+pub use by_kernel::by_kernel;
 
 use super::{GroupRun, Interval, Measured, Outcome, Record};
 use crate::environment::Fingerprint;
