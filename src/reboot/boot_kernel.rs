@@ -1,6 +1,6 @@
 //! A kernel that this machine can boot: its image, the initramfs beside it, and words for its command line.
 
-use super::boot_plan::Running;
+use super::running::Running;
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
 use serde::{Deserialize, Serialize};

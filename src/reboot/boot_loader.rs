@@ -1,8 +1,8 @@
 //! How the next kernel is chosen: by GRUB for one boot, or by kexec.
 
 use super::boot_kernel::BootKernel;
-use super::boot_plan::Running;
 use super::grub_menu::entry_of;
+use super::running::Running;
 use crate::error::{Error, Result};
 use crate::platform::process::on_path;
 use crate::platform::{inert, plain_file};

@@ -92,6 +92,8 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("guest", "study", Only(&["counted_change"]), "whether boots agree decides whether more are needed"),
     ("guest", "suite", Whole, "a guest finds its case"),
     ("guest", "trial", Whole, "a case takes its turns in a trial"),
+    ("reboot", "platform", Whole, "kernels, programs and units are files; the running kernel says which it is"),
+    ("reboot", "record", Only(&["store"]), "a plan is a file that is written whole or not at all"),
     ("driver", "case", Whole, "it knows groups and cases"),
     ("driver", "clock", Only(&["ClockScale"]), "it hands the first process' scale on"),
     ("driver", "statistic", Only(&["Random", "fluid_cost"]), "rounds in random order; the flags of displaced cases"),
@@ -116,7 +118,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Rooms that other rooms are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 22] = [
+const FLOORS: [&str; 23] = [
     "error",
     "exit",
     "platform",
@@ -137,6 +139,7 @@ const FLOORS: [&str; 22] = [
     "trial",
     "pair",
     "guest",
+    "reboot",
     "driver",
     "harness",
 ];
