@@ -55,7 +55,7 @@ impl BootLoader {
             }
             Self::Kexec => {
                 run(Command::new("kexec").args(loaded(kernel, base)))?;
-                run(Command::new("systemctl").arg("kexec"))
+                asked("kexec")
             }
         }
     }
@@ -66,7 +66,12 @@ impl BootLoader {
 /// # Errors
 /// It is refused.
 pub fn restart() -> Result<()> {
-    run(Command::new("systemctl").arg("reboot"))
+    asked("reboot")
+}
+
+/// Asks systemd for a restart, and does not wait for it: the restart ends this process, and `systemctl` with it, before it would answer.
+fn asked(verb: &str) -> Result<()> {
+    run(Command::new("systemctl").args(["--no-block", verb]))
 }
 
 /// What kexec(8) is asked: the image, its initramfs, and the command line of the planning boot with the kernel's own words behind.

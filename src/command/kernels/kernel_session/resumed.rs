@@ -51,7 +51,11 @@ impl Machine for ThisMachine<'_> {
     }
 
     fn restart(&mut self, plan: &BootPlan, kernel: &BootKernel) -> Result<()> {
-        plan.loader.restart(kernel, &plan.planned_in)
+        match plan.loader.restart(kernel, &plan.planned_in) {
+            // What asked for the restart was ended by it.
+            Err(_) if signal::pending().is_some() => Ok(()),
+            asked => asked,
+        }
     }
 
     fn now(&self) -> u64 {
