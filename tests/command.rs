@@ -303,6 +303,35 @@ fn one_run_a_side_is_shown_and_not_judged() {
 }
 
 #[test]
+fn the_kernels_of_one_file_are_sides_by_kernel() {
+    let home = Home::new();
+    boots(&home, "old", 1.0);
+    boots(&home, "new", 2.0);
+    let read = |name: &str| std::fs::read_to_string(home.0.path().join(name)).unwrap();
+    let record: Value = serde_json::from_str(read("new.json").lines().next().unwrap()).unwrap();
+    let release = format!("\"kernel_release\":{}", record["fingerprint"]["kernel_release"]);
+    let other = read("new.json").replace(&release, "\"kernel_release\":\"9.9.9-other\"");
+    home.file("both.json", &(read("old.json") + &other));
+    let table = home.answer(&["compare", "--by", "kernel", "both.json", "--format", "terminal"]);
+    assert!(table.contains("9.9.9-other"), "{table}");
+    let rows = home.answer(&["compare", "--by", "kernel", "both.json"]);
+    let add = rows.lines().find(|line| line.starts_with("known_work/add\t")).unwrap();
+    assert_eq!(add.split('\t').count(), 5, "{add}");
+    assert!(home.refusal(&["compare", "--by", "kernel", "old.json"]).contains("compares kernels"));
+}
+
+#[test]
+fn a_session_over_reboots_that_cannot_be_is_refused_before_it_is_planned() {
+    let home = Home::new();
+    let start = |words: &[&str]| home.refusal(&[&["kernels", "session", "start"], words].concat());
+    assert!(start(&["a b", "6.1", "6.12"]).contains("cannot name a session"));
+    assert!(start(&["n", "./6.1", "./6.12", "--", "--processes", "2"]).contains("of the session itself"));
+    assert!(start(&["n", "./6.1", "./6.12", "--", "nosuch"]).contains("no case matches"));
+    assert!(home.refusal(&["kernels", "session", "status", "n"]).contains("there is no session n"));
+    assert!(!home.path().join("syscost/sessions").exists());
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused_by_its_reason() {
     let home = Home::new();
     boots(&home, "old", 1.0);

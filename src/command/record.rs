@@ -104,9 +104,7 @@ impl Args {
         let own = own.into_iter().chain(["--home".into(), home.into()]);
         let line = std::iter::once("syscost record".into()).chain(own).chain(words.iter().map(Into::into));
         let parsed = <Alone as clap::Parser>::try_parse_from(line);
-        let args = parsed
-            .map_err(|e| Error::Usage(format!("`{}` for `syscost record`: {e}", words.join(" "))))?
-            .args;
+        let args = parsed.map_err(|e| Error::Usage(not_of_record(words, &e.to_string())))?.args;
         let is_meant = args.filter.matcher()?;
         match ids(GROUPS).iter().any(|id| is_meant(id)) {
             true => args.measuring.options().map(|_| args),
@@ -131,6 +129,16 @@ impl Args {
         Sum::of(&bundle.records).tell();
         Ok(Some(target.name))
     }
+}
+
+/// Why these words cannot be given to this command by a session: the first line of what its parser says.
+fn not_of_record(words: &[String], said: &str) -> String {
+    let first = said.lines().next().unwrap_or_default();
+    format!(
+        "`{}` is for `syscost record`: {}; --session, --processes and --home are those of the session itself",
+        words.join(" "),
+        first.trim_start_matches("error: ")
+    )
 }
 
 /// Unix seconds, and a session's name made of them.

@@ -84,9 +84,9 @@ fn installed(name: &str, directory: &Path) -> Result<PathBuf> {
     let meant = exact.or_else(|| releases.iter().rev().find(is_meant));
     meant.map(|release| directory.join(format!("{IMAGE}{release}"))).ok_or_else(|| {
         Error::Usage(format!(
-            "{name}: no such kernel is installed in {}: expected one of {}, or the path of an image (./bzImage)",
+            "{name}: no such kernel is installed in {}: expected {}the path of an image (./bzImage)",
             directory.display(),
-            if releases.is_empty() { "none".to_owned() } else { releases.join(", ") }
+            if releases.is_empty() { String::new() } else { format!("one of {}, or ", releases.join(", ")) }
         ))
     })
 }
