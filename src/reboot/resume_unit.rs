@@ -75,7 +75,7 @@ fn text(name: &str, words: &[String]) -> String {
     format!(
         "# Written by syscost, which removes it when the session has ended.\n\
          [Unit]\nDescription={name}: measures this boot, and restarts into the next kernel\n\n\
-         [Service]\nType=idle\nExecStart={}\n\n\
+         [Service]\nType=idle\nExecStart={}\nSuccessExitStatus=143\n\n\
          [Install]\nWantedBy=multi-user.target\n",
         command.join(" ")
     )
