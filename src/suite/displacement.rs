@@ -59,9 +59,9 @@ mod shared_cpu;
 mod two_nodes;
 
 use crate::case::need::{FULL_SCALE, Need, PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Group, Repetition, set_up};
+use crate::case::{Case, Claim, Group, Place, Repetition, set_up};
 use crate::record::{Axis, Curve};
-use exchange::{ANSWERED, Exchange};
+use exchange::{ANSWERED, Exchange, LoneSender};
 use message_path::NetworkPath::{self, Loopback, Nodes, Steered};
 use shared_cpu::SharedCpu;
 
@@ -88,6 +88,11 @@ const REPLICATIONS: usize = 20;
 const MULTIPLICATIONS: u64 = 30;
 /// What they are predicted to cost, core cycles a byte: half as long again as the transmission, at 3 GHz.
 const COMPUTED: f64 = 120.0;
+/// Multiplications of `sender` while its message is under way, for each byte: the reply must be there at their end,
+/// which takes the server as well as the wire.
+const MEANWHILE: u64 = 2 * MULTIPLICATIONS;
+/// `sender` computes at least as long as for so many bytes. The paper's senders did, too: 2 ms.
+const LEAST_MEANWHILE: usize = 2000;
 
 fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = (1..=8).map(|i| local_case::compute(400 * i)).collect();
@@ -95,6 +100,8 @@ fn cases() -> Vec<Case> {
         cases.extend(SIZES.map(|bytes| message(path, bytes)));
     }
     cases.extend(SIZES.map(throughput));
+    cases.extend(SIZES.map(sender));
+    cases.extend(computations().into_iter().map(local_case::computation));
     cases.extend([200, 1000, 5000, 10_000, 15_000].map(loops));
     cases.extend([local_case::direct_read(), local_case::pipe(), local_case::nanosleep()]);
     let displaced = |case: Case| match case.displaced {
@@ -135,6 +142,41 @@ fn throughput(bytes: usize) -> Case {
             software,
             "a message, and half as long again as it is on the wire",
         )
+}
+
+/// Multiplications of `sender` for each message of so many bytes.
+fn meanwhile(bytes: usize) -> u64 {
+    MEANWHILE * bytes.max(LEAST_MEANWHILE) as u64
+}
+
+/// One sender, alone on its CPU, which it never leaves idle.
+fn sender(bytes: usize) -> Case {
+    let title = format!("TCP message of {bytes} bytes between two nodes, and computation while it is under way");
+    let computed = meanwhile(bytes);
+    let start = move |place: &Place| Exchange::start(Nodes, bytes, computed, place).map(LoneSender);
+    let (hardware, software, _) = Nodes.expected(bytes);
+    Case::new(format!("sender/{bytes}B"), title, set_up(start))
+        .need(PINNED)
+        .need(TWO_CPUS)
+        .need(FULL_SCALE)
+        .need(Nodes.need())
+        .claim(Claim::Checked(ANSWERED))
+        .claim(Claim::Regime(local_case::hardly_slept))
+        .displaced(Repetition { saturated: Some(set_up(start)), ..Repetition::default() })
+        .predict(
+            hardware + 3.5 * computed as f64,
+            0.5 * software,
+            "a message without a sleep, and the multiplications",
+        )
+}
+
+/// The lengths of all computations of senders.
+fn computations() -> Vec<u64> {
+    let each = SIZES.into_iter().flat_map(|bytes| [MULTIPLICATIONS * bytes as u64, meanwhile(bytes)]);
+    let mut all: Vec<_> = each.collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 fn loops(count: u64) -> Case {
