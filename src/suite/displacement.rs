@@ -60,6 +60,7 @@ mod two_nodes;
 
 use crate::case::need::{FULL_SCALE, Need, PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Place, Repetition, set_up};
+use crate::kit::remote;
 use crate::record::{Axis, Curve};
 use exchange::{ANSWERED, Exchange, LoneSender};
 use message_path::NetworkPath::{self, Loopback, Nodes, Steered};
@@ -69,6 +70,7 @@ pub const GROUP: Group = Group::new("displacement", include_str!("displacement.r
     cpu_time_curve("displacement/loopback/", "loopback"),
     cpu_time_curve("displacement/steered/", "steered"),
     cpu_time_curve("displacement/nodes/", "between namespaces"),
+    cpu_time_curve("displacement/tcp-peer/", "to the peer"),
 ]);
 
 /// A curve of CPU time along the size of a message.
@@ -99,6 +101,7 @@ fn cases() -> Vec<Case> {
     for path in [Loopback, Steered, Nodes] {
         cases.extend(SIZES.map(|bytes| message(path, bytes)));
     }
+    cases.extend(SIZES.map(to_peer));
     cases.extend(SIZES.map(throughput));
     cases.extend(SIZES.map(sender));
     cases.extend(computations().into_iter().map(local_case::computation));
@@ -114,6 +117,15 @@ fn cases() -> Vec<Case> {
 fn message(path: NetworkPath, bytes: usize) -> Case {
     let title = format!("TCP message of {bytes} bytes, reply of one, {}", path.title());
     exchange(format!("{}/{bytes}B", path.name()), title, (path, bytes, 0))
+}
+
+/// As [`message`], to a machine that runs `syscost peer`.
+fn to_peer(bytes: usize) -> Case {
+    let (hardware, software, why) = Nodes.expected(bytes);
+    remote::answered(bytes as u32)
+        .need(PINNED)
+        .claim(Claim::Regime(local_case::slept))
+        .predict(hardware, software, why)
 }
 
 /// The case of one sender: what it needs, claims and predicts.
@@ -151,7 +163,8 @@ fn meanwhile(bytes: usize) -> u64 {
 
 /// One sender, alone on its CPU, which it never leaves idle.
 fn sender(bytes: usize) -> Case {
-    let title = format!("TCP message of {bytes} bytes between two nodes, and computation while it is under way");
+    let title =
+        format!("TCP message of {bytes} bytes between two nodes, and computation while it is under way");
     let computed = meanwhile(bytes);
     let start = move |place: &Place| Exchange::start(Nodes, bytes, computed, place).map(LoneSender);
     let (hardware, software, _) = Nodes.expected(bytes);

@@ -31,7 +31,8 @@ pub(super) fn compute(us: u32) -> Case {
 /// The computation of a sender by itself.
 pub(super) fn computation(multiplications: u64) -> Case {
     const LATENCY: f64 = 3.5;
-    let title = format!("a chain of {multiplications} multiplications, as a sender computes between messages");
+    let title =
+        format!("a chain of {multiplications} multiplications, as a sender computes between messages");
     arithmetic(format!("computation/{multiplications}"), title, move || multiplications)
         .need(FULL_SCALE)
         .predict(LATENCY * multiplications as f64, 0.0, "each waits for the one before, three or four cycles")
