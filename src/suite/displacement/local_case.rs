@@ -1,6 +1,5 @@
 //! Cases without a network: computation, a read from a device, a round trip through pipes, a sleep.
 
-use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Need, Place, set_up};
 use crate::clock::{Clock, Delta};
 use crate::error::{Error, Result};
@@ -33,9 +32,11 @@ pub(super) fn computation(multiplications: u64) -> Case {
     const LATENCY: f64 = 3.5;
     let title =
         format!("a chain of {multiplications} multiplications, as a sender computes between messages");
-    arithmetic(format!("computation/{multiplications}"), title, move || multiplications)
-        .need(FULL_SCALE)
-        .predict(LATENCY * multiplications as f64, 0.0, "each waits for the one before, three or four cycles")
+    arithmetic(format!("computation/{multiplications}"), title, move || multiplications).predict(
+        LATENCY * multiplications as f64,
+        0.0,
+        "each waits for the one before, three or four cycles",
+    )
 }
 
 /// A chain of multiplications, whose length is found when the case is set up.
