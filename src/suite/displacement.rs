@@ -34,11 +34,13 @@
 //! and the interrupts in its time are estimated from those in the fluid's time, through the waits that ended there
 //! and not in the fluid; where most waits did, and where two estimators contradict each other and there is no third,
 //! there is no number. A connection's history: it decides when the other end acknowledges, so that one message had
-//! two costs, a third apart; `scripts/two-nodes` has every frame acknowledged on arrival. Senders with equal nice
-//! values: one that is woken while another works waits until that one sleeps, and saves a switch. With a sender that
-//! never slept, because its reply came while it computed, the rate was up to 13 % above the prediction; and a message
-//! sent right after the last reply cost 4 µs more than one sent after computation. `throughput` therefore predicts
-//! the rate of the very operation whose cost was measured. The fluid keeps the CPU awake, so the number excludes what
+//! two costs, a third apart; `scripts/two-nodes` has every frame acknowledged on arrival. A sender that paces its
+//! frames, as bbr does, is interrupted by a timer before each that waits: three of 5000 bytes, five of 8000, and as many
+//! as its estimate of the wire says, which changes with the pauses between messages. So a message sent right after the
+//! last reply cost more than one sent after computation (44 µs and 33 µs of 2000 bytes); `scripts/two-nodes` sends by
+//! reno. Senders with equal nice values: one that is woken while another works waits until that one sleeps, and saves
+//! a switch. A sender that never sleeps, because its reply comes while it computes, is spared a sleep, a wake-up and
+//! two switches: the table of `sender` says what the message by itself costs more. The fluid keeps the CPU awake, so the number excludes what
 //! leaving an idle state costs. The fluid must refill its caches after each interruption; that is in the number, and
 //! the error terms say how much. With a kernel that charges interrupts to no task, only the wall clock is left.
 //!
@@ -50,8 +52,10 @@
 //! several frames is acknowledged while the next are being sent, and the interrupt is charged to the sender,
 //! correctly. `throughput` is a message and computation, measured for one sender beside the fluid. The rate that
 //! follows from this cost for a busy CPU is compared with that of four senders, each of which waits asleep for its
-//! reply while others compute. `syscost report displacement` prints both, the tables of the paper beside these
-//! numbers, and the error terms.
+//! reply while others compute. `sender` is the paper's own experiment: the sum of `nodes` and `computation`, each
+//! measured by itself, predicts the rate of one sender. `syscost report displacement` prints all predictions, the
+//! tables of the paper beside these numbers, and the error terms. The turns of the fluid in a window of its
+//! calibration, L(1), are fewer than in a run, L(2): the resolution allows for it, and both are printed.
 //!
 //! # Source
 //! Woodside, Courtois, Schramm: A "Displacement" Technique for Robust Portable Measurement of Communications Processing
