@@ -35,14 +35,15 @@
 //! and not in the fluid; where most waits did, and where two estimators contradict each other and there is no third,
 //! there is no number. A connection's history: it decides when the other end acknowledges, so that one message had
 //! two costs, a third apart; `scripts/two-nodes` has every frame acknowledged on arrival. A sender that paces its
-//! frames, as bbr does, is interrupted by a timer before each that waits: three of 5000 bytes, five of 8000, and as many
-//! as its estimate of the wire says, which changes with the pauses between messages. So a message sent right after the
-//! last reply cost more than one sent after computation (44 µs and 33 µs of 2000 bytes); `scripts/two-nodes` sends by
-//! reno. Senders with equal nice values: one that is woken while another works waits until that one sleeps, and saves
-//! a switch. A sender that never sleeps, because its reply comes while it computes, is spared a sleep, a wake-up and
-//! two switches: the table of `sender` says what the message by itself costs more. The fluid keeps the CPU awake, so the number excludes what
-//! leaving an idle state costs. The fluid must refill its caches after each interruption; that is in the number, and
-//! the error terms say how much. With a kernel that charges interrupts to no task, only the wall clock is left.
+//! frames, as bbr does, is interrupted by a timer before each that waits: three times for 5000 bytes and five times for
+//! 8000, and as often as its estimate of the wire says, which changes with the pauses between messages; and a queue that
+//! stands for the wire has such timers, too. `scripts/two-nodes` sends by reno, and does the work of the wire on the
+//! other CPU. Senders with equal nice values: one that is woken while another works waits until that one sleeps, and
+//! saves a switch. A sender that never sleeps, because its reply comes while it computes, is spared a sleep, a wake-up
+//! and two switches: the table of `sender` says what the message by itself costs more. The fluid keeps the CPU awake,
+//! so the number excludes what leaving an idle state costs. The fluid must refill its caches after each interruption;
+//! that is in the number, and the error terms say how much. With a kernel that charges interrupts to no task, only the
+//! wall clock is left.
 //!
 //! # Reading the number
 //! `accounting` below the table is what the process clock says, `missed` the share of the cost that the process clock
