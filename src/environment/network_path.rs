@@ -83,7 +83,7 @@ impl Wire {
     /// Between two network namespaces of this machine that represent nodes, each with one end of a virtual Ethernet.
     pub fn between_nodes(here: IpAddr, there: IpAddr, rate: Option<String>) -> Self {
         let near = Interface::between(here, there);
-        let identity = "a second node of this machine".to_owned();
+        let identity = "a second node of this machine, beyond a bridge".to_owned();
         let far = Station { identity, interface: near.clone(), ..Station::default() };
         Self { near, far, rate }
     }

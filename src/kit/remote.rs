@@ -62,6 +62,14 @@ pub fn bandwidths() -> Vec<Case> {
     SENT.into_iter().map(|(streams, bytes)| bandwidth(streams, bytes)).collect()
 }
 
+/// A message to the peer and its answer of one byte.
+pub fn answered(bytes: u32) -> Case {
+    let title = format!("TCP message of {bytes} bytes to the peer, reply of one");
+    Case::new(format!("tcp-peer/{bytes}B"), title, set_up(move |_| live::answered(bytes)))
+        .need(PEER)
+        .claim(Claim::Checked("every reply carried the number of its message, and the peer counted as many"))
+}
+
 /// Connections to the peer.
 pub fn connections() -> Vec<Case> {
     let parts = [

@@ -4,7 +4,7 @@ use crate::environment::Station;
 use serde::{Deserialize, Serialize};
 
 /// The version of the protocol, which is part of every proof.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The default port.
 pub const PORT: u16 = 7470;
@@ -94,6 +94,8 @@ pub struct Open {
 pub enum Service {
     /// Sends each complete message back.
     Echo,
+    /// Answers each complete message with one byte: its number, counted from 1, modulo 256.
+    Reply,
     /// Sends each datagram back that begins with the secret.
     DatagramEcho,
     /// Receives batches: a length of eight bytes and as many bytes; it answers with the length.
@@ -125,7 +127,7 @@ impl Open {
     pub fn complaint(&self) -> Option<String> {
         let Self { service, bytes, streams } = *self;
         let (least, largest, most) = match service {
-            Service::Echo => (1, LARGEST_ECHO, MOST_STREAMS),
+            Service::Echo | Service::Reply => (1, LARGEST_ECHO, MOST_STREAMS),
             Service::DatagramEcho => (SECRET_BYTES as u32, LARGEST_DATAGRAM, 1),
             Service::Sink => (0, 0, MOST_STREAMS),
             Service::Greeter => (0, 0, 1),
@@ -152,6 +154,7 @@ mod tests {
         for (service, bytes, streams) in [
             (Service::Echo, 0, 1),
             (Service::Echo, LARGEST_ECHO + 1, 1),
+            (Service::Reply, 0, 1),
             (Service::Echo, 1, 0),
             (Service::Echo, 1, 17),
             (Service::DatagramEcho, 15, 1),

@@ -39,6 +39,9 @@ pub struct Displaced {
     pub error_start: f64,
     /// Half-width from counting whole turns of the fluid.
     pub error_resolution: f64,
+    /// The fluid's turns in one window of the calibration and in the run, L(1) and L(2); 0 in records before they were kept.
+    #[serde(default)]
+    pub turns: [f64; 2],
     /// Extra time of the fluid after each interruption, caused by its own caches.
     pub error_cache: f64,
     /// Reasons to doubt a column, or why it is missing.

@@ -1,10 +1,11 @@
 //! The tables of the displacement paper: the published columns, those of a run, and the error terms.
 
+mod rate_sheet;
 mod sheet;
 
 pub use sheet::Sheet;
 
-use crate::record::{Displaced, Interval, Record, Throughput};
+use crate::record::{Displaced, Interval, Record};
 use crate::study::paper::{GROUP, Paper, columns_of};
 
 /// A cell without a measurement.
@@ -15,15 +16,22 @@ pub fn sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
     vec![
         computation(paper, record),
         send(paper, record),
-        throughput(paper, record),
+        rate_sheet::one_sender(paper, record),
+        rate_sheet::four_senders(paper, record),
         loops(paper, record),
         errors(record),
     ]
 }
 
 /// Of each of these, the ways that its numbers of ours were measured by; the terms are of all.
-const WAYS: [&[&str]; 5] =
-    [&["compute/"], &["loopback/", "steered/", "nodes/"], &["throughput/"], &["loops/"], &[""]];
+const WAYS: [&[&str]; 6] = [
+    &["compute/"],
+    &["loopback/", "steered/", "nodes/", "tcp-peer/"],
+    &["sender/"],
+    &["throughput/"],
+    &["loops/"],
+    &[""],
+];
 
 /// Those that have a number of the record.
 pub fn filled_sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
@@ -89,8 +97,8 @@ fn computation(paper: &Paper, record: &Record) -> Sheet {
 
 fn send(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.send.iter().map(|row| {
-        let ours =
-            ["loopback", "steered", "nodes"].map(|way| columns_of(record, &format!("{way}/{}", row.id)));
+        let ours = ["loopback", "steered", "nodes", "tcp-peer"]
+            .map(|way| columns_of(record, &format!("{way}/{}", row.id)));
         let cells = ours.iter().flat_map(|ours| {
             let column = |of: fn(&Displaced) -> Option<Interval>| ours.and_then(of);
             let difference = column(|o| o.difference);
@@ -101,7 +109,7 @@ fn send(paper: &Paper, record: &Record) -> Sheet {
         published.into_iter().chain(cells).collect()
     });
     let way = |name: &str| [format!("{name} acc."), "displ.".into(), "%".into(), "95 %".into()];
-    let ways = ["loopback", "steered", "2 nodes"].into_iter().flat_map(way);
+    let ways = ["loopback", "steered", "2 nodes", "peer"].into_iter().flat_map(way);
     Sheet {
         title: format!("Table 2: TCP send of so many bytes, and a reply of one, µs an operation{}", wire(record)),
         head: head(&["message", "1997 ioctl", "displ.", "%"]).into_iter().chain(ways).collect(),
@@ -112,61 +120,10 @@ fn send(paper: &Paper, record: &Record) -> Sheet {
              are charged to it. On a wire that is slow beside the CPU, as in 1997 and by `scripts/two-nodes`, they come \
              while it waits; with `--wire none` the percentage falls from four frames on"
                 .into(),
-            quietness(record, "nodes/"),
-        ],
-    }
-}
-
-fn throughput(paper: &Paper, record: &Record) -> Sheet {
-    let rows = paper.throughput.iter().map(|row| {
-        let ours = columns_of(record, &row.id).and_then(|ours| ours.throughput.as_ref());
-        let rate = |of: fn(&Throughput) -> Interval| {
-            ours.map_or(NOTHING.into(), |ours| number(of(ours).estimate, 0))
-        };
-        let off = |of: fn(&Throughput) -> Interval| ours.map(of);
-        vec![
-            row.id.trim_start_matches("throughput/").to_owned(),
-            number(row.real, 1),
-            number(row.displacement, 1),
-            signed(row.displacement_percent, 2),
-            number(row.accounting, 1),
-            signed(row.accounting_percent, 2),
-            rate(|t| t.real),
-            rate(|t| t.displaced),
-            percent(off(|t| t.displaced_off)),
-            within(off(|t| t.displaced_off)),
-            ours.map_or(NOTHING.into(), |ours| number(longer(ours), 1)),
-            rate(|t| t.charged),
-            percent(off(|t| t.charged_off)),
-            within(off(|t| t.charged_off)),
-        ]
-    });
-    Sheet {
-        title: format!(
-            "Table 3: messages a second of senders that compute between them, measured and predicted{}",
-            wire(record)
-        ),
-        head: head(&[
-            "message",
-            "1997 real",
-            "displ.",
-            "%",
-            "ioctl",
-            "%",
-            "real",
-            "displ.",
-            "%",
-            "95 %",
-            "µs longer",
-            "accounting",
-            "%",
-            "95 %",
-        ]),
-        rows: rows.collect(),
-        notes: vec![
-            "prediction: 1 / (CPU time of a message + computation), measured of one sender beside the fluid; % is how far it \
-             is off the real rate of four senders on that CPU"
+            "peer: another machine, with `--peer`; the receive work of the interface is in it as far as it is done on the measuring \
+             CPU (its interrupt's affinity, or receive steering)"
                 .into(),
+            quietness(record, "nodes/"),
         ],
     }
 }
@@ -210,15 +167,19 @@ fn errors(record: &Record) -> Sheet {
         let terms = [ours.error_daemons, ours.error_start, ours.error_resolution, ours.error_cache];
         let name = id.trim_start_matches(GROUP).trim_start_matches('/').to_owned();
         let cost = ours.gap.map_or(NOTHING.into(), |gap| number(gap.estimate, 0));
-        [name, cost].into_iter().chain(terms.map(|term| number(term, 3))).collect()
+        let turns = ours.turns.map(|turns| if turns > 0.0 { number(turns, 0) } else { NOTHING.into() });
+        [name, cost].into_iter().chain(terms.map(|term| number(term, 3))).chain(turns).collect()
     });
     Sheet {
         title: "Error terms of section 3, ns an operation".into(),
-        head: head(&["case", "cost", "daemons", "start", "± resolution", "cache"]),
+        head: head(&["case", "cost", "daemons", "start", "± resolution", "cache", "L(1)", "L(2)"]),
         rows: rows.collect(),
         notes: vec![
             "daemons: in the paper's estimate alone; start: taken off; cache: what the fluid's turns took more after an \
              interruption, which is in the cost"
+                .into(),
+            "L(1), L(2): turns of the fluid in one window of its calibration and in the run. They are not equal: ± resolution is \
+             Δ (1 + L(2)/L(1)) / 2 L_PUT, with a turn for Δ"
                 .into(),
         ],
     }
@@ -226,17 +187,13 @@ fn errors(record: &Record) -> Sheet {
 
 /// The wire between the two nodes, for a title.
 fn wire(record: &Record) -> String {
-    let wire = record.groups.iter().find(|run| run.name == GROUP).and_then(|run| run.wire.as_ref());
-    match wire.map(|wire| wire.rate.as_deref()) {
+    // A peer's station tells of its kernel; a node is this machine.
+    let wire = record.groups.iter().find(|run| run.name == GROUP).and_then(|run| run.wire.as_deref());
+    match wire.filter(|wire| wire.far.fingerprint.kernel_release.is_none()).map(|wire| wire.rate.as_deref()) {
         Some(Some(rate)) => format!("; 2 nodes on a wire of {rate}"),
         Some(None) => "; 2 nodes on a wire that takes no time".into(),
         None => String::new(),
     }
-}
-
-/// Predicted less measured time of a message and its computation, µs.
-fn longer(rates: &Throughput) -> f64 {
-    1e6 / rates.displaced.estimate - 1e6 / rates.real.estimate
 }
 
 /// The number of these cases that were measured on a quiet machine.
@@ -294,8 +251,8 @@ mod tests {
     fn a_cell_without_a_measurement_says_so_and_the_published_ones_stay() {
         let paper = Paper::read().expect("four tables");
         let sheets = sheets(&paper, &record(Vec::new()));
-        assert_eq!(sheets.len(), 5);
-        for sheet in &sheets[..4] {
+        assert_eq!(sheets.len(), 6);
+        for sheet in &sheets[..5] {
             assert!(sheet.rows.iter().all(|row| row.len() == sheet.head.len()), "{}", sheet.title);
             assert!(sheet.rows.iter().all(|row| row.contains(&NOTHING.to_owned())), "{}", sheet.title);
         }
@@ -327,30 +284,18 @@ mod tests {
         let sheets = sheets(&paper, &record(vec![measured("nodes/3000B", displaced)]));
         let row = &sheets[1].rows[2];
         assert_eq!(row[..4], ["3000B", "777", "1280", "+64.74"]);
-        assert_eq!(row[12..], ["10.00", "20.00", "+100.0", "[90.0, 110.0]"]);
-        assert!(sheets[1].notes[2].contains("quiet in 1 of 1 cases"), "{:?}", sheets[1].notes);
-    }
-
-    #[test]
-    fn what_is_predicted_too_long_is_told_in_time() {
-        let rates = Throughput {
-            real: interval(10_000.0).expect("a rate"),
-            displaced: interval(8_000.0).expect("a rate"),
-            ..Throughput::default()
-        };
-        let displaced = Displaced { throughput: Some(rates), ..Displaced::default() };
-        let paper = Paper::read().expect("four tables");
-        let sheet = throughput(&paper, &record(vec![measured("throughput/2000B", displaced)]));
-        let column = sheet.head.iter().position(|head| head == "µs longer").expect("the column");
-        assert_eq!(sheet.rows[1][column], "25.0");
-        assert_eq!(sheet.rows[0][column], NOTHING);
+        assert_eq!(row[12..16], ["10.00", "20.00", "+100.0", "[90.0, 110.0]"]);
+        assert!(sheets[1].notes[3].contains("quiet in 1 of 1 cases"), "{:?}", sheets[1].notes);
     }
 
     #[test]
     fn small_error_terms_are_not_rounded_to_nothing() {
         let displaced = Displaced { gap: interval(20e3), error_cache: 0.004, ..Displaced::default() };
         let sheet = errors(&record(vec![measured("nodes/3000B", displaced)]));
-        assert_eq!(sheet.rows, [["nodes/3000B", "20000", "0.000", "0.000", "0.000", "0.004"]]);
+        assert_eq!(
+            sheet.rows,
+            [["nodes/3000B", "20000", "0.000", "0.000", "0.000", "0.004", NOTHING, NOTHING]]
+        );
     }
 
     #[test]

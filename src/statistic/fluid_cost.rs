@@ -105,6 +105,8 @@ pub struct Calibration {
     pub interrupts: f64,
     /// Time of others for each turn: the paper's α.
     pub daemons: f64,
+    /// Turns of one window, L(1).
+    pub turns: f64,
     /// Windows in which others had no more than [`QUIET`], and all.
     pub quiet: (usize, usize),
 }
@@ -126,6 +128,7 @@ impl Calibration {
             // Interrupts come too seldom for a median: most windows see the one or the other.
             interrupts: sums(|w| w.own - w.loops * w.plain_turn().unwrap_or_default()) / loops,
             daemons: sums(|w| w.elapsed - w.own) / loops,
+            turns: each(|w| w.loops),
             quiet: (quiet.len(), windows.len()),
         })
     }
@@ -139,6 +142,7 @@ impl Calibration {
             plain: mean(|c| c.plain),
             interrupts: mean(|c| c.interrupts),
             daemons: mean(|c| c.daemons),
+            turns: mean(|c| c.turns),
             quiet: (before.quiet.0 + after.quiet.0, before.quiet.1 + after.quiet.1),
         }
     }
@@ -347,23 +351,27 @@ pub struct ErrorTerms {
     pub daemons: f64,
     /// `S/n`: beginning and ending, which was subtracted.
     pub start: f64,
-    /// `±Δ·(1 + L(2)/L(1))/2n`: a turn more or less at the edges of the windows.
+    /// `±Δ·(1 + L(2)/L(1))/2n`: a turn more or less at the edges of each window. `L(1)` are the turns of a single window
+    /// of the calibration: what its edges add is in all of them.
     pub resolution: f64,
     /// Extra time of the fluid's turns after an interruption, caused by its caches: a part of the cost. Their effect on
     /// the interrupted turn itself cannot be separated from the interruption.
     pub cache: f64,
+    /// The fluid's turns in a window of the calibration and in the run: `L(1)` and `L(2)`.
+    pub turns: [f64; 2],
 }
 
 impl ErrorTerms {
-    /// The terms of a run between calibrations of `calibrated` turns.
-    pub fn of(covered: &Covered, calibration: &Calibration, calibrated: f64, empty: &Totals) -> Self {
+    /// The terms of a run.
+    pub fn of(covered: &Covered, calibration: &Calibration, empty: &Totals) -> Self {
         let (window, n) = (&covered.window, covered.operations.max(1.0));
         let turn = window.plain_turn().unwrap_or_default();
         Self {
             daemons: (covered.others() - empty.others - calibration.daemons * window.loops) / n,
             start: empty.paper / n,
-            resolution: turn * (1.0 + window.loops / calibrated.max(1.0)) / (2.0 * n),
+            resolution: turn * (1.0 + window.loops / calibration.turns.max(1.0)) / (2.0 * n),
             cache: (window.after - window.afters * turn) / n,
+            turns: [calibration.turns, window.loops],
         }
     }
 }

@@ -2,8 +2,10 @@
 //! and its figures with the curves of a run beside the published ones.
 
 mod paper_figure;
+mod separate_prediction;
 
 pub use paper_figure::{Figure, figures};
+pub use separate_prediction::SeparatePrediction;
 
 use crate::error::{Error, Result};
 use crate::record::{Displaced, Record};
@@ -48,8 +50,16 @@ pub struct Cost {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// Our case, without the group.
+    /// Our case of four senders, without the group as all of these.
     pub id: String,
+    /// That of a message by itself.
+    pub send: String,
+    /// That of the computation of each of the four, by itself.
+    pub computation: String,
+    /// That of one sender, which computes while its message is under way.
+    pub sender: String,
+    /// That of its computation, by itself.
+    pub meanwhile: String,
     /// As measured.
     pub real: f64,
     /// Predicted from displacement.

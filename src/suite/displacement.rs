@@ -5,14 +5,19 @@
 //! TCP message of a number of bytes to a server on another CPU and its reply of one byte; `steered` is the same with
 //! receive work steered to the CPU of the measuring process; `nodes` is the same between two network namespaces, over
 //! Ethernet frames of 1500 bytes and a wire of 300 Mbit/s (`scripts/two-nodes`), each namespace with a CPU of its
-//! own. `throughput` is `nodes` with computation after each reply, 30 multiplications a byte, and the messages per
-//! second of a CPU that several such senders never leave idle. `loops` is a message of 2000 bytes in runs of a number
+//! own. `tcp-peer` is the same to a machine that runs `syscost peer`. `sender` is `nodes` with computation while the
+//! message is under way, at least twice as long as the wire takes, so that its reply is there when it is asked for: one
+//! such sender never leaves its CPU idle, and its messages per second are measured without the fluid. `computation` is
+//! that of a sender by itself, of exactly as many multiplications. `throughput` is `nodes` with computation after each
+//! reply, 30 multiplications a byte, and the messages per second of a CPU that four such senders never leave idle.
+//! `loops` is a message of 2000 bytes in runs of a number
 //! of messages. `direct-read` reads 4 KiB from a device past the page cache, `pipe` sends a token to a process on
 //! another CPU and back, `nanosleep` sleeps 100 µs.
 //!
 //! # What is not
 //! What the fluid loses when a run begins and ends is measured on empty runs and subtracted. Work on another CPU
-//! displaces nothing here: the server's own work, and on `loopback` any part of the operation that is done there.
+//! displaces nothing here: the server's own work, and on `loopback` and `tcp-peer` any part of the operation that is
+//! done there. The number of `tcp-peer` lacks the interrupts of an interface whose affinity is another CPU.
 //!
 //! # How we know
 //! The fluid covers each run: its window opens before the run and closes after it. Every run stands between two
@@ -29,13 +34,16 @@
 //! and the interrupts in its time are estimated from those in the fluid's time, through the waits that ended there
 //! and not in the fluid; where most waits did, and where two estimators contradict each other and there is no third,
 //! there is no number. A connection's history: it decides when the other end acknowledges, so that one message had
-//! two costs, a third apart; `scripts/two-nodes` has every frame acknowledged on arrival. Senders with equal nice
-//! values: one that is woken while another works waits until that one sleeps, and saves a switch. With a sender that
-//! never slept, because its reply came while it computed, the rate was up to 13 % above the prediction; and a message
-//! sent right after the last reply cost 4 µs more than one sent after computation. `throughput` therefore predicts
-//! the rate of the very operation whose cost was measured. The fluid keeps the CPU awake, so the number excludes what
-//! leaving an idle state costs. The fluid must refill its caches after each interruption; that is in the number, and
-//! the error terms say how much. With a kernel that charges interrupts to no task, only the wall clock is left.
+//! two costs, a third apart; `scripts/two-nodes` has every frame acknowledged on arrival. A sender that paces its
+//! frames, as bbr does, is interrupted by a timer before each that waits: three times for 5000 bytes and five times for
+//! 8000, and as often as its estimate of the wire says, which changes with the pauses between messages; and a queue that
+//! stands for the wire has such timers, too. `scripts/two-nodes` sends by reno, and does the work of the wire on the
+//! other CPU. Senders with equal nice values: one that is woken while another works waits until that one sleeps, and
+//! saves a switch. A sender that never sleeps, because its reply comes while it computes, is spared a sleep, a wake-up
+//! and two switches: the table of `sender` says what the message by itself costs more. The fluid keeps the CPU awake,
+//! so the number excludes what leaving an idle state costs. The fluid must refill its caches after each interruption;
+//! that is in the number, and the error terms say how much. With a kernel that charges interrupts to no task, only the
+//! wall clock is left.
 //!
 //! # Reading the number
 //! `accounting` below the table is what the process clock says, `missed` the share of the cost that the process clock
@@ -45,8 +53,10 @@
 //! several frames is acknowledged while the next are being sent, and the interrupt is charged to the sender,
 //! correctly. `throughput` is a message and computation, measured for one sender beside the fluid. The rate that
 //! follows from this cost for a busy CPU is compared with that of four senders, each of which waits asleep for its
-//! reply while others compute. `syscost report displacement` prints both, the tables of the paper beside these
-//! numbers, and the error terms.
+//! reply while others compute. `sender` is the paper's own experiment: the sum of `nodes` and `computation`, each
+//! measured by itself, predicts the rate of one sender. `syscost report displacement` prints all predictions, the
+//! tables of the paper beside these numbers, and the error terms. The turns of the fluid in a window of its
+//! calibration, L(1), are fewer than in a run, L(2): the resolution allows for it, and both are printed.
 //!
 //! # Source
 //! Woodside, Courtois, Schramm: A "Displacement" Technique for Robust Portable Measurement of Communications Processing
@@ -59,9 +69,10 @@ mod shared_cpu;
 mod two_nodes;
 
 use crate::case::need::{FULL_SCALE, Need, PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Group, Repetition, set_up};
+use crate::case::{Case, Claim, Group, Place, Repetition, set_up};
+use crate::kit::remote;
 use crate::record::{Axis, Curve};
-use exchange::{ANSWERED, Exchange};
+use exchange::{ANSWERED, Exchange, LoneSender};
 use message_path::NetworkPath::{self, Loopback, Nodes, Steered};
 use shared_cpu::SharedCpu;
 
@@ -69,6 +80,7 @@ pub const GROUP: Group = Group::new("displacement", include_str!("displacement.r
     cpu_time_curve("displacement/loopback/", "loopback"),
     cpu_time_curve("displacement/steered/", "steered"),
     cpu_time_curve("displacement/nodes/", "between namespaces"),
+    cpu_time_curve("displacement/tcp-peer/", "to the peer"),
 ]);
 
 /// A curve of CPU time along the size of a message.
@@ -88,13 +100,22 @@ const REPLICATIONS: usize = 20;
 const MULTIPLICATIONS: u64 = 30;
 /// What they are predicted to cost, core cycles a byte: half as long again as the transmission, at 3 GHz.
 const COMPUTED: f64 = 120.0;
+/// Multiplications of `sender` while its message is under way, for each byte: the reply must be there at their end,
+/// which takes the server as well as the wire.
+const MEANWHILE: u64 = 2 * MULTIPLICATIONS;
+/// `sender` computes at least as long as for so many bytes. The paper's senders did, too: 2 ms.
+const LEAST_MEANWHILE: usize = 2000;
 
 fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = (1..=8).map(|i| local_case::compute(400 * i)).collect();
     for path in [Loopback, Steered, Nodes] {
         cases.extend(SIZES.map(|bytes| message(path, bytes)));
     }
+    cases.extend(SIZES.map(to_peer));
     cases.extend(SIZES.map(throughput));
+    cases.extend(SIZES.map(sender));
+    // Measured where what it predicts is.
+    cases.extend(computations().into_iter().map(|length| local_case::computation(length).need(Nodes.need())));
     cases.extend([200, 1000, 5000, 10_000, 15_000].map(loops));
     cases.extend([local_case::direct_read(), local_case::pipe(), local_case::nanosleep()]);
     let displaced = |case: Case| match case.displaced {
@@ -107,6 +128,15 @@ fn cases() -> Vec<Case> {
 fn message(path: NetworkPath, bytes: usize) -> Case {
     let title = format!("TCP message of {bytes} bytes, reply of one, {}", path.title());
     exchange(format!("{}/{bytes}B", path.name()), title, (path, bytes, 0))
+}
+
+/// As [`message`], to a machine that runs `syscost peer`.
+fn to_peer(bytes: usize) -> Case {
+    let (hardware, software, why) = Nodes.expected(bytes);
+    remote::answered(bytes as u32)
+        .need(PINNED)
+        .claim(Claim::Regime(local_case::slept))
+        .predict(hardware, software, why)
 }
 
 /// The case of one sender: what it needs, claims and predicts.
@@ -135,6 +165,41 @@ fn throughput(bytes: usize) -> Case {
             software,
             "a message, and half as long again as it is on the wire",
         )
+}
+
+/// Multiplications of `sender` for each message of so many bytes.
+fn meanwhile(bytes: usize) -> u64 {
+    MEANWHILE * bytes.max(LEAST_MEANWHILE) as u64
+}
+
+/// One sender, alone on its CPU, which it never leaves idle.
+fn sender(bytes: usize) -> Case {
+    let title =
+        format!("TCP message of {bytes} bytes between two nodes, and computation while it is under way");
+    let computed = meanwhile(bytes);
+    let start = move |place: &Place| Exchange::start(Nodes, bytes, computed, place).map(LoneSender);
+    let (hardware, software, _) = Nodes.expected(bytes);
+    Case::new(format!("sender/{bytes}B"), title, set_up(start))
+        .need(PINNED)
+        .need(TWO_CPUS)
+        .need(Nodes.need())
+        .claim(Claim::Checked(ANSWERED))
+        .claim(Claim::Regime(local_case::hardly_slept))
+        .displaced(Repetition { saturated: Some(set_up(start)), ..Repetition::default() })
+        .predict(
+            hardware + 3.5 * computed as f64,
+            0.5 * software,
+            "a message without a sleep, and the multiplications",
+        )
+}
+
+/// The lengths of all computations of senders.
+fn computations() -> Vec<u64> {
+    let each = SIZES.into_iter().flat_map(|bytes| [MULTIPLICATIONS * bytes as u64, meanwhile(bytes)]);
+    let mut all: Vec<_> = each.collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 fn loops(count: u64) -> Case {

@@ -52,8 +52,11 @@ impl Random {
     }
 }
 
+const SERVICES: [Service; 5] =
+    [Service::Echo, Service::Reply, Service::DatagramEcho, Service::Sink, Service::Greeter];
+
 fn an_ask(random: &mut Random) -> Ask {
-    let service = [Service::Echo, Service::DatagramEcho, Service::Sink, Service::Greeter][random.below(4)];
+    let service = SERVICES[random.below(SERVICES.len())];
     let bytes = [0, 1, 56, 1 << 20, u32::MAX, random.next() as u32][random.below(6)];
     let streams = [0, 1, 2, 16, u32::MAX][random.below(5)];
     match random.below(6) {
@@ -108,8 +111,9 @@ fn insider(serves: &Serves, random: &mut Random) {
 /// Noise at the data doors: of an insider who was told where they are, without the secret and with it.
 fn door(serves: &Serves, random: &mut Random) {
     let Ok(mut client) = Client::call(&serves.given()) else { return };
-    let service = [Service::Echo, Service::DatagramEcho, Service::Sink, Service::Greeter][random.below(4)];
-    let bytes = if matches!(service, Service::Echo | Service::DatagramEcho) { 56 } else { 0 };
+    let service = SERVICES[random.below(SERVICES.len())];
+    let bytes =
+        if matches!(service, Service::Echo | Service::Reply | Service::DatagramEcho) { 56 } else { 0 };
     let Ok(way) = client.open(Open { service, bytes, streams: 1 }) else { return };
     let secret = way.secret.to_vec();
     if service == Service::DatagramEcho {

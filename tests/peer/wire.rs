@@ -18,7 +18,7 @@ fn every_socket_group_runs_against_a_peer_across_a_wire() {
     let place = Place::new();
     let ended = place.run_against(&wire, &serves.address, "-peer");
     let record = place.record();
-    for group in ["socket_round_trip", "socket_bandwidth", "socket_connect"] {
+    for group in ["socket_round_trip", "socket_bandwidth", "socket_connect", "displacement"] {
         assert!(cases(&record).any(|(_, case)| id(case).starts_with(group)), "{group}: {}", ended.said);
     }
     for (group, case) in cases(&record) {

@@ -18,6 +18,10 @@ pub(super) fn round_trip(row: RoundTrip) -> Result<Box<dyn Subject>> {
     Err(Error::Missing(format!("{ABSENT} ({transport:?}, {bytes} bytes, {timed:?})")))
 }
 
+pub(super) fn answered(bytes: u32) -> Result<Box<dyn Subject>> {
+    Err(Error::Missing(format!("{ABSENT} (messages of {bytes} bytes)")))
+}
+
 pub(super) fn echoes(bytes: usize) -> Result<Box<dyn Subject>> {
     Err(Error::Missing(format!("{ABSENT} ({bytes} bytes)")))
 }

@@ -1,5 +1,6 @@
 //! The measuring end of what a peer serves.
 
+mod peer_answer;
 mod peer_connection;
 mod peer_ping;
 mod peer_round_trip;
@@ -14,6 +15,7 @@ use crate::kit::placement::patience;
 use crate::peer::client::{Client, Given};
 use crate::peer::control_protocol::Counted;
 
+pub(super) use peer_answer::answered;
 pub(super) use peer_connection::connection;
 pub(super) use peer_ping::echoes;
 pub(super) use peer_stream::bandwidth;

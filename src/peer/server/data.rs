@@ -44,6 +44,18 @@ pub(super) fn echo(mut stream: &TcpStream, size: usize, tally: &Tally) -> Result
     }
 }
 
+/// Answers each message of `size` bytes with one byte, its number modulo 256.
+pub(super) fn reply(mut stream: &TcpStream, size: usize, tally: &Tally) -> Result<()> {
+    let (mut message, mut number) = (vec![0; size], 0u8);
+    loop {
+        stream.read_exact(&mut message)?;
+        number = number.wrapping_add(1);
+        // Counted first, as in `echo`.
+        tally.add(1, size);
+        stream.write_all(&[number])?;
+    }
+}
+
 /// Receives batches, and answers each with its length.
 pub(super) fn sink(mut stream: &TcpStream, tally: &Tally) -> Result<()> {
     let mut piece = vec![0; PIECE];

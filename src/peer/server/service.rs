@@ -85,6 +85,7 @@ impl Opening {
                     let size = self.asked.bytes as usize;
                     serving.start(move |tally, _| match service {
                         Service::Sink => data::sink(&stream, tally),
+                        Service::Reply => data::reply(&stream, size, tally),
                         _ => data::echo(&stream, size, tally),
                     })?;
                 }

@@ -245,12 +245,7 @@ fn agree(one: &Interval, other: &Interval) -> bool {
 }
 
 fn terms(used: &[&Replicate], empty: &Totals) -> ErrorTerms {
-    let each = |run: &&Replicate| {
-        // About as many turns were calibrated as the fluid made: the windows before and after are counted by
-        // their time.
-        let calibrated = run.covered.window.loops;
-        ErrorTerms::of(&run.covered, &run.calibration(), calibrated, empty)
-    };
+    let each = |run: &&Replicate| ErrorTerms::of(&run.covered, &run.calibration(), empty);
     let all: Vec<_> = used.iter().map(each).collect();
     let median =
         |of: fn(&ErrorTerms) -> f64| crate::statistic::median(&all.iter().map(of).collect::<Vec<_>>());
@@ -259,6 +254,7 @@ fn terms(used: &[&Replicate], empty: &Totals) -> ErrorTerms {
         start: median(|t| t.start),
         resolution: median(|t| t.resolution),
         cache: median(|t| t.cache),
+        turns: [median(|t| t.turns[0]), median(|t| t.turns[1])],
     }
 }
 

@@ -216,9 +216,24 @@ fn what_it_takes_to_begin_and_to_end_is_taken_off() {
     let found = estimate(&covered, &calibration, &empty);
     assert!(off(found.gap, 0.9 * QUIET_WORLD.truth()) < 0.002, "{found:?}");
     assert!(off(found.charged, 0.9 * QUIET_WORLD.own) < 1e-9);
-    let terms = ErrorTerms::of(&covered, &calibration, 1e5, &empty);
+    let terms = ErrorTerms::of(&covered, &calibration, &empty);
     assert_eq!(terms.start, 2_600.0);
     assert!(terms.resolution > 0.0 && terms.resolution < 5.0 && terms.daemons.abs() < 1.0, "{terms:?}");
+}
+
+#[test]
+fn a_calibration_of_fewer_turns_than_the_run_is_less_resolved() {
+    let covered = QUIET_WORLD.beside(100.0, 24_000.0);
+    let terms = |elapsed: f64| {
+        let calibration = Calibration::of(&[QUIET_WORLD.alone(elapsed)]).unwrap();
+        ErrorTerms::of(&covered, &calibration, &Totals::default())
+    };
+    let long = terms(1e12);
+    // The run's own edges: half a turn of 120 ns each, over 100 operations.
+    assert!((long.resolution - 0.6).abs() < 1e-3, "{long:?}");
+    let [run, short] = [covered.window.loops, terms(5e5).turns[0]];
+    assert!((short - 5e5 / 120.0).abs() < 10.0, "{short}");
+    assert!((terms(5e5).resolution / 0.6 - (1.0 + run / short)).abs() < 1e-3);
 }
 
 #[test]
@@ -235,6 +250,6 @@ fn caches_that_an_interruption_left_cold_make_no_turn_longer_and_are_in_the_cost
     };
     assert_eq!(window.plain_turn(), Some(120.0));
     let covered = Covered { window, operations: 5.0, ..Covered::default() };
-    let terms = ErrorTerms::of(&covered, &Calibration::default(), 1.0, &Totals::default());
+    let terms = ErrorTerms::of(&covered, &Calibration::default(), &Totals::default());
     assert_eq!(terms.cache, 100.0);
 }

@@ -1,7 +1,7 @@
 //! The figures of the paper as curves: the published ones and those of a run. Where the values of the two machines are
 //! too far apart for one axis, the figures show percentages.
 
-use super::{Cost, GROUP, Paper, Spread, columns_of};
+use super::{Cost, GROUP, Paper, Rate, SeparatePrediction, Spread, columns_of};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{CurveRecord, Displaced, Interval, Point, Record};
 
@@ -146,13 +146,17 @@ fn differences(paper: &Paper, record: &Record) -> Vec<Line> {
         (true, "2 nodes", ours("nodes")),
         (true, "steered", ours("steered")),
         (true, "loopback", ours("loopback")),
+        (true, "peer", ours("tcp-peer")),
     ]
 }
 
 fn rates(paper: &Paper, record: &Record) -> Vec<Line> {
     let rows = &paper.throughput;
-    let ours = |of: fn(&crate::record::Throughput) -> Interval| {
-        line(rows, |row| &row.id, |row| Some(percent(of(columns_of(record, &row.id)?.throughput.as_ref()?))))
+    let ours = |of: fn(&SeparatePrediction) -> Interval| {
+        let of = |row: &Rate| {
+            Some(percent(of(&SeparatePrediction::of(record, &row.sender, [&row.send, &row.meanwhile])?)))
+        };
+        line(rows, |row| &row.id, of)
     };
     vec![
         (
@@ -165,8 +169,8 @@ fn rates(paper: &Paper, record: &Record) -> Vec<Line> {
             "1997: from displacement",
             line(rows, |row| &row.id, |row| Some(Interval::exactly(row.displacement_percent))),
         ),
-        (true, "from accounting", ours(|t| t.charged_off)),
-        (true, "from displacement", ours(|t| t.displaced_off)),
+        (true, "from accounting", ours(|p| p.charged_off)),
+        (true, "from displacement", ours(|p| p.displaced_off)),
     ]
 }
 

@@ -59,6 +59,21 @@ impl Client {
         std::hint::black_box(arch::multiply_chain(self.computed));
         Ok(reply[0] == self.count)
     }
+
+    /// One message, computation while it is under way, and its reply. Returns whether the reply was to this message.
+    /// Allocates nothing.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    #[inline(always)]
+    fn overlap(&mut self) -> std::io::Result<bool> {
+        let mut reply = [0];
+        self.count = self.count.wrapping_add(1);
+        self.stream.write_all(&self.message)?;
+        std::hint::black_box(arch::multiply_chain(self.computed));
+        self.stream.read_exact(&mut reply)?;
+        Ok(reply[0] == self.count)
+    }
 }
 
 /// The measuring process as a sender, with its server.
@@ -91,7 +106,23 @@ impl Exchange {
     /// that does not reply.
     #[inline(always)]
     pub(super) fn exchange(&mut self) -> Result<()> {
-        match self.client.exchange() {
+        let answered = self.client.exchange();
+        self.judged(answered)
+    }
+
+    /// One message, computation while it is under way, and its reply.
+    ///
+    /// # Errors
+    /// Those of [`Exchange::exchange`].
+    #[inline(always)]
+    pub(super) fn overlap(&mut self) -> Result<()> {
+        let answered = self.client.overlap();
+        self.judged(answered)
+    }
+
+    #[inline(always)]
+    fn judged(&mut self, answered: std::io::Result<bool>) -> Result<()> {
+        match answered {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::Disproved(OTHER_REPLY.into())),
             Err(cause) => Err(self.broken(cause)),
@@ -130,6 +161,29 @@ impl Subject for Exchange {
     }
 }
 
+/// A sender that computes while each message is under way. The reply is there when it asks for it, so that with this
+/// sender alone the CPU is never idle.
+pub(super) struct LoneSender(pub(super) Exchange);
+
+impl Subject for LoneSender {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let mut answered = Ok(());
+        let ticks = clock.time(|| {
+            for _ in 0..iterations {
+                answered = self.0.overlap();
+                if answered.is_err() {
+                    break;
+                }
+            }
+        });
+        answered.map(|()| ticks)
+    }
+
+    fn report(&self) -> Report {
+        self.0.report()
+    }
+}
+
 /// The server's step: one whole message, and the reply. Allocates nothing.
 fn serve(mut stream: &TcpStream, message: &mut [u8], count: &mut u8) -> i64 {
     *count = count.wrapping_add(1);
@@ -161,6 +215,13 @@ mod tests {
         let Some(mut exchange) = exchange() else { return };
         let clock = Clock::start_up();
         assert!(exchange.run(300, &clock).expect("answered").0 > 0);
+    }
+
+    #[test]
+    fn a_sender_that_computes_meanwhile_is_answered_too() {
+        let Some(exchange) = exchange() else { return };
+        let clock = Clock::start_up();
+        assert!(LoneSender(exchange).run(300, &clock).expect("answered").0 > 0);
     }
 
     #[test]

@@ -125,6 +125,7 @@ fn displaced(
         error_daemons: summary.terms.daemons,
         error_start: summary.terms.start,
         error_resolution: summary.terms.resolution,
+        turns: summary.terms.turns,
         error_cache: summary.terms.cache,
         flags: summary.flags.iter().cloned().chain(no_rate(used)).collect(),
         throughput: throughput(used, empty),

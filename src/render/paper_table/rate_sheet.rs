@@ -1,0 +1,120 @@
+//! The third table of the paper: messages a second, predicted and measured. The paper's own experiment, with one sender, and
+//! the same with four that wait for their replies.
+
+use super::{NOTHING, Sheet, head, number, percent, signed, wire, within};
+use crate::record::{Interval, Record, Throughput};
+use crate::study::paper::{Paper, Rate, SeparatePrediction, columns_of};
+
+/// One sender, whose computation is longer than its message takes on the wire.
+pub(super) fn one_sender(paper: &Paper, record: &Record) -> Sheet {
+    let rows = paper.throughput.iter().map(|row| {
+        let published = [
+            number(row.real, 1),
+            number(row.displacement, 1),
+            signed(row.displacement_percent, 2),
+            number(row.accounting, 1),
+            signed(row.accounting_percent, 2),
+        ];
+        let ours = SeparatePrediction::of(record, &row.sender, [&row.send, &row.meanwhile]);
+        [size(row)].into_iter().chain(published).chain(cells(record, &row.sender, ours)).collect()
+    });
+    Sheet {
+        title: format!(
+            "Table 3: messages a second of one sender that computes while each is under way, measured and predicted{}",
+            wire(record)
+        ),
+        head: head(&["message", "1997 real", "displ.", "%", "ioctl", "%"]).into_iter().chain(columns()).collect(),
+        rows: rows.collect(),
+        notes: vec![
+            "displ., ioctl, accounting: 1 / (CPU time of a message + that of the computation), as in the paper: the two \
+             measured by themselves (`nodes`, `computation`), neither with the other; % is how far that is off the \
+             measured rate"
+                .into(),
+            "whole: the same from the CPU time of both together, measured beside the fluid"
+                .into(),
+            "µs more: what the parts cost beyond the whole. The message by itself waits asleep for its reply; the sender \
+             finds it there, and is spared a sleep, a wake-up and two switches, but is interrupted while it computes"
+                .into(),
+        ],
+    }
+}
+
+/// Four senders, each of which waits asleep for its reply while others compute.
+pub(super) fn four_senders(paper: &Paper, record: &Record) -> Sheet {
+    let rows = paper.throughput.iter().map(|row| {
+        let ours = SeparatePrediction::of(record, &row.id, [&row.send, &row.computation]);
+        [size(row)].into_iter().chain(cells(record, &row.id, ours)).collect()
+    });
+    Sheet {
+        title: format!(
+            "Table 3 with four senders, each of which waits asleep for its reply while others compute{}",
+            wire(record)
+        ),
+        head: head(&["message"]).into_iter().chain(columns()).collect(),
+        rows: rows.collect(),
+        notes: vec!["as above; the whole is one sender beside the fluid, which waits asleep too".into()],
+    }
+}
+
+fn size(row: &Rate) -> String {
+    row.id.trim_start_matches("throughput/").to_owned()
+}
+
+fn columns() -> Vec<String> {
+    head(&["real", "displ.", "%", "95 %", "accounting", "%", "95 %", "whole", "%", "95 %", "µs more", "95 %"])
+}
+
+/// The cells of [`columns`].
+fn cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> Vec<String> {
+    let measured = columns_of(record, whole).and_then(|ours| ours.throughput.as_ref());
+    let rate = |rate: Option<Interval>| rate.map_or(NOTHING.into(), |rate| number(rate.estimate, 0));
+    let of = |of: fn(&Throughput) -> Interval| measured.map(of);
+    let part = |of: fn(&SeparatePrediction) -> Interval| parts.as_ref().map(of);
+    let us = parts.and_then(|parts| parts.beyond_whole).map(|more| more.map(|ns| 1e-3 * ns));
+    let ends = us.map_or(String::new(), |us| format!("[{:.1}, {:.1}]", us.low, us.high));
+    vec![
+        rate(of(|t| t.real)),
+        rate(part(|p| p.displaced)),
+        percent(part(|p| p.displaced_off)),
+        within(part(|p| p.displaced_off)),
+        rate(part(|p| p.charged)),
+        percent(part(|p| p.charged_off)),
+        within(part(|p| p.charged_off)),
+        rate(of(|t| t.displaced)),
+        percent(of(|t| t.displaced_off)),
+        within(of(|t| t.displaced_off)),
+        us.map_or(NOTHING.into(), |us| signed(us.estimate, 1)),
+        ends,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Displaced;
+    use crate::study::paper::tests::{interval, measured, record};
+
+    #[test]
+    fn both_predictions_stand_beside_the_measured_rate() {
+        let throughput = Throughput {
+            real: Interval::exactly(10_000.0),
+            displaced: Interval::exactly(9_900.0),
+            displaced_off: Interval::exactly(-0.01),
+            ..Throughput::default()
+        };
+        let cost = |ns| Displaced { gap: interval(ns), charged: interval(0.5 * ns), ..Displaced::default() };
+        let cases = vec![
+            measured("sender/2000B", Displaced { throughput: Some(throughput), ..cost(101e3) }),
+            measured("nodes/2000B", cost(25e3)),
+            measured("computation/120000", cost(80e3)),
+        ];
+        let sheet = one_sender(&Paper::read().expect("four tables"), &record(cases));
+        let row = &sheet.rows[1];
+        assert_eq!(row[..7], ["2000B", "318.5", "314.6", "-1.21", "346.4", "+8.74", "10000"]);
+        assert_eq!(row[7..9], ["9524", "-4.8"]);
+        assert_eq!(row[10..12], ["19048", "+90.5"]);
+        assert_eq!(row[13..15], ["9900", "-1.0"]);
+        assert_eq!(row[16], "+4.0");
+        assert!(sheet.rows[0][6..].contains(&NOTHING.to_owned()));
+    }
+}
