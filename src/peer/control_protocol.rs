@@ -2,9 +2,10 @@
 
 use crate::environment::Station;
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 
 /// The version of the protocol, which is part of every proof.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2; // 2: the welcome says at which address the peer was reached
 
 /// The default port.
 pub const PORT: u16 = 7470;
@@ -75,6 +76,8 @@ pub struct Welcome {
     pub proof: String,
     /// The machine of the server.
     pub station: Station,
+    /// The address at which the client has reached it.
+    pub reached: SocketAddr,
 }
 
 /// A requested service.

@@ -33,6 +33,7 @@
 mod file_cache;
 mod operation;
 
+use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Place, Rule, Scale, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
@@ -96,9 +97,18 @@ const WAYS: [(&str, &str, ReadBlock, Option<Call>); 4] = [
 ];
 /// Lengths of a block.
 const BLOCKS: [(&str, usize); 2] = [("4KiB", 4 << 10), ("1MiB", 1 << 20)];
-/// Lengths of a file.
-const FILES: [(&str, u64); 4] =
-    [("128KiB", 128 * KIB), ("1MiB", MIB), ("8MiB", 8 * MIB), ("64MiB", 64 * MIB)];
+/// Lengths of a file: those of the report's files past the cache, and two beyond.
+const FILES: [(&str, u64); 7] = [
+    ("128KiB", 128 * KIB),
+    ("256KiB", 256 * KIB),
+    ("512KiB", 512 * KIB),
+    ("1MiB", MIB),
+    ("1536KiB", 1536 * KIB),
+    ("8MiB", 8 * MIB),
+    ("64MiB", 64 * MIB),
+];
+/// Those that only full scale measures.
+const BETWEEN: [&str; 3] = ["256KiB", "512KiB", "1536KiB"];
 /// The length of the file of most cases.
 const FILE: u64 = 8 * MIB;
 
@@ -123,7 +133,8 @@ fn cases() -> Vec<Case> {
             format!("64 KiB of a cached file of {length} by pread"),
             reading(Reader::pread, move |place| at_scale(place, bytes), 64 << 10),
         );
-        described(case, 64 << 10)
+        let case = described(case, 64 << 10);
+        if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
     }));
     cases.extend(file_cache::cases());
     cases

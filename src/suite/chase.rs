@@ -66,9 +66,12 @@ pub const GROUP: Group = Group::new("chase", include_str!("chase.rs"), ring_seri
         latency_curve("chase/random/", "random order, 4 KiB pages").study(Study::Levels),
         latency_curve("chase/within-pages/", "random order within pages"),
         latency_curve("chase/stride-64/", "stride 64"),
-        latency_curve("chase/list/", "linked list").chart("list and quarters"),
-        latency_curve("chase/quarters-64/", "quarters, stride 64").chart("list and quarters"),
-        latency_curve("chase/quarters-512/", "quarters, stride 512").chart("list and quarters"),
+        latency_curve("chase/list/", "linked list").chart("latency by list"),
+        latency_curve("chase/quarters-64/", "quarters, stride 64").chart("latency by quarters at 64 bytes"),
+        latency_curve("chase/quarters-256/", "quarters, stride 256")
+            .chart("latency by quarters at 512 bytes"),
+        latency_curve("chase/quarters-512/", "quarters, stride 512")
+            .chart("latency by quarters at 512 bytes"),
         Curve::new("chase/tlb-4KiB/", "a line of each page", Axis::Bytes("size of the ring"))
             .figure("walk")
             .chart("page walk"),

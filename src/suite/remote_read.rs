@@ -28,6 +28,7 @@
 //! CSE 221 project report (NFS over a line of 100 Mbit/s, files of 128 KiB to 3 MiB, sequential and at random, 4 KiB
 //! at once).
 
+use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Need, Place, Rule};
 use crate::kit::blocks::{self, NOT_KEPT, OWN_NUMBER, Pattern};
 use crate::kit::pattern_file::{PatternFile, Way};
@@ -48,9 +49,18 @@ pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"
 const HEADLINES: [Headline; 1] = [Headline::new(60, "sequential/64KiB", "64 KiB of a remote file")];
 
 const KIB: u64 = 1 << 10;
-/// Lengths of a file: the report's first and last, and two between them.
-const FILES: [(&str, u64); 4] =
-    [("128KiB", 128 * KIB), ("512KiB", 512 * KIB), ("1536KiB", 1536 * KIB), ("3MiB", 3072 * KIB)];
+/// Lengths of a file: the report's first and last, and five between them.
+const FILES: [(&str, u64); 7] = [
+    ("128KiB", 128 * KIB),
+    ("256KiB", 256 * KIB),
+    ("512KiB", 512 * KIB),
+    ("1MiB", 1024 * KIB),
+    ("1536KiB", 1536 * KIB),
+    ("2MiB", 2048 * KIB),
+    ("3MiB", 3072 * KIB),
+];
+/// Those that only full scale measures.
+const BETWEEN: [&str; 3] = ["256KiB", "1MiB", "2MiB"];
 const BLOCK: usize = 4 << 10;
 
 fn cases() -> Vec<Case> {
@@ -60,7 +70,8 @@ fn cases() -> Vec<Case> {
     {
         cases.extend(FILES.map(|(length, bytes)| {
             let title = format!("4 KiB from another machine, {words} from {length}");
-            read(format!("{name}-by-file/{length}"), title, pattern, bytes, BLOCK)
+            let case = read(format!("{name}-by-file/{length}"), title, pattern, bytes, BLOCK);
+            if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
         }));
     }
     cases.extend([("64KiB", 64 << 10), ("1MiB", 1 << 20)].map(|(length, block)| {

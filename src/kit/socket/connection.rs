@@ -44,6 +44,26 @@ impl Address {
         address
     }
 
+    /// An address of IPv4 or IPv6, with its port.
+    pub fn of(at: SocketAddr) -> Self {
+        let at = match at {
+            SocketAddr::V4(at) => return Self::ipv4(*at.ip(), at.port()),
+            SocketAddr::V6(at) => at,
+        };
+        let mut address = Self::empty();
+        let to = (&raw mut address.storage).cast::<libc::sockaddr_in6>();
+        // SAFETY: OWN-BUFFER: the storage is as large as any address, and aligned for each.
+        unsafe {
+            (*to).sin6_family = libc::AF_INET6 as u16;
+            (*to).sin6_port = at.port().to_be();
+            (*to).sin6_addr.s6_addr = at.ip().octets();
+            (*to).sin6_flowinfo = at.flowinfo();
+            (*to).sin6_scope_id = at.scope_id();
+        }
+        address.length = size_of::<libc::sockaddr_in6>() as u32;
+        address
+    }
+
     /// A Unix address for which the kernel chooses an abstract name.
     fn unnamed() -> Self {
         let mut address = Self::empty();
