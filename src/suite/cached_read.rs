@@ -1,7 +1,7 @@
 //! # What is timed
 //! Reading one block of a file that is in the page cache: with `read`, with `pread`, by copying it out of a mapping
 //! (`mmap`), and by copying it into another file within the kernel (`copy-file-range`). `pread-by-file` reads 64 KiB
-//! at a time from files of several lengths. `file-cache-in-64MiB` and `file-cache-in-1GiB` read 1 MiB at a time,
+//! at a time from whole files of several lengths, from the beginning to the end, again and again. `file-cache-in-64MiB` and `file-cache-in-1GiB` read 1 MiB at a time,
 //! round and round, from files that are smaller and larger than the memory that a control group leaves for them.
 //!
 //! # What is not

@@ -3,7 +3,7 @@
 //! slots form one ring. `random` visits lines in random order, so that no prefetcher knows the next one and no two
 //! loads overlap; `random-huge` and `random-reserved` do so in huge pages of 2 MiB, transparent and reserved ones.
 //! `within-pages` visits all of a page before it goes to another. `stride-N` goes from slot to slot, each N bytes
-//! further, `quarters-N` takes them from four quarters in turn, `list` is a list in the order of its allocation.
+//! further, `quarters-N` takes them from four quarters in turn (first, last, second, third), `list` is a list in the order of its allocation.
 //! `tlb-4KiB` has one line in each page of 4 KiB. `parallel-256MiB` follows several chains at once: an iteration is a
 //! step of each. `loaded-256MiB` runs while other CPUs read memory as fast as they can; `other-node` runs in memory
 //! of another NUMA node.

@@ -11,7 +11,8 @@
 //! # How we know
 //! After every batch the interfaces of this machine must have received at least the bytes that were asked for
 //! (`/proc/self/net/dev`). mincore(2) must find no page of what was read last in the page cache of this machine. Every
-//! sector of the file begins with its own number, so each block can be recognised.
+//! sector of the file begins with its own number, so each block can be recognised. The evidence names the file system
+//! that was read by, and its version: `nfs4 (vers=4.2, …)`, `fuse.sshfs`.
 //!
 //! # What fools it
 //! The traffic of other programs is counted too. A server on this same machine is not remote: its bytes pass the
@@ -29,7 +30,9 @@
 //! at once).
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Need, Place, Rule};
+use crate::case::{Case, Claim, Group, Need, Place, Report, Rule, Subject, set_up};
+use crate::clock::{Clock, Ticks};
+use crate::error::Result;
 use crate::kit::blocks::{self, NOT_KEPT, OWN_NUMBER, Pattern};
 use crate::kit::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
@@ -83,7 +86,12 @@ fn cases() -> Vec<Case> {
 
 fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize) -> Case {
     let open = move |place: &Place| PatternFile::make(&place.scratch, bytes, Way::Direct);
-    Case::new(name, title, blocks::reads(open, pattern, block, Source::Network))
+    let reading = blocks::reads(open, pattern, block, Source::Network);
+    let set_up = set_up(move |place| {
+        let told = format!("on {}", volume::protocol(&place.scratch));
+        Ok(Remote { inner: reading(place)?, told })
+    });
+    Case::new(name, title, set_up)
         .need(REMOTE)
         .one_by_one()
         .derive("bandwidth", Rule::Bandwidth(block as u64))
@@ -93,6 +101,22 @@ fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize)
         .claim(Claim::Checked(NOT_KEPT))
         // 8 ns per byte at a gigabit, half a millisecond to a server and back.
         .predict(900_000.0 + 24.0 * block as f64, 600_000.0, "a round trip, the line's bytes, two processes")
+}
+
+/// A subject, and by what file system it reads.
+struct Remote {
+    inner: Box<dyn Subject>,
+    told: String,
+}
+
+impl Subject for Remote {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        self.inner.run(iterations, clock)
+    }
+
+    fn report(&self) -> Report {
+        Report { evidence: vec![self.told.clone()], ..self.inner.report() }
+    }
 }
 
 /// The scratch directory is on another machine.
