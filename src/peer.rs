@@ -26,6 +26,7 @@
 
 pub mod client;
 pub mod control_protocol;
+pub mod host_port;
 pub mod json_line;
 pub mod proof;
 pub mod secret;

@@ -3,6 +3,7 @@
 use crate::case::Scale;
 use crate::driver::{Arguments, Options, criterion_home};
 use crate::error::{Error, Result};
+use crate::peer::host_port;
 use crate::study::prediction::Overrides;
 use crate::study::published::{self, Published};
 use clap::ValueEnum;
@@ -101,13 +102,16 @@ impl Measuring {
     /// The flags; for those that are not given, the environment variables.
     ///
     /// # Errors
-    /// A variable's value is wrong.
+    /// A variable's value is wrong, or the peer's address.
     pub(super) fn options(&self) -> Result<Options> {
         let environment = Options::from_environment()?;
         let scale = self.scale.unwrap_or(environment.scale);
         let unit = self.measure.clone().unwrap_or(environment.unit);
         let directory = self.directory.clone().or_else(|| environment.directory.clone());
         let peer = self.peer.clone().or_else(|| environment.peer.clone());
+        if let Some(address) = &peer {
+            host_port::read(address).map_err(|why| Error::Usage(format!("--peer {address}: {why}")))?;
+        }
         let peer_token_file = self.peer_token_file.clone().or_else(|| environment.peer_token_file.clone());
         Ok(Options { scale, unit, directory, peer, peer_token_file, ..environment })
     }

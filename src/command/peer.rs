@@ -2,12 +2,12 @@
 
 use super::page;
 use crate::error::{Error, Result};
-use crate::peer::control_protocol::PORT;
+use crate::peer::host_port::addresses;
 use crate::peer::server::Server;
 use crate::peer::service_limit::Limits;
 use crate::peer::token::Token;
 use crate::platform::signal;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// or believe no number. Data sockets are at ports that the kernel chooses: a firewall between must let them pass.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Address to listen at, with or without a port
+    /// Address to listen at, with or without a port: 192.0.2.7, [::1]:7470, fe80::1%eth0
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1")]
     listen: String,
     /// File with the token, readable by its owner alone
@@ -57,11 +57,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 impl Args {
     fn address(&self) -> Result<SocketAddr> {
-        let with_port = (self.listen.as_str(), PORT);
-        let found = self.listen.to_socket_addrs().or_else(|_| with_port.to_socket_addrs());
-        let found = found.map(|mut addresses| addresses.next());
-        let wrong = |why: String| Error::Usage(format!("--listen {}: {why}; give HOST:PORT", self.listen));
-        found.map_err(|cause| wrong(cause.to_string()))?.ok_or_else(|| wrong("it has no address".into()))
+        let found = addresses(&self.listen);
+        found.map(|all| all[0]).map_err(|why| Error::Usage(format!("--listen {}: {why}", self.listen)))
     }
 
     /// The token, and its text if it was generated.

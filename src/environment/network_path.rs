@@ -4,7 +4,7 @@ use super::Fingerprint;
 use crate::platform::interface::{InterfaceQuery, addresses};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Properties of an interface on which the cost of a round trip depends. Those that the kernel does not tell are `None`
 /// or left out.
@@ -77,6 +77,9 @@ pub struct Wire {
     /// The rate to which a queue is known to limit both ends, as `tc` writes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
+    /// The address at which the far end says that it was reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reached: Option<SocketAddr>,
 }
 
 impl Wire {
@@ -85,14 +88,26 @@ impl Wire {
         let near = Interface::between(here, there);
         let identity = "a second node of this machine, beyond a bridge".to_owned();
         let far = Station { identity, interface: near.clone(), ..Station::default() };
-        Self { near, far, rate }
+        Self { near, far, rate, reached: None }
     }
 
-    /// The properties that must be equal for numbers over two paths to be comparable: the far end, and the limit of the
-    /// rate.
+    /// The properties that must be equal for numbers over two paths to be comparable: the far end, the limit of the
+    /// rate, and whether they are of IPv6.
     pub fn key(&self) -> String {
         let held_back = self.rate.as_ref().map(|rate| format!(" at {rate}"));
-        self.far.key() + &held_back.unwrap_or_default()
+        let by = if self.is_ipv6() { " over IPv6" } else { "" };
+        self.far.key() + &held_back.unwrap_or_default() + by
+    }
+
+    /// Whether packets are of IPv6.
+    pub fn is_ipv6(&self) -> bool {
+        self.reached.is_some_and(|reached| reached.ip().to_canonical().is_ipv6())
+    }
+
+    /// The way in words: by which protocol and at which address the far end was reached; `None` if it did not say.
+    pub fn phrase(&self) -> Option<String> {
+        let by = if self.is_ipv6() { "IPv6" } else { "IPv4" };
+        self.reached.map(|reached| format!("over {by}: the peer says that it was reached at {reached}"))
     }
 }
 

@@ -4,6 +4,7 @@
 //! over another connection how much it received. A wrong count, or an unknown peer, is an error.
 
 use super::message_size::{length, messages};
+use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Need, Rule, set_up};
 use crate::kit::socket::dialogue::Timed;
 
@@ -12,6 +13,10 @@ use crate::kit::socket::dialogue::Timed;
 mod live;
 
 const PEER: Need = Need::new(|_| live::given());
+
+/// The claim of every case.
+const REACHED: Claim =
+    Claim::Checked("the peer says at which address it was reached, of the family by which it was called");
 
 /// The protocol of the messages to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +50,13 @@ const PING: u32 = 56;
 /// fragmented.
 const STREAMED: [u32; 4] = [1, PING, 1 << 10, 64 << 10];
 const DATAGRAMS: [u32; 3] = [PING, 1 << 10, 16 << 10];
-/// Streams and message lengths of the bandwidths: that of `iperf3`, shorter and longer ones.
-const SENT: [(u32, usize); 5] = [(1, 1 << 10), (1, 64 << 10), (1, 128 << 10), (1, 1 << 20), (4, 128 << 10)];
+/// Message lengths of one stream, as over loopback: that of `iperf3`, shorter and longer ones.
+const SENT: [usize; 12] =
+    [1, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 8 << 20];
+/// Those that only full scale measures.
+const BETWEEN: [usize; 5] = [1, 16, 256, 4 << 10, 256 << 10];
+/// Streams and message length of several at a time.
+const TOGETHER: (u32, usize) = (4, 128 << 10);
 
 /// Round trips to the peer.
 pub fn round_trips() -> Vec<Case> {
@@ -59,7 +69,12 @@ pub fn round_trips() -> Vec<Case> {
 
 /// Streams of bytes to the peer.
 pub fn bandwidths() -> Vec<Case> {
-    SENT.into_iter().map(|(streams, bytes)| bandwidth(streams, bytes)).collect()
+    let (streams, long) = TOGETHER;
+    let one = |bytes| {
+        let case = bandwidth(1, bytes);
+        if BETWEEN.contains(&bytes) { case.need(FULL_SCALE) } else { case }
+    };
+    SENT.into_iter().map(one).chain([bandwidth(streams, long)]).collect()
 }
 
 /// A message to the peer and its answer of one byte.
@@ -67,6 +82,7 @@ pub fn answered(bytes: u32) -> Case {
     let title = format!("TCP message of {bytes} bytes to the peer, reply of one");
     Case::new(format!("tcp-peer/{bytes}B"), title, set_up(move |_| live::answered(bytes)))
         .need(PEER)
+        .claim(REACHED)
         .claim(Claim::Checked("every reply carried the number of its message, and the peer counted as many"))
 }
 
@@ -93,6 +109,7 @@ fn round_trip(row: RoundTrip) -> Case {
     let set_up = set_up(move |_| live::round_trip(row));
     let case = Case::new(format!("{name}{how}/{size}"), title, set_up)
         .need(PEER)
+        .claim(REACHED)
         .claim(Claim::Checked(
             "every answer had the length and the number of its message, and the peer counted as many",
         ))
@@ -109,6 +126,7 @@ fn echo() -> Case {
     let size = length(PING as usize);
     Case::new(format!("icmp-peer-each/{size}"), format!("ICMP echo of {size} by the peer's kernel"), set_up)
         .need(PEER)
+        .claim(REACHED)
         .one_by_one()
         .claim(Claim::Checked("every reply had the identifier, the number and the bytes of its question"))
         .predict(WIRE, LAYERS / 2.0, "a packet there, one back, and no process at the far end")
@@ -121,7 +139,7 @@ fn bandwidth(streams: u32, bytes: usize) -> Case {
         (length(bytes), if streams == 1 { String::new() } else { format!("-{streams}-streams") });
     let title = format!("{all} messages of {size} to the peer through TCP, streams: {streams}");
     let set_up = set_up(move |_| live::bandwidth(streams, each, bytes));
-    let case = Case::new(format!("tcp-peer{on}/{size}"), title, set_up).need(PEER);
+    let case = Case::new(format!("tcp-peer{on}/{size}"), title, set_up).need(PEER).claim(REACHED);
     let case = if all == 1 { case } else { case.derive("message", Rule::OfCost(1.0 / all as f64)) };
     let (wire, calls) = (2.5 * (all * bytes) as f64, 2_000.0 * all as f64);
     case.derive("bandwidth", Rule::Bandwidth((all * bytes) as u64))
@@ -134,6 +152,7 @@ fn connection(name: &str, title: &str, closes: bool) -> Case {
     let (wire, layers) = if closes { (2_000.0, 10_000.0) } else { (WIRE, LAYERS) };
     Case::new(name, title, set_up)
         .need(PEER)
+        .claim(REACHED)
         .one_by_one()
         .claim(Claim::Checked("every connection was greeted by the peer, and the peer counted as many"))
         .predict(wire, layers, "a packet there and one back; a close waits for nobody")

@@ -1,6 +1,7 @@
 //! The client of a peer. Every error names the peer.
 
-use super::control_protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, PORT, VERSION};
+use super::control_protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, VERSION};
+use super::host_port::addresses;
 use super::json_line::{Silence, Talk};
 use super::proof::{End, Nonces, nonce};
 use super::secret::{Secret, bytes};
@@ -11,7 +12,7 @@ use crate::environment::{Interface, Station, Wire};
 use crate::error::{Error, Result};
 use crate::platform::inert;
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::PathBuf;
 
 /// The variable with the address of the peer: `HOST:PORT`, or `HOST`.
@@ -41,10 +42,7 @@ impl Given {
     }
 
     fn resolved(&self) -> Result<Vec<SocketAddr>> {
-        let with_port = (self.address.as_str(), PORT);
-        let found = self.address.to_socket_addrs().or_else(|_| with_port.to_socket_addrs());
-        let what = |cause| format!("it cannot be found: {cause}; give HOST:PORT");
-        found.map(Iterator::collect).map_err(|cause| Error::peer(&self.address, what(cause)))
+        addresses(&self.address).map_err(|why| Error::peer(&self.address, why))
     }
 }
 
@@ -77,9 +75,10 @@ impl Client {
         let broken = |cause| Error::peer(&name, Silence::Refused(cause).to_string());
         let (address, own) = (stream.peer_addr().map_err(broken)?, stream.local_addr().map_err(broken)?);
         let mut talk = Talk::over(stream, LONGEST, READ_PATIENCE).map_err(broken)?;
-        let far = introduce(&name, &mut talk, &token)?;
+        let (far, reached) = introduce(&name, &mut talk, &token)?;
+        same_family(address, reached).map_err(|why| Error::peer(&name, why))?;
         let near = Interface::between(own.ip().to_canonical(), address.ip().to_canonical());
-        Ok(Self { name, talk, address, wire: Wire { near, far, rate: None } })
+        Ok(Self { name, talk, address, wire: Wire { near, far, rate: None, reached: Some(reached) } })
     }
 
     /// The address of the peer, as the user gave it.
@@ -233,8 +232,23 @@ fn hear(name: &str, talk: &mut Talk) -> Result<Answer> {
     Err(Error::peer(name, why))
 }
 
-/// Exchanges hello, proof and welcome; the machine of the peer.
-fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<Station> {
+/// Checks that the peer was reached by the family of addresses by which it was called. Behind a translation of addresses
+/// of one family it is reached at another than was called.
+fn same_family(called: SocketAddr, reached: SocketAddr) -> std::result::Result<(), String> {
+    let is_ipv4 = |address: SocketAddr| address.ip().to_canonical().is_ipv4();
+    if is_ipv4(called) == is_ipv4(reached) {
+        return Ok(());
+    }
+    let family = |address| if is_ipv4(address) { "IPv4" } else { "IPv6" };
+    let (ours, theirs) = (family(called), family(reached));
+    Err(format!(
+        "it was called over {ours} at {called}, and says that it was reached over {theirs} at {reached}: something \
+         between translates, and the numbers would be of neither; give an address of its own"
+    ))
+}
+
+/// Exchanges hello, proof and welcome; the machine of the peer, and the address at which it says that it was reached.
+fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<(Station, SocketAddr)> {
     let said = |said: std::result::Result<(), Silence>| said.map_err(|e| Error::peer(name, e.to_string()));
     let wrong = |why: &str| Error::peer(name, why);
     let garbled = || wrong(&Silence::Garbled.to_string());
@@ -256,7 +270,7 @@ fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<Station> {
     match hear(name, talk)? {
         Answer::Welcome(welcome) if nonces.proves(End::Server, token, &welcome.proof) => {
             let strange = || wrong("what it says of its machine is nothing that syscost says");
-            believed(&welcome.station).ok_or_else(strange)
+            Ok((believed(&welcome.station).ok_or_else(strange)?, welcome.reached))
         }
         Answer::Welcome(_) => {
             Err(wrong("it did not prove that it has the token: it is another peer than was meant"))
@@ -273,4 +287,21 @@ fn refused(name: &str) -> Error {
 /// A sentence of the peer in printable form: of limited length and without control characters.
 fn plain(sentence: &str) -> String {
     inert::line(sentence, 300)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_the_other_family_is_another_way() {
+        let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        assert_eq!(same_family(at("[fd00::1]:7470"), at("[fd00::2]:7470")), Ok(()));
+        assert_eq!(same_family(at("127.0.0.1:1"), at("[::ffff:127.0.0.1]:1")), Ok(()));
+        let why = same_family(at("[64:ff9b::c000:207]:7470"), at("192.0.2.7:7470")).expect_err("translated");
+        assert!(
+            why.contains("called over IPv6") && why.contains("reached over IPv4 at 192.0.2.7:7470"),
+            "{why}"
+        );
+    }
 }

@@ -2,8 +2,9 @@
 
 use crate::environment::Station;
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 
-/// The version of the protocol, which is part of every proof.
+/// The version of the protocol, which is part of every proof. 2: the welcome says at which address the peer was reached, and messages may be answered with one byte.
 pub const VERSION: u32 = 2;
 
 /// The default port.
@@ -75,6 +76,8 @@ pub struct Welcome {
     pub proof: String,
     /// The machine of the server.
     pub station: Station,
+    /// The address at which the client has reached it.
+    pub reached: SocketAddr,
 }
 
 /// A requested service.

@@ -44,11 +44,14 @@ impl<'a> Mount<'a> {
 /// The type of the file system that holds a path. The path must be absolute and free of symbolic links;
 /// [`resolve`] makes it so.
 pub fn filesystem_of<'a>(mountinfo: &'a str, path: &Path) -> Option<&'a str> {
+    holding(mountinfo, path).map(|mount| mount.kind)
+}
+
+/// The mount that holds a path, which must be as for [`filesystem_of`].
+pub fn holding<'a>(mountinfo: &'a str, path: &Path) -> Option<Mount<'a>> {
     // The last of equals wins: a later mount on the same point hides the earlier one.
-    mounts(mountinfo)
-        .filter(|mount| path.starts_with(&mount.point))
-        .max_by_key(|mount| Path::new(&mount.point).components().count())
-        .map(|mount| mount.kind)
+    let above = mounts(mountinfo).filter(|mount| path.starts_with(&mount.point));
+    above.max_by_key(|mount| Path::new(&mount.point).components().count())
 }
 
 /// Undoes the kernel's escapes: a backslash and three octal digits stand for one byte, as `\040` for a space.

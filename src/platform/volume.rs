@@ -44,6 +44,21 @@ pub fn of(path: &Path) -> (String, Medium) {
     (name, medium)
 }
 
+/// What reads a path on another machine: the file system's type, and of its options those on which the cost depends.
+/// The server's name is not among them.
+pub fn protocol(path: &Path) -> String {
+    let mounts = KernelFiles::live().text("proc/self/mountinfo").unwrap_or_default();
+    protocol_in(&mounts, &mount::resolve(path))
+}
+
+fn protocol_in(mountinfo: &str, path: &Path) -> String {
+    const TOLD: [&str; 6] = ["vers", "proto", "trans", "rsize", "wsize", "msize"];
+    let Some(mount) = mount::holding(mountinfo, path) else { return "an unknown file system".into() };
+    let is_told = |option: &String| option.split_once('=').is_some_and(|(name, _)| TOLD.contains(&name));
+    let told: Vec<_> = mount.options().filter(is_told).collect();
+    if told.is_empty() { mount.kind.into() } else { format!("{} ({})", mount.kind, told.join(", ")) }
+}
+
 fn medium(filesystem: &str) -> Medium {
     let media = [(Medium::Disk, &DISK[..]), (Medium::Memory, &MEMORY), (Medium::Remote, &REMOTE)];
     let found = media.into_iter().find(|(_, names)| names.contains(&filesystem));
@@ -178,6 +193,16 @@ pub fn free(directory: &Path) -> Option<u64> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_reads_a_remote_file_is_told_without_the_servers_name() {
+        let text = "40 25 0:50 / /mnt/a rw - nfs4 198.18.47.2:/ rw,vers=4.2,rsize=1048576,proto=tcp,addr=198.18.47.2\n\
+                    41 25 0:51 / /mnt/b rw - fuse.sshfs root@198.18.47.2:/x rw,user_id=0\n";
+        let told = |path| protocol_in(text, Path::new(path));
+        assert_eq!(told("/mnt/a/file"), "nfs4 (vers=4.2, rsize=1048576, proto=tcp)");
+        assert_eq!(told("/mnt/b"), "fuse.sshfs");
+        assert_eq!(told("/elsewhere"), "an unknown file system");
+    }
 
     #[test]
     fn a_mounted_machine_is_no_disk_and_memory_is_none_either() {

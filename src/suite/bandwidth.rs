@@ -5,7 +5,8 @@
 //! a large size the next part each time, round and round. The loops use the widest vectors of the machine; `scalar`,
 //! `sse2`, `avx2`, `avx512` and `neon` name others. `nt` stores past the caches. `memcpy` and `memset` are the C
 //! library's, `rep-movsb` and `rep-stosb` the processor's own loops: there an iteration is one call for the whole
-//! size. Above 16 MiB STREAM's three prefetch the lines that they will write where that helps (Intel), and `copy-nt`
+//! size. `strided-256MiB` visits the lines of 256 MiB a stride apart, then those between, until every byte was read or
+//! written. Above 16 MiB STREAM's three prefetch the lines that they will write where that helps (Intel), and `copy-nt`
 //! alternates between four pages and prefetches what it will read, if the processor can. `all` is a thread on every
 //! CPU and `two` a thread on each of two, all on memory of their own of that size, from a common signal until the last
 //! has finished. A fence, which is timed, waits until the stores are visible to all CPUs.
@@ -32,6 +33,8 @@
 //! on one chiplet write together as much as one alone, and twice as much on two.
 //!
 //! # Reading the number
+//! A stride of 64 bytes is in order; what `strided` falls to is what a core has without prefetchers. They know strides
+//! within a page, so the last ones leave it with each line; the other line of a pair comes half a round later.
 //! `bandwidth` counts the program's bytes, as STREAM does: a copy reads and writes, and counts twice what mbw and
 //! perf count. A processor that must read a line before it can write a part of it moves more than that: this
 //! read-for-ownership is not counted. If stores past the caches are twice as fast, that is what they save; a core
@@ -49,6 +52,8 @@
 mod cursor;
 mod memory_module;
 mod stream_plan;
+mod stride_order;
+mod strided;
 mod variant;
 mod workload;
 
@@ -75,6 +80,8 @@ pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), c
         one_curve("bandwidth/memcpy/", "memcpy"),
         one_curve("bandwidth/memset/", "memset"),
         one_curve("bandwidth/triad/", "triad"),
+        strided_curve("bandwidth/read-strided-256MiB/", "read"),
+        strided_curve("bandwidth/write-strided-256MiB/", "write"),
         all_curve("bandwidth/read-all/", "read"),
         all_curve("bandwidth/write-all/", "write"),
         all_curve("bandwidth/copy-all/", "copy"),
@@ -95,6 +102,11 @@ const fn one_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Bytes("size")).figure("bandwidth")
 }
 
+/// A curve of one CPU's bandwidth along the stride.
+const fn strided_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("stride")).figure("bandwidth").chart("bandwidth by stride")
+}
+
 /// A curve of the bandwidth of all CPUs together.
 const fn all_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Bytes("size on each CPU"))
@@ -106,7 +118,7 @@ const fn all_curve(prefix: &'static str, title: &'static str) -> Curve {
 const SMOKE: usize = 2 << 20;
 
 fn cases() -> Vec<Case> {
-    variant::variants().into_iter().map(case).collect()
+    variant::variants().into_iter().map(case).chain(strided::cases()).collect()
 }
 
 fn case(variant: Variant) -> Case {

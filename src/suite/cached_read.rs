@@ -1,7 +1,7 @@
 //! # What is timed
 //! Reading one block of a file that is in the page cache: with `read`, with `pread`, by copying it out of a mapping
 //! (`mmap`), and by copying it into another file within the kernel (`copy-file-range`). `pread-by-file` reads 64 KiB
-//! at a time from files of several lengths. `file-cache-in-64MiB` and `file-cache-in-1GiB` read 1 MiB at a time,
+//! at a time from whole files of several lengths, from the beginning to the end, again and again. `file-cache-in-64MiB` and `file-cache-in-1GiB` read 1 MiB at a time,
 //! round and round, from files that are smaller and larger than the memory that a control group leaves for them.
 //!
 //! # What is not
@@ -33,6 +33,7 @@
 mod file_cache;
 mod operation;
 
+use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Place, Rule, Scale, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
@@ -96,9 +97,18 @@ const WAYS: [(&str, &str, ReadBlock, Option<Call>); 4] = [
 ];
 /// Lengths of a block.
 const BLOCKS: [(&str, usize); 2] = [("4KiB", 4 << 10), ("1MiB", 1 << 20)];
-/// Lengths of a file.
-const FILES: [(&str, u64); 4] =
-    [("128KiB", 128 * KIB), ("1MiB", MIB), ("8MiB", 8 * MIB), ("64MiB", 64 * MIB)];
+/// Lengths of a file: those of the report's files past the cache, and two beyond.
+const FILES: [(&str, u64); 7] = [
+    ("128KiB", 128 * KIB),
+    ("256KiB", 256 * KIB),
+    ("512KiB", 512 * KIB),
+    ("1MiB", MIB),
+    ("1536KiB", 1536 * KIB),
+    ("8MiB", 8 * MIB),
+    ("64MiB", 64 * MIB),
+];
+/// Those that only full scale measures.
+const BETWEEN: [&str; 3] = ["256KiB", "512KiB", "1536KiB"];
 /// The length of the file of most cases.
 const FILE: u64 = 8 * MIB;
 
@@ -123,7 +133,8 @@ fn cases() -> Vec<Case> {
             format!("64 KiB of a cached file of {length} by pread"),
             reading(Reader::pread, move |place| at_scale(place, bytes), 64 << 10),
         );
-        described(case, 64 << 10)
+        let case = described(case, 64 << 10);
+        if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
     }));
     cases.extend(file_cache::cases());
     cases

@@ -3,7 +3,7 @@
 //! slots form one ring. `random` visits lines in random order, so that no prefetcher knows the next one and no two
 //! loads overlap; `random-huge` and `random-reserved` do so in huge pages of 2 MiB, transparent and reserved ones.
 //! `within-pages` visits all of a page before it goes to another. `stride-N` goes from slot to slot, each N bytes
-//! further, `quarters-N` takes them from four quarters in turn, `list` is a list in the order of its allocation.
+//! further, `quarters-N` takes them from four quarters in turn (first, last, second, third), `list` is a list in the order of its allocation.
 //! `tlb-4KiB` has one line in each page of 4 KiB. `parallel-256MiB` follows several chains at once: an iteration is a
 //! step of each. `loaded-256MiB` runs while other CPUs read memory as fast as they can; `other-node` runs in memory
 //! of another NUMA node.
@@ -66,9 +66,12 @@ pub const GROUP: Group = Group::new("chase", include_str!("chase.rs"), ring_seri
         latency_curve("chase/random/", "random order, 4 KiB pages").study(Study::Levels),
         latency_curve("chase/within-pages/", "random order within pages"),
         latency_curve("chase/stride-64/", "stride 64"),
-        latency_curve("chase/list/", "linked list").chart("list and quarters"),
-        latency_curve("chase/quarters-64/", "quarters, stride 64").chart("list and quarters"),
-        latency_curve("chase/quarters-512/", "quarters, stride 512").chart("list and quarters"),
+        latency_curve("chase/list/", "linked list").chart("latency by list"),
+        latency_curve("chase/quarters-64/", "quarters, stride 64").chart("latency by quarters at 64 bytes"),
+        latency_curve("chase/quarters-256/", "quarters, stride 256")
+            .chart("latency by quarters at 512 bytes"),
+        latency_curve("chase/quarters-512/", "quarters, stride 512")
+            .chart("latency by quarters at 512 bytes"),
         Curve::new("chase/tlb-4KiB/", "a line of each page", Axis::Bytes("size of the ring"))
             .figure("walk")
             .chart("page walk"),

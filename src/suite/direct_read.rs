@@ -39,6 +39,7 @@ mod operation;
 mod reader_thread;
 mod ring_queue;
 
+use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, Rule, Scale, SetUp, set_up};
 use crate::clock::Ticks;
 use crate::error::{Error, Result};
@@ -86,9 +87,18 @@ const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Lengths of a file that is read in blocks of 4 KiB: the report's first and last, and two beyond.
-const FILES: [(&str, u64); 4] =
-    [("128KiB", 128 * KIB), ("1536KiB", 1536 * KIB), ("8MiB", 8 * MIB), ("64MiB", 64 * MIB)];
+/// Lengths of a file that is read in blocks of 4 KiB: those of the report's figure, and two beyond.
+const FILES: [(&str, u64); 7] = [
+    ("128KiB", 128 * KIB),
+    ("256KiB", 256 * KIB),
+    ("512KiB", 512 * KIB),
+    ("1MiB", MIB),
+    ("1536KiB", 1536 * KIB),
+    ("8MiB", 8 * MIB),
+    ("64MiB", 64 * MIB),
+];
+/// Those that only full scale measures: between the first and the last of the figure.
+const BETWEEN: [&str; 3] = ["256KiB", "512KiB", "1MiB"];
 /// Lengths of a block.
 const BLOCKS: [(&str, usize); 4] = [("512B", 512), ("4KiB", 4 << 10), ("64KiB", 64 << 10), ("1MiB", 1 << 20)];
 /// Reads in flight.
@@ -136,7 +146,8 @@ fn by_file((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u
         format!("4 KiB past the page cache, {words} from {length}"),
         blocks::reads(open, pattern, BLOCK, Source::Device),
     );
-    read(case, BLOCK)
+    let case = read(case, BLOCK);
+    if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
 }
 
 /// The longest file that is made at smoke scale.

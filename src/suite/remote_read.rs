@@ -11,7 +11,8 @@
 //! # How we know
 //! After every batch the interfaces of this machine must have received at least the bytes that were asked for
 //! (`/proc/self/net/dev`). mincore(2) must find no page of what was read last in the page cache of this machine. Every
-//! sector of the file begins with its own number, so each block can be recognised.
+//! sector of the file begins with its own number, so each block can be recognised. The evidence names the file system
+//! that was read by, and its version: `nfs4 (vers=4.2, …)`, `fuse.sshfs`.
 //!
 //! # What fools it
 //! The traffic of other programs is counted too. A server on this same machine is not remote: its bytes pass the
@@ -28,7 +29,10 @@
 //! CSE 221 project report (NFS over a line of 100 Mbit/s, files of 128 KiB to 3 MiB, sequential and at random, 4 KiB
 //! at once).
 
-use crate::case::{Case, Claim, Group, Need, Place, Rule};
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Group, Need, Place, Report, Rule, Subject, set_up};
+use crate::clock::{Clock, Ticks};
+use crate::error::Result;
 use crate::kit::blocks::{self, NOT_KEPT, OWN_NUMBER, Pattern};
 use crate::kit::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
@@ -48,9 +52,18 @@ pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"
 const HEADLINES: [Headline; 1] = [Headline::new(60, "sequential/64KiB", "64 KiB of a remote file")];
 
 const KIB: u64 = 1 << 10;
-/// Lengths of a file: the report's first and last, and two between them.
-const FILES: [(&str, u64); 4] =
-    [("128KiB", 128 * KIB), ("512KiB", 512 * KIB), ("1536KiB", 1536 * KIB), ("3MiB", 3072 * KIB)];
+/// Lengths of a file: the report's first and last, and five between them.
+const FILES: [(&str, u64); 7] = [
+    ("128KiB", 128 * KIB),
+    ("256KiB", 256 * KIB),
+    ("512KiB", 512 * KIB),
+    ("1MiB", 1024 * KIB),
+    ("1536KiB", 1536 * KIB),
+    ("2MiB", 2048 * KIB),
+    ("3MiB", 3072 * KIB),
+];
+/// Those that only full scale measures.
+const BETWEEN: [&str; 3] = ["256KiB", "1MiB", "2MiB"];
 const BLOCK: usize = 4 << 10;
 
 fn cases() -> Vec<Case> {
@@ -60,7 +73,8 @@ fn cases() -> Vec<Case> {
     {
         cases.extend(FILES.map(|(length, bytes)| {
             let title = format!("4 KiB from another machine, {words} from {length}");
-            read(format!("{name}-by-file/{length}"), title, pattern, bytes, BLOCK)
+            let case = read(format!("{name}-by-file/{length}"), title, pattern, bytes, BLOCK);
+            if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
         }));
     }
     cases.extend([("64KiB", 64 << 10), ("1MiB", 1 << 20)].map(|(length, block)| {
@@ -72,7 +86,12 @@ fn cases() -> Vec<Case> {
 
 fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize) -> Case {
     let open = move |place: &Place| PatternFile::make(&place.scratch, bytes, Way::Direct);
-    Case::new(name, title, blocks::reads(open, pattern, block, Source::Network))
+    let reading = blocks::reads(open, pattern, block, Source::Network);
+    let set_up = set_up(move |place| {
+        let told = format!("on {}", volume::protocol(&place.scratch));
+        Ok(Remote { inner: reading(place)?, told })
+    });
+    Case::new(name, title, set_up)
         .need(REMOTE)
         .one_by_one()
         .derive("bandwidth", Rule::Bandwidth(block as u64))
@@ -82,6 +101,22 @@ fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize)
         .claim(Claim::Checked(NOT_KEPT))
         // 8 ns per byte at a gigabit, half a millisecond to a server and back.
         .predict(900_000.0 + 24.0 * block as f64, 600_000.0, "a round trip, the line's bytes, two processes")
+}
+
+/// A subject, and by what file system it reads.
+struct Remote {
+    inner: Box<dyn Subject>,
+    told: String,
+}
+
+impl Subject for Remote {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        self.inner.run(iterations, clock)
+    }
+
+    fn report(&self) -> Report {
+        Report { evidence: vec![self.told.clone()], ..self.inner.report() }
+    }
 }
 
 /// The scratch directory is on another machine.

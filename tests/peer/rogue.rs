@@ -82,7 +82,7 @@ impl Vice {
         let proof = Nonces::read(&hello.nonce, &drawn).unwrap().proof(End::Server, &token);
         let identity = if self == NamesItselfAtWill { "\u{1b}[2J".into() } else { "0".repeat(16) };
         let station = Station { identity, ..Station::default() };
-        talk.say(&Answer::Welcome(Box::new(Welcome { proof, station }))).ok()?;
+        talk.say(&Answer::Welcome(Box::new(Welcome { proof, station, reached: own }))).ok()?;
         let Ask::Open(open) = talk.hear(patience).ok()? else { return None };
         let door = TcpListener::bind((own.ip(), 0)).unwrap();
         let port = door.local_addr().unwrap().port();

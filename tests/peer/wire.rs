@@ -1,6 +1,6 @@
 //! Two network namespaces and a pair of virtual interfaces: as far apart as two machines, for the kernel.
 
-use crate::place::{FAR, Place, Wire};
+use crate::place::{FAR, FAR_6, Place, Wire};
 use crate::serves::Serves;
 use serde_json::Value;
 
@@ -15,21 +15,44 @@ fn every_socket_group_runs_against_a_peer_across_a_wire() {
     let Some(wire) = Wire::between_namespaces() else { return };
     let Wire::Namespaces { far, .. } = &wire else { return };
     let serves = Serves::at(far.command(crate::serves::SYSCOST), &["--listen", FAR]);
+    all_runs(&wire, &serves, "by veth");
+}
+
+#[test]
+fn every_socket_group_runs_over_ipv6() {
+    let Some(wire) = Wire::between_namespaces() else { return };
+    let Wire::Namespaces { far, .. } = &wire else { return };
+    if !std::path::Path::new("/proc/sys/net/ipv6").exists() {
+        return println!("skipped: this kernel has no IPv6");
+    }
+    let serves = Serves::at(far.command(crate::serves::SYSCOST), &["--listen", FAR_6]);
+    assert_eq!(serves.address, format!("[{FAR_6}]:7470"));
+    let record = all_runs(&wire, &serves, "by veth over IPv6");
+    let told = format!("over IPv6: the peer says that it was reached at [{FAR_6}]:7470");
+    assert!(record.to_string().contains(&told), "{record}");
+}
+
+/// Measures all cases of a peer; the record. Each was disturbed, or measured on this way.
+fn all_runs(wire: &Wire, serves: &Serves, way: &str) -> Value {
     let place = Place::new();
-    let ended = place.run_against(&wire, &serves.address, "-peer");
+    let ended = place.run_against(wire, &serves.address, "-peer");
     let record = place.record();
     for group in ["socket_round_trip", "socket_bandwidth", "socket_connect", "displacement"] {
         assert!(cases(&record).any(|(_, case)| id(case).starts_with(group)), "{group}: {}", ended.said);
     }
     for (group, case) in cases(&record) {
         let outcome = &case["outcome"];
+        if outcome["skipped"].to_string().contains("full scale") {
+            continue;
+        }
         assert!(
             outcome["disturbed"].is_string() || outcome["measured"].is_object(),
             "{case}\n{}",
             ended.said
         );
         if let Some(number) = outcome.get("measured") {
-            assert!(number["peer"].as_str().unwrap().ends_with(" by veth"), "{number}");
+            assert!(number["peer"].as_str().unwrap().ends_with(way), "{number}");
+            assert_eq!(group["wire"]["reached"], serves.address);
             let (near, other) = (&group["wire"]["near"], &group["wire"]["far"]);
             for interface in [near, &other["interface"]] {
                 assert_eq!((&interface["mtu"], &interface["driver"]), (&1500.into(), &"veth".into()));
@@ -38,6 +61,7 @@ fn every_socket_group_runs_against_a_peer_across_a_wire() {
             assert!(other["fingerprint"]["kernel_release"].is_string());
         }
     }
+    record
 }
 
 fn id(case: &serde_json::Value) -> &str {
@@ -56,4 +80,25 @@ fn nobody_is_served_across_the_wire_without_the_token() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("it refused us: give the token"), "{said}");
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// An address that cannot be one is told before anything is measured, with what to write.
+#[test]
+fn a_malformed_address_is_an_error_of_the_command_line() {
+    for (address, expected) in [
+        ("[::1", "the bracket is not closed: write [ADDRESS]:PORT"),
+        ("127.0.0.1:70000", "the port `70000` is no number from 0 to 65535"),
+        ("fd00::1:7470:x", "is no address of IPv6"),
+        ("fe80::1", "write the interface behind it"),
+    ] {
+        for command in [
+            &["run", "--scale", "smoke", "--peer", address, "--", "tcp-peer/56B"][..],
+            &["peer", "--listen", address],
+        ] {
+            let output = std::process::Command::new(crate::serves::SYSCOST).args(command).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
+            assert!(said.contains(expected) && said.contains(address), "{command:?}: {said}");
+        }
+    }
 }

@@ -7,8 +7,7 @@ mod peer_round_trip;
 mod peer_stream;
 
 use super::{RoundTrip, Tcp, Udp};
-use crate::case::Subject;
-use crate::environment::Wire;
+use crate::case::{Report, Subject};
 use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
 use crate::kit::placement::patience;
@@ -86,8 +85,10 @@ impl Session {
         refused(&mut self.client, answer, iterations)
     }
 
-    fn wire(&self) -> Wire {
-        self.client.wire().clone()
+    /// The way to the peer, also in words.
+    fn report(&self) -> Report {
+        let wire = self.client.wire().clone();
+        Report { evidence: wire.phrase().into_iter().collect(), wire: Some(wire), ..Report::default() }
     }
 }
 

@@ -32,15 +32,33 @@ impl Address {
 
     /// An IPv4 address and a port. With port 0 the kernel chooses one.
     pub fn ipv4(ip: Ipv4Addr, port: u16) -> Self {
+        Self::of((ip, port).into())
+    }
+
+    /// An address of IPv4 or IPv6, with its port.
+    pub fn of(at: SocketAddr) -> Self {
         let mut address = Self::empty();
-        let at = (&raw mut address.storage).cast::<libc::sockaddr_in>();
+        let to = &raw mut address.storage;
         // SAFETY: OWN-BUFFER: the storage is as large as any address, and aligned for each.
-        unsafe {
-            (*at).sin_family = libc::AF_INET as u16;
-            (*at).sin_port = port.to_be();
-            (*at).sin_addr.s_addr = u32::from(ip).to_be();
-        }
-        address.length = size_of::<libc::sockaddr_in>() as u32;
+        address.length = unsafe {
+            match at {
+                SocketAddr::V4(at) => {
+                    let to = to.cast::<libc::sockaddr_in>();
+                    (*to).sin_family = libc::AF_INET as u16;
+                    (*to).sin_port = at.port().to_be();
+                    (*to).sin_addr.s_addr = u32::from(*at.ip()).to_be();
+                    size_of::<libc::sockaddr_in>() as u32
+                }
+                SocketAddr::V6(at) => {
+                    let to = to.cast::<libc::sockaddr_in6>();
+                    (*to).sin6_family = libc::AF_INET6 as u16;
+                    (*to).sin6_port = at.port().to_be();
+                    (*to).sin6_addr.s6_addr = at.ip().octets();
+                    (*to).sin6_scope_id = at.scope_id();
+                    size_of::<libc::sockaddr_in6>() as u32
+                }
+            }
+        };
         address
     }
 

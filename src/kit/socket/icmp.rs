@@ -7,18 +7,27 @@ use super::connection::Address;
 use super::transfer::{receive, send};
 use super::{number, set_option};
 use crate::error::{Error, Result};
-use std::net::Ipv4Addr;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 const HEADER_BYTES: usize = 8;
 /// The longest IPv4 header: a raw socket receives it too.
 const MOST_IP_BYTES: usize = 60;
-const ECHO_REQUEST: u8 = 8;
-const ECHO_REPLY: u8 = 0;
+
+/// What the protocols of the two families call a request and a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Words {
+    request: u8,
+    reply: u8,
+}
+const IPV4: Words = Words { request: 8, reply: 0 };
+/// RFC 4443. Of a packet of IPv6 even a raw socket receives no header of the network layer, and the kernel sums it up.
+const IPV6: Words = Words { request: 128, reply: 129 };
 
 /// Echo requests to one address.
 pub struct Ping {
     end: OwnedFd,
+    words: Words,
     is_raw: bool,
     identifier: u16,
     sequence: u16,
@@ -31,22 +40,25 @@ impl Ping {
     ///
     /// # Errors
     /// [`Error::Missing`] where neither kind of socket is allowed.
-    pub fn new(to: Ipv4Addr, bytes: usize) -> Result<Self> {
-        let (end, is_raw) = open()?;
+    pub fn new(mut to: SocketAddr, bytes: usize) -> Result<Self> {
+        to.set_ip(to.ip().to_canonical());
         // Port 0: ICMP uses only the address.
-        super::connection::direct(&end, &Address::ipv4(to, 0))?;
+        to.set_port(0);
+        let words = if to.is_ipv4() { IPV4 } else { IPV6 };
+        let (end, is_raw) = open(words)?;
+        super::connection::direct(&end, &Address::of(to))?;
         // The kernel gives a ping socket its identifier; a raw socket receives the replies to all processes.
         let identifier = std::process::id() as u16 ^ number(&end) as u16;
         let request = vec![0x5a; HEADER_BYTES + bytes];
         let reply = vec![0; MOST_IP_BYTES + HEADER_BYTES + bytes];
-        Ok(Self { end, is_raw, identifier, sequence: 0, request, reply })
+        Ok(Self { end, words, is_raw, identifier, sequence: 0, request, reply })
     }
 
     /// Sends a request and waits for its reply. Returns the bytes behind the header, or a negative error number.
     #[inline(always)]
     pub fn echo(&mut self) -> i64 {
         self.sequence = self.sequence.wrapping_add(1);
-        write_request(&mut self.request, self.identifier, self.sequence);
+        write_request(&mut self.request, self.words.request, (self.identifier, self.sequence));
         let sent = send(number(&self.end), &self.request, 0);
         if sent < 0 {
             return sent;
@@ -66,39 +78,47 @@ impl Ping {
     /// The bytes behind the header, if this is the reply to the last request.
     #[inline(always)]
     fn bytes_of(&self, packet: &[u8]) -> Option<i64> {
-        let header = if self.is_raw { 4 * usize::from(packet.first()? & 15) } else { 0 };
+        let header =
+            if self.is_raw && self.words == IPV4 { 4 * usize::from(packet.first()? & 15) } else { 0 };
         let reply = packet.get(header..)?;
         let word = |at: usize| Some(u16::from_be_bytes([*reply.get(at)?, *reply.get(at + 1)?]));
         let ours = !self.is_raw || word(4)? == self.identifier;
         let same = reply.get(HEADER_BYTES..)? == &self.request[HEADER_BYTES..];
-        let answers = *reply.first()? == ECHO_REPLY && ours && word(6)? == self.sequence && same;
+        let answers = *reply.first()? == self.words.reply && ours && word(6)? == self.sequence && same;
         answers.then_some((reply.len() - HEADER_BYTES) as i64)
     }
 }
 
-fn open() -> Result<(OwnedFd, bool)> {
-    let ping = super::open(libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_ICMP);
-    if let Ok(end) = ping {
+fn open(words: Words) -> Result<(OwnedFd, bool)> {
+    let (family, protocol) = match words {
+        IPV4 => (libc::AF_INET, libc::IPPROTO_ICMP),
+        _ => (libc::AF_INET6, libc::IPPROTO_ICMPV6),
+    };
+    if let Ok(end) = super::open(family, libc::SOCK_DGRAM, protocol) {
         return Ok((end, false));
     }
-    let Ok(end) = super::open(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP) else {
+    let Ok(end) = super::open(family, libc::SOCK_RAW, protocol) else {
         return Err(Error::Missing(
             "neither a ping socket nor a raw one is allowed: put a group of this user into \
              net.ipv4.ping_group_range, or run as root"
                 .into(),
         ));
     };
+    if words == IPV6 {
+        // It receives its own requests on loopback, and passes over them.
+        return Ok((end, true));
+    }
     // The filter's bits are the types to drop: all but replies. On loopback a raw socket receives its own requests too.
     const SOL_RAW: i32 = 255;
     const ICMP_FILTER: i32 = 1;
-    set_option(number(&end), SOL_RAW, ICMP_FILTER, !(1 << ECHO_REPLY))
+    set_option(number(&end), SOL_RAW, ICMP_FILTER, !(1 << IPV4.reply))
         .map_err(|e| Error::refused("setsockopt ICMP_FILTER", e))?;
     Ok((end, true))
 }
 
-fn write_request(packet: &mut [u8], identifier: u16, sequence: u16) {
+fn write_request(packet: &mut [u8], request: u8, (identifier, sequence): (u16, u16)) {
     packet[..HEADER_BYTES].fill(0);
-    packet[0] = ECHO_REQUEST;
+    packet[0] = request;
     packet[4..6].copy_from_slice(&identifier.to_be_bytes());
     packet[6..8].copy_from_slice(&sequence.to_be_bytes());
     let sum = checksum(packet);
@@ -116,22 +136,25 @@ fn checksum(packet: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
     #[test]
     fn the_checksum_is_that_of_the_standard() {
         // The example of RFC 1071.
         assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
         let mut packet = [0x5a; 64];
-        write_request(&mut packet, 77, 1);
+        write_request(&mut packet, IPV4.request, (77, 1));
         assert_eq!(checksum(&packet), 0, "a packet with its sum adds up to nothing");
     }
 
     #[test]
     fn every_request_gets_its_own_reply() {
-        match Ping::new(Ipv4Addr::LOCALHOST, 56) {
-            Ok(mut ping) => assert!((0..5).all(|_| ping.echo() == 56)),
-            Err(Error::Missing(sentence)) => println!("skipped: {sentence}"),
-            Err(error) => panic!("{error}"),
+        for local in [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()] {
+            match Ping::new((local, 0).into(), 56) {
+                Ok(mut ping) => assert!((0..5).all(|_| ping.echo() == 56), "{local}"),
+                Err(why) if why.is_of_the_machine() => println!("skipped: {why}"),
+                Err(error) => panic!("{local}: {error}"),
+            }
         }
     }
 }

@@ -52,7 +52,7 @@ impl Session<'_> {
     /// Welcomes the client and serves it until one of the two ends the session.
     pub(super) fn run(mut self, proof: String) {
         let station = station::here(self.own, self.client);
-        let welcome = Answer::Welcome(Box::new(Welcome { proof, station }));
+        let welcome = Answer::Welcome(Box::new(Welcome { proof, station, reached: self.own }));
         if self.talk.say(&welcome).is_err() {
             return;
         }

@@ -7,11 +7,14 @@ use crate::kit::alarm::Alarm;
 use crate::kit::message_size::{LOOPBACK, length};
 use crate::kit::placement::{patience, refused};
 use crate::kit::socket::icmp::Ping;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+/// This machine.
+const LOCAL: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 pub(super) fn case(bytes: usize) -> Case {
     let set_up = set_up(move |_| {
-        let (mut ping, alarm) = (Ping::new(Ipv4Addr::LOCALHOST, bytes)?, Alarm::new()?);
+        let (mut ping, alarm) = (Ping::new(LOCAL, bytes)?, Alarm::new()?);
         Ok(move |n: u64, clock: &Clock| {
             let echo = |ping: &mut Ping| ping.echo();
             let check = |_: &mut Ping, answer| checked(answer, bytes, n);
@@ -38,4 +41,4 @@ fn checked(answer: i64, bytes: usize, iterations: u64) -> Result<Counts> {
 }
 
 /// A ping socket or a raw socket may be opened.
-const PING: Need = Need::new(|_| Ping::new(Ipv4Addr::LOCALHOST, 1).map(drop).map_err(|e| e.to_string()));
+const PING: Need = Need::new(|_| Ping::new(LOCAL, 1).map(drop).map_err(|e| e.to_string()));

@@ -63,6 +63,6 @@ impl Subject for PeerAnswer {
     }
 
     fn report(&self) -> Report {
-        Report { wire: Some(self.session.wire()), ..Report::default() }
+        self.session.report()
     }
 }

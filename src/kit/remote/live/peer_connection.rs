@@ -3,13 +3,12 @@
 use super::Session;
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kit::placement::patience;
 use crate::kit::socket::connection::{Address, failed, socket};
 use crate::kit::socket::transfer::{receive_whole, send_whole};
 use crate::peer::client::Way;
 use crate::peer::control_protocol::{Open, SECRET_BYTES, Service};
-use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 /// The client's end.
@@ -24,15 +23,12 @@ struct PeerConnection {
 /// Connections of which connect(2) is timed, or close(2) where `closes`.
 ///
 /// # Errors
-/// The peer does not answer, refuses the service, or has no IPv4 address.
+/// The peer does not answer, or refuses the service.
 pub(in super::super) fn connection(closes: bool) -> Result<Box<dyn Subject>> {
     let mut client = Session::call()?;
     let way = client.open(Open { service: Service::Greeter, bytes: 0, streams: 1 })?;
     client.ready()?;
-    let SocketAddr::V4(to) = way.address else {
-        return Err(Error::Missing("the peer's address is of IPv6: name it by one of IPv4".into()));
-    };
-    let address = Address::ipv4(*to.ip(), to.port());
+    let address = Address::of(way.address);
     Ok(Box::new(PeerConnection { session: Session::of(client)?, way, address, closes }))
 }
 
@@ -87,6 +83,6 @@ impl Subject for PeerConnection {
     }
 
     fn report(&self) -> Report {
-        Report { wire: Some(self.session.wire()), ..Report::default() }
+        self.session.report()
     }
 }

@@ -6,7 +6,6 @@ use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::placement::patience;
 use crate::kit::socket::icmp::Ping;
-use std::net::IpAddr;
 
 /// Echo requests to the peer's kernel.
 struct PeerPing {
@@ -18,13 +17,10 @@ struct PeerPing {
 /// Echoes of `bytes`.
 ///
 /// # Errors
-/// The peer does not answer or has no IPv4 address; no socket for ICMP is allowed.
+/// The peer does not answer; no socket for ICMP is allowed.
 pub(in super::super) fn echoes(bytes: usize) -> Result<Box<dyn Subject>> {
     let client = Session::call()?;
-    let IpAddr::V4(to) = client.address().ip().to_canonical() else {
-        return Err(Error::Missing("the peer's address is of IPv6: name it by one of IPv4".into()));
-    };
-    let ping = Ping::new(to, bytes)?;
+    let ping = Ping::new(client.address(), bytes)?;
     Ok(Box::new(PeerPing { session: Session::of(client)?, ping, bytes: bytes as i64 }))
 }
 
@@ -48,6 +44,6 @@ impl Subject for PeerPing {
     }
 
     fn report(&self) -> Report {
-        Report { wire: Some(self.session.wire()), ..Report::default() }
+        self.session.report()
     }
 }

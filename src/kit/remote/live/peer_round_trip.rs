@@ -59,6 +59,6 @@ impl<E: Endpoint, const AT: usize> Subject for PeerRoundTrip<E, AT> {
     }
 
     fn report(&self) -> Report {
-        Report { wire: Some(self.session.wire()), ..Report::default() }
+        self.session.report()
     }
 }

@@ -87,6 +87,6 @@ impl Subject for PeerStream {
     }
 
     fn report(&self) -> Report {
-        Report { wire: Some(self.session.wire()), ..Report::default() }
+        self.session.report()
     }
 }

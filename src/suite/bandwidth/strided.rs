@@ -1,0 +1,275 @@
+//! Reading and writing all bytes of a large array with a stride: what is left of the bandwidth where no prefetcher guesses
+//! the next line.
+
+use super::stride_order::{LINE, Segment, StrideOrder};
+use super::{Described, memory_module, no_faults};
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Place, Rule, Scale, Subject, set_up};
+use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
+use crate::kit::stream::fence;
+use crate::platform::limit;
+use crate::platform::resident::{Pages, ResidentMemory};
+use std::hint::black_box;
+
+/// The array, bytes, and that of a smoke run.
+const BYTES: usize = 256 << 20;
+const SMOKE: usize = 2 << 20;
+/// Bytes of an iteration, and its lines.
+const ITERATION: u64 = 16 << 10;
+const LINES: u64 = ITERATION / LINE as u64;
+/// The strides, bytes. The first is reading in order. Prefetchers of current cores follow strides within a page; the
+/// last ones leave it with every line.
+const STRIDES: [(&str, usize); 8] = [
+    ("64B", 64),
+    ("128B", 128),
+    ("256B", 256),
+    ("512B", 512),
+    ("1KiB", 1 << 10),
+    ("2KiB", 2 << 10),
+    ("4KiB", 4 << 10),
+    ("8KiB", 8 << 10),
+];
+/// The stride of default scale.
+const USUAL: usize = 4 << 10;
+/// The integer that is written.
+const PATTERN: u64 = 0x5c5c_5c5c_5c5c_5c5c;
+/// Distances, in iterations, from the beginning of a batch to those of which a word is spoilt beforehand.
+const SPOILT: [u64; 6] = [0, 3, 15, 63, 255, 1023];
+
+/// What is done to each line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Read,
+    Write,
+}
+
+pub(super) fn cases() -> impl Iterator<Item = Case> {
+    [Work::Read, Work::Write].into_iter().flat_map(|work| STRIDES.map(|row| case(work, row)))
+}
+
+fn case(work: Work, (name, stride): (&str, usize)) -> Case {
+    let (what, words) = match work {
+        Work::Read => ("read", "all words added up"),
+        Work::Write => ("write", "a constant stored"),
+    };
+    let title = format!("{words}, lines {name} apart until all of 256MiB were visited");
+    let set_up = set_up(move |place| subject(work, stride, place));
+    let mut case = Case::new(format!("{what}-strided-256MiB/{name}"), title, set_up)
+        .claim(Claim::Checked(TOUCHED))
+        .claim(Claim::Regime(no_faults))
+        .claim(Claim::Linear)
+        .derive("bandwidth", Rule::Bandwidth(ITERATION))
+        .derive("cycle", Rule::BytesPerCycle(ITERATION))
+        .predict(ITERATION as f64 / 2.0, 0.0, "ten lines wait for memory at a time, for 300 cycles each")
+        .shares_memory();
+    if let Ok((of, _)) = memory_module::limit() {
+        case = case.derive("share", Rule::Share { bytes: ITERATION, on_all: false, of });
+    }
+    if stride == USUAL { case } else { case.need(FULL_SCALE) }
+}
+
+const TOUCHED: &str = "every byte that counts was touched: the words read have the sum of their closed form, and each \
+                       word of the first round, and those spoilt since, hold what was to be written";
+
+/// # Errors
+/// Too little memory, or a word is wrong after the first round.
+fn subject(work: Work, stride: usize, place: &Place) -> Result<impl Subject + use<>> {
+    let bytes = if place.scale == Scale::Smoke { SMOKE } else { BYTES };
+    limit::for_half(bytes as u64).map_err(Error::Missing)?;
+    let mut strided = Strided::new(work, bytes, stride)?;
+    let description = strided.description();
+    let inner = move |n: u64, clock: &Clock| -> Result<Ticks> {
+        let ticks = clock.time(|| strided.run(n));
+        strided.prove().map_err(Error::Disproved)?;
+        Ok(ticks)
+    };
+    Ok(Described { inner, evidence: vec![description] })
+}
+
+/// The memory and the position in its order.
+struct Strided {
+    work: Work,
+    order: StrideOrder,
+    memory: ResidentMemory,
+    /// Lines visited until now.
+    done: u64,
+    /// Where the last batch began, and the sum that it read.
+    begun: u64,
+    sum: u64,
+    /// Words that the next batch must write: the number of its lines after which it has, and the word.
+    spoilt: Vec<(u64, usize)>,
+    random: u64,
+}
+
+impl Strided {
+    /// Numbers all words, visits each line once, and verifies every word.
+    fn new(work: Work, bytes: usize, stride: usize) -> Result<Self> {
+        let memory = ResidentMemory::new(bytes, Pages::Huge)?;
+        let order = StrideOrder { lines: (bytes / LINE) as u64, stride: (stride / LINE) as u64 };
+        let (done, begun, sum, random) = (0, 0, 0, 1);
+        let mut strided = Self { work, order, memory, done, begun, sum, spoilt: Vec::new(), random };
+        for (word, place) in strided.memory.bytes().chunks_exact_mut(8).enumerate() {
+            place.copy_from_slice(&(word as u64).to_le_bytes());
+        }
+        strided.run(order.lines / LINES);
+        strided.prove_all().and_then(|()| strided.prove()).map_err(Error::Disproved)?;
+        Ok(strided)
+    }
+
+    fn description(&self) -> String {
+        let kib = self.order.lines * LINE as u64 >> 10;
+        let stride = self.order.stride * LINE as u64;
+        format!("word by word in lines {stride} bytes apart, on {kib} KiB in huge pages of 2 MiB")
+    }
+
+    /// Visits the next lines, as many as the iterations have.
+    fn run(&mut self, iterations: u64) {
+        let (order, work) = (self.order, self.work);
+        let memory = self.memory.bytes();
+        self.begun = self.done;
+        let (end, mut sum) = (self.done + iterations * LINES, 0u64);
+        while self.done < end {
+            let segment = order.segment(self.done % order.lines, end - self.done);
+            let from = &mut memory[segment.first as usize * LINE..];
+            let (stride, lines) = (order.stride as usize * LINE, segment.lines as usize);
+            match work {
+                Work::Read => sum = sum.wrapping_add(add_up(from, stride, lines)),
+                Work::Write => store(from, stride, lines, black_box(PATTERN)),
+            }
+            self.done += segment.lines;
+        }
+        fence();
+        self.sum = sum;
+    }
+
+    /// Verifies the last batch, untimed, and spoils words of the next.
+    ///
+    /// # Errors
+    /// What is wrong, in a sentence.
+    fn prove(&mut self) -> std::result::Result<(), String> {
+        match self.work {
+            Work::Read => self.prove_sum(),
+            Work::Write => {
+                let visited = self.done - self.begun;
+                for (lines, word) in std::mem::take(&mut self.spoilt) {
+                    if lines <= visited {
+                        self.prove_word(word)?;
+                    }
+                }
+                self.spoil();
+                Ok(())
+            }
+        }
+    }
+
+    fn prove_sum(&self) -> std::result::Result<(), String> {
+        let (mut at, mut expected) = (self.begun, 0u64);
+        while at < self.done {
+            let segment: Segment = self.order.segment(at % self.order.lines, self.done - at);
+            expected = expected.wrapping_add(self.order.sum(segment));
+            at += segment.lines;
+        }
+        let (sum, lines) = (self.sum, self.done - self.begun);
+        if sum == expected {
+            return Ok(());
+        }
+        Err(format!("the sum of the words of {lines} lines is {sum:#x} and should be {expected:#x}"))
+    }
+
+    fn prove_all(&mut self) -> std::result::Result<(), String> {
+        let words = self.memory.bytes().len() / 8;
+        if self.work == Work::Read { Ok(()) } else { (0..words).try_for_each(|word| self.prove_word(word)) }
+    }
+
+    fn prove_word(&mut self, word: usize) -> std::result::Result<(), String> {
+        let found = u64::from_le_bytes(self.place(word).try_into().unwrap_or_default());
+        if found == PATTERN {
+            return Ok(());
+        }
+        Err(format!(
+            "word {word} holds {found:#x} where {PATTERN:#x} was to be written: the line was left out"
+        ))
+    }
+
+    fn place(&mut self, word: usize) -> &mut [u8] {
+        &mut self.memory.bytes()[word * 8..][..8]
+    }
+
+    /// Spoils a word each of few iterations ahead, so that few lines come into a cache because of it.
+    fn spoil(&mut self) {
+        let order = self.order;
+        for distance in SPOILT.into_iter().filter(|distance| (distance + 1) * LINES <= order.lines) {
+            self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let within = self.random >> 33;
+            let line = order.line((self.done + distance * LINES + within % LINES) % order.lines);
+            let word = line as usize * 8 + (within / LINES % 8) as usize;
+            self.place(word).copy_from_slice(&(!PATTERN).to_le_bytes());
+            self.spoilt.push(((distance + 1) * LINES, word));
+        }
+    }
+}
+
+/// The sum of all words of so many lines, `stride` bytes apart, the first at the beginning.
+#[inline(never)]
+fn add_up(memory: &[u8], stride: usize, lines: usize) -> u64 {
+    let line = |from: &[u8]| {
+        let words =
+            from[..LINE].chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+        words.fold(0, u64::wrapping_add)
+    };
+    memory.chunks(stride).take(lines).map(line).fold(0, u64::wrapping_add)
+}
+
+/// Stores this constant in all words of so many lines.
+#[inline(never)]
+fn store(memory: &mut [u8], stride: usize, lines: usize, constant: u64) {
+    for from in memory.chunks_mut(stride).take(lines) {
+        from[..LINE].chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&constant.to_le_bytes()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: usize = 256 << 10;
+
+    fn strided(work: Work, stride: usize) -> Option<Strided> {
+        match Strided::new(work, SMALL, stride) {
+            Ok(strided) => Some(strided),
+            Err(why) if why.is_of_the_machine() => {
+                println!("skipped: {why}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn batches_of_any_length_are_proven_at_every_stride() {
+        for (_, stride) in STRIDES {
+            for work in [Work::Read, Work::Write] {
+                let Some(mut strided) = strided(work, stride) else { return };
+                for n in [0, 1, 5, 16, 33, 2] {
+                    strided.run(n);
+                    assert_eq!(strided.prove(), Ok(()), "{work:?} {stride} {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_left_out_is_noticed() {
+        for work in [Work::Read, Work::Write] {
+            let Some(mut strided) = strided(work, USUAL) else { return };
+            strided.run(1);
+            strided.prove().expect("proven");
+            // It claims an iteration of which one line was not visited: of a write, that of the spoilt word.
+            strided.begun = strided.done;
+            strided.done += LINES;
+            strided.sum = 0;
+            assert!(strided.prove().is_err(), "{work:?}");
+        }
+    }
+}
