@@ -66,8 +66,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let answer = found?;
     match args.json {
         true => page::write_json(&object(&answer))?,
-        false if page::is_piped() => page::write(&page::tabbed(&rows(&answer)))?,
-        false => page::write(&page::columns(&rows(&answer), page::prose(layout())))?,
+        false if page::is_piped() => page::write(&page::tabbed(&rows(&answer, args.within)))?,
+        false => page::write(&page::columns(&rows(&answer, args.within), page::prose(layout())))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -83,7 +83,7 @@ fn bar() -> ProgressBar {
 }
 
 /// What was found, how it is known, and what others paid.
-fn rows(answer: &Answer) -> Vec<[String; 3]> {
+fn rows(answer: &Answer, within: Option<u64>) -> Vec<[String; 3]> {
     let row = |name: &str, value: String, words: String| [name.to_owned(), value, words];
     let kept = size(answer.kept());
     let at_least = if answer.boundary.kept.is_none() { "at least " } else { "" };
@@ -106,7 +106,12 @@ fn rows(answer: &Answer) -> Vec<[String; 3]> {
             size(answer.resident),
             format!("of the file are in the cache; the times say {share:+.1} %"),
         ),
-        row("available", size(answer.bounds.available), others),
+        match within {
+            Some(group) => {
+                row("group", size(group), "a control group of this limit stood in for the machine".into())
+            }
+            None => row("available", size(answer.bounds.available), others),
+        },
         row(
             "whole cache",
             format!("{} → {}", size(answer.cached[0]), size(answer.cached[1])),
