@@ -7,6 +7,7 @@ mod ab;
 mod answer;
 mod archive;
 mod baseline;
+mod cache_size;
 mod compare;
 mod completions;
 mod displace;
@@ -84,6 +85,8 @@ enum Command {
     Fingerprint(fingerprint::Args),
     #[command(name = "burden")]
     Slowdown(slowdown::Args),
+    #[command(name = "file-cache")]
+    CacheSize(cache_size::Args),
     Monitor(monitor::Args),
     Peer(peer::Args),
     Probe(probe::Args),
@@ -136,6 +139,7 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Doctor(args) => doctor::run(args),
         Command::Fingerprint(args) => fingerprint::run(args),
         Command::Slowdown(args) => slowdown::run(args),
+        Command::CacheSize(args) => cache_size::run(args),
         Command::Monitor(args) => monitor::run(args),
         Command::Peer(args) => peer::run(args),
         Command::Probe(args) => probe::run(args),

@@ -35,7 +35,7 @@ pub use drive::run;
 pub use first_screen::{headlines, program};
 #[cfg(feature = "cli")]
 pub use fitting::add_missing_curves;
-pub use options::{GROUP_VARIABLE, Options, is_measuring_process, open_counter};
+pub use options::{GROUP_VARIABLE, Options, events, is_measuring_process, open_counter};
 pub use output_directory::criterion_home;
 #[cfg(feature = "cli")]
 pub use output_directory::homes;

@@ -11,6 +11,7 @@ pub mod crew;
 pub mod evictable;
 pub mod fault_count;
 pub mod in_flight;
+pub mod io_priority;
 pub mod ipc;
 pub mod kernel_call;
 pub mod message_size;

@@ -52,7 +52,7 @@
 //! * `pair`: compares two builds by pairs of processes that take turns.
 //! * `record`: what was measured, as plain data. `study`: what it means. `render`: how it is shown. `statistic`: pure
 //!   functions.
-//! * `monitor`, `peer`, `command`: parts of the binary.
+//! * `monitor`, `peer`, `page_cache`, `command`: parts of the binary.
 //!
 //! # Features
 //!
@@ -81,6 +81,8 @@ mod liar;
 pub mod manual;
 #[cfg(feature = "cli")]
 mod monitor;
+#[cfg(feature = "cli")]
+mod page_cache;
 mod pair;
 #[cfg(feature = "cli")]
 mod peer;

@@ -11,6 +11,7 @@ pub mod bundle;
 mod contamination;
 mod curve_record;
 mod displacement_record;
+mod event_rate;
 mod execution;
 #[cfg(test)]
 pub mod fixture_run;
@@ -36,6 +37,7 @@ pub use crate::statistic::Interval;
 pub use contamination::{Contamination, Meanwhile};
 pub use curve_record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
 pub use displacement_record::{Displaced, Throughput};
+pub use event_rate::EventRate;
 pub use execution::{Execution, Quiet};
 pub use headline::Headline;
 use serde::{Deserialize, Serialize};
@@ -202,6 +204,9 @@ pub struct Measured {
     /// Figures that follow from those above.
     #[serde(default)]
     pub derived: Vec<Derived>,
+    /// Events an iteration, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventRate>,
     /// Values between every two CPUs, for a case that measures all of them.
     #[serde(default)]
     pub matrix: Option<Matrix>,

@@ -18,6 +18,7 @@ mod derived;
 pub mod displaced_process;
 mod displacement;
 mod distribution;
+mod event_count;
 mod judge;
 mod pair_turn;
 mod preparation;
@@ -30,6 +31,7 @@ use crate::clock::witness::WitnessReport;
 use crate::clock::{Clock, Counters, Delta, OtherCpus, PartnerMonitor, Ticks};
 use crate::platform::perf_event::Counter;
 use crate::platform::{cpu, signal, time};
+use crate::record::EventRate;
 pub use case_end::{CaseEnd, repeated};
 pub use displacement::displaced;
 pub use pair_turn::Turn;
@@ -55,6 +57,8 @@ pub struct Trial<'a> {
     counted: Vec<String>,
     /// Whether sampling has begun.
     began: bool,
+    /// Events that were counted beside the time.
+    rates: Vec<EventRate>,
     /// What the witness saw in this process.
     testimony: Option<WitnessReport>,
     witnessed: bool,
@@ -128,6 +132,7 @@ impl<'a> Trial<'a> {
             unasked: Vec::new(),
             counted: Vec::new(),
             began: false,
+            rates: Vec::new(),
             testimony: None,
             witnessed: false,
             sweeper: None,

@@ -4,6 +4,7 @@ use crate::case::Scale;
 use crate::driver::{Arguments, Options, criterion_home};
 use crate::error::{Error, Result};
 use crate::peer::host_port;
+use crate::study::drawn_curve::bytes_of;
 use crate::study::prediction::Overrides;
 use crate::study::published::{self, Published};
 use clap::ValueEnum;
@@ -91,6 +92,14 @@ pub(super) fn seconds(text: &str) -> std::result::Result<f64, String> {
         Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected seconds from 0.01 to a day".into()),
     }
+}
+
+/// Parses a size in bytes.
+///
+/// # Errors
+/// It has no unit.
+pub(super) fn size(text: &str) -> std::result::Result<u64, String> {
+    bytes_of(text).ok_or_else(|| "expected a number and its unit, as in 512MiB or 1.5GiB".into())
 }
 
 impl Measuring {

@@ -16,8 +16,10 @@ use std::process::ExitCode;
 /// Measures the matching cases, each group in a process of its own, saves the run, and ends with the
 /// observation table. A case whose claims do not hold is reported and has no number.
 #[derive(clap::Args)]
-#[command(after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_DIR, \
-    SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`.")]
+#[command(
+    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_EVENTS, SYSCOST_DIR, \
+    SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`."
+)]
 pub(super) struct Args {
     #[command(flatten)]
     filter: Filter,
@@ -26,6 +28,10 @@ pub(super) struct Args {
     /// How: by the clock around the operation, or by what it displaces, in CPU time, interrupts included
     #[arg(long, value_enum, conflicts_with = "measure")]
     method: Option<Method>,
+    /// Perf events to count beside the time, between commas, in batches that are not timed: page-faults,
+    /// context-switches, task-clock, …; with a PMU instructions, cache-misses, …
+    #[arg(long, value_name = "LIST")]
+    events: Option<String>,
     /// Save what is measured under this name as well
     #[arg(long, value_name = "NAME", conflicts_with = "baseline")]
     save_baseline: Option<String>,
@@ -88,8 +94,10 @@ impl Args {
             Some(Method::Displacement) => DISPLACED.into(),
             None => options.unit,
         };
+        let events = self.events.as_deref().map(driver::events).transpose()?.unwrap_or(options.events);
         Ok(Options {
             unit,
+            events,
             predictions: self.beside.predictions.clone().or(options.predictions),
             against: self.beside.against.clone().or(options.against),
             home: self.home.given.clone(),

@@ -2,7 +2,7 @@
 
 use crate::case::Scale;
 use crate::error::{Error, Result};
-use crate::platform::perf_event::{Counter, EVENTS};
+use crate::platform::perf_event::{Counter, Event};
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::trial::scratch;
 use std::ffi::OsString;
@@ -16,6 +16,7 @@ pub(super) const DIRECTORY_VARIABLE: &str = "SYSCOST_DIR";
 pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
 pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
 
+pub(super) const EVENTS_VARIABLE: &str = "SYSCOST_EVENTS";
 const TIME_VARIABLE: &str = "SYSCOST_TIME";
 const STRICT_VARIABLE: &str = "SYSCOST_STRICT";
 
@@ -26,6 +27,8 @@ pub struct Options {
     pub scale: Scale,
     /// `SYSCOST_MEASURE`: `ns`, or the name of a perf event to count instead.
     pub unit: String,
+    /// `SYSCOST_EVENTS`: perf events that are counted beside the time, between commas.
+    pub events: Vec<Event>,
     /// `SYSCOST_PREDICTIONS`: a TOML file of the user's own predictions.
     pub predictions: Option<PathBuf>,
     /// `SYSCOST_AGAINST`: published machines to show in columns of their own, such as `csc501,cse221`.
@@ -67,6 +70,7 @@ impl Options {
         Ok(Self {
             scale,
             unit: variable(UNIT_VARIABLE)?.unwrap_or_else(|| NANOSECONDS.into()),
+            events: variable(EVENTS_VARIABLE)?.map(|names| events(&names)).transpose()?.unwrap_or_default(),
             predictions: given("SYSCOST_PREDICTIONS").map(PathBuf::from),
             against: variable("SYSCOST_AGAINST")?,
             directory: given(DIRECTORY_VARIABLE).map(PathBuf::from),
@@ -88,6 +92,21 @@ impl Options {
     pub fn is_time(&self) -> bool {
         self.unit == NANOSECONDS || self.unit == DISPLACED
     }
+}
+
+/// Events by their names, which stand between commas, each once.
+///
+/// # Errors
+/// There is no event of one of the names.
+pub fn events(names: &str) -> Result<Vec<Event>> {
+    let mut events = Vec::new();
+    for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let event = Event::named(name).map_err(Error::Usage)?;
+        if !events.contains(&event) {
+            events.push(event);
+        }
+    }
+    Ok(events)
 }
 
 /// A time in seconds.
@@ -112,18 +131,23 @@ pub fn is_measuring_process() -> bool {
 /// [`Error::Usage`]: the name is unknown (the sentence lists the known ones), or the machine or the kernel cannot
 /// count it.
 pub fn open_counter(name: &str) -> Result<Counter> {
-    let Some(event) = EVENTS.iter().find(|event| event.name == name) else {
-        let names: Vec<_> = EVENTS.iter().map(|event| event.name).collect();
-        return Err(Error::Usage(format!("there is no event {name}; there are {}", names.join(", "))));
-    };
-    Counter::open(*event).map_err(|error| match event.hardware {
-        true => Error::Usage(format!(
-            "{name} is counted by the processor's PMU, which this machine does not offer ({error}); \
-             page-faults and context-switches are counted by the kernel and work everywhere"
-        )),
-        false => Error::Usage(format!(
-            "{name} is counted by the kernel, which refuses it here ({error}): lower \
-             /proc/sys/kernel/perf_event_paranoid, or leave the sandbox that forbids it"
-        )),
-    })
+    let event = Event::named(name).map_err(Error::Usage)?;
+    Counter::open(event).map_err(|error| Error::Usage(event.why_not(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_named_between_commas_and_taken_once() {
+        let found = events("page-faults, context-switches,,page-faults").expect("known");
+        assert_eq!(
+            found.iter().map(|event| event.name).collect::<Vec<_>>(),
+            ["page-faults", "context-switches"]
+        );
+        assert!(events("").expect("none").is_empty());
+        let sentence = events("page-faults,unicorns").expect_err("unknown").to_string();
+        assert!(sentence.contains("no event unicorns; there are cpu-cycles"), "{sentence}");
+    }
 }

@@ -2,8 +2,8 @@
 
 use super::arguments::{Arguments, Mode};
 use super::options::{
-    DIRECTORY_VARIABLE, GROUP_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE, SCALE_VARIABLE,
-    UNIT_VARIABLE,
+    DIRECTORY_VARIABLE, EVENTS_VARIABLE, GROUP_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE,
+    SCALE_VARIABLE, UNIT_VARIABLE,
 };
 use super::pipe_message::{CaseExecution, ExecutionEnd, Message, PIPE_VARIABLE};
 use super::process_task::{TASK_VARIABLE, Task};
@@ -11,6 +11,7 @@ use super::progress::Progress;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
+use crate::platform::perf_event::Event;
 use crate::platform::process::own_program;
 use crate::platform::{limit, signal};
 use crate::record::GroupRun;
@@ -80,6 +81,7 @@ impl Supervisor<'_> {
             .env(PIPE_VARIABLE, format!("/proc/self/fd/{}", pipe.as_raw_fd()))
             .env(SCALE_VARIABLE, scale)
             .env(UNIT_VARIABLE, &options.unit)
+            .env(EVENTS_VARIABLE, names(&options.events))
             .env("CRITERION_HOME", self.home)
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
@@ -91,6 +93,10 @@ impl Supervisor<'_> {
             _ => Error::file("/proc/self/exe", "starting a process to measure in", cause),
         })
     }
+}
+
+fn names(events: &[Event]) -> String {
+    events.iter().map(|event| event.name).collect::<Vec<_>>().join(",")
 }
 
 /// What helps where memory is short.

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::output::Silence;
+use crate::platform::perf_event::Event;
 use crate::platform::{cpu, process, signal};
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{ClockRun, GroupRun, Measured};
@@ -97,13 +98,13 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
         cpus: Cpus::around(pinned, allowed),
     };
     let bench = Bench { place: &place, clock: &clock, pinned };
-    let unit = options.unit.as_str();
+    let (unit, events) = (options.unit.as_str(), options.events.as_slice());
     if options.is_time() {
         let measurement = CycleTime::with(Rc::clone(&clock));
-        Process { group, bench, arguments, round: &round, unit, sender }.measure(measurement)?;
+        Process { group, bench, arguments, round: &round, unit, events, sender }.measure(measurement)?;
     } else {
         let measurement = EventCount::open(unit)?;
-        Process { group, bench, arguments, round: &round, unit, sender }.measure(measurement)?;
+        Process { group, bench, arguments, round: &round, unit, events, sender }.measure(measurement)?;
     }
     finish(&clock, sender)
 }
@@ -218,6 +219,7 @@ struct Process<'a> {
     arguments: &'a Arguments,
     round: &'a Round,
     unit: &'a str,
+    events: &'a [Event],
     sender: &'a mut Sender,
 }
 
@@ -330,8 +332,13 @@ impl Process<'_> {
         if self.arguments.mode == Mode::Test {
             trial.begin(); // there is no warm-up
         }
-        let mut routine =
-            Routine { trial: Some(trial), first_phase: measurement.phase(), left: samples, outcome: None };
+        let mut routine = Routine {
+            trial: Some(trial),
+            first_phase: measurement.phase(),
+            events: self.events,
+            left: samples,
+            outcome: None,
+        };
         let silence = Silence::new()?;
         let mut group = criterion.benchmark_group(self.group.name);
         group.sampling_mode(SamplingMode::Flat).sample_size(samples);

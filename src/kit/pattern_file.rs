@@ -13,7 +13,7 @@ use crate::platform::process::page_size;
 use crate::platform::volume;
 use memmap2::MmapMut;
 use nix::errno::Errno;
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::fcntl::{FcntlArg, OFlag, PosixFadviseAdvice, fcntl, posix_fadvise};
 use nix::sys::resource::{Resource, getrlimit};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -92,6 +92,44 @@ impl PatternFile {
         let made = made?;
         gone.map_err(|e| Error::file(&path, "unlinking", e))?;
         Ok(made)
+    }
+
+    /// Makes an empty file that [`grow`](Self::grow)s, and is read through the page cache. Its name is gone before the
+    /// first byte is written, so that a killed process leaves nothing.
+    ///
+    /// # Errors
+    /// [`Error::File`] if it cannot be made; [`Error::Missing`] where the page cache cannot be passed by.
+    pub fn empty(directory: &Path) -> Result<Self> {
+        let path = directory.join("stamped-growing");
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(Way::Direct.flags());
+        let file = options.open(&path).map_err(|cause| match cause.raw_os_error() {
+            Some(libc::EINVAL) => no_direct(&path, &cause),
+            _ => Error::file(&path, "creating", cause),
+        })?;
+        std::fs::remove_file(&path).map_err(|e| Error::file(&path, "unlinking", e))?;
+        Ok(Self { file, path, bytes: 0 })
+    }
+
+    /// Writes a piece more at its end, past the page cache: none of its pages is in the cache afterwards. The length of
+    /// the piece is a multiple of what the device moves at once.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn grow(&mut self, piece: &mut [u8]) -> Result<()> {
+        allowed(&self.path, self.bytes + piece.len() as u64)?;
+        number_sectors(piece, self.bytes);
+        self.choose(Way::Direct)?;
+        let written = self.file.write_all_at(piece, self.bytes).map_err(|e| self.refused("writing", e));
+        self.choose(Way::Cached)?;
+        written?;
+        self.bytes += piece.len() as u64;
+        Ok(())
+    }
+
+    fn choose(&self, way: Way) -> Result<()> {
+        let chosen = fcntl(&self.file, FcntlArg::F_SETFL(OFlag::from_bits_retain(way.flags())));
+        chosen.map(drop).map_err(|errno| self.refused("passing by the page cache", errno.into()))
     }
 
     fn open(path: PathBuf, bytes: u64, way: Way) -> Result<Self> {
@@ -176,8 +214,17 @@ impl PatternFile {
     /// # Errors
     /// `posix_fadvise` is refused.
     pub fn evict(&self) -> Result<()> {
-        let advised = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
-        advised.map_err(|errno| self.refused("evicting", errno.into()))
+        self.advise(0..0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
+    }
+
+    /// Tells the kernel how a range, byte offsets, is used; one that ends at 0 is the whole file.
+    ///
+    /// # Errors
+    /// `posix_fadvise` is refused.
+    pub fn advise(&self, range: std::ops::Range<u64>, advice: PosixFadviseAdvice) -> Result<()> {
+        let length = range.end.saturating_sub(range.start);
+        let advised = posix_fadvise(&self.file, range.start as i64, length as i64, advice);
+        advised.map_err(|errno| self.refused("advising", errno.into()))
     }
 
     /// Rejects blocks that are shorter than the device supports, if the kernel tells (since Linux 6.1). If it does not,

@@ -141,6 +141,11 @@ pub fn memory_limit() -> Option<u64> {
     nearest(&KernelFiles::live(), &MEMORY).map(|limited| limited.most)
 }
 
+/// Bytes that the control group of this process that is nearest to its limit has left; `None` without a limit.
+pub fn left_to_this_group(files: &KernelFiles) -> Option<u64> {
+    nearest(files, &MEMORY).map(|limited| limited.left())
+}
+
 /// Of the group of this process and those above it, the one that is nearest to its limit.
 fn nearest(files: &KernelFiles, controller: &Controller) -> Option<Limited> {
     let groups = own_upwards(files, controller.name);

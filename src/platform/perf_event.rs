@@ -21,6 +21,7 @@ pub const EVENTS: &[Event] = &[
     Event { name: "cache-misses", kind: 0, config: 3, hardware: true },
     Event { name: "branch-misses", kind: 0, config: 5, hardware: true },
     Event { name: "dTLB-load-misses", kind: 3, config: 3 | 1 << 16, hardware: true },
+    Event { name: "task-clock", kind: 1, config: 1, hardware: false },
     Event { name: "page-faults", kind: 1, config: 2, hardware: false },
     Event { name: "context-switches", kind: 1, config: 3, hardware: false },
     Event { name: "cpu-migrations", kind: 1, config: 4, hardware: false },
@@ -37,6 +38,33 @@ pub struct Event {
     config: u64,
     /// Whether the processor's PMU counts it, which a guest may lack, and not the kernel.
     pub hardware: bool,
+}
+
+impl Event {
+    /// The event of this name.
+    ///
+    /// # Errors
+    /// There is none; the sentence lists those that there are.
+    pub fn named(name: &str) -> std::result::Result<Self, String> {
+        let names = || EVENTS.iter().map(|event| event.name).collect::<Vec<_>>().join(", ");
+        let found = EVENTS.iter().find(|event| event.name == name).copied();
+        found.ok_or_else(|| format!("there is no event {name}; there are {}", names()))
+    }
+
+    /// Why it cannot be counted here, by the kernel's refusal.
+    pub fn why_not(&self, error: &Error) -> String {
+        let name = self.name;
+        match self.hardware {
+            true => format!(
+                "{name} is counted by the processor's PMU, which this machine does not offer ({error}); \
+                 page-faults and context-switches are counted by the kernel and work everywhere"
+            ),
+            false => format!(
+                "{name} is counted by the kernel, which refuses it here ({error}): lower \
+                 /proc/sys/kernel/perf_event_paranoid, or leave the sandbox that forbids it"
+            ),
+        }
+    }
 }
 
 /// `struct perf_event_attr` at its first published size.
@@ -58,6 +86,9 @@ struct Attributes {
 /// `exclude_kernel` and `exclude_hv`, the bits that an unprivileged user must set at paranoia level 2.
 const USER_SPACE_ONLY: u64 = 1 << 5 | 1 << 6;
 
+/// `inherit`: children that the task makes from now on are counted, too.
+const WITH_CHILDREN: u64 = 1 << 1;
+
 /// `PERF_FLAG_FD_CLOEXEC` of `linux/perf_event.h`.
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
@@ -75,19 +106,33 @@ impl Counter {
     /// # Errors
     /// The kernel refuses `perf_event_open`.
     pub fn open(event: Event) -> Result<Self> {
-        let whole = Self::open_with(event, 0).map(|file| Self { file, user_space_only: false });
+        Self::open_for(event, 0, 0)
+    }
+
+    /// As [`Counter::open`], of another thread, or of the calling one where the number is 0, and of the children that it
+    /// makes from now on.
+    ///
+    /// # Errors
+    /// As of [`Counter::open`].
+    pub fn with_children(event: Event, thread: i32) -> Result<Self> {
+        Self::open_for(event, thread, WITH_CHILDREN)
+    }
+
+    fn open_for(event: Event, thread: i32, flags: u64) -> Result<Self> {
+        let whole = Self::open_with(event, thread, flags).map(|file| Self { file, user_space_only: false });
         whole.or_else(|error| match event.hardware || event.name.ends_with("-faults") {
-            true => Self::open_with(event, USER_SPACE_ONLY).map(|file| Self { file, user_space_only: true }),
+            true => Self::open_with(event, thread, flags | USER_SPACE_ONLY)
+                .map(|file| Self { file, user_space_only: true }),
             false => Err(error),
         })
     }
 
-    fn open_with(event: Event, flags: u64) -> Result<File> {
+    fn open_with(event: Event, thread: i32, flags: u64) -> Result<File> {
         let attributes =
             Attributes { kind: event.kind, size: 64, config: event.config, flags, ..Default::default() };
-        // SAFETY: ATTRIBUTES. This thread, any CPU, no group, close-on-exec.
+        // SAFETY: ATTRIBUTES. One thread, any CPU, no group, close-on-exec.
         let fd = unsafe {
-            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, CLOSE_ON_EXEC)
+            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, thread, -1, -1, CLOSE_ON_EXEC)
         };
         let fd = i32::try_from(fd).unwrap_or(-1);
         if fd < 0 {

@@ -133,6 +133,7 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
         meanwhile: None,
         distribution: None,
         derived: Vec::new(),
+        events: Vec::new(),
         matrix: None,
         displaced: None,
         peer: None,

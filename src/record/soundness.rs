@@ -109,11 +109,18 @@ fn of_measured(place: &str, measured: &Measured) -> Option<Fault> {
     let of_costs =
         || intervals[..2].iter().find_map(|(part, given)| positive(field(part), given.as_ref()?.estimate));
     let derived = || measured.derived.iter().find_map(|d| of_derived(&field("derived"), &d.name, d.value));
+    let events = || {
+        let rates = measured.events.iter().filter_map(|event| Some((&event.name, event.rate?)));
+        rates.into_iter().find_map(|(name, rate)| of_derived(&field("events"), name, rate))
+    };
     let sentences = measured.evidence.iter().chain(&measured.unasked).chain(&measured.left_out);
+    let remarks = measured.events.iter().filter_map(|event| event.remark.as_ref());
+    let sentences = sentences.chain(remarks);
     of_samples(place, measured)
         .or_else(of_intervals)
         .or_else(of_costs)
         .or_else(derived)
+        .or_else(events)
         .or_else(|| measured.executions.iter().find_map(|execution| of_execution(place, execution)))
         .or_else(|| sentences.into_iter().find_map(|text| sentence(field("evidence"), text)))
 }

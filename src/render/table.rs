@@ -5,6 +5,7 @@
 mod below;
 mod column;
 mod curve_text;
+mod event_line;
 mod paragraph;
 mod squeeze;
 

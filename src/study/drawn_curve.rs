@@ -6,6 +6,8 @@ mod parameter;
 #[cfg(test)]
 mod tests;
 
+pub use parameter::size as bytes_of;
+
 use super::basis::Basis;
 use crate::environment::Fingerprint;
 use crate::record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};

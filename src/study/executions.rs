@@ -3,7 +3,7 @@
 use super::quiet::{faster, quiet};
 use super::reference_frequency::{self, beside, factor};
 use crate::record::{
-    Bar, Contamination, Derived, Distribution, Interval, Matrix, Meanwhile, Measured, Quiet,
+    Bar, Contamination, Derived, Distribution, EventRate, Interval, Matrix, Meanwhile, Measured, Quiet,
 };
 use crate::statistic::{median, standard_deviation};
 
@@ -40,6 +40,7 @@ pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
         control: both(lowest.control, second.control),
         net: both(lowest.net, second.net),
         derived: lowest.derived.iter().map(|figure| derived(figure, second)).collect(),
+        events: event_rates(parts),
         matrix: parts.iter().filter_map(|part| part.matrix.clone()).reduce(lower),
         distribution: distribution(parts),
         contamination: contamination(parts),
@@ -109,6 +110,22 @@ fn derived(figure: &Derived, second: &Measured) -> Derived {
     let twin = second.derived.iter().find(|other| other.name == figure.name);
     let value = twin.map_or(figure.value, |twin| between(figure.value, twin.value));
     Derived { value, ..figure.clone() }
+}
+
+/// The median of all executions for each event, and their range. Every execution was asked for the same ones.
+fn event_rates(parts: &[Measured]) -> Vec<EventRate> {
+    let pooled = |event: &EventRate| {
+        let same = parts.iter().flat_map(|part| &part.events).filter(|other| other.name == event.name);
+        let rates: Vec<Interval> = same.filter_map(|other| other.rate).collect();
+        let estimates: Vec<f64> = rates.iter().map(|rate| rate.estimate).collect();
+        let rate = rates
+            .iter()
+            .copied()
+            .reduce(between)
+            .map(|range| Interval { estimate: median(&estimates), ..range });
+        EventRate { rate, ..event.clone() }
+    };
+    parts.first().map_or_else(Vec::new, |first| first.events.iter().map(pooled).collect())
 }
 
 /// The lower of the two, pair of CPUs by pair of CPUs.

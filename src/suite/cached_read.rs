@@ -24,7 +24,7 @@
 //!
 //! # Reading the number
 //! `bandwidth` against the length of the file falls where the file no longer fits. That is the size of the file
-//! cache: the limit less what else the group holds. Without a control group it would be that of the whole memory.
+//! cache: the limit less what else the group holds. `syscost file-cache` finds that of the whole machine.
 //!
 //! # Source
 //! CSE 221 project report (files of 0.5 to 14 GB read again: 8 GB/s up to 4 GB, far less beyond); lmbench's

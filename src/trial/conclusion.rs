@@ -195,6 +195,7 @@ impl Trial<'_> {
             distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
             matrix: report.matrix.map(derived::matrix),
             derived,
+            events: self.rates,
             displaced: None,
             peer: report.wire.as_ref().map(crate::environment::Wire::key),
             wire: report.wire.map(Box::new),

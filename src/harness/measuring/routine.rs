@@ -1,6 +1,7 @@
 //! The routine that Criterion calls for each batch, with a trial behind it.
 
 use super::Mode;
+use crate::platform::perf_event::Event;
 use crate::record::Measured;
 use crate::trial::{CaseEnd, Trial};
 use std::panic::resume_unwind;
@@ -14,6 +15,8 @@ pub(super) struct Routine<'a> {
     pub(super) trial: Option<Trial<'a>>,
     /// [`Counted::phase`](super::Counted::phase) before Criterion began.
     pub(super) first_phase: u32,
+    /// Events that are counted when all samples are there.
+    pub(super) events: &'a [Event],
     /// Samples still to come.
     pub(super) left: usize,
     pub(super) outcome: Option<Box<Measured>>,
@@ -47,7 +50,8 @@ impl Routine<'_> {
     }
 
     fn conclude(&mut self, samples: usize) -> Result<(), CaseEnd> {
-        if let Some(trial) = self.trial.take() {
+        if let Some(mut trial) = self.trial.take() {
+            trial.count(self.events)?;
             self.outcome = Some(Box::new(trial.conclude(samples)?));
         }
         Ok(())

@@ -52,3 +52,21 @@ fn a_block_below_that_of_the_device_is_missing() {
     }
     assert!(file.supports(1 << 20).is_ok());
 }
+
+#[test]
+fn a_file_that_grows_has_no_name_and_is_in_the_cache_only_where_it_was_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut file = match PatternFile::empty(directory.path()) {
+        Err(Error::Missing(why)) => return println!("skipped: {why}"),
+        made => made.expect("a file"),
+    };
+    assert_eq!(std::fs::read_dir(directory.path()).expect("read").count(), 0);
+    let mut piece = buffer(4 << 20).expect("memory");
+    file.grow(&mut piece).expect("written");
+    file.grow(&mut piece).expect("written");
+    assert_eq!((file.bytes(), file.resident(0..8 << 20).expect("mincore")), (8 << 20, 0));
+    file.check(file.file().read_at(&mut piece[..4096], 4 << 20), &piece[..4096], 4 << 20).expect("its own");
+    assert!(file.resident(4 << 20..8 << 20).expect("mincore") > 0, "it is read through the cache");
+    file.advise(4 << 20..8 << 20, PosixFadviseAdvice::POSIX_FADV_DONTNEED).expect("evicted");
+    assert_eq!(file.resident(0..8 << 20).expect("mincore"), 0);
+}

@@ -8,7 +8,7 @@ use crate::render::table::Against;
 use crate::study::basis::ratio;
 
 /// The fixed columns; those of the values from elsewhere follow.
-const HEAD: [&str; 40] = [
+const HEAD: [&str; 41] = [
     "id",
     "title",
     "group",
@@ -48,6 +48,7 @@ const HEAD: [&str; 40] = [
     "next_run_high",
     "settled",
     "executions",
+    "events",
     "sentence",
 ];
 
@@ -103,7 +104,12 @@ fn figures(m: &Measured) -> Vec<String> {
     let settled = m.quiet.map_or(String::new(), |quiet| quiet.settled.to_string());
     let executions = [settled, m.executions.len().to_string()];
     let figures = figures.into_iter().map(number).chain(counts).chain(tail);
-    figures.chain([derived]).chain(quiet).chain(executions).collect()
+    let events = m.events.iter().filter_map(|event| {
+        let Interval { estimate, low, high } = event.rate?;
+        Some(format!("{}={estimate} [{low} {high}]", event.name))
+    });
+    let events = events.collect::<Vec<_>>().join("; ");
+    figures.chain([derived]).chain(quiet).chain(executions).chain([events]).collect()
 }
 
 #[cfg(test)]

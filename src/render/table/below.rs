@@ -1,7 +1,7 @@
 //! The text below the table: reasons, distributions, curves, fits, notes and the tally.
 
 use super::column::{Column, Kind, is_bandwidth};
-use super::{Layout, Row, Shape, Sheet, Tone, curve_text, paragraph};
+use super::{Layout, Row, Shape, Sheet, Tone, curve_text, event_line, paragraph};
 use crate::record::quantity::{NANOSECONDS, amount, ends};
 use crate::record::{Derived, FitRecord, GroupRun, Tally};
 use crate::render::figure_line::{follows, spread};
@@ -28,6 +28,7 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         endings(sheet, Kind::Skipped),
         plain(distributions(sheet)),
         plain(derived(sheet, shape)),
+        plain(event_line::told(sheet.rows.iter().map(|row| row.case))),
         maps(sheet).into_iter().map(|line| (Tone::Drawn, line)).collect(),
         curve_text::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
         plain(curve_text::told(&groups)),

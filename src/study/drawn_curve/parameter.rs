@@ -19,7 +19,8 @@ fn number(text: &str) -> Option<u64> {
     text.chars().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-fn size(text: &str) -> Option<u64> {
+/// The bytes in `64KiB`, `1.5MiB`; `None` for any other text.
+pub fn size(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 5] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("B", 0)];
     let (digits, shift) = UNITS.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)))?;
     let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');

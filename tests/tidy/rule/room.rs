@@ -45,6 +45,9 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("technique", "kit", Whole, "a monitor samples, sleeps and reads files as operations do"),
     ("technique", "counters", Whole, "what a controller looks at are the system's counters"),
     ("technique", "statistic", Whole, "a sampled fraction has an interval; a period is drawn by chance"),
+    ("page_cache", "platform", Whole, "what is available, and what others pay, is asked of the kernel"),
+    ("page_cache", "kit", Whole, "it reads a pattern file, as operations do"),
+    ("page_cache", "counters", Whole, "it ends where tasks wait for memory"),
     ("suite", "case", Whole, "a group is a list of cases"),
     ("suite", "kit", Whole, "what several groups share"),
     ("suite", "clock", Whole, "an operation is given the clock"),
@@ -118,7 +121,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
 ];
 
 /// Rooms that other rooms are built on or are made of; `error` is used by all and uses none.
-const FLOORS: [&str; 23] = [
+const FLOORS: [&str; 24] = [
     "error",
     "exit",
     "platform",
@@ -129,6 +132,7 @@ const FLOORS: [&str; 23] = [
     "liar",
     "counters",
     "monitor",
+    "page_cache",
     "technique",
     "statistic",
     "suite",

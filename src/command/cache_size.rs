@@ -1,0 +1,157 @@
+//! `syscost file-cache`: how long a file may be that this machine still reads at memory's speed.
+
+use super::{flag, page};
+use crate::driver::layout;
+use crate::error::Result;
+use crate::page_cache::{Answer, Request, search};
+use crate::platform::signal;
+use crate::record::quantity::size;
+use crate::trial::scratch;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Find the size at which reads of a file fall from memory's speed to the disk's
+///
+/// Makes a file that grows, reads each new piece once, and stops when the cache begins to give up its beginning. Then
+/// short reads at distances found by bisection tell where memory ends and the disk begins. What the times say is
+/// checked by mincore(2). The file never takes the last of the memory, is read at the disk's idle priority, and is given up
+/// if others are short of memory. It has no name, so it is gone however the command ends.
+#[derive(clap::Args)]
+#[command(
+    after_help = "The size is what a file gets that is read now, beside what the cache holds for others; on a machine at rest \
+    that is most of what is available. Others lose from the cache what they have not used for longest. Exit code 1: the \
+    machine was not at rest, or lacks something."
+)]
+pub(super) struct Args {
+    /// The directory of the file, on the disk that is meant [default: $SYSCOST_DIR, or the temporary directory]
+    #[arg(long = "dir", value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Memory that is left to others [default: a tenth of all, at least 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = flag::size, conflicts_with = "within")]
+    reserve: Option<u64>,
+    /// Make a control group with this much memory, which stands in for the machine (root)
+    #[arg(long, value_name = "SIZE", value_parser = flag::size)]
+    within: Option<u64>,
+    /// The longest time that the file may grow
+    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::seconds, default_value_t = 55.0)]
+    seconds: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    signal::watch()?;
+    let place = args.directory.clone().unwrap_or_else(scratch::place);
+    scratch::sweep_up(&place);
+    let (scratch, bar) = (scratch::make_in(&place)?, bar());
+    let found = search(&Request {
+        directory: scratch.path(),
+        reserve: args.reserve,
+        group: args.within,
+        time: Duration::from_secs_f64(args.seconds),
+        interrupted: &|| signal::pending().is_some(),
+        progress: &|made, most| {
+            bar.set_length(most);
+            bar.set_position(made);
+        },
+    });
+    bar.finish_and_clear();
+    if let Some(signal) = signal::pending() {
+        return Ok(ExitCode::from(128 + signal as u8));
+    }
+    let answer = found?;
+    match args.json {
+        true => page::write_json(&object(&answer))?,
+        false if page::is_piped() => page::write(&page::tabbed(&rows(&answer, args.within)))?,
+        false => page::write(&page::columns(&rows(&answer, args.within), page::prose(layout())))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
+    if let Ok(style) =
+        ProgressStyle::with_template("{spinner} {binary_bytes} of at most {binary_total_bytes} {elapsed}")
+    {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// What was found, how it is known, and what others paid.
+fn rows(answer: &Answer, within: Option<u64>) -> Vec<[String; 3]> {
+    let row = |name: &str, value: String, words: String| [name.to_owned(), value, words];
+    let kept = size(answer.kept());
+    let at_least = if answer.boundary.kept.is_none() { "at least " } else { "" };
+    let [memory, disk] = answer.boundary.speeds();
+    let share = 100.0 * answer.kept() as f64 / answer.resident.max(1) as f64 - 100.0;
+    let others = format!("{} of it are left to others", size(answer.bounds.reserve));
+    let toll = answer.toll;
+    let stalled =
+        toll.stalled.map_or("not told by this kernel".into(), |time| format!("{:.2} s", time.as_secs_f64()));
+    vec![
+        row("file cache", format!("{at_least}{kept}"), ending(answer)),
+        row(
+            "from memory",
+            format!("{memory:.2} GB/s"),
+            "reads of 128 KiB up to that distance from the end of the file".into(),
+        ),
+        row("from the disk", format!("{disk:.2} GB/s"), "beyond".into()),
+        row(
+            "by mincore",
+            size(answer.resident),
+            format!("of the file are in the cache; the times say {share:+.1} %"),
+        ),
+        match within {
+            Some(group) => {
+                row("group", size(group), "a control group of this limit stood in for the machine".into())
+            }
+            None => row("available", size(answer.bounds.available), others),
+        },
+        row(
+            "whole cache",
+            format!("{} → {}", size(answer.cached[0]), size(answer.cached[1])),
+            "`Cached` of /proc/meminfo, before and after".into(),
+        ),
+        row(
+            "others",
+            format!("{} killed, {} pages swapped", toll.killed, toll.swapped),
+            format!("all tasks waited for memory: {stalled} of {:.1} s", answer.took.as_secs_f64()),
+        ),
+    ]
+}
+
+/// Why the file did not become longer.
+fn ending(answer: &Answer) -> String {
+    let file = size(answer.file);
+    match (answer.boundary.kept, answer.out_of_time) {
+        (Some(_), _) => format!("so much of a file of {file} is read at memory's speed"),
+        (None, true) => format!("all of a file of {file}; the time was over (`--for`)"),
+        (None, false) => format!("all of a file of {file}, which may not become longer (`--reserve`)"),
+    }
+}
+
+fn object(answer: &Answer) -> Value {
+    let [memory, disk] = answer.boundary.speeds();
+    json!({
+        "kept_bytes": answer.kept(),
+        "is_lower_bound": answer.boundary.kept.is_none(),
+        "file_bytes": answer.file,
+        "mincore_bytes": answer.resident,
+        "memory_gb_s": memory,
+        "disk_gb_s": disk,
+        "available_bytes": answer.bounds.available,
+        "reserve_bytes": answer.bounds.reserve,
+        "cached_before_bytes": answer.cached[0],
+        "cached_after_bytes": answer.cached[1],
+        "seconds": answer.took.as_secs_f64(),
+        "out_of_time": answer.out_of_time,
+        "killed": answer.toll.killed,
+        "pages_swapped": answer.toll.swapped,
+        "stalled_seconds": answer.toll.stalled.map(|time| time.as_secs_f64()),
+    })
+}

@@ -1,0 +1,173 @@
+//! The search: the file grows until the cache keeps no more of it.
+
+use super::guard::LEAST_FILE;
+use super::{Boundary, Bounds, Guard, Toll};
+use crate::error::{Error, Result};
+use crate::kit::io_priority::IdleAtTheDisk;
+use crate::kit::pattern_file::{self, PatternFile};
+use crate::platform::control_group::memory_cgroup::LimitedMemory;
+use crate::platform::kernel_files::{KernelFiles, meminfo_bytes};
+use crate::platform::process::page_size;
+use crate::platform::volume;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Bytes of one write, and of one read.
+const PIECE: usize = 4 << 20;
+/// The file has grown far enough when the cache has given up this part of it: the boundary then lies inside.
+const GIVEN_UP_PART: u64 = 16;
+/// What the times say and what mincore says must agree to this share.
+const AGREEMENT: f64 = 0.05;
+/// The free space of the file system that is left to others: the file may take one half.
+const SHARE_OF_DISK: u64 = 2;
+
+/// What is asked for.
+pub struct Request<'a> {
+    /// Where the file is made: a directory on a disk.
+    pub directory: &'a Path,
+    /// Bytes that are left to others; `None`: a tenth of the memory.
+    pub reserve: Option<u64>,
+    /// A control group of this many bytes is made and stands in for the machine.
+    pub group: Option<u64>,
+    /// The longest time.
+    pub time: Duration,
+    /// Asked several times a second.
+    pub interrupted: &'a dyn Fn() -> bool,
+    /// Told how much of the longest file is made, bytes both.
+    pub progress: &'a dyn Fn(u64, u64),
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// How much the file could take.
+    pub bounds: Bounds,
+    /// Length of the file, bytes.
+    pub file: u64,
+    /// Where its reads fall.
+    pub boundary: Boundary,
+    /// Bytes of it that are in the cache, by mincore(2).
+    pub resident: u64,
+    /// What `/proc/meminfo` says that the whole cache holds, bytes, before and after.
+    pub cached: [u64; 2],
+    /// How long it took.
+    pub took: Duration,
+    /// Whether the file ended with the time and not with the room.
+    pub out_of_time: bool,
+    /// What others paid.
+    pub toll: Toll,
+}
+
+impl Answer {
+    /// Bytes that the cache keeps of a file, by the times; of a file that is kept whole, its length.
+    pub fn kept(&self) -> u64 {
+        self.boundary.kept.unwrap_or(self.file)
+    }
+}
+
+/// Searches.
+///
+/// # Errors
+/// [`Error::Missing`] where there is no disk, no room or no memory, [`Error::Disturbed`] if the guard ends it, or the two
+/// ways to tell the size do not agree.
+pub fn search(request: &Request<'_>) -> Result<Answer> {
+    if let Some(why) = volume::no_disk(request.directory) {
+        return Err(Error::Missing(format!("{why}; {}", volume::advice())));
+    }
+    let begun = Instant::now();
+    let _idle = IdleAtTheDisk::begin()?;
+    let group = request.group.map(LimitedMemory::enter).transpose()?;
+    let bounds = match request.group {
+        // The group is the machine; half as much again can be read without harm to anybody outside.
+        Some(bytes) => Bounds { available: bytes + bytes / 2, reserve: 0 },
+        None => Bounds::of(&KernelFiles::live(), request.reserve)?,
+    };
+    has_room(request.directory, bounds.most())?;
+    let before = cached();
+    let mut guard = Guard::begin(bounds.reserve, request.time, request.interrupted);
+    let mut file = PatternFile::empty(request.directory)?;
+    let out_of_time = !fill(&mut file, bounds.most(), &mut guard, request.progress)?;
+    let boundary = Boundary::find(&file)?;
+    let answer = Answer {
+        bounds,
+        file: file.bytes(),
+        boundary,
+        resident: resident(&file)?,
+        cached: [before, cached()],
+        took: begun.elapsed(),
+        out_of_time,
+        toll: guard.toll(),
+    };
+    agree(&answer)?;
+    // The file goes before the group does, which is then empty.
+    drop(file);
+    drop(group);
+    Ok(answer)
+}
+
+/// Lets the file grow until the cache has given up a part of it, or it has `most` bytes. False if the time was over before.
+fn fill(file: &mut PatternFile, most: u64, guard: &mut Guard, progress: &dyn Fn(u64, u64)) -> Result<bool> {
+    let mut piece = pattern_file::buffer(PIECE)?;
+    while file.bytes() + PIECE as u64 <= most {
+        guard.check()?;
+        if guard.is_over() {
+            return Ok(false);
+        }
+        let at = file.bytes();
+        file.grow(&mut piece)?;
+        let got = file.file().read_at(&mut piece, at);
+        file.check(got, &piece, at)?;
+        progress(file.bytes(), most);
+        if file.bytes() >= LEAST_FILE && has_fallen(file)? {
+            break;
+        }
+    }
+    Ok(true)
+}
+
+/// Whether the cache has given up enough of it: first a look at its beginning, which is cheap.
+fn has_fallen(file: &PatternFile) -> Result<bool> {
+    let part = file.bytes() / GIVEN_UP_PART;
+    let gone = |range| Ok::<_, Error>(file.resident(range)? == 0);
+    Ok(gone(0..PIECE as u64)? && gone(part - PIECE as u64..part)?)
+}
+
+fn resident(file: &PatternFile) -> Result<u64> {
+    Ok(file.resident(0..file.bytes())? as u64 * page_size())
+}
+
+fn cached() -> u64 {
+    let meminfo = KernelFiles::live().text("proc/meminfo").unwrap_or_default();
+    meminfo_bytes(&meminfo, "Cached").unwrap_or(0)
+}
+
+fn agree(answer: &Answer) -> Result<()> {
+    let (kept, resident) = (answer.kept(), answer.resident);
+    if kept.abs_diff(resident) as f64 <= AGREEMENT * resident as f64 {
+        return Ok(());
+    }
+    let mib = |bytes: u64| bytes >> 20;
+    Err(Error::Disturbed(format!(
+        "the last {} MiB of a file of {} MiB are read at memory's speed, and mincore says that {} MiB of it are in the cache:          others changed the cache meanwhile; try again when the machine is at rest",
+        mib(kept),
+        mib(answer.file),
+        mib(resident)
+    )))
+}
+
+fn has_room(directory: &Path, bytes: u64) -> Result<()> {
+    let free = volume::free(directory).unwrap_or(u64::MAX);
+    if free / SHARE_OF_DISK >= bytes {
+        return Ok(());
+    }
+    Err(Error::Missing(format!(
+        "the file may become {} MiB long, and {} MiB are free in {}, of which it may take half: make room, give another          directory (`--dir`), or leave more memory to others (`--reserve`)",
+        bytes >> 20,
+        free >> 20,
+        directory.display()
+    )))
+}
+
+#[cfg(test)]
+mod tests;

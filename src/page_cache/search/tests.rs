@@ -1,0 +1,61 @@
+use super::*;
+use crate::platform::child::Child;
+
+const MIB: u64 = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs it in a process of its own: a group takes in a whole process, and an idle priority is a thread's.
+fn in_a_child(test: impl FnOnce(&Path) + std::panic::UnwindSafe) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().to_owned();
+    Child::start(move || test(&path)).expect("forked").end_within(PATIENCE).expect("all of it holds");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("read").count(), 0, "the file is gone");
+}
+
+fn request<'a>(directory: &'a Path, interrupted: &'a dyn Fn() -> bool) -> Request<'a> {
+    let (group, time) = (Some(256 * MIB), Duration::from_secs(20));
+    Request { directory, reserve: None, group, time, interrupted, progress: &|_, _| () }
+}
+
+/// A group stands in for a machine. What the process itself and the kernel take of it is a few MiB.
+#[test]
+fn the_cache_of_a_small_machine_is_found_by_times_and_by_mincore() {
+    in_a_child(|directory| match search(&request(directory, &|| false)) {
+        Err(error) if error.is_of_the_machine() => println!("skipped: {error}"),
+        answer => {
+            let answer = answer.expect("found");
+            let kept = answer.boundary.kept.expect("a fall") / MIB;
+            assert!((205..=256).contains(&kept), "{answer:?}");
+            assert!(answer.file <= 384 * MIB && answer.toll.killed == 0, "{answer:?}");
+        }
+    });
+}
+
+#[test]
+fn an_interrupted_search_leaves_nothing() {
+    in_a_child(|directory| {
+        let error = search(&request(directory, &|| true)).expect_err("interrupted");
+        assert!(error.is_of_the_machine(), "{error}");
+    });
+}
+
+#[test]
+fn a_time_that_is_over_leaves_a_size_that_is_at_least_kept() {
+    in_a_child(|directory| {
+        let mut file = match PatternFile::empty(directory) {
+            Ok(file) => file,
+            Err(why) => return println!("skipped: {why}"),
+        };
+        let mut guard = Guard::begin(0, Duration::ZERO, &|| false);
+        assert!(!fill(&mut file, 64 * MIB, &mut guard, &|_, _| ()).expect("no error"));
+        let mut guard = Guard::begin(0, PATIENCE, &|| false);
+        assert!(fill(&mut file, 16 * MIB, &mut guard, &|_, _| ()).expect("filled"));
+        assert_eq!((file.bytes(), resident(&file).expect("mincore")), (16 * MIB, 16 * MIB));
+    });
+}
+
+#[test]
+fn a_directory_without_room_is_missing() {
+    let sentence = has_room(Path::new("/"), 1 << 60).expect_err("no room").to_string();
+    assert!(sentence.contains("of which it may take half"), "{sentence}");
+}

@@ -1,0 +1,17 @@
+//! Events beside the time: why an operation costs what it does.
+
+use super::Interval;
+use serde::{Deserialize, Serialize};
+
+/// How often an event happens in an iteration, or why nobody can tell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventRate {
+    /// Its name as in `perf list`.
+    pub name: String,
+    /// Events an iteration: the median over batches of their own, and the range of the executions'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Interval>,
+    /// Why it was not counted, or what is missing in the count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
+}

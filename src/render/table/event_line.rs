@@ -1,0 +1,70 @@
+//! Events an iteration, below the table: a line for each case, and one for each event that was not counted.
+
+use crate::record::quantity::{amount, count, ends};
+use crate::record::{CaseRecord, EventRate, Interval};
+
+/// Rates below this are of other tasks, and not of the operation.
+const NOTHING: f64 = 0.0005;
+
+/// The lines; none where no events were asked for.
+pub(super) fn told<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<String> {
+    let (mut lines, mut remarks) = (Vec::new(), Vec::new());
+    for case in cases {
+        let events = case.measured().map_or(&[][..], |measured| &measured.events);
+        let rates: Vec<_> = events.iter().filter_map(rate).collect();
+        if !rates.is_empty() {
+            lines.push(format!("{}, an iteration: {}", case.id, rates.join(", ")));
+        }
+        for remark in events.iter().filter_map(remark) {
+            if !remarks.contains(&remark) {
+                remarks.push(remark);
+            }
+        }
+    }
+    lines.extend(remarks);
+    lines
+}
+
+fn rate(event: &EventRate) -> Option<String> {
+    let rate: Interval = event.rate?;
+    let unit = if event.name == "task-clock" { "ns" } else { "" };
+    Some(match (rate.estimate < NOTHING, rate.low == rate.high) {
+        (true, _) => format!("{} 0", event.name),
+        (_, true) if unit.is_empty() => format!("{} {}", event.name, count(rate.estimate)),
+        _ => format!("{} {} {}", event.name, amount(rate.estimate, unit), ends(&rate, unit)),
+    })
+}
+
+fn remark(event: &EventRate) -> Option<String> {
+    let remark = event.remark.as_deref()?;
+    Some(match event.rate {
+        Some(_) => format!("{}: {remark}", event.name),
+        None => format!("not counted: {remark}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Measured, Outcome};
+
+    fn case(events: Vec<EventRate>) -> CaseRecord {
+        let measured = Measured { events, ..Measured::default() };
+        CaseRecord { id: "a/b".into(), title: String::new(), outcome: Outcome::Measured(Box::new(measured)) }
+    }
+
+    #[test]
+    fn a_case_has_its_rates_and_what_is_missing_is_told_once() {
+        let counted = |name: &str, rate| EventRate { name: name.into(), rate: Some(rate), remark: None };
+        let missing = EventRate { name: "instructions".into(), rate: None, remark: Some("no PMU".into()) };
+        let events = vec![
+            counted("page-faults", Interval::exactly(1.0)),
+            counted("context-switches", Interval { estimate: 0.0001, low: 0.0, high: 0.001 }),
+            missing,
+        ];
+        let lines = told([case(events.clone()), case(events)].iter());
+        let line = "a/b, an iteration: page-faults 1.000, context-switches 0";
+        assert_eq!(lines, [line, line, "not counted: no PMU"]);
+        assert!(told([case(Vec::new())].iter()).is_empty());
+    }
+}

@@ -1,0 +1,110 @@
+//! Events beside the time: batches of their own, behind the timed ones, in which perf events are counted.
+//!
+//! A counter makes what it counts dearer: a fault, or a switch, calls it. So no counter is open while anything is timed, and
+//! what is counted is timed by nobody. A count is of the measuring thread, of the partners of the case, and of the
+//! children that either makes, over a whole batch, with what prepares and checks its operations.
+
+use super::{CaseEnd, Trial};
+use crate::clock::Clock;
+use crate::error;
+use crate::platform::perf_event::{Counter, Event};
+use crate::record::{EventRate, Interval};
+use crate::statistic::median_interval;
+
+/// Batches for each event of an execution.
+const BATCHES: usize = 3;
+
+/// Why a count leaves something out.
+const USER_SPACE: &str = "counted in user space only: perf_event_paranoid keeps the kernel's";
+
+/// The counters of one event: of this thread, and of each partner.
+struct Count {
+    counters: Vec<Counter>,
+}
+
+impl Count {
+    fn open(event: Event, partners: &[i32]) -> error::Result<Self> {
+        let threads = std::iter::once(0).chain(partners.iter().copied());
+        let counters =
+            threads.map(|thread| Counter::with_children(event, thread)).collect::<error::Result<_>>()?;
+        Ok(Self { counters })
+    }
+
+    fn read(&self) -> error::Result<u64> {
+        self.counters.iter().map(Counter::read).sum()
+    }
+}
+
+impl Trial<'_> {
+    /// Counts these events, each over batches as long as the last timed one. One that this machine does not have is a
+    /// sentence in place of a count.
+    ///
+    /// # Errors
+    /// The subject fails.
+    pub fn count(&mut self, events: &[Event]) -> Result<(), CaseEnd> {
+        let iterations = self.samples.last().map_or(1, |sample| sample.iterations);
+        // Single times of these batches are nobody's.
+        let unrecorded = Clock::with_scale(self.clock.scale());
+        let partners: Vec<i32> =
+            self.subject.report().partners.iter().map(|task| task.thread.as_raw()).collect();
+        for event in events {
+            let counted = match Count::open(*event, &partners) {
+                Ok(count) => self.rate(&count, iterations, &unrecorded)?,
+                Err(error) => (None, Some(event.why_not(&error))),
+            };
+            let (rate, remark) = counted;
+            self.rates.push(EventRate { name: event.name.into(), rate, remark });
+        }
+        Ok(())
+    }
+
+    fn rate(
+        &mut self,
+        count: &Count,
+        iterations: u64,
+        clock: &Clock,
+    ) -> Result<(Option<Interval>, Option<String>), CaseEnd> {
+        let mut rates = [0.0; BATCHES];
+        for rate in &mut rates {
+            let before = count.read()?;
+            self.subject.run(iterations, clock)?;
+            *rate = count.read()?.saturating_sub(before) as f64 / iterations.max(1) as f64;
+        }
+        let is_partial = count.counters.iter().any(|counter| counter.user_space_only);
+        Ok((Some(median_interval(&rates)), is_partial.then(|| USER_SPACE.into())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memmap2::MmapMut;
+
+    #[test]
+    fn faults_of_this_thread_and_of_its_children_are_counted() {
+        let event = Event::named("minor-faults").expect("in the table");
+        let Ok(count) = Count::open(event, &[]) else {
+            println!("skipped: this kernel or sandbox refuses perf_event_open");
+            return;
+        };
+        let touch = || {
+            let mut memory = MmapMut::map_anon(64 * 4096).expect("mapped");
+            memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+        };
+        let before = count.read().expect("read");
+        touch();
+        let own = count.read().expect("read") - before;
+        let child = crate::platform::child::Child::start(touch).expect("forked");
+        child.end_within(std::time::Duration::from_secs(20)).expect("ended");
+        let both = count.read().expect("read") - before;
+        assert!(own >= 1 && both > own, "{own} {both}");
+    }
+
+    #[test]
+    fn an_event_that_is_not_there_has_a_sentence() {
+        let cycles = Event::named("cpu-cycles").expect("in the table");
+        if let Err(error) = Count::open(cycles, &[]) {
+            assert!(cycles.why_not(&error).contains("PMU"));
+        }
+    }
+}
