@@ -1,8 +1,9 @@
 //! C1 and C2: CPU time of processes with a known load, by process and by CPU.
 
 use super::Setting;
-use super::cpu_load::{Load, own_ns, run_ns};
+use super::cpu_load::{Load, others_ns};
 use super::finding::{Finding, mean_and_half};
+use super::one_mode;
 use super::processor_mode::{Modes, Split};
 use crate::counters::{Percent, Process, Processors, Reading, busy};
 use crate::error::Result;
@@ -33,6 +34,7 @@ pub(super) fn of_one_load(setting: &Setting) -> Result<Vec<Finding>> {
         findings.push(watched.global(name, published, expected));
     }
     findings.extend(in_modes(&[("40 % user, 10 % kernel", Split { user: 40.0, kernel: 10.0 })], setting)?);
+    findings.extend(one_mode::run(setting)?);
     Ok(findings)
 }
 
@@ -72,13 +74,6 @@ fn in_modes(loads: &[(&str, Split)], setting: &Setting) -> Result<Vec<Finding>> 
         findings.extend(modes.judged(name, *split, others));
     }
     Ok(findings)
-}
-
-/// Nanoseconds of this CPU that other processes have had, by other sources than the counters under test: what one of
-/// those misses must not be charged to others.
-fn others_ns(cpu: usize, loads: &[Load]) -> Result<u64> {
-    let ours = loads.iter().map(own_ns).sum::<Result<u64>>()?;
-    Ok(run_ns(cpu)?.saturating_sub(ours))
 }
 
 /// Busy shares measured while loads ran on one CPU, in percent.

@@ -147,15 +147,16 @@ fn make_and_remove(turn: &mut Turn) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::{Lie, Verdict};
     use super::*;
 
     #[test]
     fn a_miscounted_cpu_fails() {
         let verdicts = |by: &Functions| cpus(by).expect("listed").map(|row| row.verdict);
         assert_eq!(verdicts(&Functions::OURS), [Verdict::Passed, Verdict::Passed]);
-        let lying = Functions::lying("cpus-miscounted").expect("a way");
-        assert_eq!(verdicts(&lying), [Verdict::Failed, Verdict::Failed]);
+        let lying = |name| Lie::named(name).expect("a lie").functions();
+        assert_eq!(verdicts(&lying("cpu-count-allowed")), [Verdict::Failed, Verdict::Passed]);
+        assert_eq!(verdicts(&lying("cpu-count")), [Verdict::Passed, Verdict::Failed]);
         // Those of the system for those that may be used: equal only if all of them may.
         let swapped = Functions { cpu_count_allowed: camp::cpu_count, ..Functions::OURS };
         let all = camp::cpu_count().ok() == camp::cpu_count_allowed().ok();
