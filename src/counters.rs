@@ -179,7 +179,9 @@ mod tests {
 
     #[test]
     fn every_function_of_figure_3_is_in_the_table() {
-        let original = |line: &str| line.trim().strip_prefix("#[doc(alias = \"").map(|rest| rest.trim_end_matches("\")]").to_owned());
+        let original = |line: &str| {
+            line.trim().strip_prefix("#[doc(alias = \"").map(|rest| rest.trim_end_matches("\")]").to_owned())
+        };
         let originals: Vec<_> = include_str!("counters/camp.rs").lines().filter_map(original).collect();
         assert_eq!(originals.len(), 23, "{originals:?}");
         let rows = include_str!("counters.rs").lines().filter(|line| line.starts_with("//! | `"));

@@ -46,6 +46,30 @@ fn counters_at_an_address_are_the_librarys_until_it_is_ended() {
 }
 
 #[test]
+fn several_machines_stand_in_one_view_also_one_that_does_not_answer() {
+    let (_alone, place) = (alone(), Place::new());
+    let mut running = place.begin(place.syscost(&["monitor", "--listen", "127.0.0.1:0"]));
+    running.until_it_says("/metrics\n");
+    let said = std::fs::read_to_string(place.path().join("output")).unwrap();
+    let address = said.trim().trim_start_matches("listening\thttp://").trim_end_matches("/metrics").to_owned();
+    let list = place.path().join("hosts");
+    std::fs::write(&list, format!("here {address}\nnobody 127.0.0.1:1\n")).unwrap();
+    let list = list.to_str().unwrap();
+    // Another home's output does not meet the first's.
+    let output = place
+        .syscost(&["monitor", "--hosts", list, "--interval", "0.5", "--count", "1", "--json"])
+        .output()
+        .unwrap();
+    let hosts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(hosts[0]["view"]["kernel"], release.trim(), "{hosts}");
+    assert!(hosts[0]["view"]["busy_percent"].is_number() && hosts[1]["why"].is_string(), "{hosts}");
+    process::send(running.pid(), Signal::SIGTERM);
+    assert_eq!(running.end().code, Some(0));
+    place.is_tidy();
+}
+
+#[test]
 fn who_may_not_be_reached_is_not_listened_for() {
     let place = Place::new();
     place.end(place.syscost(&["monitor", "--listen", "0.0.0.0:0"])).refuses(&["--public"]);

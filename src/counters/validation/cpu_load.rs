@@ -20,9 +20,9 @@ use std::time::Duration;
 const SHORTEST_NS: u64 = 6_000_000;
 const LONGEST_NS: u64 = 12_000_000;
 
-/// A read of zeroes that keeps a load in the kernel for some tens of microseconds: less than a hundredth of the time passes
-/// outside of it.
-const LONG_READ: usize = 1 << 20;
+/// A read of zeroes that keeps a load in the kernel for a millisecond: less than a thousandth of the time passes outside of it.
+/// An emulator, which looks for interrupts as it returns to user space, needs that length.
+const LONG_READ: usize = 16 << 20;
 
 /// Where a load spends its time.
 #[derive(Clone, Copy, Debug, PartialEq)]

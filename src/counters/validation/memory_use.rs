@@ -1,6 +1,6 @@
-//! C3: a process that allocates and touches 976 KB, twice (the paper's Table 1) and 30 times more.
+//! C3: a process that allocates and touches 976 KB, twice (the paper's Table 1) and 62 times more.
 
-use super::finding::{Finding, median_kb};
+use super::finding::{Finding, Verdict, median_kb};
 use super::worker::{Turn, Worker};
 use super::{Functions, Setting};
 use crate::counters::physical_memory;
@@ -11,7 +11,9 @@ use crate::platform::resident::Pages;
 
 const KB: usize = 976;
 /// Free memory changes with every process: only the median of this many differences is that of the worker.
-const TIMES: usize = 32;
+const TIMES: usize = 64;
+/// Pages that a kernel may not have added up yet: Linux before 6.2 keeps so many back in a thread.
+const BATCH_KB: f64 = 4.0 * 64.0;
 
 /// The paper was off by "just over 1 %" of the resident set, half of which is more than a page; and "within 10 %" of free
 /// memory.
@@ -70,11 +72,17 @@ fn judge(taken: &[[f64; 4]]) -> Vec<Finding> {
     let free =
         Finding::within("free memory, CPUs' lists included", "972, 872, 968", -size, of_all(2), FREE_PERCENT);
     let plain = Finding::within("free memory alone", "972, 872, 968", -size, of_all(3), FREE_PERCENT);
+    let resident = |name: &str, published: &str, found: f64| {
+        let row = Finding::within(name, published, size, found, RESIDENT_PERCENT);
+        let is_in_batches = row.verdict == Verdict::Failed && (found - size).abs() <= BATCH_KB;
+        let why = "kernels may tell it in batches of up to 64 pages (Linux before 6.2 does): all 64 together are judged";
+        if is_in_batches { row.but(why) } else { row }
+    };
     vec![
         Finding::within("address space", "", size, kb(0, 0), 0.0),
-        Finding::within("resident set, first", "988, 984, 988", size, kb(1, 0), RESIDENT_PERCENT),
-        Finding::within("resident set, second", "", size, kb(1, 1), RESIDENT_PERCENT),
-        Finding::within("resident set, all 32", "", size * TIMES as f64, all_kb(1), RESIDENT_PERCENT),
+        resident("resident set, first", "988, 984, 988", kb(1, 0)),
+        resident("resident set, second", "", kb(1, 1)),
+        Finding::within("resident set, all 64", "", size * TIMES as f64, all_kb(1), RESIDENT_PERCENT),
         free,
         plain.but("pages come from the lists of each CPU, which this figure leaves out: shown to warn"),
     ]
@@ -101,7 +109,6 @@ fn take(turn: &mut Turn) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
     use super::*;
     use crate::counters::{Fault, Reading};
 
