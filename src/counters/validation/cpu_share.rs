@@ -166,7 +166,9 @@ impl Watch {
         let mut times = self.cpu_times()?;
         let mut spent = self.processors.spent(Some(self.cpu))?;
         for n in 1..=setting.samples as usize {
-            std::thread::sleep((begun + WINDOW * n as u32).saturating_duration_since(Instant::now()));
+            // By no fixed schedule: on a single CPU a full load can hold this process up, and a window that makes up for it
+            // would be one in which the load hardly ran.
+            std::thread::sleep(WINDOW);
             let now = self.cpu_times()?;
             for ((before, after), samples) in times.iter().zip(&now).zip(&mut samples) {
                 samples.push(Percent::busy(before, after)?.value);
