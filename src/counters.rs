@@ -28,21 +28,43 @@
 //! control groups of both versions ([`ControlGroup`]), pressure ([`Pressure`]), handles of many processes within a
 //! limit of descriptors ([`Processes`]), and figures computed from several readings ([`aggregate`]).
 //!
-//! | function of [`camp`] | handle | route | resolution |
-//! |---|---|---|---|
-//! | `percent_processor_time` | [`Processors`] | `/proc/uptime`, `/proc/stat` | 10 ms |
-//! | `free_physical_memory` | [`physical_memory::free`] | sysinfo(2) | a page |
-//! | | [`physical_memory::truly_free`], [`physical_memory::available`] | sysinfo(2) and `/proc/zoneinfo`, `/proc/meminfo` | a page |
-//! | `net_…` | [`Interface`] | `/sys/class/net/IF/statistics` | 1 |
-//! | `num_reads_…`, `num_writes_…` | [`Disk`] | `/sys/class/block/NAME/stat` | 1 |
-//! | `num_page_faults` | [`Process::page_faults`] | `/proc/PID/stat` | 1 |
-//! | `cpu_time_total` | [`Process::cpu_time`] | clock_gettime(2) of the process's clock | 1 ns |
-//! | `cpu_time_user`, `cpu_time_kernel` | [`Process::user_time`], [`Process::kernel_time`] | `/proc/PID/stat` | 10 ms |
-//! | `working_set_kb`, `vm_size_kb` | [`Process::resident`], [`Process::virtual_memory`] | `/proc/PID/statm` | a page |
-//! | `thread_count` | [`Process::threads`] | links of `/proc/PID/task` | 1 |
-//! | | [`Pressure`] | `/proc/pressure` | 1 µs |
-//! | | [`ControlGroup`] | files of the group | 1 ns, 1 µs |
-//! | `enum_…`, `cpu_count…`, `process_identifier…` | [`enumeration`] | `/sys`, `/proc`, pidfd_open(2) | |
+//! Every function of CAMP's Figure 3 has its counterpart in [`camp`], and is put on trial by an experiment of `syscost
+//! validate`, which fails if the function tells 1 % more than it should:
+//!
+//! | Figure 3 | function of [`camp`] | handle | route | resolution | validated by |
+//! |---|---|---|---|---|---|
+//! | `GetPercentProcessorTime` | [`percent_processor_time`](camp::percent_processor_time) | [`Processors`] | `/proc/uptime`, `/proc/stat` | 10 ms | C1, C2 |
+//! | `GetFreePhysicalMemory` | [`free_physical_memory`](camp::free_physical_memory) | [`physical_memory::free`] | sysinfo(2) | a page | C3 |
+//! | `GetNetBytesSent` | [`net_bytes_sent`](camp::net_bytes_sent) | [`Interface::bytes_sent`] | `/sys/class/net/IF/statistics` | 1 | C4 |
+//! | `GetNetPacketsSent` | [`net_packets_sent`](camp::net_packets_sent) | [`Interface::packets_sent`] | the same | 1 | C4 |
+//! | `GetNetBytesRecvd` | [`net_bytes_received`](camp::net_bytes_received) | [`Interface::bytes_received`] | the same | 1 | C4 |
+//! | `GetNetPacketsRecvd` | [`net_packets_received`](camp::net_packets_received) | [`Interface::packets_received`] | the same | 1 | C4 |
+//! | `GetNumReads_Disk` | [`num_reads_disk`](camp::num_reads_disk) | [`Disk::reads`] | `/sys/class/block/NAME/stat` | 1 | C6 |
+//! | `GetNumWrites_Disk` | [`num_writes_disk`](camp::num_writes_disk) | [`Disk::writes`] | the same | 1 | C6 |
+//! | `GetNumReads_Partition` | [`num_reads_partition`](camp::num_reads_partition) | [`Disk::reads`] | the same | 1 | C6 |
+//! | `GetNumWrites_Partition` | [`num_writes_partition`](camp::num_writes_partition) | [`Disk::writes`] | the same | 1 | C6 |
+//! | `GetNumPageFaults` | [`num_page_faults`](camp::num_page_faults) | [`Process::page_faults`] | `/proc/PID/stat` | 1 | C7 |
+//! | `GetCPUTime_Total` | [`cpu_time_total`](camp::cpu_time_total) | [`Process::cpu_time`] | clock_gettime(2) of the process's clock | 1 ns | C1, C2 |
+//! | `GetCPUTime_User` | [`cpu_time_user`](camp::cpu_time_user) | [`Process::user_time`] | `/proc/PID/stat` | 10 ms | C1, C2 |
+//! | `GetCPUTime_Kernel` | [`cpu_time_kernel`](camp::cpu_time_kernel) | [`Process::kernel_time`] | `/proc/PID/stat` | 10 ms | C1, C2 |
+//! | `GetWorkingSetKb` | [`working_set_kb`](camp::working_set_kb) | [`Process::resident`] | `/proc/PID/statm` | a page | C3 |
+//! | `GetVMSizeKb` | [`vm_size_kb`](camp::vm_size_kb) | [`Process::virtual_memory`] | `/proc/PID/statm` | a page | C3 |
+//! | `GetThreadCount` | [`thread_count`](camp::thread_count) | [`Process::threads`] | links of `/proc/PID/task` | 1 | C5 |
+//! | `EnumDiskPartitions` | [`enum_disk_partitions`](camp::enum_disk_partitions) | [`enumeration::partitions`] | `/sys/class/block` | | C8 |
+//! | `EnumPhysicalDisks` | [`enum_physical_disks`](camp::enum_physical_disks) | [`enumeration::disks`] | `/sys/class/block` | | C8 |
+//! | `EnumNetworkInterfaces` | [`enum_network_interfaces`](camp::enum_network_interfaces) | [`enumeration::interfaces`] | `/sys/class/net` | | C8 |
+//! | `GetCPUCount` | [`cpu_count`](camp::cpu_count) | | `/sys/devices/system/cpu/online` | 1 | C8 |
+//! | `GetProcessIdentifier` | [`process_identifier`](camp::process_identifier) | [`Process::open`] | pidfd_open(2) | | C8 |
+//! | `GetProcessIdentifiers` | [`process_identifiers`](camp::process_identifiers) | [`enumeration::processes`] | `/proc` | | C8 |
+//!
+//! Its derived function of Figure 1, `BulkByteTransferRate`, is [`aggregate::transfer_rate`]; rate calculators and aggregate
+//! traffic, which the paper left to later, are [`Rate`], [`aggregate::operation_rate`] and [`aggregate::busiest_interface`], and
+//! the sum over all processes of an Apache is [`aggregate::process_tree`]. A process identifier is a [`Process`]. The second
+//! parameter of the CPU-time functions, the interval, is CAMP's 100 ms in [`camp::INTERVAL`].
+//!
+//! Beside them: [`camp::cpu_count_allowed`], the CPUs that this process may use; [`physical_memory::truly_free`] and
+//! [`physical_memory::available`] (`/proc/zoneinfo`, `/proc/meminfo`); [`Pressure`] (`/proc/pressure`, 1 µs); and
+//! [`ControlGroup`] (files of the group, 1 ns or 1 µs).
 //!
 //! [`Probe`] reads nine of them at once, for a monitor with a fixed rate ([`pace`]); [`snapshot`] reads everything that
 //! the machine reports about itself.
@@ -153,6 +175,18 @@ mod tests {
             allocations(|| camp::percent_processor_time(Some(0), Duration::from_millis(20)).is_ok()),
             0
         );
+    }
+
+    #[test]
+    fn every_function_of_figure_3_is_in_the_table() {
+        let original = |line: &str| {
+            line.trim().strip_prefix("#[doc(alias = \"").map(|rest| rest.trim_end_matches("\")]").to_owned())
+        };
+        let originals: Vec<_> = include_str!("counters/camp.rs").lines().filter_map(original).collect();
+        assert_eq!(originals.len(), 23, "{originals:?}");
+        let rows = include_str!("counters.rs").lines().filter(|line| line.starts_with("//! | `"));
+        let in_table: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+        assert_eq!(in_table, originals, "in the order of the paper");
     }
 
     #[test]

@@ -597,6 +597,16 @@ fn validate_holds_counters_against_what_happened_and_says_of_each_how_it_went() 
 }
 
 #[test]
+fn validate_fails_where_a_function_lies() {
+    let home = Home::new();
+    let output = home.syscost(&["validate", "--json", "--bent", "vm-size"]);
+    let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let failed: Vec<_> = rows.as_array().unwrap().iter().filter(|row| row["verdict"] == "failed").collect();
+    assert_eq!(output.status.code(), Some(1), "{rows}");
+    assert!(failed.iter().any(|row| row["experiment"] == "C3" && row["what"] == "address space"), "{rows}");
+}
+
+#[test]
 fn validate_says_what_it_can_be_asked_for() {
     let home = Home::new();
     for (arguments, expected) in [

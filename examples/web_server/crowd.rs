@@ -64,7 +64,8 @@ fn visit(to: SocketAddr, count: &Count) {
     }
 }
 
-fn ask(to: SocketAddr) -> std::io::Result<()> {
+/// One connection: a page requested and read to its end.
+pub fn ask(to: SocketAddr) -> std::io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.write_all(REQUEST)?;

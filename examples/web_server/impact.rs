@@ -14,7 +14,7 @@ const CONNECTIONS: u32 = 4;
 const SEED: u64 = 9;
 /// The server and its clients have a CPU each: placement by the scheduler would be the largest source of variance. The
 /// probe runs on the server's CPU, where its cost is taken from the server.
-const SERVER_CPU: &str = "1";
+pub const SERVER_CPU: &str = "1";
 const CLIENT_CPU: &str = "0";
 
 /// The result of one run.
@@ -69,7 +69,7 @@ fn beside_probe(server: &Apache, rate: u32) -> Answer<Run> {
     Ok(Run { requests, latency_us, probe_cpu })
 }
 
-fn probe(server: &Apache, rate: u32) -> Answer<Child> {
+pub fn probe(server: &Apache, rate: u32) -> Answer<Child> {
     let syscost = std::env::var("SYSCOST").map_err(|_| "SYSCOST does not name the binary")?;
     let mut command = Command::new("taskset");
     command.args([
@@ -88,7 +88,7 @@ fn probe(server: &Apache, rate: u32) -> Answer<Child> {
 }
 
 /// Ends the probe; the share of a CPU that it used, percent.
-fn cost(probe: Child) -> Answer<f64> {
+pub fn cost(probe: Child) -> Answer<f64> {
     Command::new("kill").args(["-INT", &probe.id().to_string()]).status()?;
     let output = probe.wait_with_output()?;
     let said: serde_json::Value = serde_json::from_slice(&output.stdout)?;

@@ -8,9 +8,10 @@ use plotters::drawing::IntoDrawingArea;
 use plotters::element::{PathElement, Text};
 use plotters::style::{Color, FontStyle, IntoFont, RGBColor, WHITE, register_font};
 
-const SIZE: (u32, u32) = (1600, 1000);
+pub const SIZE: (u32, u32) = (1600, 1000);
 /// Colours that are distinguishable with colour blindness (Okabe and Ito).
-const COLORS: [RGBColor; 2] = [RGBColor(0, 114, 178), RGBColor(213, 94, 0)];
+pub const COLORS: [RGBColor; 4] =
+    [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 
 /// A measure: its title, and its value in a row.
 type Measure = (&'static str, fn(&Row) -> f64);
@@ -23,9 +24,14 @@ const MEASURES: [Measure; 4] = [
 ];
 
 pub fn png(servers: &[(&str, Vec<Row>)]) -> Answer<Vec<u8>> {
+    drawn(|pixels| draw(pixels, servers))
+}
+
+/// A picture of this size, drawn on white.
+pub fn drawn(draw: impl FnOnce(&mut [u8]) -> Answer) -> Answer<Vec<u8>> {
     register_font("sans-serif", FontStyle::Normal, ttf_noto_sans::REGULAR).map_err(|_| "the font is none")?;
     let mut pixels = vec![255; (SIZE.0 * SIZE.1 * 3) as usize];
-    draw(&mut pixels, servers)?;
+    draw(&mut pixels)?;
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, SIZE.0, SIZE.1);
     encoder.set_color(png::ColorType::Rgb);

@@ -4,6 +4,7 @@ mod json;
 mod live_view;
 mod screen;
 mod serve;
+mod several;
 
 use super::{flag, page};
 use crate::counters::Process;
@@ -15,17 +16,19 @@ use crate::monitor::view::View;
 use crate::platform::signal;
 use screen::{Screen, Waited};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// The most processes that are shown on a tall terminal.
 const MOST_PROCESSES: usize = 40;
 
-/// Watch the machine: live on the terminal, as JSON lines, or at an address for Prometheus
+/// Watch the machine, or several: live on the terminal, as JSON lines, or at an address for Prometheus
 ///
 /// Shows what the CPUs do, what memory is truly free, what interfaces and disks move, and which processes take most. In
 /// a pipe, and with --json, an object a line. With --listen it serves the counters at http://ADDR/metrics, in the text
-/// format of Prometheus or as OpenMetrics 1.0, to the loopback interface unless --public.
+/// format of Prometheus or as OpenMetrics 1.0, to the loopback interface unless --public. With --hosts it asks the machines
+/// of a list, each of which serves its counters so, and shows them in one view.
 #[derive(clap::Args)]
 #[command(
     after_help = "On the terminal q ends it. Shares of the CPUs are by the timer's ticks of 10 ms. A reading that \
@@ -47,6 +50,9 @@ pub(super) struct Args {
     /// Serve the counters by HTTP at this address and port; port 0 takes a free one, which is printed
     #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["json", "count", "interval"])]
     listen: Option<SocketAddr>,
+    /// Show the machines of this list instead: a name and an ADDR:PORT a line; in a pipe a row a host, separated by tabs
+    #[arg(long, value_name = "FILE", conflicts_with = "listen")]
+    hosts: Option<PathBuf>,
     /// Let others than this machine read the counters
     #[arg(long, requires = "listen")]
     public: bool,
@@ -68,10 +74,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         }
         None => args.views(),
     };
-    if args.json || page::is_piped() {
-        lines(args, wanted)?
-    } else {
-        live(args, wanted)?
+    match &args.hosts {
+        Some(list) => several::run(list, args, wanted)?,
+        None if args.json || page::is_piped() => lines(args, wanted)?,
+        None => live(args, wanted)?,
     }
     // Without a limit, an interrupt is the normal end.
     Ok(match signal::pending() {

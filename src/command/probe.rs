@@ -42,10 +42,10 @@ pub(super) struct Args {
     /// End after this time
     #[arg(long = "for", value_name = "SECONDS", value_parser = super::flag::seconds)]
     seconds: Option<f64>,
-    /// Read at each of these rates in turn, for 2 seconds or `--for` each, and draw the cost against the rate
+    /// Watch a second probe at each of these rates in turn, for 2 seconds or `--for` each, and draw its cost against the rate
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', conflicts_with_all = ["rate", "count", "summary"], value_parser = clap::value_parser!(u32).range(1..=1000))]
     rates: Vec<u32>,
-    /// Read nothing; tell what a function costs, and what starting ps, vmstat or cat for the same answer
+    /// Tell what each kind of function costs, and what starting ps, vmstat or cat for an answer does
     #[arg(long, conflicts_with_all = ["rate", "rates", "count", "seconds", "summary"])]
     costs: bool,
     /// The process that is read [default: the probe itself]
@@ -70,7 +70,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         other => other.into(),
     })?;
     if !args.rates.is_empty() {
-        return rate_curve::run(&probe, &args.rates, args.seconds.unwrap_or(2.0), args.json);
+        drop(probe);
+        return rate_curve::run(args.pid, &args.rates, args.seconds.unwrap_or(2.0), args.json);
     }
     let period = Duration::from_secs(1) / args.rate;
     let blocks = match (args.count, args.seconds) {
@@ -98,11 +99,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         (None, Some(signal)) => ExitCode::from(128 + signal as u8),
         (None, None) => ExitCode::SUCCESS,
     })
-}
-
-/// The form of lines that are not printed.
-fn silent() -> Form {
-    Form::Rows
 }
 
 /// Reads `blocks` blocks, or fewer if a signal comes or the process ends; the latter is returned as a fault.

@@ -12,13 +12,14 @@ mod finding;
 mod functions;
 mod listing;
 mod memory_use;
+mod one_mode;
 mod page_faults;
 mod processor_mode;
 mod thread_count;
 mod worker;
 
 pub use finding::{Finding, Verdict};
-pub use functions::Functions;
+pub use functions::{Functions, LIES, Lie};
 
 use crate::error::Result;
 use std::path::Path;

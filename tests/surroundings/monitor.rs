@@ -18,14 +18,18 @@ fn ask(address: &str, request: &str) -> String {
     answer
 }
 
+/// Where a monitor that has begun to listen says that it does.
+fn address_in(place: &Place) -> String {
+    let said = std::fs::read_to_string(place.path().join("output")).unwrap();
+    said.trim().strip_prefix("listening\thttp://").unwrap().trim_end_matches("/metrics").to_owned()
+}
+
 #[test]
 fn counters_at_an_address_are_the_librarys_until_it_is_ended() {
     let (_alone, place) = (alone(), Place::new());
     let mut running = place.begin(place.syscost(&["monitor", "--listen", "127.0.0.1:0"]));
     running.until_it_says("/metrics\n");
-    let said = std::fs::read_to_string(place.path().join("output")).unwrap();
-    let address =
-        said.trim().strip_prefix("listening\thttp://").unwrap().trim_end_matches("/metrics").to_owned();
+    let address = address_in(&place);
     let before = syscost::counters::snapshot::Snapshot::take().unwrap();
     let plain = ask(&address, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
     let after = syscost::counters::snapshot::Snapshot::take().unwrap();
@@ -40,6 +44,29 @@ fn counters_at_an_address_are_the_librarys_until_it_is_ended() {
         open.contains("application/openmetrics-text; version=1.0.0") && open.ends_with("# EOF\n"),
         "{open}"
     );
+    process::send(running.pid(), Signal::SIGTERM);
+    assert_eq!(running.end().code, Some(0));
+    place.is_tidy();
+}
+
+#[test]
+fn several_machines_stand_in_one_view_also_one_that_does_not_answer() {
+    let (_alone, place) = (alone(), Place::new());
+    let mut running = place.begin(place.syscost(&["monitor", "--listen", "127.0.0.1:0"]));
+    running.until_it_says("/metrics\n");
+    let address = address_in(&place);
+    let list = place.path().join("hosts");
+    std::fs::write(&list, format!("here {address}\nnobody 127.0.0.1:1\n")).unwrap();
+    let list = list.to_str().unwrap();
+    // Another home's output does not meet the first's.
+    let output = place
+        .syscost(&["monitor", "--hosts", list, "--interval", "0.5", "--count", "1", "--json"])
+        .output()
+        .unwrap();
+    let hosts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(hosts[0]["view"]["kernel"], release.trim(), "{hosts}");
+    assert!(hosts[0]["view"]["busy_percent"].is_number() && hosts[1]["why"].is_string(), "{hosts}");
     process::send(running.pid(), Signal::SIGTERM);
     assert_eq!(running.end().code, Some(0));
     place.is_tidy();

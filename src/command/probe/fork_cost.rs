@@ -1,70 +1,102 @@
-//! The cost of a function beside that of starting a program for the same answer (Figures 6 and 7 of CAMP's paper).
+//! The cost of the functions of CAMP's Figure 3 beside that of starting a program for an answer (its Figures 6 and 7).
+//!
+//! As there, functions of one kind of data are a group, each group is called three times 10 000 times, and functions of
+//! CPU time wait for no interval: they read twice, and where no step of their counter has passed between the two they say
+//! so. Bars are logarithmic, since a program costs a thousand calls and more.
 
 use super::cost_table::duration_of;
 use super::page;
-use crate::counters::camp;
+use crate::counters::{Fault, camp};
 use crate::error::Result;
 use crate::platform::signal;
-use crate::statistic::median;
 use serde_json::{Value, json};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// Calls of a function and starts of a program, of which the medians are shown.
-const CALLS: usize = 1000;
+/// Runs of a group, calls in each, and starts of a program.
+const RUNS: usize = 3;
+const CALLS: usize = 10_000;
 const STARTS: usize = 15;
+/// Characters of a bar for a factor of ten, and what an empty bar means, ns.
+const DECADE: f64 = 3.0;
+const EMPTY_NS: f64 = 100.0;
 
-/// A question, a function that answers it, and a program that does.
-struct Question {
+/// Functions that read one kind of data, all called once; whether they answered.
+struct Functions {
     name: &'static str,
-    ours: fn(i32) -> Option<u64>,
-    program: &'static [&'static str],
+    call: fn(&Devices) -> bool,
 }
 
-const QUESTIONS: [Question; 5] = [
-    Question { name: "threads of a process", ours: threads, program: &["ps", "-o", "thcount=", "-p"] },
-    Question { name: "its resident set", ours: resident, program: &["ps", "-o", "rss=", "-p"] },
-    Question { name: "free memory", ours: |_| free(), program: &["vmstat"] },
-    Question { name: "the same", ours: |_| free(), program: &["cat", "/proc/meminfo"] },
-    Question {
-        name: "bytes sent by lo",
-        ours: |_| sent(),
-        program: &["cat", "/sys/class/net/lo/statistics/tx_bytes"],
-    },
+/// What the functions are asked about.
+struct Devices {
+    pid: i32,
+    disk: Option<String>,
+}
+
+/// Divided by how many functions a group calls.
+const GROUPS: [(Functions, usize); 7] = [
+    (Functions { name: "CPU, all", call: |_| read_twice(camp::percent_processor_time(None, NO_WAIT)) }, 1),
+    (Functions { name: "CPU, one", call: |_| read_twice(camp::percent_processor_time(Some(0), NO_WAIT)) }, 1),
+    (Functions { name: "free memory", call: |_| camp::free_physical_memory().is_ok() }, 1),
+    (Functions { name: "network", call: network }, 4),
+    (Functions { name: "disk", call: disk }, 2),
+    (Functions { name: "process CPU", call: process_cpu }, 3),
+    (Functions { name: "process, rest", call: process_rest }, 4),
 ];
+const NO_WAIT: Duration = Duration::ZERO;
 
-fn threads(pid: i32) -> Option<u64> {
-    Some(camp::thread_count(pid).ok()?.value)
+/// Programs that tell some of it: the paper's, and two that do less.
+const PROGRAMS: [&[&str]; 3] = [&["ps", "-f"], &["vmstat"], &["cat", "/proc/meminfo"]];
+
+/// A share of no time is refused once both readings are done.
+fn read_twice<T>(share: std::result::Result<T, Fault>) -> bool {
+    matches!(share, Ok(_) | Err(Fault::TooShort { .. }))
 }
 
-fn resident(pid: i32) -> Option<u64> {
-    Some(camp::working_set_kb(pid).ok()?.value)
+fn network(_: &Devices) -> bool {
+    use camp::{net_bytes_received, net_bytes_sent, net_packets_received, net_packets_sent};
+    [net_bytes_sent, net_packets_sent, net_bytes_received, net_packets_received]
+        .iter()
+        .all(|function| function("lo").is_ok())
 }
 
-fn free() -> Option<u64> {
-    Some(camp::free_physical_memory().ok()?.value)
+fn disk(devices: &Devices) -> bool {
+    let of = |name: &String| camp::num_reads_disk(name).is_ok() && camp::num_writes_disk(name).is_ok();
+    devices.disk.as_ref().is_some_and(of)
 }
 
-fn sent() -> Option<u64> {
-    Some(camp::net_bytes_sent("lo").ok()?.value)
+fn process_cpu(devices: &Devices) -> bool {
+    [camp::cpu_time_total, camp::cpu_time_user, camp::cpu_time_kernel]
+        .iter()
+        .all(|function| read_twice(function(devices.pid, NO_WAIT)))
 }
 
-/// Nanoseconds of either way; `None` where it gives no answer.
-struct Costs {
-    question: &'static Question,
-    ours: Option<f64>,
-    forked: Option<f64>,
+fn process_rest(devices: &Devices) -> bool {
+    [camp::num_page_faults, camp::working_set_kb, camp::vm_size_kb, camp::thread_count]
+        .iter()
+        .all(|function| function(devices.pid).is_ok())
+}
+
+/// Nanoseconds of a call or of a start; `None` where it gives no answer.
+struct Cost {
+    name: String,
+    ns: Option<f64>,
+    is_program: bool,
 }
 
 pub(super) fn run(pid: i32, as_json: bool) -> Result<ExitCode> {
+    let devices = Devices { pid, disk: camp::enum_physical_disks()?.into_iter().next() };
     let mut found = Vec::new();
-    for question in &QUESTIONS {
-        let ours = timed(CALLS, || (question.ours)(pid).is_some());
-        let forked = timed(STARTS, || start(question.program, pid));
+    for (group, functions) in &GROUPS {
+        let ns = (0..RUNS).map(|_| timed(CALLS, || (group.call)(&devices))).collect::<Option<Vec<f64>>>();
+        let mean = ns.map(|ns| ns.iter().sum::<f64>() / (RUNS * functions) as f64);
+        found.push(Cost { name: group.name.to_owned(), ns: mean, is_program: false });
         if let Some(signal) = signal::pending() {
             return Ok(ExitCode::from(128 + signal as u8));
         }
-        found.push(Costs { question, ours, forked });
+    }
+    for words in PROGRAMS {
+        found.push(Cost { name: words.join(" "), ns: timed(STARTS, || start(words)), is_program: true });
     }
     match as_json {
         true => page::write_json(&found.iter().map(object).collect())?,
@@ -73,54 +105,51 @@ pub(super) fn run(pid: i32, as_json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The median time of what succeeds; `None` once it does not.
+/// The mean time of what succeeds, ns; `None` if it does not.
 fn timed(times: usize, run: impl Fn() -> bool) -> Option<f64> {
-    let once = |_| {
-        let begun = Instant::now();
-        let answered = run();
-        answered.then(|| begun.elapsed()).map(|time: Duration| time.as_nanos() as f64)
-    };
-    let all: Option<Vec<f64>> = (0..times).map(once).collect();
-    all.map(|all| median(&all))
+    let begun = Instant::now();
+    let all = (0..times).all(|_| run());
+    all.then(|| begun.elapsed().as_nanos() as f64 / times as f64)
 }
 
-/// Starts a program and takes its answer, which must not be empty. One that asks for a process gets its number.
-fn start(words: &[&str], pid: i32) -> bool {
+/// Starts a program and takes its answer, which must not be empty.
+fn start(words: &[&str]) -> bool {
     let Some((program, arguments)) = words.split_first() else { return false };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
-    if arguments.last() == Some(&"-p") {
-        command.arg(pid.to_string());
-    }
     command.output().is_ok_and(|output| output.status.success() && !output.stdout.is_empty())
 }
 
-fn object(costs: &Costs) -> Value {
-    json!({
-        "question": costs.question.name,
-        "program": costs.question.program.join(" "),
-        "call_ns": costs.ours,
-        "start_ns": costs.forked,
-    })
+fn object(cost: &Cost) -> Value {
+    let key = if cost.is_program { "start_ns" } else { "call_ns" };
+    json!({ "name": cost.name, key: cost.ns })
 }
 
-fn table(found: &[Costs]) -> String {
-    let head = ["question", "a call", "a program", "", "times"].map(str::to_owned);
-    let time = |ns: Option<f64>| ns.map_or_else(|| "none here".to_owned(), duration_of);
-    let row = |costs: &Costs| {
-        let times =
-            costs.ours.zip(costs.forked).map(|(ours, forked)| format!("{:.0}", forked / ours.max(1.0)));
-        let program = costs.question.program.first().copied().unwrap_or_default().to_owned();
-        [
-            costs.question.name.to_owned(),
-            time(costs.ours),
-            program,
-            time(costs.forked),
-            times.unwrap_or_default(),
-        ]
+fn table(found: &[Cost]) -> String {
+    let programs: Vec<_> = found.iter().filter(|cost| cost.is_program).collect();
+    let name_of = |cost: &&Cost| format!("of {}", cost.name.split(' ').next().unwrap_or_default());
+    let head = ["functions", "a call", "a second"].map(str::to_owned).into_iter();
+    let head = head.chain(programs.iter().map(name_of)).chain(["log scale".to_owned()]);
+    let row = |cost: &Cost| {
+        let told = |of: &dyn Fn(f64) -> String| cost.ns.map_or_else(|| "–".to_owned(), of);
+        let share = |program: &&Cost| match (cost.ns, program.ns) {
+            (Some(ns), Some(whole)) => format!("{:.3} %", 100.0 * ns / whole),
+            _ => "–".into(),
+        };
+        let time = [cost.name.clone(), told(&duration_of), told(&|ns| format!("{:.0}", 1e9 / ns))];
+        let shares = programs.iter().map(share);
+        time.into_iter().chain(shares).chain([told(&bar)]).collect()
     };
-    let rows: Vec<_> = std::iter::once(head).chain(found.iter().map(row)).collect();
-    page::aligned(&rows, usize::MAX).into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+    let rows: Vec<Vec<String>> = std::iter::once(head.collect()).chain(found.iter().map(row)).collect();
+    let rows: Vec<[String; 7]> = rows.into_iter().filter_map(|row| row.try_into().ok()).collect();
+    let lines = page::aligned(&rows, usize::MAX);
+    let note = "\na call: the mean of 3 times 10 000; of ps: a call's share of its start; bars: 3 █ are 10 times as long.\n";
+    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").chain([note.to_owned()]).collect()
+}
+
+/// A bar in proportion to the logarithm.
+fn bar(ns: f64) -> String {
+    "█".repeat((DECADE * (ns / EMPTY_NS).max(1.0).log10()).round() as usize)
 }
 
 #[cfg(test)]
@@ -129,16 +158,27 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_gives_no_time() {
-        assert!(!start(&["no-such-program-of-anybody", "-p"], 1) && !start(&[], 1));
+        assert!(!start(&["no-such-program-of-anybody"]) && !start(&[]));
         assert_eq!(timed(3, || false), None);
         assert!(timed(3, || true).is_some());
-        let found = [Costs { question: &QUESTIONS[0], ours: Some(200.0), forked: None }];
-        assert!(table(&found).contains("none here") && object(&found[0])["start_ns"].is_null());
+        let cost = |name: &str, ns, is_program| Cost { name: name.into(), ns, is_program };
+        let costs = |ns| {
+            [cost("a", Some(1e6), false), cost("ps -f", ns, true), cost("b", ns, true), cost("c", ns, true)]
+        };
+        assert!(table(&costs(None)).contains('–') && object(&costs(None)[1])["start_ns"].is_null());
+        assert!(table(&costs(Some(4e6))).contains("25.000 %"), "{}", table(&costs(Some(4e6))));
     }
 
     #[test]
-    fn every_function_answers_of_this_process() {
-        let own = std::process::id() as i32;
-        assert!(QUESTIONS.iter().all(|question| (question.ours)(own).is_some()));
+    fn a_bar_grows_by_three_for_ten_times_as_long() {
+        assert_eq!([50.0, 100.0, 1e3, 1e6].map(|ns| bar(ns).chars().count()), [0, 0, 3, 12]);
+    }
+
+    #[test]
+    fn every_group_answers_of_this_process_more_than_a_hundred_times_a_second() {
+        let devices = Devices { pid: std::process::id() as i32, disk: None };
+        for (group, _) in GROUPS.iter().filter(|(group, _)| group.name != "disk") {
+            assert!((group.call)(&devices), "{}", group.name);
+        }
     }
 }

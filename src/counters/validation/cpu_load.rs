@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::platform::child::Child;
 use crate::platform::control_group::file_at_root;
 use crate::platform::kernel_files::KernelFiles;
+use crate::platform::proc::{self, Schedstat};
 use crate::platform::process::be_nice;
 use crate::platform::{arch, cpu, time};
 use crate::statistic::Random;
@@ -19,9 +20,22 @@ use std::time::Duration;
 const SHORTEST_NS: u64 = 6_000_000;
 const LONGEST_NS: u64 = 12_000_000;
 
+/// A read of zeroes that keeps a load in the kernel for a millisecond: less than a thousandth of the time passes outside of it.
+/// An emulator, which looks for interrupts as it returns to user space, needs that length.
+const LONG_READ: usize = 16 << 20;
+
+/// Where a load spends its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Mode {
+    User,
+    Kernel,
+}
+
 /// The process. Dropping this value ends it.
 pub(super) struct Load {
     child: Child,
+    /// It never sleeps.
+    wants_all: bool,
 }
 
 impl Load {
@@ -37,7 +51,28 @@ impl Load {
                 work(share, Random::new(seed));
             }
         })?;
-        Ok(Self { child })
+        Ok(Self { child, wants_all: share >= 1.0 })
+    }
+
+    /// Starts a process that wants all of a CPU and is always in this mode: it reads no clock.
+    ///
+    /// # Errors
+    /// The kernel refuses the process.
+    pub(super) fn in_one_mode(mode: Mode, cpu: usize) -> Result<Self> {
+        let zeroes = zeroes()?;
+        let mut buffer = vec![0; LONG_READ];
+        let child = Child::start(|| {
+            raise_priority();
+            if cpu::pin(cpu).is_ok() {
+                loop {
+                    match mode {
+                        Mode::User => in_user(),
+                        Mode::Kernel => _ = (&zeroes).read(&mut buffer),
+                    }
+                }
+            }
+        })?;
+        Ok(Self { child, wants_all: true })
     }
 
     /// Starts a process that uses these shares of a CPU in user space and in the kernel, in each turn first the one and
@@ -47,7 +82,7 @@ impl Load {
     /// The kernel refuses the process.
     pub(super) fn in_modes(user: f64, kernel: f64, cpu: usize, seed: u64) -> Result<Self> {
         // Opened before the fork: the child should allocate nothing.
-        let zeroes = File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))?;
+        let zeroes = zeroes()?;
         let mut buffer = vec![0; 1 << 16];
         let child = Child::start(|| {
             raise_priority();
@@ -56,12 +91,16 @@ impl Load {
                 turns([(user, &mut in_user), (user + kernel, &mut { in_kernel })], Random::new(seed));
             }
         })?;
-        Ok(Self { child })
+        Ok(Self { child, wants_all: false })
     }
 
     pub(super) fn pid(&self) -> Pid {
         self.child.pid()
     }
+}
+
+fn zeroes() -> Result<File> {
+    File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))
 }
 
 /// Raises the priority as far as is allowed: a full load is full only if it has the CPU. The kernel weighs whole
@@ -127,7 +166,7 @@ fn work(share: f64, mut random: Random) {
 ///
 /// # Errors
 /// [`Error::Missing`] where neither is there.
-pub(super) fn run_ns(cpu: usize) -> Result<u64> {
+fn run_ns(cpu: usize) -> Result<u64> {
     let by_scheduler = || scheduled_ns(&fs::read_to_string("/proc/schedstat").ok()?, cpu);
     let file = file_at_root(&KernelFiles::live(), Some("cpuacct"), "cpuacct.usage_percpu");
     let each = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
@@ -151,15 +190,27 @@ fn scheduled_ns(text: &str, cpu: usize) -> Option<u64> {
     words.nth(6)?.parse().ok()
 }
 
-/// Time that a load has run, in nanoseconds, by the scheduler's own statistics and not by the clock under test.
+/// Nanoseconds of a CPU that other processes than these loads have had, by other sources than the counters under test:
+/// what one of those misses must not be charged to others.
 ///
 /// # Errors
-/// The process has ended, or the kernel keeps no such statistics.
-pub(super) fn own_ns(load: &Load) -> Result<u64> {
+/// A load has ended, or the kernel keeps no such statistics.
+pub(super) fn others_ns(cpu: usize, loads: &[Load]) -> Result<u64> {
+    // Others have what a load waits for that wants all. The scheduler adds up what a CPU ran only as a task leaves it.
+    if let [load] = loads
+        && load.wants_all
+    {
+        return Ok(own(load)?.waited_ns);
+    }
+    let ours = loads.iter().map(|load| Ok(own(load)?.ran_ns)).sum::<Result<u64>>()?;
+    Ok(run_ns(cpu)?.saturating_sub(ours))
+}
+
+/// The scheduler's own statistics of a load, and not the clock under test.
+fn own(load: &Load) -> Result<Schedstat> {
     let path = format!("/proc/{}/schedstat", load.pid());
     let text = fs::read_to_string(&path).map_err(|e| Error::file(&path, "reading", e))?;
-    let ns = crate::platform::proc::schedstat(&text).map(|read| read.ran_ns);
-    ns.ok_or_else(|| Error::Missing(format!("{path} does not begin with a number")))
+    proc::schedstat(&text).ok_or_else(|| Error::Missing(format!("{path} does not begin with three numbers")))
 }
 
 #[cfg(test)]

@@ -39,9 +39,13 @@ type Counts = [u64; 4];
 type Counted = [u64; 5];
 
 fn counts(interface: &Interface, by: &Functions) -> Result<Counts> {
-    let link = interface.link()?.value;
-    let (sent, received) = ((by.packets_sent)(interface.name())?, (by.packets_received)(interface.name())?);
-    Ok([sent.value, link.bytes_sent, received.value, link.bytes_received])
+    let name = interface.name();
+    let all = [by.packets_sent, by.bytes_sent, by.packets_received, by.bytes_received];
+    let mut counts = Counts::default();
+    for (count, function) in counts.iter_mut().zip(all) {
+        *count = function(name)?.value;
+    }
+    Ok(counts)
 }
 
 fn counted(before: Counts, after: Counts, payload: u64) -> Counted {

@@ -1,9 +1,9 @@
 //! C6: reads and writes of a disk and of its partition, on a loop device that no other process uses. Where none can be
 //! made, on the disk of the scratch directory, which others may use.
 
-use super::Setting;
 use super::finding::Finding;
-use crate::counters::{Disk, Traffic, camp};
+use super::{Functions, Setting};
+use crate::counters::{Disk, Fault, Reading, Traffic};
 use crate::error::{Error, Result};
 use memmap2::MmapMut;
 use std::fs::{self, File};
@@ -24,16 +24,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     match Loop::over(setting.scratch) {
-        Ok(device) => on_loop(&device),
+        Ok(device) => on_loop(&device, &setting.functions),
         Err(Error::Missing(why)) => on_scratch(setting.scratch, &why),
         Err(error) => Err(error),
     }
 }
 
-fn on_loop(device: &Loop) -> Result<Vec<Finding>> {
-    let mut findings = operate("disk", &device.whole, &device.name)?;
+fn on_loop(device: &Loop, by: &Functions) -> Result<Vec<Finding>> {
+    let mut findings = operate("disk", &device.whole, &device.name, [by.reads_disk, by.writes_disk])?;
     match &device.partition {
-        Some((file, name)) => findings.extend(operate("partition", file, name)?),
+        Some((file, name)) => {
+            findings.extend(operate("partition", file, name, [by.reads_partition, by.writes_partition])?);
+        }
         None => findings.push(Finding::not_judged(
             "partition",
             format!("the kernel made none known for /dev/{} within {PATIENCE:?}", device.name),
@@ -42,20 +44,25 @@ fn on_loop(device: &Loop) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
+/// The functions that count reads and writes.
+type Counting = [fn(&str) -> std::result::Result<Reading<u64>, Fault>; 2];
+
 /// Every operation bypasses the page cache and is a request of its own.
-fn operate(kind: &str, file: &File, name: &str) -> Result<Vec<Finding>> {
+fn operate(kind: &str, file: &File, name: &str, by: Counting) -> Result<Vec<Finding>> {
+    let counts = || Ok::<_, Fault>([by[0](name)?.value, by[1](name)?.value]);
+    let first = counts()?;
     let (before, after) = exercise(file, &Disk::open(name)?)?;
+    let last = counts()?;
     let bytes = COUNT * BLOCK as u64;
     let row = |what: &str, expected: u64, found: u64| {
         Finding::exact(&format!("{kind}, {what}"), "integral, grows", expected, found)
     };
-    let stateless = [camp::num_reads_partition(name)?.value, camp::num_writes_partition(name)?.value];
     Ok(vec![
-        row("writes", COUNT, after.writes - before.writes),
+        row("writes", COUNT, last[1] - first[1]),
         row("bytes written", bytes, after.bytes_written - before.bytes_written),
-        row("reads", COUNT, after.reads - before.reads),
+        row("reads", COUNT, last[0] - first[0]),
         row("bytes read", bytes, after.bytes_read - before.bytes_read),
-        Finding::same(&format!("{kind}, stateless"), "", vec![after.reads, after.writes], stateless.into()),
+        Finding::same(&format!("{kind}, by its handle"), "", vec![after.reads, after.writes], last.into()),
     ])
 }
 

@@ -109,6 +109,13 @@ impl Finding {
         Self::row(what, published, values, passed)
     }
 
+    /// A share in percent that must be within `tolerance` of the expected one.
+    pub(super) fn near(what: &str, published: &str, expected: f64, found: f64, tolerance: f64) -> Self {
+        let passed = (found - expected).abs() <= tolerance;
+        let values = [format!("{expected:.2} %"), format!("{found:.2} %"), format!("±{tolerance} %")];
+        Self::row(what, published, values, passed)
+    }
+
     /// A row without values: the experiment cannot run here.
     pub(super) fn not_judged(what: &str, why: impl Into<String>) -> Self {
         Self::row(what, "", Default::default(), true).but(why)

@@ -93,6 +93,8 @@ fn processes() -> Result<Vec<Finding>> {
         fs::read_link("/proc/self/exe").map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
     let name = executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let named = camp::process_identifiers(&name)?.iter().map(|process| process.pid()).collect();
+    let by_number: std::result::Result<Vec<_>, Fault> =
+        children.iter().map(|pid| Ok(camp::process_identifier(*pid)?.pid())).collect();
     let tree = enumeration::tree(own)?.into_iter().map(|(pid, _)| pid).collect();
     let by_ps = ps(own).map(&ours);
     drop(workers);
@@ -100,6 +102,7 @@ fn processes() -> Result<Vec<Finding>> {
     Ok(vec![
         Finding::same("processes, of 20 children", "", children.clone(), all),
         Finding::same("by the executable's name", "", children.clone(), ours(named)),
+        Finding::same("by their numbers", "", children.clone(), by_number?),
         Finding::same("in the tree of their parent", "", children.clone(), ours(tree)),
         match by_ps {
             Some(theirs) => Finding::same("by ps --ppid", "", theirs, children.clone()),
@@ -147,15 +150,16 @@ fn make_and_remove(turn: &mut Turn) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::{Lie, Verdict};
     use super::*;
 
     #[test]
     fn a_miscounted_cpu_fails() {
         let verdicts = |by: &Functions| cpus(by).expect("listed").map(|row| row.verdict);
         assert_eq!(verdicts(&Functions::OURS), [Verdict::Passed, Verdict::Passed]);
-        let lying = Functions::lying("cpus-miscounted").expect("a way");
-        assert_eq!(verdicts(&lying), [Verdict::Failed, Verdict::Failed]);
+        let lying = |name| Lie::named(name).expect("a lie").functions();
+        assert_eq!(verdicts(&lying("cpu-count-allowed")), [Verdict::Failed, Verdict::Passed]);
+        assert_eq!(verdicts(&lying("cpu-count")), [Verdict::Passed, Verdict::Failed]);
         // Those of the system for those that may be used: equal only if all of them may.
         let swapped = Functions { cpu_count_allowed: camp::cpu_count, ..Functions::OURS };
         let all = camp::cpu_count().ok() == camp::cpu_count_allowed().ok();

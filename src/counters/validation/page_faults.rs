@@ -1,9 +1,9 @@
 //! C7: minor and major page faults.
 
-use super::Setting;
 use super::finding::Finding;
 use super::worker::{Turn, Worker};
-use crate::counters::{Stat, camp};
+use super::{Functions, Setting};
+use crate::counters::Stat;
 use crate::error::{Error, Result};
 use crate::kit::evictable::Evictable;
 use crate::platform::region::{Order, PAGE, Region};
@@ -19,7 +19,7 @@ const FILE: usize = 4 << 20;
 const _: () = assert!(STRIDE * (MAJOR + 1) * PAGE <= FILE);
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
-    let mut findings = minor()?;
+    let mut findings = minor(&setting.functions)?;
     match major(setting.scratch) {
         Ok(finding) => findings.push(finding),
         Err(Error::Missing(why)) => findings.push(Finding::not_judged("with a disk", why)),
@@ -28,12 +28,12 @@ pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-fn minor() -> Result<Vec<Finding>> {
+fn minor(by: &Functions) -> Result<Vec<Finding>> {
     let mut worker = Worker::start(touch)?;
     worker.step()?;
-    let (pid, before) = (worker.pid(), camp::num_page_faults(worker.pid())?.value);
+    let (pid, before) = (worker.pid(), (by.page_faults)(worker.pid())?.value);
     worker.step()?;
-    let after = camp::num_page_faults(pid)?.value;
+    let after = (by.page_faults)(pid)?.value;
     let stat = worker.process()?.stat()?;
     Ok(vec![Finding::exact("fresh pages touched", "", MINOR as u64, after - before), against_ps(pid, &stat)])
 }

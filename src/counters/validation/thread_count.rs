@@ -16,14 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Threads before the test, as of the paper's Java process.
 const BEFORE: usize = 9;
 
-pub(super) fn run(_: &Setting) -> Result<Vec<Finding>> {
+pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     let mut worker = Worker::start(threads)?;
-    let process = worker.process()?;
-    let before = process.threads()?.value;
+    let (pid, count) = (worker.pid(), setting.functions.thread_count);
+    let before = count(pid)?.value;
     let started = worker.step()?;
-    let after = process.threads()?.value;
+    let after = count(pid)?.value;
     worker.step()?;
-    let ended = process.threads()?.value;
+    let ended = count(pid)?.value;
     Ok(vec![
         Finding::exact("before", "9", BEFORE as u64, before),
         Finding::exact("after", "10", started, after),

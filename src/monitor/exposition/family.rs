@@ -3,6 +3,7 @@
 use super::Scene;
 use crate::counters::pressure::{Pressed, Resource, Stalled};
 use crate::counters::{Link, Spent, Traffic};
+use crate::platform::kernel_files::KernelFiles;
 use crate::platform::proc::USER_HZ;
 
 /// A metric family.
@@ -57,6 +58,10 @@ const fn gauge(name: &'static str, help: &'static str, samples: fn(&Scene) -> Ve
 pub const FAMILIES: &[Family] = &[
     gauge("syscost_build_info", "Version of the monitor.", |_| {
         vec![Sample { labels: vec![("version", env!("CARGO_PKG_VERSION").into())], value: "1".into() }]
+    }),
+    gauge("syscost_kernel_info", "Release of the running kernel.", |_| {
+        let release = KernelFiles::live().line("proc/sys/kernel/osrelease").unwrap_or_default();
+        vec![Sample { labels: vec![("release", release)], value: "1".into() }]
     }),
     gauge("syscost_boot_time_seconds", "When the kernel was started, in seconds since 1970.", |s| {
         alone(s.snapshot.booted)
