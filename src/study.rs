@@ -10,6 +10,8 @@ pub mod comparison;
 pub mod comparison_trial;
 #[cfg(feature = "cli")]
 pub mod counted_change;
+#[cfg(feature = "cli")]
+pub mod counted_point;
 pub mod disturbance;
 pub mod drawn_curve;
 pub mod executions;

@@ -1,8 +1,11 @@
 //! `syscost history`: ratios to a reference, night after night, and what changed.
 
+mod history_bisect;
 mod history_changes;
+mod history_confirm;
 mod history_measure;
 mod history_shown;
+mod suspicion;
 
 use super::archive::Archive;
 use super::flag::Home;
@@ -33,6 +36,8 @@ enum Command {
     Bridge(history_measure::Bridge),
     Add(history_measure::Add),
     Changes(history_changes::Args),
+    Confirm(history_confirm::Confirm),
+    Bisect(history_bisect::Bisect),
     Show(history_shown::Show),
     List(history_shown::List),
     Export(history_shown::Export),
@@ -105,6 +110,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Command::Bridge(args) => history_measure::bridge(args),
         Command::Add(args) => history_measure::add(args),
         Command::Changes(args) => history_changes::run(args),
+        Command::Confirm(args) => history_confirm::confirm(args),
+        Command::Bisect(args) => history_bisect::bisect(args),
         Command::Show(args) => history_shown::show(args),
         Command::List(args) => history_shown::list(args),
         Command::Export(args) => history_shown::export(args),

@@ -131,6 +131,7 @@ impl HistoryLog {
         let mut file = self.alone(plain_file::append(&self.path)?)?;
         let before = self.bytes()?;
         let there = self.content(&before)?.points;
+        self.check_clock(there.first(), points)?;
         let there: HashSet<_> = there.iter().map(HistoryPoint::identity).collect();
         let new: Vec<_> = points.iter().filter(|new| !there.contains(&new.identity())).collect();
         if new.is_empty() {
@@ -148,6 +149,19 @@ impl HistoryLog {
             let _ = file.set_len(before.len() as u64);
             Error::file(&self.path, "writing", cause)
         })
+    }
+
+    /// Refuses points of another clock than the history's.
+    fn check_clock(&self, first: Option<&HistoryPoint>, new: &[HistoryPoint]) -> Result<()> {
+        let Some(clock) = first.or(new.first()).map(|point| point.clock) else { return Ok(()) };
+        let Some(other) = new.iter().map(|point| point.clock).find(|other| *other != clock) else {
+            return Ok(());
+        };
+        Err(Error::Usage(format!(
+            "{}: its points are by the clock {clock}, and these by {other}, which are never compared: add them to a history of their own, by \
+             --history NAME",
+            self.path.display()
+        )))
     }
 
     fn line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
@@ -197,16 +211,18 @@ fn is_newer(line: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::guest_side::ClockKind;
     use super::*;
 
     fn point(run: &str) -> HistoryPoint {
         HistoryPoint {
-            history: LAYOUT,
+            history: 1,
             run: run.into(),
             started: 1_800_000_000,
             label: "main".into(),
             reference: "v1".into(),
             bridge_to: None,
+            clock: ClockKind::Host,
             fingerprint: crate::environment::Fingerprint::default(),
             cases: Vec::new(),
         }
@@ -263,11 +279,22 @@ mod tests {
     fn a_newer_layout_is_refused() {
         let (_home, log) = log();
         log.add(&[point("a")]).unwrap();
-        let newer = std::fs::read_to_string(log.path()).unwrap().replace("\"history\":1", "\"history\":2");
+        let newer = std::fs::read_to_string(log.path()).unwrap().replace("\"history\":1", "\"history\":9");
         std::fs::write(log.path(), newer).unwrap();
         let said = log.read().unwrap_err().to_string();
         assert!(said.contains("line 1") && said.contains("written by a newer syscost"), "{said}");
         assert!(log.add(&[point("b")]).is_err());
+    }
+
+    #[test]
+    fn two_clocks_are_never_in_one_history() {
+        let (_home, log) = log();
+        let counted = |run| HistoryPoint { history: LAYOUT, clock: ClockKind::Icount, ..point(run) };
+        assert!(log.add(&[point("a"), counted("b")]).is_err());
+        log.add(&[point("a")]).unwrap();
+        let said = log.add(&[counted("b")]).unwrap_err().to_string();
+        assert!(said.contains("by the clock host") && said.contains("by icount"), "{said}");
+        assert_eq!(names(&log), ["a"]);
     }
 
     #[test]

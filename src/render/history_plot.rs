@@ -30,7 +30,8 @@ pub fn history_plot(ratios: &[f64], marks: &[usize], layout: Layout) -> Vec<Stri
         _ => "",
     };
     let text = |row: &Vec<char>| row.iter().collect::<String>();
-    let drawn = rows.iter().enumerate().map(|(at, row)| format!("{:>margin$} {wall}{}", named(at), text(row)));
+    let drawn =
+        rows.iter().enumerate().map(|(at, row)| format!("{:>margin$} {wall}{}", named(at), text(row)));
     let foot = format!("{:>margin$} {corner}{}", "", text(&axis));
     drawn.chain([foot]).map(|line| line.trim_end().to_owned()).collect()
 }
@@ -83,7 +84,11 @@ mod tests {
         let star = |line: &str| line.find('*');
         assert!(lines[0].starts_with("1.0200 |") && lines[ROWS - 1].starts_with("1.0000 |"), "{lines:#?}");
         assert!(star(&lines[0]) > star(&lines[ROWS - 1]), "{lines:#?}");
-        assert_eq!((lines[ROWS].find('1'), lines[3].find(':')), (star(&lines[0]), star(&lines[0])), "{lines:#?}");
+        assert_eq!(
+            (lines[ROWS].find('1'), lines[3].find(':')),
+            (star(&lines[0]), star(&lines[0])),
+            "{lines:#?}"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::ratio_series::RatioSeries;
 use crate::environment::{Difference, Weight};
+use crate::record::guest_side::ClockKind;
 use crate::record::history_point::HistoryPoint;
 use crate::statistic::change_point::{Family, Value, change_points, level};
 use std::collections::BTreeMap;
@@ -11,6 +12,8 @@ use std::collections::BTreeMap;
 const BEYOND_BRIDGE: f64 = 4.0;
 /// A case that moves alone is told from this share on: below it, most of what is found is chance or the layout of a binary.
 const LEAST: f64 = 0.006;
+/// The same of counted instructions, which have no layout and hardly any chance.
+const LEAST_OF_COUNTS: f64 = 0.001;
 /// Points by which noise may put the place of a step off.
 const NEAR: usize = 2;
 /// Where this many move together, smaller steps are told, too.
@@ -50,8 +53,8 @@ impl ChangeEvent {
         self.moved.iter().filter(|moved| moved.change > 0.0 && !moved.canary)
     }
 
-    fn is_told(&self) -> bool {
-        self.moved.len() >= TOGETHER || self.moved.iter().any(|moved| moved.change.abs() >= LEAST)
+    fn is_told(&self, least: f64) -> bool {
+        self.moved.len() >= TOGETHER || self.moved.iter().any(|moved| moved.change.abs() >= least)
     }
 
     /// The cases that became faster, without the canaries.
@@ -77,7 +80,9 @@ pub fn change_events(points: &[HistoryPoint], series: &[RatioSeries]) -> Vec<Cha
     let of_one = |(one, values): (&RatioSeries, &Vec<Value>)| steps(one, values, &family, level);
     let steps: Vec<Step> = series.iter().zip(&values).flat_map(of_one).collect();
     let events = together(steps).into_iter().map(|steps| event(points, steps));
-    events.filter(ChangeEvent::is_told).collect()
+    let is_counted = points.first().is_some_and(|point| point.clock == ClockKind::Icount);
+    let least = if is_counted { LEAST_OF_COUNTS } else { LEAST };
+    events.filter(|event| event.is_told(least)).collect()
 }
 
 /// The steps by their places. Noise may put those of some cases a few nights off: they join a group near by that is twice as

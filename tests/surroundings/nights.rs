@@ -70,7 +70,9 @@ fn a_step_is_told_for_its_cases_and_fails_the_night() {
     history(&place, &["show", "group/9"]).refuses(&["no point has a case group/9", "group/0"]);
     let exported = history(&place, &["export"]);
     assert_eq!(exported.output.lines().count(), 1 + 8 * 12, "{exported:?}");
-    assert!(exported.output.starts_with("case,run,started,label,reference,ratio,low,high,cost_ns,pairs\n"));
+    assert!(
+        exported.output.starts_with("case,run,started,label,reference,ratio,low,high,cost_ns,pairs,clock\n")
+    );
 }
 
 #[test]
