@@ -19,6 +19,8 @@ pub mod fit;
 #[cfg(feature = "cli")]
 pub mod fleet_effect;
 #[cfg(feature = "cli")]
+pub mod forgetting;
+#[cfg(feature = "cli")]
 pub mod gate;
 #[cfg(feature = "cli")]
 pub mod job_figures;

@@ -4,7 +4,9 @@ mod history_bisect;
 mod history_changes;
 mod history_confirm;
 mod history_measure;
+mod history_prune;
 mod history_shown;
+mod history_sql;
 mod suspicion;
 
 use super::archive::Archive;
@@ -42,6 +44,7 @@ enum Command {
     List(history_shown::List),
     Export(history_shown::Export),
     Import(Import),
+    Prune(history_prune::Prune),
     Verify(Verify),
 }
 
@@ -116,6 +119,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Command::List(args) => history_shown::list(args),
         Command::Export(args) => history_shown::export(args),
         Command::Import(args) => import(args),
+        Command::Prune(args) => history_prune::prune(args),
         Command::Verify(args) => verify(args),
     }
 }

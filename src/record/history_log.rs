@@ -2,7 +2,7 @@
 //! an artifact, and joined with another by `history import`.
 
 use super::history_point::{CaseRatio, HistoryPoint, LAYOUT};
-use super::store::{check_name, seal};
+use super::store::{check_name, replace, seal};
 use crate::error::{Error, Result};
 use crate::platform::{inert, plain_file};
 use nix::errno::Errno;
@@ -10,6 +10,7 @@ use nix::fcntl::{Flock, FlockArg};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -128,7 +129,7 @@ impl HistoryLog {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory)
             .map_err(|e| Error::file(directory, "creating the directory", e))?;
-        let mut file = self.alone(plain_file::append(&self.path)?)?;
+        let mut file = self.alone()?;
         let before = self.bytes()?;
         let there = self.content(&before)?.points;
         self.check_clock(there.first(), points)?;
@@ -164,6 +165,15 @@ impl HistoryLog {
         )))
     }
 
+    /// Whether the path still names this file, through a link too.
+    fn is_current(&self, file: &File) -> Result<bool> {
+        let reading = |cause| Error::file(&self.path, "reading", cause);
+        let open = file.metadata().map_err(reading)?;
+        // What was removed meanwhile is made anew.
+        let named = std::fs::metadata(&self.path).ok();
+        Ok(named.is_some_and(|named| (named.dev(), named.ino()) == (open.dev(), open.ino())))
+    }
+
     fn line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
         // A number that JSON cannot hold is written as null, and could never be read again. Of the cases, which are most of it, the
         // numbers are looked at; the rest is read again.
@@ -183,13 +193,39 @@ impl HistoryLog {
         Ok(line)
     }
 
-    fn alone(&self, mut file: File) -> Result<Flock<File>> {
+    /// Puts another content in place of the whole file, whole or not at all: what `change` makes of the points. It sees the
+    /// content while no other writer can change it. Damaged lines stay as they are.
+    ///
+    /// # Errors
+    /// There is no file, another writer does not end, a line is of a newer version, or the file cannot be written.
+    pub fn rewrite(&self, change: impl FnOnce(Vec<HistoryPoint>) -> Vec<Option<HistoryPoint>>) -> Result<()> {
+        plain_file::open(&self.path)?;
+        let _alone = self.alone()?;
+        let bytes = self.bytes()?;
+        let points = self.content(&bytes)?.points;
+        let mut changed = change(points.clone()).into_iter().zip(points);
+        let mut kept = Vec::with_capacity(bytes.len());
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let is_point = !line.trim_ascii().is_empty() && self.point(line, 0).is_ok();
+            match is_point.then(|| changed.next()).flatten() {
+                None => kept.extend(line),
+                Some((None, _)) => {}
+                Some((Some(new), old)) if new.cases == old.cases => kept.extend(line),
+                Some((Some(new), _)) => kept.extend(self.line(&new)?),
+            }
+        }
+        replace(&self.path, &kept)
+    }
+
+    /// The file, locked. Another writer may have put a new one in its place meanwhile: the lock is of what the path names.
+    fn alone(&self) -> Result<Flock<File>> {
         for _ in 0..WAITS {
-            file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(lock) => return Ok(lock),
-                Err((file, Errno::EWOULDBLOCK)) => file,
+            match Flock::lock(plain_file::append(&self.path)?, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) if self.is_current(&lock)? => return Ok(lock),
+                Ok(_) => continue,
+                Err((_, Errno::EWOULDBLOCK)) => {}
                 Err((_, errno)) => return Err(Error::file(&self.path, "locking", errno.into())),
-            };
+            }
             std::thread::sleep(PAUSE);
         }
         Err(Error::Missing(format!(
@@ -284,6 +320,28 @@ mod tests {
         let said = log.read().unwrap_err().to_string();
         assert!(said.contains("line 1") && said.contains("written by a newer syscost"), "{said}");
         assert!(log.add(&[point("b")]).is_err());
+    }
+
+    #[test]
+    fn what_is_rewritten_keeps_damaged_lines_and_whoever_waited_adds_to_the_new_file() {
+        let (_home, log) = log();
+        log.add(&[point("a"), point("b"), point("c")]).unwrap();
+        let text = std::fs::read_to_string(log.path()).unwrap().replacen("\"run\":\"b\"", "\"run\":\"x\"", 1);
+        std::fs::write(log.path(), text).unwrap();
+        let waiting = std::thread::scope(|scope| {
+            let other = log.clone();
+            let mut waiting = None;
+            let forget = |points: Vec<HistoryPoint>| {
+                waiting = Some(scope.spawn(move || other.add(&[point("d")])));
+                std::thread::sleep(5 * PAUSE);
+                points.into_iter().map(|point| (point.run != "a").then_some(point)).collect()
+            };
+            log.rewrite(forget).unwrap();
+            waiting.map(|waiting| waiting.join().unwrap())
+        });
+        assert!(matches!(waiting, Some(Ok(1))), "{waiting:?}");
+        assert_eq!(names(&log), ["c", "d"]);
+        assert_eq!(log.read().unwrap().damaged.len(), 1);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(super) struct Args {
 }
 
 /// The first Unix second of a day in universal time.
-fn first_second(text: &str) -> std::result::Result<u64, &'static str> {
+pub(super) fn first_second(text: &str) -> std::result::Result<u64, &'static str> {
     day(text).map(|days| SECONDS_A_DAY * days).ok_or("expected a day such as 2026-11-20")
 }
 

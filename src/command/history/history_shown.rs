@@ -1,6 +1,7 @@
 //! `syscost history list`, `show` and `export`: what is in a history.
 
 use super::Place;
+use super::history_sql::sql;
 use crate::command::page;
 use crate::driver::{layout, nearest};
 use crate::error::{Error, Result};
@@ -38,16 +39,27 @@ pub(super) struct Show {
     place: Place,
 }
 
-/// Print every case of every point as CSV
+/// Print every case of every point as CSV or SQL
 ///
-/// A line for each case of each point; or with `--wide` a line a point and a column a case, which Apache Otava and spreadsheets read.
+/// A line for each case of each point; or with `--wide` a line a point and a column a case, which Apache Otava and spreadsheets read. SQL makes tables
+/// in SQLite or PostgreSQL and fills them; what is there already stays.
 #[derive(clap::Args)]
 pub(super) struct Export {
     /// A line a point: time, label, reference, and each case's ratio
     #[arg(long)]
     wide: bool,
+    /// What is printed: csv, or sql for `sqlite3 FILE` and `psql`
+    #[arg(long, value_enum, default_value_t = Form::Csv, conflicts_with = "wide")]
+    format: Form,
     #[command(flatten)]
     place: Place,
+}
+
+/// What an export is written in.
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Form {
+    Csv,
+    Sql,
 }
 
 pub(super) fn list(args: &List) -> Result<ExitCode> {
@@ -151,6 +163,9 @@ fn print<const N: usize>(mut rows: Vec<[String; N]>, head: [&str; N]) -> Result<
 
 pub(super) fn export(args: &Export) -> Result<ExitCode> {
     let points = args.place.points()?;
+    if args.format == Form::Sql {
+        return page::write(&sql(&points)).map(|()| ExitCode::SUCCESS);
+    }
     let (all, said) = series(&points);
     said.iter().for_each(page::warn);
     if args.wide {
