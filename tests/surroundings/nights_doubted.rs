@@ -29,7 +29,7 @@ fn a_plot_fits_eighty_columns_and_marks_the_change() {
     let place = Place::new();
     twelve_nights(&place);
     let plotted = history(&place, &["show", "group/0", "--plot"]);
-    plotted.says(0, &["group/0, 2026-", "┤", "1  2026-", "+2.0", "revision 8"]);
+    plotted.says(0, &["group/0, 2026-", "┤", "1  2026-09-29 14:13  +", " % ±", "revision 8"]);
     assert!(!plotted.output.contains('\u{1b}'), "{plotted:?}");
     assert!(plotted.output.lines().all(|line| line.chars().count() <= 80), "{plotted:?}");
     let axis = plotted.output.lines().find(|line| line.contains('└')).unwrap_or_default();
@@ -119,13 +119,11 @@ fn a_bisection_is_printed_with_both_revisions() {
     let (good, bad) = (commit("good"), commit("bad"));
     two_labels(&place, [&good[..10], &bad[..10]], "syscall/getppid");
     let expected = format!(
-        "git bisect start {bad} {good}\ngit bisect run syscost gate --bisect --a-rev {good} --b-rev HEAD --max-regress 20.0% \
-         '^(syscall/getppid|nothing/1|nothing/2)$'\ngit bisect reset\n"
+        "git bisect start {bad} {good}\ngit bisect run syscost gate --bisect --a-rev {good} --b-rev HEAD --max-regress "
     );
     let printed = history(&place, &["bisect"]);
-    printed.says(0, &[]);
-    // Which of the three moved farthest is noise.
-    assert_eq!(printed.output.split('^').next(), expected.split('^').next(), "{printed:?}");
+    printed.says(0, &["% '^(", "\ngit bisect reset\n"]);
+    assert!(printed.output.starts_with(&expected), "{printed:?}");
     assert!(printed.output.contains("syscall/getppid"), "{printed:?}");
     assert_eq!(git(&["status", "--porcelain", "--untracked-files=no"]), "");
 }

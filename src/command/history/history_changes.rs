@@ -2,7 +2,7 @@
 
 use super::Place;
 use crate::command::flag::Form;
-use crate::command::page::{self, Tone};
+use crate::command::page::{self, Tone, inert};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
@@ -94,10 +94,10 @@ fn in_json(
     series: usize,
     muted: &dyn Fn(&Moved) -> Option<String>,
 ) -> Value {
-    let moved = |moved: &Moved| json!({"case": moved.id, "change": moved.change, "error": moved.error, "canary": moved.canary, "muted": muted(moved)});
+    let moved = |moved: &Moved| json!({"case": inert(&moved.id), "change": moved.change, "error": moved.error, "canary": moved.canary, "muted": muted(moved)});
     let point = |at: usize| {
         let HistoryPoint { run, started, label, reference, .. } = &points[at];
-        json!({"run": run, "started": started, "label": label, "reference": reference})
+        json!({"run": inert(run), "started": started, "label": inert(label), "reference": inert(reference)})
     };
     let event = |event: &ChangeEvent| {
         let profile: Map<String, Value> =
