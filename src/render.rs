@@ -12,6 +12,8 @@ pub mod foreign;
 pub mod format;
 mod headline_figure;
 #[cfg(feature = "cli")]
+pub mod history_plot;
+#[cfg(feature = "cli")]
 pub mod page;
 #[cfg(feature = "cli")]
 pub mod paper_table;

@@ -10,12 +10,16 @@ pub mod comparison;
 pub mod comparison_trial;
 #[cfg(feature = "cli")]
 pub mod counted_change;
+#[cfg(feature = "cli")]
+pub mod counted_point;
 pub mod disturbance;
 pub mod drawn_curve;
 pub mod executions;
 pub mod fit;
 #[cfg(feature = "cli")]
 pub mod fleet_effect;
+#[cfg(feature = "cli")]
+pub mod forgetting;
 #[cfg(feature = "cli")]
 pub mod gate;
 #[cfg(feature = "cli")]

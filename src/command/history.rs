@@ -1,8 +1,13 @@
 //! `syscost history`: ratios to a reference, night after night, and what changed.
 
+mod history_bisect;
 mod history_changes;
+mod history_confirm;
 mod history_measure;
+mod history_prune;
 mod history_shown;
+mod history_sql;
+mod suspicion;
 
 use super::archive::Archive;
 use super::flag::Home;
@@ -33,10 +38,13 @@ enum Command {
     Bridge(history_measure::Bridge),
     Add(history_measure::Add),
     Changes(history_changes::Args),
+    Confirm(history_confirm::Confirm),
+    Bisect(history_bisect::Bisect),
     Show(history_shown::Show),
     List(history_shown::List),
     Export(history_shown::Export),
     Import(Import),
+    Prune(history_prune::Prune),
     Verify(Verify),
 }
 
@@ -105,10 +113,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Command::Bridge(args) => history_measure::bridge(args),
         Command::Add(args) => history_measure::add(args),
         Command::Changes(args) => history_changes::run(args),
+        Command::Confirm(args) => history_confirm::confirm(args),
+        Command::Bisect(args) => history_bisect::bisect(args),
         Command::Show(args) => history_shown::show(args),
         Command::List(args) => history_shown::list(args),
         Command::Export(args) => history_shown::export(args),
         Command::Import(args) => import(args),
+        Command::Prune(args) => history_prune::prune(args),
         Command::Verify(args) => verify(args),
     }
 }

@@ -21,6 +21,7 @@ use crate::record::Verdict;
 use crate::record::guest_side::ClockKind;
 use crate::record::instruction_counts::InstructionCounts;
 use crate::study::counted_change::{CountedRow, judged};
+use crate::study::gate::{Finding, of_counts, of_pairs};
 use by_turns::Turning;
 use clap::Subcommand;
 use counted_table::CountedForm;
@@ -131,6 +132,28 @@ fn turns(args: &AbArgs, kernels: &[Kernel; 2], clock: ClockKind) -> Result<ExitC
     let has_faults =
         paired.guests.iter().flat_map(|guests| &guests.sides).any(|side| !side.faults.is_empty());
     Ok(ended(has_faults || paired.has_failed()))
+}
+
+/// What a comparison of two kernels by this clock finds.
+///
+/// # Errors
+/// There is no kernel of a name, no case matches, something that guests need is missing, or a signal came.
+pub(super) fn findings(
+    names: [&str; 2],
+    clock: ClockKind,
+    filter: &Filter,
+    counting: &Counting,
+    threshold: f64,
+    home: &Home,
+) -> Result<Vec<Finding>> {
+    let kernels = found(names, home)?;
+    signal::watch()?;
+    if clock == ClockKind::Icount {
+        return Ok(of_counts(&judged(&compared(&kernels, filter, counting, threshold, home)?)));
+    }
+    let how = (counting, &Turning::usual());
+    let paired = by_turns::compared(&kernels, clock, filter, how, Some(threshold), home)?;
+    Ok(of_pairs(&paired, &paired.judge()))
 }
 
 /// The exit code of a comparison, or of the signal that ended it.

@@ -12,8 +12,7 @@ use std::process::{Command, Output, Stdio};
 /// # Errors
 /// There is no such revision, it does not build, or it has not exactly one bench and none of this name.
 pub fn built(rev: &str, bench: Option<&str>, say: &dyn Fn(&str)) -> Result<PathBuf> {
-    let commit = git(&["rev-parse", "--verify", "--quiet", &format!("{rev}^{{commit}}")])
-        .map_err(|_| Error::Usage(format!("{rev} is no revision of the git repository here")))?;
+    let commit = commit(rev)?;
     let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
     let inside = git(&["rev-parse", "--show-prefix"])?;
     let home = target(&top)?.join("syscost-ab");
@@ -25,6 +24,32 @@ pub fn built(rev: &str, bench: Option<&str>, say: &dyn Fn(&str)) -> Result<PathB
     say(&format!("building {rev} ({:.12}) in {}", commit, home.display()));
     let binaries = compile(&worktree.path().join(inside), &home.join("target"), bench)?;
     keep(&choose(binaries, rev, bench)?, &kept)
+}
+
+/// The commit of a revision of the repository around the current directory.
+///
+/// # Errors
+/// There is no such revision.
+pub fn commit(rev: &str) -> Result<String> {
+    git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{rev}^{{commit}}")])
+        .map_err(|_| Error::Usage(format!("{rev} is no revision of the git repository here")))
+}
+
+/// Lets `git bisect` run a command between a good and a bad commit, in a worktree of its own; whether it has found the first bad one. git says
+/// what it does itself. What is built is shared with [`built`].
+///
+/// # Errors
+/// There is no worktree to be had, or git refuses to start.
+pub fn bisected([good, bad]: [&str; 2], command: &[String]) -> Result<bool> {
+    let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
+    let inside = git(&["rev-parse", "--show-prefix"])?;
+    let worktree = Worktree::add(&top, bad)?;
+    let place = worktree.path().join(inside);
+    git(&["-C", &place.display().to_string(), "bisect", "start", bad, good])?;
+    let mut run = Command::new("git");
+    run.args(["bisect", "run"]).args(command).current_dir(&place).env("CARGO_TARGET_DIR", target(&top)?);
+    let status = run.status().map_err(|e| Error::file("git", "starting", e))?;
+    Ok(status.success())
 }
 
 /// Copies a binary, whole or not at all, since the next revision overwrites it.

@@ -2,7 +2,7 @@
 //! an artifact, and joined with another by `history import`.
 
 use super::history_point::{CaseRatio, HistoryPoint, LAYOUT};
-use super::store::{check_name, seal};
+use super::store::{check_name, replace, seal};
 use crate::error::{Error, Result};
 use crate::platform::{inert, plain_file};
 use nix::errno::Errno;
@@ -10,6 +10,7 @@ use nix::fcntl::{Flock, FlockArg};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -128,9 +129,10 @@ impl HistoryLog {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory)
             .map_err(|e| Error::file(directory, "creating the directory", e))?;
-        let mut file = self.alone(plain_file::append(&self.path)?)?;
+        let mut file = self.alone()?;
         let before = self.bytes()?;
         let there = self.content(&before)?.points;
+        self.check_clock(there.first(), points)?;
         let there: HashSet<_> = there.iter().map(HistoryPoint::identity).collect();
         let new: Vec<_> = points.iter().filter(|new| !there.contains(&new.identity())).collect();
         if new.is_empty() {
@@ -148,6 +150,28 @@ impl HistoryLog {
             let _ = file.set_len(before.len() as u64);
             Error::file(&self.path, "writing", cause)
         })
+    }
+
+    /// Refuses points of another clock than the history's.
+    fn check_clock(&self, first: Option<&HistoryPoint>, new: &[HistoryPoint]) -> Result<()> {
+        let Some(clock) = first.or(new.first()).map(|point| point.clock) else { return Ok(()) };
+        let Some(other) = new.iter().map(|point| point.clock).find(|other| *other != clock) else {
+            return Ok(());
+        };
+        Err(Error::Usage(format!(
+            "{}: its points are by the clock {clock}, and these by {other}, which are never compared: add them to a history of their own, by \
+             --history NAME",
+            self.path.display()
+        )))
+    }
+
+    /// Whether the path still names this file, through a link too.
+    fn is_current(&self, file: &File) -> Result<bool> {
+        let reading = |cause| Error::file(&self.path, "reading", cause);
+        let open = file.metadata().map_err(reading)?;
+        // What was removed meanwhile is made anew.
+        let named = std::fs::metadata(&self.path).ok();
+        Ok(named.is_some_and(|named| (named.dev(), named.ino()) == (open.dev(), open.ino())))
     }
 
     fn line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
@@ -169,13 +193,39 @@ impl HistoryLog {
         Ok(line)
     }
 
-    fn alone(&self, mut file: File) -> Result<Flock<File>> {
+    /// Puts another content in place of the whole file, whole or not at all: what `change` makes of the points. It sees the
+    /// content while no other writer can change it. Damaged lines stay as they are.
+    ///
+    /// # Errors
+    /// There is no file, another writer does not end, a line is of a newer version, or the file cannot be written.
+    pub fn rewrite(&self, change: impl FnOnce(Vec<HistoryPoint>) -> Vec<Option<HistoryPoint>>) -> Result<()> {
+        plain_file::open(&self.path)?;
+        let _alone = self.alone()?;
+        let bytes = self.bytes()?;
+        let points = self.content(&bytes)?.points;
+        let mut changed = change(points.clone()).into_iter().zip(points);
+        let mut kept = Vec::with_capacity(bytes.len());
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let is_point = !line.trim_ascii().is_empty() && self.point(line, 0).is_ok();
+            match is_point.then(|| changed.next()).flatten() {
+                None => kept.extend(line),
+                Some((None, _)) => {}
+                Some((Some(new), old)) if new.cases == old.cases => kept.extend(line),
+                Some((Some(new), _)) => kept.extend(self.line(&new)?),
+            }
+        }
+        replace(&self.path, &kept)
+    }
+
+    /// The file, locked. Another writer may have put a new one in its place meanwhile: the lock is of what the path names.
+    fn alone(&self) -> Result<Flock<File>> {
         for _ in 0..WAITS {
-            file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(lock) => return Ok(lock),
-                Err((file, Errno::EWOULDBLOCK)) => file,
+            match Flock::lock(plain_file::append(&self.path)?, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) if self.is_current(&lock)? => return Ok(lock),
+                Ok(_) => continue,
+                Err((_, Errno::EWOULDBLOCK)) => {}
                 Err((_, errno)) => return Err(Error::file(&self.path, "locking", errno.into())),
-            };
+            }
             std::thread::sleep(PAUSE);
         }
         Err(Error::Missing(format!(
@@ -197,16 +247,18 @@ fn is_newer(line: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::guest_side::ClockKind;
     use super::*;
 
     fn point(run: &str) -> HistoryPoint {
         HistoryPoint {
-            history: LAYOUT,
+            history: 1,
             run: run.into(),
             started: 1_800_000_000,
             label: "main".into(),
             reference: "v1".into(),
             bridge_to: None,
+            clock: ClockKind::Host,
             fingerprint: crate::environment::Fingerprint::default(),
             cases: Vec::new(),
         }
@@ -263,11 +315,44 @@ mod tests {
     fn a_newer_layout_is_refused() {
         let (_home, log) = log();
         log.add(&[point("a")]).unwrap();
-        let newer = std::fs::read_to_string(log.path()).unwrap().replace("\"history\":1", "\"history\":2");
+        let newer = std::fs::read_to_string(log.path()).unwrap().replace("\"history\":1", "\"history\":9");
         std::fs::write(log.path(), newer).unwrap();
         let said = log.read().unwrap_err().to_string();
         assert!(said.contains("line 1") && said.contains("written by a newer syscost"), "{said}");
         assert!(log.add(&[point("b")]).is_err());
+    }
+
+    #[test]
+    fn what_is_rewritten_keeps_damaged_lines_and_whoever_waited_adds_to_the_new_file() {
+        let (_home, log) = log();
+        log.add(&[point("a"), point("b"), point("c")]).unwrap();
+        let text = std::fs::read_to_string(log.path()).unwrap().replacen("\"run\":\"b\"", "\"run\":\"x\"", 1);
+        std::fs::write(log.path(), text).unwrap();
+        let waiting = std::thread::scope(|scope| {
+            let other = log.clone();
+            let mut waiting = None;
+            let forget = |points: Vec<HistoryPoint>| {
+                waiting = Some(scope.spawn(move || other.add(&[point("d")])));
+                std::thread::sleep(5 * PAUSE);
+                points.into_iter().map(|point| (point.run != "a").then_some(point)).collect()
+            };
+            log.rewrite(forget).unwrap();
+            waiting.map(|waiting| waiting.join().unwrap())
+        });
+        assert!(matches!(waiting, Some(Ok(1))), "{waiting:?}");
+        assert_eq!(names(&log), ["c", "d"]);
+        assert_eq!(log.read().unwrap().damaged.len(), 1);
+    }
+
+    #[test]
+    fn two_clocks_are_never_in_one_history() {
+        let (_home, log) = log();
+        let counted = |run| HistoryPoint { history: LAYOUT, clock: ClockKind::Icount, ..point(run) };
+        assert!(log.add(&[point("a"), counted("b")]).is_err());
+        log.add(&[point("a")]).unwrap();
+        let said = log.add(&[counted("b")]).unwrap_err().to_string();
+        assert!(said.contains("by the clock host") && said.contains("by icount"), "{said}");
+        assert_eq!(names(&log), ["a"]);
     }
 
     #[test]

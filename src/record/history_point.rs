@@ -1,10 +1,16 @@
 //! A point of a history: what was compared with a reference at one time, case by case, as data.
 
+use super::guest_side::ClockKind;
 use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
 
-/// The version of the layout of a point.
-pub const LAYOUT: u32 = 1;
+/// The version of the layout of a point. 2: it has a clock, which is not that of the host; the others are still written as 1.
+pub const LAYOUT: u32 = 2;
+
+/// The layout of a point of this clock: the oldest that can say it, so that an older `syscost` reads all that it understands.
+pub fn layout_of(clock: ClockKind) -> u32 {
+    if clock == ClockKind::Host { 1 } else { LAYOUT }
+}
 
 /// A comparison by pairs with a reference, kept for good.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,6 +28,9 @@ pub struct HistoryPoint {
     /// Name of the new reference that side B was, if this point is the bridge to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge_to: Option<String>,
+    /// What its costs are of. Ratios of two clocks are never in one series.
+    #[serde(default, skip_serializing_if = "is_host")]
+    pub clock: ClockKind,
     /// The machine.
     pub fingerprint: Fingerprint,
     /// The cases with a number.
@@ -48,6 +57,10 @@ pub struct CaseRatio {
     pub cost_ns: f64,
 }
 
+fn is_host(clock: &ClockKind) -> bool {
+    *clock == ClockKind::Host
+}
+
 impl HistoryPoint {
     /// The same point with these cases.
     pub fn with(&self, cases: Vec<CaseRatio>) -> Self {
@@ -58,6 +71,7 @@ impl HistoryPoint {
             label: self.label.clone(),
             reference: self.reference.clone(),
             bridge_to: self.bridge_to.clone(),
+            clock: self.clock,
             fingerprint: self.fingerprint.clone(),
             cases,
         }

@@ -4,23 +4,23 @@ use crate::record::quantity::{amount, size};
 use crate::record::{CurveRecord, Point};
 
 /// Lines of a plot, without its axis.
-const ROWS: usize = 8;
+pub(super) const ROWS: usize = 8;
 /// The most columns of a plot.
-const WIDEST: usize = 100;
+pub(super) const WIDEST: usize = 100;
 /// From the foot to the head of a line.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// [`BLOCKS`] for a terminal with ASCII only.
 const PLAIN: [char; 8] = ['_', '.', '-', '=', '+', '*', '#', '@'];
 
 /// Dots in a character: the number of columns and rows of a cell.
-struct Ink {
-    across: usize,
-    down: usize,
+pub(super) struct Ink {
+    pub(super) across: usize,
+    pub(super) down: usize,
     is_ascii: bool,
 }
 
-const BRAILLE: Ink = Ink { across: 2, down: 4, is_ascii: false };
-const STARS: Ink = Ink { across: 1, down: 1, is_ascii: true };
+pub(super) const BRAILLE: Ink = Ink { across: 2, down: 4, is_ascii: false };
+pub(super) const STARS: Ink = Ink { across: 1, down: 1, is_ascii: true };
 
 /// A text for a value, in the unit of the curve.
 fn value(curve: &CurveRecord, value: f64) -> String {
@@ -76,7 +76,7 @@ pub(super) fn plot(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> V
 }
 
 /// The least and the greatest, never the same.
-fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+pub(super) fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
     if high - low > 1e-9 { (low, high) } else { (low - 0.5, low + 0.5) }
 }
@@ -114,11 +114,11 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
 }
 
 /// The bit of a dot in a Braille character (Unicode block U+2800).
-fn bit(x: usize, y: usize) -> u8 {
+pub(super) fn bit(x: usize, y: usize) -> u8 {
     [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]][y][x]
 }
 
-fn character(cell: u8, ink: &Ink) -> char {
+pub(super) fn character(cell: u8, ink: &Ink) -> char {
     match (cell, ink.is_ascii) {
         (0, _) => ' ',
         (_, true) => '*',

@@ -3,14 +3,20 @@
 
 use super::ratio_series::RatioSeries;
 use crate::environment::{Difference, Weight};
+use crate::record::guest_side::ClockKind;
 use crate::record::history_point::HistoryPoint;
-use crate::statistic::change_point::{Family, Value, change_points, level};
+use crate::statistic::change_point::{Family, Noise, Value, change_points, level};
 use std::collections::BTreeMap;
 
 /// A step at the first point after a new reference may be the bridge's error: it must be this many of its standard errors.
 const BEYOND_BRIDGE: f64 = 4.0;
 /// A case that moves alone is told from this share on: below it, most of what is found is chance or the layout of a binary.
 const LEAST: f64 = 0.006;
+/// The same of counted instructions, which have no layout and hardly any chance.
+const LEAST_OF_COUNTS: f64 = 0.001;
+/// Counts of one kernel repeat to the last digit: a tenth of the least that is told is more than chance does to them. It is believed as if it had been
+/// learnt, for from equal values none can be.
+const NOISE_OF_COUNTS: Noise = Noise { deviation: 1e-4, degrees: 60.0, strays: 1e-3 };
 /// Points by which noise may put the place of a step off.
 const NEAR: usize = 2;
 /// Where this many move together, smaller steps are told, too.
@@ -50,8 +56,8 @@ impl ChangeEvent {
         self.moved.iter().filter(|moved| moved.change > 0.0 && !moved.canary)
     }
 
-    fn is_told(&self) -> bool {
-        self.moved.len() >= TOGETHER || self.moved.iter().any(|moved| moved.change.abs() >= LEAST)
+    fn is_told(&self, least: f64) -> bool {
+        self.moved.len() >= TOGETHER || self.moved.iter().any(|moved| moved.change.abs() >= least)
     }
 
     /// The cases that became faster, without the canaries.
@@ -74,10 +80,13 @@ pub fn change_events(points: &[HistoryPoint], series: &[RatioSeries]) -> Vec<Cha
         series.iter().map(|one| one.links.iter().map(|link| link.value).collect()).collect();
     let family = Family::learn(values.iter().map(Vec::as_slice));
     let level = level(series.len());
-    let of_one = |(one, values): (&RatioSeries, &Vec<Value>)| steps(one, values, &family, level);
+    let is_counted = points.first().is_some_and(|point| point.clock == ClockKind::Icount);
+    let noise = |values: &[Value]| if is_counted { NOISE_OF_COUNTS } else { family.noise_of(values) };
+    let of_one = |(one, values): (&RatioSeries, &Vec<Value>)| steps(one, values, &noise(values), level);
     let steps: Vec<Step> = series.iter().zip(&values).flat_map(of_one).collect();
     let events = together(steps).into_iter().map(|steps| event(points, steps));
-    events.filter(ChangeEvent::is_told).collect()
+    let least = if is_counted { LEAST_OF_COUNTS } else { LEAST };
+    events.filter(|event| event.is_told(least)).collect()
 }
 
 /// The steps by their places. Noise may put those of some cases a few nights off: they join a group near by that is twice as
@@ -104,8 +113,8 @@ fn together(steps: Vec<Step>) -> Vec<Vec<Step>> {
     places.into_values().collect()
 }
 
-fn steps(series: &RatioSeries, values: &[Value], family: &Family, level: f64) -> Vec<Step> {
-    let found = change_points(values, &family.noise_of(values), level);
+fn steps(series: &RatioSeries, values: &[Value], noise: &Noise, level: f64) -> Vec<Step> {
+    let found = change_points(values, noise, level);
     let step = |change: &crate::statistic::change_point::ChangePoint| {
         let (before, after) = (&series.links[change.at - 1], &series.links[change.at]);
         // What two references have in common cancels.

@@ -2,7 +2,9 @@
 //! the comparison of the old one with the new one is a bridge, and its ratio is multiplied by. The errors of bridges add up.
 
 use super::sequential::Row;
-use crate::record::history_point::{CaseRatio, HistoryPoint, LAYOUT};
+use crate::environment::Fingerprint;
+use crate::record::guest_side::{ClockKind, GuestSide};
+use crate::record::history_point::{CaseRatio, HistoryPoint, layout_of};
 use crate::record::paired::Paired;
 use crate::statistic::change_point::Value;
 use std::collections::BTreeMap;
@@ -47,15 +49,33 @@ pub fn point_of(paired: &Paired, reference: &str, label: &str, bridge_to: Option
             && case.versions[0] == case.versions[1]
             && row.judgement.change.estimate.is_finite()
     });
+    let guest = paired.guests.as_ref().map(|guests| (&guests.sides[1], guests.machine.as_str()));
     HistoryPoint {
-        history: LAYOUT,
+        history: layout_of(paired.clock()),
         run: paired.run.clone(),
         started: paired.started,
         label: label.into(),
         reference: reference.into(),
         bridge_to: bridge_to.map(str::to_owned),
-        fingerprint: paired.fingerprint.clone(),
+        clock: paired.clock(),
+        fingerprint: match guest {
+            Some((side, machine)) => of_guest(side, machine, paired.fingerprint.clone()),
+            None => paired.fingerprint.clone(),
+        },
         cases: cases.filter_map(|(row, case)| ratio(row, &case.versions[0])).collect(),
+    }
+}
+
+/// What is known of a guest, on this host: what else changed there is told by it.
+pub(super) fn of_guest(side: &GuestSide, machine: &str, host: Fingerprint) -> Fingerprint {
+    let known = side.identity.clone().unwrap_or_default();
+    Fingerprint {
+        kernel_release: Some(known.release),
+        kernel_version: Some(known.build),
+        kernel_command_line: Some(known.command_line),
+        mitigations: known.mitigations.into_iter().collect(),
+        hypervisor: Some(machine.into()),
+        ..host
     }
 }
 
@@ -78,14 +98,28 @@ fn ratio(row: &Row, version: &str) -> Option<CaseRatio> {
     })
 }
 
+/// Pairs without which a case is no ratio. Counted instructions repeat to the last digit, so that a boot tells as much as many.
+fn fewest(clock: ClockKind) -> usize {
+    if clock == ClockKind::Icount { 1 } else { FEWEST_PAIRS }
+}
+
 /// The series of all cases, and a sentence for what belongs to none.
 pub fn series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<String>) {
     let mut all: BTreeMap<&str, RatioSeries> = BTreeMap::new();
     let (bridges, mut said) = (Bridges::of(points), Vec::new());
+    let clock = points.first().map_or(ClockKind::Host, |point| point.clock);
     for (at, point) in points.iter().enumerate().filter(|(_, point)| point.bridge_to.is_none()) {
+        // Files that were joined by hand.
+        if point.clock != clock {
+            said.push(format!(
+                "{}: it is by the clock {}, and left out beside {clock}",
+                point.run, point.clock
+            ));
+            continue;
+        }
         let mut lacking = 0;
         // Points that were kept before cases without pairs were left out may hold some.
-        for case in point.cases.iter().filter(|case| case.pairs >= FEWEST_PAIRS) {
+        for case in point.cases.iter().filter(|case| case.pairs >= fewest(point.clock)) {
             let Some((offset, variance)) = bridges.to(&point.reference, case) else {
                 lacking += 1;
                 continue;
@@ -124,7 +158,7 @@ impl<'a> Bridges<'a> {
         let mut bridges = Self { first, known: BTreeMap::new() };
         for point in points {
             let Some(new) = point.bridge_to.as_deref() else { continue };
-            for case in point.cases.iter().filter(|case| case.pairs >= FEWEST_PAIRS) {
+            for case in point.cases.iter().filter(|case| case.pairs >= fewest(point.clock)) {
                 let Some((offset, variance)) = bridges.to(&point.reference, case) else { continue };
                 let reached = (offset + case.log_ratio, variance + case.error.powi(2));
                 // The first bridge to a reference stays, so that what was told is told again.
@@ -145,7 +179,6 @@ impl<'a> Bridges<'a> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::environment::Fingerprint;
 
     /// A point with one case a value; `to` makes it a bridge.
     pub fn point(run: usize, reference: &str, to: Option<&str>, ratios: &[f64]) -> HistoryPoint {
@@ -159,12 +192,13 @@ pub(super) mod tests {
             cost_ns: 100.0 * ratio,
         };
         HistoryPoint {
-            history: LAYOUT,
+            history: 1,
             run: format!("run-{run}"),
             started: 1_790_000_000 + 86_400 * run as u64,
             label: format!("revision {run}"),
             reference: reference.into(),
             bridge_to: to.map(str::to_owned),
+            clock: ClockKind::Host,
             fingerprint: Fingerprint::default(),
             cases: ratios.iter().enumerate().map(case).collect(),
         }

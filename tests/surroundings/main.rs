@@ -34,6 +34,8 @@ mod machine_changes;
 mod memory;
 mod monitor;
 mod nights;
+mod nights_doubted;
+mod nights_forgotten;
 mod pair;
 mod partner;
 mod place;

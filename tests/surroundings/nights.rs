@@ -6,7 +6,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Kept pairs of a comparison, with these cases as far from the reference as a night says.
-fn pairs(place: &Place, night: u64, slower: f64, release: &str) -> PathBuf {
+pub fn pairs(place: &Place, night: u64, slower: f64, release: &str) -> PathBuf {
+    let label = format!("\u{1b}[31mrevision {night}");
+    pairs_of(place, night, slower, release, &label, |case| format!("group/{case}"))
+}
+
+/// The same with these ids; the first three become slower.
+pub fn pairs_of(
+    place: &Place,
+    night: u64,
+    slower: f64,
+    release: &str,
+    label: &str,
+    id: impl Fn(u64) -> String,
+) -> PathBuf {
     // What nights differ by at random, always the same: a few tenths of a per cent.
     let noise = |case: u64, pair: u64| {
         let mixed =
@@ -18,13 +31,13 @@ fn pairs(place: &Place, night: u64, slower: f64, release: &str) -> PathBuf {
         let pairs: Vec<Value> = (0..16)
             .map(|pair| json!({"difference": level + noise(case, pair), "cost_ns": [100.0, 100.0], "rejected": null}))
             .collect();
-        json!({"id": format!("group/{case}"), "canary": false, "evidence": [[], []], "versions": ["1", "1"],
+        json!({"id": id(case), "canary": false, "evidence": [[], []], "versions": ["1", "1"],
                "notes": [], "ended": null, "pairs": pairs})
     };
     let paired = json!({
         "paired": 2, "tool": "syscost", "run": format!("night-{night}"), "started": 1_790_000_000 + 86_400 * night,
         "seed": 1, "rule": {"threshold": 0.01, "margin": 0.02, "looks": 3}, "by_turns": true,
-        "sides": ["v1", format!("\u{1b}[31mrevision {night}")],
+        "sides": ["v1", label],
         "fingerprint": {"kernel_release": release}, "cpu": 0, "notes": [],
         "cases": (0..8).map(case).collect::<Vec<_>>(),
     });
@@ -33,23 +46,23 @@ fn pairs(place: &Place, night: u64, slower: f64, release: &str) -> PathBuf {
     path
 }
 
-fn history(place: &Place, words: &[&str]) -> Ended {
+pub fn history(place: &Place, words: &[&str]) -> Ended {
     place.end(place.syscost(&[&["history"], words].concat()))
 }
 
-fn add(place: &Place, file: &Path) -> Ended {
+pub fn add(place: &Place, file: &Path) -> Ended {
     history(place, &["add", file.to_str().unwrap(), "--reference", "v1"])
 }
 
 /// Twelve nights; from the ninth on three cases are 2 % slower, and the kernel is another one.
-fn twelve_nights(place: &Place) {
+pub fn twelve_nights(place: &Place) {
     for night in 0..12 {
         let (slower, release) = if night >= 8 { (0.02, "6.1.0-30") } else { (0.0, "6.1.0-29") };
         add(place, &pairs(place, night, slower, release)).says(0, &["8 cases against v1 added"]);
     }
 }
 
-fn file(place: &Place) -> PathBuf {
+pub fn file(place: &Place) -> PathBuf {
     place.home().join("syscost/history/main.jsonl")
 }
 
@@ -70,7 +83,9 @@ fn a_step_is_told_for_its_cases_and_fails_the_night() {
     history(&place, &["show", "group/9"]).refuses(&["no point has a case group/9", "group/0"]);
     let exported = history(&place, &["export"]);
     assert_eq!(exported.output.lines().count(), 1 + 8 * 12, "{exported:?}");
-    assert!(exported.output.starts_with("case,run,started,label,reference,ratio,low,high,cost_ns,pairs\n"));
+    assert!(
+        exported.output.starts_with("case,run,started,label,reference,ratio,low,high,cost_ns,pairs,clock\n")
+    );
 }
 
 #[test]

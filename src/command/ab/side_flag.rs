@@ -58,7 +58,16 @@ impl Sides {
         b_rev: Option<String>,
         bench: Option<String>,
     ) -> Self {
-        Self { a_bin: Some(a), b_bin, b_rev, bench, ..Self::default() }
+        Self::with((Some(a), None), (b_bin, b_rev), bench)
+    }
+
+    /// For each side a binary, or a revision that is to be built.
+    pub(in crate::command) fn with(
+        (a_bin, a_rev): (Option<PathBuf>, Option<String>),
+        (b_bin, b_rev): (Option<PathBuf>, Option<String>),
+        bench: Option<String>,
+    ) -> Self {
+        Self { a_bin, a_rev, b_bin, b_rev, bench, ..Self::default() }
     }
 
     /// The shell commands that make the two settings, and the one that undoes them.

@@ -1,7 +1,8 @@
 //! `syscost history changes`: what changed and when, an event a paragraph.
 
 use super::Place;
-use crate::command::page::{self, Tone};
+use crate::command::flag::Form;
+use crate::command::page::{self, Tone, inert};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
@@ -11,6 +12,7 @@ use crate::render::table::Layout;
 use crate::study::change_event::{ChangeEvent, Moved, change_events};
 use crate::study::gate::{Mutes, SECONDS_A_DAY, day};
 use crate::study::ratio_series::{NORMAL, series};
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,7 +23,8 @@ const NAMED: usize = 4;
 ///
 /// Cases that moved at one point are one event, told with what else changed there: kernel, command line, mitigations,
 /// microcode, compiler, label. In a pipe, a line a case: when, slower or faster, the change in per cent, its standard error, the case,
-/// the label, `canary` where neither side can change it, and the reason where it is muted. Exit code 1 if a case that is not muted became slower.
+/// the label, `canary` where neither side can change it, and the reason where it is muted. `--json` has all of it. Exit code 1 if a case that is
+/// not muted became slower.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Only what was found on this day or later, such as 2026-11-20
@@ -31,11 +34,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     mute: Option<PathBuf>,
     #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
     place: Place,
 }
 
 /// The first Unix second of a day in universal time.
-fn first_second(text: &str) -> std::result::Result<u64, &'static str> {
+pub(super) fn first_second(text: &str) -> std::result::Result<u64, &'static str> {
     day(text).map(|days| SECONDS_A_DAY * days).ok_or("expected a day such as 2026-11-20")
 }
 
@@ -48,12 +53,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let events = change_events(&points, &series);
     let events: Vec<_> = events.into_iter().filter(|event| points[event.found].started >= since).collect();
     let muted = |moved: &Moved| mutes.reason(&moved.id, quantity::now());
+    mutes.ended(quantity::now()).iter().for_each(page::warn);
+    let alarms = events.iter().flat_map(ChangeEvent::slower).any(|moved| muted(moved).is_none());
+    if args.form.json {
+        page::write_json(&in_json(&events, &points, series.len(), &muted))?;
+        return Ok(Exit::failed_if(alarms).into());
+    }
     let text = match page::is_piped() {
         true => page::tabbed(&rows(&events, &points, &muted)),
         false => told(&events, &points, series.len(), &muted, layout()),
     };
     page::write(&text)?;
-    let alarms = events.iter().flat_map(ChangeEvent::slower).any(|moved| muted(moved).is_none());
     Ok(Exit::failed_if(alarms).into())
 }
 
@@ -78,6 +88,30 @@ fn rows(
     events.iter().flat_map(|event| event.moved.iter().map(move |moved| row(event, moved))).collect()
 }
 
+fn in_json(
+    events: &[ChangeEvent],
+    points: &[HistoryPoint],
+    series: usize,
+    muted: &dyn Fn(&Moved) -> Option<String>,
+) -> Value {
+    let moved = |moved: &Moved| json!({"case": inert(&moved.id), "change": moved.change, "error": moved.error, "canary": moved.canary, "muted": muted(moved)});
+    let point = |at: usize| {
+        let HistoryPoint { run, started, label, reference, .. } = &points[at];
+        json!({"run": inert(run), "started": started, "label": inert(label), "reference": inert(reference)})
+    };
+    let event = |event: &ChangeEvent| {
+        let profile: Map<String, Value> =
+            event.profile.iter().map(|d| (d.field.into(), json!([d.theirs, d.ours]))).collect();
+        json!({
+            "before": point(event.before), "after": point(event.at), "found": point(event.found),
+            "machine": profile, "moved": event.moved.iter().map(moved).collect::<Vec<_>>(),
+        })
+    };
+    let clock = points.first().map(|point| point.clock.to_string());
+    let events: Vec<_> = events.iter().map(event).collect();
+    json!({"points": points.len(), "cases": series, "clock": clock, "events": events})
+}
+
 fn told(
     events: &[ChangeEvent],
     points: &[HistoryPoint],
@@ -90,6 +124,8 @@ fn told(
         page::counted(points.len(), "point", "points"),
         page::counted(series, "case", "cases")
     );
+    let caution = points.first().and_then(|point| point.clock.caution());
+    let of = caution.map_or(of.clone(), |caution| format!("{of}: {caution}"));
     if events.is_empty() {
         return format!("Nothing changed in {of}.\n");
     }
@@ -128,29 +164,21 @@ fn event_text(
     if let Some(more) = event.moved.len().checked_sub(NAMED).filter(|more| *more > 0) {
         lines.push(format!("    and {more} more; in a pipe, each has its line"));
     }
-    let command = revisions([&before.label, &point.label]).and_then(|revisions| again(revisions, event));
-    lines.extend(command.map(|command| page::wrap("    again: ", &command, width)));
+    if event.moved.iter().any(|moved| !moved.canary) {
+        lines.push(page::wrap("    again: ", &again(point), width));
+    }
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
-/// The revisions of git with which these labels begin, if they do and differ: hexadecimal digits, as `--label` is given in a workflow.
-fn revisions<'a>(labels: [&'a str; 2]) -> Option<[&'a str; 2]> {
-    let revision = |label: &'a str| {
-        let word = label.split_whitespace().next()?;
-        let is_hash = (7..=40).contains(&word.len()) && word.chars().all(|c| c.is_ascii_hexdigit());
-        is_hash.then_some(word)
-    };
-    let [before, after] = labels.map(revision);
-    before.zip(after).filter(|(before, after)| before != after).map(|(before, after)| [before, after])
-}
-
-/// The command that compares the two revisions by themselves, which tells a change from an outlier. Ids are text of a file, and the
-/// command is for a shell: only plain ones are in it.
-fn again([before, after]: [&str; 2], event: &ChangeEvent) -> Option<String> {
-    let is_plain = |id: &&str| id.chars().all(|c| c.is_ascii_alphanumeric() || "/_.-".contains(c));
-    let ids = event.moved.iter().filter(|moved| !moved.canary).map(|moved| &*moved.id);
-    let ids: Vec<_> = ids.filter(is_plain).take(NAMED).collect();
-    (!ids.is_empty()).then(|| format!("syscost ab --a-rev {before} --b-rev {after} '^({})$'", ids.join("|")))
+/// The command that compares both sides by themselves, which tells a change from an outlier. A label is text of a file, and the command is
+/// for a shell: only a plain one is in it.
+fn again(point: &HistoryPoint) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-: ".contains(c);
+    let is_plain = point.label.chars().all(is_plain) && !point.label.starts_with('-');
+    match is_plain && !point.label.is_empty() {
+        true => format!("syscost history confirm '{}'", point.label),
+        false => "syscost history confirm LABEL".into(),
+    }
 }
 
 /// How many moved, and by how much: `14 slower by 0.8 to 3.1 %, 1 faster by 2.0 %`.
@@ -184,16 +212,6 @@ mod tests {
         assert_eq!(first_second("2024-02-29"), Ok(1_709_164_800));
         for wrong in ["", "2026", "2026-13-01", "2026-11-20x", "-1-1-1", "1969-12-31"] {
             assert!(first_second(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn revisions_are_told_from_other_labels() {
-        assert_eq!(revisions(["5b36495 2026-11-23", "fe0ba5312a"]), Some(["5b36495", "fe0ba5312a"]));
-        for labels in
-            [["night 1", "night 2"], ["5b36495", "5b36495"], ["5b36495", ""], ["5b36495;rm", "fe0ba53"]]
-        {
-            assert_eq!(revisions(labels), None, "{labels:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Points are added: measured now against a kept reference, or taken from a comparison that is stored.
 
 use super::Place;
+use crate::case::Group;
 use crate::command::ab::{Manner, Sides, compared, this};
 use crate::command::flag::Filter;
 use crate::command::page;
@@ -8,9 +9,12 @@ use crate::error::{Error, Result};
 use crate::pair::revision;
 use crate::platform::plain_file;
 use crate::record::history_point::HistoryPoint;
+use crate::record::instruction_counts::InstructionCounts;
 use crate::record::paired::Paired;
 use crate::record::store;
+use crate::study::counted_point::counted_point;
 use crate::study::ratio_series::point_of;
+use crate::suite::GROUPS;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -79,9 +83,10 @@ pub(super) struct Bridge {
     place: Place,
 }
 
-/// Add a comparison that `syscost ab` or `syscost gate` kept
+/// Add a comparison that `syscost ab`, `syscost gate` or `syscost kernels ab` kept
 ///
-/// Side A is the reference: a build, a wrapper or a setting of the machine.
+/// Side A is the reference: a build, a wrapper, a setting of the machine, or a kernel. Counted instructions, and times in guests, are by clocks of
+/// their own, and a history is of one clock: --history NAME.
 #[derive(clap::Args)]
 pub(super) struct Add {
     /// The file that the comparison was kept in
@@ -117,7 +122,7 @@ pub(super) fn keep(args: &Reference) -> Result<ExitCode> {
 }
 
 /// The file of the reference of this name.
-fn path_of(place: &Place, name: &str) -> Result<PathBuf> {
+pub(super) fn path_of(place: &Place, name: &str) -> Result<PathBuf> {
     store::check_name(name, "reference")?;
     let store = store::Store::at(&place.home.directory());
     Ok(store.home().join("references").join(name))
@@ -157,8 +162,29 @@ pub(super) fn bridge(args: &Bridge) -> Result<ExitCode> {
 }
 
 pub(super) fn add(args: &Add) -> Result<ExitCode> {
-    let paired = Paired::load(&args.pairs)?;
-    add_point(&args.place, &paired, &args.reference, args.label.as_deref(), args.bridge_to.as_deref())
+    let (reference, bridge_to) = (args.reference.as_str(), args.bridge_to.as_deref());
+    if !is_counts(&args.pairs)? {
+        let paired = Paired::load(&args.pairs)?;
+        return add_point(&args.place, &paired, reference, args.label.as_deref(), bridge_to);
+    }
+    let counts = InstructionCounts::load(&args.pairs)?;
+    check_names(reference, bridge_to)?;
+    let label = args.label.as_deref().unwrap_or(&counts.sides[1].name);
+    let version = |id: &str| {
+        let name = id.split('/').next()?;
+        GROUPS.iter().find(|group| group.name == name).map(Group::version_text)
+    };
+    keep_point(&args.place, &counted_point(&counts, reference, label, bridge_to, version))
+}
+
+/// Whether a file is of counted instructions.
+fn is_counts(path: &Path) -> Result<bool> {
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        instruction_counts: Option<serde::de::IgnoredAny>,
+    }
+    let kind: Option<Kind> = serde_json::from_slice(&store::read(path)?).ok();
+    Ok(kind.is_some_and(|kind| kind.instruction_counts.is_some()))
 }
 
 fn add_point(
@@ -168,16 +194,25 @@ fn add_point(
     label: Option<&str>,
     bridge_to: Option<&str>,
 ) -> Result<ExitCode> {
-    for name in [Some(reference), bridge_to].into_iter().flatten() {
-        store::check_name(name, "reference")?;
-    }
-    let point = point_of(paired, reference, label.unwrap_or(&paired.sides[1]), bridge_to);
+    check_names(reference, bridge_to)?;
+    let usual = paired.guests.as_ref().map_or(&paired.sides[1], |guests| &guests.sides[1].name);
+    keep_point(place, &point_of(paired, reference, label.unwrap_or(usual), bridge_to))
+}
+
+fn check_names(reference: &str, bridge_to: Option<&str>) -> Result<()> {
+    [Some(reference), bridge_to]
+        .into_iter()
+        .flatten()
+        .try_for_each(|name| store::check_name(name, "reference"))
+}
+
+fn keep_point(place: &Place, point: &HistoryPoint) -> Result<ExitCode> {
     if point.cases.is_empty() {
-        return Err(Error::Disturbed(format!("{}: no case has a number: nothing was added", paired.run)));
+        return Err(Error::Disturbed(format!("{}: no case has a number: nothing was added", point.run)));
     }
     let log = place.log()?;
-    let added = log.add(std::slice::from_ref(&point))?;
-    page::write(&said(&point, added, log.path()))?;
+    let added = log.add(std::slice::from_ref(point))?;
+    page::write(&said(point, added, log.path()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -58,6 +58,11 @@ pub(super) struct Turning {
 }
 
 impl Turning {
+    /// As it is without flags.
+    pub(super) fn usual() -> Self {
+        Self { clock: None, boots: Pairs::ThirtyTwo, seed: 0x5eed }
+    }
+
     /// The clock of these two kernels.
     ///
     /// # Errors

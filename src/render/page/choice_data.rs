@@ -159,6 +159,7 @@ mod tests {
             label: String::new(),
             reference: "v1".into(),
             bridge_to: None,
+            clock: Default::default(),
             fingerprint,
             cases: Vec::new(),
         }

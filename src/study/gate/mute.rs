@@ -58,6 +58,13 @@ impl Mutes {
         self.0.iter().find(is_muted).map(|Mute { reason, until, .. }| format!("{reason} (until {until})"))
     }
 
+    /// A sentence for each mute that has ended at `now`, Unix seconds.
+    pub fn ended(&self, now: u64) -> Vec<String> {
+        let over = self.0.iter().filter(|mute| now / SECONDS_A_DAY > mute.last_day);
+        over.map(|Mute { id, reason, until, .. }| format!("the mute of {id} ended on {until}: {reason}"))
+            .collect()
+    }
+
     /// Marks the findings that are muted at `now`, Unix seconds. Returns a sentence for each mute that has expired or
     /// matches no case.
     pub fn apply(&self, findings: &mut [Finding], now: u64) -> Vec<String> {
