@@ -118,7 +118,7 @@ impl Strided {
     }
 
     fn description(&self) -> String {
-        let kib = self.order.lines * LINE as u64 >> 10;
+        let kib = (self.order.lines * LINE as u64) >> 10;
         let stride = self.order.stride * LINE as u64;
         format!("word by word in lines {stride} bytes apart, on {kib} KiB in huge pages of 2 MiB")
     }
