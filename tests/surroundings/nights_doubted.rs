@@ -29,7 +29,7 @@ fn a_plot_fits_eighty_columns_and_marks_the_change() {
     let place = Place::new();
     twelve_nights(&place);
     let plotted = history(&place, &["show", "group/0", "--plot"]);
-    plotted.says(0, &["group/0, 2026-", "┤", "1  2026-09-29 14:13  +", " % ±", "revision 8"]);
+    plotted.says(0, &["group/0, 2026-", "┤", "1  2026-09-29 14:13 +1.99 % ±", "revision 8"]);
     assert!(!plotted.output.contains('\u{1b}'), "{plotted:?}");
     assert!(plotted.output.lines().all(|line| line.chars().count() <= 80), "{plotted:?}");
     let axis = plotted.output.lines().find(|line| line.contains('└')).unwrap_or_default();
