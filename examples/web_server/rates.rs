@@ -7,7 +7,7 @@ use crate::Answer;
 use crate::apache::{Apache, Model};
 use crate::impact::{SERVER_CPU, cost, probe};
 use crate::rates_picture;
-use crate::visit::arrive;
+use crate::visit::{Visits, arrive};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -39,6 +39,8 @@ pub struct Turn {
     /// Share of a CPU of the server and of the probe, percent.
     pub load: f64,
     pub probe: f64,
+    /// Share of the connections that began late, percent.
+    pub late: f64,
 }
 
 /// An estimate with its 95 % interval.
@@ -89,10 +91,16 @@ fn beside(server: &Apache, connections: u32, rate: u32) -> Answer<Turn> {
     let used = || process_tree(server.pid()).map(|tree| tree.value.cpu_time);
     let (begun, before) = (Instant::now(), used()?);
     let count = (f64::from(connections) * TURN.as_secs_f64()).round() as usize;
-    let times = arrive(server.address, connections, count, CLIENT_CPU)?;
+    let Visits { times, late } = arrive(server.address, connections, count, CLIENT_CPU)?;
     let load = 100.0 * used()?.saturating_sub(before).as_secs_f64() / begun.elapsed().as_secs_f64();
     let probe = running.map_or(Ok(0.0), cost)?;
-    Ok(Turn { mean: times.iter().sum::<f64>() / times.len() as f64, median: median(&times), load, probe })
+    Ok(Turn {
+        mean: times.iter().sum::<f64>() / times.len() as f64,
+        median: median(&times),
+        load,
+        probe,
+        late: 100.0 * late as f64 / count as f64,
+    })
 }
 
 impl AtRate {
@@ -118,8 +126,11 @@ impl AtRate {
     fn text(&self) -> Result<String, std::fmt::Error> {
         let count = self.turns.len() as f64 * f64::from(self.connections) * TURN.as_secs_f64();
         let load = median(&self.over(0, |turn| turn.load));
+        let late: Vec<f64> = (0..PROBES.len()).flat_map(|at| self.over(at, |turn| turn.late)).collect();
+        let late = late.iter().sum::<f64>() / late.len().max(1) as f64;
         let mut text = format!(
-            "{} connections a second, {count:.0} beside each probe; without one the server has {load:.1} % of a CPU\n",
+            "{} connections a second, {count:.0} beside each probe; without one the server has {load:.1} % of a CPU; {late:.1} % began \
+             late\n",
             self.connections
         );
         writeln!(
@@ -151,7 +162,7 @@ fn table(all: &[AtRate]) -> Result<String, std::fmt::Error> {
     );
     for at in all {
         for (turn, seen) in at.turns.iter().enumerate() {
-            for (rate, Turn { mean, median, load, probe }) in PROBES.iter().zip(seen) {
+            for (rate, Turn { mean, median, load, probe, .. }) in PROBES.iter().zip(seen) {
                 writeln!(
                     text,
                     "{},{rate},{turn},{mean:.5},{median:.5},{load:.3},{probe:.4}",

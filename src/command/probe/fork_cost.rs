@@ -143,7 +143,7 @@ fn table(found: &[Cost]) -> String {
     let rows: Vec<Vec<String>> = std::iter::once(head.collect()).chain(found.iter().map(row)).collect();
     let rows: Vec<[String; 7]> = rows.into_iter().filter_map(|row| row.try_into().ok()).collect();
     let lines = page::aligned(&rows, usize::MAX);
-    let note = "\na call: the mean of 3 times 10 000; of ps: a call's share of its start; bars: 3 █ are 10 times as long.\n";
+    let note = "\na call: the mean of 3 times 10 000; of ps: its share of a start of that program;\nbars: 3 █ are 10 times as long.\n";
     lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").chain([note.to_owned()]).collect()
 }
 

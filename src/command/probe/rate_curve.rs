@@ -15,7 +15,7 @@ use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// Widest bar, characters.
-const BAR: f64 = 24.0;
+const BAR: f64 = 16.0;
 /// Samples of a rate.
 const SAMPLES: usize = 20;
 /// What a probe runs longer than it is watched.
@@ -149,7 +149,7 @@ fn object(at: &At) -> Value {
 
 fn table(found: &[At]) -> String {
     let most = found.iter().map(|at| mean(&at.probe).0).fold(0.0, f64::max);
-    let head = ["blocks/s", "missed", "a block", "machine", "threads", "grown", "probe, % of a CPU", ""];
+    let head = ["blocks/s", "missed", "a block", "machine", "grown", "probe", ""];
     let head = head.map(str::to_owned);
     let row = |at: &At| {
         let ((probe, half), (machine, its_half)) = (mean(&at.probe), mean(&at.machine));
@@ -159,16 +159,23 @@ fn table(found: &[At]) -> String {
             at.own["missed"].as_u64().map_or_else(none, |missed| missed.to_string()),
             at.a_block().map_or_else(none, duration_of),
             format!("{machine:.1} ±{its_half:.1}"),
-            if at.rate == 0 { none() } else { format!("{}→{}", at.threads[0], at.threads[1]) },
-            at.grown().map_or_else(none, |[kib, descriptors]| format!("{kib} KiB, {descriptors}")),
+            at.grown().map_or_else(none, |grown| growth(grown, at.threads)),
             if at.rate == 0 { none() } else { format!("{probe:.3} ±{half:.3}") },
             bar(probe, most),
         ]
     };
     let rows: Vec<_> = std::iter::once(head).chain(found.iter().map(row)).collect();
     let lines = page::aligned(&rows, usize::MAX);
-    let note = "\nmachine: share of all CPUs, percent; grown: resident set and descriptors of the probe; ±: 95 %, of 20 samples.\n";
+    let note = "\nmachine: percent of all CPUs; probe: percent of one; grown: its memory, files or\nthreads; ±: the 95 % interval of 20 samples.\n";
     lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").chain([note.to_owned()]).collect()
+}
+
+/// Whether a probe has come to hold more: KiB and descriptors, and threads at the first and the last look.
+fn growth([kib, descriptors]: [i64; 2], [first, last]: [u64; 2]) -> String {
+    match (kib, descriptors, first == last) {
+        (..=0, 0, true) => "nothing".into(),
+        _ => format!("{kib} KiB, {descriptors} files, threads {first}→{last}"),
+    }
 }
 
 /// A bar in proportion to the greatest value.
@@ -184,7 +191,7 @@ mod tests {
     #[test]
     fn bars_are_in_proportion() {
         let length = |value| bar(value, 8.0).chars().count();
-        assert_eq!([8.0, 4.0, 0.0].map(length), [24, 12, 0]);
+        assert_eq!([8.0, 4.0, 0.0].map(length), [16, 8, 0]);
         assert_eq!(bar(0.0, 0.0), "");
     }
 
