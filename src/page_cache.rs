@@ -16,9 +16,9 @@
 //! The machine stays usable: [`Guard`].
 
 mod boundary;
-mod guard;
+mod machine_guard;
 mod search;
 
 pub use boundary::Boundary;
-pub use guard::{Bounds, Guard, Toll};
+pub use machine_guard::{Bounds, Guard, Toll};
 pub use search::{Answer, Request, search};

@@ -1,6 +1,6 @@
 //! The search: the file grows until the cache keeps no more of it.
 
-use super::guard::LEAST_FILE;
+use super::machine_guard::LEAST_FILE;
 use super::{Boundary, Bounds, Guard, Toll};
 use crate::error::{Error, Result};
 use crate::kit::io_priority::IdleAtTheDisk;
