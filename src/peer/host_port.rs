@@ -3,6 +3,7 @@
 
 use super::control_protocol::PORT;
 use crate::platform::inert;
+use crate::platform::kernel_files::KernelFiles;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 /// What a text says before names are looked up.
@@ -85,8 +86,8 @@ fn scope(zone: &str) -> Result<u32, String> {
         return Ok(number);
     }
     let is_name = !zone.is_empty() && !zone.contains(['/', '.']);
-    let known = is_name.then(|| std::fs::read_to_string(format!("/sys/class/net/{zone}/ifindex")).ok());
-    known.flatten().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
+    let line = || KernelFiles::live().line(&format!("sys/class/net/{zone}/ifindex"))?.parse().ok();
+    is_name.then(line).flatten().ok_or_else(|| {
         let shown = inert::line(zone, 30);
         format!("there is no interface `{shown}` here: `ip link` lists them")
     })

@@ -32,7 +32,6 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("kit", "clock", Whole, "they time what they do"),
     ("kit", "case", Whole, "they are subjects and builders of cases"),
     ("kit", "statistic", Only(&["Random"]), "blocks are read in an order drawn by chance"),
-    ("kit", "environment", Only(&["Wire"]), "the far end of an operation may be another machine"),
     ("kit", "peer", Whole, "the far end of an operation may be a peer's"),
     ("peer", "platform", Whole, "its sockets are shut down"),
     ("peer", "environment", Whole, "each end tells the other what it is"),
