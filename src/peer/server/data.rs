@@ -145,3 +145,35 @@ fn greeting(mut stream: &TcpStream, tally: &Tally, ended: &AtomicBool) -> Result
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    #[test]
+    fn a_message_is_answered_by_its_number_and_not_before_it_is_whole() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        let tally = Tally::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| reply(&far, 3000, &tally));
+            for number in (1..=255).chain([0, 1]) {
+                let mut answer = [0];
+                near.write_all(&[7; 2999]).unwrap();
+                if number == 255 {
+                    near.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+                    assert!(near.read(&mut answer).is_err(), "the message lacks a byte");
+                    near.set_read_timeout(None).unwrap();
+                }
+                near.write_all(&[7]).unwrap();
+                near.read_exact(&mut answer).unwrap();
+                assert_eq!(answer, [number]);
+            }
+            near.shutdown(std::net::Shutdown::Both).unwrap();
+        });
+        assert_eq!(tally.told(), (257, 257 * 3000));
+    }
+}

@@ -88,25 +88,6 @@ fn messages_come_back_and_are_counted() {
 }
 
 #[test]
-fn a_message_is_answered_by_its_number_and_not_before_it_is_whole() {
-    let serves = Serves::new();
-    let mut client = serves.call();
-    let asked = Open { service: Service::Reply, bytes: 3000, streams: 1 };
-    let mut stream = client.streams(asked).unwrap().remove(0);
-    stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    for number in (1..=255).chain([0, 1]) {
-        stream.write_all(&[7; 2999]).unwrap();
-        let mut answer = [0];
-        assert!(number > 1 || stream.read(&mut answer).is_err(), "the message lacks a byte");
-        stream.write_all(&[7]).unwrap();
-        stream.read_exact(&mut answer).unwrap();
-        assert_eq!(answer, [number]);
-    }
-    let counted = client.count().unwrap();
-    assert_eq!((counted.messages, counted.bytes), (257, 257 * 3000));
-}
-
-#[test]
 fn a_sink_tells_how_much_came() {
     let serves = Serves::new();
     let mut client = serves.call();
