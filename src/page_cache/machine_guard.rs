@@ -117,7 +117,7 @@ impl<'a> Guard<'a> {
         if self.last.0.elapsed() < LOOK {
             return Ok(());
         }
-        let stalled = self.pressure.as_ref().and_then(|pressure| pressure_total(pressure));
+        let stalled = self.pressure.as_ref().and_then(pressure_total);
         let grown = stalled.zip(self.last.1).map(|(now, before)| now.saturating_sub(before));
         let share = grown.map_or(0.0, |grown| grown.as_secs_f64() / self.last.0.elapsed().as_secs_f64());
         self.last = (Instant::now(), stalled);

@@ -1,4 +1,5 @@
 //! A whole machine that changes in the middle of a run, in a guest: its clock is stepped, its CPUs go offline and come back.
+//! And one whose processor lacks an instruction.
 //!
 //! An emulator's times are nobody's: what is asked is that a changed machine yields a number or a sentence, never a wrong
 //! number, a panic or a condemned case. `scripts/changing-machine` builds what the guest needs and runs this.
@@ -44,6 +45,12 @@ syscost report --home /out/back/home >/out/back/report 2>&1
 { ls -d /tmp/* /tmp/.s*; ps | grep syscost | grep -v grep; dmesg | grep segfault; } >/out/left 2>/dev/null
 "#;
 
+/// What the guest does on a processor without RDTSCP.
+const OLD_PROCESSOR: &str = r#"
+mkdir -p /out/old; grep -c rdtscp /proc/cpuinfo >/out/old/has
+syscost run --scale smoke --home /out/old/home '^(known_work/add|syscall/getppid|clock_read/)' >/out/old/said 2>&1; echo $? >/out/old/code
+"#;
+
 /// The first process of the guest. What it found comes back as an archive on the second serial line.
 const INIT: &str = "#!/bin/busybox sh
 /bin/busybox --install -s /bin; export PATH=/bin HOME=/home
@@ -58,7 +65,7 @@ const PACK: &str = "set -e; mkdir -p root/bin root/proc root/sys root/dev root/t
     (cd root; find . | cpio -o -H newc --quiet) | gzip -1 >initramfs; rm -r root";
 
 /// A guest that hangs is ended by then; it takes some five minutes.
-const BOOT: &str = "timeout -k 5 1500 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 3 -m 1024 -nodefaults \
+const BOOT: &str = "timeout -k 5 1500 qemu-system-x86_64 -accel tcg,thread=multi -cpu \"$2\" -smp 3 -m 1024 -nodefaults \
     -no-user-config -display none -no-reboot -serial file:console -serial file:answer -kernel \"$1\" -initrd initramfs \
     -append 'console=ttyS0 panic=-1 quiet rdinit=/init'";
 
@@ -99,15 +106,20 @@ fn succeeds(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Boots the guest; the directory of what came back.
-fn answers(place: &Place, [kernel, program, busybox]: &[PathBuf; 3]) -> PathBuf {
+/// Boots a guest with this processor; the directory of what came back of its trials.
+fn answers(
+    place: &Place,
+    [kernel, program, busybox]: &[PathBuf; 3],
+    processor: &str,
+    trials: &str,
+) -> PathBuf {
     use std::os::unix::process::CommandExt;
     let here = place.path();
     std::fs::write(here.join("init"), INIT).unwrap();
-    std::fs::write(here.join("trials"), format!("CASES='{CASES}'\n{TRIALS}")).unwrap();
+    std::fs::write(here.join("trials"), trials).unwrap();
     succeeds(place.program("sh").args(["-c", PACK, "sh"]).arg(busybox).arg(program));
     let mut boot = place.program("sh");
-    boot.args(["-c", BOOT, "sh"]).arg(kernel).process_group(0);
+    boot.args(["-c", BOOT, "sh"]).arg(kernel).arg(processor).process_group(0);
     let mut guest = Guest(boot.spawn().unwrap());
     guest.0.wait().unwrap();
     std::fs::create_dir(here.join("answers")).unwrap();
@@ -178,7 +190,7 @@ fn is_told_of_the_clock(back: &Path) {
 fn a_machine_that_changes_in_the_middle_yields_a_number_or_a_sentence() {
     let Some(needed) = needed() else { return };
     let place = Place::new();
-    let answers = answers(&place, &needed);
+    let answers = answers(&place, &needed, "max", &format!("CASES='{CASES}'\n{TRIALS}"));
     let calm = record(&answers.join("calm"));
     for trial in ["calm", "clock", "measuring", "driving", "alone"] {
         is_honest(&answers.join(trial), &calm);
@@ -188,4 +200,21 @@ fn a_machine_that_changes_in_the_middle_yields_a_number_or_a_sentence() {
     is_told_of_the_clock(&answers.join("back"));
     assert_eq!(text(&answers.join("left")), "", "left in the guest");
     assert!(!text(&place.path().join("console")).contains("Kernel panic"));
+}
+
+#[test]
+fn a_processor_without_rdtscp_is_measured_by_the_kernels_clock() {
+    let Some(needed) = needed() else { return };
+    let place = Place::new();
+    let old = answers(&place, &needed, "qemu64", OLD_PROCESSOR).join("old");
+    let said = text(&old.join("said"));
+    assert_eq!([text(&old.join("has")).trim(), text(&old.join("code")).trim()], ["0", "0"], "{said}");
+    let outcomes = outcomes(&record(&old));
+    let is = |id: &str, kind: &str| outcomes.iter().any(|(known, how)| known == id && !how[kind].is_null());
+    assert!(is("known_work/add", "measured") && is("syscall/getppid", "measured"), "{outcomes:?}\n{said}");
+    assert!(
+        is("clock_read/rdtscp-lfence", "skipped") && is("clock_read/instant", "measured"),
+        "{outcomes:?}\n{said}"
+    );
+    assert!(!outcomes.iter().any(|(_, how)| !how["failed"].is_null()), "{outcomes:?}\n{said}");
 }
