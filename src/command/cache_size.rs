@@ -3,7 +3,7 @@
 use super::{flag, page};
 use crate::driver::layout;
 use crate::error::Result;
-use crate::page_cache::{Answer, Request, search};
+use crate::page_cache::{Answer, BLOCK, Request, search};
 use crate::platform::signal;
 use crate::record::quantity::size;
 use crate::trial::scratch;
@@ -15,9 +15,9 @@ use std::time::Duration;
 
 /// Find the size at which reads of a file fall from memory's speed to the disk's
 ///
-/// Makes a file that grows, reads each new piece once, and stops when the cache begins to give up its beginning. Then
-/// short reads at distances found by bisection tell where memory ends and the disk begins. What the times say is
-/// checked by mincore(2). The file never takes the last of the memory, is read at the disk's idle priority, and is given up
+/// Makes a file that grows, reads each new piece once, and stops when the cache has given up its beginning. Then short
+/// reads at 512 places tell how much of it comes from memory and how much from the disk. What the reads say is checked by
+/// mincore(2). The file never takes the last of the memory, is read at the disk's idle priority, and is given up
 /// if others are short of memory. It has no name, so it is gone however the command ends.
 #[derive(clap::Args)]
 #[command(
@@ -36,7 +36,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = flag::size)]
     within: Option<u64>,
     /// The longest time that the file may grow
-    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::seconds, default_value_t = 55.0)]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::seconds, default_value_t = 50.0)]
     seconds: f64,
     /// Print JSON
     #[arg(long)]
@@ -86,7 +86,7 @@ fn bar() -> ProgressBar {
 fn rows(answer: &Answer, within: Option<u64>) -> Vec<[String; 3]> {
     let row = |name: &str, value: String, words: String| [name.to_owned(), value, words];
     let kept = size(answer.kept());
-    let at_least = if answer.boundary.kept.is_none() { "at least " } else { "" };
+    let at_least = if answer.boundary.is_whole() { "at least " } else { "" };
     let [memory, disk] = answer.boundary.speeds();
     let share = 100.0 * answer.kept() as f64 / answer.resident.max(1) as f64 - 100.0;
     let others = format!("{} of it are left to others", size(answer.bounds.reserve));
@@ -95,16 +95,12 @@ fn rows(answer: &Answer, within: Option<u64>) -> Vec<[String; 3]> {
         toll.stalled.map_or("not told by this kernel".into(), |time| format!("{:.2} s", time.as_secs_f64()));
     vec![
         row("file cache", format!("{at_least}{kept}"), ending(answer)),
-        row(
-            "from memory",
-            format!("{memory:.2} GB/s"),
-            "reads of 128 KiB up to that distance from the end of the file".into(),
-        ),
-        row("from the disk", format!("{disk:.2} GB/s"), "beyond".into()),
+        row("from memory", format!("{memory:.2} GB/s"), format!("reads of {} in it", size(BLOCK as u64))),
+        row("from the disk", format!("{disk:.2} GB/s"), "the same, of what was given up".into()),
         row(
             "by mincore",
             size(answer.resident),
-            format!("of the file are in the cache; the times say {share:+.1} %"),
+            format!("of the file are in the cache; the reads say {share:+.1} %"),
         ),
         match within {
             Some(group) => {
@@ -128,10 +124,10 @@ fn rows(answer: &Answer, within: Option<u64>) -> Vec<[String; 3]> {
 /// Why the file did not become longer.
 fn ending(answer: &Answer) -> String {
     let file = size(answer.file);
-    match (answer.boundary.kept, answer.out_of_time) {
-        (Some(_), _) => format!("so much of a file of {file} is read at memory's speed"),
-        (None, true) => format!("all of a file of {file}; the time was over (`--for`)"),
-        (None, false) => format!("all of a file of {file}, which may not become longer (`--reserve`)"),
+    match (answer.boundary.is_whole(), answer.out_of_time) {
+        (false, _) => format!("so much of a file of {file} is read at memory's speed"),
+        (true, true) => format!("all of a file of {file}; the time was over (`--for`)"),
+        (true, false) => format!("all of a file of {file}, which may not become longer (`--reserve`)"),
     }
 }
 
@@ -139,7 +135,7 @@ fn object(answer: &Answer) -> Value {
     let [memory, disk] = answer.boundary.speeds();
     json!({
         "kept_bytes": answer.kept(),
-        "is_lower_bound": answer.boundary.kept.is_none(),
+        "is_lower_bound": answer.boundary.is_whole(),
         "file_bytes": answer.file,
         "mincore_bytes": answer.resident,
         "memory_gb_s": memory,

@@ -1,58 +1,72 @@
-//! Where the reads of a file change from memory's speed to the disk's.
+//! How much of a file is read at memory's speed.
 
 use crate::error::{Error, Result};
+use crate::kit::fault_count::read_from_devices;
 use crate::kit::pattern_file::{self, PatternFile};
+use crate::statistic::median;
 use memmap2::MmapMut;
 use nix::fcntl::PosixFadviseAdvice;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-/// Bytes of one read: short, because what comes from the disk takes room in the cache.
-pub const BLOCK: usize = 128 << 10;
-/// How many reads, a block apart from each other, tell the speed at one place.
-const READS: u64 = 3;
-/// Bytes at the beginning of the file that are given up, to see the disk's speed.
+/// Bytes of one read: short, because what comes from the disk takes room in the cache, and drives something out of it.
+pub const BLOCK: usize = 16 << 10;
+/// Places that are read, at equal distances: each stands for this part of the file.
+const PLACES: u64 = 512;
+/// Bytes at the beginning of the file that are given up, and reads of them, to see the disk's speed.
 const GIVEN_UP: u64 = 8 << 20;
-/// A disk must be so many times slower than memory, or nothing can be told by times.
+const FORCED: u64 = 5;
+/// A disk must be so many times slower than memory, or there is no fall.
 const LEAST_RATIO: f64 = 3.0;
-/// Steps into which the file is divided: the distance that is found is known to one of them.
-const STEPS: u64 = 1024;
 
-/// What the search by times found.
+/// What reads at places all over a file have told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Boundary {
-    /// Distance from the end of the file, bytes, up to which it is read at memory's speed; `None`: all of it is.
-    pub kept: Option<u64>,
-    /// Time of a read of [`BLOCK`] bytes from memory, ns.
+    /// The share of the file that is read from memory, 0 to 1.
+    pub share: f64,
+    /// Median time of a read of [`BLOCK`] bytes from memory, ns.
     pub from_memory: f64,
     /// The same from the disk.
     pub from_disk: f64,
 }
 
 impl Boundary {
-    /// Finds it in a file of which the end was read last.
+    /// Reads a file, of which some of the end must be in the cache.
     ///
     /// # Errors
-    /// A read fails; [`Error::Missing`] where the disk is as fast as memory.
+    /// A read fails; [`Error::Missing`] where the disk is as fast as memory, or the kernel counts no bytes of devices.
     pub fn find(file: &PatternFile) -> Result<Self> {
         // Every read moves its own block and none ahead.
         file.advise(0..0, PosixFadviseAdvice::POSIX_FADV_RANDOM)?;
         let mut probe = Probe { file, buffer: pattern_file::buffer(BLOCK)? };
-        let (step, all) = ((file.bytes() / STEPS).max(READS * 2 * BLOCK as u64), file.bytes());
-        let from_memory = probe.read_at_distance(READS * 2 * BLOCK as u64)?;
-        // What is read here first is not touched by the bisection, which stays a step away from the beginning.
-        let farthest = probe.read_at_distance(all - GIVEN_UP)?;
+        let reads = (0..PLACES).map(|place| probe.read(file.bytes() / PLACES * place));
+        let reads = reads.collect::<Result<Vec<_>>>()?;
         file.advise(0..GIVEN_UP, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
-        let from_disk = probe.read_at_distance(all)?;
-        let threshold = threshold(from_memory, from_disk)?;
-        let kept = match farthest < threshold {
-            true => None,
-            false => Some(bisect([step, all - GIVEN_UP], step, |distance| {
-                Ok(probe.read_at_distance(distance)? < threshold)
-            })?),
-        };
+        let forced = (0..FORCED).map(|nth| probe.read(nth * (GIVEN_UP / FORCED)));
+        let forced = forced.collect::<Result<Vec<_>>>()?;
         file.advise(0..0, PosixFadviseAdvice::POSIX_FADV_NORMAL)?;
-        Ok(Self { kept, from_memory, from_disk })
+        Self::of(&reads, &forced)
+    }
+
+    /// What reads at equal distances say, and others that came from the disk for certain.
+    fn of(reads: &[Read], forced: &[Read]) -> Result<Self> {
+        let times = |of: &[Read], from_disk| {
+            of.iter().filter(|read| read.from_disk == from_disk).map(|read| read.ns).collect::<Vec<_>>()
+        };
+        let (memory, disk) = (times(reads, false), times(forced, true));
+        if memory.is_empty() || disk.is_empty() {
+            return Err(Error::Disturbed(
+                "the cache kept nothing of a file that was just read, or what it gave up on demand: try again".into(),
+            ));
+        }
+        let (from_memory, from_disk) = (median(&memory), median(&disk));
+        falls(from_memory, from_disk)?;
+        Ok(Self { share: memory.len() as f64 / reads.len() as f64, from_memory, from_disk })
+    }
+
+    /// Whether no place was read from the disk, so that a longer file might be kept as well.
+    pub fn is_whole(&self) -> bool {
+        self.share >= 1.0
     }
 
     /// Both speeds, bytes a nanosecond, which are GB/s.
@@ -61,10 +75,10 @@ impl Boundary {
     }
 }
 
-/// The time that lies, by ratio, in the middle of both.
-fn threshold(from_memory: f64, from_disk: f64) -> Result<f64> {
+/// Checks that the disk is slower.
+fn falls(from_memory: f64, from_disk: f64) -> Result<()> {
     if from_disk >= LEAST_RATIO * from_memory {
-        return Ok((from_memory * from_disk).sqrt());
+        return Ok(());
     }
     Err(Error::Missing(format!(
         "a read of {} KiB takes {:.0} µs from memory and {:.0} µs from the disk, which is no fall: a host caches this \
@@ -75,18 +89,12 @@ fn threshold(from_memory: f64, from_disk: f64) -> Result<f64> {
     )))
 }
 
-/// The largest distance that is kept, between one that is and one that is not, to this step.
-fn bisect([kept, gone]: [u64; 2], step: u64, mut is_kept: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
-    let (mut kept, mut gone) = (kept, gone);
-    while gone - kept > step {
-        let between = kept + (gone - kept) / 2;
-        if is_kept(between)? {
-            kept = between;
-        } else {
-            gone = between;
-        }
-    }
-    Ok(kept + (gone - kept) / 2)
+/// One read. Its time alone does not tell where it came from: a host may have taken the memory of a guest away.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    ns: f64,
+    /// Whether the kernel read from a device for it.
+    from_disk: bool,
 }
 
 struct Probe<'a> {
@@ -95,18 +103,20 @@ struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// The middle time of a few reads behind this distance from the end, ns.
-    fn read_at_distance(&mut self, distance: u64) -> Result<f64> {
-        let first = (self.file.bytes() - distance) / BLOCK as u64 * BLOCK as u64;
-        let mut times = [0.0; READS as usize];
-        for (time, nth) in times.iter_mut().zip(0..) {
-            let (at, begun) = (first + nth * 2 * BLOCK as u64, Instant::now());
-            let got = self.file.file().read_at(&mut self.buffer, at);
-            *time = begun.elapsed().as_nanos() as f64;
-            self.file.check(got, &self.buffer, at)?;
-        }
-        times.sort_by(f64::total_cmp);
-        Ok(times[times.len() / 2])
+    /// Reads the block at or before this byte.
+    fn read(&mut self, byte: u64) -> Result<Read> {
+        let silent = || {
+            Error::Missing(
+                "the kernel does not count what it reads from devices: it needs TASK_IO_ACCOUNTING".into(),
+            )
+        };
+        let at = byte / BLOCK as u64 * BLOCK as u64;
+        let before = read_from_devices().ok_or_else(silent)?;
+        let begun = Instant::now();
+        let got = self.file.file().read_at(&mut self.buffer, at);
+        let ns = begun.elapsed().as_nanos() as f64;
+        self.file.check(got, &self.buffer, at)?;
+        Ok(Read { ns, from_disk: read_from_devices().ok_or_else(silent)? > before })
     }
 }
 
@@ -114,22 +124,24 @@ impl Probe<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_boundary_is_found_to_a_step_in_few_looks() {
-        for truth in [1_000, 34_567, 99_000] {
-            let mut looks = 0;
-            let found = bisect([100, 100_000], 100, |distance| {
-                looks += 1;
-                Ok(distance <= truth)
-            });
-            assert!(found.expect("found").abs_diff(truth) <= 100 && looks <= 10, "{truth}: {looks} looks");
-        }
+    fn reads(times: &[f64], from_disk: bool) -> Vec<Read> {
+        times.iter().map(|ns| Read { ns: *ns, from_disk }).collect()
     }
 
     #[test]
-    fn a_disk_that_is_as_fast_as_memory_has_no_boundary() {
-        assert_eq!(threshold(10.0, 1000.0).expect("a fall"), 100.0);
-        let sentence = threshold(10_000.0, 20_000.0).expect_err("none").to_string();
+    fn the_share_is_that_of_the_places_that_no_device_was_read_for() {
+        let all = [reads(&[90.0, 900.0], true), reads(&[1.0, 2.0, 300.0], false)].concat();
+        let found = Boundary::of(&all, &reads(&[100.0], true)).expect("a fall");
+        assert_eq!(found, Boundary { share: 0.6, from_memory: 2.0, from_disk: 100.0 });
+        assert!(!found.is_whole());
+        assert!(Boundary::of(&reads(&[1.0], false), &reads(&[9.0], true)).expect("a fall").is_whole());
+        assert!(Boundary::of(&reads(&[1.0], true), &reads(&[9.0], true)).is_err());
+    }
+
+    #[test]
+    fn a_disk_that_is_as_fast_as_memory_has_no_fall() {
+        assert!(falls(10.0, 1000.0).is_ok());
+        let sentence = falls(10_000.0, 20_000.0).expect_err("none").to_string();
         assert!(sentence.contains("10 µs from memory and 20 µs from the disk"), "{sentence}");
     }
 }

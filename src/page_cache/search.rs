@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const PIECE: usize = 4 << 20;
 /// The file has grown far enough when the cache has given up this part of it: the boundary then lies inside.
 const GIVEN_UP_PART: u64 = 16;
-/// What the times say and what mincore says must agree to this share.
+/// What the reads say and what mincore says must agree to this share.
 const AGREEMENT: f64 = 0.05;
 /// The free space of the file system that is left to others: the file may take one half.
 const SHARE_OF_DISK: u64 = 2;
@@ -45,7 +45,7 @@ pub struct Answer {
     pub bounds: Bounds,
     /// Length of the file, bytes.
     pub file: u64,
-    /// Where its reads fall.
+    /// Which of its reads fall.
     pub boundary: Boundary,
     /// Bytes of it that are in the cache, by mincore(2).
     pub resident: u64,
@@ -60,9 +60,9 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Bytes that the cache keeps of a file, by the times; of a file that is kept whole, its length.
+    /// Bytes that the cache keeps of the file, by the reads.
     pub fn kept(&self) -> u64 {
-        self.boundary.kept.unwrap_or(self.file)
+        (self.boundary.share * self.file as f64).round() as u64
     }
 }
 
@@ -149,7 +149,8 @@ fn agree(answer: &Answer) -> Result<()> {
     }
     let mib = |bytes: u64| bytes >> 20;
     Err(Error::Disturbed(format!(
-        "the last {} MiB of a file of {} MiB are read at memory's speed, and mincore says that {} MiB of it are in the cache:          others changed the cache meanwhile; try again when the machine is at rest",
+        "{} MiB of a file of {} MiB are read from memory, and mincore says that {} MiB of it are in the cache: others \
+         changed the cache meanwhile; try again when the machine is at rest",
         mib(kept),
         mib(answer.file),
         mib(resident)
@@ -162,7 +163,8 @@ fn has_room(directory: &Path, bytes: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::Missing(format!(
-        "the file may become {} MiB long, and {} MiB are free in {}, of which it may take half: make room, give another          directory (`--dir`), or leave more memory to others (`--reserve`)",
+        "the file may become {} MiB long, and {} MiB are free in {}, of which it may take half: make room, name \
+         another directory (`--dir`), or leave more memory to others (`--reserve`)",
         bytes >> 20,
         free >> 20,
         directory.display()

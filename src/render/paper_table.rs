@@ -17,7 +17,7 @@ pub fn sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
         computation(paper, record),
         send(paper, record),
         rate_sheet::one_sender(paper, record),
-        rate_sheet::four_senders(paper, record),
+        rate_sheet::six_senders(paper, record),
         loops(paper, record),
         errors(record),
     ]

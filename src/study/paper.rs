@@ -50,7 +50,7 @@ pub struct Cost {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// Our case of four senders, without the group as all of these.
+    /// Our case of six senders, without the group as all of these.
     pub id: String,
     /// That of a message by itself.
     pub send: String,

@@ -6,12 +6,11 @@
 //! receive work steered to the CPU of the measuring process; `nodes` is the same between two network namespaces, over
 //! Ethernet frames of 1500 bytes and a wire of 300 Mbit/s (`scripts/two-nodes`), each namespace with a CPU of its
 //! own. `tcp-peer` is the same to a machine that runs `syscost peer`. `sender` is `nodes` with computation while the
-//! message is under way, at least twice as long as the wire takes, so that its reply is there when it is asked for: one
-//! such sender never leaves its CPU idle, and its messages per second are measured without the fluid. `computation` is
-//! that of a sender by itself, of exactly as many multiplications. `throughput` is `nodes` with computation after each
-//! reply, 30 multiplications a byte, and the messages per second of a CPU that four such senders never leave idle.
-//! `loops` is a message of 2000 bytes in runs of a number
-//! of messages. `direct-read` reads 4 KiB from a device past the page cache, `pipe` sends a token to a process on
+//! message is under way, 60 multiplications a byte, at least twice as long as the wire takes, so that its reply is there
+//! when it is asked for: one such sender never leaves its CPU idle, and its messages per second are measured without the
+//! fluid. `computation` is that of a sender by itself, of exactly as many multiplications. `throughput` is `nodes` with
+//! the computation after each reply, and the messages per second of a CPU that six such senders never leave idle.
+//! `loops` is a message of 2000 bytes in runs of a number of messages. `direct-read` reads 4 KiB from a device past the page cache, `pipe` sends a token to a process on
 //! another CPU and back, `nanosleep` sleeps 100 µs.
 //!
 //! # What is not
@@ -52,7 +51,7 @@
 //! much a send misses depends on when it is acknowledged: over a wire without delay (`--wire none`) the first of
 //! several frames is acknowledged while the next are being sent, and the interrupt is charged to the sender,
 //! correctly. `throughput` is a message and computation, measured for one sender beside the fluid. The rate that
-//! follows from this cost for a busy CPU is compared with that of four senders, each of which waits asleep for its
+//! follows from this cost for a busy CPU is compared with that of six senders, each of which waits asleep for its
 //! reply while others compute. `sender` is the paper's own experiment: the sum of `nodes` and `computation`, each
 //! measured by itself, predicts the rate of one sender. `syscost report displacement` prints all predictions, the
 //! tables of the paper beside these numbers, and the error terms. The turns of the fluid in a window of its
@@ -94,17 +93,14 @@ const SIZES: [usize; 8] = [1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000];
 const LOOPED: usize = 2000;
 /// Unspoilt runs of its fourth table.
 const REPLICATIONS: usize = 20;
-/// Multiplications after each reply of `throughput`, for each byte of the message: 40 ns at 2.3 GHz. In the paper the
-/// computation takes slightly longer than the transmission, which takes 27 ns a byte at 300 Mbit/s: then one of several
-/// senders always computes. The number is part of the case, and so the same on every machine.
-const MULTIPLICATIONS: u64 = 30;
-/// What they are predicted to cost, core cycles a byte: half as long again as the transmission, at 3 GHz.
-const COMPUTED: f64 = 120.0;
-/// Multiplications of `sender` while its message is under way, for each byte: the reply must be there at their end,
-/// which takes the server as well as the wire.
-const MEANWHILE: u64 = 2 * MULTIPLICATIONS;
-/// `sender` computes at least as long as for so many bytes. The paper's senders did, too: 2 ms.
-const LEAST_MEANWHILE: usize = 2000;
+/// Multiplications of a sender for each byte of a message, 100 ns on a core of 2.4 GHz, and the bytes that it computes for at
+/// least. In the paper the computation takes slightly longer than the transmission; here it has to take longer than the server and
+/// the wire, which share the other CPU, so that one of several senders always computes, and one sender finds its
+/// reply there. The number is part of the case, and so the same on every machine.
+const MULTIPLICATIONS: u64 = 60;
+const LEAST_COMPUTED: usize = 2000;
+/// What a multiplication and its share of the loop are predicted to take, core cycles.
+const MULTIPLICATION: f64 = 3.5;
 
 fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = (1..=8).map(|i| local_case::compute(400 * i)).collect();
@@ -154,29 +150,25 @@ fn exchange(name: String, title: String, (path, bytes, computed): (NetworkPath, 
 fn throughput(bytes: usize) -> Case {
     let title =
         format!("TCP message of {bytes} bytes between two nodes and computation, and the rate of a busy CPU");
-    let computed = MULTIPLICATIONS * bytes as u64;
+    let computed = computed(bytes);
     let saturated = set_up(move |place| SharedCpu::start(Nodes, bytes, computed, place));
     let (hardware, software, _) = Nodes.expected(bytes);
     exchange(format!("throughput/{bytes}B"), title, (Nodes, bytes, computed))
         .need(Need::new(shared_cpu::may_lower_nice_value))
         .displaced(Repetition { saturated: Some(saturated), ..Repetition::default() })
-        .predict(
-            hardware + COMPUTED * bytes as f64,
-            software,
-            "a message, and half as long again as it is on the wire",
-        )
+        .predict(hardware + MULTIPLICATION * computed as f64, software, "a message, and the multiplications")
 }
 
-/// Multiplications of `sender` for each message of so many bytes.
-fn meanwhile(bytes: usize) -> u64 {
-    MEANWHILE * bytes.max(LEAST_MEANWHILE) as u64
+/// Multiplications of a sender for each message of so many bytes.
+fn computed(bytes: usize) -> u64 {
+    MULTIPLICATIONS * bytes.max(LEAST_COMPUTED) as u64
 }
 
 /// One sender, alone on its CPU, which it never leaves idle.
 fn sender(bytes: usize) -> Case {
     let title =
         format!("TCP message of {bytes} bytes between two nodes, and computation while it is under way");
-    let computed = meanwhile(bytes);
+    let computed = computed(bytes);
     let start = move |place: &Place| Exchange::start(Nodes, bytes, computed, place).map(LoneSender);
     let (hardware, software, _) = Nodes.expected(bytes);
     Case::new(format!("sender/{bytes}B"), title, set_up(start))
@@ -187,7 +179,7 @@ fn sender(bytes: usize) -> Case {
         .claim(Claim::Regime(local_case::hardly_slept))
         .displaced(Repetition { saturated: Some(set_up(start)), ..Repetition::default() })
         .predict(
-            hardware + 3.5 * computed as f64,
+            hardware + MULTIPLICATION * computed as f64,
             0.5 * software,
             "a message without a sleep, and the multiplications",
         )
@@ -195,9 +187,7 @@ fn sender(bytes: usize) -> Case {
 
 /// The lengths of all computations of senders.
 fn computations() -> Vec<u64> {
-    let each = SIZES.into_iter().flat_map(|bytes| [MULTIPLICATIONS * bytes as u64, meanwhile(bytes)]);
-    let mut all: Vec<_> = each.collect();
-    all.sort_unstable();
+    let mut all: Vec<_> = SIZES.into_iter().map(computed).collect();
     all.dedup();
     all
 }

@@ -1,5 +1,5 @@
 //! The third table of the paper: messages a second, predicted and measured. The paper's own experiment, with one sender, and
-//! the same with four that wait for their replies.
+//! the same with six that wait for their replies.
 
 use super::{NOTHING, Sheet, head, number, percent, signed, wire, within};
 use crate::record::{Interval, Record, Throughput};
@@ -39,15 +39,15 @@ pub(super) fn one_sender(paper: &Paper, record: &Record) -> Sheet {
     }
 }
 
-/// Four senders, each of which waits asleep for its reply while others compute.
-pub(super) fn four_senders(paper: &Paper, record: &Record) -> Sheet {
+/// Six senders, each of which waits asleep for its reply while others compute.
+pub(super) fn six_senders(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
         let ours = SeparatePrediction::of(record, &row.id, [&row.send, &row.computation]);
         [size(row)].into_iter().chain(cells(record, &row.id, ours)).collect()
     });
     Sheet {
         title: format!(
-            "Table 3 with four senders, each of which waits asleep for its reply while others compute{}",
+            "Table 3 with six senders, each of which waits asleep for its reply while others compute{}",
             wire(record)
         ),
         head: head(&["message"]).into_iter().chain(columns()).collect(),

@@ -46,7 +46,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("technique", "statistic", Whole, "a sampled fraction has an interval; a period is drawn by chance"),
     ("page_cache", "platform", Whole, "what is available, and what others pay, is asked of the kernel"),
     ("page_cache", "kit", Whole, "it reads a pattern file, as operations do"),
-    ("page_cache", "counters", Whole, "it ends where tasks wait for memory"),
+    ("page_cache", "counters", "statistic", Whole, "it ends where tasks wait for memory"),
     ("suite", "case", Whole, "a group is a list of cases"),
     ("suite", "kit", Whole, "what several groups share"),
     ("suite", "clock", Whole, "an operation is given the clock"),
