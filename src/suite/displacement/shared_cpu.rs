@@ -213,7 +213,8 @@ mod tests {
             for iterations in [20, 200] {
                 assert!(cpu.run(iterations, &Clock::start_up())?.0 > 0);
                 let done = cpu.report().events.expect("counted");
-                assert!((iterations..iterations + 100).contains(&done), "{done} of {iterations}");
+                // How many more come while the last exchange of this process waits for the CPU is up to the scheduler.
+                assert!(done >= iterations, "{done} of {iterations}");
             }
             assert_eq!(cpu.report().partners.len(), NICE.len() + 1);
             Ok::<_, Error>(())
