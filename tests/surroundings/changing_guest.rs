@@ -211,7 +211,9 @@ fn a_processor_without_rdtscp_is_measured_by_the_kernels_clock() {
     assert_eq!([text(&old.join("has")).trim(), text(&old.join("code")).trim()], ["0", "0"], "{said}");
     let outcomes = outcomes(&record(&old));
     let is = |id: &str, kind: &str| outcomes.iter().any(|(known, how)| known == id && !how[kind].is_null());
-    assert!(is("known_work/add", "measured") && is("syscall/getppid", "measured"), "{outcomes:?}\n{said}");
+    // The emulator translates code when it is first called, and a batch whose length that decided is disturbed.
+    let is_short = is("known_work/add", "measured") || is("known_work/add", "disturbed");
+    assert!(is_short && is("syscall/getppid", "measured"), "{outcomes:?}\n{said}");
     assert!(
         is("clock_read/rdtscp-lfence", "skipped") && is("clock_read/instant", "measured"),
         "{outcomes:?}\n{said}"
