@@ -54,12 +54,10 @@ pub struct Rate {
     pub id: String,
     /// That of a message by itself.
     pub send: String,
-    /// That of the computation of each of the four, by itself.
-    pub computation: String,
     /// That of one sender, which computes while its message is under way.
     pub sender: String,
-    /// That of its computation, by itself.
-    pub meanwhile: String,
+    /// That of the computation of either by itself.
+    pub computation: String,
     /// As measured.
     pub real: f64,
     /// Predicted from displacement.
@@ -129,6 +127,16 @@ pub mod tests {
 
     pub fn interval(estimate: f64) -> Option<Interval> {
         Some(Interval { estimate, low: 0.9 * estimate, high: 1.1 * estimate })
+    }
+
+    #[test]
+    fn every_rate_names_cases_that_there_are() {
+        let ids = include_str!("../../fixtures/ids.txt");
+        for row in Paper::read().expect("four tables").throughput {
+            for part in [row.id, row.send, row.sender, row.computation] {
+                assert!(ids.lines().any(|id| id == format!("{GROUP}/{part}")), "{part}");
+            }
+        }
     }
 
     #[test]

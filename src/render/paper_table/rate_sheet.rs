@@ -15,7 +15,7 @@ pub(super) fn one_sender(paper: &Paper, record: &Record) -> Sheet {
             number(row.accounting, 1),
             signed(row.accounting_percent, 2),
         ];
-        let ours = SeparatePrediction::of(record, &row.sender, [&row.send, &row.meanwhile]);
+        let ours = SeparatePrediction::of(record, &row.sender, [&row.send, &row.computation]);
         [size(row)].into_iter().chain(published).chain(cells(record, &row.sender, ours)).collect()
     });
     Sheet {

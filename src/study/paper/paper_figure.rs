@@ -154,7 +154,7 @@ fn rates(paper: &Paper, record: &Record) -> Vec<Line> {
     let rows = &paper.throughput;
     let ours = |of: fn(&SeparatePrediction) -> Interval| {
         let of = |row: &Rate| {
-            Some(percent(of(&SeparatePrediction::of(record, &row.sender, [&row.send, &row.meanwhile])?)))
+            Some(percent(of(&SeparatePrediction::of(record, &row.sender, [&row.send, &row.computation])?)))
         };
         line(rows, |row| &row.id, of)
     };
