@@ -199,6 +199,18 @@ pub fn set_option(descriptor: RawFd, level: i32, name: i32, value: i32) -> std::
     if answer == 0 { Ok(()) } else { Err(Errno::last()) }
 }
 
+/// getsockopt(2) of an option that is a number.
+///
+/// # Errors
+/// The error number.
+pub fn option(descriptor: RawFd, level: i32, name: i32) -> std::result::Result<i32, Errno> {
+    let (mut value, mut length) = (0, size_of::<i32>() as u32);
+    let at = (&raw mut value).cast();
+    // SAFETY: OWN-BUFFER: one number is written.
+    let answer = unsafe { libc::getsockopt(descriptor, level, name, at, &raw mut length) };
+    if answer == 0 { Ok(value) } else { Err(Errno::last()) }
+}
+
 /// Lets a TCP end fill its packets while others are in flight (RFC 896). Does nothing to another end.
 pub fn hold(end: RawFd) {
     let _ = set_option(end, libc::IPPROTO_TCP, libc::TCP_NODELAY, 0);

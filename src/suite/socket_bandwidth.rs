@@ -4,7 +4,8 @@
 //! and UDP over 127.0.0.1, a Unix stream, a pipe; through TCP from a file in the page cache by `sendfile`, the same
 //! by `splice` through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 1 MiB, but never more than 1024
 //! messages, and at least one. `N-streams` sends one message by each of N connections in turn, each with a receiver
-//! of its own. `tcp-same-cpu` has the receiver on the measuring CPU. With `peer` the receiver is a `syscost peer`, on
+//! of its own. `tcp-same-cpu` has the receiver on the measuring CPU. The buffers of a TCP connection on this machine have a
+//! fixed size, 208 KiB as programs ask for it, which the kernel doubles; with `autotuned` the kernel sizes them. With `peer` the receiver is a `syscost peer`, on
 //! another machine; there TCP sends at once (`TCP_NODELAY`), so that a batch's last packet is not held back.
 //!
 //! # What is not
@@ -28,6 +29,11 @@
 //! lost, and sent again. An idle receiver must be woken: a stream that it drains faster than it is filled pays for
 //! that again and again, and so does a pipe of 64 KiB whose every message fills it.
 //!
+//! Where the kernel sizes TCP's buffers (`tcp_rmem`, receive buffer autotuning), each connection ends with another size:
+//! of ten in a row on Linux 6.18 seven stayed below 2 MiB, one grew to 25 MiB, and on one CPU the bytes of the second cost
+//! 0.7 times those of the first, because more of them are received at each switch. Two connections are then two
+//! operations: no pair of processes said whether a kernel is slower. With fixed buffers eight pairs do.
+//!
 //! # Reading the number
 //! `bandwidth` below the table is the bytes that the receiver had in a second; `message` is the cost of one. With
 //! growing length the series rises until the copy, and not the call, dominates. `iperf3` has messages of 128 KiB;
@@ -41,16 +47,17 @@
 
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, OwnTasks, Place, Rule, set_up};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kit::message_size::{LOOPBACK, length, messages};
 use crate::kit::parallel::all_stayed;
 use crate::kit::placement::Placement::{self, Cross, Same};
 use crate::kit::remote;
 use crate::kit::socket::flow::{Bounds, Control, Receiver};
 use crate::kit::socket::source::{FromFile, Sent, Source, Spliced, Written, ZeroCopy};
-use crate::kit::socket::{Transport, are_connected, refused};
+use crate::kit::socket::{Transport, are_connected, number, option, refused, set_option};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::record::{Axis, Curve, Headline};
+use libc::{SO_RCVBUF, SO_SNDBUF, SOL_SOCKET};
 use std::os::fd::OwnedFd;
 
 mod stream_sender;
@@ -58,6 +65,7 @@ mod stream_sender;
 use stream_sender::{Connection, StreamSender};
 
 pub const GROUP: Group = Group::new("socket_bandwidth", include_str!("socket_bandwidth.rs"), cases)
+    .version(2)
     .curves(&[
         bandwidth_curve("socket_bandwidth/pipe/", "pipe"),
         bandwidth_curve("socket_bandwidth/unix-stream/", "unix stream"),
@@ -82,6 +90,8 @@ const fn bandwidth_curve(prefix: &'static str, title: &'static str) -> Curve {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Medium {
     Tcp,
+    /// TCP whose buffers the kernel sizes.
+    Autotuned,
     Udp,
     UnixStream,
     Pipe,
@@ -89,7 +99,7 @@ enum Medium {
     Splice,
     ZeroCopy,
 }
-use Medium::{Pipe, SendFile, Splice, Tcp, Udp, UnixStream};
+use Medium::{Autotuned, Pipe, SendFile, Splice, Tcp, Udp, UnixStream};
 
 impl Medium {
     fn name(self) -> &'static str {
@@ -100,6 +110,7 @@ impl Medium {
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Tcp => ("tcp", "TCP"),
+            Autotuned => ("tcp-autotuned", "TCP with buffers of the kernel's choice"),
             Udp => ("udp", "UDP, all received"),
             UnixStream => ("unix-stream", "a Unix stream"),
             Pipe => ("pipe", "a pipe"),
@@ -131,6 +142,9 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 /// The message length of `iperf3`.
 const USUAL: usize = 128 * KIB;
+/// Bytes of a TCP connection's send and of its receive buffer: what every process may ask for where the administrator has
+/// changed nothing (`net.core.wmem_max`, `net.core.rmem_max`). The kernel takes twice as many, for its own structures.
+const BUFFER: i32 = 212_992;
 const SMALL: [usize; 5] = [1, 16, 64, 256, KIB];
 const MIDDLE: [usize; 2] = [4 * KIB, 16 * KIB];
 const LARGE: [usize; 5] = [64 * KIB, USUAL, 256 * KIB, MIB, 8 * MIB];
@@ -149,6 +163,12 @@ fn cases() -> Vec<Case> {
         add(medium, &[&MIDDLE, &LARGE]);
     }
     rows.push(Row { medium: Tcp, placement: Same, streams: 1, bytes: USUAL });
+    rows.extend([Cross, Same].map(|placement| Row {
+        medium: Autotuned,
+        placement,
+        streams: 1,
+        bytes: USUAL,
+    }));
     rows.extend([2, 4, 8].map(|streams| Row { medium: Tcp, placement: Cross, streams, bytes: USUAL }));
     rows.into_iter().map(case).chain(remote::bandwidths()).collect()
 }
@@ -160,6 +180,7 @@ fn is_of_every_run(row: &Row) -> bool {
         Tcp => [1, 64, KIB, 16 * KIB, USUAL, MIB, 8 * MIB].contains(&row.bytes),
         Udp => [KIB, 16 * KIB].contains(&row.bytes),
         UnixStream | Pipe => [KIB, 64 * KIB].contains(&row.bytes),
+        Autotuned => false,
         _ => row.bytes == 64 * KIB,
     }
 }
@@ -199,7 +220,7 @@ fn expected(row: &Row) -> (f64, f64, &'static str) {
     const COPIED_A_CYCLE: f64 = 4.0;
     let all = (messages(row.bytes) * row.streams) as f64;
     let call = match row.medium {
-        Tcp | SendFile | Splice | Medium::ZeroCopy => 900.0,
+        Tcp | Autotuned | SendFile | Splice | Medium::ZeroCopy => 900.0,
         Udp => 4_000.0,
         UnixStream => 1_800.0,
         Pipe => 700.0,
@@ -219,6 +240,7 @@ fn sender(row: Row, place: &Place) -> Result<StreamSender> {
 /// One connection with its receiver. Receivers take the other CPUs in turn.
 fn connection(row: &Row, at: usize, place: &Place) -> Result<(Connection, Partner)> {
     let [near, far] = ends(row.medium)?;
+    let buffers = has_fixed_buffers(row.medium).then(|| fix_buffers(&near, &far)).transpose()?;
     let [ours, theirs] = Transport::UnixSeqpacket.pair()?;
     let mut receiver = Receiver::new(far, theirs, row.medium.bounds());
     let others = &place.cpus.others;
@@ -229,17 +251,37 @@ fn connection(row: &Row, at: usize, place: &Place) -> Result<(Connection, Partne
     };
     let partner = Partner::start(Kind::Process, (cpu, Class::Ordinary), move || receiver.step(), || ())?;
     let source = source(row, near, place)?;
-    Ok((Connection { source, control: Control::new(ours), bounds: row.medium.bounds() }, partner))
+    Ok((Connection { source, control: Control::new(ours), bounds: row.medium.bounds(), buffers }, partner))
 }
 
 fn source(row: &Row, near: OwnedFd, place: &Place) -> Result<Box<dyn Source>> {
     Ok(match row.medium {
-        Tcp | Udp | UnixStream => Box::new(Sent::new(near, row.bytes)),
+        Tcp | Autotuned | Udp | UnixStream => Box::new(Sent::new(near, row.bytes)),
         Pipe => Box::new(Written::new(near, row.bytes)),
         SendFile => Box::new(FromFile::new(near, row.bytes, &place.scratch)?),
         Splice => Box::new(Spliced::new(near, row.bytes, &place.scratch)?),
         Medium::ZeroCopy => Box::new(ZeroCopy::new(near, row.bytes)?),
     })
+}
+
+const fn has_fixed_buffers(medium: Medium) -> bool {
+    matches!(medium, Tcp | SendFile | Splice | Medium::ZeroCopy)
+}
+
+/// Gives a connection buffers of [`BUFFER`] bytes, which the kernel leaves as they are from then on. Returns what it made of
+/// them, for the evidence.
+///
+/// # Errors
+/// The kernel refuses.
+fn fix_buffers(near: &OwnedFd, far: &OwnedFd) -> Result<String> {
+    let fixed = |end: &OwnedFd, name| {
+        set_option(number(end), SOL_SOCKET, name, BUFFER)?;
+        option(number(end), SOL_SOCKET, name)
+    };
+    let sent = fixed(near, SO_SNDBUF).map_err(|errno| Error::refused("setsockopt SO_SNDBUF", errno))?;
+    let received = fixed(far, SO_RCVBUF).map_err(|errno| Error::refused("setsockopt SO_RCVBUF", errno))?;
+    let [sent, received] = [sent, received].map(|bytes| bytes >> 10);
+    Ok(format!("buffers of {sent} KiB to send and {received} KiB to receive"))
 }
 
 /// The end that sends and the end that receives.

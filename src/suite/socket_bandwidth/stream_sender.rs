@@ -16,6 +16,8 @@ pub(super) struct Connection {
     pub(super) source: Box<dyn Source>,
     pub(super) control: Control,
     pub(super) bounds: Bounds,
+    /// The sizes of its buffers, in words, if they are fixed.
+    pub(super) buffers: Option<String>,
 }
 
 /// One or several connections, which send in turn.
@@ -163,20 +165,22 @@ impl Subject for StreamSender {
     fn report(&self) -> Report {
         Report {
             partners: self.partners.iter().map(Partner::task).collect(),
-            evidence: self.evidence().into_iter().collect(),
+            evidence: self.evidence(),
             ..Report::default()
         }
     }
 }
 
 impl StreamSender {
-    /// How many datagrams were lost, or the source's remark.
-    fn evidence(&self) -> Option<String> {
-        if self.sent == 0 {
-            return self.connections.first()?.source.remark();
-        }
-        let lost = self.sent - self.received;
-        let share = 100.0 * lost as f64 / self.sent as f64;
-        Some(format!("of {} datagrams {lost} were lost ({share:.1} %) and sent again", self.sent))
+    /// The sizes of the buffers, the source's remark, and how many datagrams were lost.
+    fn evidence(&self) -> Vec<String> {
+        let first = self.connections.first();
+        let lost = (self.sent > 0).then(|| {
+            let lost = self.sent - self.received;
+            let share = 100.0 * lost as f64 / self.sent as f64;
+            format!("of {} datagrams {lost} were lost ({share:.1} %) and sent again", self.sent)
+        });
+        let said = first.map(|one| [one.buffers.clone(), one.source.remark()]);
+        said.into_iter().flatten().chain([lost]).flatten().collect()
     }
 }
