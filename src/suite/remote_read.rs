@@ -48,7 +48,6 @@ pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(60, "sequential/64KiB", "64 KiB of a remote file")];
 
 const KIB: u64 = 1 << 10;
