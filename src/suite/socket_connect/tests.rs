@@ -1,9 +1,9 @@
 use super::*;
 use crate::case::{Place, Scale, Subject};
 use crate::clock::Clock;
-use crate::kit::runnable::{self, runnable};
+use crate::kit::runnable::{self, made, runnable};
 use crate::kit::socket::connection;
-use crate::platform::child::Child;
+use crate::platform::child::{Child, alone};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};
 use std::path::Path;
@@ -17,22 +17,11 @@ fn place() -> Place {
 fn every_case_opens_and_closes() {
     let clock = Clock::start_up();
     for case in runnable(cases(), &place()) {
-        let mut subject = match (case.set_up)(&place()) {
-            Err(error) if error.is_of_the_machine() => {
-                println!("skipped {}: {error}", case.name);
-                continue;
-            }
-            other => other.unwrap(),
-        };
+        let Some(mut subject) = made((case.set_up)(&place())) else { continue };
         let ticks = subject.run(300, &clock).unwrap_or_else(|e| panic!("{}: {e}", case.name));
         assert!(ticks.0 > 0, "{}", case.name);
         assert!(subject.report().evidence.is_empty(), "{}: no address was used up", case.name);
     }
-}
-
-/// Runs in a child process, whose resource limits and network namespace end with it.
-fn alone(body: impl FnOnce()) {
-    Child::start(body).unwrap().end_within(Duration::from_secs(60)).unwrap();
 }
 
 /// Moves this process into a new network namespace, its loopback up or down; `false` where that is not allowed.
