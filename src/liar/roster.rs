@@ -4,8 +4,8 @@ use super::Liar;
 use super::stranger;
 use super::twisted::{
     BEST_FOR_ALL, BEST_IN_ALL, CAPPED, CONSTANT, COUNTS_BEYOND, COUNTS_LATER, HALF, HALF_BEYOND, HALF_LATER,
-    HALF_TIMED, HUNDREDFOLD, MADE_UP, NINE_TENTHS, ONE_TIMED, OUTSIDE, REMEMBERED, SINGLES_LEFT_OUT, TENTH, Twist,
-    left_to_a_thread, twisted,
+    HALF_TIMED, HUNDREDFOLD, MADE_UP, NINE_TENTHS, ONE_TIMED, OUTSIDE, REMEMBERED, SINGLES_LEFT_OUT, TENTH,
+    Twist, left_to_a_thread, twisted,
 };
 use crate::case::{Case, SetUp};
 use crate::suite;

@@ -49,7 +49,8 @@ pub const HALF_LATER: Twist = twist("does half, after a few true batches", |lie,
 pub const COUNTS_LATER: Twist = twist("counts, after a few true batches", |lie, n, clock| {
     if lie.batches > TRUE_BATCHES { Ok(counts(n, clock)) } else { lie.honest.run(n, clock) }
 });
-pub const CAPPED: Twist = twist("does 16 iterations at most", |lie, n, clock| lie.honest.run(n.min(16), clock));
+pub const CAPPED: Twist =
+    twist("does 16 iterations at most", |lie, n, clock| lie.honest.run(n.min(16), clock));
 pub const HUNDREDFOLD: Twist = twist("says that it took a hundred times as long", |lie, n, clock| {
     Ok(Ticks(100 * lie.honest.run(n, clock)?.0))
 });

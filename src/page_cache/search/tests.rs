@@ -21,10 +21,7 @@ fn request<'a>(directory: &'a Path, interrupted: &'a dyn Fn() -> bool) -> Reques
 fn the_cache_of_a_small_machine_is_found_by_times_and_by_mincore() {
     in_a_child(|directory| {
         let Some(answer) = made(search(&request(directory, &|| false))) else { return };
-        assert!(
-            !answer.boundary.is_whole() && (205..=256).contains(&(answer.kept() / MIB)),
-            "{answer:?}"
-        );
+        assert!(!answer.boundary.is_whole() && (205..=256).contains(&(answer.kept() / MIB)), "{answer:?}");
         assert!(answer.file <= 384 * MIB && answer.toll.killed == 0, "{answer:?}");
     });
 }

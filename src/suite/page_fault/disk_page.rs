@@ -369,7 +369,9 @@ mod tests {
         let pages = single.walk.file.region().pages();
         single.walk.file.region().read(0..pages, 1);
         single.walk.file.region().discard(0..pages).expect("unmapped");
-        let Err(Error::Missing(sentence)) = single.run(pages as u64 / 2, &clock()) else { panic!("believed") };
+        let Err(Error::Missing(sentence)) = single.run(pages as u64 / 2, &clock()) else {
+            panic!("believed")
+        };
         assert!(
             sentence.contains("not the fault that they had to be") && sentence.contains("TMPDIR"),
             "{sentence}"
