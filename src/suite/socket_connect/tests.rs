@@ -26,19 +26,20 @@ fn every_case_opens_and_closes() {
 
 /// Moves this process into a new network namespace, its loopback up or down; `false` where that is not allowed.
 fn own_network(is_up: bool) -> bool {
-    if unshare(CloneFlags::CLONE_NEWNET).is_err() {
-        return false;
-    }
-    !is_up || crate::platform::namespace::ip("link set lo up").is_ok()
+    let is_apart = unshare(CloneFlags::CLONE_NEWNET).is_ok();
+    is_apart && (!is_up || crate::platform::namespace::ip("link set lo up").is_ok())
 }
 
-fn offers_own_networks() -> bool {
-    let works =
-        Child::start(|| assert!(own_network(true))).unwrap().end_within(Duration::from_secs(60)).is_ok();
-    if !works {
-        println!("skipped: no network namespace can be made here (it needs root, and `ip`)");
+/// Runs in a child process with a network of its own, where one can be made.
+fn in_own_network(is_up: bool, body: impl FnOnce()) {
+    let tried = Child::start(|| assert!(own_network(true))).unwrap();
+    if tried.end_within(Duration::from_secs(60)).is_err() {
+        return println!("skipped: no network namespace can be made here (it needs root, and `ip`)");
     }
-    works
+    alone(|| {
+        assert!(own_network(is_up));
+        body();
+    });
 }
 
 fn tcp(part: Part, ending: Ending) -> Row {
@@ -47,11 +48,7 @@ fn tcp(part: Part, ending: Ending) -> Row {
 
 #[test]
 fn exhausted_ports_are_avoided_and_in_the_evidence() {
-    if !offers_own_networks() {
-        return;
-    }
-    alone(|| {
-        assert!(own_network(true));
+    in_own_network(true, || {
         std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "40000 40099").unwrap();
         std::fs::write("/proc/sys/net/ipv4/tcp_tw_reuse", "0").unwrap();
         let clock = Clock::start_up();
@@ -72,11 +69,7 @@ fn exhausted_ports_are_avoided_and_in_the_evidence() {
 
 #[test]
 fn without_loopback_the_cases_of_tcp_are_skipped() {
-    if !offers_own_networks() {
-        return;
-    }
-    alone(|| {
-        assert!(own_network(false));
+    in_own_network(false, || {
         for case in cases().into_iter().filter(|case| !case.name.contains("peer")) {
             let said = case.needs.iter().find_map(|need| need.ask(&place()).err());
             assert_eq!(said.is_some(), case.name.contains("tcp"), "{}: {said:?}", case.name);
@@ -97,11 +90,7 @@ fn a_limit_of_descriptors_is_missing_and_no_failure() {
 
 #[test]
 fn missing_time_wait_connections_are_noticed() {
-    if !offers_own_networks() {
-        return;
-    }
-    alone(|| {
-        assert!(own_network(true));
+    in_own_network(true, || {
         std::fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0").unwrap();
         let error = SinglePart::begin(tcp(Part::TearDown, ServerFirst)).map(drop).unwrap_err().to_string();
         assert!(error.contains("left 0 in TIME_WAIT"), "{error}");
