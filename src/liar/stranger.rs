@@ -65,19 +65,23 @@ pub(super) fn entering_for_vdso() -> SetUp {
 
 /// read(2) of a descriptor that is not open.
 pub(super) fn refused_read() -> SetUp {
-    set_up(|_| {
-        Ok(|n: u64, clock: &Clock| {
-            Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(syscall::read_byte(-1, &mut 0)))))
-        })
-    })
+    looped(|n| (0..n).for_each(|_| _ = black_box(syscall::read_byte(-1, &mut 0))))
+}
+
+fn zero() -> Result<File> {
+    File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))
 }
 
 /// read(2) of no byte.
+fn read_nothing(mut from: &File) -> i64 {
+    from.read(&mut []).map_or(-1, |length| length as i64)
+}
+
 pub(super) fn empty_read() -> SetUp {
     set_up(|_| {
-        let mut zero = File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))?;
+        let zero = zero()?;
         Ok(move |n: u64, clock: &Clock| {
-            Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(zero.read(&mut []).ok()))))
+            Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(read_nothing(&zero)))))
         })
     })
 }
@@ -97,31 +101,25 @@ fn behind(
 }
 
 /// Reads a byte of /dev/zero, and later does otherwise.
-fn read_then(otherwise: fn() -> i64) -> SetUp {
+fn read_then(otherwise: fn(&File) -> i64) -> SetUp {
     set_up(move |_| {
-        let zero = File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))?;
+        let zero = zero()?;
         Ok(move |n: u64, clock: &Clock| {
-            behind(n, clock, || syscall::read_byte(zero.as_raw_fd(), &mut 0), otherwise)
+            behind(n, clock, || syscall::read_byte(zero.as_raw_fd(), &mut 0), || otherwise(&zero))
         })
     })
 }
 
 pub(super) fn refused_beyond() -> SetUp {
-    read_then(|| syscall::read_byte(-1, &mut 0))
+    read_then(|_| syscall::read_byte(-1, &mut 0))
 }
 
 pub(super) fn another_beyond() -> SetUp {
-    read_then(syscall::getpid)
+    read_then(|_| syscall::getpid())
 }
 
 pub(super) fn empty_beyond() -> SetUp {
-    set_up(move |_| {
-        let zero = File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))?;
-        Ok(move |n: u64, clock: &Clock| {
-            let nothing = || (&zero).read(&mut []).map_or(-1, |length| length as i64);
-            behind(n, clock, || syscall::read_byte(zero.as_raw_fd(), &mut 0), nothing)
-        })
-    })
+    read_then(read_nothing)
 }
 
 pub(super) fn entering_beyond() -> SetUp {
@@ -206,7 +204,7 @@ pub(super) fn cached_for_direct() -> SetUp {
 pub(super) fn cached_beside_direct() -> SetUp {
     set_up(|place| {
         let mut direct = one_at_a_time(blocks(place, Way::Direct)?)?;
-        let zero = File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))?;
+        let zero = zero()?;
         Ok(move |n: u64, clock: &Clock| {
             direct.run(n, clock)?;
             Ok(clock

@@ -9,57 +9,85 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 /// A way to lie that needs no knowledge of the operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Twist {
-    /// Leaves out one iteration in ten.
-    NineTenths,
-    /// Leaves out every other iteration.
-    Half,
-    /// Does the first batch, and afterwards answers what that took, in proportion.
-    Remembered,
-    /// Does nothing, and says that every iteration took as long.
-    MadeUp,
-    /// Does nothing, and says that every batch took as long.
-    Constant,
-    /// Does every batch truly up to as many iterations as the first witness sees, and half of the others.
-    HalfBeyond,
-    /// Likewise, and counts in place of the others.
-    CountsBeyond,
-    /// Does the first batches truly, and later ones by half.
-    HalfLater,
-    /// Does the first batches truly, and counts in later ones.
-    CountsLater,
-    /// Does 16 iterations at most.
-    Capped,
-    /// Says that it took a hundred times as long.
-    Hundredfold,
-    /// Says that it took a tenth of the time.
-    Tenth,
-    /// Times half of the batch.
-    HalfTimed,
-    /// Times one iteration.
-    OneTimed,
-    /// Does the operation beside the bracket, and counts inside.
-    Outside,
-    /// Keeps nine tenths of the single times.
-    SinglesLeftOut,
-    /// Keeps the best single time for each.
-    BestForAll,
-    /// Likewise, and answers their sum.
-    BestInAll,
+#[derive(Clone, Copy)]
+pub struct Twist {
+    /// What it does, in words.
+    pub words: &'static str,
+    run: Run,
+}
+
+/// Does something in place of so many iterations of the honest subject.
+type Run = fn(&mut Twisted, u64, &Clock) -> Result<Ticks>;
+
+const fn twist(words: &'static str, run: Run) -> Twist {
+    Twist { words, run }
 }
 
 /// Iterations of a batch that are done truly by who lies in long ones: as many as the first witness sees.
 const TRUE_ITERATIONS: u64 = crate::clock::witness::ITERATIONS;
 /// Batches that are done truly by who lies later.
 const TRUE_BATCHES: u64 = 4;
-
 /// Ticks of an iteration or a batch that are made up.
-const MADE_UP: u64 = 1_000;
+const TICKS: u64 = 1_000;
 
+pub const NINE_TENTHS: Twist =
+    twist("does nine tenths of the iterations", |lie, n, clock| lie.honest.run(n - n.div_ceil(10), clock));
+pub const HALF: Twist = twist("does half of the iterations", |lie, n, clock| lie.honest.run(n / 2, clock));
+pub const REMEMBERED: Twist = twist("works once and answers that time again", Twisted::remembered);
+pub const MADE_UP: Twist = twist("makes up a time for each iteration", |_, n, _| Ok(Ticks(n * TICKS)));
+pub const CONSTANT: Twist = twist("makes up a time for each batch", |_, _, _| Ok(Ticks(TICKS)));
+pub const HALF_BEYOND: Twist = twist("does half of what is beyond the witness's batch", |lie, n, clock| {
+    lie.honest.run(n - beyond(n).div_ceil(2), clock)
+});
+pub const COUNTS_BEYOND: Twist =
+    twist("counts in place of what is beyond the witness's batch", |lie, n, clock| {
+        Ok(lie.honest.run(n - beyond(n), clock)? + counts(beyond(n), clock))
+    });
+pub const HALF_LATER: Twist = twist("does half, after a few true batches", |lie, n, clock| {
+    lie.honest.run(if lie.batches > TRUE_BATCHES { n / 2 } else { n }, clock)
+});
+pub const COUNTS_LATER: Twist = twist("counts, after a few true batches", |lie, n, clock| {
+    if lie.batches > TRUE_BATCHES { Ok(counts(n, clock)) } else { lie.honest.run(n, clock) }
+});
+pub const CAPPED: Twist =
+    twist("does 16 iterations at most", |lie, n, clock| lie.honest.run(n.min(16), clock));
+pub const HUNDREDFOLD: Twist = twist("says that it took a hundred times as long", |lie, n, clock| {
+    Ok(Ticks(100 * lie.honest.run(n, clock)?.0))
+});
+pub const TENTH: Twist = twist("says that it took a tenth of the time", |lie, n, clock| {
+    Ok(Ticks(lie.honest.run(n, clock)?.0 / 10))
+});
+pub const HALF_TIMED: Twist = twist("times half of the batch", |lie, n, clock| {
+    lie.honest.run(n / 2, clock)?;
+    lie.honest.run(n.div_ceil(2), clock)
+});
+pub const ONE_TIMED: Twist = twist("times one iteration", |lie, n, clock| {
+    lie.honest.run(n, clock)?;
+    lie.honest.run(1, clock)
+});
+pub const OUTSIDE: Twist = twist("works beside the bracket, and counts inside", |lie, n, clock| {
+    lie.honest.run(n, clock)?;
+    Ok(counts(n, clock))
+});
+pub const SINGLES_LEFT_OUT: Twist = twist("keeps nine tenths of the single times", |lie, n, clock| {
+    let times = lie.singles(n, clock)?;
+    times.iter().enumerate().filter(|(at, _)| at % 10 != 0).for_each(|(_, ticks)| _ = clock.note(*ticks));
+    Ok(sum(&times))
+});
+pub const BEST_FOR_ALL: Twist = twist("keeps the best single time for each", |lie, n, clock| {
+    let times = lie.singles(n, clock)?;
+    note_best(&times, clock);
+    Ok(sum(&times))
+});
+pub const BEST_IN_ALL: Twist =
+    twist("keeps the best single time for each, and answers their sum", |lie, n, clock| {
+        Ok(Ticks(note_best(&lie.singles(n, clock)?, clock).0 * n))
+    });
+
+/// The honest subject in the hands of a liar.
 struct Twisted {
     honest: Box<dyn Subject>,
-    twist: Twist,
+    run: Run,
     /// Iterations and ticks of the first batch.
     first: Option<(u64, u64)>,
     /// Batches so far.
@@ -69,27 +97,8 @@ struct Twisted {
 impl Subject for Twisted {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         self.batches += 1;
-        let is_later = self.batches > TRUE_BATCHES;
-        let beyond = iterations.saturating_sub(TRUE_ITERATIONS);
-        match self.twist {
-            Twist::NineTenths => self.honest.run(iterations - iterations.div_ceil(10), clock),
-            Twist::Half => self.honest.run(iterations / 2, clock),
-            Twist::MadeUp => Ok(Ticks(iterations * MADE_UP)),
-            Twist::Constant => Ok(Ticks(MADE_UP)),
-            Twist::Remembered => self.remembered(iterations, clock),
-            Twist::HalfBeyond => self.honest.run(iterations - beyond.div_ceil(2), clock),
-            Twist::HalfLater if is_later => self.honest.run(iterations / 2, clock),
-            Twist::CountsLater if is_later => Ok(counts(iterations, clock)),
-            Twist::HalfLater | Twist::CountsLater => self.honest.run(iterations, clock),
-            Twist::Capped => self.honest.run(iterations.min(16), clock),
-            Twist::SinglesLeftOut | Twist::BestForAll | Twist::BestInAll => self.singles(iterations, clock),
-            Twist::CountsBeyond
-            | Twist::Hundredfold
-            | Twist::Tenth
-            | Twist::HalfTimed
-            | Twist::OneTimed
-            | Twist::Outside => self.told(iterations, clock),
-        }
+        let run = self.run;
+        run(self, iterations, clock)
     }
 
     fn report(&self) -> Report {
@@ -97,13 +106,8 @@ impl Subject for Twisted {
     }
 }
 
-/// Counting, which is no operation.
-fn counts(iterations: u64, clock: &Clock) -> Ticks {
-    clock.time(|| arch::register_loop(iterations.div_ceil(8)))
-}
-
 impl Twisted {
-    /// Does the first batch, and answers later ones from it.
+    /// Does the first batch, and answers later ones from it, in proportion.
     fn remembered(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         if let Some((first, ticks)) = self.first {
             return Ok(Ticks((ticks as f64 * iterations as f64 / first as f64) as u64));
@@ -113,52 +117,39 @@ impl Twisted {
         Ok(ticks)
     }
 
-    /// Does all iterations, or nearly, and does not tell what they took.
-    fn told(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let (honest, of_half) = (&mut self.honest, iterations.div_ceil(2));
-        match self.twist {
-            Twist::CountsBeyond => {
-                let truly = honest.run(iterations.min(TRUE_ITERATIONS), clock)?;
-                Ok(Ticks(truly.0 + counts(iterations.saturating_sub(TRUE_ITERATIONS), clock).0))
-            }
-            Twist::Hundredfold => Ok(Ticks(100 * honest.run(iterations, clock)?.0)),
-            Twist::HalfTimed => {
-                honest.run(iterations - of_half, clock)?;
-                honest.run(of_half, clock)
-            }
-            Twist::OneTimed => {
-                honest.run(iterations, clock)?;
-                honest.run(1, clock)
-            }
-            Twist::Tenth => Ok(Ticks(honest.run(iterations, clock)?.0 / 10)),
-            _ => {
-                honest.run(iterations, clock)?;
-                Ok(counts(iterations, clock))
-            }
-        }
-    }
-
-    /// Does the iterations one at a time, and notes other times than theirs.
-    fn singles(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+    /// Does the iterations one at a time, and notes none of their times.
+    fn singles(&mut self, iterations: u64, clock: &Clock) -> Result<Vec<Ticks>> {
         let own = Clock::with_scale(clock.scale());
-        let times = (0..iterations).map(|_| self.honest.run(1, &own)).collect::<Result<Vec<_>>>()?;
-        let best = times.iter().copied().min().unwrap_or_default();
-        for (at, ticks) in times.iter().enumerate() {
-            match self.twist {
-                Twist::SinglesLeftOut if at % 10 == 0 => {}
-                Twist::SinglesLeftOut => _ = clock.note(*ticks),
-                _ => _ = clock.note(best),
-            }
-        }
-        let sum = times.iter().map(|ticks| ticks.0).sum();
-        Ok(Ticks(if self.twist == Twist::BestInAll { best.0 * iterations } else { sum }))
+        (0..iterations).map(|_| self.honest.run(1, &own)).collect()
     }
+}
+
+/// Iterations that the first witness does not see.
+fn beyond(iterations: u64) -> u64 {
+    iterations.saturating_sub(TRUE_ITERATIONS)
+}
+
+/// Counting, which is no operation.
+fn counts(iterations: u64, clock: &Clock) -> Ticks {
+    clock.time(|| arch::register_loop(iterations.div_ceil(8)))
+}
+
+fn sum(times: &[Ticks]) -> Ticks {
+    Ticks(times.iter().map(|ticks| ticks.0).sum())
+}
+
+/// Notes the best of these times for each, and returns it.
+fn note_best(times: &[Ticks], clock: &Clock) -> Ticks {
+    let best = times.iter().copied().min().unwrap_or_default();
+    times.iter().for_each(|_| _ = clock.note(best));
+    best
 }
 
 /// The case with this lie.
 pub fn twisted(mut case: Case, twist: Twist) -> Case {
     let honest = std::mem::replace(&mut case.set_up, nothing());
-    case.set_up = set_up(move |place| Ok(Twisted { honest: honest(place)?, twist, first: None, batches: 0 }));
+    case.set_up =
+        set_up(move |place| Ok(Twisted { honest: honest(place)?, run: twist.run, first: None, batches: 0 }));
     case
 }
 

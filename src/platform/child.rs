@@ -158,6 +158,12 @@ pub fn unreaped() -> Option<Unreaped> {
     }
 }
 
+/// Runs a test in a process of its own, whose limits, signals, namespaces and control groups end with it.
+#[cfg(test)]
+pub fn alone(body: impl FnOnce()) {
+    Child::start(body).expect("forked").end_within(Duration::from_secs(60)).expect("all of it holds");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,8 +233,8 @@ mod tests {
 
     #[test]
     fn a_child_that_was_not_reaped_is_seen_and_left_alone() {
-        // In a process of its own, because the other tests have children too.
-        let alone = Child::start(|| {
+        // The other tests have children too.
+        alone(|| {
             assert_eq!(unreaped(), None);
             let hanging = Child::start(|| std::thread::sleep(PATIENCE)).expect("forked");
             assert_eq!(unreaped(), Some(Unreaped { dead: false }));
@@ -237,7 +243,6 @@ mod tests {
             drop(hanging);
             assert_eq!(unreaped(), None);
         });
-        alone.expect("forked").end_within(PATIENCE).expect("it saw what it should");
     }
 
     #[test]

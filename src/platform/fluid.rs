@@ -8,7 +8,7 @@
 //! fluid itself has done both, so that everything between two calls lies inside one window.
 
 use super::partner::{Class, Kind, Partner, Task};
-use super::shared::{Word, Words};
+use super::shared::Words;
 use super::{arch, process, time};
 use crate::error::{Error, Result};
 use nix::sys::signal::{Signal, kill};
@@ -192,8 +192,7 @@ impl Fluid {
 }
 
 fn word(page: &Words, at: usize) -> &AtomicU32 {
-    let Word { value } = &page[at];
-    value
+    &page[at].value
 }
 
 /// Writes both halves of a number. Another word, stored afterwards with release order, publishes it.

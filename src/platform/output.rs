@@ -46,8 +46,7 @@ pub fn take_streams() -> Result<[File; 2]> {
         Ok(file.map_err(|cause| Error::Kernel { call: "dup of a standard stream".into(), cause })?.into())
     };
     let streams = [ours(std::io::stdin().as_fd())?, ours(std::io::stdout().as_fd())?];
-    let null = File::options().read(true).write(true).open("/dev/null");
-    let null = null.map_err(|e| Error::file("/dev/null", "opening", e))?;
+    let null = null()?;
     dup2_stdin(&null).map_err(refused)?;
     dup2_stdout(&null).map_err(refused)?;
     Ok(streams)
@@ -67,8 +66,7 @@ impl Silence {
     /// # Errors
     /// The kernel refuses another descriptor.
     pub fn new() -> Result<Self> {
-        let null = File::options().write(true).open("/dev/null");
-        let null = null.map_err(|e| Error::file("/dev/null", "opening", e))?;
+        let null = null()?;
         Self::redirected([&null, &null])
     }
 
@@ -109,6 +107,11 @@ impl Drop for Silence {
             flush();
         }
     }
+}
+
+fn null() -> Result<File> {
+    let null = File::options().read(true).write(true).open("/dev/null");
+    null.map_err(|e| Error::file("/dev/null", "opening", e))
 }
 
 /// Writes what was kept. If the reader has left, the rest is dropped.

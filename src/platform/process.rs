@@ -164,8 +164,7 @@ pub fn touch_stack() {
 }
 
 /// Lets a command, once started, run on this CPU only and die with its parent.
-pub fn on_cpu(command: &mut std::process::Command, cpu: usize) {
-    use std::os::unix::process::CommandExt;
+pub fn on_cpu(command: &mut Command, cpu: usize) {
     let settle = move || {
         let _ = set_pdeathsig(Signal::SIGKILL);
         super::cpu::pin_bare(cpu).map_err(io::Error::from)
@@ -175,8 +174,7 @@ pub fn on_cpu(command: &mut std::process::Command, cpu: usize) {
 }
 
 /// Lets a command, once started, die with the thread that started it.
-pub fn die_with_starter(command: &mut std::process::Command) {
-    use std::os::unix::process::CommandExt;
+pub fn die_with_starter(command: &mut Command) {
     let starter = nix::unistd::getpid();
     let settle = move || {
         set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)?;

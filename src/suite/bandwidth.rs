@@ -90,7 +90,6 @@ pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), c
     .version(2)
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 3] = [
     Headline::new(37, "read/256MiB", "memory read").figure("bandwidth"),
     Headline::new(38, "write/256MiB", "memory written").figure("bandwidth"),

@@ -63,7 +63,6 @@ pub const GROUP: Group = Group::new("cached_read", include_str!("cached_read.rs"
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(54, "pread/4KiB", "4 KiB of a cached file")];
 
 /// A curve of bandwidth along the size of a block.

@@ -49,7 +49,6 @@ pub const GROUP: Group = Group::new("call", include_str!("call.rs"), cases)
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 2] = [
     Headline::new(8, "u64/0", "a call without arguments"),
     Headline::new(9, "u64/7", "a call with 7 arguments"),

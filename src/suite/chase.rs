@@ -82,7 +82,6 @@ pub const GROUP: Group = Group::new("chase", include_str!("chase.rs"), ring_seri
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 4] = [
     Headline::new(31, "random/16KiB", "a load from a ring of 16 KiB"),
     Headline::new(32, "random/256KiB", "a load from a ring of 256 KiB"),

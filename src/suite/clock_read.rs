@@ -37,7 +37,6 @@ use std::hint::black_box;
 
 pub const GROUP: Group = Group::new("clock_read", include_str!("clock_read.rs"), cases).headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 2] = [
     Headline::new(1, "bracket/cpuid", "nothing, between two readings"),
     Headline::new(2, "rdtsc", "the counter read"),

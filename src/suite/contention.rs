@@ -46,7 +46,6 @@ pub const GROUP: Group = Group::new("contention", include_str!("contention.rs"),
     .curves(&[Curve::new("contention/others/", "a block", Axis::Count("other readers"))])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(62, "others/1", "4 KiB from disk, beside a reader")];
 
 const BLOCK: usize = 4 << 10;

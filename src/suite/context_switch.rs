@@ -49,7 +49,6 @@ pub const GROUP: Group = Group::new("context_switch", include_str!("context_swit
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 2] = [
     Headline::new(27, "processes-2/0KiB", "a switch between processes"),
     Headline::new(28, "threads-2/0KiB", "a switch between threads"),

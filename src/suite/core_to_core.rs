@@ -41,7 +41,6 @@ use std::sync::Arc;
 pub const GROUP: Group =
     Group::new("core_to_core", include_str!("core_to_core.rs"), cases).version(2).headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(118, "neighbour", "a cache line there and back")];
 
 fn cases() -> Vec<Case> {

@@ -66,7 +66,6 @@ pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 2] = [
     Headline::new(56, "sequential/4KiB", "4 KiB from disk, in order"),
     Headline::new(57, "random/4KiB", "4 KiB from disk, in any order"),

@@ -31,7 +31,6 @@ use crate::record::Headline;
 
 pub const GROUP: Group = Group::new("empty_loop", include_str!("empty_loop.rs"), cases).headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(5, "memory", "a turn of an unoptimised loop")];
 
 fn cases() -> Vec<Case> {

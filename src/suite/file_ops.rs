@@ -48,7 +48,6 @@ pub const GROUP: Group = Group::new("file_ops", include_str!("file_ops.rs"), cas
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 2] = [
     Headline::new(120, "create/1000", "a file created"),
     Headline::new(121, "fsync/1", "fsync of a small file"),

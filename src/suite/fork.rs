@@ -72,7 +72,6 @@ pub const GROUP: Group = Group::new("fork", include_str!("fork.rs"), cases)
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 2] = [
     Headline::new(20, "touched-mib/0", "fork, exit and wait"),
     Headline::new(21, "exec/tiny", "fork, exec and wait"),

@@ -50,7 +50,6 @@ pub const GROUP: Group = Group::new("getdents", include_str!("getdents.rs"), cas
     .curves(&[Curve::new("getdents/list/", "a listing", Axis::Count("names in the directory"))])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(127, "list/1000", "1000 names listed")];
 
 /// Up to as many names one call brings all of them.

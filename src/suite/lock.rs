@@ -46,7 +46,6 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 pub const GROUP: Group = Group::new("lock", include_str!("lock.rs"), cases).headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(114, "atomic-add/private", "an atomic addition")];
 
 fn cases() -> Vec<Case> {

@@ -58,7 +58,6 @@ pub const GROUP: Group = Group::new("mapping", include_str!("mapping.rs"), cases
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(116, "map/4KiB", "a page mapped and unmapped")];
 
 /// Memory that is left for other programs, bytes.

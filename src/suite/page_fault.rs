@@ -61,7 +61,6 @@ use touch::Expected;
 pub const GROUP: Group =
     Group::new("page_fault", include_str!("page_fault.rs"), cases).version(2).headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 2] = [
     Headline::new(42, "anonymous/4KiB", "a fresh page, touched"),
     Headline::new(43, "major-random/first-touch", "a page fetched from disk"),

@@ -53,7 +53,6 @@ mod turn_taking;
 
 pub const GROUP: Group = Group::new("ping_pong", include_str!("ping_pong.rs"), cases).headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] =
     [Headline::new(123, "pipe-processes/same-cpu", "a byte by pipes, there and back")];
 

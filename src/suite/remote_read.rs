@@ -48,7 +48,6 @@ pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(60, "sequential/64KiB", "64 KiB of a remote file")];
 
 const KIB: u64 = 1 << 10;
@@ -132,17 +131,16 @@ const REMOTE: Need = Need::new(|place| match volume::of(&place.scratch) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Cpus, Scale};
+    use crate::case::Scale;
+    use crate::kit::runnable::place;
 
     #[test]
     fn a_directory_of_this_machine_is_not_remote() {
         let directory = tempfile::tempdir().expect("a directory");
-        let scratch = directory.path().to_path_buf();
-        let place = Place { scratch, scale: Scale::Smoke, cpus: Cpus::expected() };
         if volume::of(directory.path()).1 == Medium::Remote {
             return println!("skipped: temporary files are on another machine");
         }
-        let sentence = REMOTE.ask(&place).expect_err("local");
+        let sentence = REMOTE.ask(&place(directory.path(), Scale::Smoke)).expect_err("local");
         assert!(sentence.contains("--dir DIRECTORY"), "{sentence}");
     }
 }

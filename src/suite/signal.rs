@@ -44,7 +44,6 @@ use std::hint::black_box;
 
 pub const GROUP: Group = Group::new("signal", include_str!("signal.rs"), cases).headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(112, "caught", "a signal sent and caught")];
 
 fn cases() -> Vec<Case> {

@@ -78,7 +78,6 @@ pub const GROUP: Group = Group::new("socket_bandwidth", include_str!("socket_ban
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(48, "tcp/128KiB", "TCP to another CPU").figure("bandwidth")];
 
 /// A curve of bandwidth along the size of a message.

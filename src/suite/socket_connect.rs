@@ -53,7 +53,6 @@ use connection_part::{SinglePart, Whole};
 pub const GROUP: Group =
     Group::new("socket_connect", include_str!("socket_connect.rs"), cases).headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 2] = [
     Headline::new(50, "set-up/tcp", "TCP connection set up"),
     Headline::new(51, "tear-down/tcp-one-end", "TCP connection closed, one end"),

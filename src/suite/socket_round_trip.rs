@@ -78,7 +78,6 @@ const fn by_message_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Bytes("size of the message")).chart("round trip")
 }
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(46, "tcp-same-cpu/56B", "TCP round trip, 56 bytes")];
 
 /// How both ends wait for a message.

@@ -48,7 +48,6 @@ use std::os::unix::ffi::OsStrExt;
 
 pub const GROUP: Group = Group::new("syscall", include_str!("syscall.rs"), cases).headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 3] = [
     Headline::new(12, "getppid", "a system call (getppid)"),
     Headline::new(13, "fstat", "fstat of an open file"),

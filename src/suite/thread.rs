@@ -49,7 +49,6 @@ use operation_pool::{Pool, Usage};
 
 pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases).headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(24, "same-cpu/join-8MiB", "a thread created and joined")];
 
 /// Sizes of the stacks: as in the id, and in bytes.

@@ -59,7 +59,6 @@ pub const GROUP: Group = Group::new("wait", include_str!("wait.rs"), cases)
     ])
     .headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(125, "epoll-pipe/100", "epoll, 1 of 100 ready")];
 
 /// Numbers of descriptors.

@@ -44,7 +44,6 @@ use std::time::Duration;
 
 pub const GROUP: Group = Group::new("wake_up", include_str!("wake_up.rs"), cases).headlines(&HEADLINES);
 
-/// What stands on the first screen of a run.
 const HEADLINES: [Headline; 1] = [Headline::new(110, "futex/idle", "a sleeper woken on an idle CPU")];
 
 /// The sleep.

@@ -1,16 +1,12 @@
 use super::*;
-use crate::case::{Cpus, Scale};
-use crate::kit::pattern_file;
+use crate::case::Scale;
+use crate::kit::runnable::place;
 use std::path::Path;
-
-fn place(scratch: &Path) -> Place {
-    Place { scratch: scratch.to_path_buf(), scale: Scale::Smoke, cpus: Cpus::expected() }
-}
 
 /// A directory on a disk, if tests can write to one.
 fn on_a_disk() -> Option<tempfile::TempDir> {
     let directory = tempfile::tempdir().expect("a directory");
-    match DISK.ask(&place(directory.path())) {
+    match DISK.ask(&place(directory.path(), Scale::Smoke)) {
         Ok(()) => Some(directory),
         Err(why) => {
             println!("skipped: {why}");
@@ -26,7 +22,7 @@ fn memory_is_no_disk_and_the_sentence_says_what_to_do() {
         Ok(directory) if volume::of(shared).1 == Medium::Memory => directory,
         _ => return println!("skipped: /dev/shm is no file system in memory that can be written"),
     };
-    let sentence = DISK.ask(&place(directory.path())).expect_err("no device");
+    let sentence = DISK.ask(&place(directory.path(), Scale::Smoke)).expect_err("no device");
     assert!(sentence.contains("which is memory") && sentence.contains("--dir"), "{sentence}");
 }
 

@@ -1,15 +1,10 @@
 use super::*;
+use crate::kit::runnable::made;
 
 fn make(bytes: u64, way: Way) -> Option<(tempfile::TempDir, PatternFile)> {
     let directory = tempfile::tempdir().expect("a directory");
-    match PatternFile::make(directory.path(), bytes, way) {
-        Ok(file) => Some((directory, file)),
-        Err(Error::Missing(why)) => {
-            println!("skipped: {why}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    let file = made(PatternFile::make(directory.path(), bytes, way))?;
+    Some((directory, file))
 }
 
 #[test]
@@ -56,10 +51,7 @@ fn a_block_below_that_of_the_device_is_missing() {
 #[test]
 fn a_file_that_grows_has_no_name_and_is_in_the_cache_only_where_it_was_read() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut file = match PatternFile::empty(directory.path()) {
-        Err(Error::Missing(why)) => return println!("skipped: {why}"),
-        made => made.expect("a file"),
-    };
+    let Some(mut file) = made(PatternFile::empty(directory.path())) else { return };
     assert_eq!(std::fs::read_dir(directory.path()).expect("read").count(), 0);
     let mut piece = buffer(4 << 20).expect("memory");
     file.grow(&mut piece).expect("written");

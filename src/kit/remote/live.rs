@@ -1,4 +1,7 @@
 //! The measuring end of what a peer serves.
+//!
+//! # Errors
+//! Every function that makes a subject: the peer does not answer, or refuses the service.
 
 mod peer_answer;
 mod peer_connection;
@@ -36,9 +39,6 @@ fn peer() -> std::result::Result<Given, String> {
 }
 
 /// Round trips of one row.
-///
-/// # Errors
-/// The peer does not answer, or refuses the service.
 pub(super) fn round_trip(row: RoundTrip) -> Result<Box<dyn Subject>> {
     match row.transport {
         Tcp => peer_round_trip::streamed(row.bytes, row.timed),

@@ -1,14 +1,13 @@
 use super::*;
-use crate::platform::child::Child;
+use crate::kit::runnable::made;
+use crate::platform::child::alone;
 
 const MIB: u64 = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs it in a process of its own: a group takes in a whole process, and an idle priority is a thread's.
-fn in_a_child(test: impl FnOnce(&Path) + std::panic::UnwindSafe) {
+fn in_a_child(test: impl FnOnce(&Path)) {
     let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().to_owned();
-    Child::start(move || test(&path)).expect("forked").end_within(PATIENCE).expect("all of it holds");
+    alone(|| test(directory.path()));
     assert_eq!(std::fs::read_dir(directory.path()).expect("read").count(), 0, "the file is gone");
 }
 
@@ -20,16 +19,10 @@ fn request<'a>(directory: &'a Path, interrupted: &'a dyn Fn() -> bool) -> Reques
 /// A group stands in for a machine. What the process itself and the kernel take of it is a few MiB.
 #[test]
 fn the_cache_of_a_small_machine_is_found_by_times_and_by_mincore() {
-    in_a_child(|directory| match search(&request(directory, &|| false)) {
-        Err(error) if error.is_of_the_machine() => println!("skipped: {error}"),
-        answer => {
-            let answer = answer.expect("found");
-            assert!(
-                !answer.boundary.is_whole() && (205..=256).contains(&(answer.kept() / MIB)),
-                "{answer:?}"
-            );
-            assert!(answer.file <= 384 * MIB && answer.toll.killed == 0, "{answer:?}");
-        }
+    in_a_child(|directory| {
+        let Some(answer) = made(search(&request(directory, &|| false))) else { return };
+        assert!(!answer.boundary.is_whole() && (205..=256).contains(&(answer.kept() / MIB)), "{answer:?}");
+        assert!(answer.file <= 384 * MIB && answer.toll.killed == 0, "{answer:?}");
     });
 }
 
@@ -45,13 +38,10 @@ fn an_interrupted_search_leaves_nothing() {
 #[test]
 fn a_time_that_is_over_leaves_a_size_that_is_at_least_kept() {
     in_a_child(|directory| {
-        let mut file = match PatternFile::empty(directory) {
-            Ok(file) => file,
-            Err(why) => return println!("skipped: {why}"),
-        };
+        let Some(mut file) = made(PatternFile::empty(directory)) else { return };
         let mut guard = Guard::begin(0, Duration::ZERO, &|| false);
         assert!(!fill(&mut file, 64 * MIB, &mut guard, &|_, _| ()).expect("no error"));
-        let mut guard = Guard::begin(0, PATIENCE, &|| false);
+        let mut guard = Guard::begin(0, Duration::from_secs(60), &|| false);
         assert!(fill(&mut file, 16 * MIB, &mut guard, &|_, _| ()).expect("filled"));
         assert_eq!((file.bytes(), resident(&file).expect("mincore")), (16 * MIB, 16 * MIB));
     });

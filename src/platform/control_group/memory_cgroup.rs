@@ -205,11 +205,8 @@ fn maker(name: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::child::Child;
+    use crate::platform::child::alone;
     use crate::platform::kernel_files::fixture::Machine;
-    use std::time::Duration;
-
-    const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
     fn version_1_limits_below_our_own_group_or_one_above() {
@@ -258,10 +255,10 @@ mod tests {
         assert_eq!((maker("syscost-test-17-0"), maker("docker-17-0")), (None, None));
     }
 
-    /// In a process of its own: children that other tests fork meanwhile would stay in the group.
+    /// Children that other tests fork meanwhile would stay in the group.
     #[test]
     fn a_process_that_enters_comes_back_and_nothing_is_left() {
-        let child = Child::start(|| {
+        alone(|| {
             let Ok(limited) = LimitedMemory::enter(256 << 20) else { return };
             let is_inside =
                 || fs::read_to_string("/proc/self/cgroup").expect("a membership").contains(PREFIX);
@@ -272,6 +269,5 @@ mod tests {
                 assert!(!is_inside() && !made.exists());
             }
         });
-        child.expect("forked").end_within(PATIENCE).expect("all of it holds");
     }
 }

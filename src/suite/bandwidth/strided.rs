@@ -232,25 +232,15 @@ fn store(memory: &mut [u8], stride: usize, lines: usize, constant: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::runnable::made;
 
     const SMALL: usize = 256 << 10;
-
-    fn strided(work: Work, stride: usize) -> Option<Strided> {
-        match Strided::new(work, SMALL, stride) {
-            Ok(strided) => Some(strided),
-            Err(why) if why.is_of_the_machine() => {
-                println!("skipped: {why}");
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
 
     #[test]
     fn batches_of_any_length_are_proven_at_every_stride() {
         for (_, stride) in STRIDES {
             for work in [Work::Read, Work::Write] {
-                let Some(mut strided) = strided(work, stride) else { return };
+                let Some(mut strided) = made(Strided::new(work, SMALL, stride)) else { return };
                 for n in [0, 1, 5, 16, 33, 2] {
                     strided.run(n);
                     assert_eq!(strided.prove(), Ok(()), "{work:?} {stride} {n}");
@@ -262,7 +252,7 @@ mod tests {
     #[test]
     fn a_line_that_is_left_out_is_noticed() {
         for work in [Work::Read, Work::Write] {
-            let Some(mut strided) = strided(work, USUAL) else { return };
+            let Some(mut strided) = made(Strided::new(work, SMALL, USUAL)) else { return };
             strided.run(1);
             strided.prove().expect("proven");
             // It claims an iteration of which one line was not visited: of a write, that of the spoilt word.

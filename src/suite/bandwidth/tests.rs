@@ -1,34 +1,17 @@
 use super::*;
-use crate::case::{Cpus, Scale};
+use crate::kit::runnable::{made, place, runnable};
 use crate::kit::stream::{Means, Operation};
-
-fn place() -> Place {
-    Place { scratch: std::env::temp_dir(), scale: Scale::Smoke, cpus: Cpus::expected() }
-}
 
 #[test]
 fn every_case_does_its_work_or_says_what_is_missing() {
-    let (place, clock) = (place(), Clock::start_up());
-    for case in cases() {
-        if let Some(why) = case.needs.iter().find_map(|need| need.ask(&place).err()) {
-            println!("skipped {}: {why}", case.name);
-            continue;
+    let (place, clock) = (place(&std::env::temp_dir(), Scale::Smoke), Clock::start_up());
+    for case in runnable(cases(), &place) {
+        let Some(mut subject) = made((case.set_up)(&place)) else { continue };
+        for n in [1, 3] {
+            subject.run(n, &clock).unwrap_or_else(|error| panic!("{}: {error}", case.name));
         }
-        match (case.set_up)(&place) {
-            Err(why) if why.is_of_the_machine() => println!("skipped {}: {why}", case.name),
-            Err(error) => panic!("{}: {error}", case.name),
-            Ok(mut subject) => {
-                for n in [1, 3] {
-                    subject.run(n, &clock).unwrap_or_else(|error| panic!("{}: {error}", case.name));
-                }
-                assert!(
-                    subject.report().evidence[0].contains("KiB in "),
-                    "{}: {:?}",
-                    case.name,
-                    subject.report().evidence
-                );
-            }
-        }
+        let evidence = subject.report().evidence;
+        assert!(evidence[0].contains("KiB in "), "{}: {evidence:?}", case.name);
     }
 }
 

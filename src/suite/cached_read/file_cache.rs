@@ -179,34 +179,28 @@ fn allowed(cached: u64, limit: u64) -> std::result::Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::arch::Unfit;
-    use crate::platform::child::Child;
+    use crate::kit::runnable::{clock, made};
+    use crate::platform::child::alone;
     use crate::platform::process::page_size;
-    use std::time::Duration;
 
     #[test]
     fn a_group_that_limits_nothing_or_caches_nothing_is_an_error() {
         assert!(allowed(0, 10).is_err() && allowed(11, 10).is_err() && allowed(10, 10).is_ok());
     }
 
-    /// Every page of a file that fits stays; of a larger one some are read again. The limit holds for a whole
-    /// process, so this runs in a child.
+    /// Every page of a file that fits stays; of a larger one some are read again. The limit holds for a whole process.
     #[test]
     fn a_file_above_the_limit_is_not_kept() {
         let directory = tempfile::tempdir().expect("a directory");
-        let child = Child::start(|| {
+        alone(|| {
             for (bytes, fits) in [(8 * MIB, true), (96 * MIB, false)] {
                 let file = PatternFile::make(directory.path(), bytes, Way::Cached).expect("a file");
-                let mut round = match Round::new(file, 32 * MIB) {
-                    Ok(round) => round,
-                    Err(why) => return println!("skipped: {why}"),
-                };
-                round.run(1, &Clock::fallback(Unfit::Declined)).expect("read");
+                let Some(mut round) = made(Round::new(file, 32 * MIB)) else { return };
+                round.run(1, &clock()).expect("read");
                 let kept = round.file.resident(0..bytes).expect("mincore") as u64 * page_size();
                 assert_eq!(kept == bytes, fits, "{kept} of {bytes}");
             }
         });
-        child.expect("forked").end_within(Duration::from_secs(60)).expect("all of it holds");
     }
 
     #[test]

@@ -1,17 +1,10 @@
 use super::*;
-use crate::case::Cpus;
-use crate::kit::pattern_file;
+use crate::kit::runnable::{clock, place};
 
 fn subject(way: ReadBlock) -> (tempfile::TempDir, Box<dyn Subject>) {
     let directory = tempfile::tempdir().expect("a directory");
-    let scratch = directory.path().to_path_buf();
-    let place = Place { scratch, scale: Scale::Smoke, cpus: Cpus::expected() };
-    let subject = reading(way, |_| Ok(MIB), 4096)(&place).expect("set up");
+    let subject = reading(way, |_| Ok(MIB), 4096)(&place(directory.path(), Scale::Smoke)).expect("set up");
     (directory, subject)
-}
-
-fn clock() -> Clock {
-    Clock::fallback(crate::platform::arch::Unfit::Declined)
 }
 
 #[test]

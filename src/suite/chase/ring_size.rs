@@ -143,12 +143,9 @@ mod tests {
         assert_eq!((names[0].as_str(), names[4].as_str(), names[16].as_str()), ("16KiB", "256KiB", "1GiB"));
     }
 
-    fn at(scale: Scale) -> Place {
-        Place { scratch: "/".into(), scale, cpus: crate::case::Cpus::default() }
-    }
-
     #[test]
     fn a_size_is_declined_with_its_reason() {
+        let at = |scale| crate::kit::runnable::place(std::path::Path::new("/"), scale);
         let said = |bytes, default, scale, most| declined(bytes, default, most, &at(scale)).err();
         let has = |sentence: Option<String>, words| sentence.is_some_and(|sentence| sentence.contains(words));
         assert_eq!(said(16 << 10, true, Scale::Smoke, MEMORY), None);

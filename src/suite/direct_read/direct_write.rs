@@ -103,7 +103,7 @@ impl Subject for Writes {
 mod tests {
     use super::*;
     use crate::kit::pattern_file::PatternFile;
-    use crate::platform::arch::Unfit;
+    use crate::kit::runnable::clock;
 
     /// Each block, not only the last.
     #[test]
@@ -112,9 +112,8 @@ mod tests {
         let file = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
         let blocks = Blocks::of(file, Pattern::Sequential, BLOCK, Source::Device).expect("blocks");
         let mut writes = Writes::new(blocks).expect("memory");
-        let clock = Clock::fallback(Unfit::Declined);
         // On a file system in memory nothing is charged as written.
-        if let Err(why) = writes.run(3, &clock) {
+        if let Err(why) = writes.run(3, &clock()) {
             return println!("skipped: {why}");
         }
         let mut block = [0; BLOCK];

@@ -1,12 +1,7 @@
 use super::directory::{Directory, entries, once_each};
 use super::*;
 use crate::case::Subject;
-use crate::clock::Clock;
-use crate::platform::arch::Unfit;
-
-fn clock() -> Clock {
-    Clock::fallback(Unfit::Declined)
-}
+use crate::kit::runnable::clock;
 
 #[test]
 fn every_operation_leaves_the_directory_as_it_was() {

@@ -1,12 +1,7 @@
 use super::whole_listing::name;
 use super::*;
 use crate::case::Subject;
-use crate::clock::Clock;
-use crate::platform::arch::Unfit;
-
-fn clock() -> Clock {
-    Clock::fallback(Unfit::Declined)
-}
+use crate::kit::runnable::clock;
 
 #[test]
 fn every_name_is_listed_in_every_batch() {

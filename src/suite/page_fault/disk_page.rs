@@ -332,6 +332,7 @@ impl Subject for ReadAhead {
 mod tests {
     use super::*;
     use crate::clock::Reading;
+    use crate::kit::runnable::{clock, made, place};
 
     #[test]
     fn a_sample_without_a_major_fault_per_iteration_is_rejected() {
@@ -349,35 +350,28 @@ mod tests {
 
     fn single_in_scratch(touch: Touch) -> Option<Single> {
         let scratch = tempfile::tempdir().expect("a directory");
-        let place =
-            Place { scratch: scratch.path().into(), scale: Scale::Smoke, cpus: crate::case::Cpus::default() };
-        match Walk::new(&place, Order::Random, 1, true) {
-            Err(Error::Missing(why)) => {
-                println!("skipped: {why}");
-                None
-            }
-            walk => Some(Single { walk: walk.expect("a walk"), touch }),
-        }
+        let walk = made(Walk::new(&place(scratch.path(), Scale::Smoke), Order::Random, 1, true))?;
+        Some(Single { walk, touch })
     }
 
     #[test]
     fn each_touch_is_the_fault_that_its_name_says() {
-        let clock = Clock::fallback(crate::platform::arch::Unfit::Declined);
         for (touch, faults) in [(Touch::First, 20), (Touch::Second, 20), (Touch::Third, 0)] {
             let Some(mut single) = single_in_scratch(touch) else { return };
-            single.run(20, &clock).expect("touched");
+            single.run(20, &clock()).expect("touched");
             assert_eq!(single.report().events, Some(faults), "{touch:?}");
         }
     }
 
     #[test]
     fn a_cached_page_is_no_first_touch() {
-        let clock = Clock::fallback(crate::platform::arch::Unfit::Declined);
         let Some(mut single) = single_in_scratch(Touch::First) else { return };
         let pages = single.walk.file.region().pages();
         single.walk.file.region().read(0..pages, 1);
         single.walk.file.region().discard(0..pages).expect("unmapped");
-        let Err(Error::Missing(sentence)) = single.run(pages as u64 / 2, &clock) else { panic!("believed") };
+        let Err(Error::Missing(sentence)) = single.run(pages as u64 / 2, &clock()) else {
+            panic!("believed")
+        };
         assert!(
             sentence.contains("not the fault that they had to be") && sentence.contains("TMPDIR"),
             "{sentence}"

@@ -161,15 +161,13 @@ impl Userfault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::runnable::made;
     use std::sync::Arc;
 
     #[test]
     fn a_touched_page_is_filled_as_requested() {
         for (filling, byte) in [(Filling::Copy, 1), (Filling::Zero, 0)] {
-            let shared = match Userfault::new(8 * PAGE) {
-                Err(why @ Error::Forbidden { .. }) => return println!("skipped: {why}"),
-                made => Arc::new(made.expect("made")),
-            };
+            let Some(shared) = made(Userfault::new(8 * PAGE)).map(Arc::new) else { return };
             let theirs = Arc::clone(&shared);
             let filler = std::thread::spawn(move || (0..3).map(|_| theirs.fill_next(filling)).min());
             for page in [0, 7, 3] {
@@ -181,20 +179,14 @@ mod tests {
 
     #[test]
     fn a_nudge_ends_the_wait() {
-        let fault = match Userfault::new(PAGE) {
-            Err(why) => return println!("skipped: {why}"),
-            Ok(fault) => fault,
-        };
+        let Some(fault) = made(Userfault::new(PAGE)) else { return };
         fault.nudge();
         assert_eq!((fault.fill_next(Filling::Copy), fault.filled()), (0, 0));
     }
 
     #[test]
     fn after_a_refusal_no_touch_waits() {
-        let fault = match Userfault::new(2 * PAGE) {
-            Err(why) => return println!("skipped: {why}"),
-            Ok(fault) => Arc::new(fault),
-        };
+        let Some(fault) = made(Userfault::new(2 * PAGE)).map(Arc::new) else { return };
         let theirs = Arc::clone(&fault);
         let toucher = std::thread::spawn(move || theirs.region().byte(1));
         while fault.next_address() != Ok(Some(fault.start() + PAGE as u64)) {}

@@ -149,6 +149,7 @@ pub(super) fn summary(touches: u64, faults: Faults) -> String {
 mod tests {
     use super::*;
     use crate::error::Kind;
+    use crate::kit::runnable::clock;
 
     /// The kind of the error of a thousand touches with these faults.
     fn judged(expected: Expected, minor: u64, major: u64) -> Option<Kind> {
@@ -188,9 +189,8 @@ mod tests {
 
     #[test]
     fn touches_that_are_no_faults_end_the_run_with_a_sentence() {
-        let clock = Clock::fallback(crate::platform::arch::Unfit::Declined);
         let mut cached = Touches::new(8, Expected::OneEach, |_| Ok(()), |_| ());
-        let Err(error) = cached.run(64, &clock) else { panic!("believed") };
+        let Err(error) = cached.run(64, &clock()) else { panic!("believed") };
         let sentence = error.to_string();
         assert!(
             sentence.contains("8 touches took 0 minor") && sentence.contains("a minor fault each"),

@@ -302,13 +302,9 @@ impl TimerDescriptor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::child::Child;
+    // Signal actions belong to the process.
+    use crate::platform::child::{Child, alone};
     use std::time::Duration;
-
-    /// Runs a test in a process of its own, because signal actions belong to the process.
-    fn alone(body: impl FnOnce()) {
-        Child::start(body).expect("forked").end_within(Duration::from_secs(30)).expect("all of it held");
-    }
 
     fn me() -> i32 {
         nix::unistd::getpid().as_raw()

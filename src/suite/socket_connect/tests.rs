@@ -1,9 +1,9 @@
 use super::*;
 use crate::case::{Place, Scale, Subject};
 use crate::clock::Clock;
-use crate::kit::runnable::{self, runnable};
+use crate::kit::runnable::{self, made, runnable};
 use crate::kit::socket::connection;
-use crate::platform::child::Child;
+use crate::platform::child::{Child, alone};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};
 use std::path::Path;
@@ -17,39 +17,29 @@ fn place() -> Place {
 fn every_case_opens_and_closes() {
     let clock = Clock::start_up();
     for case in runnable(cases(), &place()) {
-        let mut subject = match (case.set_up)(&place()) {
-            Err(error) if error.is_of_the_machine() => {
-                println!("skipped {}: {error}", case.name);
-                continue;
-            }
-            other => other.unwrap(),
-        };
+        let Some(mut subject) = made((case.set_up)(&place())) else { continue };
         let ticks = subject.run(300, &clock).unwrap_or_else(|e| panic!("{}: {e}", case.name));
         assert!(ticks.0 > 0, "{}", case.name);
         assert!(subject.report().evidence.is_empty(), "{}: no address was used up", case.name);
     }
 }
 
-/// Runs in a child process, whose resource limits and network namespace end with it.
-fn alone(body: impl FnOnce()) {
-    Child::start(body).unwrap().end_within(Duration::from_secs(60)).unwrap();
-}
-
 /// Moves this process into a new network namespace, its loopback up or down; `false` where that is not allowed.
 fn own_network(is_up: bool) -> bool {
-    if unshare(CloneFlags::CLONE_NEWNET).is_err() {
-        return false;
-    }
-    !is_up || crate::platform::namespace::ip("link set lo up").is_ok()
+    let is_apart = unshare(CloneFlags::CLONE_NEWNET).is_ok();
+    is_apart && (!is_up || crate::platform::namespace::ip("link set lo up").is_ok())
 }
 
-fn offers_own_networks() -> bool {
-    let works =
-        Child::start(|| assert!(own_network(true))).unwrap().end_within(Duration::from_secs(60)).is_ok();
-    if !works {
-        println!("skipped: no network namespace can be made here (it needs root, and `ip`)");
+/// Runs in a child process with a network of its own, where one can be made.
+fn in_own_network(is_up: bool, body: impl FnOnce()) {
+    let tried = Child::start(|| assert!(own_network(true))).unwrap();
+    if tried.end_within(Duration::from_secs(60)).is_err() {
+        return println!("skipped: no network namespace can be made here (it needs root, and `ip`)");
     }
-    works
+    alone(|| {
+        assert!(own_network(is_up));
+        body();
+    });
 }
 
 fn tcp(part: Part, ending: Ending) -> Row {
@@ -58,11 +48,7 @@ fn tcp(part: Part, ending: Ending) -> Row {
 
 #[test]
 fn exhausted_ports_are_avoided_and_in_the_evidence() {
-    if !offers_own_networks() {
-        return;
-    }
-    alone(|| {
-        assert!(own_network(true));
+    in_own_network(true, || {
         std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "40000 40099").unwrap();
         std::fs::write("/proc/sys/net/ipv4/tcp_tw_reuse", "0").unwrap();
         let clock = Clock::start_up();
@@ -83,11 +69,7 @@ fn exhausted_ports_are_avoided_and_in_the_evidence() {
 
 #[test]
 fn without_loopback_the_cases_of_tcp_are_skipped() {
-    if !offers_own_networks() {
-        return;
-    }
-    alone(|| {
-        assert!(own_network(false));
+    in_own_network(false, || {
         for case in cases().into_iter().filter(|case| !case.name.contains("peer")) {
             let said = case.needs.iter().find_map(|need| need.ask(&place()).err());
             assert_eq!(said.is_some(), case.name.contains("tcp"), "{}: {said:?}", case.name);
@@ -108,11 +90,7 @@ fn a_limit_of_descriptors_is_missing_and_no_failure() {
 
 #[test]
 fn missing_time_wait_connections_are_noticed() {
-    if !offers_own_networks() {
-        return;
-    }
-    alone(|| {
-        assert!(own_network(true));
+    in_own_network(true, || {
         std::fs::write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "0").unwrap();
         let error = SinglePart::begin(tcp(Part::TearDown, ServerFirst)).map(drop).unwrap_err().to_string();
         assert!(error.contains("left 0 in TIME_WAIT"), "{error}");

@@ -138,14 +138,8 @@ impl Drop for FileLimit {
 mod tests {
     use super::super::operation_poll::{Polled, SELECT_LIMIT};
     use super::*;
-    use crate::platform::child::Child;
+    use crate::platform::child::alone; // the limit belongs to the process
     use std::os::fd::AsRawFd;
-
-    /// Runs a test in a process of its own, because the limit belongs to the process.
-    fn alone(body: impl FnOnce()) {
-        let patience = std::time::Duration::from_secs(30);
-        Child::start(body).expect("forked").end_within(patience).expect("all of it held");
-    }
 
     #[test]
     fn none_is_ready_and_then_the_last() {

@@ -20,9 +20,6 @@ struct PeerAnswer {
 }
 
 /// Messages of `bytes`.
-///
-/// # Errors
-/// The peer does not answer, or refuses the service.
 pub(in super::super) fn answered(bytes: u32) -> Result<Box<dyn Subject>> {
     let mut client = Session::call()?;
     let stream = client.streams(Open { service: Service::Reply, bytes, streams: 1 })?.remove(0);

@@ -21,9 +21,6 @@ struct PeerConnection {
 }
 
 /// Connections of which connect(2) is timed, or close(2) where `closes`.
-///
-/// # Errors
-/// The peer does not answer, or refuses the service.
 pub(in super::super) fn connection(closes: bool) -> Result<Box<dyn Subject>> {
     let mut client = Session::call()?;
     let way = client.open(Open { service: Service::Greeter, bytes: 0, streams: 1 })?;

@@ -22,9 +22,6 @@ struct PeerRoundTrip<E, const AT: usize> {
 }
 
 /// Round trips over a stream.
-///
-/// # Errors
-/// The peer does not answer, or refuses the service.
 pub(super) fn streamed(bytes: u32, timed: Timed) -> Result<Box<dyn Subject>> {
     let mut client = Session::call()?;
     let stream = client.streams(Open { service: Service::Echo, bytes, streams: 1 })?.remove(0);
@@ -33,9 +30,6 @@ pub(super) fn streamed(bytes: u32, timed: Timed) -> Result<Box<dyn Subject>> {
 }
 
 /// Round trips by datagrams, each of which begins with the secret.
-///
-/// # Errors
-/// The peer does not answer, or refuses the service.
 pub(super) fn datagrams(bytes: u32, timed: Timed) -> Result<Box<dyn Subject>> {
     let mut client = Session::call()?;
     let (socket, way) = client.datagrams(Open { service: Service::DatagramEcho, bytes, streams: 1 })?;

@@ -23,9 +23,6 @@ struct PeerStream {
 }
 
 /// Messages of `bytes`, `each` of them an iteration by every stream.
-///
-/// # Errors
-/// The peer does not answer, or refuses the service.
 pub(in super::super) fn bandwidth(streams: u32, each: usize, bytes: usize) -> Result<Box<dyn Subject>> {
     let mut client = Session::call()?;
     let streams = client.streams(Open { service: Service::Sink, bytes: 0, streams })?;

@@ -65,15 +65,6 @@ fn a_loop_that_leaves_out_a_word_is_noticed_at_set_up() {
 }
 
 #[test]
-fn what_is_moved_is_what_the_operation_reads_and_writes() {
-    let moved = |operation| plan(operation, Means::Scalar).moved();
-    assert_eq!(moved(Operation::Read), 16 << 10);
-    assert_eq!(moved(Operation::Copy), 16 << 10);
-    assert_eq!(moved(Operation::Triad), 3 * (5 << 10));
-    assert_eq!(moved(Operation::Update), 16 << 10);
-}
-
-#[test]
 fn a_means_of_another_processor_is_missing() {
     let other = if cfg!(target_arch = "x86_64") { Means::Neon } else { Means::Avx512 };
     let Err(Error::Missing(sentence)) = Workload::new(plan(Operation::Read, other)) else { panic!("there") };
