@@ -112,13 +112,7 @@ impl HistoryLog {
     }
 
     fn wrong(&self, number: usize, expected: &str, found: String, remedy: &str) -> Error {
-        Error::Content {
-            path: self.path.clone(),
-            field: format!("line {number}"),
-            expected: expected.into(),
-            found,
-            remedy: remedy.into(),
-        }
+        Error::content(&self.path, format!("line {number}"), expected, found, remedy)
     }
 
     /// Adds the points that are not in it yet, whole or not at all; returns their number. Other writers wait.

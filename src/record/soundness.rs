@@ -15,10 +15,21 @@ const LONGEST_SENTENCE: usize = 64 << 10;
 const MOST_CASES: usize = 20_000;
 
 /// The first thing that is wrong.
-struct Fault {
+pub(super) struct Fault {
     field: String,
     expected: String,
     found: String,
+}
+
+impl Fault {
+    pub(super) fn of(field: impl Into<String>, expected: impl Display, found: impl Display) -> Self {
+        Self { field: field.into(), expected: expected.to_string(), found: found.to_string() }
+    }
+
+    /// As the error of this file, with what to do about it.
+    pub(super) fn refused(self, path: &Path, remedy: &str) -> Error {
+        Error::content(path, self.field, self.expected, self.found, remedy)
+    }
 }
 
 /// Refuses a run with a name, a number or an interval that cannot be, or with a case twice.
@@ -26,15 +37,8 @@ struct Fault {
 /// # Errors
 /// Names the first field that is wrong.
 pub(super) fn check(path: &Path, record: &Record) -> Result<()> {
-    of_head(record).or_else(|| of_groups(record)).map_or(Ok(()), |fault| {
-        Err(Error::Content {
-            path: path.into(),
-            field: fault.field,
-            expected: fault.expected,
-            found: fault.found,
-            remedy: "it was damaged or edited: restore it from a copy, or delete it".into(),
-        })
-    })
+    let remedy = "it was damaged or edited: restore it from a copy, or delete it";
+    of_head(record).or_else(|| of_groups(record)).map_or(Ok(()), |fault| Err(fault.refused(path, remedy)))
 }
 
 /// Whether this can be a name: of a run, a unit, a case. It stands in tables and becomes a file name.
@@ -55,7 +59,7 @@ fn of_head(record: &Record) -> Option<Fault> {
 
 fn of_groups(record: &Record) -> Option<Fault> {
     if record.cases().count() > MOST_CASES {
-        return Some(fault("groups".into(), format!("at most {MOST_CASES} cases"), "more"));
+        return Some(Fault::of("groups", format!("at most {MOST_CASES} cases"), "more"));
     }
     let mut ids = BTreeSet::new();
     let places = record.groups.iter().enumerate();
@@ -67,7 +71,7 @@ fn of_groups(record: &Record) -> Option<Fault> {
                 let place = format!("{place}.cases[{at}]");
                 of_case(&place, case).or_else(|| {
                     let again = !ids.insert(case.id.as_str());
-                    again.then(|| fault(place + ".id", "each case once", format!("{} twice", case.id)))
+                    again.then(|| Fault::of(place + ".id", "each case once", format!("{} twice", case.id)))
                 })
             })
         })
@@ -129,15 +133,15 @@ fn of_samples(place: &str, measured: &Measured) -> Option<Fault> {
     let (values, iterations) = (measured.counted.len(), measured.iterations.len());
     let zero = measured.iterations.contains(&0);
     let uneven = (values != iterations)
-        .then(|| fault(format!("{place}.iterations"), format!("{values}, as many as values"), iterations));
+        .then(|| Fault::of(format!("{place}.iterations"), format!("{values}, as many as values"), iterations));
     let frequencies = measured.core_mhz.len();
     let unpaced = || {
         (frequencies != 0 && frequencies != values).then(|| {
-            fault(format!("{place}.core_mhz"), format!("{values}, as many as values, or none"), frequencies)
+            Fault::of(format!("{place}.core_mhz"), format!("{values}, as many as values, or none"), frequencies)
         })
     };
     uneven
-        .or_else(|| zero.then(|| fault(format!("{place}.iterations"), "at least 1 in each sample", 0)))
+        .or_else(|| zero.then(|| Fault::of(format!("{place}.iterations"), "at least 1 in each sample", 0)))
         .or_else(unpaced)
 }
 
@@ -155,33 +159,29 @@ fn interval(field: String, interval: Interval) -> Option<Fault> {
     let sane =
         [estimate, low, high].iter().all(|number| number.is_finite()) && low <= estimate && estimate <= high;
     let found = || format!("{estimate} between {low} and {high}");
-    (!sane).then(|| fault(field, "a finite estimate within its interval", found()))
+    (!sane).then(|| Fault::of(field, "a finite estimate within its interval", found()))
 }
 
 /// Of a figure that follows from others only this is certain.
 fn ordered(field: String, interval: Interval) -> Option<Fault> {
     let Interval { estimate, low, high } = interval;
     let sane = [estimate, low, high].iter().all(|number| number.is_finite()) && low <= high;
-    (!sane).then(|| fault(field, "a finite interval", format!("{low} to {high}")))
+    (!sane).then(|| Fault::of(field, "a finite interval", format!("{low} to {high}")))
 }
 
 fn positive(field: String, number: f64) -> Option<Fault> {
     let sane = number.is_finite() && number >= 0.0;
-    (!sane).then(|| fault(field, "a finite number, 0 or more", number))
+    (!sane).then(|| Fault::of(field, "a finite number, 0 or more", number))
 }
 
 fn name(field: String, text: &str) -> Option<Fault> {
     let expected = || format!("a name of 1 to {LONGEST_NAME} bytes without control characters");
-    (!is_name(text)).then(|| fault(field, expected(), format!("`{}`", inert::line(text, 40))))
+    (!is_name(text)).then(|| Fault::of(field, expected(), format!("`{}`", inert::line(text, 40))))
 }
 
 fn sentence(field: String, text: &str) -> Option<Fault> {
     let expected = || format!("at most {LONGEST_SENTENCE} bytes");
-    (text.len() > LONGEST_SENTENCE).then(|| fault(field, expected(), text.len()))
-}
-
-fn fault(field: String, expected: impl Display, found: impl Display) -> Fault {
-    Fault { field, expected: expected.to_string(), found: found.to_string() }
+    (text.len() > LONGEST_SENTENCE).then(|| Fault::of(field, expected(), text.len()))
 }
 
 #[cfg(test)]

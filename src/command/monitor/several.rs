@@ -88,13 +88,9 @@ fn read(list: &Path) -> Result<Vec<Host>> {
 }
 
 fn wrong(list: &Path, line: usize, found: &str) -> Error {
-    Error::Content {
-        path: list.to_owned(),
-        field: format!("line {line}"),
-        expected: "a name and an address with its port: web1 10.0.0.7:9753".into(),
-        found: inert(found).to_string(),
-        remedy: "write one host a line; `syscost monitor --listen` on each serves its page".into(),
-    }
+    let expected = "a name and an address with its port: web1 10.0.0.7:9753";
+    let remedy = "write one host a line; `syscost monitor --listen` on each serves its page";
+    Error::content(list, format!("line {line}"), expected, inert(found), remedy)
 }
 
 /// Asks all hosts at once. One that does not answer within the interval holds up no other.

@@ -242,14 +242,8 @@ fn foreign(path: &Path, found: &str) -> Error {
 }
 
 fn content(path: &Path, field: &str, expected: &str, found: &str) -> Error {
-    Error::Content {
-        path: path.into(),
-        field: field.into(),
-        expected: expected.into(),
-        found: found.into(),
-        remedy: "it is none of ours, or was damaged or edited: name another file, or take another copy of it"
-            .into(),
-    }
+    let remedy = "it is none of ours, or was damaged or edited: name another file, or take another copy of it";
+    Error::content(path, field, expected, found, remedy)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! that uses a head need not check again.
 
 use super::{Head, Run, Series};
-use crate::error::{Error, Result};
-use crate::record::soundness::{LONGEST_NAME as LONGEST, is_name};
+use crate::error::Result;
+use crate::record::soundness::{Fault, LONGEST_NAME as LONGEST, is_name};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -11,13 +11,6 @@ use std::path::Path;
 const MOST_RUNS: usize = 10_000;
 /// The first second of the year 10000: later times are damage.
 const YEAR_10000: u64 = 253_402_300_800;
-
-/// The first thing that is wrong.
-struct Fault {
-    field: String,
-    expected: String,
-    found: String,
-}
 
 /// Refuses a head with an index, number or name that cannot be.
 ///
@@ -27,15 +20,8 @@ pub(super) fn check(path: &Path, head: &Head) -> Result<()> {
     let runs = || head.runs.iter().enumerate().find_map(|(at, run)| of_run(at, run, head));
     let series = || head.series.iter().enumerate().find_map(|(at, series)| of_series(at, series, head));
     let fault = of_texts(head).or_else(|| of_counts(head)).or_else(runs).or_else(series);
-    fault.or_else(|| repeated(head)).map_or(Ok(()), |fault| {
-        Err(Error::Content {
-            path: path.into(),
-            field: fault.field,
-            expected: fault.expected,
-            found: fault.found,
-            remedy: "it was damaged or edited: take another copy of it".into(),
-        })
-    })
+    let remedy = "it was damaged or edited: take another copy of it";
+    fault.or_else(|| repeated(head)).map_or(Ok(()), |fault| Err(fault.refused(path, remedy)))
 }
 
 fn of_texts(head: &Head) -> Option<Fault> {
@@ -45,11 +31,11 @@ fn of_texts(head: &Head) -> Option<Fault> {
 }
 
 fn of_counts(head: &Head) -> Option<Fault> {
-    let none = |field: &str| fault(field.into(), "at least one", "none");
+    let none = |field: &str| Fault::of(field, "at least one", "none");
     match (head.runs.len(), head.fingerprints.len()) {
         (0, _) => Some(none("runs")),
         (_, 0) => Some(none("fingerprints")),
-        (runs, _) if runs > MOST_RUNS => Some(fault("runs".into(), format!("at most {MOST_RUNS}"), runs)),
+        (runs, _) if runs > MOST_RUNS => Some(Fault::of("runs", format!("at most {MOST_RUNS}"), runs)),
         _ => None,
     }
 }
@@ -83,19 +69,19 @@ fn of_values(field: &str, series: &Series, head: &Head) -> Option<Fault> {
             return Some(fault);
         }
         if value.run < least {
-            return Some(fault(format!("{field}.run"), format!("{least} or more"), value.run));
+            return Some(Fault::of(format!("{field}.run"), format!("{least} or more"), value.run));
         }
         least = value.run + 1;
         if let Some(hz) = value.core_hz.filter(|hz| !hz.is_normal() || hz.is_sign_negative()) {
-            return Some(fault(format!("{field}.core_hz"), "a frequency", hz));
+            return Some(Fault::of(format!("{field}.core_hz"), "a frequency", hz));
         }
         let median = value.median;
         if let Some(number) = [median.estimate, median.low, median.high].iter().find(|n| !n.is_finite()) {
-            return Some(fault(format!("{field}.median"), "a finite number", number));
+            return Some(Fault::of(format!("{field}.median"), "a finite number", number));
         }
         if !(median.low <= median.estimate && median.estimate <= median.high) {
             let found = format!("{} between {} and {}", median.estimate, median.low, median.high);
-            return Some(fault(format!("{field}.median"), "an estimate within its interval", found));
+            return Some(Fault::of(format!("{field}.median"), "an estimate within its interval", found));
         }
     }
     None
@@ -107,32 +93,24 @@ fn repeated(head: &Head) -> Option<Fault> {
     let mut series = BTreeSet::new();
     let run = head.runs.iter().find(|run| !runs.insert((&run.boot, &run.name)));
     let again = head.series.iter().find(|s| !series.insert((&s.id, &s.version, &s.clock, &s.peer)));
-    run.map(|run| fault("runs".into(), "each once", format!("{} twice", run.name)))
-        .or_else(|| again.map(|s| fault("series".into(), "each once", format!("{} twice", s.id))))
+    run.map(|run| Fault::of("runs", "each once", format!("{} twice", run.name)))
+        .or_else(|| again.map(|s| Fault::of("series", "each once", format!("{} twice", s.id))))
 }
 
 fn name(field: String, text: &str) -> Option<Fault> {
-    let sane = is_name(text);
-    (!sane).then(|| {
+    (!is_name(text)).then(|| {
         let shown: String = text.chars().take(40).collect();
-        fault(
-            field,
-            format!("a name of 1 to {LONGEST} bytes without control characters"),
-            format!("{shown:?}"),
-        )
+        let expected = format!("a name of 1 to {LONGEST} bytes without control characters");
+        Fault::of(field, expected, format!("{shown:?}"))
     })
 }
 
 fn moment(field: String, seconds: u64) -> Option<Fault> {
-    (seconds >= YEAR_10000).then(|| fault(field, "a moment before the year 10000", seconds))
+    (seconds >= YEAR_10000).then(|| Fault::of(field, "a moment before the year 10000", seconds))
 }
 
 fn index(field: String, index: usize, length: usize) -> Option<Fault> {
-    (index >= length).then(|| fault(field, format!("an index below {length}"), index))
-}
-
-fn fault(field: String, expected: impl ToString, found: impl ToString) -> Fault {
-    Fault { field, expected: expected.to_string(), found: found.to_string() }
+    (index >= length).then(|| Fault::of(field, format!("an index below {length}"), index))
 }
 
 #[cfg(test)]

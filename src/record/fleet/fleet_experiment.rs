@@ -213,13 +213,8 @@ fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Error {
 }
 
 fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
-    Error::Content {
-        path: path.into(),
-        field: field.into(),
-        expected: expected.into(),
-        found: inert::line(found, 200),
-        remedy: "`syscost help machines` shows an experiment with all its fields".into(),
-    }
+    let remedy = "`syscost help machines` shows an experiment with all its fields";
+    Error::content(path, field, expected, inert::line(found, 200), remedy)
 }
 
 #[cfg(test)]

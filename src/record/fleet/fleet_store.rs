@@ -136,13 +136,8 @@ impl FleetStore {
     }
 
     fn wrong(&self, job: Job<'_>, field: &str, expected: &str, found: String) -> Error {
-        Error::Content {
-            path: self.record_path(job),
-            field: field.into(),
-            expected: expected.into(),
-            found: inert::line(&found, 200),
-            remedy: "it is not used: remove it, and measure the job again".into(),
-        }
+        let remedy = "it is not used: remove it, and measure the job again";
+        Error::content(self.record_path(job), field, expected, inert::line(&found, 200), remedy)
     }
 
     /// Adds the record of a job. Of two records of one job the one that began first stays, whichever comes first.

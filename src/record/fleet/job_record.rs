@@ -151,13 +151,9 @@ pub fn one_line(text: &str) -> String {
 }
 
 fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
-    Error::Content {
-        path: path.into(),
-        field: inert::line(field, 200),
-        expected: expected.into(),
-        found: inert::line(found, 200),
-        remedy: "it was damaged, edited or is of another version: measure the job again".into(),
-    }
+    let [field, found] = [field, found].map(|text| inert::line(text, 200));
+    let remedy = "it was damaged, edited or is of another version: measure the job again";
+    Error::content(path, field, expected, found, remedy)
 }
 
 #[cfg(test)]
