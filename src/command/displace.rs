@@ -6,6 +6,7 @@ use super::{flag, page};
 use crate::clock::Clock;
 use crate::environment::Accounting;
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{cpu, signal};
 use crate::trial::displaced_process::{self, Covered, Fluids};
@@ -57,7 +58,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         None => command(args, &clock, &accounting, interval)?,
     };
     if runs.is_empty() {
-        return Ok(signal::pending().map_or(ExitCode::FAILURE, |signal| ExitCode::from(128 + signal as u8)));
+        return Ok(Exit::Disproved.or_signal(signal::pending()).into());
     }
     match args.json {
         true => page::write_json(&displaced_text::json(&runs, &accounting))?,

@@ -5,10 +5,9 @@ use super::flag::{Form, Home};
 use super::page;
 use crate::driver::layout;
 use crate::environment::{Difference, Fingerprint, Weight};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::platform::kernel_files::KernelFiles;
 use crate::trial::scratch;
-use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -42,10 +41,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 fn facts(ours: &Fingerprint, json: bool) -> Result<()> {
     if json {
-        let value = serde_json::to_value(ours);
-        return page::write_json(
-            &value.map_err(|e| Error::file("the fingerprint", "writing as JSON", e.into()))?,
-        );
+        return page::write_json(ours);
     }
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
     let rows: Vec<_> = ours.facts().map(|(field, value)| [field.into(), known(value)]).collect();
@@ -54,7 +50,7 @@ fn facts(ours: &Fingerprint, json: bool) -> Result<()> {
 
 fn differences(found: &[Difference], json: bool) -> Result<()> {
     if json {
-        return page::write_json(&found.iter().map(as_json).collect());
+        return page::write_json(&found);
     }
     let row = |d: &Difference| {
         let values = format!("{} here, {} there", d.ours, d.theirs);
@@ -64,10 +60,6 @@ fn differences(found: &[Difference], json: bool) -> Result<()> {
         [] if !page::is_piped() => page::write("nothing differs\n"),
         _ => page::write(&text(&found.iter().map(row).collect::<Vec<_>>())),
     }
-}
-
-fn as_json(d: &Difference) -> Value {
-    json!({ "field": d.field, "weight": d.weight, "ours": d.ours, "theirs": d.theirs })
 }
 
 fn text<const N: usize>(rows: &[[String; N]]) -> String {

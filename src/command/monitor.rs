@@ -11,6 +11,7 @@ use crate::counters::Process;
 use crate::counters::pace::Pace;
 use crate::counters::snapshot::Snapshot;
 use crate::error::Result;
+use crate::exit::Exit;
 use crate::monitor::top_process::{Busy, Ranking};
 use crate::monitor::view::View;
 use crate::platform::signal;
@@ -80,10 +81,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         None => live(args, wanted)?,
     }
     // Without a limit, an interrupt is the normal end.
-    Ok(match signal::pending() {
-        Some(signal) if wanted != u64::MAX => ExitCode::from(128 + signal as u8),
-        _ => ExitCode::SUCCESS,
-    })
+    Ok(Exit::Success.or_signal(signal::pending().filter(|_| wanted != u64::MAX)).into())
 }
 
 impl Args {

@@ -10,6 +10,7 @@ use crate::counters::pace::Pace;
 use crate::counters::probe_cost::ProbeCost;
 use crate::counters::{Block, Fault, Probe};
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::platform::signal;
 use block_line::Form;
 use std::process::ExitCode;
@@ -96,8 +97,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         }
         // A probe without an end is meant to be ended by a signal.
         (None, Some(_)) if blocks == u64::MAX => ExitCode::SUCCESS,
-        (None, Some(signal)) => ExitCode::from(128 + signal as u8),
-        (None, None) => ExitCode::SUCCESS,
+        (None, signal) => Exit::Success.or_signal(signal).into(),
     })
 }
 

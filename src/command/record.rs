@@ -6,6 +6,7 @@ use super::page;
 use super::restore::tell_outstanding;
 use crate::driver::{Arguments, Options, Session};
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::pair::side::ids;
 use crate::platform::signal;
 use crate::record::bundle::{Bundle, write_new};
@@ -169,7 +170,7 @@ fn interrupted(finished: usize, wanted: u32) -> Option<ExitCode> {
         _ => format!("{finished} of {wanted} processes had finished, and are recorded"),
     };
     page::warn(&format!("interrupted by {signal}: {kept}"));
-    Some(ExitCode::from(128 + signal as u8))
+    Some(Exit::Signal(signal).into())
 }
 
 /// Where the record goes, and the places to try if it cannot be written there.
@@ -206,7 +207,7 @@ impl Target {
                     let sum = Sum::of(&bundle.records);
                     page::write(&sum.text(path, size))?;
                     sum.tell();
-                    return Ok(ExitCode::from(u8::from(refused || !sum.failed.is_empty())));
+                    return Ok(Exit::failed_if(refused || !sum.failed.is_empty()).into());
                 }
             }
         }

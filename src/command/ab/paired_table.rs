@@ -144,15 +144,9 @@ impl Told<'_> {
             text += &(page::wrap("", &sentence, width) + "\n");
         }
         text.push('\n');
-        let (lines, left_out) = lines(&self.shown, self.paired.clock(), layout);
-        for (at, line) in lines.into_iter().enumerate() {
-            let tone = at.checked_sub(1).and_then(|at| Tone::of(self.shown[at].judgement.verdict));
-            let tone = if at == 0 { Some(Tone::Bold) } else { tone };
-            text += &tone.map_or(line.clone(), |tone| page::paint(tone, &line, layout));
-            text.push('\n');
-        }
-        text.push('\n');
-        for sentence in self.sentences().into_iter().chain(left_out) {
+        let (table, columns) = table(&self.shown, self.paired.clock(), layout);
+        text += &(table + "\n");
+        for sentence in self.sentences().into_iter().chain([columns]) {
             text += &(page::wrap("", &sentence, width) + "\n\n");
         }
         text + &answered(&self.all, layout)
@@ -211,20 +205,19 @@ impl Told<'_> {
 }
 
 /// The table, whole where the terminal is wide enough, and what its columns mean or which were left out.
-fn lines(shown: &[&Row], clock: ClockKind, layout: Layout) -> (Vec<String>, Option<String>) {
-    let rows: Vec<_> = std::iter::once(head(clock)).chain(shown.iter().map(|row| cells(row))).collect();
-    let whole = page::aligned(&rows, usize::MAX);
-    match layout.width {
-        Some(width) if whole.iter().any(|line| page::length(line) > usize::from(width)) => {
-            let few =
-                rows.into_iter().map(|[case, a, b, change, _, verdict, ..]| [case, a, b, change, verdict]);
-            let said = format!(
-                "Not shown at {width} columns: 95 % interval, pairs, smallest seen; a wider terminal shows them."
-            );
-            (page::aligned(&few.collect::<Vec<_>>(), usize::MAX), Some(said))
-        }
-        _ => (whole, Some(LEGEND.into())),
-    }
+fn table(shown: &[&Row], clock: ClockKind, layout: Layout) -> (String, String) {
+    let rows = || shown.iter().map(|row| (Tone::of(row.judgement.verdict), cells(row)));
+    let whole = |layout| page::table(head(clock), rows(), usize::MAX, layout);
+    let is_too_wide = |width: &u16| {
+        whole(Layout::default()).lines().any(|line| page::length(line) > usize::from(*width))
+    };
+    let Some(width) = layout.width.filter(is_too_wide) else { return (whole(layout), LEGEND.into()) };
+    let few = |[case, a, b, change, _, verdict, ..]: [String; 8]| [case, a, b, change, verdict];
+    let rows = rows().map(|(tone, cells)| (tone, few(cells)));
+    let said = format!(
+        "Not shown at {width} columns: 95 % interval, pairs, smallest seen; a wider terminal shows them."
+    );
+    (page::table(few(head(clock)), rows, usize::MAX, layout), said)
 }
 
 /// The answer over all cases that a side can change.
@@ -257,12 +250,8 @@ fn why_skipped(paired: &Paired) -> Option<String> {
 
 /// The number of rows with each verdict, in words, without the canaries.
 fn count(rows: &[&Row]) -> String {
-    let counts = Verdict::ALL.iter().filter_map(|verdict| {
-        let count = rows.iter().filter(|row| row.judgement.verdict == *verdict && !row.canary).count();
-        (count > 0).then(|| format!("{count} {verdict}"))
-    });
-    let counts: Vec<_> = counts.collect();
-    if counts.is_empty() { "no case was compared".into() } else { counts.join(", ") }
+    let verdicts: Vec<_> = rows.iter().filter(|row| !row.canary).map(|row| row.judgement.verdict).collect();
+    if verdicts.is_empty() { "no case was compared".into() } else { Verdict::counted(&verdicts) }
 }
 
 fn json_text(paired: &Paired, shown: &[&Row]) -> Result<String> {

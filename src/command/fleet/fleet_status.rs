@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let line = |job| Line { job, progress: store.progress(&experiment, job, now) };
     let lines: Vec<_> = experiment.jobs().map(line).collect();
     match () {
-        () if args.form.json => page::write_json(&lines.iter().map(Line::json).collect())?,
+        () if args.form.json => page::write_json(&lines.iter().map(Line::json).collect::<Vec<_>>())?,
         () if args.metrics => page::write(&metrics(&experiment, &store, &lines))?,
         () if page::is_piped() => {
             page::write(&lines.iter().map(|line| page::tabbed(&[line.cells()])).collect::<String>())?;

@@ -3,6 +3,7 @@
 use crate::command::page::{self, counted};
 use crate::driver::{Arguments, Options, Session, layout};
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::platform::signal;
 use crate::record::Record;
 use crate::record::store::Store;
@@ -52,7 +53,7 @@ pub(super) fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) ->
     };
     if let Some(signal) = signal::pending() {
         page::warn(&format!("interrupted by {signal}: there is no answer"));
-        return Ok(ExitCode::from(128 + signal as u8));
+        return Ok(Exit::Signal(signal).into());
     }
     records.sort_by_key(|record| record.started);
     let seen = again(&records).ok_or_else(|| {
@@ -61,10 +62,10 @@ pub(super) fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) ->
         )
     })?;
     match json {
-        true => page::write_json(&serde_json::to_value(&seen).unwrap_or_default())?,
+        true => page::write_json(&seen)?,
         false => page::write(&text(&seen))?,
     }
-    Ok(ExitCode::from(u8::from(seen.inside.high < PROMISED)))
+    Ok(Exit::failed_if(seen.inside.high < PROMISED).into())
 }
 
 /// Several runs over the cases, saved nowhere.

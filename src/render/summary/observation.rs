@@ -5,6 +5,7 @@ use crate::record::quantity::{change, share};
 use crate::record::{CaseRecord, Headline, Measured, Outcome};
 use crate::render::cell;
 use crate::render::headline_figure::HeadlineFigure;
+use crate::render::tone::Tone;
 use crate::study::alike;
 
 /// A column, in the order from left to right.
@@ -82,13 +83,13 @@ fn laid_out(columns: &[Column], rows: &[Row<'_>], unit: &str) -> Vec<Line> {
         let text = padded.map(|((text, column), &width)| column.padded(text, width)).collect::<String>();
         text.trim_end().to_owned()
     };
-    let tone = |at: usize, text| match at.checked_sub(1).map(|at| &rows[at].case.outcome) {
-        None => Line::heading(text),
-        Some(Outcome::Failed(_)) => Line::failed(text),
-        Some(Outcome::Disturbed(_)) => Line::warned(text),
-        Some(_) => Line::plain(text),
+    let tone = |row: &Row<'_>| match row.case.outcome {
+        Outcome::Failed(_) => Tone::Red,
+        Outcome::Disturbed(_) => Tone::Yellow,
+        _ => Tone::Plain,
     };
-    all.iter().enumerate().map(|(at, row)| tone(at, line(row))).collect()
+    let tones = std::iter::once(Tone::Bold).chain(rows.iter().map(tone));
+    tones.zip(&all).map(|(tone, row)| Line::new(tone, line(row))).collect()
 }
 
 impl Column {
