@@ -1,6 +1,6 @@
 //! What must be true of every run, whoever wrote its file: a run that contradicts itself is damaged, and is not shown.
 
-use super::{CaseRecord, Execution, GroupRun, Interval, Measured, Outcome, Record};
+use super::{CaseRecord, Execution, GroupRun, Interval, Measured, Record};
 use crate::error::{Error, Result};
 use crate::platform::inert::{self, is_hostile};
 use std::collections::BTreeSet;
@@ -88,15 +88,10 @@ fn of_group(place: &str, group: &GroupRun) -> Option<Fault> {
 }
 
 fn of_case(place: &str, case: &CaseRecord) -> Option<Fault> {
-    let of_outcome = || match &case.outcome {
-        Outcome::Measured(measured) => of_measured(&format!("{place}.outcome.measured"), measured),
-        Outcome::Skipped(text) | Outcome::Disturbed(text) | Outcome::Failed(text) => {
-            sentence(format!("{place}.outcome"), text)
-        }
-    };
     name(format!("{place}.id"), &case.id)
         .or_else(|| sentence(format!("{place}.title"), &case.title))
-        .or_else(of_outcome)
+        .or_else(|| sentence(format!("{place}.outcome"), case.outcome.sentence()?))
+        .or_else(|| of_measured(&format!("{place}.outcome.measured"), case.measured()?))
 }
 
 fn of_measured(place: &str, measured: &Measured) -> Option<Fault> {
@@ -187,7 +182,7 @@ fn sentence(field: String, text: &str) -> Option<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture_run;
+    use crate::record::{Outcome, fixture_run};
 
     /// The message for a run with one fault.
     fn said(change: impl FnOnce(&mut Record)) -> String {

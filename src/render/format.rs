@@ -9,6 +9,7 @@ pub use record_markdown::markdown;
 
 use crate::error::{Error, Result};
 use crate::record::{Interval, Record};
+use serde::Serialize;
 
 /// The end of a line by RFC 4180.
 pub(super) const CRLF: csv::Terminator = csv::Terminator::CRLF;
@@ -44,8 +45,13 @@ pub(super) fn number(value: Option<f64>) -> String {
 /// # Errors
 /// It holds a number that JSON cannot hold.
 pub fn json(record: &Record) -> Result<String> {
-    let text = serde_json::to_string_pretty(record);
-    text.map(|text| text + "\n").map_err(|e| Error::file(&record.run, "writing as JSON", e.into()))
+    pretty(&record.run, record)
+}
+
+/// A value as indented JSON; `of` names it in an error.
+pub(super) fn pretty(of: &str, value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n").map_err(|e| Error::file(of, "writing as JSON", e.into()))
 }
 
 #[cfg(test)]

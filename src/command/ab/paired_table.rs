@@ -281,8 +281,7 @@ fn csv(clock: ClockKind, shown: &[&Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::Fingerprint;
-    use crate::record::paired::{CasePairs, LAYOUT, PairRecord, Rule};
+    use crate::record::paired::{CasePairs, PairRecord};
 
     /// A case with 24 pairs that differ by this much.
     fn case(id: String, difference: f64) -> CasePairs {
@@ -304,25 +303,8 @@ mod tests {
         );
         cases.push(ended("peer/one", Why::Skipped, "no peer is named"));
         cases.push(ended("new/one", Why::Lone, "only side B has it"));
-        let [tool, run] = ["syscost", "run"].map(str::to_owned);
         let sides = ["old", "new"].map(str::to_owned);
-        let (rule, fingerprint) = (Rule::default(), Fingerprint::default());
-        let paired = LAYOUT;
-        Paired {
-            paired,
-            tool,
-            run,
-            started: 1,
-            seed: 1,
-            rule,
-            by_turns: true,
-            sides,
-            guests: None,
-            fingerprint,
-            cpu: 0,
-            notes: vec![],
-            cases,
-        }
+        Paired { by_turns: true, sides, cases, ..Paired::default() }
     }
 
     fn told(same: usize, only: Option<Only>) -> String {

@@ -251,23 +251,9 @@ mod tests {
 
     #[test]
     fn pairs_of_both_layouts_are_read_and_newer_ones_are_called_newer() {
-        let (sides, versions) = (["a".to_owned(), "b".to_owned()], ["1".into(), "1".into()]);
+        let versions = ["1".into(), "1".into()];
         let case = paired::CasePairs { id: "a/b".into(), versions, ..Default::default() };
-        let pairs = Paired {
-            paired: paired::LAYOUT,
-            tool: "syscost".into(),
-            run: "a".into(),
-            started: 1,
-            seed: 1,
-            rule: paired::Rule { threshold: 0.01, margin: 0.02, looks: 3 },
-            by_turns: true,
-            sides,
-            guests: None,
-            fingerprint: Default::default(),
-            cpu: 0,
-            notes: Vec::new(),
-            cases: vec![case],
-        };
+        let pairs = Paired { paired: paired::LAYOUT, cases: vec![case], ..Paired::default() };
         let text = serde_json::to_string(&pairs).unwrap();
         let old = text.replace(r#""paired":3"#, r#""paired":1"#);
         let old = old.replace(r#""versions":["1","1"]"#, r#""bodies":["b0432391e6d77828","other"]"#);
