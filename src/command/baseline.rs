@@ -135,7 +135,7 @@ fn export(args: &Export) -> Result<ExitCode> {
 fn import(args: &Import) -> Result<ExitCode> {
     let mut bundle = read_any(&args.file)?;
     if let Some(name) = &args.name {
-        bundle = bundle.renamed(name);
+        name.clone_into(&mut bundle.head.name);
     }
     keep(&Archive::of(&args.home), &bundle)
 }

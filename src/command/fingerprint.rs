@@ -4,7 +4,7 @@ use super::archive::Archive;
 use super::flag::{Form, Home};
 use super::page;
 use crate::driver::layout;
-use crate::environment::{Difference, Fingerprint, Weight};
+use crate::environment::{Difference, Fingerprint};
 use crate::error::Result;
 use crate::platform::kernel_files::KernelFiles;
 use crate::trial::scratch;
@@ -54,7 +54,7 @@ fn differences(found: &[Difference], json: bool) -> Result<()> {
     }
     let row = |d: &Difference| {
         let values = format!("{} here, {} there", d.ours, d.theirs);
-        [word(d.weight).into(), d.field.into(), values]
+        [d.weight.name().into(), d.field.into(), values]
     };
     match found {
         [] if !page::is_piped() => page::write("nothing differs\n"),
@@ -66,14 +66,5 @@ fn text<const N: usize>(rows: &[[String; N]]) -> String {
     match page::is_piped() {
         true => page::tabbed(rows),
         false => page::columns(rows, page::width(layout())),
-    }
-}
-
-/// The weight as records spell it.
-pub(super) fn word(weight: Weight) -> &'static str {
-    match weight {
-        Weight::Fact => "fact",
-        Weight::Warning => "warning",
-        Weight::Incomparable => "incomparable",
     }
 }

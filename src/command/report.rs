@@ -8,7 +8,6 @@ mod pattern;
 pub(super) use html::{findings, manuals};
 
 use super::archive::Archive;
-use super::fingerprint::word;
 use super::flag::{Beside, Column, Format, Home};
 use super::page::{self, Tone};
 use crate::driver::{add_missing_curves, headlines, layout, nearest, program};
@@ -316,7 +315,7 @@ fn baseline(name: &str, saved: &[Record], record: &Record) -> Column {
 fn difference(saved: &Record, record: &Record) -> Vec<String> {
     let mut said = Vec::new();
     for d in record.fingerprint.differences(&saved.fingerprint).iter().filter(|d| d.weight > Weight::Fact) {
-        let (weight, field) = (word(d.weight), d.field);
+        let (weight, field) = (d.weight.name(), d.field);
         said.push(format!("{weight}: {field} is {}, and was {}", d.ours, d.theirs));
     }
     for group in &record.groups {

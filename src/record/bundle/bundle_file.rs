@@ -36,12 +36,6 @@ impl Bundle {
         agree(name, &records)?;
         Ok(Self { head: Head::of(name, created, &records), records })
     }
-
-    /// The same bundle with another name in its head.
-    pub fn renamed(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.head.name);
-        self
-    }
 }
 
 /// Refuses runs that do not belong together.
