@@ -7,7 +7,6 @@ use crate::platform::perf_event::{Counter, EVENTS};
 use crate::record::quantity;
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter};
-use std::cell::Cell;
 use std::rc::Rc;
 
 /// Criterion measurement of time by the processor's counter: counted in ticks, stored in nanoseconds as all readers of
@@ -27,7 +26,6 @@ use std::rc::Rc;
 /// ```
 pub struct CycleTime {
     clock: Rc<Clock>,
-    phase: Cell<u32>,
     formatter: Both,
 }
 
@@ -40,7 +38,7 @@ impl CycleTime {
     /// Measures by an existing clock.
     pub fn with(clock: Rc<Clock>) -> Self {
         let formatter = Both { ticks_per_ns: clock.hz() / 1e9 };
-        Self { clock, phase: Cell::new(0), formatter }
+        Self { clock, formatter }
     }
 }
 
@@ -61,7 +59,6 @@ impl Measurement for CycleTime {
     }
 
     fn zero(&self) -> Ticks {
-        self.phase.set(self.phase.get() + 1);
         Ticks(0)
     }
 
@@ -79,7 +76,6 @@ impl Measurement for CycleTime {
 /// PMU; page faults, context switches and migrations everywhere.
 pub struct EventCount {
     counter: Counter,
-    phase: Cell<u32>,
     name: &'static str,
 }
 
@@ -91,7 +87,7 @@ impl EventCount {
     pub fn open(name: &str) -> Result<Self> {
         let counter = open_counter(name)?;
         let event = EVENTS.iter().find(|event| event.name == name);
-        Ok(Self { counter, phase: Cell::new(0), name: event.map_or("events", |event| event.name) })
+        Ok(Self { counter, name: event.map_or("events", |event| event.name) })
     }
 
     fn count(&self) -> u64 {
@@ -117,7 +113,6 @@ impl Measurement for EventCount {
     }
 
     fn zero(&self) -> u64 {
-        self.phase.set(self.phase.get() + 1);
         0
     }
 
@@ -134,29 +129,17 @@ impl Measurement for EventCount {
 pub(super) trait Counted: Measurement + 'static {
     /// A count that the trial took, as a value.
     fn value(&self, counted: u64) -> Self::Value;
-
-    /// How often Criterion has called [`Measurement::zero`]: once when the warm-up begins and once when sampling begins
-    /// (criterion 0.8, `Function::warm_up` and `bench`). Nothing else distinguishes the two.
-    fn phase(&self) -> u32;
 }
 
 impl Counted for CycleTime {
     fn value(&self, counted: u64) -> Ticks {
         Ticks(counted)
     }
-
-    fn phase(&self) -> u32 {
-        self.phase.get()
-    }
 }
 
 impl Counted for EventCount {
     fn value(&self, counted: u64) -> u64 {
         counted
-    }
-
-    fn phase(&self) -> u32 {
-        self.phase.get()
     }
 }
 
