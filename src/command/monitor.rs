@@ -180,11 +180,9 @@ fn draw_each(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{Args as _, FromArgMatches};
 
     fn parsed(line: &str) -> std::result::Result<Args, clap::Error> {
-        let command = Args::augment_args(clap::Command::new("monitor").no_binary_name(true));
-        Args::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
+        flag::parsed(line)
     }
 
     #[test]

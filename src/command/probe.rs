@@ -5,7 +5,7 @@ mod cost_table;
 mod fork_cost;
 mod rate_curve;
 
-use super::page;
+use super::{flag, page};
 use crate::counters::pace::Pace;
 use crate::counters::probe_cost::ProbeCost;
 use crate::counters::{Block, Fault, Probe};
@@ -41,7 +41,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// End after this time
-    #[arg(long = "for", value_name = "SECONDS", value_parser = super::flag::seconds)]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::seconds)]
     seconds: Option<f64>,
     /// Watch a second probe at each of these rates in turn, for 2 seconds or `--for` each, and draw its cost against the rate
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', conflicts_with_all = ["rate", "count", "summary"], value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -145,11 +145,9 @@ fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{Args as _, FromArgMatches};
 
     fn parsed(line: &str) -> std::result::Result<Args, clap::Error> {
-        let command = Args::augment_args(clap::Command::new("probe").no_binary_name(true));
-        Args::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
+        flag::parsed(line)
     }
 
     #[test]
