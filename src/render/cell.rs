@@ -54,6 +54,19 @@ pub fn wrapped(first: &str, indent: usize, text: &str, most: usize) -> String {
     wrapped
 }
 
+/// Lines of rows whose cells stand below each other. `column` says of each column whether it is text, which begins at the left,
+/// or numbers, which end at the right, and how many blanks follow it.
+pub(super) fn aligned(rows: &[Vec<String>], column: impl Fn(usize) -> (bool, usize)) -> Vec<String> {
+    let widest = |at: usize| rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(widest).collect();
+    let padded = |(at, text): (usize, &String)| match (widths[at], column(at)) {
+        (wide, (true, gap)) => format!("{text:<wide$}{:gap$}", ""),
+        (wide, (false, gap)) => format!("{text:>wide$}{:gap$}", ""),
+    };
+    let line = |row: &Vec<String>| row.iter().enumerate().map(padded).collect::<String>();
+    rows.iter().map(|row| line(row).trim_end().to_owned()).collect()
+}
+
 /// A name in a horizontal rule.
 pub fn ruled(name: &str, most: usize) -> String {
     let head = format!("── {name} ");

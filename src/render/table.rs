@@ -9,10 +9,9 @@ mod event_line;
 mod squeeze;
 
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
-use crate::render::cell::{ruled, width, wrapped};
+use crate::render::cell::{aligned, ruled, width, wrapped};
 use crate::render::tone::Tone;
 use column::Column;
-use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;
 
 /// Where the table is shown.
@@ -130,15 +129,10 @@ impl Row<'_> {
 /// The lines of the table proper: a head, and a line a case. One table for all groups, so that their
 /// columns stand under each other.
 fn lines(sheet: &Sheet<'_>, columns: &[Column], longest: usize) -> Vec<String> {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header(columns.iter().map(|c| c.head(sheet)));
-    table.add_rows(sheet.listed().map(|row| columns.iter().map(|c| c.cell(sheet, row, longest))));
-    for (column, kind) in table.column_iter_mut().zip(columns) {
-        column.set_padding((0, kind.gap()));
-        column.set_cell_alignment(if kind.is_text() { CellAlignment::Left } else { CellAlignment::Right });
-    }
-    table.lines().map(|line| line.trim_end().to_owned()).collect()
+    let head = columns.iter().map(|column| column.head(sheet)).collect();
+    let cells = |row| columns.iter().map(|column| column.cell(sheet, row, longest)).collect();
+    let all: Vec<Vec<String>> = std::iter::once(head).chain(sheet.listed().map(cells)).collect();
+    aligned(&all, |at| (columns[at].is_text(), columns[at].gap()))
 }
 
 fn body(sheet: &Sheet<'_>, shape: &Shape, color: bool) -> String {

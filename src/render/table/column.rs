@@ -98,7 +98,7 @@ impl Column {
     }
 
     /// Blanks to the right. The interval belongs to the median, so it stands closer.
-    pub(super) fn gap(self) -> u16 {
+    pub(super) fn gap(self) -> usize {
         if self == Self::Measured { 1 } else { 2 }
     }
 
