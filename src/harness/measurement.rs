@@ -26,7 +26,7 @@ use std::rc::Rc;
 /// ```
 pub struct CycleTime {
     clock: Rc<Clock>,
-    formatter: Both,
+    formatter: Shown,
 }
 
 impl CycleTime {
@@ -37,7 +37,7 @@ impl CycleTime {
 
     /// Measures by an existing clock.
     pub fn with(clock: Rc<Clock>) -> Self {
-        let formatter = Both { ticks_per_ns: clock.hz() / 1e9 };
+        let formatter = Shown { unit: "ns", ticks_per_ns: Some(clock.hz() / 1e9) };
         Self { clock, formatter }
     }
 }
@@ -76,7 +76,7 @@ impl Measurement for CycleTime {
 /// PMU; page faults, context switches and migrations everywhere.
 pub struct EventCount {
     counter: Counter,
-    name: &'static str,
+    formatter: Shown,
 }
 
 impl EventCount {
@@ -87,7 +87,8 @@ impl EventCount {
     pub fn open(name: &str) -> Result<Self> {
         let counter = open_counter(name)?;
         let event = EVENTS.iter().find(|event| event.name == name);
-        Ok(Self { counter, name: event.map_or("events", |event| event.name) })
+        let unit = event.map_or("events", |event| event.name);
+        Ok(Self { counter, formatter: Shown { unit, ticks_per_ns: None } })
     }
 
     fn count(&self) -> u64 {
@@ -121,7 +122,7 @@ impl Measurement for EventCount {
     }
 
     fn formatter(&self) -> &dyn ValueFormatter {
-        self
+        &self.formatter
     }
 }
 
@@ -143,44 +144,31 @@ impl Counted for EventCount {
     }
 }
 
-/// Shows nanoseconds and ticks. Throughput is a rate, so its interval is in ascending order.
-struct Both {
-    ticks_per_ns: f64,
+/// Shows values in their unit, and times in ticks too. Throughput is a rate, so its interval is in ascending order.
+struct Shown {
+    unit: &'static str,
+    /// Of times.
+    ticks_per_ns: Option<f64>,
 }
 
-impl ValueFormatter for Both {
-    fn format_value(&self, ns: f64) -> String {
-        format!("{} ({} ticks)", quantity::duration(ns), quantity::count(ns * self.ticks_per_ns))
-    }
-
-    fn scale_values(&self, _: f64, _: &mut [f64]) -> &'static str {
-        "ns"
-    }
-
-    fn scale_throughputs(&self, _: f64, throughput: &Throughput, values: &mut [f64]) -> &'static str {
-        rate(throughput, 1e9, values)
-    }
-
-    fn scale_for_machines(&self, _: &mut [f64]) -> &'static str {
-        "ns"
-    }
-}
-
-impl ValueFormatter for EventCount {
+impl ValueFormatter for Shown {
     fn format_value(&self, value: f64) -> String {
-        format!("{} {}", quantity::count(value), self.name)
+        match self.ticks_per_ns {
+            Some(ticks) => format!("{} ({} ticks)", quantity::duration(value), quantity::count(value * ticks)),
+            None => format!("{} {}", quantity::count(value), self.unit),
+        }
     }
 
     fn scale_values(&self, _: f64, _: &mut [f64]) -> &'static str {
-        self.name
+        self.unit
     }
 
     fn scale_throughputs(&self, _: f64, throughput: &Throughput, values: &mut [f64]) -> &'static str {
-        rate(throughput, 1.0, values)
+        rate(throughput, if self.ticks_per_ns.is_some() { 1e9 } else { 1.0 }, values)
     }
 
     fn scale_for_machines(&self, _: &mut [f64]) -> &'static str {
-        self.name
+        self.unit
     }
 }
 
@@ -201,7 +189,7 @@ mod tests {
 
     #[test]
     fn both_units_are_shown_and_decimals_kept() {
-        let both = Both { ticks_per_ns: 2.6 };
+        let both = Shown { unit: "ns", ticks_per_ns: Some(2.6) };
         assert_eq!(both.format_value(0.3134), "0.3134 ns (0.8148 ticks)");
         let mut values = [0.25];
         assert_eq!(both.scale_for_machines(&mut values), "ns");
