@@ -7,8 +7,7 @@ use super::answer::{Compared, ending};
 use super::archive::Archive;
 use super::flag::{Format, Home, Only};
 use super::page;
-use super::report::save;
-use crate::driver::layout;
+use super::report::put;
 use crate::environment::Weight;
 use crate::error::{Error, Result};
 use crate::record::bundle::{Head, by_kernel, read_any_head};
@@ -91,12 +90,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         page::write(&page::tabbed(&rows(&comparison)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let text = |layout| text(args.format.unwrap_or(Format::Terminal), &comparison, layout);
-    match &args.output {
-        Some(file) => save(file, text(Layout::default())?.as_bytes())?,
-        None => page::write(&text(layout())?)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    let format = args.format.unwrap_or(Format::Terminal);
+    put(args.output.as_deref(), |layout| text(format, &comparison, layout)).map(|()| ExitCode::SUCCESS)
 }
 
 /// The comparison, with the rows that are to be shown.

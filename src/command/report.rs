@@ -13,6 +13,7 @@ use super::page::{self, Tone};
 use crate::driver::{add_missing_curves, headlines, layout, nearest, program};
 use crate::environment::Weight;
 use crate::error::{Error, Result};
+use crate::pair::side::ids;
 use crate::platform::inert;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Record, store};
@@ -120,16 +121,10 @@ impl<'a> Report<'a> {
 
     /// Prints it, or writes it to a file, and draws its pictures.
     fn write(&self) -> Result<()> {
-        let output = self.args.output.as_deref();
-        let exported = |reader| exported::text(reader, &self.record, self.args.build.as_deref());
-        match (self.args.export, output) {
-            (Some(reader), Some(file)) => save(file, exported(reader)?.as_bytes())?,
-            (Some(reader), None) => page::write(&exported(reader)?)?,
-            (None, Some(file)) => {
-                save(file, inert::output(&self.text(Layout::default())?, false).as_bytes())?;
-            }
-            (None, None) => page::write(&self.text(layout())?)?,
-        }
+        put(self.args.output.as_deref(), |layout| match self.args.export {
+            Some(reader) => exported::text(reader, &self.record, self.args.build.as_deref()),
+            None => self.text(layout),
+        })?;
         match &self.args.plot {
             Some(directory) if self.args.export.is_none() => self.draw(directory),
             _ => Ok(()),
@@ -263,8 +258,7 @@ fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result
 
 /// Warns that a prediction names no case: it is probably misspelt. One for a case that this run left out is fine.
 fn tell_unknown(id: &str, record: &Record) {
-    let ours = GROUPS.iter().flat_map(|group| (group.cases)().into_iter().map(|case| group.id(&case)));
-    let known: Vec<_> = ours.chain(record.cases().map(|(_, case)| case.id.clone())).collect();
+    let known: Vec<_> = ids(GROUPS).into_iter().chain(record.cases().map(|(_, case)| case.id.clone())).collect();
     if !known.iter().any(|other| other == id) {
         let near = nearest(id, &known);
         page::warn(&format!("the predictions name {id}, and there is no such case; the nearest are {near}"));
@@ -355,6 +349,17 @@ fn text(format: Format, record: &Record, columns: &[Column], layout: Layout) -> 
 fn title(record: &Record) -> String {
     let kernel = record.fingerprint.kernel_release.as_deref().unwrap_or("unknown");
     format!("{}, {} UTC, {}, kernel {kernel}", record.run, page::moment(record.started), record.scale)
+}
+
+/// Writes a text to this file, or else to the standard output.
+///
+/// # Errors
+/// There is no such text, or it cannot be written.
+pub(super) fn put(file: Option<&Path>, text: impl Fn(Layout) -> Result<String>) -> Result<()> {
+    match file {
+        Some(file) => save(file, inert::output(&text(Layout::default())?, false).as_bytes()),
+        None => page::write(&text(layout())?),
+    }
 }
 
 /// Writes a file, whole or not at all.
