@@ -230,12 +230,12 @@ fn cells(row: &Row) -> Vec<String> {
 
 /// The answer, over all changes of the comparison that are shown.
 fn answered(comparison: &Comparison, layout: Layout) -> String {
-    let of_row = |row: &'_ Row| {
-        let changes = row.cells.iter().filter_map(|cell| cell.change.as_ref());
-        changes.map(|change| (change.ratio.map(|ratio| ratio - 1.0), change.verdict)).collect::<Vec<_>>()
-    };
-    let rows = comparison.rows.iter().flat_map(|row| of_row(row).into_iter().map(move |of| (&row.id, of)));
-    let compared = rows.map(|(id, (change, verdict))| Compared { id, verdict, change });
+    let of_row = |row| Row::changes(row).map(move |change| (&row.id, change));
+    let compared = comparison.rows.iter().flat_map(of_row).map(|(id, change)| Compared {
+        id,
+        verdict: change.verdict,
+        change: change.ratio.map(|ratio| ratio - 1.0),
+    });
     let rest = "Only what changed: `--only changed`; one group: `--filter '^GROUP/'`; as a table for a discussion: `--format markdown`.";
     ending(&compared.collect::<Vec<_>>(), rest, layout)
 }

@@ -245,16 +245,8 @@ impl Sum {
         let Self { measured, skipped, processes, failed } = self;
         let (path, failed) = (path.display(), failed.len());
         if page::is_piped() {
-            let cells = [measured, processes, skipped, &failed].map(ToString::to_string);
-            let [measured, processes, skipped, failed] = cells;
-            return page::tabbed(&[[
-                path.to_string(),
-                measured,
-                processes,
-                skipped,
-                failed,
-                size.to_string(),
-            ]]);
+            let counts = [measured, processes, skipped, &failed].map(ToString::to_string);
+            return page::tabbed(&[[vec![path.to_string()], counts.to_vec(), vec![size.to_string()]].concat()]);
         }
         let (cases, kib) = (page::counted(*measured, "case", "cases"), size.div_ceil(1024));
         let processes = page::counted(*processes, "process", "processes");

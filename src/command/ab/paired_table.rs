@@ -5,14 +5,14 @@ use crate::command::flag::{Format, Only};
 use crate::command::guest_text::heading;
 use crate::command::page::{self, Tone};
 use crate::command::remark_group::grouped;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::Verdict;
 use crate::record::guest_side::ClockKind;
 use crate::record::paired::{Ended, Paired, Why};
 use crate::record::quantity;
 use crate::render::table::Layout;
 use crate::study::sequential::Row;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub(in crate::command) fn write(paired: &Paired, rows: &[Row], form: &Form, layo
     page::write(&match form.format {
         Format::Terminal => told().terminal(layout),
         Format::Markdown => told().markdown(),
-        Format::Json => json_text(paired, &asked())?,
+        Format::Json => return page::write_json(&in_json(paired, &asked())),
         Format::Csv => csv(paired.clock(), &asked()),
     })
 }
@@ -254,14 +254,11 @@ fn count(rows: &[&Row]) -> String {
     if verdicts.is_empty() { "no case was compared".into() } else { Verdict::counted(&verdicts) }
 }
 
-fn json_text(paired: &Paired, shown: &[&Row]) -> Result<String> {
-    let rows =
-        serde_json::to_value(shown).map_err(|e| Error::file("the rows", "writing as JSON", e.into()))?;
-    let value = json!({
+fn in_json(paired: &Paired, shown: &[&Row]) -> Value {
+    json!({
         "run": paired.run, "clock": paired.clock(), "guests": paired.guests, "seed": paired.seed, "by_turns": paired.by_turns, "sides": paired.sides,
-        "rule": { "threshold": paired.rule.threshold, "margin": paired.rule.margin }, "rows": rows,
-    });
-    Ok(format!("{value:#}\n"))
+        "rule": { "threshold": paired.rule.threshold, "margin": paired.rule.margin }, "rows": shown,
+    })
 }
 
 fn csv(clock: ClockKind, shown: &[&Row]) -> String {
