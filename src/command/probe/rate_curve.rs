@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::platform::process::{cpus_online, die_with_starter, own_program};
 use crate::platform::signal;
 use crate::record::quantity::duration;
-use crate::statistic::{standard_deviation, student_quantile_above};
+use crate::statistic::student::mean_interval;
 use serde_json::{Value, json};
 use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -114,12 +114,8 @@ fn watch(rate: u32, pid: Option<i32>, seconds: f64) -> Result<At> {
 
 /// The mean, and half of its 95 % interval.
 fn mean(samples: &[f64]) -> (f64, f64) {
-    let n = samples.len().max(1) as f64;
-    let half = match samples.len() {
-        0 | 1 => f64::NAN,
-        many => student_quantile_above(0.025, many - 1) * standard_deviation(samples) / n.sqrt(),
-    };
-    (samples.iter().sum::<f64>() / n, half)
+    let alone = samples.first().copied().unwrap_or_default();
+    mean_interval(samples).map_or((alone, f64::NAN), |mean| (mean.estimate, mean.high - mean.estimate))
 }
 
 impl At {
