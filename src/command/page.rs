@@ -122,6 +122,11 @@ pub(super) fn wrap(first: &str, text: &str, width: usize) -> String {
     wrapped(first, length(first), &inert(text), width)
 }
 
+/// Sentences for a person, each on lines of its own.
+pub(super) fn sentences(said: impl IntoIterator<Item = impl AsRef<str>>, layout: Layout) -> String {
+    said.into_iter().map(|sentence| wrap("", sentence.as_ref(), prose(layout)) + "\n").collect()
+}
+
 /// Rows in columns, each as wide as its widest cell; only the last one is wrapped. Where there is no room
 /// for it, it stands below its row.
 pub(super) fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec<String> {

@@ -227,11 +227,10 @@ fn text(outcomes: &[Outcome], layout: Layout) -> String {
         "smallest seen",
     ];
     let rows = outcomes.iter().map(|outcome| (Tone::Plain, cells(outcome)));
-    let mut text = page::table(head, rows, usize::MAX, layout) + "\n";
-    for sentence in sentences(outcomes) {
-        text += &(page::wrap("", &sentence, page::prose(layout)) + "\n");
-    }
-    text + "\n"
+    page::table(head, rows, usize::MAX, layout)
+        + "\n"
+        + &page::sentences(sentences(outcomes), layout)
+        + "\n"
         + &page::paint(Tone::Bold, &page::wrap("", &answer(outcomes), page::prose(layout)), layout)
         + "\n"
 }

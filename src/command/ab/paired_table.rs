@@ -140,9 +140,7 @@ impl Told<'_> {
         for (label, side) in ["A: ", "B: "].iter().zip(&self.paired.sides) {
             text += &(page::wrap(label, side, width) + "\n");
         }
-        for sentence in self.paired.guests.iter().flat_map(heading) {
-            text += &(page::wrap("", &sentence, width) + "\n");
-        }
+        text += &page::sentences(self.paired.guests.iter().flat_map(heading), layout);
         text.push('\n');
         let (table, columns) = table(&self.shown, self.paired.clock(), layout);
         text += &(table + "\n");

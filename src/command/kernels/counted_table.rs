@@ -108,7 +108,6 @@ fn above(counts: &InstructionCounts, layout: Layout) -> String {
 
 /// Reasons, moved canaries and the count of verdicts.
 fn below(rows: &[CountedRow], shown: &[&CountedRow], layout: Layout) -> String {
-    let width = page::prose(layout);
     let reasons = shown.iter().filter_map(|row| Some(format!("{}: {}", row.id, row.reason.as_ref()?)));
     let moved = rows.iter().filter(|row| row.canary && row.verdict.is_change()).map(|row| {
         format!("the canary {} moved: no kernel can change it, so the guests ran different programs or processors", row.id)
@@ -116,5 +115,5 @@ fn below(rows: &[CountedRow], shown: &[&CountedRow], layout: Layout) -> String {
     let verdicts: Vec<_> = rows.iter().map(|row| row.verdict).collect();
     let last =
         format!("{}: {}", page::counted(rows.len(), "case", "cases"), Verdict::counted(&verdicts));
-    reasons.chain(moved).chain([last]).map(|sentence| page::wrap("", &sentence, width) + "\n").collect()
+    page::sentences(reasons.chain(moved).chain([last]), layout)
 }

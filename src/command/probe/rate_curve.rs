@@ -114,8 +114,8 @@ fn watch(rate: u32, pid: Option<i32>, seconds: f64) -> Result<At> {
 
 /// The mean, and half of its 95 % interval.
 fn mean(samples: &[f64]) -> (f64, f64) {
-    let alone = samples.first().copied().unwrap_or_default();
-    mean_interval(samples).map_or((alone, f64::NAN), |mean| (mean.estimate, mean.high - mean.estimate))
+    let plain = samples.iter().sum::<f64>() / samples.len().max(1) as f64;
+    mean_interval(samples).map_or((plain, f64::NAN), |mean| (mean.estimate, mean.high - mean.estimate))
 }
 
 impl At {

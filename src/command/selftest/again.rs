@@ -98,7 +98,7 @@ fn text(seen: &Again) -> String {
     ];
     let far = |(id, [a, b]): &(String, [f64; 2])| format!("{id} {a:.4} and {b:.4}");
     lines.push(format!("furthest apart: {}", seen.furthest.iter().map(far).collect::<Vec<_>>().join("; ")));
-    lines.iter().map(|line| page::wrap("", line, page::prose(layout())) + "\n").collect()
+    page::sentences(lines, layout())
 }
 
 #[cfg(test)]

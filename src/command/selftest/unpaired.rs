@@ -150,11 +150,7 @@ impl Trial {
     fn text(&self, layout: Layout) -> String {
         let rows = self.unchanged.iter().chain(&self.slowed).map(|judged| (Tone::Plain, cells(judged)));
         let head = ["case", "injected", "found", "smallest seen"];
-        let mut text = page::table(head, rows, usize::MAX, layout) + "\n";
-        for sentence in self.sentences() {
-            text += &(page::wrap("", &sentence, page::prose(layout)) + "\n");
-        }
-        text
+        page::table(head, rows, usize::MAX, layout) + "\n" + &page::sentences(self.sentences(), layout)
     }
 
     fn sentences(&self) -> [String; 3] {
