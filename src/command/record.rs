@@ -246,7 +246,9 @@ impl Sum {
         let (path, failed) = (path.display(), failed.len());
         if page::is_piped() {
             let counts = [measured, processes, skipped, &failed].map(ToString::to_string);
-            return page::tabbed(&[[vec![path.to_string()], counts.to_vec(), vec![size.to_string()]].concat()]);
+            return page::tabbed(&[
+                [vec![path.to_string()], counts.to_vec(), vec![size.to_string()]].concat()
+            ]);
         }
         let (cases, kib) = (page::counted(*measured, "case", "cases"), size.div_ceil(1024));
         let processes = page::counted(*processes, "process", "processes");

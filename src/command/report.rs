@@ -258,7 +258,8 @@ fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result
 
 /// Warns that a prediction names no case: it is probably misspelt. One for a case that this run left out is fine.
 fn tell_unknown(id: &str, record: &Record) {
-    let known: Vec<_> = ids(GROUPS).into_iter().chain(record.cases().map(|(_, case)| case.id.clone())).collect();
+    let known: Vec<_> =
+        ids(GROUPS).into_iter().chain(record.cases().map(|(_, case)| case.id.clone())).collect();
     if !known.iter().any(|other| other == id) {
         let near = nearest(id, &known);
         page::warn(&format!("the predictions name {id}, and there is no such case; the nearest are {near}"));

@@ -154,7 +154,9 @@ struct Shown {
 impl ValueFormatter for Shown {
     fn format_value(&self, value: f64) -> String {
         match self.ticks_per_ns {
-            Some(ticks) => format!("{} ({} ticks)", quantity::duration(value), quantity::count(value * ticks)),
+            Some(ticks) => {
+                format!("{} ({} ticks)", quantity::duration(value), quantity::count(value * ticks))
+            }
             None => format!("{} {}", quantity::count(value), self.unit),
         }
     }

@@ -105,8 +105,9 @@ impl InstructionCounts {
     pub fn load(path: &Path) -> Result<Self> {
         let bytes = store::read(path)?;
         let wrong = |field: &str, found: String| {
-            let expected =
-                format!("a comparison that `syscost kernels ab` kept, of layout {LAYOUT} and of the clock icount");
+            let expected = format!(
+                "a comparison that `syscost kernels ab` kept, of layout {LAYOUT} and of the clock icount"
+            );
             let remedy = "times are judged by `syscost ab --judge` and `syscost compare`";
             Error::content(path, field, expected, found, remedy)
         };

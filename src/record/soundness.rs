@@ -37,11 +37,9 @@ impl Fault {
 pub(super) fn expect(sane: bool, field: impl Display, expected: impl Display, found: impl Display) -> Sound {
     match sane {
         true => Ok(()),
-        false => Err(Fault {
-            field: field.to_string(),
-            expected: expected.to_string(),
-            found: found.to_string(),
-        }),
+        false => {
+            Err(Fault { field: field.to_string(), expected: expected.to_string(), found: found.to_string() })
+        }
     }
 }
 

@@ -40,7 +40,8 @@ impl Verdict {
     pub fn counted(verdicts: &[Self]) -> String {
         let count = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
         let counts = Self::ALL.into_iter().map(|verdict| (count(verdict), verdict));
-        let told = counts.filter(|(count, _)| *count > 0).map(|(count, verdict)| format!("{count} {verdict}"));
+        let told =
+            counts.filter(|(count, _)| *count > 0).map(|(count, verdict)| format!("{count} {verdict}"));
         told.collect::<Vec<_>>().join(", ")
     }
 

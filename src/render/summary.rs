@@ -52,7 +52,8 @@ pub fn screen(summary: &Summary<'_>, layout: Layout) -> String {
         table.push(Line::new(Tone::Plain, cell::cut(&said, prose)));
     }
     // Empty lines are what goes first where there is no room.
-    let empty = |spare: usize| if rows.len() + spare <= room { vec![Line::new(Tone::Plain, "")] } else { Vec::new() };
+    let empty =
+        |spare: usize| if rows.len() + spare <= room { vec![Line::new(Tone::Plain, "")] } else { Vec::new() };
     let lines = [above, empty(2), table, empty(1), look, whole].concat();
     lines.into_iter().map(|line| line.tone.paint(line.text.trim_end(), layout.color) + "\n").collect()
 }

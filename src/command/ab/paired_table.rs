@@ -206,9 +206,8 @@ impl Told<'_> {
 fn table(shown: &[&Row], clock: ClockKind, layout: Layout) -> (String, String) {
     let rows = || shown.iter().map(|row| (Tone::of(row.judgement.verdict), cells(row)));
     let whole = |layout| page::table(head(clock), rows(), usize::MAX, layout);
-    let is_too_wide = |width: &u16| {
-        whole(Layout::default()).lines().any(|line| page::length(line) > usize::from(*width))
-    };
+    let is_too_wide =
+        |width: &u16| whole(Layout::default()).lines().any(|line| page::length(line) > usize::from(*width));
     let Some(width) = layout.width.filter(is_too_wide) else { return (whole(layout), LEGEND.into()) };
     let few = |[case, a, b, change, _, verdict, ..]: [String; 8]| [case, a, b, change, verdict];
     let rows = rows().map(|(tone, cells)| (tone, few(cells)));

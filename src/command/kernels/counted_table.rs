@@ -113,7 +113,6 @@ fn below(rows: &[CountedRow], shown: &[&CountedRow], layout: Layout) -> String {
         format!("the canary {} moved: no kernel can change it, so the guests ran different programs or processors", row.id)
     });
     let verdicts: Vec<_> = rows.iter().map(|row| row.verdict).collect();
-    let last =
-        format!("{}: {}", page::counted(rows.len(), "case", "cases"), Verdict::counted(&verdicts));
+    let last = format!("{}: {}", page::counted(rows.len(), "case", "cases"), Verdict::counted(&verdicts));
     page::sentences(reasons.chain(moved).chain([last]), layout)
 }

@@ -236,7 +236,8 @@ fn foreign(path: &Path, found: &str) -> Error {
 }
 
 fn content(path: &Path, field: &str, expected: &str, found: &str) -> Error {
-    let remedy = "it is none of ours, or was damaged or edited: name another file, or take another copy of it";
+    let remedy =
+        "it is none of ours, or was damaged or edited: name another file, or take another copy of it";
     Error::content(path, field, expected, found, remedy)
 }
 

@@ -101,6 +101,12 @@ impl<'p, R: Read> Source<'p, R> {
 
     fn too_large(&self, part: &str, limit: u64) -> Error {
         let expected = format!("at most {} MiB", limit >> 20);
-        Error::content(self.path, part, expected, "more", "this is no file of ours: name another one, or delete it")
+        Error::content(
+            self.path,
+            part,
+            expected,
+            "more",
+            "this is no file of ours: name another one, or delete it",
+        )
     }
 }

@@ -118,7 +118,8 @@ impl Text<'_> {
 
     fn check_seal(&self) -> Result<()> {
         let remedy = "the file is damaged or was edited: restore it from a copy, or delete it";
-        let wrong = || Error::content(self.path, "seal", "the checksum of what the file holds", "another", remedy);
+        let wrong =
+            || Error::content(self.path, "seal", "the checksum of what the file holds", "another", remedy);
         if seal::holds(self.bytes) { Ok(()) } else { Err(wrong()) }
     }
 

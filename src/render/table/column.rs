@@ -202,5 +202,4 @@ mod tests {
         measured.evidence.clear();
         assert_eq!(claims(&measured), "none 2/4");
     }
-
 }

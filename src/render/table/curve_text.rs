@@ -61,7 +61,8 @@ fn levels(curve: &CurveRecord, layout: Layout) -> Vec<String> {
 fn rows(curve: &CurveRecord, both: bool) -> Vec<String> {
     let head = HEAD.map(str::to_owned).to_vec();
     let cells = curve.levels.iter().map(|level| cells(level, both).to_vec());
-    let lines = aligned(&std::iter::once(head).chain(cells).collect::<Vec<_>>(), |at| (![2, 4, 5].contains(&at), 2));
+    let lines =
+        aligned(&std::iter::once(head).chain(cells).collect::<Vec<_>>(), |at| (![2, 4, 5].contains(&at), 2));
     lines.into_iter().map(|line| format!("  {line}")).collect()
 }
 
