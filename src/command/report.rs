@@ -372,3 +372,17 @@ pub(super) fn save(file: &Path, bytes: &[u8]) -> Result<()> {
     let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
     store::replace(&path, bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_commands_no_terminal_that_shows_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("report.txt");
+        put(Some(&file), |_| Ok("name\u{1b}[2J\u{7}\nnext\n".into())).unwrap();
+        let written = std::fs::read_to_string(&file).unwrap();
+        assert!(!written.contains(['\u{1b}', '\u{7}']) && written.ends_with("\nnext\n"), "{written:?}");
+    }
+}
