@@ -180,6 +180,18 @@ impl Error {
         Self::Peer { peer: peer.into(), what: what.into() }
     }
 
+    /// [`Error::Content`] of this path.
+    pub(crate) fn content(
+        path: impl Into<PathBuf>,
+        field: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let [field, expected, found, remedy] = [field.into(), expected.into(), found.into(), remedy.into()];
+        Self::Content { path: path.into(), field, expected, found, remedy }
+    }
+
     /// [`Error::File`] of this path.
     pub fn file(path: impl Into<PathBuf>, doing: &'static str, cause: std::io::Error) -> Self {
         Self::File { path: path.into(), doing, cause }

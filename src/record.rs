@@ -322,6 +322,26 @@ impl std::fmt::Display for Tally {
     }
 }
 
+impl Outcome {
+    /// How it ended, in a word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Measured(_) => "measured",
+            Self::Skipped(_) => "skipped",
+            Self::Disturbed(_) => "disturbed",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// Why there is no number; `None` where there is one.
+    pub fn sentence(&self) -> Option<&str> {
+        match self {
+            Self::Measured(_) => None,
+            Self::Skipped(sentence) | Self::Disturbed(sentence) | Self::Failed(sentence) => Some(sentence),
+        }
+    }
+}
+
 impl Tally {
     /// Counts one more.
     pub fn add(&mut self, outcome: &Outcome) {

@@ -23,6 +23,7 @@ pub mod summary;
 pub mod table;
 mod terminal_heat_map;
 mod terminal_plot;
+pub mod tone;
 
 #[cfg(feature = "cli")]
-pub use cell::enumerated;
+pub use cell::{enumerated, ruled, shortened, width, wrapped};

@@ -13,6 +13,7 @@ use super::page;
 use crate::case::Scale;
 use crate::driver::layout;
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::pair::Start;
 use crate::pair::block::ByBlocks;
 use crate::pair::experiment::{Experiment, Plan, Testbed, chosen};
@@ -128,8 +129,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let home = args.home.directory();
     let paired = compared(&args.filter, &args.sides, &args.manner, &home)?;
     write(&paired, &paired.judge(), &args.form, layout())?;
-    let code = u8::from(paired.has_failed());
-    Ok(ExitCode::from(signal::pending().map_or(code, |signal| 128 + signal as u8)))
+    Ok(Exit::failed_if(paired.has_failed()).or_signal(signal::pending()).into())
 }
 
 /// Measures both sides, and keeps the pairs in the store of this home.

@@ -30,10 +30,7 @@ impl Archive {
 
     /// The files of all runs, oldest first: a name begins with the moment at which the run began.
     pub(super) fn files(&self) -> Result<Vec<PathBuf>> {
-        let mut files = Vec::new();
-        for home in homes(&self.home) {
-            files.extend(Store::at(&home).run_files()?);
-        }
+        let mut files = self.in_all_units(Store::run_files)?;
         files.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
         Ok(files)
     }
@@ -50,11 +47,12 @@ impl Archive {
 
     /// The files of all baselines that `--save-baseline` left, by name.
     pub(super) fn baselines(&self) -> Result<Vec<PathBuf>> {
-        let mut files = Vec::new();
-        for home in homes(&self.home) {
-            files.extend(Store::at(&home).baseline_files()?);
-        }
-        Ok(files)
+        self.in_all_units(Store::baseline_files)
+    }
+
+    fn in_all_units(&self, of: fn(&Store) -> Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
+        let files = homes(&self.home).iter().map(|home| of(&Store::at(home))).collect::<Result<Vec<_>>>()?;
+        Ok(files.concat())
     }
 
     /// Head of the record of this name; without one, of the baseline that `--save-baseline` left, of the run, of the

@@ -102,8 +102,7 @@ fn save(args: &Save) -> Result<ExitCode> {
 }
 
 fn keep(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {
-    let (path, _) = archive.store().save_new(bundle)?;
-    say_written(&path, bundle)
+    say_written(&archive.store().save_new(bundle)?, bundle)
 }
 
 /// Prints the file's path and what is in it.
@@ -111,12 +110,10 @@ fn say_written(path: &Path, bundle: &Bundle) -> Result<ExitCode> {
     let [processes, sessions, cases] = baseline_list::counts(&bundle.head);
     let path = path.display().to_string();
     match page::is_piped() {
-        true => page::write(&page::tabbed(&[[
-            path,
-            processes.to_string(),
-            sessions.to_string(),
-            cases.to_string(),
-        ]]))?,
+        true => {
+            let counts = [processes, sessions, cases].map(|count| count.to_string());
+            page::write(&page::tabbed(&[[vec![path], counts.to_vec()].concat()]))?;
+        }
         false => page::write(&format!(
             "{path}\n{}, {}\n",
             baseline_list::replication(processes, sessions),
@@ -135,7 +132,7 @@ fn export(args: &Export) -> Result<ExitCode> {
 fn import(args: &Import) -> Result<ExitCode> {
     let mut bundle = read_any(&args.file)?;
     if let Some(name) = &args.name {
-        bundle = bundle.renamed(name);
+        name.clone_into(&mut bundle.head.name);
     }
     keep(&Archive::of(&args.home), &bundle)
 }

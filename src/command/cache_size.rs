@@ -3,11 +3,11 @@
 use super::{flag, page};
 use crate::driver::layout;
 use crate::error::Result;
+use crate::exit::Exit;
 use crate::page_cache::{Answer, BLOCK, Request, search};
 use crate::platform::signal;
 use crate::record::quantity::size;
 use crate::trial::scratch;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,7 +47,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
     let place = args.directory.clone().unwrap_or_else(scratch::place);
     scratch::sweep_up(&place);
-    let (scratch, bar) = (scratch::make_in(&place)?, bar());
+    let template = "{spinner} {binary_bytes} of at most {binary_total_bytes} {elapsed}";
+    let (scratch, bar) = (scratch::make_in(&place)?, page::bar(1, template));
     let found = search(&Request {
         directory: scratch.path(),
         reserve: args.reserve,
@@ -61,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     });
     bar.finish_and_clear();
     if let Some(signal) = signal::pending() {
-        return Ok(ExitCode::from(128 + signal as u8));
+        return Ok(Exit::Signal(signal).into());
     }
     let answer = found?;
     match args.json {
@@ -70,16 +71,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         false => page::write(&page::columns(&rows(&answer, args.within), page::prose(layout())))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
-    if let Ok(style) =
-        ProgressStyle::with_template("{spinner} {binary_bytes} of at most {binary_total_bytes} {elapsed}")
-    {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// What was found, how it is known, and what others paid.

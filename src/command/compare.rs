@@ -7,8 +7,7 @@ use super::answer::{Compared, ending};
 use super::archive::Archive;
 use super::flag::{Format, Home, Only};
 use super::page;
-use super::report::save;
-use crate::driver::layout;
+use super::report::put;
 use crate::environment::Weight;
 use crate::error::{Error, Result};
 use crate::record::bundle::{Head, by_kernel, read_any_head};
@@ -91,12 +90,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         page::write(&page::tabbed(&rows(&comparison)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let text = |layout| text(args.format.unwrap_or(Format::Terminal), &comparison, layout);
-    match &args.output {
-        Some(file) => save(file, text(Layout::default())?.as_bytes())?,
-        None => page::write(&text(layout())?)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    let format = args.format.unwrap_or(Format::Terminal);
+    put(args.output.as_deref(), |layout| text(format, &comparison, layout)).map(|()| ExitCode::SUCCESS)
 }
 
 /// The comparison, with the rows that are to be shown.
@@ -235,12 +230,12 @@ fn cells(row: &Row) -> Vec<String> {
 
 /// The answer, over all changes of the comparison that are shown.
 fn answered(comparison: &Comparison, layout: Layout) -> String {
-    let of_row = |row: &'_ Row| {
-        let changes = row.cells.iter().filter_map(|cell| cell.change.as_ref());
-        changes.map(|change| (change.ratio.map(|ratio| ratio - 1.0), change.verdict)).collect::<Vec<_>>()
-    };
-    let rows = comparison.rows.iter().flat_map(|row| of_row(row).into_iter().map(move |of| (&row.id, of)));
-    let compared = rows.map(|(id, (change, verdict))| Compared { id, verdict, change });
+    let of_row = |row| Row::changes(row).map(move |change| (&row.id, change));
+    let compared = comparison.rows.iter().flat_map(of_row).map(|(id, change)| Compared {
+        id,
+        verdict: change.verdict,
+        change: change.ratio.map(|ratio| ratio - 1.0),
+    });
     let rest = "Only what changed: `--only changed`; one group: `--filter '^GROUP/'`; as a table for a discussion: `--format markdown`.";
     ending(&compared.collect::<Vec<_>>(), rest, layout)
 }

@@ -6,6 +6,7 @@ use super::{flag, page};
 use crate::clock::Clock;
 use crate::environment::Accounting;
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{cpu, signal};
 use crate::trial::displaced_process::{self, Covered, Fluids};
@@ -57,7 +58,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         None => command(args, &clock, &accounting, interval)?,
     };
     if runs.is_empty() {
-        return Ok(signal::pending().map_or(ExitCode::FAILURE, |signal| ExitCode::from(128 + signal as u8)));
+        return Ok(Exit::Disproved.or_signal(signal::pending()).into());
     }
     match args.json {
         true => page::write_json(&displaced_text::json(&runs, &accounting))?,
@@ -100,27 +101,22 @@ fn service(args: &Args, pid: u32, clock: &Clock, accounting: &Accounting) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::FromArgMatches;
-
-    fn args(line: &str) -> std::result::Result<Args, clap::Error> {
-        let command = <Args as clap::Args>::augment_args(clap::Command::new("displace").no_binary_name(true));
-        Args::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
-    }
+    use crate::command::flag::parsed;
 
     #[test]
     fn a_command_or_a_process_is_asked_for_and_not_both() {
-        assert!(args("").is_err());
-        assert!(args("--pid 12 -- true").is_err());
-        assert!(args("--pid 12 --cpu 1").is_err());
-        assert_eq!(args("--pid 12").expect("a process").pid, Some(12));
-        assert_eq!(args("--runs 5 -- sh -c true").expect("a command").command.len(), 3);
+        assert!(parsed::<Args>("").is_err());
+        assert!(parsed::<Args>("--pid 12 -- true").is_err());
+        assert!(parsed::<Args>("--pid 12 --cpu 1").is_err());
+        assert_eq!(parsed::<Args>("--pid 12").expect("a process").pid, Some(12));
+        assert_eq!(parsed::<Args>("--runs 5 -- sh -c true").expect("a command").command.len(), 3);
     }
 
     #[test]
     fn a_stretch_of_time_is_a_number_of_seconds_that_can_be_waited_for() {
         for bad in ["0", "-1", "nan", "inf", "x"] {
-            assert!(args(&format!("--interval={bad} -- true")).is_err(), "{bad}");
+            assert!(parsed::<Args>(&format!("--interval={bad} -- true")).is_err(), "{bad}");
         }
-        assert_eq!(args("--interval 0.5 -- true").expect("half a second").interval, 0.5);
+        assert_eq!(parsed::<Args>("--interval 0.5 -- true").expect("half a second").interval, 0.5);
     }
 }

@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::platform::kernel_files::KernelFiles;
 use crate::render::table::Layout;
 use crate::trial::scratch;
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Print what would disturb a measurement here, and what to do
@@ -26,14 +25,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (files, scratch) = (KernelFiles::live(), scratch::place());
     let findings = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
     match args.form.json {
-        true => page::write_json(&findings.iter().map(json).collect())?,
+        true => page::write_json(&findings)?,
         false => page::write(&text(&findings, layout()))?,
     }
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn json(Finding { fact, why, remedy }: &Finding) -> Value {
-    json!({ "fact": fact, "why": why, "remedy": remedy })
 }
 
 fn text(findings: &[Finding], layout: Layout) -> String {

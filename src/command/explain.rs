@@ -9,6 +9,7 @@ use super::page::{self, Tone};
 use crate::case::{Case, Cpus, Group, Place, Prediction, Scale};
 use crate::driver::{layout, nearest};
 use crate::error::{Error, Result};
+use crate::pair::side::ids;
 use crate::record::quantity::{amount, ends};
 use crate::record::store::Store;
 use crate::render::table::Layout;
@@ -68,8 +69,7 @@ fn below<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a 
 fn group(subject: &str) -> Result<&'static Group> {
     let name = subject.split_once('/').map_or(subject, |(name, _)| name);
     find(name).ok_or_else(|| {
-        let ids = GROUPS.iter().flat_map(|group| (group.cases)().into_iter().map(|case| group.id(&case)));
-        let known: Vec<_> = GROUPS.iter().map(|group| group.name.to_owned()).chain(ids).collect();
+        let known: Vec<_> = GROUPS.iter().map(|group| group.name.to_owned()).chain(ids(GROUPS)).collect();
         let near = nearest(subject, &known);
         Error::Usage(format!(
             "there is no group {name}; the nearest are {near}; `syscost list` names them all"

@@ -4,11 +4,10 @@ use super::archive::Archive;
 use super::flag::{Form, Home};
 use super::page;
 use crate::driver::layout;
-use crate::environment::{Difference, Fingerprint, Weight};
-use crate::error::{Error, Result};
+use crate::environment::{Difference, Fingerprint};
+use crate::error::Result;
 use crate::platform::kernel_files::KernelFiles;
 use crate::trial::scratch;
-use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -42,10 +41,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 fn facts(ours: &Fingerprint, json: bool) -> Result<()> {
     if json {
-        let value = serde_json::to_value(ours);
-        return page::write_json(
-            &value.map_err(|e| Error::file("the fingerprint", "writing as JSON", e.into()))?,
-        );
+        return page::write_json(ours);
     }
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
     let rows: Vec<_> = ours.facts().map(|(field, value)| [field.into(), known(value)]).collect();
@@ -54,11 +50,11 @@ fn facts(ours: &Fingerprint, json: bool) -> Result<()> {
 
 fn differences(found: &[Difference], json: bool) -> Result<()> {
     if json {
-        return page::write_json(&found.iter().map(as_json).collect());
+        return page::write_json(&found);
     }
     let row = |d: &Difference| {
         let values = format!("{} here, {} there", d.ours, d.theirs);
-        [word(d.weight).into(), d.field.into(), values]
+        [d.weight.name().into(), d.field.into(), values]
     };
     match found {
         [] if !page::is_piped() => page::write("nothing differs\n"),
@@ -66,22 +62,9 @@ fn differences(found: &[Difference], json: bool) -> Result<()> {
     }
 }
 
-fn as_json(d: &Difference) -> Value {
-    json!({ "field": d.field, "weight": d.weight, "ours": d.ours, "theirs": d.theirs })
-}
-
 fn text<const N: usize>(rows: &[[String; N]]) -> String {
     match page::is_piped() {
         true => page::tabbed(rows),
         false => page::columns(rows, page::width(layout())),
-    }
-}
-
-/// The weight as records spell it.
-pub(super) fn word(weight: Weight) -> &'static str {
-    match weight {
-        Weight::Fact => "fact",
-        Weight::Warning => "warning",
-        Weight::Incomparable => "incomparable",
     }
 }

@@ -7,10 +7,11 @@ mod fleet_plan;
 mod fleet_status;
 mod fleet_table;
 
+use super::page;
 use crate::error::Result;
 use crate::record::fleet::{Experiment, FleetStore};
 use clap::Subcommand;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -56,12 +57,7 @@ impl Place {
 
 /// A bar over the hosts, on a terminal only.
 fn bar(experiment: &Experiment) -> ProgressBar {
-    let bar =
-        ProgressBar::with_draw_target(Some(experiment.hosts.len() as u64), ProgressDrawTarget::stderr());
-    bar.with_style(
-        ProgressStyle::with_template("{pos} of {len} hosts, {eta} left")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    )
+    page::bar(experiment.hosts.len(), "{pos} of {len} hosts, {eta} left")
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {

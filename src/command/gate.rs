@@ -258,13 +258,8 @@ fn sentence(alike: &[&Finding]) -> String {
 }
 
 fn count(findings: &[Finding]) -> String {
-    let of = |verdict| asked(findings).filter(|finding| finding.verdict == verdict).count();
-    let counts: Vec<_> = Verdict::ALL
-        .into_iter()
-        .filter(|verdict| of(*verdict) > 0)
-        .map(|verdict| format!("{} {verdict}", of(verdict)))
-        .collect();
-    if counts.is_empty() { "no case was compared".into() } else { counts.join(", ") }
+    let verdicts: Vec<_> = asked(findings).map(|finding| finding.verdict).collect();
+    if verdicts.is_empty() { "no case was compared".into() } else { Verdict::counted(&verdicts) }
 }
 
 fn summary(args: &Args, findings: &[Finding], said: &[String], answer: Answer) -> String {

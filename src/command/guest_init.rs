@@ -24,7 +24,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match &args.case {
-        Some(id) => page::write_json(&serde_json::json!(init::case(id, args.iterations)))?,
+        Some(id) => page::write_json(&init::case(id, args.iterations))?,
         None => init::serve(NAME, args.turns)?,
     }
     Ok(ExitCode::SUCCESS)

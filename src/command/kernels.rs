@@ -15,6 +15,7 @@ use super::flag::{Filter, Home};
 use super::page;
 use crate::driver::layout;
 use crate::error::Result;
+use crate::exit::Exit;
 use crate::guest::kernel::Kernel;
 use crate::platform::signal;
 use crate::record::Verdict;
@@ -158,7 +159,7 @@ pub(super) fn findings(
 
 /// The exit code of a comparison, or of the signal that ended it.
 fn ended(failed: bool) -> ExitCode {
-    ExitCode::from(signal::pending().map_or(u8::from(failed), |signal| 128 + signal as u8))
+    Exit::failed_if(failed).or_signal(signal::pending()).into()
 }
 
 fn is_counted(row: &CountedRow) -> bool {

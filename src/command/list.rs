@@ -32,7 +32,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let rows = rows(&args.filter)?;
     match page::is_piped() {
-        _ if args.form.json => page::write_json(&rows.iter().map(Row::json).collect())?,
+        _ if args.form.json => page::write_json(&rows.iter().map(Row::json).collect::<Vec<_>>())?,
         true => page::write(&page::tabbed(&rows.iter().map(Row::cells).collect::<Vec<_>>()))?,
         false if !args.all && !args.filter.is_given() => page::write(&group_line::table(&rows, layout()))?,
         false => page::write(&table(&rows, layout()))?,

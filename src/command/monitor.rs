@@ -11,10 +11,11 @@ use crate::counters::Process;
 use crate::counters::pace::Pace;
 use crate::counters::snapshot::Snapshot;
 use crate::error::Result;
+use crate::exit::Exit;
 use crate::monitor::top_process::{Busy, Ranking};
 use crate::monitor::view::View;
 use crate::platform::signal;
-use screen::{Screen, Waited};
+use screen::{Screen, Size, Waited};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -80,10 +81,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         None => live(args, wanted)?,
     }
     // Without a limit, an interrupt is the normal end.
-    Ok(match signal::pending() {
-        Some(signal) if wanted != u64::MAX => ExitCode::from(128 + signal as u8),
-        _ => ExitCode::SUCCESS,
-    })
+    Ok(Exit::Success.or_signal(signal::pending().filter(|_| wanted != u64::MAX)).into())
 }
 
 impl Args {
@@ -93,8 +91,8 @@ impl Args {
         self.count.or(by_time).unwrap_or(u64::MAX)
     }
 
-    fn pace(&self) -> Pace {
-        Pace::every(Duration::from_secs_f64(self.interval))
+    fn every(&self) -> Duration {
+        Duration::from_secs_f64(self.interval)
     }
 }
 
@@ -136,28 +134,45 @@ struct Seen {
 }
 
 fn lines(args: &Args, views: u64) -> Result<()> {
-    let (mut watch, mut pace) = (Watch::begin()?, args.pace());
+    let mut watch = Watch::begin()?;
+    send_each(args, views, || Ok(format!("{}\n", json::line(&watch.look()?))))
+}
+
+fn live(args: &Args, views: u64) -> Result<()> {
+    let mut watch = Watch::begin()?;
+    draw_each(args, views, "looking …".into(), |size| {
+        Ok(live_view::lines(&watch.look()?, size, args.interval))
+    })
+}
+
+/// Sends a text at each deadline, until there were enough or nobody reads on.
+fn send_each(args: &Args, views: u64, mut text: impl FnMut() -> Result<String>) -> Result<()> {
+    let mut pace = Pace::every(args.every());
     // The first deadline is now, and there is nothing to compare yet.
     let mut goes_on = pace.wait();
     for _ in 0..views {
         goes_on = goes_on && pace.wait() && signal::pending().is_none();
-        if !goes_on || !page::send(&format!("{}\n", json::line(&watch.look()?)))? {
+        if !goes_on || !page::send(&text()?)? {
             break;
         }
     }
     Ok(())
 }
 
-fn live(args: &Args, views: u64) -> Result<()> {
-    let mut watch = Watch::begin()?;
+/// Draws lines after each interval, until there were enough or the user ends it; `first` stands there meanwhile.
+fn draw_each(
+    args: &Args,
+    views: u64,
+    first: String,
+    mut lines: impl FnMut(Size) -> Result<Vec<String>>,
+) -> Result<()> {
     let screen = Screen::enter()?;
-    screen.draw(&["looking …".into()])?;
-    let every = Duration::from_secs_f64(args.interval);
+    screen.draw(&[first])?;
     for _ in 0..views {
-        if screen.wait(every) == Waited::Ended {
+        if screen.wait(args.every()) == Waited::Ended {
             break;
         }
-        screen.draw(&live_view::lines(&watch.look()?, screen.size(), args.interval))?;
+        screen.draw(&lines(screen.size())?)?;
     }
     Ok(())
 }
@@ -165,11 +180,9 @@ fn live(args: &Args, views: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{Args as _, FromArgMatches};
 
     fn parsed(line: &str) -> std::result::Result<Args, clap::Error> {
-        let command = Args::augment_args(clap::Command::new("monitor").no_binary_name(true));
-        Args::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
+        flag::parsed(line)
     }
 
     #[test]

@@ -4,9 +4,14 @@
 use crate::error::{Error, Result};
 pub(super) use crate::platform::inert::text as inert;
 use crate::platform::{inert, output};
-use crate::record::{Verdict, quantity};
+use crate::record::quantity;
 use crate::render::table::Layout;
+pub(super) use crate::render::tone::Tone;
+pub(super) use crate::render::width as length;
+use crate::render::{ruled, wrapped};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::errno::Errno;
+use serde::Serialize;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -55,12 +60,24 @@ fn put(text: &str) -> Result<bool> {
     }
 }
 
-/// Writes a value as indented JSON.
+/// Writes a value as indented JSON, its keys in alphabetical order.
 ///
 /// # Errors
-/// As those of [`write`].
-pub(super) fn write_json(value: &serde_json::Value) -> Result<()> {
+/// As those of [`write`]; or it holds a key that JSON cannot hold.
+pub(super) fn write_json(value: &impl Serialize) -> Result<()> {
+    let value = serde_json::to_value(value);
+    let value = value.map_err(|e| Error::file("the output", "writing as JSON", e.into()))?;
     write(&format!("{value:#}\n"))
+}
+
+/// A bar over so many steps on a terminal, nothing in a pipe.
+pub(super) fn bar(steps: usize, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
+    // If a later indicatif refuses the template, its own style remains.
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style.progress_chars("━━─")),
+        Err(_) => bar,
+    }
 }
 
 /// Writes a line to the standard error.
@@ -90,66 +107,24 @@ pub(super) fn prose(layout: Layout) -> usize {
     width(layout).min(WIDEST_PROSE)
 }
 
-/// Emphasis of a line or a cell.
-#[derive(Clone, Copy)]
-pub(super) enum Tone {
-    Bold,
-    Green,
-    Yellow,
-    Red,
-}
-
-impl Tone {
-    /// That of a row with this verdict; what is the same needs none.
-    pub(super) fn of(verdict: Verdict) -> Option<Self> {
-        match verdict {
-            Verdict::Slower => Some(Self::Red),
-            Verdict::Faster => Some(Self::Bold),
-            Verdict::Inconclusive | Verdict::Incomparable => Some(Self::Yellow),
-            Verdict::Same => None,
-        }
-    }
-}
-
-/// The text in this tone, if the terminal takes colours. Give it whole lines, or cells that are padded already: the
-/// escape codes have no width.
+/// The text in this tone, if the terminal takes colours.
 pub(super) fn paint(tone: Tone, text: &str, layout: Layout) -> String {
-    let code = match tone {
-        _ if !layout.color => return text.to_owned(),
-        Tone::Bold => 1,
-        Tone::Green => 32,
-        Tone::Yellow => 33,
-        Tone::Red => 31,
-    };
-    let painted: Vec<_> = text.split('\n').map(|line| format!("\u{1b}[{code}m{line}\u{1b}[0m")).collect();
-    painted.join("\n")
+    tone.paint(text, layout.color)
 }
 
 /// A heading: the name in a horizontal rule.
 pub(super) fn heading(name: &str, width: usize, layout: Layout) -> String {
-    let head = format!("── {name} ");
-    let rule = width.saturating_sub(length(&head));
-    paint(Tone::Bold, &(head + &"─".repeat(rule)), layout)
+    paint(Tone::Bold, &ruled(name, width), layout)
 }
 
-/// Breaks text between words. The first line begins with `first`, the others as far to the right. A word
-/// that is longer than a line (a path, a command) stays whole, so that it can be copied.
+/// Breaks text between words. The first line begins with `first`, the others as far to the right.
 pub(super) fn wrap(first: &str, text: &str, width: usize) -> String {
-    let indent = length(first);
-    let (mut wrapped, mut column) = (first.to_owned(), indent);
-    for word in inert(text).split_whitespace() {
-        if column > indent && column + 1 + length(word) > width {
-            wrapped.push('\n');
-            wrapped.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if column > indent {
-            wrapped.push(' ');
-            column += 1;
-        }
-        wrapped.push_str(word);
-        column += length(word);
-    }
-    wrapped
+    wrapped(first, length(first), &inert(text), width)
+}
+
+/// Sentences for a person, each on lines of its own.
+pub(super) fn sentences(said: impl IntoIterator<Item = impl AsRef<str>>, layout: Layout) -> String {
+    said.into_iter().map(|sentence| wrap("", sentence.as_ref(), prose(layout)) + "\n").collect()
 }
 
 /// Rows in columns, each as wide as its widest cell; only the last one is wrapped. Where there is no room
@@ -172,6 +147,19 @@ pub(super) fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec
 /// The lines of [`aligned`] as one text.
 pub(super) fn columns<const N: usize>(rows: &[[String; N]], width: usize) -> String {
     aligned(rows, width).into_iter().map(|line| line + "\n").collect()
+}
+
+/// A table: its head in bold, and below it each row in its tone.
+pub(super) fn table<const N: usize>(
+    head: [impl Into<String>; N],
+    rows: impl IntoIterator<Item = (Tone, [String; N])>,
+    width: usize,
+    layout: Layout,
+) -> String {
+    let head = (Tone::Bold, head.map(Into::into));
+    let (tones, rows): (Vec<_>, Vec<_>) = std::iter::once(head).chain(rows).unzip();
+    let lines = tones.into_iter().zip(aligned(&rows, width));
+    lines.map(|(tone, line)| paint(tone, &line, layout) + "\n").collect()
 }
 
 /// A row of what a file holds, or why the file cannot be read.
@@ -212,24 +200,12 @@ pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// Columns that a text takes. Every character that the commands print is one column wide.
-pub(super) fn length(text: &str) -> usize {
-    text.chars().count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn row(cells: [&str; 2]) -> [String; 2] {
         cells.map(str::to_owned)
-    }
-
-    #[test]
-    fn lines_break_between_words_and_hang() {
-        assert_eq!(wrap("- ", "one two three", 9), "- one two\n  three");
-        assert_eq!(wrap("", "see /a/very/long/path now", 8), "see\n/a/very/long/path\nnow");
-        assert_eq!(wrap("only", "", 80), "only");
     }
 
     #[test]
@@ -256,13 +232,6 @@ mod tests {
         let row = row(["a\u{1b}[2J", "b\u{7}"]);
         assert_eq!(tabbed(std::slice::from_ref(&row)), "a\u{fffd}[2J\tb\u{fffd}\n");
         assert_eq!(aligned(&[row], 80), ["a\u{fffd}[2J  b\u{fffd}"]);
-    }
-
-    #[test]
-    fn every_line_is_painted_by_itself() {
-        let color = Layout { color: true, ..Layout::default() };
-        assert_eq!(paint(Tone::Bold, "a\nb", color), "\u{1b}[1ma\u{1b}[0m\n\u{1b}[1mb\u{1b}[0m");
-        assert_eq!(paint(Tone::Bold, "a", Layout::default()), "a");
     }
 
     #[test]

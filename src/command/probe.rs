@@ -5,11 +5,12 @@ mod cost_table;
 mod fork_cost;
 mod rate_curve;
 
-use super::page;
+use super::{flag, page};
 use crate::counters::pace::Pace;
 use crate::counters::probe_cost::ProbeCost;
 use crate::counters::{Block, Fault, Probe};
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::platform::signal;
 use block_line::Form;
 use std::process::ExitCode;
@@ -40,7 +41,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// End after this time
-    #[arg(long = "for", value_name = "SECONDS", value_parser = super::flag::seconds)]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::seconds)]
     seconds: Option<f64>,
     /// Watch a second probe at each of these rates in turn, for 2 seconds or `--for` each, and draw its cost against the rate
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', conflicts_with_all = ["rate", "count", "summary"], value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -96,8 +97,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         }
         // A probe without an end is meant to be ended by a signal.
         (None, Some(_)) if blocks == u64::MAX => ExitCode::SUCCESS,
-        (None, Some(signal)) => ExitCode::from(128 + signal as u8),
-        (None, None) => ExitCode::SUCCESS,
+        (None, signal) => Exit::Success.or_signal(signal).into(),
     })
 }
 
@@ -145,11 +145,9 @@ fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{Args as _, FromArgMatches};
 
     fn parsed(line: &str) -> std::result::Result<Args, clap::Error> {
-        let command = Args::augment_args(clap::Command::new("probe").no_binary_name(true));
-        Args::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
+        flag::parsed(line)
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::page;
 use super::restore::tell_outstanding;
 use crate::driver::{Arguments, Options, Session};
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::pair::side::ids;
 use crate::platform::signal;
 use crate::record::bundle::{Bundle, write_new};
@@ -169,7 +170,7 @@ fn interrupted(finished: usize, wanted: u32) -> Option<ExitCode> {
         _ => format!("{finished} of {wanted} processes had finished, and are recorded"),
     };
     page::warn(&format!("interrupted by {signal}: {kept}"));
-    Some(ExitCode::from(128 + signal as u8))
+    Some(Exit::Signal(signal).into())
 }
 
 /// Where the record goes, and the places to try if it cannot be written there.
@@ -206,7 +207,7 @@ impl Target {
                     let sum = Sum::of(&bundle.records);
                     page::write(&sum.text(path, size))?;
                     sum.tell();
-                    return Ok(ExitCode::from(u8::from(refused || !sum.failed.is_empty())));
+                    return Ok(Exit::failed_if(refused || !sum.failed.is_empty()).into());
                 }
             }
         }
@@ -244,16 +245,10 @@ impl Sum {
         let Self { measured, skipped, processes, failed } = self;
         let (path, failed) = (path.display(), failed.len());
         if page::is_piped() {
-            let cells = [measured, processes, skipped, &failed].map(ToString::to_string);
-            let [measured, processes, skipped, failed] = cells;
-            return page::tabbed(&[[
-                path.to_string(),
-                measured,
-                processes,
-                skipped,
-                failed,
-                size.to_string(),
-            ]]);
+            let counts = [measured, processes, skipped, &failed].map(ToString::to_string);
+            return page::tabbed(&[
+                [vec![path.to_string()], counts.to_vec(), vec![size.to_string()]].concat()
+            ]);
         }
         let (cases, kib) = (page::counted(*measured, "case", "cases"), size.div_ceil(1024));
         let processes = page::counted(*processes, "process", "processes");

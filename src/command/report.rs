@@ -8,12 +8,12 @@ mod pattern;
 pub(super) use html::{findings, manuals};
 
 use super::archive::Archive;
-use super::fingerprint::word;
 use super::flag::{Beside, Column, Format, Home};
 use super::page::{self, Tone};
 use crate::driver::{add_missing_curves, headlines, layout, nearest, program};
 use crate::environment::Weight;
 use crate::error::{Error, Result};
+use crate::pair::side::ids;
 use crate::platform::inert;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Record, store};
@@ -121,16 +121,10 @@ impl<'a> Report<'a> {
 
     /// Prints it, or writes it to a file, and draws its pictures.
     fn write(&self) -> Result<()> {
-        let output = self.args.output.as_deref();
-        let exported = |reader| exported::text(reader, &self.record, self.args.build.as_deref());
-        match (self.args.export, output) {
-            (Some(reader), Some(file)) => save(file, exported(reader)?.as_bytes())?,
-            (Some(reader), None) => page::write(&exported(reader)?)?,
-            (None, Some(file)) => {
-                save(file, inert::output(&self.text(Layout::default())?, false).as_bytes())?;
-            }
-            (None, None) => page::write(&self.text(layout())?)?,
-        }
+        put(self.args.output.as_deref(), |layout| match self.args.export {
+            Some(reader) => exported::text(reader, &self.record, self.args.build.as_deref()),
+            None => self.text(layout),
+        })?;
         match &self.args.plot {
             Some(directory) if self.args.export.is_none() => self.draw(directory),
             _ => Ok(()),
@@ -264,8 +258,8 @@ fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result
 
 /// Warns that a prediction names no case: it is probably misspelt. One for a case that this run left out is fine.
 fn tell_unknown(id: &str, record: &Record) {
-    let ours = GROUPS.iter().flat_map(|group| (group.cases)().into_iter().map(|case| group.id(&case)));
-    let known: Vec<_> = ours.chain(record.cases().map(|(_, case)| case.id.clone())).collect();
+    let known: Vec<_> =
+        ids(GROUPS).into_iter().chain(record.cases().map(|(_, case)| case.id.clone())).collect();
     if !known.iter().any(|other| other == id) {
         let near = nearest(id, &known);
         page::warn(&format!("the predictions name {id}, and there is no such case; the nearest are {near}"));
@@ -316,7 +310,7 @@ fn baseline(name: &str, saved: &[Record], record: &Record) -> Column {
 fn difference(saved: &Record, record: &Record) -> Vec<String> {
     let mut said = Vec::new();
     for d in record.fingerprint.differences(&saved.fingerprint).iter().filter(|d| d.weight > Weight::Fact) {
-        let (weight, field) = (word(d.weight), d.field);
+        let (weight, field) = (d.weight.name(), d.field);
         said.push(format!("{weight}: {field} is {}, and was {}", d.ours, d.theirs));
     }
     for group in &record.groups {
@@ -358,6 +352,17 @@ fn title(record: &Record) -> String {
     format!("{}, {} UTC, {}, kernel {kernel}", record.run, page::moment(record.started), record.scale)
 }
 
+/// Writes a text to this file, or else to the standard output.
+///
+/// # Errors
+/// There is no such text, or it cannot be written.
+pub(super) fn put(file: Option<&Path>, text: impl Fn(Layout) -> Result<String>) -> Result<()> {
+    match file {
+        Some(file) => save(file, inert::output(&text(Layout::default())?, false).as_bytes()),
+        None => page::write(&text(layout())?),
+    }
+}
+
 /// Writes a file, whole or not at all.
 ///
 /// # Errors
@@ -366,4 +371,18 @@ pub(super) fn save(file: &Path, bytes: &[u8]) -> Result<()> {
     // The temporary file needs a directory, which only an absolute path is sure to have.
     let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
     store::replace(&path, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_commands_no_terminal_that_shows_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("report.txt");
+        put(Some(&file), |_| Ok("name\u{1b}[2J\u{7}\nnext\n".into())).unwrap();
+        let written = std::fs::read_to_string(&file).unwrap();
+        assert!(!written.contains(['\u{1b}', '\u{7}']) && written.ends_with("\nnext\n"), "{written:?}");
+    }
 }

@@ -111,12 +111,10 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::FromArgMatches;
+    use crate::command::flag::parsed;
 
     fn arguments(line: &str) -> Arguments {
-        let command = <Args as clap::Args>::augment_args(clap::Command::new("run").no_binary_name(true));
-        let matches = command.try_get_matches_from(line.split_ascii_whitespace()).expect("a good line");
-        Arguments::parse(Args::from_arg_matches(&matches).expect("asked").criterions()).expect("Criterion's")
+        Arguments::parse(parsed::<Args>(line).expect("a good line").criterions()).expect("Criterion's")
     }
 
     #[test]

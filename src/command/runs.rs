@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     let runs: Vec<_> = files.into_iter().map(Run::read).collect();
     match page::is_piped() {
-        _ if args.form.json => page::write_json(&runs.iter().map(Run::json).collect())?,
+        _ if args.form.json => page::write_json(&runs.iter().map(Run::json).collect::<Vec<_>>())?,
         true => {
             let lines = runs.iter().map(|run| page::tabbed_and_damaged(run.name(), run.cells()));
             page::write(&lines.collect::<String>())?;

@@ -8,6 +8,7 @@ use super::ab::this;
 use super::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::Result;
+use crate::exit::Exit;
 use crate::pair::Launch;
 use crate::pair::error_rate::{Outcome, Parameters, verdicts};
 use crate::pair::experiment::Testbed;
@@ -17,7 +18,7 @@ use crate::record::paired::Rule;
 use crate::render::table::Layout;
 use crate::statistic::{Interval, median, proportion};
 use crate::trial::scratch;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -148,12 +149,7 @@ fn sides(exe: &Path, filters: Option<[usize; 2]>, directory: &Path) -> Result<[L
 }
 
 fn bar(verdicts: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(verdicts as u64), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{pos}/{len} {msg:.bold} {wide_bar} {eta} left");
-    if let Ok(style) = style {
-        bar.set_style(style.progress_chars("━━─"));
-    }
-    bar
+    page::bar(verdicts, "{pos}/{len} {msg:.bold} {wide_bar} {eta} left")
 }
 
 fn tick(bar: &ProgressBar, so_far: &Outcome) {
@@ -178,10 +174,7 @@ fn code(outcomes: &[Outcome]) -> ExitCode {
         outcomes.iter().all(|o| o.verdicts.is_empty()) || outcomes.iter().any(|o| o.ended.is_some());
     let alarms = nothing || sums(outcomes, 0.0).is_some_and(|sums| sums.changes.low > ALARMS);
     let overlooked = sums(outcomes, 0.05).is_some_and(|sums| sums.changes.high < FOUND);
-    match signal::pending() {
-        Some(signal) => ExitCode::from(128 + signal as u8),
-        None => ExitCode::from(u8::from(alarms || overlooked)),
-    }
+    Exit::failed_if(alarms || overlooked).or_signal(signal::pending()).into()
 }
 
 /// One slowdown over all cases.
@@ -233,16 +226,11 @@ fn text(outcomes: &[Outcome], layout: Layout) -> String {
         "pairs",
         "smallest seen",
     ];
-    let mut rows = vec![head.map(str::to_owned)];
-    rows.extend(outcomes.iter().map(cells));
-    let mut lines = page::aligned(&rows, usize::MAX).into_iter();
-    let mut text = lines.next().map_or(String::new(), |head| page::paint(Tone::Bold, &head, layout) + "\n");
-    text.extend(lines.map(|line| line + "\n"));
-    text.push('\n');
-    for sentence in sentences(outcomes) {
-        text += &(page::wrap("", &sentence, page::prose(layout)) + "\n");
-    }
-    text + "\n"
+    let rows = outcomes.iter().map(|outcome| (Tone::Plain, cells(outcome)));
+    page::table(head, rows, usize::MAX, layout)
+        + "\n"
+        + &page::sentences(sentences(outcomes), layout)
+        + "\n"
         + &page::paint(Tone::Bold, &page::wrap("", &answer(outcomes), page::prose(layout)), layout)
         + "\n"
 }

@@ -4,10 +4,10 @@ use super::page::{self, Tone};
 use crate::counters::validation::{EXPERIMENTS, Experiment, Finding, Functions, LIES, Lie, Setting, Verdict};
 use crate::driver::layout;
 use crate::error::Result;
+use crate::exit::Exit;
 use crate::platform::signal;
 use crate::render::table::Layout;
 use crate::trial::scratch;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -58,7 +58,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         (true, None) => EXPERIMENTS.iter().collect(),
     };
     let functions = lie.map_or(Functions::OURS, Lie::functions);
-    let (scratch, bar) = (scratch::make()?, bar(experiments.len()));
+    let bar = page::bar(experiments.len(), "{spinner} {pos}/{len} {msg:.bold} {elapsed}");
+    let scratch = scratch::make()?;
     let mut done = Vec::new();
     for experiment in experiments {
         bar.set_message(format!("{} {}", experiment.name, experiment.title));
@@ -76,33 +77,21 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     bar.finish_and_clear();
     match (args.json, page::is_piped()) {
-        (true, _) => page::write_json(&done.iter().flat_map(json).collect())?,
+        (true, _) => page::write_json(&done.iter().flat_map(json).collect::<Vec<_>>())?,
         (false, true) => page::write(&page::tabbed(&done.iter().flat_map(rows).collect::<Vec<_>>()))?,
         (false, false) => page::write(&text(&done, layout()))?,
     }
-    Ok(code(&done))
+    Ok(exit(&done).or_signal(signal::pending()).into())
 }
 
-fn bar(experiments: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(experiments as u64), ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {msg:.bold} {elapsed}") {
-        bar.set_style(style);
-    }
-    bar
-}
-
-/// Exit code of an inconclusive result, as for `gate`.
-const INCONCLUSIVE: u8 = 4;
-
-fn code(done: &[Done]) -> ExitCode {
+fn exit(done: &[Done]) -> Exit {
     let any = |is: fn(&Verdict) -> bool| {
         done.iter().flat_map(|done| &done.findings).any(|finding| is(&finding.verdict))
     };
-    match signal::pending() {
-        Some(signal) => ExitCode::from(128 + signal as u8),
-        None if any(|verdict| *verdict == Verdict::Failed) => ExitCode::FAILURE,
-        None if any(|verdict| matches!(verdict, Verdict::Inconclusive(_))) => ExitCode::from(INCONCLUSIVE),
-        None => ExitCode::SUCCESS,
+    match () {
+        () if any(|verdict| *verdict == Verdict::Failed) => Exit::Disproved,
+        () if any(|verdict| matches!(verdict, Verdict::Inconclusive(_))) => Exit::Inconclusive,
+        () => Exit::Success,
     }
 }
 
@@ -141,11 +130,11 @@ fn text(done: &[Done], layout: Layout) -> String {
         text += &(page::heading(&title, page::width(layout), layout) + "\n");
         for (finding, line) in done.findings.iter().zip(lines.by_ref()) {
             let tone = match finding.verdict {
-                Verdict::Passed => None,
-                Verdict::NotJudged(_) | Verdict::Inconclusive(_) => Some(Tone::Yellow),
-                Verdict::Failed => Some(Tone::Red),
+                Verdict::Passed => Tone::Plain,
+                Verdict::NotJudged(_) | Verdict::Inconclusive(_) => Tone::Yellow,
+                Verdict::Failed => Tone::Red,
             };
-            text += &(tone.map_or(line.clone(), |tone| page::paint(tone, &line, layout)) + "\n");
+            text += &(page::paint(tone, &line, layout) + "\n");
         }
     }
     text
@@ -169,16 +158,12 @@ mod tests {
 
     #[test]
     fn what_was_not_judged_is_no_failure_and_one_failure_is_one() {
-        let code_of = |verdicts: Vec<Verdict>| {
-            let done: Vec<_> = verdicts.into_iter().map(done).collect();
-            format!("{:?}", code(&done))
-        };
-        let (success, failure) = (format!("{:?}", ExitCode::SUCCESS), format!("{:?}", ExitCode::FAILURE));
-        assert_eq!(code_of(vec![Verdict::Passed, Verdict::NotJudged("no root".into())]), success);
-        assert_eq!(code_of(vec![Verdict::Passed, Verdict::Failed]), failure);
+        let exit = |verdicts: Vec<Verdict>| exit(&verdicts.into_iter().map(done).collect::<Vec<_>>());
         let unclear = || Verdict::Inconclusive("others had the CPU".into());
-        assert_eq!(code_of(vec![Verdict::Passed, unclear()]), format!("{:?}", ExitCode::from(INCONCLUSIVE)));
-        assert_eq!(code_of(vec![unclear(), Verdict::Failed]), failure);
+        assert_eq!(exit(vec![Verdict::Passed, Verdict::NotJudged("no root".into())]), Exit::Success);
+        assert_eq!(exit(vec![Verdict::Passed, Verdict::Failed]), Exit::Disproved);
+        assert_eq!(exit(vec![Verdict::Passed, unclear()]), Exit::Inconclusive);
+        assert_eq!(exit(vec![unclear(), Verdict::Failed]), Exit::Disproved);
     }
 
     #[test]

@@ -22,19 +22,14 @@ pub(super) fn line(case: &CaseRecord, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Interval, Measured};
+    use crate::record::{Interval, Measured, fixture_run};
 
     #[test]
     fn a_third_of_a_nanosecond_is_not_zero() {
         let median = Interval { estimate: 0.3134, low: 0.31, high: 0.32 };
         let measured = Measured { median, standard_deviation: 0.0021, ..Default::default() };
-        let case = CaseRecord {
-            id: "empty_loop/register".into(),
-            title: String::new(),
-            outcome: Outcome::Measured(Box::new(measured)),
-        };
         assert_eq!(
-            line(&case, "ns"),
+            line(&fixture_run::measured("empty_loop/register", measured), "ns"),
             "test empty_loop/register ... bench:         0.3134 ns/iter (+/- 0.0021)"
         );
     }

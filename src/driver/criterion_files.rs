@@ -134,14 +134,11 @@ fn remove_incomplete(directory: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Measured, fixture_run};
 
     fn run_of(id: &str) -> GroupRun {
-        let outcome = Outcome::Measured(Box::default());
-        GroupRun {
-            name: "call".into(),
-            cases: vec![CaseRecord { id: id.into(), title: String::new(), outcome }],
-            ..GroupRun::default()
-        }
+        let cases = vec![fixture_run::measured(id, Measured::default())];
+        GroupRun { name: "call".into(), cases, ..GroupRun::default() }
     }
 
     fn swept(id: &str, home: &Path) -> Vec<String> {

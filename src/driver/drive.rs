@@ -239,7 +239,7 @@ impl<'a> Drive<'a> {
         }
         self.record.groups = self.group_runs(&groups);
         self.earlier.widen(&mut self.record);
-        self.progress.wait("Criterion's files are written");
+        self.progress.begin("Criterion's files are written");
         self.write_criterions_files();
     }
 

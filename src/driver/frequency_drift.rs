@@ -25,14 +25,11 @@ pub(super) fn note(run: &GroupRun) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CaseRecord, Measured, Outcome};
+    use crate::record::{Measured, fixture_run};
 
     fn run_with(core_hz: &[(f64, f64)]) -> GroupRun {
-        let case = |&pair: &(f64, f64)| CaseRecord {
-            id: "call/u64/3".into(),
-            title: String::new(),
-            outcome: Outcome::Measured(Box::new(Measured { core_hz: Some(pair), ..Measured::default() })),
-        };
+        let measured = |pair| Measured { core_hz: Some(pair), ..Measured::default() };
+        let case = |pair: &(f64, f64)| fixture_run::measured("call/u64/3", measured(*pair));
         GroupRun { name: "call".into(), cases: core_hz.iter().map(case).collect(), ..GroupRun::default() }
     }
 

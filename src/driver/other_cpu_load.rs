@@ -26,14 +26,13 @@ pub(super) fn note(run: &GroupRun) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CaseRecord, Contamination, Measured, Outcome};
+    use crate::record::{CaseRecord, Contamination, Measured, Outcome, fixture_run};
 
     #[test]
     fn a_group_with_busy_neighbours_has_one_note_and_a_quiet_one_none() {
         let beside = |id: &str, busy_beside| {
             let contamination = Contamination { busy_beside, ..Contamination::default() };
-            let outcome = Outcome::Measured(Box::new(Measured { contamination, ..Measured::default() }));
-            CaseRecord { id: id.into(), title: String::new(), outcome }
+            fixture_run::measured(id, Measured { contamination, ..Measured::default() })
         };
         let skipped = CaseRecord { outcome: Outcome::Skipped("no".into()), ..beside("a/skipped", Some(1.0)) };
         let cases = vec![beside("a/quiet", Some(0.03)), beside("a/call", None), skipped];

@@ -36,14 +36,14 @@ fn sentence(run: &GroupRun, case: &CaseRecord) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Derived, Interval, Outcome};
+    use crate::record::{Derived, Interval, fixture_run};
 
     fn case(id: &str, ns: f64, derived: &[f64]) -> CaseRecord {
-        let at = |estimate| Interval { estimate, low: estimate, high: estimate };
+        let at = Interval::exactly;
         let figure = |&value: &f64| Derived { name: BANDWIDTH.into(), unit: "GB/s".into(), value: at(value) };
         let derived = derived.iter().map(figure).collect();
         let measured = Measured { median: at(ns), derived, ..Measured::default() };
-        CaseRecord { id: id.into(), title: String::new(), outcome: Outcome::Measured(Box::new(measured)) }
+        fixture_run::measured(id, measured)
     }
 
     fn said(cases: Vec<CaseRecord>) -> Option<String> {

@@ -61,14 +61,10 @@ impl Progress {
         self.bar.set_prefix(format!("{what} {number} of {of}: "));
     }
 
-    pub(super) fn begin(&self, id: &str) {
-        self.bar.set_message(id.to_owned());
+    /// Shows the case that begins, or what is being waited for where none is under way.
+    pub(super) fn begin(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
         self.bar.tick();
-    }
-
-    /// Shows what is being waited for, where no case is under way.
-    pub(super) fn wait(&self, what: &str) {
-        self.begin(what);
     }
 
     pub(super) fn done(&self) {
@@ -94,7 +90,6 @@ impl Progress {
         Self { lines: telling == Telling::Groups && !std::io::stderr().is_terminal() }
     }
     pub(super) fn begin(&self, _: &str) {}
-    pub(super) fn wait(&self, _: &str) {}
     pub(super) fn done(&self) {}
     pub(super) fn print(&self, text: &str) {
         print(text);

@@ -13,10 +13,11 @@ mod scratch_disk;
 
 use super::Fingerprint;
 use crate::platform::kernel_files::KernelFiles;
+use serde::Serialize;
 use std::path::Path;
 
 /// Something that would disturb a measurement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// What was found.
     pub fact: String,

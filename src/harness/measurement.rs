@@ -7,7 +7,6 @@ use crate::platform::perf_event::{Counter, EVENTS};
 use crate::record::quantity;
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter};
-use std::cell::Cell;
 use std::rc::Rc;
 
 /// Criterion measurement of time by the processor's counter: counted in ticks, stored in nanoseconds as all readers of
@@ -27,8 +26,7 @@ use std::rc::Rc;
 /// ```
 pub struct CycleTime {
     clock: Rc<Clock>,
-    phase: Cell<u32>,
-    formatter: Both,
+    formatter: Shown,
 }
 
 impl CycleTime {
@@ -39,8 +37,8 @@ impl CycleTime {
 
     /// Measures by an existing clock.
     pub fn with(clock: Rc<Clock>) -> Self {
-        let formatter = Both { ticks_per_ns: clock.hz() / 1e9 };
-        Self { clock, phase: Cell::new(0), formatter }
+        let formatter = Shown { unit: "ns", ticks_per_ns: Some(clock.hz() / 1e9) };
+        Self { clock, formatter }
     }
 }
 
@@ -61,7 +59,6 @@ impl Measurement for CycleTime {
     }
 
     fn zero(&self) -> Ticks {
-        self.phase.set(self.phase.get() + 1);
         Ticks(0)
     }
 
@@ -79,8 +76,7 @@ impl Measurement for CycleTime {
 /// PMU; page faults, context switches and migrations everywhere.
 pub struct EventCount {
     counter: Counter,
-    phase: Cell<u32>,
-    name: &'static str,
+    formatter: Shown,
 }
 
 impl EventCount {
@@ -91,7 +87,8 @@ impl EventCount {
     pub fn open(name: &str) -> Result<Self> {
         let counter = open_counter(name)?;
         let event = EVENTS.iter().find(|event| event.name == name);
-        Ok(Self { counter, phase: Cell::new(0), name: event.map_or("events", |event| event.name) })
+        let unit = event.map_or("events", |event| event.name);
+        Ok(Self { counter, formatter: Shown { unit, ticks_per_ns: None } })
     }
 
     fn count(&self) -> u64 {
@@ -117,7 +114,6 @@ impl Measurement for EventCount {
     }
 
     fn zero(&self) -> u64 {
-        self.phase.set(self.phase.get() + 1);
         0
     }
 
@@ -126,7 +122,7 @@ impl Measurement for EventCount {
     }
 
     fn formatter(&self) -> &dyn ValueFormatter {
-        self
+        &self.formatter
     }
 }
 
@@ -134,19 +130,11 @@ impl Measurement for EventCount {
 pub(super) trait Counted: Measurement + 'static {
     /// A count that the trial took, as a value.
     fn value(&self, counted: u64) -> Self::Value;
-
-    /// How often Criterion has called [`Measurement::zero`]: once when the warm-up begins and once when sampling begins
-    /// (criterion 0.8, `Function::warm_up` and `bench`). Nothing else distinguishes the two.
-    fn phase(&self) -> u32;
 }
 
 impl Counted for CycleTime {
     fn value(&self, counted: u64) -> Ticks {
         Ticks(counted)
-    }
-
-    fn phase(&self) -> u32 {
-        self.phase.get()
     }
 }
 
@@ -154,50 +142,35 @@ impl Counted for EventCount {
     fn value(&self, counted: u64) -> u64 {
         counted
     }
-
-    fn phase(&self) -> u32 {
-        self.phase.get()
-    }
 }
 
-/// Shows nanoseconds and ticks. Throughput is a rate, so its interval is in ascending order.
-struct Both {
-    ticks_per_ns: f64,
+/// Shows values in their unit, and times in ticks too. Throughput is a rate, so its interval is in ascending order.
+struct Shown {
+    unit: &'static str,
+    /// Of times.
+    ticks_per_ns: Option<f64>,
 }
 
-impl ValueFormatter for Both {
-    fn format_value(&self, ns: f64) -> String {
-        format!("{} ({} ticks)", quantity::duration(ns), quantity::count(ns * self.ticks_per_ns))
-    }
-
-    fn scale_values(&self, _: f64, _: &mut [f64]) -> &'static str {
-        "ns"
-    }
-
-    fn scale_throughputs(&self, _: f64, throughput: &Throughput, values: &mut [f64]) -> &'static str {
-        rate(throughput, 1e9, values)
-    }
-
-    fn scale_for_machines(&self, _: &mut [f64]) -> &'static str {
-        "ns"
-    }
-}
-
-impl ValueFormatter for EventCount {
+impl ValueFormatter for Shown {
     fn format_value(&self, value: f64) -> String {
-        format!("{} {}", quantity::count(value), self.name)
+        match self.ticks_per_ns {
+            Some(ticks) => {
+                format!("{} ({} ticks)", quantity::duration(value), quantity::count(value * ticks))
+            }
+            None => format!("{} {}", quantity::count(value), self.unit),
+        }
     }
 
     fn scale_values(&self, _: f64, _: &mut [f64]) -> &'static str {
-        self.name
+        self.unit
     }
 
     fn scale_throughputs(&self, _: f64, throughput: &Throughput, values: &mut [f64]) -> &'static str {
-        rate(throughput, 1.0, values)
+        rate(throughput, if self.ticks_per_ns.is_some() { 1e9 } else { 1.0 }, values)
     }
 
     fn scale_for_machines(&self, _: &mut [f64]) -> &'static str {
-        self.name
+        self.unit
     }
 }
 
@@ -218,7 +191,7 @@ mod tests {
 
     #[test]
     fn both_units_are_shown_and_decimals_kept() {
-        let both = Both { ticks_per_ns: 2.6 };
+        let both = Shown { unit: "ns", ticks_per_ns: Some(2.6) };
         assert_eq!(both.format_value(0.3134), "0.3134 ns (0.8148 ticks)");
         let mut values = [0.25];
         assert_eq!(both.scale_for_machines(&mut values), "ns");

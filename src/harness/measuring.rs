@@ -228,9 +228,9 @@ impl Process<'_> {
         // The driver has set it to the directory of this unit.
         let home = self.criterions_home();
         let sampling = Sampling::at(self.bench.place.scale);
-        let measurement = Rc::new(measurement);
+        let measurement = Shared::new(measurement);
         // Criterion gives an id that it has seen before another directory, so every case gets a new Criterion.
-        let criterion = || configured(&sampling, Shared(Rc::clone(&measurement)), &home);
+        let criterion = || configured(&sampling, measurement.clone(), &home);
         let mut accounting_told = self.unit == DISPLACED;
         for case in (self.group.cases)() {
             let id = self.group.id(&case);
@@ -266,7 +266,7 @@ impl Process<'_> {
         case: &Case,
         proven: bool,
         mut criterion: Criterion<Shared<M>>,
-        measurement: &M,
+        measurement: &Shared<M>,
         sampling: &Sampling,
     ) -> Ended {
         let attempt = || {
@@ -312,7 +312,7 @@ impl Process<'_> {
         case: &Case,
         proven: bool,
         criterion: &mut Criterion<Shared<M>>,
-        measurement: &M,
+        measurement: &Shared<M>,
         sampling: &Sampling,
     ) -> Ended {
         if self.arguments.mode == Mode::Foreign {
@@ -344,7 +344,7 @@ impl Process<'_> {
         group.sampling_mode(SamplingMode::Flat).sample_size(samples);
         let bench = || {
             group.bench_function(&case.name, |b| {
-                b.iter_custom(|n| measurement.value(routine.batch(n, samples, measurement.phase())));
+                b.iter_custom(|n| measurement.of.value(routine.batch(n, samples, measurement.phase())));
             });
         };
         let unwound = catch_unwind(AssertUnwindSafe(bench)).err();
@@ -362,14 +362,14 @@ impl Process<'_> {
         &self,
         case: &Case,
         criterion: &mut Criterion<Shared<M>>,
-        measurement: &M,
+        measurement: &Shared<M>,
     ) -> Ended {
         let mut subject = (case.set_up)(self.bench.place)?;
         let mut group = criterion.benchmark_group(self.group.name);
         group.sampling_mode(SamplingMode::Flat);
         group.bench_function(&case.name, |b| {
             b.iter_custom(|n| match subject.run(n, self.bench.clock) {
-                Ok(ticks) => measurement.value(ticks.0.max(1)),
+                Ok(ticks) => measurement.of.value(ticks.0.max(1)),
                 Err(error) => std::panic::resume_unwind(Box::new(CaseEnd::from(error))),
             });
         });

@@ -14,7 +14,7 @@ pub use bundle_file::{Bundle, read, read_any, read_any_head, read_head, write_ne
 pub use bundle_store::name_of;
 pub use by_kernel::by_kernel;
 
-use super::{GroupRun, Interval, Measured, Outcome, Record};
+use super::{GroupRun, Interval, Measured, Record};
 use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,25 +137,18 @@ impl Head {
             fingerprint,
         });
         for (group, case) in record.cases() {
-            match &case.outcome {
-                Outcome::Measured(measured) => {
-                    let peer = measured.peer.as_deref();
-                    let at = self.series_of((&case.id, None, peer), group, index);
-                    let (median, core_hz) = floor(measured);
-                    self.series[at].values.push(Value { run, median, core_hz });
-                    let core_hz = beside(measured);
-                    for (percentile, value) in percentiles(measured) {
-                        let at = self.series_of((&case.id, Some(percentile), peer), group, index);
-                        let median = Interval::exactly(value);
-                        self.series[at].values.push(Value { run, median, core_hz });
-                    }
-                }
-                Outcome::Skipped(sentence) | Outcome::Disturbed(sentence) | Outcome::Failed(sentence) => {
-                    let at = self.series_of((&case.id, None, None), group, index);
-                    if index.without.insert((at, sentence)) {
-                        self.series[at].without.push(sentence.clone());
-                    }
-                }
+            let peer = case.measured().and_then(|measured| measured.peer.as_deref());
+            let at = self.series_of((&case.id, None, peer), group, index);
+            if let Some(sentence) = case.outcome.sentence().filter(|new| index.without.insert((at, *new))) {
+                self.series[at].without.push(sentence.to_owned());
+            }
+            let Some(measured) = case.measured() else { continue };
+            let (median, core_hz) = floor(measured);
+            self.series[at].values.push(Value { run, median, core_hz });
+            let core_hz = beside(measured);
+            for (percentile, value) in percentiles(measured) {
+                let at = self.series_of((&case.id, Some(percentile), peer), group, index);
+                self.series[at].values.push(Value { run, median: Interval::exactly(value), core_hz });
             }
         }
     }
@@ -269,7 +262,7 @@ fn scales(records: &[Record]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture_run;
+    use crate::record::{Outcome, fixture_run};
 
     #[test]
     fn a_process_has_one_value_of_a_case_and_its_machine_stands_once() {

@@ -30,9 +30,7 @@ fn group(name: &str, cases: Vec<CaseRecord>) -> GroupRun {
         cpu: Some(1),
         notes: vec!["Memory is not locked: RLIMIT_MEMLOCK is 64 KiB; raise it with `ulimit -l`.".into()],
         cases,
-        fits: Vec::new(),
-        curves: Vec::new(),
-        wire: None,
+        ..GroupRun::default()
     }
 }
 
@@ -75,17 +73,9 @@ fn syscall() -> GroupRun {
         (measured.slope, measured.net, measured.control) = (Interval::default(), None, None);
         let percentiles =
             [(5.0, 1_902.0), (50.0, 2_314.0), (95.0, 4_110.0), (99.0, 7_400.0), (100.0, 48_211.0)];
-        measured.distribution = Some(Distribution {
-            count: 200,
-            percentiles: percentiles.into(),
-            histogram: vec![
-                Bar { low: 1_900.0, count: 40 },
-                Bar { low: 2_300.0, count: 150 },
-                Bar { low: 48_000.0, count: 10 },
-            ],
-        });
-    }
-    if let Outcome::Measured(measured) = &mut cold.outcome {
+        let histogram =
+            [(1_900.0, 40), (2_300.0, 150), (48_000.0, 10)].map(|(low, count)| Bar { low, count }).into();
+        measured.distribution = Some(Distribution { count: 200, percentiles: percentiles.into(), histogram });
         let value = interval(1_157.0);
         measured.derived.push(Derived { name: "switch".into(), unit: "ns".into(), value });
     }
@@ -107,8 +97,6 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
             median: cost,
             core_hz: Some(3.1e9),
         }],
-        quiet: None,
-        left_out: Vec::new(),
         iterations: vec![1000; 50],
         counted: (0..50).map(|i| ((cost * 2.59 * 1000.0) as u64) + i).collect(),
         core_mhz: vec![3100; 50],
@@ -127,23 +115,16 @@ fn case(id: &str, cost: f64, predicted: Option<(f64, f64)>) -> CaseRecord {
         }),
         instructions: Some(5.0),
         core_hz: Some((3.1e9, 3.09e9)),
-        unasked: Vec::new(),
         evidence: (1..6).map(|i| format!("Claim {i} held.")).collect(),
         contamination: Contamination { involuntary_switches: vec![0; 50], ..Contamination::default() },
-        meanwhile: None,
-        distribution: None,
-        derived: Vec::new(),
-        events: Vec::new(),
-        matrix: None,
-        displaced: None,
-        peer: None,
-        wire: None,
+        ..Measured::default()
     };
-    CaseRecord {
-        id: id.into(),
-        title: id.replace(['/', '-'], " "),
-        outcome: Outcome::Measured(Box::new(measured)),
-    }
+    CaseRecord { title: id.replace(['/', '-'], " "), ..self::measured(id, measured) }
+}
+
+/// A case with this measurement.
+pub fn measured(id: &str, measured: Measured) -> CaseRecord {
+    CaseRecord { id: id.into(), title: String::new(), outcome: Outcome::Measured(Box::new(measured)) }
 }
 
 fn interval(estimate: f64) -> Interval {

@@ -112,13 +112,7 @@ impl HistoryLog {
     }
 
     fn wrong(&self, number: usize, expected: &str, found: String, remedy: &str) -> Error {
-        Error::Content {
-            path: self.path.clone(),
-            field: format!("line {number}"),
-            expected: expected.into(),
-            found,
-            remedy: remedy.into(),
-        }
+        Error::content(&self.path, format!("line {number}"), expected, found, remedy)
     }
 
     /// Adds the points that are not in it yet, whole or not at all; returns their number. Other writers wait.
@@ -251,17 +245,8 @@ mod tests {
     use super::*;
 
     fn point(run: &str) -> HistoryPoint {
-        HistoryPoint {
-            history: 1,
-            run: run.into(),
-            started: 1_800_000_000,
-            label: "main".into(),
-            reference: "v1".into(),
-            bridge_to: None,
-            clock: ClockKind::Host,
-            fingerprint: crate::environment::Fingerprint::default(),
-            cases: Vec::new(),
-        }
+        let [label, reference] = ["main", "v1"].map(str::to_owned);
+        HistoryPoint { history: 1, run: run.into(), label, reference, ..HistoryPoint::default() }
     }
 
     fn log() -> (tempfile::TempDir, HistoryLog) {

@@ -13,7 +13,7 @@ pub fn layout_of(clock: ClockKind) -> u32 {
 }
 
 /// A comparison by pairs with a reference, kept for good.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HistoryPoint {
     /// Layout version, [`LAYOUT`].
     pub history: u32,
@@ -64,17 +64,7 @@ fn is_host(clock: &ClockKind) -> bool {
 impl HistoryPoint {
     /// The same point with these cases.
     pub fn with(&self, cases: Vec<CaseRatio>) -> Self {
-        Self {
-            history: self.history,
-            run: self.run.clone(),
-            started: self.started,
-            label: self.label.clone(),
-            reference: self.reference.clone(),
-            bridge_to: self.bridge_to.clone(),
-            clock: self.clock,
-            fingerprint: self.fingerprint.clone(),
-            cases,
-        }
+        Self { cases, ..self.clone() }
     }
 
     /// What two points share that are of the same comparison, held against the same reference.

@@ -104,14 +104,12 @@ impl InstructionCounts {
     /// It cannot be read, is of another kind or of a newer layout, or its numbers are of another clock.
     pub fn load(path: &Path) -> Result<Self> {
         let bytes = store::read(path)?;
-        let wrong = |field: &str, found: String| Error::Content {
-            path: path.into(),
-            field: field.into(),
-            expected: format!(
+        let wrong = |field: &str, found: String| {
+            let expected = format!(
                 "a comparison that `syscost kernels ab` kept, of layout {LAYOUT} and of the clock icount"
-            ),
-            found,
-            remedy: "times are judged by `syscost ab --judge` and `syscost compare`".into(),
+            );
+            let remedy = "times are judged by `syscost ab --judge` and `syscost compare`";
+            Error::content(path, field, expected, found, remedy)
         };
         let counts: Self = serde_json::from_slice(&bytes)
             .map_err(|e| wrong(&format!("line {}", e.line()), e.to_string()))?;

@@ -21,7 +21,7 @@ pub struct Rule {
 }
 
 /// A whole comparison.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Paired {
     /// Layout version, [`LAYOUT`].
     pub paired: u32,

@@ -110,14 +110,11 @@ pub fn utc(unix_seconds: u64) -> String {
 
 /// The same as other tools read it, by RFC 3339: `2026-11-20T13:44:05+00:00`.
 pub fn rfc3339(unix_seconds: u64) -> String {
-    let text = utc(unix_seconds);
-    let (day, time) = text.split_once('T').unwrap_or((&text, ""));
-    let (year, month_day) = day.split_at(day.len() - 4);
-    let pairs = |text: &str, between: &str| {
-        let pairs = text.as_bytes().chunks(2).map(String::from_utf8_lossy).collect::<Vec<_>>();
-        pairs.join(between)
-    };
-    format!("{year}-{}T{}+00:00", pairs(month_day, "-"), pairs(time, ":"))
+    let utc = utc(unix_seconds);
+    // A year may have more than four digits.
+    let (year, rest) = utc.split_at(utc.len() - "0101T000000".len());
+    let part = |at: usize| &rest[at..at + 2];
+    format!("{year}-{}-{}T{}:{}:{}+00:00", part(0), part(2), part(5), part(7), part(9))
 }
 
 /// The last step at which the value is at least one, after rounding to four digits: 999.96 ns are

@@ -1,6 +1,6 @@
 //! What must be true of every run, whoever wrote its file: a run that contradicts itself is damaged, and is not shown.
 
-use super::{CaseRecord, Execution, GroupRun, Interval, Measured, Outcome, Record};
+use super::{CaseRecord, GroupRun, Interval, Measured, Record};
 use crate::error::{Error, Result};
 use crate::platform::inert::{self, is_hostile};
 use std::collections::BTreeSet;
@@ -8,17 +8,39 @@ use std::fmt::Display;
 use std::path::Path;
 
 /// The longest name. Criterion cuts an id at 64 bytes, and a file name ends at 255.
-pub(super) const LONGEST_NAME: usize = 200;
+const LONGEST_NAME: usize = 200;
+/// What a name must be.
+pub(super) const NAME: &str = "a name of 1 to 200 bytes without control characters";
 /// The longest sentence, in bytes: some quote what a program said.
 const LONGEST_SENTENCE: usize = 64 << 10;
 /// The most cases of a run, twenty times those that there are.
 const MOST_CASES: usize = 20_000;
 
-/// The first thing that is wrong.
-struct Fault {
+/// That something is as it must be, or the first thing that is wrong.
+pub(super) type Sound = std::result::Result<(), Fault>;
+
+/// What is wrong.
+pub(super) struct Fault {
     field: String,
     expected: String,
     found: String,
+}
+
+impl Fault {
+    /// As the error of this file, with what to do about it.
+    pub(super) fn refused(self, path: &Path, remedy: &str) -> Error {
+        Error::content(path, self.field, self.expected, self.found, remedy)
+    }
+}
+
+/// A fault in this field unless it is sane.
+pub(super) fn expect(sane: bool, field: impl Display, expected: impl Display, found: impl Display) -> Sound {
+    match sane {
+        true => Ok(()),
+        false => {
+            Err(Fault { field: field.to_string(), expected: expected.to_string(), found: found.to_string() })
+        }
+    }
 }
 
 /// Refuses a run with a name, a number or an interval that cannot be, or with a case twice.
@@ -26,15 +48,8 @@ struct Fault {
 /// # Errors
 /// Names the first field that is wrong.
 pub(super) fn check(path: &Path, record: &Record) -> Result<()> {
-    of_head(record).or_else(|| of_groups(record)).map_or(Ok(()), |fault| {
-        Err(Error::Content {
-            path: path.into(),
-            field: fault.field,
-            expected: fault.expected,
-            found: fault.found,
-            remedy: "it was damaged or edited: restore it from a copy, or delete it".into(),
-        })
-    })
+    let remedy = "it was damaged or edited: restore it from a copy, or delete it";
+    of_record(record).map_err(|fault| fault.refused(path, remedy))
 }
 
 /// Whether this can be a name: of a run, a unit, a case. It stands in tables and becomes a file name.
@@ -45,149 +60,124 @@ pub(super) fn is_name(text: &str) -> bool {
         && !text.contains(inert::TAKEN)
 }
 
-fn of_head(record: &Record) -> Option<Fault> {
+fn of_record(record: &Record) -> Sound {
     let texts =
         [("tool", &record.tool), ("run", &record.run), ("scale", &record.scale), ("unit", &record.unit)];
     let given = [("session", &record.session), ("boot", &record.boot)];
     let given = given.into_iter().filter_map(|(field, text)| Some((field, text.as_ref()?)));
-    texts.into_iter().chain(given).find_map(|(field, text)| name(field.into(), text))
-}
-
-fn of_groups(record: &Record) -> Option<Fault> {
-    if record.cases().count() > MOST_CASES {
-        return Some(fault("groups".into(), format!("at most {MOST_CASES} cases"), "more"));
-    }
+    texts.into_iter().chain(given).try_for_each(|(field, text)| name(field, text))?;
+    let is_possible = record.cases().count() <= MOST_CASES;
+    expect(is_possible, "groups", format_args!("at most {MOST_CASES} cases"), "more")?;
     let mut ids = BTreeSet::new();
-    let places = record.groups.iter().enumerate();
-    places.into_iter().find_map(|(at, group)| {
+    for (at, group) in record.groups.iter().enumerate() {
         let place = format!("groups[{at}]");
-        of_group(&place, group).or_else(|| {
-            let mut cases = group.cases.iter().enumerate();
-            cases.find_map(|(at, case)| {
-                let place = format!("{place}.cases[{at}]");
-                of_case(&place, case).or_else(|| {
-                    let again = !ids.insert(case.id.as_str());
-                    again.then(|| fault(place + ".id", "each case once", format!("{} twice", case.id)))
-                })
-            })
-        })
-    })
-}
-
-fn of_group(place: &str, group: &GroupRun) -> Option<Fault> {
-    let fits = group.fits.iter().flat_map(|fit| [("slope", fit.slope), ("intercept", fit.intercept)]);
-    name(format!("{place}.name"), &group.name)
-        .or_else(|| group.notes.iter().find_map(|note| sentence(format!("{place}.notes"), note)))
-        .or_else(|| positive(format!("{place}.clock.hz"), group.clock.hz))
-        .or_else(|| group.fits.iter().find_map(|fit| sentence(format!("{place}.fits.step"), &fit.step)))
-        .or_else(|| fits.into_iter().find_map(|(field, i)| ordered(format!("{place}.fits.{field}"), i)))
-}
-
-fn of_case(place: &str, case: &CaseRecord) -> Option<Fault> {
-    let of_outcome = || match &case.outcome {
-        Outcome::Measured(measured) => of_measured(&format!("{place}.outcome.measured"), measured),
-        Outcome::Skipped(text) | Outcome::Disturbed(text) | Outcome::Failed(text) => {
-            sentence(format!("{place}.outcome"), text)
+        of_group(&place, group)?;
+        for (at, case) in group.cases.iter().enumerate() {
+            let place = format!("{place}.cases[{at}]");
+            of_case(&place, case)?;
+            let is_new = ids.insert(case.id.as_str());
+            expect(is_new, place + ".id", "each case once", format_args!("{} twice", case.id))?;
         }
-    };
-    name(format!("{place}.id"), &case.id)
-        .or_else(|| sentence(format!("{place}.title"), &case.title))
-        .or_else(of_outcome)
+    }
+    Ok(())
 }
 
-fn of_measured(place: &str, measured: &Measured) -> Option<Fault> {
-    let field = |part: &str| format!("{place}.{part}");
-    let intervals = [
-        ("median", Some(measured.median)),
-        ("quiet", measured.quiet.map(|quiet| quiet.figure)),
+fn of_group(place: &str, group: &GroupRun) -> Sound {
+    name(format_args!("{place}.name"), &group.name)?;
+    group.notes.iter().try_for_each(|note| sentence(format_args!("{place}.notes"), note))?;
+    positive(format_args!("{place}.clock.hz"), group.clock.hz)?;
+    for fit in &group.fits {
+        sentence(format_args!("{place}.fits.step"), &fit.step)?;
+        ordered(format_args!("{place}.fits.slope"), fit.slope)?;
+        ordered(format_args!("{place}.fits.intercept"), fit.intercept)?;
+    }
+    Ok(())
+}
+
+fn of_case(place: &str, case: &CaseRecord) -> Sound {
+    name(format_args!("{place}.id"), &case.id)?;
+    sentence(format_args!("{place}.title"), &case.title)?;
+    case.outcome.sentence().map_or(Ok(()), |text| sentence(format_args!("{place}.outcome"), text))?;
+    case.measured().map_or(Ok(()), |measured| of_measured(&format!("{place}.outcome.measured"), measured))
+}
+
+fn of_measured(place: &str, measured: &Measured) -> Sound {
+    of_samples(place, measured)?;
+    let costs = [("median", Some(measured.median)), ("quiet", measured.quiet.map(|quiet| quiet.figure))];
+    let others = [
         ("slope", Some(measured.slope)),
         ("intercept", Some(measured.intercept)),
         ("control", measured.control),
         ("net", measured.net),
     ];
-    let of_intervals = || intervals.iter().find_map(|(part, given)| interval(field(part), (*given)?));
-    let of_costs =
-        || intervals[..2].iter().find_map(|(part, given)| positive(field(part), given.as_ref()?.estimate));
-    let derived = || measured.derived.iter().find_map(|d| of_derived(&field("derived"), &d.name, d.value));
-    let events = || {
-        let rates = measured.events.iter().filter_map(|event| Some((&event.name, event.rate?)));
-        rates.into_iter().find_map(|(name, rate)| of_derived(&field("events"), name, rate))
-    };
+    let given = |(part, given): (&'static str, Option<Interval>)| Some((part, given?));
+    for (part, given) in costs.into_iter().chain(others).filter_map(given) {
+        interval(format_args!("{place}.{part}"), given)?;
+    }
+    for (part, given) in costs.into_iter().filter_map(given) {
+        positive(format_args!("{place}.{part}"), given.estimate)?;
+    }
+    for figure in &measured.derived {
+        of_derived(format_args!("{place}.derived"), &figure.name, figure.value)?;
+    }
+    for event in &measured.events {
+        event.rate.map_or(Ok(()), |rate| of_derived(format_args!("{place}.events"), &event.name, rate))?;
+    }
+    for execution in &measured.executions {
+        positive(format_args!("{place}.executions.low"), execution.low)?;
+        positive(format_args!("{place}.executions.median"), execution.median)?;
+    }
     let sentences = measured.evidence.iter().chain(&measured.unasked).chain(&measured.left_out);
     let remarks = measured.events.iter().filter_map(|event| event.remark.as_ref());
-    let sentences = sentences.chain(remarks);
-    of_samples(place, measured)
-        .or_else(of_intervals)
-        .or_else(of_costs)
-        .or_else(derived)
-        .or_else(events)
-        .or_else(|| measured.executions.iter().find_map(|execution| of_execution(place, execution)))
-        .or_else(|| sentences.into_iter().find_map(|text| sentence(field("evidence"), text)))
+    sentences.chain(remarks).try_for_each(|text| sentence(format_args!("{place}.evidence"), text))
 }
 
-fn of_samples(place: &str, measured: &Measured) -> Option<Fault> {
-    let (values, iterations) = (measured.counted.len(), measured.iterations.len());
-    let zero = measured.iterations.contains(&0);
-    let uneven = (values != iterations)
-        .then(|| fault(format!("{place}.iterations"), format!("{values}, as many as values"), iterations));
-    let frequencies = measured.core_mhz.len();
-    let unpaced = || {
-        (frequencies != 0 && frequencies != values).then(|| {
-            fault(format!("{place}.core_mhz"), format!("{values}, as many as values, or none"), frequencies)
-        })
-    };
-    uneven
-        .or_else(|| zero.then(|| fault(format!("{place}.iterations"), "at least 1 in each sample", 0)))
-        .or_else(unpaced)
+fn of_samples(place: &str, measured: &Measured) -> Sound {
+    let Measured { counted, iterations, core_mhz, .. } = measured;
+    let [values, iterations, frequencies] = [counted.len(), iterations.len(), core_mhz.len()];
+    let field = format!("{place}.iterations");
+    expect(values == iterations, &field, format_args!("{values}, as many as values"), iterations)?;
+    expect(!measured.iterations.contains(&0), &field, "at least 1 in each sample", 0)?;
+    let (field, is_paced) = (format!("{place}.core_mhz"), [0, values].contains(&frequencies));
+    expect(is_paced, field, format_args!("{values}, as many as values, or none"), frequencies)
 }
 
-fn of_execution(place: &str, execution: &Execution) -> Option<Fault> {
-    positive(format!("{place}.executions.low"), execution.low)
-        .or_else(|| positive(format!("{place}.executions.median"), execution.median))
+fn of_derived(field: impl Display, title: &str, value: Interval) -> Sound {
+    name(format_args!("{field}.name"), title)?;
+    ordered(format_args!("{field}.value"), value)
 }
 
-fn of_derived(field: &str, title: &str, value: Interval) -> Option<Fault> {
-    name(format!("{field}.name"), title).or_else(|| ordered(format!("{field}.value"), value))
-}
-
-fn interval(field: String, interval: Interval) -> Option<Fault> {
+fn interval(field: impl Display, interval: Interval) -> Sound {
     let Interval { estimate, low, high } = interval;
-    let sane =
-        [estimate, low, high].iter().all(|number| number.is_finite()) && low <= estimate && estimate <= high;
-    let found = || format!("{estimate} between {low} and {high}");
-    (!sane).then(|| fault(field, "a finite estimate within its interval", found()))
+    let sane = [estimate, low, high].iter().all(|n| n.is_finite()) && low <= estimate && estimate <= high;
+    let expected = "a finite estimate within its interval";
+    expect(sane, field, expected, format_args!("{estimate} between {low} and {high}"))
 }
 
 /// Of a figure that follows from others only this is certain.
-fn ordered(field: String, interval: Interval) -> Option<Fault> {
+fn ordered(field: impl Display, interval: Interval) -> Sound {
     let Interval { estimate, low, high } = interval;
     let sane = [estimate, low, high].iter().all(|number| number.is_finite()) && low <= high;
-    (!sane).then(|| fault(field, "a finite interval", format!("{low} to {high}")))
+    expect(sane, field, "a finite interval", format_args!("{low} to {high}"))
 }
 
-fn positive(field: String, number: f64) -> Option<Fault> {
-    let sane = number.is_finite() && number >= 0.0;
-    (!sane).then(|| fault(field, "a finite number, 0 or more", number))
+fn positive(field: impl Display, number: f64) -> Sound {
+    expect(number.is_finite() && number >= 0.0, field, "a finite number, 0 or more", number)
 }
 
-fn name(field: String, text: &str) -> Option<Fault> {
-    let expected = || format!("a name of 1 to {LONGEST_NAME} bytes without control characters");
-    (!is_name(text)).then(|| fault(field, expected(), format!("`{}`", inert::line(text, 40))))
+fn name(field: impl Display, text: &str) -> Sound {
+    expect(is_name(text), field, NAME, format_args!("`{}`", inert::line(text, 40)))
 }
 
-fn sentence(field: String, text: &str) -> Option<Fault> {
-    let expected = || format!("at most {LONGEST_SENTENCE} bytes");
-    (text.len() > LONGEST_SENTENCE).then(|| fault(field, expected(), text.len()))
-}
-
-fn fault(field: String, expected: impl Display, found: impl Display) -> Fault {
-    Fault { field, expected: expected.to_string(), found: found.to_string() }
+fn sentence(field: impl Display, text: &str) -> Sound {
+    let is_short = text.len() <= LONGEST_SENTENCE;
+    expect(is_short, field, format_args!("at most {LONGEST_SENTENCE} bytes"), text.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture_run;
+    use crate::record::{Outcome, fixture_run};
 
     /// The message for a run with one fault.
     fn said(change: impl FnOnce(&mut Record)) -> String {
@@ -219,6 +209,7 @@ mod tests {
 
     #[test]
     fn a_case_is_there_once_and_has_a_name() {
+        assert!(NAME.contains(&format!("1 to {LONGEST_NAME} bytes")));
         assert!(said(|record| record.groups[1] = record.groups[0].clone()).contains("clock_read/"));
         for id in ["", "a\u{1b}[2J", "a\u{202e}b", "two\nlines", &"x".repeat(10 << 20)] {
             let text = said(|record| record.groups[0].cases[0].id = id.into());

@@ -36,6 +36,15 @@ impl Verdict {
         }
     }
 
+    /// How many of these there are of each, in words: `2 slower, 5 same`; nothing of none.
+    pub fn counted(verdicts: &[Self]) -> String {
+        let count = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
+        let counts = Self::ALL.into_iter().map(|verdict| (count(verdict), verdict));
+        let told =
+            counts.filter(|(count, _)| *count > 0).map(|(count, verdict)| format!("{count} {verdict}"));
+        told.collect::<Vec<_>>().join(", ")
+    }
+
     /// Whether a change was shown.
     pub fn is_change(self) -> bool {
         matches!(self, Self::Faster | Self::Slower)
@@ -59,6 +68,13 @@ mod tests {
             assert_eq!(json, format!("\"{verdict}\""));
             assert_eq!(serde_json::from_str::<Verdict>(&json).unwrap(), verdict);
         }
+    }
+
+    #[test]
+    fn verdicts_are_counted_in_words() {
+        use Verdict::{Faster, Same, Slower};
+        assert_eq!(Verdict::counted(&[Same, Faster, Slower, Same]), "1 slower, 1 faster, 2 same");
+        assert_eq!(Verdict::counted(&[]), "");
     }
 
     #[test]

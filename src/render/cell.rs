@@ -1,7 +1,7 @@
-//! Texts that must not be wider than they may.
+//! Texts that must not be wider than they may: cut, shortened or broken into lines.
 
-/// Columns of a text. Every character that is printed is one column wide.
-pub(super) fn width(text: &str) -> usize {
+/// Columns of a text. Every character that is printed is one column wide: ids are ASCII, and µ × ± ✓ · … are narrow.
+pub fn width(text: &str) -> usize {
     text.chars().count()
 }
 
@@ -21,6 +21,57 @@ pub(super) fn cut_before(text: &str, behind: &str, most: usize) -> String {
         Some(room) => cut(text, room) + behind,
         None => cut(text, most),
     }
+}
+
+/// Shortened in its middle: ids and names often differ in their ends only.
+pub fn shortened(text: &str, longest: usize) -> String {
+    let length = width(text);
+    if length <= longest {
+        return text.into();
+    }
+    let (head, tail) = (longest / 2, longest.saturating_sub(longest / 2 + 1));
+    let kept: String = text.chars().take(head).collect();
+    kept + "…" + &text.chars().skip(length - tail).collect::<String>()
+}
+
+/// Breaks a text between words. The first line begins with `first`, the others `indent` columns to the right. A word that is
+/// longer than a line (a path, a command) stays whole, so that it can be copied.
+pub fn wrapped(first: &str, indent: usize, text: &str, most: usize) -> String {
+    let (mut wrapped, mut column, mut is_empty) = (first.to_owned(), width(first), true);
+    for word in text.split_whitespace() {
+        if !is_empty && column + 1 + width(word) > most {
+            wrapped += &format!("\n{:indent$}", "");
+            (column, is_empty) = (indent, true);
+        }
+        if !is_empty {
+            wrapped.push(' ');
+            column += 1;
+        }
+        wrapped.push_str(word);
+        column += width(word);
+        is_empty = false;
+    }
+    wrapped
+}
+
+/// Lines of rows whose cells stand below each other. `column` says of each column whether it is text, which begins at the left,
+/// or numbers, which end at the right, and how many blanks follow it.
+pub(super) fn aligned(rows: &[Vec<String>], column: impl Fn(usize) -> (bool, usize)) -> Vec<String> {
+    let widest = |at: usize| rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(widest).collect();
+    let padded = |(at, text): (usize, &String)| match (widths[at], column(at)) {
+        (wide, (true, gap)) => format!("{text:<wide$}{:gap$}", ""),
+        (wide, (false, gap)) => format!("{text:>wide$}{:gap$}", ""),
+    };
+    let line = |row: &Vec<String>| row.iter().enumerate().map(padded).collect::<String>();
+    rows.iter().map(|row| line(row).trim_end().to_owned()).collect()
+}
+
+/// A name in a horizontal rule.
+pub fn ruled(name: &str, most: usize) -> String {
+    let head = format!("── {name} ");
+    let rule = most.saturating_sub(width(&head));
+    head + &"─".repeat(rule)
 }
 
 /// Three names, or two and how many more there are, in these words.
@@ -45,5 +96,19 @@ mod tests {
         let line = cut_before("a sentence that is by far too long", " (do this)", 35);
         assert!(line.ends_with("… (do this)") && width(&line) <= 35, "{line}");
         assert_eq!(cut_before("short", " (do this)", 12), "short");
+    }
+
+    #[test]
+    fn a_shortened_id_keeps_both_ends() {
+        assert_eq!(shortened("chase/64MiB/random", 11), "chase…andom");
+        assert_eq!((shortened("short", 5).as_str(), shortened("short", 2).as_str()), ("short", "s…"));
+    }
+
+    #[test]
+    fn lines_break_between_words_and_hang() {
+        assert_eq!(wrapped("- ", 2, "one two three", 9), "- one two\n  three");
+        assert_eq!(wrapped("", 2, "one two three four", 9), "one two\n  three\n  four");
+        assert_eq!(wrapped("", 0, "see /a/very/long/path now", 8), "see\n/a/very/long/path\nnow");
+        assert_eq!(wrapped("only", 4, "", 80), "only");
     }
 }

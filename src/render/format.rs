@@ -9,6 +9,7 @@ pub use record_markdown::markdown;
 
 use crate::error::{Error, Result};
 use crate::record::{Interval, Record};
+use serde::Serialize;
 
 /// The end of a line by RFC 4180.
 pub(super) const CRLF: csv::Terminator = csv::Terminator::CRLF;
@@ -44,8 +45,13 @@ pub(super) fn number(value: Option<f64>) -> String {
 /// # Errors
 /// It holds a number that JSON cannot hold.
 pub fn json(record: &Record) -> Result<String> {
-    let text = serde_json::to_string_pretty(record);
-    text.map(|text| text + "\n").map_err(|e| Error::file(&record.run, "writing as JSON", e.into()))
+    pretty(&record.run, record)
+}
+
+/// A value as indented JSON; `of` names it in an error.
+pub(super) fn pretty(of: &str, value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n").map_err(|e| Error::file(of, "writing as JSON", e.into()))
 }
 
 #[cfg(test)]
@@ -53,24 +59,15 @@ mod tests {
     use super::*;
     use crate::record::fixture_run;
 
-    /// CSV as it was written before: a cell is quoted if it has a comma, a quotation mark or the end of a line.
-    fn by_hand(end: &str, lines: &[Vec<String>]) -> String {
-        let quoted = |cell: &String| match cell.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", cell.replace('"', "\"\"")),
-            false => cell.clone(),
-        };
-        lines.iter().map(|line| line.iter().map(quoted).collect::<Vec<_>>().join(",") + end).collect()
-    }
-
     #[test]
     fn cells_are_quoted_where_they_must_be_and_nowhere_else() {
         let cells =
-            ["a,b", "say \"x\"", "c", "", " ", "'", "two\nlines", "\r", "µs; [1 2]", "#", "\t", "-1.5", "=1"];
-        let pairs = cells.iter().flat_map(|a| cells.iter().map(move |b| vec![(*a).into(), (*b).into()]));
-        let lines: Vec<Vec<String>> = pairs.collect();
-        assert_eq!(csv_text(CRLF, lines.iter().cloned()).unwrap(), by_hand("\r\n", &lines));
-        assert_eq!(csv_text(LF, lines.iter().cloned()).unwrap(), by_hand("\n", &lines));
-        assert_eq!(by_hand("\r\n", &[vec!["a,b".into(), "c".into()]]), "\"a,b\",c\r\n");
+            ["a,b", "say \"x\"", "two\nlines", "\r", "c", "", " ", "'", "µs; [1 2]", "#", "\t", "-1.5", "=1"];
+        let text = "\"a,b\",\"say \"\"x\"\"\",\"two\nlines\",\"\r\",c,, ,',µs; [1 2],#,\t,-1.5,=1";
+        for (end, line_end) in [(CRLF, "\r\n"), (LF, "\n")] {
+            let line = std::iter::once(cells.map(str::to_owned).to_vec());
+            assert_eq!(csv_text(end, line).unwrap(), format!("{text}{line_end}"));
+        }
     }
 
     #[test]

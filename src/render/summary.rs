@@ -8,6 +8,7 @@ mod observation;
 use super::cell;
 use crate::record::{CaseRecord, Headline, Outcome, Record};
 use crate::render::table::Layout;
+use crate::render::tone::Tone;
 
 /// The most lines of a screen.
 pub const LINES: usize = 50;
@@ -48,12 +49,13 @@ pub fn screen(summary: &Summary<'_>, layout: Layout) -> String {
     let mut table = observation::lines(&rows[..shown], &summary.record.unit, width);
     if shown < rows.len() {
         let said = format!("and {} rows more: `{} report --all`", rows.len() - shown, summary.program);
-        table.push(Line::plain(cell::cut(&said, prose)));
+        table.push(Line::new(Tone::Plain, cell::cut(&said, prose)));
     }
     // Empty lines are what goes first where there is no room.
-    let empty = |spare: usize| if rows.len() + spare <= room { vec![Line::plain("")] } else { Vec::new() };
+    let empty =
+        |spare: usize| if rows.len() + spare <= room { vec![Line::new(Tone::Plain, "")] } else { Vec::new() };
     let lines = [above, empty(2), table, empty(1), look, whole].concat();
-    lines.into_iter().map(|line| line.painted(layout.color) + "\n").collect()
+    lines.into_iter().map(|line| line.tone.paint(line.text.trim_end(), layout.color) + "\n").collect()
 }
 
 /// How many cases there are, and how to see them.
@@ -66,7 +68,10 @@ fn whole(summary: &Summary<'_>, width: usize) -> Vec<Line> {
         format!("More: `{program} report GROUP` one table · `report --all` every one · `explain GROUP`"),
         format!("More: `{program} report GROUP`, `report --all`, `explain GROUP`"),
     ];
-    vec![Line::heading(fitting(&counts(summary.record), width)), Line::plain(fitting(&more, width))]
+    vec![
+        Line::new(Tone::Bold, fitting(&counts(summary.record), width)),
+        Line::new(Tone::Plain, fitting(&more, width)),
+    ]
 }
 
 /// How many cases ended how, and why some were skipped, the longest text first.
@@ -91,32 +96,12 @@ fn fitting(texts: &[String], width: usize) -> String {
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     text: String,
-    code: u8,
+    tone: Tone,
 }
 
 impl Line {
-    fn plain(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: 0 }
-    }
-
-    fn heading(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: 1 }
-    }
-
-    fn failed(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: 31 }
-    }
-
-    fn warned(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: 33 }
-    }
-
-    fn painted(&self, color: bool) -> String {
-        let text = self.text.trim_end();
-        match self.code {
-            code if color && code > 0 && !text.is_empty() => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-            _ => text.to_owned(),
-        }
+    fn new(tone: Tone, text: impl Into<String>) -> Self {
+        Self { text: text.into(), tone }
     }
 }
 

@@ -6,12 +6,12 @@ mod below;
 mod column;
 mod curve_text;
 mod event_line;
-mod paragraph;
 mod squeeze;
 
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
-use column::{Column, Kind};
-use comfy_table::{CellAlignment, Table, presets};
+use crate::render::cell::{aligned, ruled, width, wrapped};
+use crate::render::tone::Tone;
+use column::Column;
 use std::collections::BTreeMap;
 
 /// Where the table is shown.
@@ -47,9 +47,13 @@ pub fn table(record: &Record, group: Option<&str>, against: &[Against<'_>], layo
 /// Sentences to stand below a table, each on lines of its own, after an empty one.
 pub fn sentences(sentences: &[String], layout: Layout) -> String {
     let width = layout.width.map_or(usize::MAX, usize::from);
-    let lines = sentences.iter().flat_map(|sentence| paragraph::wrapped(sentence, width));
-    let text: String = lines.map(|line| line + "\n").collect();
+    let text: String = sentences.iter().map(|sentence| paragraph(sentence, width) + "\n").collect();
     if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// A sentence below the table, broken between words; all lines but the first are indented.
+fn paragraph(text: &str, width: usize) -> String {
+    wrapped("", 2, text, width)
 }
 
 /// A case with its group.
@@ -106,13 +110,12 @@ impl Row<'_> {
         self.case.measured()
     }
 
-    /// The reason why it has no number.
-    fn reason(&self) -> Option<&str> {
+    /// The colour of its whole line: codes within a line would shift columns.
+    fn tone(&self) -> Tone {
         match &self.case.outcome {
-            Outcome::Measured(_) => None,
-            Outcome::Skipped(sentence) | Outcome::Disturbed(sentence) | Outcome::Failed(sentence) => {
-                Some(sentence)
-            }
+            Outcome::Measured(_) => Tone::Plain,
+            Outcome::Skipped(_) | Outcome::Disturbed(_) => Tone::Yellow,
+            Outcome::Failed(_) => Tone::Red,
         }
     }
 
@@ -126,20 +129,10 @@ impl Row<'_> {
 /// The lines of the table proper: a head, and a line a case. One table for all groups, so that their
 /// columns stand under each other.
 fn lines(sheet: &Sheet<'_>, columns: &[Column], longest: usize) -> Vec<String> {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header(columns.iter().map(|c| c.head(sheet)));
-    table.add_rows(sheet.listed().map(|row| columns.iter().map(|c| c.cell(sheet, row, longest))));
-    for (column, kind) in table.column_iter_mut().zip(columns) {
-        column.set_padding((0, kind.gap()));
-        column.set_cell_alignment(if kind.is_text() { CellAlignment::Left } else { CellAlignment::Right });
-    }
-    table.lines().map(|line| line.trim_end().to_owned()).collect()
-}
-
-fn width(text: &str) -> usize {
-    // Every character that we print is one column wide: ids are ASCII, and µ × ± ✓ · … are narrow.
-    text.chars().count()
+    let head = columns.iter().map(|column| column.head(sheet)).collect();
+    let cells = |row| columns.iter().map(|column| column.cell(sheet, row, longest)).collect();
+    let all: Vec<Vec<String>> = std::iter::once(head).chain(sheet.listed().map(cells)).collect();
+    aligned(&all, |at| (columns[at].is_text(), columns[at].gap()))
 }
 
 fn body(sheet: &Sheet<'_>, shape: &Shape, color: bool) -> String {
@@ -149,54 +142,16 @@ fn body(sheet: &Sheet<'_>, shape: &Shape, color: bool) -> String {
         text.push_str(&tone.paint(line, color));
         text.push('\n');
     };
-    add(Tone::Heading, &lines.next().unwrap_or_default());
+    add(Tone::Bold, &lines.next().unwrap_or_default());
     let mut group = "";
     for (row, line) in sheet.listed().zip(lines) {
         if row.group.name != group {
             group = &row.group.name;
-            add(Tone::Heading, &heading(group, shape.width));
+            add(Tone::Bold, &ruled(group, shape.width));
         }
-        add(Tone::of(row), &line);
+        add(row.tone(), &line);
     }
     text
-}
-
-fn heading(group: &str, width: usize) -> String {
-    let head = format!("── {group} ");
-    let rule = width.saturating_sub(self::width(&head));
-    head + &"─".repeat(rule)
-}
-
-/// The colour of a whole line. Codes are only around whole lines, where they do not shift columns.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Tone {
-    Plain,
-    /// A drawing, whose lines stay as they are.
-    Drawn,
-    Heading,
-    Skipped,
-    Failed,
-}
-
-impl Tone {
-    fn of(row: &Row<'_>) -> Self {
-        match Kind::of(row.case) {
-            Kind::Measured => Self::Plain,
-            Kind::Skipped | Kind::Disturbed => Self::Skipped,
-            Kind::Failed => Self::Failed,
-        }
-    }
-
-    fn paint(self, line: &str, color: bool) -> String {
-        let code = match self {
-            _ if !color => return line.into(),
-            Self::Plain | Self::Drawn => return line.into(),
-            Self::Heading => 1,
-            Self::Skipped => 33,
-            Self::Failed => 31,
-        };
-        format!("\u{1b}[{code}m{line}\u{1b}[0m")
-    }
 }
 
 #[cfg(test)]

@@ -183,21 +183,12 @@ mod tests {
     }
 
     fn steps() -> CurveRecord {
-        let values: Vec<_> = (0..15)
-            .map(|i| {
-                (
-                    1024 << i,
-                    if i < 6 {
-                        1.0
-                    } else if i < 11 {
-                        4.0
-                    } else {
-                        64.0
-                    },
-                )
-            })
-            .collect();
-        curve(&values)
+        let level = |i| match i {
+            0..6 => 1.0,
+            6..11 => 4.0,
+            _ => 64.0,
+        };
+        curve(&(0..15).map(|i| (1024 << i, level(i))).collect::<Vec<_>>())
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The progress bar of `syscost ab`: the case, its pairs, the estimate, the time left.
 
+use crate::command::page;
 use crate::pair::sequence::Progress;
 use crate::statistic::median;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use std::cell::RefCell;
 use std::time::Instant;
 
@@ -21,10 +22,7 @@ struct State {
 
 impl Bar {
     pub(in crate::command) fn over(cases: usize) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(cases as u64), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{pos}/{len} {wide_msg}") {
-            bar.set_style(style);
-        }
+        let bar = page::bar(cases, "{pos}/{len} {wide_msg}");
         let state = State { begun: Instant::now(), case: String::new(), done: 0 };
         Self { bar, cases, state: RefCell::new(state) }
     }

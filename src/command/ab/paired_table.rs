@@ -5,14 +5,14 @@ use crate::command::flag::{Format, Only};
 use crate::command::guest_text::heading;
 use crate::command::page::{self, Tone};
 use crate::command::remark_group::grouped;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::Verdict;
 use crate::record::guest_side::ClockKind;
 use crate::record::paired::{Ended, Paired, Why};
 use crate::record::quantity;
 use crate::render::table::Layout;
 use crate::study::sequential::Row;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub(in crate::command) fn write(paired: &Paired, rows: &[Row], form: &Form, layo
     page::write(&match form.format {
         Format::Terminal => told().terminal(layout),
         Format::Markdown => told().markdown(),
-        Format::Json => json_text(paired, &asked())?,
+        Format::Json => return page::write_json(&in_json(paired, &asked())),
         Format::Csv => csv(paired.clock(), &asked()),
     })
 }
@@ -140,19 +140,11 @@ impl Told<'_> {
         for (label, side) in ["A: ", "B: "].iter().zip(&self.paired.sides) {
             text += &(page::wrap(label, side, width) + "\n");
         }
-        for sentence in self.paired.guests.iter().flat_map(heading) {
-            text += &(page::wrap("", &sentence, width) + "\n");
-        }
+        text += &page::sentences(self.paired.guests.iter().flat_map(heading), layout);
         text.push('\n');
-        let (lines, left_out) = lines(&self.shown, self.paired.clock(), layout);
-        for (at, line) in lines.into_iter().enumerate() {
-            let tone = at.checked_sub(1).and_then(|at| Tone::of(self.shown[at].judgement.verdict));
-            let tone = if at == 0 { Some(Tone::Bold) } else { tone };
-            text += &tone.map_or(line.clone(), |tone| page::paint(tone, &line, layout));
-            text.push('\n');
-        }
-        text.push('\n');
-        for sentence in self.sentences().into_iter().chain(left_out) {
+        let (table, columns) = table(&self.shown, self.paired.clock(), layout);
+        text += &(table + "\n");
+        for sentence in self.sentences().into_iter().chain([columns]) {
             text += &(page::wrap("", &sentence, width) + "\n\n");
         }
         text + &answered(&self.all, layout)
@@ -211,20 +203,18 @@ impl Told<'_> {
 }
 
 /// The table, whole where the terminal is wide enough, and what its columns mean or which were left out.
-fn lines(shown: &[&Row], clock: ClockKind, layout: Layout) -> (Vec<String>, Option<String>) {
-    let rows: Vec<_> = std::iter::once(head(clock)).chain(shown.iter().map(|row| cells(row))).collect();
-    let whole = page::aligned(&rows, usize::MAX);
-    match layout.width {
-        Some(width) if whole.iter().any(|line| page::length(line) > usize::from(width)) => {
-            let few =
-                rows.into_iter().map(|[case, a, b, change, _, verdict, ..]| [case, a, b, change, verdict]);
-            let said = format!(
-                "Not shown at {width} columns: 95 % interval, pairs, smallest seen; a wider terminal shows them."
-            );
-            (page::aligned(&few.collect::<Vec<_>>(), usize::MAX), Some(said))
-        }
-        _ => (whole, Some(LEGEND.into())),
-    }
+fn table(shown: &[&Row], clock: ClockKind, layout: Layout) -> (String, String) {
+    let rows = || shown.iter().map(|row| (Tone::of(row.judgement.verdict), cells(row)));
+    let whole = |layout| page::table(head(clock), rows(), usize::MAX, layout);
+    let is_too_wide =
+        |width: &u16| whole(Layout::default()).lines().any(|line| page::length(line) > usize::from(*width));
+    let Some(width) = layout.width.filter(is_too_wide) else { return (whole(layout), LEGEND.into()) };
+    let few = |[case, a, b, change, _, verdict, ..]: [String; 8]| [case, a, b, change, verdict];
+    let rows = rows().map(|(tone, cells)| (tone, few(cells)));
+    let said = format!(
+        "Not shown at {width} columns: 95 % interval, pairs, smallest seen; a wider terminal shows them."
+    );
+    (page::table(few(head(clock)), rows, usize::MAX, layout), said)
 }
 
 /// The answer over all cases that a side can change.
@@ -257,22 +247,15 @@ fn why_skipped(paired: &Paired) -> Option<String> {
 
 /// The number of rows with each verdict, in words, without the canaries.
 fn count(rows: &[&Row]) -> String {
-    let counts = Verdict::ALL.iter().filter_map(|verdict| {
-        let count = rows.iter().filter(|row| row.judgement.verdict == *verdict && !row.canary).count();
-        (count > 0).then(|| format!("{count} {verdict}"))
-    });
-    let counts: Vec<_> = counts.collect();
-    if counts.is_empty() { "no case was compared".into() } else { counts.join(", ") }
+    let verdicts: Vec<_> = rows.iter().filter(|row| !row.canary).map(|row| row.judgement.verdict).collect();
+    if verdicts.is_empty() { "no case was compared".into() } else { Verdict::counted(&verdicts) }
 }
 
-fn json_text(paired: &Paired, shown: &[&Row]) -> Result<String> {
-    let rows =
-        serde_json::to_value(shown).map_err(|e| Error::file("the rows", "writing as JSON", e.into()))?;
-    let value = json!({
+fn in_json(paired: &Paired, shown: &[&Row]) -> Value {
+    json!({
         "run": paired.run, "clock": paired.clock(), "guests": paired.guests, "seed": paired.seed, "by_turns": paired.by_turns, "sides": paired.sides,
-        "rule": { "threshold": paired.rule.threshold, "margin": paired.rule.margin }, "rows": rows,
-    });
-    Ok(format!("{value:#}\n"))
+        "rule": { "threshold": paired.rule.threshold, "margin": paired.rule.margin }, "rows": shown,
+    })
 }
 
 fn csv(clock: ClockKind, shown: &[&Row]) -> String {
@@ -292,8 +275,7 @@ fn csv(clock: ClockKind, shown: &[&Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::Fingerprint;
-    use crate::record::paired::{CasePairs, LAYOUT, PairRecord, Rule};
+    use crate::record::paired::{CasePairs, PairRecord};
 
     /// A case with 24 pairs that differ by this much.
     fn case(id: String, difference: f64) -> CasePairs {
@@ -315,25 +297,8 @@ mod tests {
         );
         cases.push(ended("peer/one", Why::Skipped, "no peer is named"));
         cases.push(ended("new/one", Why::Lone, "only side B has it"));
-        let [tool, run] = ["syscost", "run"].map(str::to_owned);
         let sides = ["old", "new"].map(str::to_owned);
-        let (rule, fingerprint) = (Rule::default(), Fingerprint::default());
-        let paired = LAYOUT;
-        Paired {
-            paired,
-            tool,
-            run,
-            started: 1,
-            seed: 1,
-            rule,
-            by_turns: true,
-            sides,
-            guests: None,
-            fingerprint,
-            cpu: 0,
-            notes: vec![],
-            cases,
-        }
+        Paired { by_turns: true, sides, cases, ..Paired::default() }
     }
 
     fn told(same: usize, only: Option<Only>) -> String {

@@ -51,16 +51,6 @@ pub(in crate::command) struct Ready {
 }
 
 impl Sides {
-    /// A kept binary as side A, and as side B another, or a revision that is to be built.
-    pub(in crate::command) fn of(
-        a: PathBuf,
-        b_bin: Option<PathBuf>,
-        b_rev: Option<String>,
-        bench: Option<String>,
-    ) -> Self {
-        Self::with((Some(a), None), (b_bin, b_rev), bench)
-    }
-
     /// For each side a binary, or a revision that is to be built.
     pub(in crate::command) fn with(
         (a_bin, a_rev): (Option<PathBuf>, Option<String>),

@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         );
     }
     match page::is_piped() {
-        _ if args.form.json => page::write_json(&kept.iter().map(Kept::json).collect())?,
+        _ if args.form.json => page::write_json(&kept.iter().map(Kept::json).collect::<Vec<_>>())?,
         true => {
             let lines = kept.iter().map(|kept| page::tabbed_and_damaged(kept.name(), kept.cells()));
             page::write(&lines.collect::<String>())?;

@@ -5,7 +5,7 @@ use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};
 use crate::driver::layout;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::bundle::{Head, Series};
 use crate::record::quantity::{amount, count};
 use crate::render::table::Layout;
@@ -44,8 +44,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let head = Archive::of(&args.home).head(&args.name)?;
     if args.form.json {
-        let value = serde_json::to_value(&head);
-        page::write_json(&value.map_err(|e| Error::file(&args.name, "writing as JSON", e.into()))?)?;
+        page::write_json(&head)?;
     } else if page::is_piped() {
         page::write(&lines(&head))?;
     } else {

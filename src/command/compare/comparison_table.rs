@@ -4,6 +4,7 @@
 use crate::command::page::{Tone, heading, inert, length, paint};
 use crate::record::quantity::amount;
 use crate::record::verdict::Verdict;
+use crate::render::shortened;
 use crate::render::table::Layout;
 use crate::study::comparison::{Cell, Comparison, Row};
 use std::ops::Range;
@@ -42,7 +43,7 @@ impl<'a> Column<'a> {
         column.mark = cells().map(|cell| length(&mark(cell, column.asks))).max().unwrap_or(0);
         let name = &comparison.baselines[at].name;
         column.width = column.content().max(length(name).min(LONGEST_HEAD));
-        column.head = shortened(name, column.width);
+        column.head = shortened(&inert(name), column.width);
         column
     }
 
@@ -93,16 +94,16 @@ fn block(
     first: usize,
     layout: Layout,
 ) -> String {
-    let heads: String = columns.iter().map(|column| right(&column.head, column.width + GAP)).collect();
+    let heads = columns.iter().map(|column| format!("{:>1$}", column.head, column.width + GAP));
     let width = first + columns.iter().map(|column| GAP + column.width).sum::<usize>();
-    let head = left(OPERATION, first) + &heads;
+    let head = format!("{OPERATION:<first$}{}", heads.collect::<String>());
     let mut text = paint(Tone::Bold, head.trim_end(), layout) + "\n";
     for rows in comparison.rows.chunk_by(|a, b| a.group == b.group) {
         text.push_str(&(heading(&inert(&rows[0].group), width, layout) + "\n"));
         for row in rows {
             let cells = row.cells[range.clone()].iter().zip(columns);
             let cells: String = cells.map(|(shown, column)| cell(shown, column, layout)).collect();
-            let line = left(&shortened(operation(row), first), first) + &cells;
+            let line = format!("{:<first$}{cells}", shortened(&inert(operation(row)), first));
             text.push_str(&(line.trim_end().to_owned() + "\n"));
         }
     }
@@ -111,11 +112,11 @@ fn block(
 
 fn cell(cell: &Cell, column: &Column<'_>, layout: Layout) -> String {
     let before = " ".repeat(GAP + column.width - column.content());
-    let value = right(&value(cell, column.unit), column.value);
+    let value = format!("{:>1$}", value(cell, column.unit), column.value);
     if column.mark == 0 {
         return before + &value;
     }
-    let mark = right(&mark(cell, column.asks), column.mark);
+    let mark = format!("{:>1$}", mark(cell, column.asks), column.mark);
     let mark = match cell.change.as_ref().map(|change| change.verdict) {
         Some(Verdict::Slower) => paint(Tone::Red, &mark, layout),
         Some(Verdict::Faster) => paint(Tone::Green, &mark, layout),
@@ -137,26 +138,6 @@ fn mark(cell: &Cell, others_ask: bool) -> String {
 /// The id without its group, under whose heading it is shown.
 fn operation(row: &Row) -> &str {
     row.id.strip_prefix(&row.group).and_then(|rest| rest.strip_prefix('/')).unwrap_or(&row.id)
-}
-
-/// The text cut in the middle: names often differ in their suffixes only.
-fn shortened(text: &str, width: usize) -> String {
-    let characters: Vec<char> = inert(text).chars().collect();
-    if characters.len() <= width {
-        return characters.into_iter().collect();
-    }
-    let end = width.saturating_sub(1) / 2;
-    let start = width.saturating_sub(1 + end);
-    let part = |range: Range<usize>| characters[range].iter().collect::<String>();
-    part(0..start) + "…" + &part(characters.len() - end..characters.len())
-}
-
-fn left(text: &str, width: usize) -> String {
-    format!("{text:<width$}")
-}
-
-fn right(text: &str, width: usize) -> String {
-    format!("{text:>width$}")
 }
 
 #[cfg(test)]

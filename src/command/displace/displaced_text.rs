@@ -1,6 +1,6 @@
 //! How `syscost displace` writes what was displaced, for a person and for a program.
 
-use crate::command::page::{Tone, columns, paint, prose, wrap};
+use crate::command::page::{Tone, columns, paint, prose, sentences};
 use crate::environment::Accounting;
 use crate::record::quantity::{change, duration, ends};
 use crate::render::table::Layout;
@@ -39,11 +39,7 @@ pub(super) fn text(runs: &[Covered], accounting: &Accounting, layout: Layout) ->
             false => format!("\naccounting charged {:.1} % more than it was\n", -100.0 * missed),
         };
     }
-    text.push('\n');
-    for sentence in costs.flags.iter().chain(&accounting.sentences()) {
-        text += &(wrap("", sentence, prose(layout)) + "\n");
-    }
-    text
+    text + "\n" + &sentences(costs.flags.iter().chain(&accounting.sentences()), layout)
 }
 
 fn row(name: &str, found: &Found, costs: &Costs) -> [String; 4] {

@@ -8,7 +8,6 @@ use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::record::fleet::{Experiment, FleetStore};
 use crate::study::fleet_effect::{FleetAnswer, Gathering};
-use serde_json::json;
 use std::process::ExitCode;
 
 /// Most damaged records that are named.
@@ -54,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         )));
     }
     match (host, page::is_piped()) {
-        _ if args.form.json => page::write_json(&json!(answer))?,
+        _ if args.form.json => page::write_json(&answer)?,
         (Some(_), true) => page::write(&fleet_table::host_lines(&answer))?,
         (Some(host), false) => page::write(&fleet_table::of_host(&answer, host, args.all, layout()))?,
         (None, true) => page::write(&fleet_table::lines(&answer))?,

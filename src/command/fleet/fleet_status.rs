@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let line = |job| Line { job, progress: store.progress(&experiment, job, now) };
     let lines: Vec<_> = experiment.jobs().map(line).collect();
     match () {
-        () if args.form.json => page::write_json(&lines.iter().map(Line::json).collect())?,
+        () if args.form.json => page::write_json(&lines.iter().map(Line::json).collect::<Vec<_>>())?,
         () if args.metrics => page::write(&metrics(&experiment, &store, &lines))?,
         () if page::is_piped() => {
             page::write(&lines.iter().map(|line| page::tabbed(&[line.cells()])).collect::<String>())?;
@@ -67,14 +67,15 @@ impl Line<'_> {
         matches!(self.progress, Progress::Failed(_) | Progress::Damaged(_) | Progress::Lost(_))
     }
 
-    fn state(&self) -> &'static str {
+    /// How far it is, in a word and as a character of the matrix.
+    fn state(&self) -> (&'static str, char) {
         match self.progress {
-            Progress::Done => "done",
-            Progress::Damaged(_) => "damaged",
-            Progress::Failed(_) => "failed",
-            Progress::Running(_) => "running",
-            Progress::Lost(_) => "lost",
-            Progress::Missing => "missing",
+            Progress::Done => ("done", '#'),
+            Progress::Damaged(_) => ("damaged", 'x'),
+            Progress::Failed(_) => ("failed", '!'),
+            Progress::Running(_) => ("running", '>'),
+            Progress::Lost(_) => ("lost", '?'),
+            Progress::Missing => ("missing", '.'),
         }
     }
 
@@ -94,19 +95,19 @@ impl Line<'_> {
 
     fn cells(&self) -> [String; 5] {
         let Job { host, kernel, repeat } = self.job;
-        [host.into(), kernel.into(), repeat.to_string(), self.state().into(), self.why()]
+        [host.into(), kernel.into(), repeat.to_string(), self.state().0.into(), self.why()]
     }
 
     fn json(&self) -> serde_json::Value {
         let Job { host, kernel, repeat } = self.job;
-        json!({ "host": host, "kernel": kernel, "repeat": repeat, "state": self.state(), "why": self.why() })
+        json!({ "host": host, "kernel": kernel, "repeat": repeat, "state": self.state().0, "why": self.why() })
     }
 }
 
 fn metrics(experiment: &Experiment, store: &FleetStore, lines: &[Line<'_>]) -> String {
     let mut begun = Vec::new();
     for line in lines {
-        begun.extend(store.began(line.job).map(|at| Begun { job: line.job, state: line.state(), at }));
+        begun.extend(store.began(line.job).map(|at| Begun { job: line.job, state: line.state().0, at }));
     }
     job_metrics(&experiment.name, &begun)
 }
@@ -157,7 +158,7 @@ fn matrix(
     for line in bad.iter().take(most) {
         let Job { host, kernel, repeat } = line.job;
         let first = format!("{host} {kernel} {repeat}: ");
-        let said = page::wrap(&first, &format!("{}: {}", line.state(), line.why()), width);
+        let said = page::wrap(&first, &format!("{}: {}", line.state().0, line.why()), width);
         text += &(page::paint(Tone::Red, &said, layout) + "\n");
     }
     if bad.len() > most {
@@ -168,22 +169,14 @@ fn matrix(
 
 /// A character for each repeat, in order.
 fn tile<'a>(jobs: impl Iterator<Item = &'a Line<'a>>) -> String {
-    let mark = |line: &Line<'_>| match line.progress {
-        Progress::Done => '#',
-        Progress::Running(_) => '>',
-        Progress::Failed(_) => '!',
-        Progress::Lost(_) => '?',
-        Progress::Damaged(_) => 'x',
-        Progress::Missing => '.',
-    };
-    let mut marks: Vec<_> = jobs.map(|line| (line.job.repeat, mark(line))).collect();
+    let mut marks: Vec<_> = jobs.map(|line| (line.job.repeat, line.state().1)).collect();
     marks.sort_unstable();
     marks.into_iter().map(|(_, mark)| mark).collect()
 }
 
 fn sum(lines: &[Line<'_>]) -> String {
     let states = ["done", "running", "failed", "lost", "damaged", "missing"];
-    let count = |state: &str| lines.iter().filter(|line| line.state() == state).count();
+    let count = |state: &str| lines.iter().filter(|line| line.state().0 == state).count();
     let counts = states.iter().map(|state| (count(state), state)).filter(|(count, _)| *count > 0);
     let counts = counts.map(|(count, state)| format!("{count} {state}")).collect::<Vec<_>>().join(", ");
     format!("{}: {counts}", page::counted(lines.len(), "job", "jobs"))

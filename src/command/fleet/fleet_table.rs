@@ -43,7 +43,7 @@ pub(super) fn of_host(answer: &FleetAnswer, host: &str, all: bool, layout: Layou
         cases.retain(|(_, effect)| all || effect.verdict() != Verdict::Same);
         cases.sort_by(|a, b| b.1.ratio.ln().abs().total_cmp(&a.1.ratio.ln().abs()));
         let row = |(case, effect): &(&CaseEffect, &MachineEffect)| {
-            (effect.verdict(), host_row(answer, case, effect))
+            (Tone::of(effect.verdict()), host_row(answer, case, effect))
         };
         let rows: Vec<_> = cases.iter().map(row).collect();
         text +=
@@ -164,10 +164,10 @@ fn chosen(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
 fn cases(shown: &[&CaseEffect], layout: Layout) -> String {
     const WIDE: usize = 100;
     if page::width(layout) < WIDE {
-        let rows: Vec<_> = shown.iter().map(|case| (case.verdict, row(case))).collect();
+        let rows: Vec<_> = shown.iter().map(|case| (Tone::of(case.verdict), row(case))).collect();
         return table(["case", "mean", "95 % interval", "verdict"], &rows, layout);
     }
-    let rows: Vec<_> = shown.iter().map(|case| (case.verdict, wide_row(case))).collect();
+    let rows: Vec<_> = shown.iter().map(|case| (Tone::of(case.verdict), wide_row(case))).collect();
     let head = ["case", "mean", "95 % interval", "verdict", "spread", "alone*"];
     let note = "* machines that are slower/faster/the same/undecided by themselves\n";
     table(head, &rows, layout) + if rows.is_empty() { "" } else { note }
@@ -217,19 +217,12 @@ fn ends(ratio: &Interval) -> String {
     format!("[{}, {}]", change(ratio.low), change(ratio.high))
 }
 
-fn table<const N: usize>(head: [&str; N], rows: &[(Verdict, [String; N])], layout: Layout) -> String {
-    if rows.is_empty() {
-        return String::new();
+/// Nothing where there is no row.
+fn table<const N: usize>(head: [&str; N], rows: &[(Tone, [String; N])], layout: Layout) -> String {
+    match rows {
+        [] => String::new(),
+        rows => page::table(head, rows.iter().cloned(), page::width(layout), layout),
     }
-    let cells: Vec<_> =
-        std::iter::once(head.map(str::to_owned)).chain(rows.iter().map(|(_, cells)| cells.clone())).collect();
-    let lines = page::aligned(&cells, page::width(layout)).into_iter().enumerate();
-    let tone = |at: usize| at.checked_sub(1).map_or(Some(Tone::Bold), |at| Tone::of(rows[at].0));
-    let painted = lines.map(|(at, line)| match tone(at) {
-        Some(tone) => page::paint(tone, &line, layout),
-        None => line,
-    });
-    painted.map(|line| line + "\n").collect()
 }
 
 /// The mean of each class, of the rows in which classes differ by more than both their intervals.

@@ -146,7 +146,8 @@ pub(super) fn measure(args: &Measure) -> Result<ExitCode> {
         (None, None) => Some(this()?),
         (bin, _) => bin.clone(),
     };
-    let sides = Sides::of(reference, today, args.today.rev.clone(), args.today.bench.clone());
+    let today = (today, args.today.rev.clone());
+    let sides = Sides::with((Some(reference), None), today, args.today.bench.clone());
     let paired = compared(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
     add_point(&args.place, &paired, &args.reference, args.label.as_deref(), None)
 }
@@ -156,7 +157,7 @@ pub(super) fn bridge(args: &Bridge) -> Result<ExitCode> {
         return Err(Error::Usage(format!("{} cannot take its own place: name two references", args.old)));
     }
     let [old, new] = [&args.old, &args.new].map(|name| kept(&args.place, name));
-    let sides = Sides::of(old?, Some(new?), None, None);
+    let sides = Sides::with((Some(old?), None), (Some(new?), None), None);
     let paired = compared(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
     add_point(&args.place, &paired, &args.old, Some(&args.new), Some(&args.new))
 }

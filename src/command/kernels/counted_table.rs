@@ -61,7 +61,8 @@ pub(super) fn written(
         }
         return Ok(page::tabbed(&cells));
     }
-    let table = lines(&cells, &shown, layout);
+    let tones = shown.iter().map(|row| Tone::of(row.verdict));
+    let table = page::table(HEAD, tones.zip(cells), usize::MAX, layout);
     Ok(format!("{}\n{table}\n{}", above(counts, layout), below(rows, &shown, layout)))
 }
 
@@ -82,17 +83,6 @@ fn cells(row: &CountedRow) -> [String; 6] {
 fn figure(side: &SideCount) -> String {
     let mark = if side.exact { "" } else { "≈ " };
     format!("{mark}{:.3}", side.instructions)
-}
-
-fn lines(cells: &[[String; 6]], shown: &[&CountedRow], layout: Layout) -> String {
-    let rows: Vec<_> = std::iter::once(HEAD.map(str::to_owned)).chain(cells.iter().cloned()).collect();
-    let lines = page::aligned(&rows, usize::MAX).into_iter().enumerate();
-    let tone = |at: usize| at.checked_sub(1).map_or(Some(Tone::Bold), |at| Tone::of(shown[at].verdict));
-    let painted = lines.map(|(at, line)| match tone(at) {
-        Some(tone) => page::paint(tone, &line, layout),
-        None => line,
-    });
-    painted.map(|line| line + "\n").collect()
 }
 
 /// Who the kernels are, and what they differ by.
@@ -118,14 +108,11 @@ fn above(counts: &InstructionCounts, layout: Layout) -> String {
 
 /// Reasons, moved canaries and the count of verdicts.
 fn below(rows: &[CountedRow], shown: &[&CountedRow], layout: Layout) -> String {
-    let width = page::prose(layout);
     let reasons = shown.iter().filter_map(|row| Some(format!("{}: {}", row.id, row.reason.as_ref()?)));
     let moved = rows.iter().filter(|row| row.canary && row.verdict.is_change()).map(|row| {
         format!("the canary {} moved: no kernel can change it, so the guests ran different programs or processors", row.id)
     });
-    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    let counts = Verdict::ALL.into_iter().filter(|v| count(*v) > 0).map(|v| format!("{} {v}", count(v)));
-    let counts = counts.collect::<Vec<_>>().join(", ");
-    let last = format!("{}: {counts}", page::counted(rows.len(), "case", "cases"));
-    reasons.chain(moved).chain([last]).map(|sentence| page::wrap("", &sentence, width) + "\n").collect()
+    let verdicts: Vec<_> = rows.iter().map(|row| row.verdict).collect();
+    let last = format!("{}: {}", page::counted(rows.len(), "case", "cases"), Verdict::counted(&verdicts));
+    page::sentences(reasons.chain(moved).chain([last]), layout)
 }

@@ -3,6 +3,7 @@
 mod resumed;
 mod session_text;
 
+use crate::command::ab::this;
 use crate::command::flag::Home;
 use crate::command::page;
 use crate::command::record;
@@ -146,7 +147,7 @@ fn planned(args: &Start) -> Result<BootPlan> {
             file.display()
         )));
     }
-    let program = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
+    let program = this()?;
     for (path, remedy) in [(&program, "install the program first"), (&home, "choose another --home")] {
         if let Some(why) = why_lost(path) {
             return Err(Error::Usage(format!("{why}: {remedy}")));

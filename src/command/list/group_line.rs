@@ -9,11 +9,10 @@ pub(super) fn table(rows: &[Row], layout: Layout) -> String {
     let head =
         ["group", "here", "cases", "variants, and the first and the last parameter of the longest series"];
     let groups = rows.chunk_by(|a, b| a.group == b.group);
-    let lines: Vec<[String; 4]> = std::iter::once(head.map(str::to_owned)).chain(groups.map(cells)).collect();
-    let mut lines = page::aligned(&lines, page::width(layout)).into_iter();
-    let head = lines.next().map_or(String::new(), |head| page::paint(page::Tone::Bold, &head, layout) + "\n");
-    let body: String = lines.map(|line| line + "\n").collect();
-    head + &body + &tally(rows) + "`syscost list ^GROUP/` or `syscost list --all` names them\n"
+    let lines = groups.map(|rows| (page::Tone::Plain, cells(rows)));
+    page::table(head, lines, page::width(layout), layout)
+        + &tally(rows)
+        + "`syscost list ^GROUP/` or `syscost list --all` names them\n"
 }
 
 fn cells(rows: &[Row]) -> [String; 4] {

@@ -1,15 +1,13 @@
 //! Several machines in one view: each is asked for its page by a thread of its own, as CAMP's monitor asked its
 //! workstations.
 
-use super::Args;
 use super::page::{self, inert};
-use super::screen::{Screen, Waited};
-use crate::counters::pace::Pace;
+use super::{Args, draw_each, send_each};
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::monitor::host_page::HostPage;
 use crate::monitor::host_view::HostView;
-use crate::platform::{plain_file, signal};
+use crate::platform::plain_file;
 use crate::record::quantity::size;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -33,35 +31,20 @@ type Seen = std::result::Result<HostView, String>;
 
 pub(super) fn run(list: &Path, args: &Args, views: u64) -> Result<()> {
     let mut hosts = read(list)?;
-    let every = Duration::from_secs_f64(args.interval);
+    let every = args.every();
     look(&mut hosts, every);
     if args.json || page::is_piped() {
-        let mut pace = Pace::every(every);
-        let mut goes_on = pace.wait();
-        for _ in 0..views {
-            goes_on = goes_on && pace.wait() && signal::pending().is_none();
-            if !goes_on {
-                break;
-            }
+        return send_each(args, views, || {
             let seen = look(&mut hosts, every);
-            let text =
-                if args.json { objects(&hosts, &seen) } else { page::tabbed(&rows(&hosts, &seen, false)) };
-            if !page::send(&text)? {
-                break;
-            }
-        }
-        return Ok(());
+            let table = || page::tabbed(&rows(&hosts, &seen, false));
+            Ok(if args.json { objects(&hosts, &seen) } else { table() })
+        });
     }
-    let screen = Screen::enter()?;
-    screen.draw(&[format!("asking {} hosts …", hosts.len())])?;
-    for _ in 0..views {
-        if screen.wait(every) == Waited::Ended {
-            break;
-        }
+    let first = format!("asking {} hosts …", hosts.len());
+    draw_each(args, views, first, |size| {
         let seen = look(&mut hosts, every);
-        screen.draw(&lines(&hosts, &seen, screen.size().columns, args.interval))?;
-    }
-    Ok(())
+        Ok(lines(&hosts, &seen, size.columns, args.interval))
+    })
 }
 
 /// Reads lines of `NAME ADDRESS:PORT`; what follows a `#` is a comment.
@@ -88,13 +71,9 @@ fn read(list: &Path) -> Result<Vec<Host>> {
 }
 
 fn wrong(list: &Path, line: usize, found: &str) -> Error {
-    Error::Content {
-        path: list.to_owned(),
-        field: format!("line {line}"),
-        expected: "a name and an address with its port: web1 10.0.0.7:9753".into(),
-        found: inert(found).to_string(),
-        remedy: "write one host a line; `syscost monitor --listen` on each serves its page".into(),
-    }
+    let expected = "a name and an address with its port: web1 10.0.0.7:9753";
+    let remedy = "write one host a line; `syscost monitor --listen` on each serves its page";
+    Error::content(list, format!("line {line}"), expected, inert(found), remedy)
 }
 
 /// Asks all hosts at once. One that does not answer within the interval holds up no other.

@@ -5,11 +5,6 @@ use crate::counters::probe_cost::ProbeCost;
 use crate::record::quantity::{duration, size};
 use serde_json::json;
 
-/// Nanoseconds in the unit that suits them.
-pub(super) fn duration_of(ns: f64) -> String {
-    duration(ns)
-}
-
 pub(super) fn json(cost: &ProbeCost, rate: u32) -> serde_json::Value {
     json!({"cost": {
         "rate": rate,
@@ -54,5 +49,5 @@ pub(super) fn text(cost: &ProbeCost, rate: u32) -> String {
     let [before, open] = cost.descriptors;
     let constant = if before == open { "constant" } else { "NOT constant" };
     row("descriptors", format!("{open}, {constant}"));
-    page::aligned(&rows, usize::MAX).into_iter().map(|line| line + "\n").collect()
+    page::columns(&rows, usize::MAX)
 }

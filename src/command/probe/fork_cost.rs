@@ -4,11 +4,12 @@
 //! CPU time wait for no interval: they read twice, and where no step of their counter has passed between the two they say
 //! so. Bars are logarithmic, since a program costs a thousand calls and more.
 
-use super::cost_table::duration_of;
 use super::page;
 use crate::counters::{Fault, camp};
 use crate::error::Result;
+use crate::exit::Exit;
 use crate::platform::signal;
+use crate::record::quantity::duration;
 use serde_json::{Value, json};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -92,14 +93,14 @@ pub(super) fn run(pid: i32, as_json: bool) -> Result<ExitCode> {
         let mean = ns.map(|ns| ns.iter().sum::<f64>() / (RUNS * functions) as f64);
         found.push(Cost { name: group.name.to_owned(), ns: mean, is_program: false });
         if let Some(signal) = signal::pending() {
-            return Ok(ExitCode::from(128 + signal as u8));
+            return Ok(Exit::Signal(signal).into());
         }
     }
     for words in PROGRAMS {
         found.push(Cost { name: words.join(" "), ns: timed(STARTS, || start(words)), is_program: true });
     }
     match as_json {
-        true => page::write_json(&found.iter().map(object).collect())?,
+        true => page::write_json(&found.iter().map(object).collect::<Vec<_>>())?,
         false => page::write(&table(&found))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -136,7 +137,7 @@ fn table(found: &[Cost]) -> String {
             (Some(ns), Some(whole)) => format!("{:.3} %", 100.0 * ns / whole),
             _ => "–".into(),
         };
-        let time = [cost.name.clone(), told(&duration_of), told(&|ns| format!("{:.0}", 1e9 / ns))];
+        let time = [cost.name.clone(), told(&duration), told(&|ns| format!("{:.0}", 1e9 / ns))];
         let shares = programs.iter().map(share);
         time.into_iter().chain(shares).chain([told(&bar)]).collect()
     };

@@ -3,13 +3,14 @@
 //! As there, one probe is watched by another: a child reads blocks at the rate, and this process reads the child's CPU
 //! time and the machine's, 20 times at each rate. The first row is the machine without a probe.
 
-use super::cost_table::duration_of;
 use super::page;
 use crate::counters::{Process, Processors};
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::platform::process::{cpus_online, die_with_starter, own_program};
 use crate::platform::signal;
-use crate::statistic::{standard_deviation, student_quantile_above};
+use crate::record::quantity::duration;
+use crate::statistic::student::mean_interval;
 use serde_json::{Value, json};
 use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -37,11 +38,11 @@ pub(super) fn run(pid: Option<i32>, rates: &[u32], seconds: f64, as_json: bool) 
     for rate in std::iter::once(&0).chain(rates) {
         found.push(watch(*rate, pid, seconds)?);
         if let Some(signal) = signal::pending() {
-            return Ok(ExitCode::from(128 + signal as u8));
+            return Ok(Exit::Signal(signal).into());
         }
     }
     match as_json {
-        true => page::write_json(&found.iter().map(object).collect())?,
+        true => page::write_json(&found.iter().map(object).collect::<Vec<_>>())?,
         false => page::write(&table(&found))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -113,12 +114,8 @@ fn watch(rate: u32, pid: Option<i32>, seconds: f64) -> Result<At> {
 
 /// The mean, and half of its 95 % interval.
 fn mean(samples: &[f64]) -> (f64, f64) {
-    let n = samples.len().max(1) as f64;
-    let half = match samples.len() {
-        0 | 1 => f64::NAN,
-        many => student_quantile_above(0.025, many - 1) * standard_deviation(samples) / n.sqrt(),
-    };
-    (samples.iter().sum::<f64>() / n, half)
+    let plain = samples.iter().sum::<f64>() / samples.len().max(1) as f64;
+    mean_interval(samples).map_or((plain, f64::NAN), |mean| (mean.estimate, mean.high - mean.estimate))
 }
 
 impl At {
@@ -157,7 +154,7 @@ fn table(found: &[At]) -> String {
         [
             if at.rate == 0 { "none".into() } else { at.rate.to_string() },
             at.own["missed"].as_u64().map_or_else(none, |missed| missed.to_string()),
-            at.a_block().map_or_else(none, duration_of),
+            at.a_block().map_or_else(none, duration),
             format!("{machine:.1} ±{its_half:.1}"),
             at.grown().map_or_else(none, |grown| growth(grown, at.threads)),
             if at.rate == 0 { none() } else { format!("{probe:.3} ±{half:.3}") },

@@ -4,8 +4,7 @@
 use super::super::archive::Archive;
 use super::super::flag::Format;
 use super::super::page;
-use super::{Args, draw, save, title};
-use crate::driver::layout;
+use super::{Args, draw, put, title};
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::store::Store;
@@ -35,11 +34,7 @@ pub(super) fn report(args: &Args) -> Result<ExitCode> {
     }
     let paper = Paper::read()?;
     let sheets = sheets(&paper, &record);
-    let text = |layout| text(args.format, &record, &sheets, layout);
-    match &args.output {
-        Some(file) => save(file, text(Layout::default())?.as_bytes())?,
-        None => page::write(&text(layout())?)?,
-    }
+    put(args.output.as_deref(), |layout| text(args.format, &record, &sheets, layout))?;
     if let Some(directory) = &args.plot {
         let figures = figures(&paper, &record);
         draw(&record, figures.iter().map(|figure| picture(figure, &record)).collect(), directory)?;

@@ -3,6 +3,7 @@
 use crate::command::page::{self, counted};
 use crate::driver::{Arguments, Options, Session, layout};
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::platform::signal;
 use crate::record::Record;
 use crate::record::store::Store;
@@ -52,7 +53,7 @@ pub(super) fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) ->
     };
     if let Some(signal) = signal::pending() {
         page::warn(&format!("interrupted by {signal}: there is no answer"));
-        return Ok(ExitCode::from(128 + signal as u8));
+        return Ok(Exit::Signal(signal).into());
     }
     records.sort_by_key(|record| record.started);
     let seen = again(&records).ok_or_else(|| {
@@ -61,10 +62,10 @@ pub(super) fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) ->
         )
     })?;
     match json {
-        true => page::write_json(&serde_json::to_value(&seen).unwrap_or_default())?,
+        true => page::write_json(&seen)?,
         false => page::write(&text(&seen))?,
     }
-    Ok(ExitCode::from(u8::from(seen.inside.high < PROMISED)))
+    Ok(Exit::failed_if(seen.inside.high < PROMISED).into())
 }
 
 /// Several runs over the cases, saved nowhere.
@@ -97,7 +98,7 @@ fn text(seen: &Again) -> String {
     ];
     let far = |(id, [a, b]): &(String, [f64; 2])| format!("{id} {a:.4} and {b:.4}");
     lines.push(format!("furthest apart: {}", seen.furthest.iter().map(far).collect::<Vec<_>>().join("; ")));
-    lines.iter().map(|line| page::wrap("", line, page::prose(layout())) + "\n").collect()
+    page::sentences(lines, layout())
 }
 
 #[cfg(test)]
@@ -106,10 +107,7 @@ mod tests {
 
     #[test]
     fn every_case_exists_and_is_of_the_default_suite() {
-        let known: Vec<String> = GROUPS
-            .iter()
-            .flat_map(|group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>())
-            .collect();
+        let known = crate::pair::side::ids(GROUPS);
         for id in CASES {
             assert!(known.iter().any(|known| known == id), "{id}");
         }

@@ -5,6 +5,7 @@ use crate::case::{Cpus, Place, Scale};
 use crate::clock::Clock;
 use crate::driver::layout;
 use crate::error::Result;
+use crate::exit::Exit;
 use crate::liar::{Hearing, Liar, Ruling, hear, liars, twins};
 use crate::platform::{cpu, signal};
 use crate::render::table::Layout;
@@ -63,13 +64,10 @@ pub(super) fn run(as_json: bool) -> Result<ExitCode> {
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
     let rows = rows(Bench { place: &place, clock: &clock, pinned });
     match as_json {
-        true => page::write_json(&rows.iter().map(value).collect())?,
+        true => page::write_json(&rows.iter().map(value).collect::<Vec<_>>())?,
         false => page::write(&text(&rows, layout()))?,
     }
-    Ok(match signal::pending() {
-        Some(signal) => ExitCode::from(128 + signal as u8),
-        None => ExitCode::from(u8::from(!rows.iter().all(Row::is_well))),
-    })
+    Ok(Exit::failed_if(!rows.iter().all(Row::is_well)).or_signal(signal::pending()).into())
 }
 
 /// Hears them in turn, until a signal comes.
@@ -88,13 +86,10 @@ fn rows(bench: Bench<'_>) -> Vec<Row> {
 fn text(rows: &[Row], layout: Layout) -> String {
     let mut text = String::new();
     for (head, is_lie) in [("lie", true), ("true operation", false)] {
-        let part: Vec<_> = rows.iter().filter(|row| row.lie.is_some() == is_lie).collect();
-        let head = ["case", head, "claim", "", "executions", "sentence"].map(str::to_owned);
-        let cells: Vec<_> = std::iter::once(head).chain(part.iter().map(|row| cells(row))).collect();
-        let mut lines = page::aligned(&cells, usize::MAX).into_iter();
-        text += &lines.next().map_or(String::new(), |head| page::paint(Tone::Bold, &head, layout) + "\n");
-        text.extend(lines.map(|line| line + "\n"));
-        text.push('\n');
+        let part = rows.iter().filter(|row| row.lie.is_some() == is_lie);
+        let head = ["case", head, "claim", "", "executions", "sentence"];
+        let part = part.map(|row| (Tone::Plain, cells(row)));
+        text += &(page::table(head, part, usize::MAX, layout) + "\n");
     }
     text + &summary(rows) + "\n"
 }

@@ -5,6 +5,7 @@ use crate::command::ab::this;
 use crate::command::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::pair::error_rate::{Parameters, filter};
 use crate::pair::experiment::Testbed;
 use crate::platform::signal;
@@ -43,7 +44,7 @@ pub(super) fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
     bar.finish_and_clear();
     if let Some(signal) = signal::pending() {
         page::warn(&format!("interrupted by {signal}: there is no answer"));
-        return Ok(ExitCode::from(128 + signal as u8));
+        return Ok(Exit::Signal(signal).into());
     }
     let trial = Trial::of(sessions?, seed);
     match as_json {
@@ -143,21 +144,13 @@ impl Trial {
         let nothing = self.unchanged.is_empty() || self.slowed.is_empty();
         let alarms = comparison_trial::share(&self.unchanged).low > ALARMS;
         let overlooked = comparison_trial::share(&self.slowed).high < FOUND;
-        ExitCode::from(u8::from(nothing || alarms || overlooked))
+        Exit::failed_if(nothing || alarms || overlooked).into()
     }
 
     fn text(&self, layout: Layout) -> String {
-        let mut rows = vec![["case", "injected", "found", "smallest seen"].map(str::to_owned)];
-        rows.extend(self.unchanged.iter().chain(&self.slowed).map(cells));
-        let mut lines = page::aligned(&rows, usize::MAX).into_iter();
-        let head = lines.next().unwrap_or_default();
-        let mut text = page::paint(Tone::Bold, &head, layout) + "\n";
-        text.extend(lines.map(|line| line + "\n"));
-        text.push('\n');
-        for sentence in self.sentences() {
-            text += &(page::wrap("", &sentence, page::prose(layout)) + "\n");
-        }
-        text
+        let rows = self.unchanged.iter().chain(&self.slowed).map(|judged| (Tone::Plain, cells(judged)));
+        let head = ["case", "injected", "found", "smallest seen"];
+        page::table(head, rows, usize::MAX, layout) + "\n" + &page::sentences(self.sentences(), layout)
     }
 
     fn sentences(&self) -> [String; 3] {

@@ -146,6 +146,15 @@ impl Field {
 }
 
 impl Weight {
+    /// Its name in a record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fact => "fact",
+            Self::Warning => "warning",
+            Self::Incomparable => "incomparable",
+        }
+    }
+
     fn less(self) -> Self {
         match self {
             Self::Incomparable => Self::Warning,

@@ -1,11 +1,13 @@
 //! Criterion, configured for a scale, with a measurement that stays accessible.
 
-use super::{Counted, Sampling};
+use super::Sampling;
 use criterion::Criterion;
+use criterion::measurement::{Measurement, ValueFormatter};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// A new Criterion for one attempt at one case.
-pub(super) fn configured<M: Counted>(
+pub(super) fn configured<M: Measurement + 'static>(
     sampling: &Sampling,
     measurement: Shared<M>,
     home: &std::path::Path,
@@ -22,28 +24,50 @@ pub(super) fn configured<M: Counted>(
 }
 
 /// A measurement that Criterion and the harness share.
-pub(super) struct Shared<M>(pub(super) Rc<M>);
+pub(super) struct Shared<M> {
+    pub(super) of: Rc<M>,
+    zeros: Rc<Cell<u32>>,
+}
 
-impl<M: Counted> criterion::measurement::Measurement for Shared<M> {
+impl<M> Shared<M> {
+    pub(super) fn new(of: M) -> Self {
+        Self { of: Rc::new(of), zeros: Rc::default() }
+    }
+
+    /// How often Criterion has called [`Measurement::zero`]: once when the warm-up begins and once when sampling begins
+    /// (criterion 0.8, `Function::warm_up` and `bench`). Nothing else distinguishes the two.
+    pub(super) fn phase(&self) -> u32 {
+        self.zeros.get()
+    }
+}
+
+impl<M> Clone for Shared<M> {
+    fn clone(&self) -> Self {
+        Self { of: Rc::clone(&self.of), zeros: Rc::clone(&self.zeros) }
+    }
+}
+
+impl<M: Measurement> Measurement for Shared<M> {
     type Intermediate = M::Intermediate;
     type Value = M::Value;
     fn start(&self) -> M::Intermediate {
-        self.0.start()
+        self.of.start()
     }
     fn end(&self, start: M::Intermediate) -> M::Value {
-        self.0.end(start)
+        self.of.end(start)
     }
     fn add(&self, a: &M::Value, b: &M::Value) -> M::Value {
-        self.0.add(a, b)
+        self.of.add(a, b)
     }
     fn zero(&self) -> M::Value {
-        self.0.zero()
+        self.zeros.set(self.zeros.get() + 1);
+        self.of.zero()
     }
     fn to_f64(&self, value: &M::Value) -> f64 {
-        self.0.to_f64(value)
+        self.of.to_f64(value)
     }
-    fn formatter(&self) -> &dyn criterion::measurement::ValueFormatter {
-        self.0.formatter()
+    fn formatter(&self) -> &dyn ValueFormatter {
+        self.of.formatter()
     }
 }
 

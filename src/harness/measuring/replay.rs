@@ -1,7 +1,7 @@
 //! Gives Criterion the samples of all executions of a case at once, so that its files, its report and its comparisons are
 //! of the whole run, in the order in which the samples were measured.
 
-use super::criterion_setup::without_plots;
+use super::criterion_setup::{Shared, without_plots};
 use super::{Counted, CycleTime, EventCount};
 use crate::case::Group;
 use crate::clock::{Clock, ClockScale};
@@ -13,7 +13,6 @@ use crate::record::store::LIMIT;
 use crate::record::{ClockRun, baseline};
 use criterion::SamplingMode;
 use criterion::measurement::{Measurement, ValueFormatter};
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::rc::Rc;
@@ -68,9 +67,8 @@ fn all<M: Counted>(
 }
 
 fn one<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, arguments: &Arguments) {
-    let zeros = Rc::new(Cell::new(0));
-    let recorded = Recorded { shown_as, zeros: Rc::clone(&zeros) };
-    let criterion = without_plots().nresamples(RESAMPLES).with_measurement(recorded);
+    let recorded = Shared::new(Recorded(shown_as));
+    let criterion = without_plots().nresamples(RESAMPLES).with_measurement(recorded.clone());
     let mut criterion = criterion.output_directory(&criterion_home()).configure_from_args();
     if !is_ready(&format!("{}/{}", group.name, case.name), arguments) {
         // To compare leniently with nothing is not to compare.
@@ -84,7 +82,7 @@ fn one<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, arguments: &A
     of_group.bench_function(&case.name, |b| {
         b.iter_custom(|iterations| {
             // The first zero begins the warm-up, which gets a value and uses none up; the second the sampling.
-            let value = if zeros.get() < 2 { case.values.first() } else { values.next() };
+            let value = if recorded.phase() < 2 { case.values.first() } else { values.next() };
             value.map_or(0.0, |value| value * iterations as f64)
         });
     });
@@ -102,11 +100,7 @@ fn is_ready(id: &str, arguments: &Arguments) -> bool {
 }
 
 /// Criterion measurement of values that were measured before, shown as those of another.
-struct Recorded<M> {
-    shown_as: Rc<M>,
-    /// How often Criterion has called [`Measurement::zero`], see [`Counted::phase`].
-    zeros: Rc<Cell<u32>>,
-}
+struct Recorded<M>(Rc<M>);
 
 impl<M: Counted> Measurement for Recorded<M> {
     type Intermediate = ();
@@ -123,7 +117,6 @@ impl<M: Counted> Measurement for Recorded<M> {
     }
 
     fn zero(&self) -> f64 {
-        self.zeros.set(self.zeros.get() + 1);
         0.0
     }
 
@@ -132,6 +125,6 @@ impl<M: Counted> Measurement for Recorded<M> {
     }
 
     fn formatter(&self) -> &dyn ValueFormatter {
-        self.shown_as.formatter()
+        self.0.formatter()
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Complete;
 /// A case as a routine: Criterion decides how many iterations a batch has, the trial decides whether the case goes on.
 pub(super) struct Routine<'a> {
     pub(super) trial: Option<Trial<'a>>,
-    /// [`Counted::phase`](super::Counted::phase) before Criterion began.
+    /// [`Shared::phase`](super::Shared::phase) before Criterion began.
     pub(super) first_phase: u32,
     /// Events that are counted when all samples are there.
     pub(super) events: &'a [Event],
@@ -26,7 +26,7 @@ impl Routine<'_> {
     /// Runs one batch. The last sample concludes the trial, and Criterion does not receive it. Unwinding is the only way to
     /// make Criterion drop a case.
     pub(super) fn batch(&mut self, iterations: u64, samples: usize, phase: u32) -> u64 {
-        // The first zero begins the warm-up, the second the sampling (see `Counted::phase`).
+        // The first zero begins the warm-up, the second the sampling (see `Shared::phase`).
         let sampling = phase >= self.first_phase + 2;
         let ran = self.trial.as_mut().map_or(Ok(1), |trial| {
             if sampling {

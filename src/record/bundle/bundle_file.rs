@@ -36,12 +36,6 @@ impl Bundle {
         agree(name, &records)?;
         Ok(Self { head: Head::of(name, created, &records), records })
     }
-
-    /// The same bundle with another name in its head.
-    pub fn renamed(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.head.name);
-        self
-    }
 }
 
 /// Refuses runs that do not belong together.
@@ -242,14 +236,9 @@ fn foreign(path: &Path, found: &str) -> Error {
 }
 
 fn content(path: &Path, field: &str, expected: &str, found: &str) -> Error {
-    Error::Content {
-        path: path.into(),
-        field: field.into(),
-        expected: expected.into(),
-        found: found.into(),
-        remedy: "it is none of ours, or was damaged or edited: name another file, or take another copy of it"
-            .into(),
-    }
+    let remedy =
+        "it is none of ours, or was damaged or edited: name another file, or take another copy of it";
+    Error::content(path, field, expected, found, remedy)
 }
 
 #[cfg(test)]

@@ -48,25 +48,22 @@ impl Store {
         Ok(format!("{name}.{}", last.saturating_add(1)))
     }
 
-    /// Saves a record under the name in its head; returns the file and its size in bytes.
+    /// Saves a record under the name in its head; returns the file.
     ///
     /// # Errors
     /// There is a record of this name, or the file cannot be written.
-    pub fn save_new(&self, bundle: &Bundle) -> Result<(PathBuf, u64)> {
+    pub fn save_new(&self, bundle: &Bundle) -> Result<PathBuf> {
         let path = self.record_path(&bundle.head.name)?;
-        let size = write_new(&path, bundle)?;
-        Ok((path, size))
+        write_new(&path, bundle).map(|_| path)
     }
 
-    /// Removes the record of this name; returns the path of the file.
+    /// Removes the record of this name.
     ///
     /// # Errors
     /// There is no such record, or it cannot be removed.
-    pub fn remove_record(&self, name: &str) -> Result<PathBuf> {
+    pub fn remove_record(&self, name: &str) -> Result<()> {
         let path = self.record_path(name)?;
-        let removed = std::fs::remove_file(&path);
-        removed.map_err(|e| Error::file(&path, "removing", e))?;
-        Ok(path)
+        std::fs::remove_file(&path).map_err(|e| Error::file(&path, "removing", e))
     }
 }
 
@@ -87,9 +84,8 @@ mod tests {
         let store = Store::at(home.path());
         assert!(store.record_files().unwrap().is_empty());
         let bundle = Bundle::of("v1.2", 7, vec![fixture_run::record()]).unwrap();
-        let (path, size) = store.save_new(&bundle).unwrap();
+        let path = store.save_new(&bundle).unwrap();
         assert!(path.ends_with("syscost/records/v1.2.syscost"));
-        assert_eq!(path.metadata().unwrap().len(), size);
         assert_eq!(store.record_files().unwrap(), std::slice::from_ref(&path));
         assert_eq!((name_of(&path).as_str(), read(&path).unwrap().head), ("v1.2", bundle.head.clone()));
         let message = store.save_new(&bundle).unwrap_err().to_string();

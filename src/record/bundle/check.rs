@@ -2,9 +2,11 @@
 //! that uses a head need not check again.
 
 use super::{Head, Run, Series};
-use crate::error::{Error, Result};
-use crate::record::soundness::{LONGEST_NAME as LONGEST, is_name};
+use crate::error::Result;
+use crate::record::Interval;
+use crate::record::soundness::{NAME, Sound, expect, is_name};
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::Path;
 
 /// The most runs. Some code compares every run with every other.
@@ -12,127 +14,99 @@ const MOST_RUNS: usize = 10_000;
 /// The first second of the year 10000: later times are damage.
 const YEAR_10000: u64 = 253_402_300_800;
 
-/// The first thing that is wrong.
-struct Fault {
-    field: String,
-    expected: String,
-    found: String,
-}
-
 /// Refuses a head with an index, number or name that cannot be.
 ///
 /// # Errors
 /// Names the first field that is wrong.
 pub(super) fn check(path: &Path, head: &Head) -> Result<()> {
-    let runs = || head.runs.iter().enumerate().find_map(|(at, run)| of_run(at, run, head));
-    let series = || head.series.iter().enumerate().find_map(|(at, series)| of_series(at, series, head));
-    let fault = of_texts(head).or_else(|| of_counts(head)).or_else(runs).or_else(series);
-    fault.or_else(|| repeated(head)).map_or(Ok(()), |fault| {
-        Err(Error::Content {
-            path: path.into(),
-            field: fault.field,
-            expected: fault.expected,
-            found: fault.found,
-            remedy: "it was damaged or edited: take another copy of it".into(),
-        })
-    })
+    of_head(head).map_err(|fault| fault.refused(path, "it was damaged or edited: take another copy of it"))
 }
 
-fn of_texts(head: &Head) -> Option<Fault> {
+fn of_head(head: &Head) -> Sound {
     let texts = [("tool", &head.tool), ("name", &head.name), ("unit", &head.unit), ("scale", &head.scale)];
-    let text = texts.into_iter().find_map(|(field, text)| name(field.into(), text));
-    text.or_else(|| moment("created".into(), head.created))
+    texts.into_iter().try_for_each(|(field, text)| name(field, text))?;
+    moment("created", head.created)?;
+    let runs = head.runs.len();
+    expect(runs > 0, "runs", "at least one", "none")?;
+    expect(!head.fingerprints.is_empty(), "fingerprints", "at least one", "none")?;
+    expect(runs <= MOST_RUNS, "runs", format_args!("at most {MOST_RUNS}"), runs)?;
+    head.runs.iter().enumerate().try_for_each(|(at, run)| of_run(at, run, head))?;
+    head.series.iter().enumerate().try_for_each(|(at, series)| of_series(at, series, head))?;
+    repeated(head)
 }
 
-fn of_counts(head: &Head) -> Option<Fault> {
-    let none = |field: &str| fault(field.into(), "at least one", "none");
-    match (head.runs.len(), head.fingerprints.len()) {
-        (0, _) => Some(none("runs")),
-        (_, 0) => Some(none("fingerprints")),
-        (runs, _) if runs > MOST_RUNS => Some(fault("runs".into(), format!("at most {MOST_RUNS}"), runs)),
-        _ => None,
+fn of_run(at: usize, run: &Run, head: &Head) -> Sound {
+    name(format_args!("runs[{at}].name"), &run.name)?;
+    name(format_args!("runs[{at}].session"), &run.session)?;
+    if !run.boot.is_empty() {
+        name(format_args!("runs[{at}].boot"), &run.boot)?;
     }
+    moment(format_args!("runs[{at}].started"), run.started)?;
+    index(format_args!("runs[{at}].fingerprint"), run.fingerprint, head.fingerprints.len())
 }
 
-fn of_run(at: usize, run: &Run, head: &Head) -> Option<Fault> {
-    let field = |part: &str| format!("runs[{at}].{part}");
-    let boot = Some(&run.boot).filter(|boot| !boot.is_empty());
-    name(field("name"), &run.name)
-        .or_else(|| name(field("session"), &run.session))
-        .or_else(|| name(field("boot"), boot?))
-        .or_else(|| moment(field("started"), run.started))
-        .or_else(|| index(field("fingerprint"), run.fingerprint, head.fingerprints.len()))
-}
-
-fn of_series(at: usize, series: &Series, head: &Head) -> Option<Fault> {
-    let field = |part: &str| format!("series[{at}].{part}");
+fn of_series(at: usize, series: &Series, head: &Head) -> Sound {
+    name(format_args!("series[{at}].id"), &series.id)?;
     // A record from elsewhere may have no version, and a process that died early no clock.
-    let given = |part, text: &String| if text.is_empty() { None } else { name(field(part), text) };
-    name(field("id"), &series.id)
-        .or_else(|| given("version", &series.version))
-        .or_else(|| given("clock", &series.clock))
-        .or_else(|| name(field("peer"), series.peer.as_ref()?))
-        .or_else(|| of_values(&field("values"), series, head))
+    let given = [("version", Some(&series.version)), ("clock", Some(&series.clock))];
+    let given = given.map(|(part, text)| (part, text.filter(|text| !text.is_empty())));
+    for (part, text) in given.into_iter().chain([("peer", series.peer.as_ref())]) {
+        text.map_or(Ok(()), |text| name(format_args!("series[{at}].{part}"), text))?;
+    }
+    of_values(format_args!("series[{at}].values"), series, head)
 }
 
 /// Each process has one value of a case, and values are in the order of the runs.
-fn of_values(field: &str, series: &Series, head: &Head) -> Option<Fault> {
+fn of_values(field: impl Display, series: &Series, head: &Head) -> Sound {
     let mut least = 0;
     for value in &series.values {
-        if let Some(fault) = index(format!("{field}.run"), value.run, head.runs.len()) {
-            return Some(fault);
-        }
-        if value.run < least {
-            return Some(fault(format!("{field}.run"), format!("{least} or more"), value.run));
-        }
+        index(format_args!("{field}.run"), value.run, head.runs.len())?;
+        let is_next = value.run >= least;
+        expect(is_next, format_args!("{field}.run"), format_args!("{least} or more"), value.run)?;
         least = value.run + 1;
-        if let Some(hz) = value.core_hz.filter(|hz| !hz.is_normal() || hz.is_sign_negative()) {
-            return Some(fault(format!("{field}.core_hz"), "a frequency", hz));
+        if let Some(hz) = value.core_hz {
+            let is_frequency = hz.is_normal() && hz.is_sign_positive();
+            expect(is_frequency, format_args!("{field}.core_hz"), "a frequency", hz)?;
         }
-        let median = value.median;
-        if let Some(number) = [median.estimate, median.low, median.high].iter().find(|n| !n.is_finite()) {
-            return Some(fault(format!("{field}.median"), "a finite number", number));
+        let Interval { estimate, low, high } = value.median;
+        for number in [estimate, low, high] {
+            expect(number.is_finite(), format_args!("{field}.median"), "a finite number", number)?;
         }
-        if !(median.low <= median.estimate && median.estimate <= median.high) {
-            let found = format!("{} between {} and {}", median.estimate, median.low, median.high);
-            return Some(fault(format!("{field}.median"), "an estimate within its interval", found));
-        }
+        expect(
+            low <= estimate && estimate <= high,
+            format_args!("{field}.median"),
+            "an estimate within its interval",
+            format_args!("{estimate} between {low} and {high}"),
+        )?;
     }
-    None
+    Ok(())
 }
 
 /// Two processes of one name in one boot, or two series of one operation.
-fn repeated(head: &Head) -> Option<Fault> {
-    let mut runs = BTreeSet::new();
-    let mut series = BTreeSet::new();
-    let run = head.runs.iter().find(|run| !runs.insert((&run.boot, &run.name)));
-    let again = head.series.iter().find(|s| !series.insert((&s.id, &s.version, &s.clock, &s.peer)));
-    run.map(|run| fault("runs".into(), "each once", format!("{} twice", run.name)))
-        .or_else(|| again.map(|s| fault("series".into(), "each once", format!("{} twice", s.id))))
+fn repeated(head: &Head) -> Sound {
+    let (mut runs, mut series) = (BTreeSet::new(), BTreeSet::new());
+    for run in &head.runs {
+        let is_new = runs.insert((&run.boot, &run.name));
+        expect(is_new, "runs", "each once", format_args!("{} twice", run.name))?;
+    }
+    for one in &head.series {
+        let is_new = series.insert((&one.id, &one.version, &one.clock, &one.peer));
+        expect(is_new, "series", "each once", format_args!("{} twice", one.id))?;
+    }
+    Ok(())
 }
 
-fn name(field: String, text: &str) -> Option<Fault> {
-    let sane = is_name(text);
-    (!sane).then(|| {
-        let shown: String = text.chars().take(40).collect();
-        fault(
-            field,
-            format!("a name of 1 to {LONGEST} bytes without control characters"),
-            format!("{shown:?}"),
-        )
-    })
+fn name(field: impl Display, text: &str) -> Sound {
+    let shown: String = text.chars().take(40).collect();
+    expect(is_name(text), field, NAME, format_args!("{shown:?}"))
 }
 
-fn moment(field: String, seconds: u64) -> Option<Fault> {
-    (seconds >= YEAR_10000).then(|| fault(field, "a moment before the year 10000", seconds))
+fn moment(field: impl Display, seconds: u64) -> Sound {
+    expect(seconds < YEAR_10000, field, "a moment before the year 10000", seconds)
 }
 
-fn index(field: String, index: usize, length: usize) -> Option<Fault> {
-    (index >= length).then(|| fault(field, format!("an index below {length}"), index))
-}
-
-fn fault(field: String, expected: impl ToString, found: impl ToString) -> Fault {
-    Fault { field, expected: expected.to_string(), found: found.to_string() }
+fn index(field: impl Display, index: usize, length: usize) -> Sound {
+    expect(index < length, field, format_args!("an index below {length}"), index)
 }
 
 #[cfg(test)]

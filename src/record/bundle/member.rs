@@ -95,22 +95,18 @@ impl<'p, R: Read> Source<'p, R> {
         if self.reader.get_ref().limit() == 0 {
             return self.too_large("size", LIMIT);
         }
-        Error::Content {
-            path: self.path.into(),
-            field: part.into(),
-            expected: "whole gzip data".into(),
-            found: cause.to_string(),
-            remedy: "the file is cut off or damaged: take another copy of it".into(),
-        }
+        let remedy = "the file is cut off or damaged: take another copy of it";
+        Error::content(self.path, part, "whole gzip data", cause.to_string(), remedy)
     }
 
     fn too_large(&self, part: &str, limit: u64) -> Error {
-        Error::Content {
-            path: self.path.into(),
-            field: part.into(),
-            expected: format!("at most {} MiB", limit >> 20),
-            found: "more".into(),
-            remedy: "this is no file of ours: name another one, or delete it".into(),
-        }
+        let expected = format!("at most {} MiB", limit >> 20);
+        Error::content(
+            self.path,
+            part,
+            expected,
+            "more",
+            "this is no file of ours: name another one, or delete it",
+        )
     }
 }

@@ -3,6 +3,7 @@
 use super::host_list::expanded;
 use crate::error::{Error, Result};
 use crate::platform::{inert, plain_file};
+use crate::record::soundness::{Sound, expect};
 use crate::record::store::check_name;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -83,21 +84,21 @@ impl Experiment {
                 .ok_or_else(|| wrong(path, "hosts", "a name, or a range such as node[01-16]", entry))?;
             experiment.hosts.extend(hosts);
         }
-        experiment.check(path)?;
+        experiment.sound().map_err(|fault| fault.refused(path, REMEDY))?;
         Ok(experiment)
     }
 
-    fn check(&self, path: &Path) -> Result<()> {
-        let name = |field, text: &str| check_name(text, field).map_err(|_| wrong(path, field, NAME, text));
+    fn sound(&self) -> Sound {
+        let name = |field: &str, text: &str| {
+            expect(check_name(text, field).is_ok(), field, NAME, inert::line(text, 200))
+        };
         name("name", &self.name)?;
         for (field, texts) in [("hosts", &self.hosts), ("kernels", &self.kernels)] {
-            if texts.is_empty() {
-                return Err(wrong(path, field, "at least one", "none"));
-            }
-            texts.iter().try_for_each(|text| name(field, text))?;
+            expect(!texts.is_empty(), field, "at least one", "none")?;
             let mut known = BTreeSet::new();
-            if let Some(twice) = texts.iter().find(|text| !known.insert(text.as_str())) {
-                return Err(wrong(path, field, "each once", &format!("{twice} twice")));
+            for text in texts {
+                name(field, text)?;
+                expect(known.insert(text), field, "each once", format_args!("{text} twice"))?;
             }
         }
         let numbers = [
@@ -106,23 +107,14 @@ impl Experiment {
             ("minutes", self.minutes, 7 * 24 * 60),
         ];
         for (field, number, most) in numbers {
-            if !(1..=most).contains(&number) {
-                return Err(wrong(path, field, &format!("a number from 1 to {most}"), &number.to_string()));
-            }
+            let is_possible = (1..=most).contains(&number);
+            expect(is_possible, field, format_args!("a number from 1 to {most}"), number)?;
         }
-        if !["smoke", "default", "full"].contains(&self.scale.as_str()) {
-            return Err(wrong(path, "scale", "smoke, default or full", &self.scale));
-        }
+        let is_scale = ["smoke", "default", "full"].contains(&self.scale.as_str());
+        expect(is_scale, "scale", "smoke, default or full", inert::line(&self.scale, 200))?;
         let jobs = self.hosts.len() * self.kernels.len() * self.repeats as usize;
-        if jobs > MOST_JOBS {
-            return Err(wrong(
-                path,
-                "hosts × kernels × repeats",
-                &format!("at most {MOST_JOBS}"),
-                &jobs.to_string(),
-            ));
-        }
-        Ok(())
+        let field = "hosts × kernels × repeats";
+        expect(jobs <= MOST_JOBS, field, format_args!("at most {MOST_JOBS}"), jobs)
     }
 
     /// All jobs, host by host. A host's kernels take turns, in reversed order in every other round, so that a drift of the
@@ -204,6 +196,7 @@ fn is_word(known: &str, word: &str) -> bool {
     known.strip_suffix('…').map_or(known == word, |key| key.ends_with('=') && word.starts_with(key))
 }
 
+const REMEDY: &str = "`syscost help machines` shows an experiment with all its fields";
 /// What a name of a host, a kernel or an experiment may be.
 const NAME: &str = "a name that can be that of a file";
 
@@ -213,13 +206,7 @@ fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Error {
 }
 
 fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
-    Error::Content {
-        path: path.into(),
-        field: field.into(),
-        expected: expected.into(),
-        found: inert::line(found, 200),
-        remedy: "`syscost help machines` shows an experiment with all its fields".into(),
-    }
+    Error::content(path, field, expected, inert::line(found, 200), REMEDY)
 }
 
 #[cfg(test)]

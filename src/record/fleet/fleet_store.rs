@@ -5,6 +5,7 @@ use super::{Experiment, Job, JobRecord};
 use crate::error::{Error, Result};
 use crate::platform::{inert, plain_file};
 use crate::record::store::{create, replace};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -136,13 +137,8 @@ impl FleetStore {
     }
 
     fn wrong(&self, job: Job<'_>, field: &str, expected: &str, found: String) -> Error {
-        Error::Content {
-            path: self.record_path(job),
-            field: field.into(),
-            expected: expected.into(),
-            found: inert::line(&found, 200),
-            remedy: "it is not used: remove it, and measure the job again".into(),
-        }
+        let remedy = "it is not used: remove it, and measure the job again";
+        Error::content(self.record_path(job), field, expected, inert::line(&found, 200), remedy)
     }
 
     /// Adds the record of a job. Of two records of one job the one that began first stays, whichever comes first.
@@ -215,31 +211,21 @@ impl FleetStore {
 
     /// Records here that are of no job of this experiment, at most `most` of them.
     pub fn strays(&self, experiment: &Experiment, most: usize) -> Vec<PathBuf> {
-        let known = |part: &Path, names: &[String]| {
-            part.file_name().and_then(|n| n.to_str()).is_some_and(|n| names.iter().any(|name| name == n))
-        };
         let repeats: Vec<String> = (1..=experiment.repeats).map(|n| n.to_string()).collect();
-        let mut found = Vec::new();
-        for host in entries(&self.root) {
-            if !known(&host, &experiment.hosts) {
-                found.push(host);
-                continue;
-            }
-            for kernel in entries(&host) {
-                if !known(&kernel, &experiment.kernels) {
-                    found.push(kernel);
-                    continue;
-                }
-                let is_ours =
-                    |file: &PathBuf| file.file_stem().is_some_and(|stem| known(Path::new(stem), &repeats));
-                found.extend(entries(&kernel).into_iter().filter(|file| !is_ours(file)));
-            }
-            if found.len() >= most {
-                break;
-            }
-        }
-        found.truncate(most);
-        found
+        let is_one_of =
+            |part: Option<&OsStr>, names: &[String]| names.iter().any(|name| part == Some(OsStr::new(name)));
+        let known = |found: Vec<PathBuf>, names: &[String]| -> (Vec<PathBuf>, Vec<PathBuf>) {
+            found.into_iter().partition(|path| is_one_of(path.file_name(), names))
+        };
+        let within = |directories: &[PathBuf]| -> Vec<PathBuf> {
+            directories.iter().flat_map(|directory| entries(directory)).collect()
+        };
+        let (hosts, mut strays) = known(entries(&self.root), &experiment.hosts);
+        let (kernels, others) = known(within(&hosts), &experiment.kernels);
+        strays.extend(others);
+        strays.extend(within(&kernels).into_iter().filter(|file| !is_one_of(file.file_stem(), &repeats)));
+        strays.truncate(most);
+        strays
     }
 }
 

@@ -5,7 +5,7 @@ use super::Job;
 use crate::environment::Fingerprint;
 use crate::error::{Error, Result};
 use crate::platform::inert;
-use crate::record::soundness::is_name;
+use crate::record::soundness::{Sound, expect, is_name};
 use crate::record::store::seal;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,7 @@ pub const LAYOUT: u32 = 1;
 const MOST_CASES: usize = 20_000;
 /// The longest sentence of a case without a figure, in characters.
 const LONGEST: usize = 2_000;
+const REMEDY: &str = "it was damaged, edited or is of another version: measure the job again";
 
 /// The record of one job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,16 +93,13 @@ impl JobRecord {
             let expected = format!("layout {LAYOUT}");
             return Err(wrong(path, "fleet_job", &expected, &record.fleet_job.to_string()));
         }
-        record
-            .fault()
-            .map_or(Ok(()), |(field, expected, found)| Err(wrong(path, &field, expected, &found)))?;
+        record.sound().map_err(|fault| fault.refused(path, REMEDY))?;
         Ok(record)
     }
 
-    /// The first thing that cannot be.
-    fn fault(&self) -> Option<(String, &'static str, String)> {
-        let name =
-            |field: &str, text: &str| (!is_name(text)).then(|| (field.into(), "a name", text.to_owned()));
+    /// Whether all of it can be.
+    fn sound(&self) -> Sound {
+        let name = |field: &str, text: &str| expect(is_name(text), field, "a name", inert::line(text, 200));
         let texts = [
             ("tool", &self.tool),
             ("experiment", &self.experiment),
@@ -109,39 +107,28 @@ impl JobRecord {
             ("kernel", &self.kernel),
             ("scale", &self.scale),
         ];
-        let boot = || Some(&self.boot).filter(|boot| !boot.is_empty()).and_then(|boot| name("boot", boot));
-        let many = || {
-            let count = self.cases.len() + self.without.len();
-            (count > MOST_CASES).then(|| ("cases".into(), "at most 20000", count.to_string()))
-        };
-        let release =
-            || name("fingerprint.kernel_release", self.fingerprint.kernel_release.as_deref().unwrap_or(""));
+        texts.into_iter().try_for_each(|(field, text)| name(field, text))?;
+        if !self.boot.is_empty() {
+            name("boot", &self.boot)?;
+        }
+        let count = self.cases.len() + self.without.len();
+        expect(count <= MOST_CASES, "cases", format_args!("at most {MOST_CASES}"), count)?;
+        name("fingerprint.kernel_release", self.fingerprint.kernel_release.as_deref().unwrap_or(""))?;
         let mut known = BTreeSet::new();
-        let of_figure = |figure: &Figure| {
+        for Figure { id, version, clock, ns, core_hz } in &self.cases {
+            name("cases.id", id)?;
+            name("cases.version", version)?;
+            name("cases.clock", clock)?;
             let is_positive = |value: f64| value > 0.0 && value.is_finite();
-            name("cases.id", &figure.id)
-                .or_else(|| name("cases.version", &figure.version))
-                .or_else(|| name("cases.clock", &figure.clock))
-                .or_else(|| {
-                    let sound = is_positive(figure.ns) && figure.core_hz.is_none_or(is_positive);
-                    (!sound)
-                        .then(|| (format!("cases.{}", figure.id), "a time above 0", figure.ns.to_string()))
-                })
-        };
-        let again = |figure: &Figure| (format!("cases.{}", figure.id), "each case once", "twice".to_owned());
-        let hostile = || {
-            let mut texts = self.without.iter().flat_map(|(id, why)| [id, why]);
-            texts.find(|text| text.contains(inert::is_hostile) || text.len() > 4 * LONGEST)
-        };
-        texts
-            .iter()
-            .find_map(|(field, text)| name(field, text))
-            .or_else(boot)
-            .or_else(many)
-            .or_else(release)
-            .or_else(|| self.cases.iter().find_map(of_figure))
-            .or_else(|| self.cases.iter().find(|figure| !known.insert(figure.id.as_str())).map(again))
-            .or_else(|| hostile().map(|text| ("without".into(), "plain sentences", text.clone())))
+            let is_time = is_positive(*ns) && core_hz.is_none_or(is_positive);
+            expect(is_time, format_args!("cases.{id}"), "a time above 0", ns)?;
+            expect(known.insert(id), format_args!("cases.{id}"), "each case once", "twice")?;
+        }
+        for text in self.without.iter().flat_map(|(id, why)| [id, why]) {
+            let is_plain = !text.contains(inert::is_hostile) && text.len() <= 4 * LONGEST;
+            expect(is_plain, "without", "plain sentences", inert::line(text, 200))?;
+        }
+        Ok(())
     }
 }
 
@@ -151,13 +138,7 @@ pub fn one_line(text: &str) -> String {
 }
 
 fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
-    Error::Content {
-        path: path.into(),
-        field: inert::line(field, 200),
-        expected: expected.into(),
-        found: inert::line(found, 200),
-        remedy: "it was damaged, edited or is of another version: measure the job again".into(),
-    }
+    Error::content(path, field, expected, inert::line(found, 200), REMEDY)
 }
 
 #[cfg(test)]

@@ -117,16 +117,10 @@ impl Text<'_> {
     }
 
     fn check_seal(&self) -> Result<()> {
-        match seal::holds(self.bytes) {
-            true => Ok(()),
-            false => Err(Error::Content {
-                path: self.path.into(),
-                field: "seal".into(),
-                expected: "the checksum of what the file holds".into(),
-                found: "another".into(),
-                remedy: "the file is damaged or was edited: restore it from a copy, or delete it".into(),
-            }),
-        }
+        let remedy = "the file is damaged or was edited: restore it from a copy, or delete it";
+        let wrong =
+            || Error::content(self.path, "seal", "the checksum of what the file holds", "another", remedy);
+        if seal::holds(self.bytes) { Ok(()) } else { Err(wrong()) }
     }
 
     fn check_version(&self, field: &str, kind: &str, newest: u32) -> Result<()> {
@@ -138,25 +132,17 @@ impl Text<'_> {
             }
             _ => ("the version of a record".into(), "this is not a record of syscost: name another file"),
         };
-        Err(Error::Content {
-            path: self.path.into(),
-            field: field.into(),
-            expected,
-            found: found.map_or("nothing".into(), |n| n.to_string()),
-            remedy: remedy.into(),
-        })
+        let found = found.map_or("nothing".into(), |n| n.to_string());
+        Err(Error::content(self.path, field, expected, found, remedy))
     }
 
     fn json<T: DeserializeOwned>(&self, expected: &str) -> Result<T> {
         // UTF-8 first: a line and column in bytes that are no text mean nothing to an editor.
         let text = std::str::from_utf8(self.bytes);
         let text = text.map_err(|e| (serde_json::Error::custom(e), String::new()));
-        text.and_then(|text| deserialize(&inert::json(text))).map_err(|(error, field)| Error::Content {
-            path: self.path.into(),
-            field: self.place(&error, &field),
-            expected: expected.into(),
-            found: cause(&error),
-            remedy: remedy(&error).into(),
+        text.and_then(|text| deserialize(&inert::json(text))).map_err(|(error, field)| {
+            let place = self.place(&error, &field);
+            Error::content(self.path, place, expected, cause(&error), remedy(&error))
         })
     }
 
@@ -266,23 +252,9 @@ mod tests {
 
     #[test]
     fn pairs_of_both_layouts_are_read_and_newer_ones_are_called_newer() {
-        let (sides, versions) = (["a".to_owned(), "b".to_owned()], ["1".into(), "1".into()]);
+        let versions = ["1".into(), "1".into()];
         let case = paired::CasePairs { id: "a/b".into(), versions, ..Default::default() };
-        let pairs = Paired {
-            paired: paired::LAYOUT,
-            tool: "syscost".into(),
-            run: "a".into(),
-            started: 1,
-            seed: 1,
-            rule: paired::Rule { threshold: 0.01, margin: 0.02, looks: 3 },
-            by_turns: true,
-            sides,
-            guests: None,
-            fingerprint: Default::default(),
-            cpu: 0,
-            notes: Vec::new(),
-            cases: vec![case],
-        };
+        let pairs = Paired { paired: paired::LAYOUT, cases: vec![case], ..Paired::default() };
         let text = serde_json::to_string(&pairs).unwrap();
         let old = text.replace(r#""paired":3"#, r#""paired":1"#);
         let old = old.replace(r#""versions":["1","1"]"#, r#""bodies":["b0432391e6d77828","other"]"#);

@@ -48,7 +48,7 @@ impl Relation {
         let mut notes: Vec<String> = self.incomparable.iter().cloned().collect();
         notes.extend(self.warnings.iter().map(|sentence| format!("warning: {sentence}")));
         let heavy = self.differences.iter().filter(|d| d.weight > Weight::Fact);
-        notes.extend(heavy.map(|d| format!("{}: {}: {} → {}", word(d.weight), d.field, d.ours, d.theirs)));
+        notes.extend(heavy.map(|d| format!("{}: {}: {} → {}", d.weight.name(), d.field, d.ours, d.theirs)));
         // The release of the kernel stands in the summary.
         let is_fact = |d: &&Difference| d.weight == Weight::Fact && d.field != "kernel_release";
         let facts: Vec<_> = self.differences.iter().filter(is_fact).map(fact).collect();
@@ -64,14 +64,6 @@ fn fact(difference: &Difference) -> String {
     match ours.chars().count().max(theirs.chars().count()) > LONGEST_FACT {
         true => (*field).to_owned(),
         false => format!("{field} {ours} → {theirs}"),
-    }
-}
-
-fn word(weight: Weight) -> &'static str {
-    match weight {
-        Weight::Fact => "fact",
-        Weight::Warning => "warning",
-        Weight::Incomparable => "incomparable",
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::record::quantity::{NANOSECONDS, rfc3339};
 use crate::record::{CaseRecord, Measured, Outcome, Record};
+use crate::render::format::pretty;
 use serde_json::{Value, json};
 
 /// The tests of this run against a build, which KCIDB knows by `ORIGIN:ID`. A figure is in seconds; a claim that was disproved is an
@@ -20,24 +21,24 @@ pub fn kcidb(record: &Record, build: &str) -> Result<String> {
     };
     let tests = record.cases().map(|(_, case)| test(record, case, origin, build));
     let report = json!({ "version": { "major": 5, "minor": 3 }, "tests": tests.collect::<Vec<_>>() });
-    let text = serde_json::to_string_pretty(&report);
-    text.map(|text| text + "\n").map_err(|e| Error::file(&record.run, "writing as JSON", e.into()))
+    pretty(&record.run, &report)
 }
 
 fn test(record: &Record, case: &CaseRecord, origin: &str, build: &str) -> Value {
     let path = format!("syscost.{}", path(&case.id));
-    let (status, comment) = match &case.outcome {
-        Outcome::Measured(_) => ("DONE", &case.title),
-        Outcome::Failed(sentence) => ("ERROR", sentence),
-        Outcome::Disturbed(sentence) => ("MISS", sentence),
-        Outcome::Skipped(sentence) => ("SKIP", sentence),
+    let status = match case.outcome {
+        Outcome::Measured(_) => "DONE",
+        Outcome::Failed(_) => "ERROR",
+        Outcome::Disturbed(_) => "MISS",
+        Outcome::Skipped(_) => "SKIP",
     };
+    let comment = case.outcome.sentence().unwrap_or(&case.title);
     let mut test = json!({
         "id": format!("{origin}:syscost:{}:{path}", inert(&record.run)), "origin": origin, "build_id": inert(build), "path": path,
         "status": status, "comment": inert(comment), "start_time": rfc3339(record.started),
         "environment": { "comment": inert(record.fingerprint.cpu_model.as_deref().unwrap_or("unknown")) },
     });
-    if let Outcome::Measured(measured) = &case.outcome {
+    if let Some(measured) = case.measured() {
         let (number, misc) = figures(measured, &record.unit);
         test["number"] = number;
         test["misc"] = misc;

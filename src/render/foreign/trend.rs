@@ -1,9 +1,10 @@
 //! JSON for services that draw trends: Bencher and github-action-benchmark. In both a smaller value is better.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Interval, Record};
-use serde_json::{Map, Value, json};
+use crate::render::format::pretty;
+use serde_json::{Map, json};
 
 /// Bencher Metric Format: by case, by measure, value with its ends. The measure `latency` is in nanoseconds by Bencher's own
 /// definition; a count is a measure with the name of its event.
@@ -16,7 +17,7 @@ pub fn bencher(record: &Record) -> Result<String> {
         let metric = json!({ "value": estimate, "lower_value": low, "upper_value": high });
         (id.to_owned(), json!({ measure: metric }))
     });
-    text(record, &Value::Object(cases.collect::<Map<_, _>>()))
+    pretty(&record.run, &cases.collect::<Map<_, _>>())
 }
 
 /// The list that github-action-benchmark takes as `customSmallerIsBetter`.
@@ -30,14 +31,9 @@ pub fn action_benchmark(record: &Record) -> Result<String> {
             "extra": format!("next run in [{low}, {high}], 19 times in 20"),
         })
     });
-    text(record, &cases.collect())
+    pretty(&record.run, &cases.collect::<Vec<_>>())
 }
 
 fn figures(record: &Record) -> impl Iterator<Item = (&str, Interval)> {
     record.cases().filter_map(|(_, case)| Some((case.id.as_str(), case.measured()?.figure())))
-}
-
-fn text(record: &Record, value: &Value) -> Result<String> {
-    let text = serde_json::to_string_pretty(value);
-    text.map(|text| text + "\n").map_err(|e| Error::file(&record.run, "writing as JSON", e.into()))
 }

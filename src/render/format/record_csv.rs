@@ -3,7 +3,7 @@
 use super::{CRLF, csv_text, ends, number};
 use crate::error::Result;
 use crate::record::quantity::NANOSECONDS;
-use crate::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, Record};
+use crate::record::{CaseRecord, GroupRun, Interval, Measured, Record};
 use crate::render::table::Against;
 use crate::study::basis::ratio;
 
@@ -68,16 +68,12 @@ pub fn csv(record: &Record, against: &[Against<'_>]) -> Result<String> {
 }
 
 fn cells(record: &Record, group: &GroupRun, case: &CaseRecord) -> Vec<String> {
-    let (outcome, sentence) = match &case.outcome {
-        Outcome::Measured(m) => ("measured", m.evidence.join(" ")),
-        Outcome::Skipped(sentence) => ("skipped", sentence.clone()),
-        Outcome::Disturbed(sentence) => ("disturbed", sentence.clone()),
-        Outcome::Failed(sentence) => ("failed", sentence.clone()),
-    };
-    let mut cells = [&case.id, &case.title, &group.name, outcome, &record.unit].map(str::to_owned).to_vec();
+    let (outcome, evidence) = (&case.outcome, case.measured().map(|measured| measured.evidence.join(" ")));
+    let mut cells =
+        [&case.id, &case.title, &group.name, outcome.word(), &record.unit].map(str::to_owned).to_vec();
     cells.extend(case.measured().map(figures).unwrap_or_default());
     cells.resize(HEAD.len() - 1, String::new());
-    cells.push(sentence);
+    cells.extend(outcome.sentence().map(str::to_owned).or(evidence));
     cells
 }
 
@@ -115,7 +111,7 @@ fn figures(m: &Measured) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture_run;
+    use crate::record::{Outcome, fixture_run};
     use std::collections::BTreeMap;
 
     #[test]

@@ -49,16 +49,19 @@ fn head(unit: &str, against: &[Against<'_>]) -> String {
 
 fn row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> String {
     let mut cells = vec![format!("`{}`", case.id)];
-    match &case.outcome {
-        Outcome::Measured(measured) => cells.extend(figures(measured, unit)),
-        Outcome::Skipped(_) => cells.extend(outcome_cells("skipped")),
-        Outcome::Disturbed(_) => cells.extend(outcome_cells("disturbed")),
-        Outcome::Failed(_) => cells.extend(outcome_cells("**FAILED**")),
-    }
+    cells.extend(match case.measured() {
+        Some(measured) => figures(measured, unit),
+        None => outcome_cells(word(&case.outcome)),
+    });
     let value =
         |a: &Against<'_>| a.values.get(&case.id).filter(|_| unit == NANOSECONDS).map(|ns| duration(*ns));
     let elsewhere = against.iter().map(|a| value(a).unwrap_or_default());
     line(cells.into_iter().chain(elsewhere))
+}
+
+/// How a case without a number ended.
+fn word(outcome: &Outcome) -> &'static str {
+    if matches!(outcome, Outcome::Failed(_)) { "**FAILED**" } else { outcome.word() }
 }
 
 /// The text under "quiet", and nothing under the other heads.
@@ -87,11 +90,8 @@ fn figures(m: &Measured, unit: &str) -> Vec<String> {
 }
 
 fn list(group: &GroupRun, unit: &str) -> String {
-    let reasons = group.cases.iter().filter_map(|case| match &case.outcome {
-        Outcome::Measured(_) => None,
-        Outcome::Skipped(sentence) => Some(format!("skipped `{}`: {sentence}", case.id)),
-        Outcome::Disturbed(sentence) => Some(format!("disturbed `{}`: {sentence}", case.id)),
-        Outcome::Failed(sentence) => Some(format!("**FAILED** `{}`: {sentence}", case.id)),
+    let reasons = group.cases.iter().filter_map(|case| {
+        Some(format!("{} `{}`: {}", word(&case.outcome), case.id, case.outcome.sentence()?))
     });
     let fits = group.fits.iter().map(|fit| {
         let (cost, ends) = (amount(fit.slope.estimate, unit), ends(&fit.slope, unit));

@@ -1,7 +1,7 @@
 //! A case as the page's script reads it.
 
 use super::sample_shape::{Shape, shape};
-use crate::record::{CaseRecord, Derived, GroupRun, Interval, Matrix, Measured, Outcome};
+use crate::record::{CaseRecord, Derived, GroupRun, Interval, Matrix, Measured};
 use crate::study::basis::{cost, ratio};
 use crate::study::disturbance::summary;
 use serde::Serialize;
@@ -59,15 +59,10 @@ struct Figures<'a> {
 impl<'a> CaseData<'a> {
     /// The case of this group, in this unit.
     pub(super) fn of(case: &'a CaseRecord, group: &GroupRun, unit: &str) -> Self {
-        let (outcome, sentence) = match &case.outcome {
-            Outcome::Measured(measured) if measured.is_settled() => ("measured", None),
-            Outcome::Measured(_) => ("not settled", None),
-            Outcome::Skipped(sentence) => ("skipped", Some(sentence)),
-            Outcome::Disturbed(sentence) => ("disturbed", Some(sentence)),
-            Outcome::Failed(sentence) => ("failed", Some(sentence)),
-        };
+        let is_open = case.measured().is_some_and(|measured| !measured.is_settled());
+        let outcome = if is_open { "not settled" } else { case.outcome.word() };
         let figures = case.measured().map(|measured| figures(measured, group, unit));
-        Self { id: &case.id, title: &case.title, outcome, sentence: sentence.map(String::as_str), figures }
+        Self { id: &case.id, title: &case.title, outcome, sentence: case.outcome.sentence(), figures }
     }
 }
 

@@ -152,17 +152,7 @@ mod tests {
             cpu_count: Some(2),
             ..Fingerprint::default()
         };
-        HistoryPoint {
-            history: 1,
-            run: String::new(),
-            started: 0,
-            label: String::new(),
-            reference: "v1".into(),
-            bridge_to: None,
-            clock: Default::default(),
-            fingerprint,
-            cases: Vec::new(),
-        }
+        HistoryPoint { fingerprint, ..HistoryPoint::default() }
     }
 
     fn points() -> Vec<HistoryPoint> {

@@ -62,18 +62,8 @@ impl Sheet {
 
     /// Aligned columns, numbers to the right.
     pub fn text(&self) -> String {
-        let all: Vec<_> = std::iter::once(&self.head).chain(&self.rows).collect();
-        let widths = self.widths();
-        let cell = |(at, text): (usize, &String)| {
-            let room = widths.get(at).map_or(0, |width| width.saturating_sub(text.chars().count()));
-            match at {
-                0 => format!("{text}{}", " ".repeat(room)),
-                _ => format!("  {}{text}", " ".repeat(room)),
-            }
-        };
-        let line =
-            |row: &Vec<String>| row.iter().enumerate().map(cell).collect::<String>().trim_end().to_owned();
-        let lines: Vec<_> = all.into_iter().map(line).collect();
+        let all: Vec<_> = std::iter::once(&self.head).chain(&self.rows).cloned().collect();
+        let lines = cell::aligned(&all, |at| (at == 0, 2));
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
         format!("{}\n\n{}\n{}{notes}", self.title, lines.join("\n"), if notes.is_empty() { "" } else { "\n" })
     }

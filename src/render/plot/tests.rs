@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{CaseRecord, Interval, LevelRecord, Measured, Outcome, Point, Predicted, fixture_run};
+use crate::record::{CaseRecord, Interval, LevelRecord, Measured, Point, Predicted, fixture_run};
 
 fn curve(title: &str, factor: f64) -> CurveRecord {
     let value = |i: u32| Interval {
@@ -38,11 +38,7 @@ fn record() -> Record {
     ];
     let matrix = Matrix { cpus: vec![0, 1, 4], rows: vec![vec![], vec![20.0], vec![100.0, 60.0]] };
     let measured = Measured { matrix: Some(matrix), ..Measured::default() };
-    record.groups[1].cases.push(CaseRecord {
-        id: "core_to_core/every-pair".into(),
-        title: String::new(),
-        outcome: Outcome::Measured(Box::new(measured)),
-    });
+    record.groups[1].cases.push(fixture_run::measured("core_to_core/every-pair", measured));
     record
 }
 
@@ -89,8 +85,7 @@ fn a_png_is_whole_and_not_white() {
 fn case(id: &str, ns: f64) -> CaseRecord {
     let predicted = Some(Predicted { hardware: 4.0, software: 6.0, ..Predicted::default() });
     let median = Interval { estimate: ns, low: 0.9 * ns, high: 1.2 * ns };
-    let measured = Measured { median, predicted, ..Measured::default() };
-    CaseRecord { id: id.into(), title: String::new(), outcome: Outcome::Measured(Box::new(measured)) }
+    fixture_run::measured(id, Measured { median, predicted, ..Measured::default() })
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::{Line, Summary};
 use crate::record::quantity::{size, times};
 use crate::record::{CurveRecord, LevelRecord};
 use crate::render::cell;
+use crate::render::tone::Tone;
 use crate::study::standout::{FAR, Standouts, standouts};
 
 /// Names of the farthest from what was expected.
@@ -12,8 +13,13 @@ const NAMED: usize = 3;
 pub(super) fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let found = standouts(summary.record);
     let line = |told| line(told, summary.program, width);
-    let before = [failed(&found), disturbed(&found), unsettled(&found), far(&found)];
-    let names = farthest(&found, width).map(Line::plain);
+    let before = [
+        first(&found.failed, Tone::Red, "disproved or broken"),
+        first(&found.disturbed, Tone::Yellow, "disturbed"),
+        unsettled(&found),
+        far(&found),
+    ];
+    let names = farthest(&found, width).map(|names| Line::new(Tone::Plain, names));
     let lines = before.into_iter().flatten().map(line).chain(names);
     let lines: Vec<Line> = lines.chain(levels(&found.levels).map(line)).collect();
     let heading = match lines.is_empty() {
@@ -22,49 +28,26 @@ pub(super) fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
         }
         false => "Look at these:".into(),
     };
-    std::iter::once(Line::heading(cell::cut(&heading, width))).chain(lines).collect()
+    std::iter::once(Line::new(Tone::Bold, cell::cut(&heading, width))).chain(lines).collect()
 }
 
 fn line((tone, texts, command): (Tone, Vec<String>, String), program: &str, width: usize) -> Line {
     let behind = format!("  `{program} {command}`");
     let room = width.saturating_sub(2 + cell::width(&behind));
-    let text = cell::cut(&format!("  {}{behind}", super::fitting(&texts, room)), width);
-    match tone {
-        Tone::Failed => Line::failed(text),
-        Tone::Warned => Line::warned(text),
-        Tone::Plain => Line::plain(text),
-    }
-}
-
-enum Tone {
-    Plain,
-    Warned,
-    Failed,
+    Line::new(tone, cell::cut(&format!("  {}{behind}", super::fitting(&texts, room)), width))
 }
 
 /// A line in words, the longest first of which one is taken that has room; and the command that shows more.
 type Told = Option<(Tone, Vec<String>, String)>;
 
-fn group(id: &str) -> &str {
-    id.split('/').next().unwrap_or(id)
-}
-
 /// The command that shows the table of a case's group.
 fn table(id: &str) -> String {
-    format!("report {}", group(id))
+    format!("report {}", id.split('/').next().unwrap_or(id))
 }
 
 fn first(list: &[(&str, &str)], tone: Tone, word: &str) -> Told {
     let (id, sentence) = list.first()?;
     Some((tone, vec![format!("{} {word}: {id}: {sentence}", list.len())], table(id)))
-}
-
-fn failed(found: &Standouts<'_>) -> Told {
-    first(&found.failed, Tone::Failed, "disproved or broken")
-}
-
-fn disturbed(found: &Standouts<'_>) -> Told {
-    first(&found.disturbed, Tone::Warned, "disturbed")
 }
 
 fn unsettled(found: &Standouts<'_>) -> Told {

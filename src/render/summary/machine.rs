@@ -4,18 +4,16 @@ use super::{Line, Summary};
 use crate::environment::Fingerprint;
 use crate::record::Record;
 use crate::render::cell;
+use crate::render::tone::Tone;
 
 pub(super) fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let record = summary.record;
-    let mut lines = vec![
-        Line::heading(cell::cut(&processor(record), width)),
-        Line::plain(cell::cut(&kernel(&record.fingerprint), width)),
-    ];
-    lines.extend(
-        mitigations(&record.fingerprint, width).iter().map(|line| Line::plain(cell::cut(line, width))),
-    );
+    let plain = |text: String| Line::new(Tone::Plain, cell::cut(&text, width));
+    let mut lines = vec![Line::new(Tone::Bold, cell::cut(&processor(record), width))];
+    lines.push(plain(kernel(&record.fingerprint)));
+    lines.extend(mitigations(&record.fingerprint, width).into_iter().map(plain));
     lines.extend(summary.doctor.map(|found| doctor(found, summary.program, width)));
-    lines.push(Line::plain(cell::cut(&run(record), width)));
+    lines.push(plain(run(record)));
     lines
 }
 
@@ -75,10 +73,10 @@ fn mitigations(known: &Fingerprint, width: usize) -> Vec<String> {
 
 fn doctor(found: &[String], program: &str, width: usize) -> Line {
     match found {
-        [] => Line::plain("the doctor minds nothing"),
+        [] => Line::new(Tone::Plain, "the doctor minds nothing"),
         found => {
             let head = format!("the doctor minds {}: {}", found.len(), found.join("; "));
-            Line::warned(cell::cut_before(&head, &format!(" (`{program} doctor`)"), width))
+            Line::new(Tone::Yellow, cell::cut_before(&head, &format!(" (`{program} doctor`)"), width))
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::record::quantity::{change, share};
 use crate::record::{CaseRecord, Headline, Measured, Outcome};
 use crate::render::cell;
 use crate::render::headline_figure::HeadlineFigure;
+use crate::render::tone::Tone;
 use crate::study::alike;
 
 /// A column, in the order from left to right.
@@ -75,20 +76,14 @@ fn laid_out(columns: &[Column], rows: &[Row<'_>], unit: &str) -> Vec<Line> {
     let head: Vec<String> = columns.iter().map(|column| column.head().to_owned()).collect();
     let cells = rows.iter().map(|row| columns.iter().map(|column| row.cell(*column, unit)).collect());
     let all: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
-    let widest = |at: usize| all.iter().map(|row| cell::width(&row[at])).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns.len()).map(widest).collect();
-    let line = |row: &Vec<String>| -> String {
-        let padded = row.iter().zip(columns).zip(&widths);
-        let text = padded.map(|((text, column), &width)| column.padded(text, width)).collect::<String>();
-        text.trim_end().to_owned()
+    let lines = cell::aligned(&all, |at| columns[at].place());
+    let tone = |row: &Row<'_>| match row.case.outcome {
+        Outcome::Failed(_) => Tone::Red,
+        Outcome::Disturbed(_) => Tone::Yellow,
+        _ => Tone::Plain,
     };
-    let tone = |at: usize, text| match at.checked_sub(1).map(|at| &rows[at].case.outcome) {
-        None => Line::heading(text),
-        Some(Outcome::Failed(_)) => Line::failed(text),
-        Some(Outcome::Disturbed(_)) => Line::warned(text),
-        Some(_) => Line::plain(text),
-    };
-    all.iter().enumerate().map(|(at, row)| tone(at, line(row))).collect()
+    let tones = std::iter::once(Tone::Bold).chain(rows.iter().map(tone));
+    tones.zip(lines).map(|(tone, line)| Line::new(tone, line)).collect()
 }
 
 impl Column {
@@ -107,12 +102,9 @@ impl Column {
     }
 
     /// Numbers end at the right; an interval belongs to the number before it.
-    fn padded(self, text: &str, width: usize) -> String {
-        match self {
-            Operation | Ends | Share | Ratio | Id => format!("{text:<width$}  "),
-            Quiet => format!("{text:>width$} "),
-            _ => format!("{text:>width$}  "),
-        }
+    fn place(self) -> (bool, usize) {
+        let is_text = matches!(self, Operation | Ends | Share | Ratio | Id);
+        (is_text, if self == Quiet { 1 } else { 2 })
     }
 }
 

@@ -1,11 +1,12 @@
 //! The text below the table: reasons, distributions, curves, fits, notes and the tally.
 
-use super::column::{Column, Kind, is_bandwidth};
-use super::{Layout, Row, Shape, Sheet, Tone, curve_text, event_line, paragraph};
+use super::column::{Column, is_bandwidth, label};
+use super::{Layout, Row, Shape, Sheet, curve_text, event_line, paragraph};
 use crate::record::quantity::{NANOSECONDS, amount, ends};
-use crate::record::{Derived, FitRecord, GroupRun, Tally};
+use crate::record::{Derived, FitRecord, GroupRun, Outcome, Tally};
 use crate::render::figure_line::{follows, spread};
 use crate::render::terminal_heat_map::heat_map;
+use crate::render::tone::Tone;
 use crate::study::disturbance::sentence;
 use crate::study::reference_frequency::range;
 use std::collections::BTreeMap;
@@ -16,28 +17,28 @@ const STEADY: f64 = 0.01;
 /// What the interval is where no case has several executions.
 const ONE_PROCESS: &str = "95 %: the interval of the median of one process, which says nothing of the next";
 
-/// A paragraph and its tone.
-type Paragraph = (Tone, String);
+/// A paragraph and its tone; without one it is a drawing, whose lines stay as they are.
+type Paragraph = (Option<Tone>, String);
 
 /// Everything below the table, its sections separated by empty lines.
 pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
     let groups = groups(sheet);
     let sections = [
-        endings(sheet, Kind::Failed),
-        endings(sheet, Kind::Disturbed),
-        endings(sheet, Kind::Skipped),
+        endings(sheet, |outcome| matches!(outcome, Outcome::Failed(_))),
+        endings(sheet, |outcome| matches!(outcome, Outcome::Disturbed(_))),
+        endings(sheet, |outcome| matches!(outcome, Outcome::Skipped(_))),
         plain(distributions(sheet)),
         plain(derived(sheet, shape)),
         plain(event_line::told(sheet.rows.iter().map(|row| row.case))),
-        maps(sheet).into_iter().map(|line| (Tone::Drawn, line)).collect(),
-        curve_text::drawn(&groups, layout).into_iter().map(|line| (Tone::Drawn, line)).collect(),
+        maps(sheet).into_iter().map(|line| (None, line)).collect(),
+        curve_text::drawn(&groups, layout).into_iter().map(|line| (None, line)).collect(),
         plain(curve_text::told(&groups)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
         plain(about_figures(sheet)),
         plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
         plain(notes(&groups)),
         plain(legend(shape, layout, sheet.knows_the_next_run())),
-        vec![(Tone::Heading, tally(sheet))],
+        vec![(Some(Tone::Bold), tally(sheet))],
     ];
     let width = layout.width.map_or(usize::MAX, usize::from);
     let printed = |section: &Vec<Paragraph>| -> String {
@@ -47,15 +48,12 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
     sections.map(|section| format!("\n{}", printed(section))).collect()
 }
 
-fn painted(tone: Tone, text: &str, width: usize, color: bool) -> String {
-    match tone {
-        Tone::Drawn => format!("{text}\n"),
-        _ => paragraph::wrapped(text, width).iter().map(|line| tone.paint(line, color) + "\n").collect(),
-    }
+fn painted(tone: Option<Tone>, text: &str, width: usize, color: bool) -> String {
+    tone.map_or_else(|| text.to_owned(), |tone| tone.paint(&paragraph(text, width), color)) + "\n"
 }
 
 fn plain(texts: Vec<String>) -> Vec<Paragraph> {
-    texts.into_iter().map(|text| (Tone::Plain, text)).collect()
+    texts.into_iter().map(|text| (Some(Tone::Plain), text)).collect()
 }
 
 fn groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
@@ -66,24 +64,25 @@ fn groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
 
 /// Why cases have no number. Cases of a group that were skipped for the same reason share a paragraph; each failure has
 /// its own, so that its id can be searched for.
-fn endings(sheet: &Sheet<'_>, kind: Kind) -> Vec<Paragraph> {
-    let of_kind = sheet.rows.iter().filter(|row| Kind::of(row.case) == kind);
+fn endings(sheet: &Sheet<'_>, is_asked: fn(&Outcome) -> bool) -> Vec<Paragraph> {
+    let of_kind = sheet.rows.iter().filter(|row| is_asked(&row.case.outcome));
     let mut endings: Vec<(&Row<'_>, &str, Vec<&str>)> = Vec::new();
     for row in of_kind {
-        let Some(sentence) = row.reason() else { continue };
+        let Some(sentence) = row.case.outcome.sentence() else { continue };
         let same = |(first, other, _): &&mut (&Row<'_>, &str, _)| {
-            kind == Kind::Skipped && std::ptr::eq(first.group, row.group) && *other == sentence
+            let is_skipped = matches!(row.case.outcome, Outcome::Skipped(_));
+            is_skipped && std::ptr::eq(first.group, row.group) && *other == sentence
         };
         match endings.iter_mut().find(same) {
             Some((_, _, operations)) => operations.push(row.operation()),
             None => endings.push((row, sentence, vec![row.operation()])),
         }
     }
-    endings.iter().map(|(row, sentence, of)| (Tone::of(row), ending(row, sentence, of))).collect()
+    endings.iter().map(|(row, sentence, of)| (Some(row.tone()), ending(row, sentence, of))).collect()
 }
 
 fn ending(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
-    let word = Kind::of(row.case).label();
+    let word = label(&row.case.outcome);
     match operations {
         [_] => format!("{word} {}: {sentence}", row.case.id),
         several => {
@@ -268,8 +267,7 @@ fn first_run(sheet: &Sheet<'_>) -> Option<String> {
 }
 
 fn tally(sheet: &Sheet<'_>) -> String {
-    let number = |kind| sheet.rows.iter().filter(|row| Kind::of(row.case) == kind).count();
-    let [measured, skipped, disturbed, failed] =
-        [Kind::Measured, Kind::Skipped, Kind::Disturbed, Kind::Failed].map(number);
-    Tally { measured, skipped, disturbed, failed }.to_string()
+    let mut tally = Tally::default();
+    sheet.rows.iter().for_each(|row| tally.add(&row.case.outcome));
+    tally.to_string()
 }

@@ -2,7 +2,8 @@
 
 use super::{Row, Sheet};
 use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, share, times};
-use crate::record::{CaseRecord, Derived, Measured, Outcome, Predicted};
+use crate::record::{Derived, Measured, Outcome, Predicted};
+use crate::render::cell::shortened;
 use crate::study::basis::{cost, ratio};
 
 /// A column of the table, in the order from left to right.
@@ -30,33 +31,12 @@ pub(super) enum Column {
     Claims,
 }
 
-/// How a case ended, without its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Measured,
-    Skipped,
-    Disturbed,
-    Failed,
-}
-
-impl Kind {
-    pub(super) fn of(case: &CaseRecord) -> Self {
-        match case.outcome {
-            Outcome::Measured(_) => Self::Measured,
-            Outcome::Skipped(_) => Self::Skipped,
-            Outcome::Disturbed(_) => Self::Disturbed,
-            Outcome::Failed(_) => Self::Failed,
-        }
-    }
-
-    /// The text in the row in place of a number.
-    pub(super) fn label(self) -> &'static str {
-        match self {
-            Self::Measured => "",
-            Self::Skipped => "skipped",
-            Self::Disturbed => "disturbed",
-            Self::Failed => "FAILED",
-        }
+/// The text in the row in place of a number.
+pub(super) fn label(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Measured(_) => "",
+        Outcome::Failed(_) => "FAILED",
+        other => other.word(),
     }
 }
 
@@ -118,7 +98,7 @@ impl Column {
     }
 
     /// Blanks to the right. The interval belongs to the median, so it stands closer.
-    pub(super) fn gap(self) -> u16 {
+    pub(super) fn gap(self) -> usize {
         if self == Self::Measured { 1 } else { 2 }
     }
 
@@ -129,7 +109,7 @@ impl Column {
                 let value = sheet.against[i].values.get(&row.case.id);
                 value.map(|v| duration(*v)).unwrap_or_default()
             }
-            Self::Measured if row.measured().is_none() => Kind::of(row.case).label().into(),
+            Self::Measured if row.measured().is_none() => label(&row.case.outcome).into(),
             _ => row.measured().and_then(|m| self.figure(m, sheet.unit)).unwrap_or_default(),
         }
     }
@@ -208,17 +188,6 @@ fn disturbed(measured: &Measured) -> Option<String> {
     (disturbed > 0).then(|| format!("{disturbed}/{samples}"))
 }
 
-/// Shortened in its middle: the end of an id distinguishes the cases of a group.
-fn shortened(text: &str, longest: usize) -> String {
-    let length = super::width(text);
-    if length <= longest {
-        return text.into();
-    }
-    let (head, tail) = (longest / 2, longest.saturating_sub(longest / 2 + 1));
-    let kept: String = text.chars().take(head).collect();
-    kept + "…" + &text.chars().skip(length - tail).collect::<String>()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,16 +201,5 @@ mod tests {
         assert_eq!(claims(&measured), "✓2 2/4");
         measured.evidence.clear();
         assert_eq!(claims(&measured), "none 2/4");
-    }
-
-    #[test]
-    fn a_shortened_id_keeps_both_ends() {
-        assert_eq!(shortened("chase/64MiB/random", 11), "chase…andom");
-        assert_eq!(shortened("short", 5), "short");
-        assert_eq!(width_of("chase/64MiB/random", 2), 2);
-    }
-
-    fn width_of(text: &str, longest: usize) -> usize {
-        super::super::width(&shortened(text, longest))
     }
 }

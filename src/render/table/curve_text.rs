@@ -3,8 +3,8 @@
 use super::{Layout, width};
 use crate::record::quantity::{NANOSECONDS, amount, count, ends, share, size};
 use crate::record::{CurveRecord, FallRecord, GroupRun, LevelRecord};
+use crate::render::cell::aligned;
 use crate::render::terminal_plot::{line, plot};
-use comfy_table::{CellAlignment, Table, presets};
 
 const HEAD: [&str; 6] = ["level", "ends between", "kernel says", "latency", "ticks", "cycles"];
 
@@ -59,15 +59,11 @@ fn levels(curve: &CurveRecord, layout: Layout) -> Vec<String> {
 
 /// A line a level, the latency with both ends of its interval or with its share.
 fn rows(curve: &CurveRecord, both: bool) -> Vec<String> {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(HEAD);
-    table.add_rows(curve.levels.iter().map(|level| cells(level, both)));
-    for (at, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 2));
-        let right = [2, 4, 5].contains(&at);
-        column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
-    }
-    table.lines().map(|line| format!("  {}", line.trim_end())).collect()
+    let head = HEAD.map(str::to_owned).to_vec();
+    let cells = curve.levels.iter().map(|level| cells(level, both).to_vec());
+    let lines =
+        aligned(&std::iter::once(head).chain(cells).collect::<Vec<_>>(), |at| (![2, 4, 5].contains(&at), 2));
+    lines.into_iter().map(|line| format!("  {line}")).collect()
 }
 
 fn cells(level: &LevelRecord, both: bool) -> [String; 6] {

@@ -46,11 +46,10 @@ fn remark(event: &EventRate) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Measured, Outcome};
+    use crate::record::{Measured, fixture_run};
 
     fn case(events: Vec<EventRate>) -> CaseRecord {
-        let measured = Measured { events, ..Measured::default() };
-        CaseRecord { id: "a/b".into(), title: String::new(), outcome: Outcome::Measured(Box::new(measured)) }
+        fixture_run::measured("a/b", Measured { events, ..Measured::default() })
     }
 
     #[test]

@@ -7,37 +7,32 @@ use super::{Shape, Sheet, lines, width};
 /// crowded line is not read.
 const ROOMY: usize = 120;
 
-/// A way to make the table narrower.
-#[derive(Clone, Copy)]
-enum Step {
-    Drop(Column),
-    /// A shorter form of a column.
-    Swap(Column, Column),
-}
+/// A way to make the table narrower: a column goes, or a shorter form takes its place.
+type Step = (Column, Option<Column>);
 
 /// The columns that a narrow terminal does not show.
 const NARROW: [Step; 4] = [
-    Step::Swap(Column::Evidence, Column::Claims),
-    Step::Drop(Column::Hardware),
-    Step::Drop(Column::Software),
-    Step::Drop(Column::Typical),
+    (Column::Evidence, Some(Column::Claims)),
+    (Column::Hardware, None),
+    (Column::Software, None),
+    (Column::Typical, None),
 ];
 
 /// The columns that are dropped next, in this order, until the table fits. The prediction goes before its parts, whose
 /// sum it is; the operation and its median stay.
 const STEPS: [Step; 12] = [
-    Step::Swap(Column::Evidence, Column::Claims),
-    Step::Swap(Column::Interval, Column::Share),
-    Step::Drop(Column::Predicted),
-    Step::Drop(Column::Hardware),
-    Step::Drop(Column::Software),
-    Step::Drop(Column::Typical),
-    Step::Drop(Column::Ticks),
-    Step::Drop(Column::Net),
-    Step::Drop(Column::Claims),
-    Step::Drop(Column::Ratio),
-    Step::Drop(Column::Share),
-    Step::Drop(Column::Bandwidth),
+    (Column::Evidence, Some(Column::Claims)),
+    (Column::Interval, Some(Column::Share)),
+    (Column::Predicted, None),
+    (Column::Hardware, None),
+    (Column::Software, None),
+    (Column::Typical, None),
+    (Column::Ticks, None),
+    (Column::Net, None),
+    (Column::Claims, None),
+    (Column::Ratio, None),
+    (Column::Share, None),
+    (Column::Bandwidth, None),
 ];
 
 /// The columns for this width, and the longest name of an operation that fits.
@@ -58,19 +53,13 @@ pub(super) fn shape(sheet: &Sheet<'_>, limit: Option<u16>) -> Shape {
 }
 
 impl Shape {
-    fn take(&mut self, step: Step) {
-        let place = |wanted| self.columns.iter().position(|column| *column == wanted);
-        match step {
-            Step::Drop(column) => {
-                if let Some(i) = place(column) {
-                    self.columns.remove(i);
-                    self.hidden.push(column.name());
-                }
-            }
-            Step::Swap(long, short) => {
-                if let Some(i) = place(long) {
-                    self.columns[i] = short;
-                }
+    fn take(&mut self, (column, shorter): Step) {
+        let Some(place) = self.columns.iter().position(|other| *other == column) else { return };
+        match shorter {
+            Some(shorter) => self.columns[place] = shorter,
+            None => {
+                self.columns.remove(place);
+                self.hidden.push(column.name());
             }
         }
     }

@@ -96,12 +96,6 @@ fn color_moves_no_column() {
 }
 
 #[test]
-fn a_long_name_keeps_both_its_ends() {
-    assert_eq!(shortened("v6.12.3-rc1-generic-pti", 11), "v6.12…c-pti");
-    assert_eq!(shortened("short", 11), "short");
-}
-
-#[test]
 fn what_somebody_sent_does_not_command_the_terminal() {
     let mut sent = comparison(2);
     sent.baselines[0].name = "\u{1b}[2J".into();

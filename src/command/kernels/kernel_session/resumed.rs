@@ -1,6 +1,7 @@
 //! A session is taken up: by its unit after each boot, or by hand.
 
 use super::{Which, session_text};
+use crate::command::ab::this;
 use crate::command::page;
 use crate::command::record;
 use crate::driver::layout;
@@ -98,7 +99,6 @@ fn alone(path: &Path) -> Result<Flock<File>> {
 
 /// The words that take the session up after a boot.
 fn words(name: &str, home: &Path) -> Result<Vec<String>> {
-    let program = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
     let text = |path: &Path| {
         let text = path.to_str().map(str::to_owned);
         text.ok_or_else(|| {
@@ -106,7 +106,7 @@ fn words(name: &str, home: &Path) -> Result<Vec<String>> {
         })
     };
     let own = ["kernels", "session", "resume", name, "--home"].map(str::to_owned);
-    Ok([vec![text(&program)?], own.to_vec(), vec![text(home)?]].concat())
+    Ok([vec![text(&this()?)?], own.to_vec(), vec![text(home)?]].concat())
 }
 
 /// Removes the unit, and gives the machine its own kernel back.
