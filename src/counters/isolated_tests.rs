@@ -24,8 +24,15 @@ const NOTHING: Option<&str> = None;
 /// An error is the reason why a test is skipped.
 type Done = Result<(), String>;
 
-/// Runs `body` in a child with one thread; a panic there fails here with its message.
+/// Runs a test in a process of its own.
 fn alone(body: impl FnOnce() -> Done) {
+    if let Err(why) = in_child(body) {
+        println!("skipped: {why}");
+    }
+}
+
+/// Runs `body` in a child with one thread; a panic there fails here with its message.
+fn in_child(body: impl FnOnce() -> Done) -> Done {
     let (mut words, mut said) = std::io::pipe().expect("a pipe");
     let child = Child::start(|| {
         let text = match catch_unwind(AssertUnwindSafe(body)) {
@@ -46,8 +53,11 @@ fn alone(body: impl FnOnce() -> Done) {
     words.read_to_string(&mut text).expect("words");
     ended.expect(&text);
     match text.strip_prefix("skipped: ") {
-        Some(_) => println!("{text}"),
-        None => assert!(text.is_empty(), "{text}"),
+        Some(why) => Err(why.to_owned()),
+        None => {
+            assert!(text.is_empty(), "{text}");
+            Ok(())
+        }
     }
 }
 
@@ -88,23 +98,7 @@ fn who_gets_the_number_of_another_is_not_taken_for_it() {
     alone(|| {
         own_mounts(CloneFlags::CLONE_NEWPID)?;
         // The first child is the first process of the namespace, where numbers can be chosen.
-        let (mut words, mut said) = std::io::pipe().expect("a pipe");
-        let first = Child::start(|| {
-            let text = match catch_unwind(numbers_come_again) {
-                Ok(Ok(())) => "right".into(),
-                Ok(Err(why)) => why,
-                Err(panic) => format!("panic: {:?}", panic.downcast_ref::<String>()),
-            };
-            let _ = said.write_all(text.as_bytes());
-        })
-        .expect("forked");
-        let ended = first.end_within(PATIENCE);
-        drop(said);
-        let mut text = String::new();
-        words.read_to_string(&mut text).expect("words");
-        ended.expect(&text);
-        assert!(!text.starts_with("panic"), "{text}");
-        if text == "right" { Ok(()) } else { Err(text) }
+        in_child(numbers_come_again)
     });
 }
 
