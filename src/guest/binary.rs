@@ -53,7 +53,8 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>> {
 fn is_static(bytes: &[u8]) -> bool {
     const X86_64: u64 = 62;
     let segments = segments(bytes);
-    let is_no_interpreter = |segment: &Option<Segment>| segment.is_some_and(|segment| segment.kind != INTERPRETER);
+    let is_no_interpreter =
+        |segment: &Option<Segment>| segment.is_some_and(|segment| segment.kind != INTERPRETER);
     number(bytes, 18, 2) == Some(X86_64) && !segments.is_empty() && segments.iter().all(is_no_interpreter)
 }
 

@@ -3,6 +3,9 @@
 use super::host_page::HostPage;
 use serde::Serialize;
 
+/// What each CPU did, by mode.
+const CPU: &str = "syscost_cpu_seconds_total";
+
 /// A machine between two looks. What its page does not tell is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HostView {

@@ -93,9 +93,7 @@ fn a_run_that_waits_for_a_cpu_can_be_interrupted() {
 fn a_killed_run_takes_its_child_with_it_and_the_next_one_tidies_up() {
     let _alone = alone();
     let place = Place::new();
-    let mut running = in_the_middle(&place);
-    running.child.kill().unwrap();
-    running.child.wait().unwrap();
+    in_the_middle(&place).kill();
     assert!(process::all_end(&place), "its child lives on");
     the_first_group_is_kept(&place, false);
     place.begin(place.run(&["known_work/add", "--exact"])).end();
