@@ -12,7 +12,10 @@ use std::path::Path;
 /// # Errors
 /// [`Fault::Denied`] where `/sys` is not mounted.
 pub fn disks() -> Result<Vec<String>, Fault> {
-    with("/sys/block", "device")
+    Ok(names("/sys/block")?
+        .into_iter()
+        .filter(|name| Path::new("/sys/block").join(name).join("device").exists())
+        .collect())
 }
 
 /// Names of partitions, including those of loop devices.
@@ -20,7 +23,11 @@ pub fn disks() -> Result<Vec<String>, Fault> {
 /// # Errors
 /// [`Fault::Denied`] where `/sys` is not mounted.
 pub fn partitions() -> Result<Vec<String>, Fault> {
-    with("/sys/class/block", "partition")
+    let class = Path::new("/sys/class/block");
+    Ok(names("/sys/class/block")?
+        .into_iter()
+        .filter(|name| class.join(name).join("partition").exists())
+        .collect())
 }
 
 /// Names of the network interfaces of this network namespace.
@@ -29,7 +36,11 @@ pub fn partitions() -> Result<Vec<String>, Fault> {
 /// [`Fault::Denied`] where `/sys` is not mounted.
 pub fn interfaces() -> Result<Vec<String>, Fault> {
     // The directory also has a file, `bonding_masters`.
-    with("/sys/class/net", "statistics")
+    let class = Path::new("/sys/class/net");
+    Ok(names("/sys/class/net")?
+        .into_iter()
+        .filter(|name| class.join(name).join("statistics").exists())
+        .collect())
 }
 
 /// The number of CPUs that this process may run on.
@@ -121,13 +132,6 @@ fn executable(pid: i32) -> Option<Vec<u8>> {
     let mut name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     name.pop(); // the line's end
     Some(name)
-}
-
-/// Names in this directory below which there is this file.
-fn with(directory: &str, file: &str) -> Result<Vec<String>, Fault> {
-    let mut names = names(directory)?;
-    names.retain(|name| Path::new(directory).join(name).join(file).exists());
-    Ok(names)
 }
 
 fn names(directory: &str) -> Result<Vec<String>, Fault> {
