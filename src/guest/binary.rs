@@ -11,7 +11,7 @@ const BUILT: &str = "guest/x86_64-unknown-linux-gnu/release/syscost";
 /// The largest program that is taken, bytes.
 const LARGEST: u64 = 256 << 20;
 /// `PT_INTERP` of elf(5): the segment that names the dynamic linker.
-const INTERPRETER: u64 = 3;
+const INTERPRETER: u32 = 3;
 
 /// The program's bytes: that which is given, or named by the environment, or this one if it is static, or what was built
 /// beside it.
@@ -51,39 +51,18 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>> {
 
 /// Whether these are the bytes of a program for x86-64 that needs no dynamic linker.
 fn is_static(bytes: &[u8]) -> bool {
-    const X86_64: u64 = 62;
-    let segments = segments(bytes);
-    let is_no_interpreter =
-        |segment: &Option<Segment>| segment.is_some_and(|segment| segment.kind != INTERPRETER);
-    number(bytes, 18, 2) == Some(X86_64) && !segments.is_empty() && segments.iter().all(is_no_interpreter)
-}
-
-/// A segment of a program.
-#[derive(Clone, Copy)]
-pub(super) struct Segment {
-    pub kind: u64,
-    /// Where it is loaded.
-    pub address: u64,
-}
-
-/// The segments of an ELF program for 64 bits (elf(5)), `None` where one is described beyond these bytes. What is no such
-/// program has none.
-pub(super) fn segments(bytes: &[u8]) -> Vec<Option<Segment>> {
-    let described = || {
-        let (begin, size, count) = (number(bytes, 32, 8)?, number(bytes, 54, 2)?, number(bytes, 56, 2)?);
-        let segment = |n: u64| {
-            let at = usize::try_from(begin.checked_add(n * size)?).ok()?;
-            Some(Segment { kind: number(bytes, at, 4)?, address: number(bytes, at.checked_add(16)?, 8)? })
-        };
-        Some((0..count).map(segment).collect())
+    let half = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?));
+    let wide = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    const X86_64: u16 = 62;
+    let headers = || {
+        let (begin, size, count) = (usize::try_from(wide(32)?).ok()?, half(54)?, half(56)?);
+        let at = |n: u16| begin.checked_add(usize::from(n) * usize::from(size));
+        (0..count).map(|n| word(at(n)?)).collect::<Option<Vec<_>>>()
     };
-    described().filter(|_| bytes.starts_with(b"\x7fELF\x02\x01")).unwrap_or_default()
-}
-
-/// A number of so many bytes, the lowest first.
-fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
-    let field = bytes.get(at..at.checked_add(length)?)?;
-    Some(field.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    bytes.starts_with(b"\x7fELF\x02\x01")
+        && half(18) == Some(X86_64)
+        && headers().is_some_and(|kinds| !kinds.is_empty() && !kinds.contains(&INTERPRETER))
 }
 
 #[cfg(test)]
@@ -91,7 +70,7 @@ mod tests {
     use super::*;
 
     /// A program with one segment of this kind.
-    fn elf(kind: u64) -> Vec<u8> {
+    fn elf(kind: u32) -> Vec<u8> {
         let mut bytes = b"\x7fELF\x02\x01".to_vec();
         bytes.resize(64, 0);
         bytes[18] = 62;

@@ -1,6 +1,5 @@
 //! What a person names as a kernel: a package, an image, a built tree, the host's own, user-mode Linux; and a command line behind `@`.
 
-use super::binary::segments;
 use super::debian::{self, Package};
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
@@ -36,15 +35,28 @@ impl Kernel {
         let mut head = [0; HEAD];
         let file = plain_file::open(&self.image)?;
         let read = file.read_at(&mut head, 0).map_err(|e| Error::file(&self.image, "reading", e))?;
-        let first = segments(&head[..read]).into_iter().flatten().find(|segment| segment.kind == LOADED);
-        Ok(first.is_some_and(|segment| segment.address < UPPER_HALF))
+        Ok(first_address(&head[..read]).is_some_and(|address| address < UPPER_HALF))
     }
 }
 
 /// Bytes of an ELF header and of the program headers behind it.
 const HEAD: usize = 4096;
-/// The kind of a segment that is loaded.
-const LOADED: u64 = 1;
+
+/// Where the first segment of an ELF program for 64 bits is loaded (elf(5)); `None` if it is none.
+fn first_address(head: &[u8]) -> Option<u64> {
+    const LOADED: u64 = 1;
+    let number = |at: usize, bytes: usize| {
+        let field = head.get(at..at.checked_add(bytes)?)?;
+        Some(field.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    };
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (begin, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let mut segments = (0..count).map_while(|n| usize::try_from(begin.checked_add(n * size)?).ok());
+    let loaded = segments.find(|at| number(*at, 4) == Some(LOADED))?;
+    number(loaded.checked_add(16)?, 8)
+}
 
 /// Where the images of a built tree lie.
 const IN_TREE: [&str; 3] = ["arch/x86/boot/bzImage", "arch/x86_64/boot/bzImage", "vmlinux"];
