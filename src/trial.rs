@@ -148,7 +148,7 @@ impl<'a> Trial<'a> {
     pub fn prove(&mut self) -> Result<(), CaseEnd> {
         self.call_witness()?;
         match (&self.event, self.case.one_by_one) {
-            (Some(_), _) => self.unasked.extend(judge::of_time(self.case)),
+            (Some(_), _) => self.unasked.extend(judge::of_time(self.case, "a count")),
             (None, true) => {}
             (None, false) => self.sweep(Effort::Proof(self.place.scale))?,
         }
@@ -180,10 +180,7 @@ impl<'a> Trial<'a> {
     }
 
     fn add(&mut self, judgement: judge::Judgement) {
-        match judgement {
-            judge::Judgement::Held(sentence) => self.evidence.push(sentence),
-            judge::Judgement::Unasked(sentence) => self.unasked.push(sentence),
-        }
+        judgement.tell(&mut self.evidence, &mut self.unasked);
     }
 
     fn sweep(&mut self, effort: Effort) -> Result<(), CaseEnd> {

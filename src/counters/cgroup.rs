@@ -12,6 +12,7 @@ use super::text::{line, number};
 use super::{Fault, Method, Reading};
 use crate::platform::control_group::Version;
 use place::Place;
+pub(super) use place::names;
 use std::fs::File;
 use std::time::Duration;
 
@@ -214,14 +215,6 @@ impl ControlGroup {
 
 fn field(text: &[u8], name: &[u8]) -> Option<u64> {
     Some(number(line(text, name)?)?.0)
-}
-
-/// Names of all visible groups of all hierarchies.
-///
-/// # Errors
-/// [`Fault::Unsupported`] where no hierarchy is mounted.
-pub(super) fn names() -> Result<Vec<String>, Fault> {
-    place::names()
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 use super::console::{Answer, Message, line};
 use super::question::{Question, Questions};
 use super::{running_kernel, turn_server};
-use crate::case::{Case, Cpus, Group, Place, Scale};
+use crate::case::{Case, Cpus, Place, Scale};
 use crate::clock::{Clock, ClockScale};
 use crate::error::{Error, Result};
+use crate::pair::side::found;
 use crate::platform::{cpu, interface, plain_file};
 use crate::record::instruction_counts::{Count, CountOutcome};
 use crate::suite::GROUPS;
@@ -116,7 +117,7 @@ fn asked(program: &str, question: &Question) -> CountOutcome {
 
 /// Counts one case here. What it is for `--case`.
 pub fn case(id: &str, iterations: u64) -> CountOutcome {
-    let Some((_, case)) = found(id) else {
+    let Some((_, case)) = found(GROUPS, id) else {
         return CountOutcome::Skipped(format!("the program in the guest has no case {id}"));
     };
     match counted(&case, iterations) {
@@ -130,13 +131,6 @@ pub fn case(id: &str, iterations: u64) -> CountOutcome {
             | CaseEnd::Contradicted(why),
         ) => CountOutcome::Failed(why),
     }
-}
-
-fn found(id: &str) -> Option<(&'static Group, Case)> {
-    GROUPS.iter().find_map(|group| {
-        let case = (group.cases)().into_iter().find(|case| group.id(case) == id)?;
-        Some((group, case))
-    })
 }
 
 fn counted(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEnd> {

@@ -43,20 +43,16 @@ impl HostPage {
         Ok(Self { at, samples: parsed(body)? })
     }
 
-    /// The sum of the samples of this name whose labels are `of`.
-    pub fn sum(&self, name: &str, of: impl Fn(&dyn Fn(&str) -> String) -> bool) -> Option<f64> {
-        let mut found = None;
-        for sample in self.samples.iter().filter(|sample| sample.name == name) {
-            if of(&|key| label(sample, key)) {
-                found = Some(found.unwrap_or(0.0) + sample.value);
-            }
-        }
-        found
+    /// The sum of the samples of this name whose label `key` is meant.
+    pub fn sum(&self, name: &str, key: &str, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
+        let of_name = self.samples.iter().filter(|sample| sample.name == name);
+        let meant = of_name.filter(|sample| is_meant(&label(sample, key)));
+        meant.map(|sample| sample.value).reduce(|sum, value| sum + value)
     }
 
-    /// The only sample of this name.
+    /// The sum of all samples of this name, of which most names have one.
     pub fn value(&self, name: &str) -> Option<f64> {
-        self.sum(name, |_| true)
+        self.sum(name, "", |_| true)
     }
 
     /// A label of the first sample of this name.
@@ -150,7 +146,7 @@ mod tests {
         let text = page(&Scene::look(&own).expect("a look"), Format::Prometheus);
         let page = HostPage { at: Instant::now(), samples: parsed(&text).expect("its own page") };
         assert_eq!(page.value("syscost_cpus_online"), Some(crate::platform::process::cpus_online() as f64));
-        let idle = page.sum("syscost_cpu_seconds_total", |label| label("mode") == "idle");
+        let idle = page.sum("syscost_cpu_seconds_total", "mode", |mode| mode == "idle");
         assert!(idle.is_some_and(|idle| idle > 0.0) && page.value("nothing").is_none());
         assert!(page.label("syscost_kernel_info", "release").is_some_and(|release| !release.is_empty()));
     }

@@ -3,6 +3,9 @@
 use super::host_page::HostPage;
 use serde::Serialize;
 
+/// What each CPU did, by mode.
+const CPU: &str = "syscost_cpu_seconds_total";
+
 /// A machine between two looks. What its page does not tell is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HostView {
@@ -37,13 +40,10 @@ impl HostView {
         let rate = |of: &dyn Fn(&HostPage) -> Option<f64>| {
             grown(of).filter(|_| seconds > 0.0).map(|grown| grown / seconds)
         };
-        let cpu = |page: &HostPage, is: &dyn Fn(&str) -> bool| {
-            page.sum("syscost_cpu_seconds_total", |label| is(&label("mode")))
-        };
-        let all = grown(&|page| cpu(page, &|_| true)).filter(|all| *all > 0.0);
-        let idle = grown(&|page| cpu(page, &|mode| matches!(mode, "idle" | "iowait")));
+        let all = grown(&|page| page.value(CPU)).filter(|all| *all > 0.0);
+        let idle = grown(&|page| page.sum(CPU, "mode", |mode| matches!(mode, "idle" | "iowait")));
         let outside = |name: &'static str| {
-            rate(&move |page| page.sum(name, |label| label("device") != "lo").or(Some(0.0)))
+            rate(&move |page| page.sum(name, "device", |device| device != "lo").or(Some(0.0)))
         };
         let free = ["syscost_memory_truly_free_bytes", "syscost_memory_free_bytes"];
         Self {

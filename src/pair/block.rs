@@ -64,11 +64,6 @@ impl Schedule for ByBlocks<'_> {
         }))
     }
 
-    /// False, because the states may differ in frequency.
-    fn is_one_frequency(&self) -> bool {
-        false
-    }
-
     /// The log ratio of the lower quartiles of each side's turns, since no turn of A has a neighbour of B.
     fn difference(&self, pair: &Pair) -> f64 {
         let [a, b] = [0, 1].map(|side| percentile(&pair.costs(side), 25.0));

@@ -5,8 +5,7 @@
 
 use super::experiment::{CANARIES, Plan, Testbed};
 use super::running_side::Start;
-use super::sequence::{ByTurns, CasePairing, OpenCase, Progress, Schedule};
-use super::turns::{Pair, PairEnd, PairSpec};
+use super::sequence::{ByTurns, CasePairing, OpenCase, Progress};
 use crate::error::Result;
 use crate::platform::signal;
 use crate::record::paired::{CasePairs, Paired, Why};
@@ -29,29 +28,6 @@ pub trait Boots {
     fn has_frequency(&self) -> bool;
     /// Writes into the record who the sides are.
     fn describe(&self, paired: &mut Paired);
-}
-
-/// The turns of a pair, judged by what its boots are.
-struct OfBoots {
-    has_frequency: bool,
-}
-
-impl Schedule for OfBoots {
-    fn pair(
-        &mut self,
-        spec: &PairSpec<'_>,
-        random: &mut Random,
-    ) -> Result<std::result::Result<Pair, PairEnd>> {
-        ByTurns.pair(spec, random)
-    }
-
-    fn difference(&self, pair: &Pair) -> f64 {
-        ByTurns.difference(pair)
-    }
-
-    fn is_one_frequency(&self) -> bool {
-        self.has_frequency
-    }
 }
 
 /// A comparison by boots while it runs.
@@ -119,12 +95,12 @@ impl Course<'_> {
         let mut order = self.wanting();
         self.random.shuffle(&mut order);
         let pairing = self.testbed.pairing(self.plan, [&*sides[0], &*sides[1]], self.open.len());
-        // The only one that a guest has.
-        let pairing = CasePairing { cpu: 0, ..pairing };
-        let (mut schedule, mut is_served) = (OfBoots { has_frequency }, false);
+        // The only CPU that a guest has.
+        let pairing = CasePairing { cpu: 0, one_frequency: has_frequency, ..pairing };
+        let mut is_served = false;
         for at in order {
             let open = &mut self.open[at];
-            pairing.step(open, [0.0; 2], &mut schedule, &mut self.random, &mut |at, _| watch(at))?;
+            pairing.step(open, [0.0; 2], &mut ByTurns, &mut self.random, &mut |at, _| watch(at))?;
             if signal::pending().is_some() || !sides.iter().all(|side| side.is_alive()) {
                 break;
             }

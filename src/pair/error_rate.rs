@@ -7,6 +7,7 @@
 use super::experiment::{Experiment, Plan, Testbed};
 use super::launch::Launch;
 use super::sequence::Progress;
+use super::side::found;
 use super::turns::Pair;
 use crate::case::{Claim, Scale};
 use crate::error::{Error, Result};
@@ -289,11 +290,8 @@ impl Injection<'_> {
 /// Whether a filter at the kernel's entry can slow the case. `mapping` is excluded: it takes milliseconds between two
 /// calls, and would need a filter longer than the kernel accepts.
 fn enters_the_kernel(id: &str) -> bool {
-    let cases = suite::GROUPS.iter().flat_map(|group| {
-        (group.cases)().into_iter().filter(|case| group.id(case) == id).collect::<Vec<_>>()
-    });
-    let mut claims = cases.flat_map(|case| case.claims);
-    !id.starts_with("mapping/") && claims.any(|claim| matches!(claim, Claim::Enters(_)))
+    let case = found(suite::GROUPS, id).filter(|_| !id.starts_with("mapping/"));
+    case.is_some_and(|(_, case)| case.claims.iter().any(|claim| matches!(claim, Claim::Enters(_))))
 }
 
 /// FNV-1a, which gives every case its own random numbers.

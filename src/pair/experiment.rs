@@ -154,7 +154,9 @@ impl Testbed {
         cases: usize,
     ) -> CasePairing<'a> {
         let Self { clock, cpu, aside, .. } = self;
-        CasePairing { starts, clock, cpu: *cpu, aside, scale: plan.scale, rule: plan.rule, cases }
+        let Plan { scale, rule, by_turns, .. } = *plan;
+        // Blocks are of settings, which may be those of the frequency.
+        CasePairing { starts, clock, cpu: *cpu, aside, scale, rule, cases, one_frequency: by_turns }
     }
 
     /// The CPU on which the sides run.

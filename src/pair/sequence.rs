@@ -36,6 +36,8 @@ pub struct CasePairing<'a> {
     pub rule: Rule,
     /// Number of cases in the comparison, by which the rule corrects for multiplicity.
     pub cases: usize,
+    /// Whether both sides must run at the same core frequency.
+    pub one_frequency: bool,
 }
 
 /// A case while its pairs are run.
@@ -68,10 +70,6 @@ pub trait Schedule {
     ) -> Result<std::result::Result<Pair, PairEnd>>;
     /// The pair's log ratio, B over A.
     fn difference(&self, pair: &Pair) -> f64;
-    /// Whether both sides must run at the same core frequency.
-    fn is_one_frequency(&self) -> bool {
-        true
-    }
 }
 
 /// Runs both processes at once, in turns.
@@ -163,7 +161,7 @@ impl CasePairing<'_> {
         }
         let ns = |ticks: f64| ticks * 1e9 / self.clock.hz();
         let cost_ns = [0, 1].map(|side| ns(percentile(&pair.costs(side), 25.0)));
-        let rejected = rejection(pair, schedule.is_one_frequency());
+        let rejected = rejection(pair, self.one_frequency);
         case.pairs.push(PairRecord { difference: schedule.difference(pair), cost_ns, rejected });
     }
 }

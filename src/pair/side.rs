@@ -74,7 +74,8 @@ pub fn ids(groups: &[Group]) -> Vec<String> {
     groups.iter().flat_map(of).collect()
 }
 
-fn found<'a>(groups: &'a [Group], id: &str) -> Option<(&'a Group, Case)> {
+/// The case of this id, with its group.
+pub fn found<'a>(groups: &'a [Group], id: &str) -> Option<(&'a Group, Case)> {
     groups.iter().find_map(|group| {
         let case = (group.cases)().into_iter().find(|case| group.id(case) == id)?;
         Some((group, case))

@@ -107,8 +107,6 @@ pub struct Calibration {
     pub daemons: f64,
     /// Turns of one window, L(1).
     pub turns: f64,
-    /// Windows in which others had no more than [`QUIET`], and all.
-    pub quiet: (usize, usize),
 }
 
 impl Calibration {
@@ -129,7 +127,6 @@ impl Calibration {
             interrupts: sums(|w| w.own - w.loops * w.plain_turn().unwrap_or_default()) / loops,
             daemons: sums(|w| w.elapsed - w.own) / loops,
             turns: each(|w| w.loops),
-            quiet: (quiet.len(), windows.len()),
         })
     }
 
@@ -143,7 +140,6 @@ impl Calibration {
             interrupts: mean(|c| c.interrupts),
             daemons: mean(|c| c.daemons),
             turns: mean(|c| c.turns),
-            quiet: (before.quiet.0 + after.quiet.0, before.quiet.1 + after.quiet.1),
         }
     }
 
@@ -211,30 +207,23 @@ impl Covered {
 pub struct Cost(f64);
 
 /// Why a computed value cannot be a cost.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Nonsense {
     /// It is not a number, by a division by zero.
+    #[error("it could not be computed: the fluid was never seen uninterrupted")]
     NoNumber,
     /// It is zero or negative: the fluid was faster during the operation than alone.
-    NotPositive(f64),
+    #[error(
+        "nothing or less came out: the fluid was slower in its calibration than beside the operation, so the \
+         calibration was disturbed"
+    )]
+    NotPositive,
     /// It is more than the wall time of the window.
-    MoreThanTime(f64, f64),
-}
-
-impl std::fmt::Display for Nonsense {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NoNumber => f.write_str("it could not be computed: the fluid was never seen uninterrupted"),
-            Self::NotPositive(_) => f.write_str(
-                "nothing or less came out: the fluid was slower in its calibration than beside the operation, so the \
-                 calibration was disturbed",
-            ),
-            Self::MoreThanTime(..) => f.write_str(
-                "more CPU time came out than there was time: the fluid was slower beside the operation than in its \
-                 calibration, so one of the two was disturbed",
-            ),
-        }
-    }
+    #[error(
+        "more CPU time came out than there was time: the fluid was slower beside the operation than in its \
+         calibration, so one of the two was disturbed"
+    )]
+    MoreThanTime,
 }
 
 impl Cost {
@@ -244,10 +233,8 @@ impl Cost {
         const SLACK: f64 = 1.001;
         match total {
             _ if !total.is_finite() || covered.operations < 1.0 => Err(Nonsense::NoNumber),
-            _ if total <= 0.0 => Err(Nonsense::NotPositive(total)),
-            _ if total > SLACK * covered.window.elapsed => {
-                Err(Nonsense::MoreThanTime(total, covered.window.elapsed))
-            }
+            _ if total <= 0.0 => Err(Nonsense::NotPositive),
+            _ if total > SLACK * covered.window.elapsed => Err(Nonsense::MoreThanTime),
             _ => Ok(Self(total / covered.operations)),
         }
     }

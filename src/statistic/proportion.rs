@@ -2,6 +2,7 @@
 
 use super::Interval;
 use super::beta::incomplete_beta;
+use super::normal::bisected;
 
 /// The share `successes` / `of` with its exact 95 % interval (Clopper and Pearson 1934): the shares that two
 /// binomial tests at 2.5 % each do not reject. It covers with at least 95 %.
@@ -23,14 +24,7 @@ pub fn proportion(successes: u64, of: u64) -> Interval {
 /// The share at which the incomplete beta function reaches `probability`: by bisection, until no number lies
 /// between the two ends.
 fn beta_quantile(probability: f64, a: f64, b: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    loop {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            return middle;
-        }
-        if incomplete_beta(middle, a, b) < probability { low = middle } else { high = middle }
-    }
+    bisected([0.0, 1.0], |share| incomplete_beta(share, a, b) < probability)
 }
 
 #[cfg(test)]

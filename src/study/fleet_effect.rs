@@ -122,11 +122,16 @@ pub struct Alone {
 impl MachineEffect {
     /// The verdict of this machine by itself.
     pub fn verdict(&self) -> Verdict {
-        match self.interval {
-            Some([low, _]) if low > 1.0 + THRESHOLD => Verdict::Slower,
-            Some([_, high]) if high < 1.0 / (1.0 + THRESHOLD) => Verdict::Faster,
-            Some([low, high]) if low > 1.0 / (1.0 + MARGIN) && high < 1.0 + MARGIN => Verdict::Same,
-            _ => Verdict::Inconclusive,
-        }
+        self.interval.map_or(Verdict::Inconclusive, by_interval)
+    }
+}
+
+/// The verdict on a ratio that lies between these two.
+fn by_interval([low, high]: [f64; 2]) -> Verdict {
+    match () {
+        () if low > 1.0 + THRESHOLD => Verdict::Slower,
+        () if high < 1.0 / (1.0 + THRESHOLD) => Verdict::Faster,
+        () if low > 1.0 / (1.0 + MARGIN) && high < 1.0 + MARGIN => Verdict::Same,
+        () => Verdict::Inconclusive,
     }
 }

@@ -7,7 +7,8 @@ mod separate_prediction;
 pub use paper_figure::{Figure, figures};
 pub use separate_prediction::SeparatePrediction;
 
-use crate::error::{Error, Result};
+use super::published::compiled_in;
+use crate::error::Result;
 use crate::record::{Displaced, Record};
 use serde::Deserialize;
 
@@ -98,13 +99,7 @@ impl Paper {
     /// # Errors
     /// The compiled file is no TOML of this layout.
     pub fn read() -> Result<Self> {
-        toml::from_str(TEXT).map_err(|error| Error::Content {
-            path: "fixtures/published/woodside1997.toml".into(),
-            field: "compiled in".into(),
-            expected: "four tables".into(),
-            found: error.message().into(),
-            remedy: "mend the file and build again".into(),
-        })
+        compiled_in("woodside1997", TEXT, "four tables")
     }
 }
 

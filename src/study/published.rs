@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::quantity::NANOSECONDS;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
 /// The name on the command line, and the file.
@@ -113,16 +114,21 @@ pub fn find(names: &str) -> Result<Vec<Published>> {
 
 fn named(name: &str) -> Result<Published> {
     let (_, text) = FILES.into_iter().find(|(known, _)| *known == name).ok_or_else(|| unknown(name))?;
-    let sheet: Sheet = toml::from_str(text).map_err(|error| Error::Content {
-        path: format!("fixtures/published/{name}.toml").into(),
-        field: "compiled in".into(),
-        expected: "published values".into(),
-        found: error.message().into(),
-        remedy: "mend the file and build again".into(),
-    })?;
+    let sheet: Sheet = compiled_in(name, text, "published values")?;
     let values = sheet.value.iter().map(|value| (value.id.clone(), value.clone())).collect();
     let Sheet { source, value: rows, without } = sheet;
     Ok(Published { name: name.into(), source, values, rows, without })
+}
+
+/// What a file that is compiled in holds.
+pub(super) fn compiled_in<T: DeserializeOwned>(name: &str, text: &str, expected: &str) -> Result<T> {
+    toml::from_str(text).map_err(|error| Error::Content {
+        path: format!("fixtures/published/{name}.toml").into(),
+        field: "compiled in".into(),
+        expected: expected.into(),
+        found: error.message().into(),
+        remedy: "mend the file and build again".into(),
+    })
 }
 
 fn unknown(name: &str) -> Error {

@@ -32,8 +32,8 @@ pub(super) fn figures(case: &Case, costs: &Costs<'_>) -> Vec<Derived> {
 fn figure(rule: Rule, costs: &Costs<'_>) -> Option<(Interval, &'static str)> {
     let cost = costs.sweep.map_or(costs.median, |sweep| sweep.slope);
     Some(match rule {
-        Rule::OfNet(times) => (scaled(costs.sweep?.net?, times), NANOSECONDS),
-        Rule::OfCost(times) => (scaled(cost, times), NANOSECONDS),
+        Rule::OfNet(times) => (costs.sweep?.net?.map(|ns| times * ns), NANOSECONDS),
+        Rule::OfCost(times) => (cost.map(|ns| times * ns), NANOSECONDS),
         Rule::ControlOverCost => (costs.sweep?.ratio?, ""),
         Rule::Rate => (rate(1e9, cost), "/s"),
         Rule::Bandwidth(bytes) => (rate(bytes as f64, cost), "GB/s"),
@@ -66,10 +66,6 @@ pub(super) fn matrix(found: crate::case::Matrix) -> Matrix {
 /// `amount` per nanosecond of cost; the ends of the interval change places. Bytes per nanosecond are GB/s.
 fn rate(amount: f64, cost: Interval) -> Interval {
     Interval { estimate: amount / cost.estimate, low: amount / cost.high, high: amount / cost.low }
-}
-
-fn scaled(interval: Interval, times: f64) -> Interval {
-    Interval { estimate: times * interval.estimate, low: times * interval.low, high: times * interval.high }
 }
 
 #[cfg(test)]

@@ -39,6 +39,16 @@ pub(super) enum Judgement {
     Unasked(String),
 }
 
+impl Judgement {
+    /// Puts its sentence where it belongs.
+    pub(super) fn tell(self, evidence: &mut Vec<String>, unasked: &mut Vec<String>) {
+        match self {
+            Self::Held(sentence) => evidence.push(sentence),
+            Self::Unasked(sentence) => unasked.push(sentence),
+        }
+    }
+}
+
 type Judgements = Vec<Judgement>;
 
 /// Sweeps and judges proportionality, repeatedly and with larger batches before it gives up, since a disturbance passes.
@@ -68,10 +78,10 @@ pub(super) fn sweep(
     verdict.map_err(CaseEnd::Contradicted)
 }
 
-/// Notes on the claims about time, which cannot be checked when events are counted.
-pub(super) fn of_time(case: &Case) -> Vec<String> {
-    let about_time = |claim: &&Claim| matches!(claim, Claim::Linear | Claim::AboveControl);
-    case.claims.iter().filter(about_time).map(|claim| format!("not asked of a count: {claim}")).collect()
+/// Notes on the claims about time, which cannot be checked where something else is measured: `what`.
+pub(super) fn of_time(case: &Case, what: &str) -> impl Iterator<Item = String> {
+    let about_time = case.claims.iter().filter(|claim| matches!(claim, Claim::Linear | Claim::AboveControl));
+    about_time.map(move |claim| format!("not asked of {what}: {claim}"))
 }
 
 fn took_no_time(nothing: &NoTime) -> String {

@@ -1,23 +1,15 @@
 //! The fluid and what it covers: nothing of them is left behind, however the program ends.
 
 use crate::load::Load;
-use crate::place::{PATIENCE, Place, alone};
+use crate::place::{Place, alone, until};
 use crate::process;
 use nix::sys::signal::Signal;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Waits until so many processes of the place are there: the program, the fluid, what is covered.
-fn until_there_are(place: &Place, count: usize) -> Vec<i32> {
-    let begun = Instant::now();
-    loop {
-        let all = process::of(place);
-        if all.len() >= count {
-            return all;
-        }
-        assert!(begun.elapsed() < PATIENCE, "there are only {all:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+fn until_there_are(place: &Place, count: usize) {
+    until(&format!("there are not {count}"), || process::of(place).len() >= count);
 }
 
 /// Where a process may run and how willingly it gives way.
@@ -33,10 +25,9 @@ fn standing(pid: u32) -> (String, String) {
 fn a_killed_program_takes_the_fluid_and_the_command_with_it() {
     let _alone = alone();
     let place = Place::new();
-    let mut running = place.begin(place.syscost(&["displace", "--", "sleep", "60"]));
+    let running = place.begin(place.syscost(&["displace", "--", "sleep", "60"]));
     until_there_are(&place, 3);
-    running.child.kill().unwrap();
-    running.child.wait().unwrap();
+    running.kill();
     assert!(process::all_end(&place), "{:?} live on", process::of(&place));
 }
 
@@ -75,11 +66,10 @@ fn a_service_that_was_watched_is_as_before() {
 fn a_killed_run_takes_its_fluid_with_it() {
     let _alone = alone();
     let place = Place::new();
-    let mut running = place.begin(place.run(&["displacement/compute", "--scale", "full"]));
+    let running = place.begin(place.run(&["displacement/compute", "--scale", "full"]));
     process::one_measuring(&place, "displacement");
     until_there_are(&place, 3);
-    running.child.kill().unwrap();
-    running.child.wait().unwrap();
+    running.kill();
     assert!(process::all_end(&place), "{:?} live on", process::of(&place));
 }
 

@@ -137,11 +137,10 @@ fn a_killed_run_leaves_no_file_and_the_next_one_no_directory() {
     let place = Place::new();
     let mut command = place.run(&["^cached_read/", "--scale", "default"]);
     command.env_remove("SYSCOST_SCALE");
-    let mut running = place.begin(command);
+    let running = place.begin(command);
     process::one_measuring(&place, "cached_read");
     std::thread::sleep(Duration::from_millis(500));
-    running.child.kill().unwrap();
-    running.child.wait().unwrap();
+    running.kill();
     assert!(process::all_end(&place), "its child lives on");
     // One may have been killed while it made its file.
     let left = left(&place.temporary());

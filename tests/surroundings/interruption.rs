@@ -1,6 +1,6 @@
 //! Signals, to whom and when ever.
 
-use crate::place::{Place, Running, SYSCOST, TWO_GROUPS, alone};
+use crate::place::{Ended, Place, Running, SYSCOST, TWO_GROUPS, alone};
 use crate::process;
 use nix::sys::signal::Signal;
 use std::os::linux::net::SocketAddrExt;
@@ -93,39 +93,36 @@ fn a_run_that_waits_for_a_cpu_can_be_interrupted() {
 fn a_killed_run_takes_its_child_with_it_and_the_next_one_tidies_up() {
     let _alone = alone();
     let place = Place::new();
-    let mut running = in_the_middle(&place);
-    running.child.kill().unwrap();
-    running.child.wait().unwrap();
+    in_the_middle(&place).kill();
     assert!(process::all_end(&place), "its child lives on");
     the_first_group_is_kept(&place, false);
     place.begin(place.run(&["known_work/add", "--exact"])).end();
     place.is_tidy();
 }
 
+/// How a run ends of whose first group a measuring process gets this signal.
+fn signalled_alone(place: &Place, signal: Signal) -> Ended {
+    let _alone = alone();
+    let running = place.begin(place.run(&["known_work|call/u64/3", "--scale", "default"]));
+    let measuring = process::one_measuring(place, "known_work");
+    std::thread::sleep(Duration::from_millis(100));
+    process::send(measuring, signal);
+    let ended = running.end();
+    place.is_tidy();
+    ended
+}
+
 #[test]
 fn a_killed_measuring_process_costs_its_case_and_no_other_group() {
-    let _alone = alone();
     let place = Place::new();
-    let running = place.begin(place.run(&["known_work|call/u64/3", "--scale", "default"]));
-    let measuring = process::one_measuring(&place, "known_work");
-    std::thread::sleep(Duration::from_millis(100));
-    process::send(measuring, Signal::SIGKILL);
-    let ended = running.end();
+    let ended = signalled_alone(&place, Signal::SIGKILL);
     ended.says(1, &["FAILED known_work/", "ended early (signal: 9 (SIGKILL))"]);
     assert_eq!(place.record()["groups"][1]["cases"][0]["id"], "call/u64/3");
-    place.is_tidy();
 }
 
 #[test]
 fn a_measuring_process_that_is_interrupted_alone_does_not_hide_what_is_missing() {
-    let _alone = alone();
-    let place = Place::new();
-    let running = place.begin(place.run(&["known_work|call/u64/3", "--scale", "default"]));
-    let measuring = process::one_measuring(&place, "known_work");
-    std::thread::sleep(Duration::from_millis(100));
-    process::send(measuring, Signal::SIGTERM);
-    running.end().says(1, &["FAILED known_work/", "ended early"]);
-    place.is_tidy();
+    signalled_alone(&Place::new(), Signal::SIGTERM).says(1, &["FAILED known_work/", "ended early"]);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Kernels that take turns as guests: by an emulator that is a shell, whose "guests" run sides on this machine, and by
 //! user-mode Linux where it is installed.
 
-use crate::place::{Ended, Place, is_running, waited};
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use crate::kernels::Bench;
+use crate::place::{Ended, Place, SYSCOST, is_running, until, waited};
 use std::process::Command;
 
 /// Plays a guest on its standard streams, as the first process of one does: says who it is, and lends the line to one side
@@ -27,56 +26,33 @@ while read -r request; do
 done
 "#;
 
-struct Bench(Place);
+/// A kernel whose guest says that it is of this release; its path.
+fn kernel(bench: &Bench, name: &str, release: &str) -> String {
+    let hello = format!(
+        "{{\"Hello\":{{\"version\":1,\"release\":\"{release}\",\"build\":\"\",\"command_line\":\"quiet {name}\",\
+         \"clocksource\":\"tsc\",\"page_size\":4096,\"mitigations\":[],\"tool\":\"0\"}}}}\n"
+    );
+    std::fs::write(bench.path(&format!("{name}.hello")), hello).unwrap();
+    std::fs::write(bench.path(name), "image").unwrap();
+    bench.path(name).display().to_string()
+}
 
-impl Bench {
-    fn new() -> Self {
-        let bench = Self(Place::new());
-        let emulator = bench.path("qemu-system-x86_64");
-        std::fs::write(&emulator, EMULATOR).unwrap();
-        std::fs::set_permissions(&emulator, PermissionsExt::from_mode(0o755)).unwrap();
-        let mut program = b"\x7fELF\x02\x01".to_vec(); // the head of a program that names no dynamic linker
-        program.resize(120, 0);
-        (program[18], program[32], program[54], program[56], program[64]) = (62, 64, 56, 1, 1);
-        std::fs::write(bench.path("program"), program).unwrap();
-        bench
-    }
+fn command(bench: &Bench, words: &[&str]) -> Command {
+    let mut command = bench.syscost(words);
+    command.env("SYSCOST", SYSCOST);
+    command
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// A kernel whose guest says that it is of this release; its path.
-    fn kernel(&self, name: &str, release: &str) -> String {
-        let hello = format!(
-            "{{\"Hello\":{{\"version\":1,\"release\":\"{release}\",\"build\":\"\",\"command_line\":\"quiet {name}\",\
-             \"clocksource\":\"tsc\",\"page_size\":4096,\"mitigations\":[],\"tool\":\"0\"}}}}\n"
-        );
-        std::fs::write(self.path(&format!("{name}.hello")), hello).unwrap();
-        std::fs::write(self.path(name), "image").unwrap();
-        self.path(name).display().to_string()
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = self.0.syscost(words);
-        let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", self.0.path().display()));
-        command.env("SYSCOST", env!("CARGO_BIN_EXE_syscost"));
-        command.env("SYSCOST_GUEST_BINARY", self.path("program"));
-        command
-    }
-
-    fn ab(&self, a: &str, b: &str, words: &[&str]) -> Ended {
-        let turns = ["^syscall/getppid$", "--clock", "tcg", "--boots", "8"];
-        self.0.end(self.command(&[&["kernels", "ab", a, b], &turns[..], words].concat()))
-    }
+fn ab(bench: &Bench, a: &str, b: &str, words: &[&str]) -> Ended {
+    let turns = ["^syscall/getppid$", "--clock", "tcg", "--boots", "8"];
+    bench.0.end(command(bench, &[&["kernels", "ab", a, b], &turns[..], words].concat()))
 }
 
 #[test]
 fn two_kernels_take_turns_and_every_output_names_their_clock() {
-    let bench = Bench::new();
-    let [a, b] = [bench.kernel("a", "6.1.0"), bench.kernel("b", "6.12.0")];
-    let ended = bench.ab(&a, &b, &[]);
+    let bench = Bench::new(EMULATOR);
+    let [a, b] = [kernel(&bench, "a", "6.1.0"), kernel(&bench, "b", "6.12.0")];
+    let ended = ab(&bench, &a, &b, &[]);
     ended.says(
         0,
         &["time of an emulator (tcg)", "A (tcg)", "Linux 6.1.0", "Linux 6.12.0", "8 boots", "known_work/add"],
@@ -85,7 +61,7 @@ fn two_kernels_take_turns_and_every_output_names_their_clock() {
     assert!(!ended.output.contains("slower") && !ended.output.contains("faster"), "{ended:?}");
     let [file] = bench.0.files(".json").try_into().unwrap();
     let judged = |form: &[&str]| {
-        bench.0.end(bench.command(&[&["ab", "--judge", file.to_str().unwrap()], form].concat()))
+        bench.0.end(command(&bench, &[&["ab", "--judge", file.to_str().unwrap()], form].concat()))
     };
     judged(&[]).says(0, &["A (tcg)", "time of an emulator (tcg)"]);
     judged(&["--format", "markdown"]).says(0, &["| A (tcg) |", "time of an emulator (tcg)"]);
@@ -96,11 +72,11 @@ fn two_kernels_take_turns_and_every_output_names_their_clock() {
 
 #[test]
 fn a_guest_that_ends_in_its_turn_costs_a_pair_and_the_next_boot_goes_on() {
-    let bench = Bench::new();
-    let [a, b] = [bench.kernel("a", "6.1.0"), bench.kernel("b", "6.12.0")];
+    let bench = Bench::new(EMULATOR);
+    let [a, b] = [kernel(&bench, "a", "6.1.0"), kernel(&bench, "b", "6.12.0")];
     // Of three cases the third finds a guest that ends.
     std::fs::write(bench.path("b.turns"), "2").unwrap();
-    let ended = bench.ab(&a, &b, &[]);
+    let ended = ab(&bench, &a, &b, &[]);
     assert!(ended.output.contains("side B ended in the middle of the conversation"), "{ended:?}");
     assert!(ended.output.contains("a pair was lost"), "{ended:?}");
     bench.0.is_tidy();
@@ -108,11 +84,11 @@ fn a_guest_that_ends_in_its_turn_costs_a_pair_and_the_next_boot_goes_on() {
 
 #[test]
 fn a_kernel_that_does_not_come_is_a_result() {
-    let bench = Bench::new();
-    let a = bench.kernel("a", "6.1.0");
-    let dead = bench.kernel("dead", "6.12.0");
+    let bench = Bench::new(EMULATOR);
+    let a = kernel(&bench, "a", "6.1.0");
+    let dead = kernel(&bench, "dead", "6.12.0");
     std::fs::remove_file(bench.path("dead.hello")).unwrap();
-    let ended = bench.ab(&a, &dead, &[]);
+    let ended = ab(&bench, &a, &dead, &[]);
     ended.says(1, &["the guest of", "did not begin: it panicked", "Fatal exception", "incomparable"]);
     let boots = std::fs::read_to_string(bench.path("dead.pids")).unwrap().lines().count();
     assert_eq!(boots, 2, "a second boot is tried, and no third");
@@ -121,31 +97,30 @@ fn a_kernel_that_does_not_come_is_a_result() {
 
 #[test]
 fn guests_do_not_outlive_a_comparison_that_was_killed() {
-    let bench = Bench::new();
-    let [a, b] = [bench.kernel("a", "6.1.0"), bench.kernel("b", "6.12.0")];
+    let bench = Bench::new(EMULATOR);
+    let [a, b] = [kernel(&bench, "a", "6.1.0"), kernel(&bench, "b", "6.12.0")];
     let words = ["kernels", "ab", &a, &b, "^syscall/getppid$", "--clock", "tcg"];
-    let mut running = bench.0.begin(bench.command(&words));
+    let running = bench.0.begin(command(&bench, &words));
     let pid =
         |side: &str| std::fs::read_to_string(bench.path(side)).ok()?.lines().next()?.parse::<i32>().ok();
-    let pids = waited(|| Some([pid("a.pids")?, pid("b.pids")?]));
-    running.child.kill().unwrap();
-    running.child.wait().unwrap();
-    waited(|| pids.iter().all(|pid| !is_running(*pid)).then_some(()));
+    let pids = waited("no guests", || Some([pid("a.pids")?, pid("b.pids")?]));
+    running.kill();
+    until("the guests live on", || pids.iter().all(|pid| !is_running(*pid)));
 }
 
 #[test]
 fn kernels_without_a_clock_in_common_are_refused() {
-    let bench = Bench::new();
-    let a = bench.kernel("a", "6.1.0");
+    let bench = Bench::new(EMULATOR);
+    let a = kernel(&bench, "a", "6.1.0");
     // A program is taken for a user-mode Linux.
     let program = bench.path("program");
     std::fs::copy("/proc/self/exe", &program).unwrap();
     let program = program.display().to_string();
-    bench.ab(&program, &program, &[]).refuses(&["--clock is for kernels that an emulator boots"]);
+    ab(&bench, &program, &program, &[]).refuses(&["--clock is for kernels that an emulator boots"]);
     let mixed = ["kernels", "ab", &a, &program, "^syscall/getppid$"];
-    bench.0.end(bench.command(&mixed)).refuses(&["no clock in common"]);
+    bench.0.end(command(&bench, &mixed)).refuses(&["no clock in common"]);
     let nobody =
-        bench.0.end(bench.command(&["kernels", "ab", "/bin/true", "/bin/true", "^syscall/getppid$"]));
+        bench.0.end(command(&bench, &["kernels", "ab", "/bin/true", "/bin/true", "^syscall/getppid$"]));
     nobody.refuses(&["scripts/guest"]);
 }
 

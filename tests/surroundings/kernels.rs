@@ -1,7 +1,6 @@
 //! Kernels as guests, by an emulator that plays a console from a file: the whole path but the guest itself.
 
-use crate::place::{Ended, Place, is_running, waited};
-use std::os::unix::fs::PermissionsExt;
+use crate::place::{Ended, Place, is_running, until, waited};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,19 +24,18 @@ fn static_program() -> Vec<u8> {
     bytes
 }
 
-struct Bench(Place);
+/// A place with an emulator that is this script.
+pub struct Bench(pub Place);
 
 impl Bench {
-    fn new() -> Self {
+    pub fn new(emulator: &str) -> Self {
         let bench = Self(Place::new());
-        let emulator = bench.path("qemu-system-x86_64");
-        std::fs::write(&emulator, EMULATOR).unwrap();
-        std::fs::set_permissions(&emulator, PermissionsExt::from_mode(0o755)).unwrap();
+        bench.0.script("qemu-system-x86_64", emulator);
         std::fs::write(bench.path("program"), static_program()).unwrap();
         bench
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
@@ -48,7 +46,7 @@ impl Bench {
         self.path(name).display().to_string()
     }
 
-    fn syscost(&self, words: &[&str]) -> Command {
+    pub fn syscost(&self, words: &[&str]) -> Command {
         let mut command = self.0.syscost(words);
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", self.0.path().display()));
@@ -86,7 +84,7 @@ const TWO_CASES: &str = "^(call/u64/3|syscall/getppid)$";
 
 #[test]
 fn two_kernels_are_compared_by_instructions_and_judged_again_from_the_file() {
-    let bench = Bench::new();
+    let bench = Bench::new(EMULATOR);
     let [a, b] = [bench.kernel("a", console(329)), bench.kernel("b", console(328))];
     let ended = bench.ab(&a, &b, &[TWO_CASES]);
     ended.says(0, &["syscall/getppid\t329.000\t328.000\t-0.30 %\tfaster\t2", "kept in", "(canary)"]);
@@ -98,7 +96,7 @@ fn two_kernels_are_compared_by_instructions_and_judged_again_from_the_file() {
 
 #[test]
 fn counts_are_never_compared_with_times() {
-    let bench = Bench::new();
+    let bench = Bench::new(EMULATOR);
     let a = bench.kernel("a", console(329));
     bench.ab(&a, &a, &[TWO_CASES]).says(0, &["same"]);
     let file = bench.0.files(".json").pop().unwrap().display().to_string();
@@ -110,7 +108,7 @@ fn counts_are_never_compared_with_times() {
 
 #[test]
 fn a_gate_holds_a_kernel_against_an_older_one() {
-    let bench = Bench::new();
+    let bench = Bench::new(EMULATOR);
     let [a, b] = [bench.kernel("a", console(329)), bench.kernel("b", console(400))];
     let gate = |kernels: String| bench.0.end(bench.syscost(&["gate", "--kernels", &kernels, TWO_CASES]));
     gate(format!("{a},{b}")).says(1, &["slower", "instructions"]);
@@ -120,7 +118,7 @@ fn a_gate_holds_a_kernel_against_an_older_one() {
 
 #[test]
 fn a_step_of_a_bisection_is_good_bad_or_skipped() {
-    let bench = Bench::new();
+    let bench = Bench::new(EMULATOR);
     let [a, b] = [bench.kernel("a", console(329)), bench.kernel("b", console(331))];
     let dead = bench.kernel("dead", "Kernel panic - not syncing: Fatal exception\r\n");
     let step = |kernel: &str| {
@@ -135,7 +133,7 @@ fn a_step_of_a_bisection_is_good_bad_or_skipped() {
 
 #[test]
 fn a_kernel_that_panics_is_a_result_and_the_other_goes_on() {
-    let bench = Bench::new();
+    let bench = Bench::new(EMULATOR);
     let a = bench.kernel("a", console(329));
     let dead =
         bench.kernel("dead", "[ 1.0] Initramfs unpacking failed\u{1b}[2J\r\nKernel panic - not syncing\r\n");
@@ -147,7 +145,7 @@ fn a_kernel_that_panics_is_a_result_and_the_other_goes_on() {
 
 #[test]
 fn a_kernel_that_hangs_or_babbles_is_a_result() {
-    let bench = Bench::new();
+    let bench = Bench::new(EMULATOR);
     let a = bench.kernel("a", console(329));
     let silent = bench.kernel("silent", "");
     std::fs::write(bench.path("silent.hangs"), "").unwrap();
@@ -162,7 +160,7 @@ fn a_kernel_that_hangs_or_babbles_is_a_result() {
 
 #[test]
 fn what_is_missing_is_a_sentence() {
-    let bench = Bench::new();
+    let bench = Bench::new(EMULATOR);
     let a = bench.kernel("a", console(329));
     let mut without = bench.syscost(&["kernels", "ab", &a, &a]);
     without.env("PATH", bench.0.temporary());
@@ -174,15 +172,14 @@ fn what_is_missing_is_a_sentence() {
 
 #[test]
 fn a_guest_does_not_outlive_a_comparison_that_was_killed() {
-    let bench = Bench::new();
+    let bench = Bench::new(EMULATOR);
     let a = bench.kernel("a", "");
     let hangs = bench.path("a.hangs");
     std::fs::write(&hangs, "").unwrap();
-    let mut running = bench.0.begin(bench.syscost(&["kernels", "ab", &a, &a, TWO_CASES]));
-    let guest = waited(|| std::fs::read_to_string(&hangs).ok()?.trim().parse::<i32>().ok());
-    running.child.kill().unwrap();
-    running.child.wait().unwrap();
-    waited(|| (!is_running(guest)).then_some(()));
+    let running = bench.0.begin(bench.syscost(&["kernels", "ab", &a, &a, TWO_CASES]));
+    let guest = waited("no guest", || std::fs::read_to_string(&hangs).ok()?.trim().parse::<i32>().ok());
+    running.kill();
+    until("the guest lives on", || !is_running(guest));
 }
 
 #[test]

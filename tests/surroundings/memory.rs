@@ -89,7 +89,7 @@ fn a_process_that_is_killed_for_want_of_memory_is_told_apart_from_others() {
     let enter = group.enter();
     let enter = enter.each_ref().map(String::as_str);
     let long = ["known_work/multiply", "--exact", "--scale", "full", "--time", "10"];
-    let mut running = place.begin(place.run_by(&enter, &long));
+    let running = place.begin(place.run_by(&enter, &long));
     let measuring = process::one_measuring(&place, "known_work");
     // The kernel shall choose this one; who takes the memory comes next.
     std::fs::write(format!("/proc/{measuring}/oom_score_adj"), "1000").unwrap();
@@ -98,8 +98,7 @@ fn a_process_that_is_killed_for_want_of_memory_is_told_apart_from_others() {
     hog.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
     if group.killed() == 0 {
         println!("skipped: the kernel kills nobody in a group without memory, as where there is swap");
-        running.child.kill().unwrap();
-        return;
+        return running.kill();
     }
     running.end().says(1, &["FAILED known_work/multiply: ", "when memory was short", "memory.max"]);
     place.is_tidy();

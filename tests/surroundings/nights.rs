@@ -3,6 +3,7 @@
 use crate::place::{Ended, Place, SYSCOST, alone};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Kept pairs of a comparison, with these cases as far from the reference as a night says.
@@ -48,6 +49,14 @@ pub fn pairs_of(
 
 pub fn history(place: &Place, words: &[&str]) -> Ended {
     place.end(place.syscost(&[&["history"], words].concat()))
+}
+
+/// Starts it and kills it so soon.
+pub fn killed_after(moment: Duration, mut command: Command) {
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(moment);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 pub fn add(place: &Place, file: &Path) -> Ended {
@@ -96,7 +105,7 @@ fn what_is_added_twice_or_by_several_at_once_is_there_once() {
     let all: Vec<_> = files.iter().chain(&files).collect();
     let adding = all.iter().map(|file| {
         let words = ["history", "add", file.to_str().unwrap(), "--reference", "v1"];
-        place.syscost(&words).stdout(std::process::Stdio::null()).spawn().unwrap()
+        place.syscost(&words).stdout(Stdio::null()).spawn().unwrap()
     });
     let adding: Vec<_> = adding.collect();
     assert!(adding.into_iter().all(|mut child| child.wait().unwrap().success()));
@@ -112,10 +121,7 @@ fn a_writer_that_is_killed_at_any_moment_loses_nothing() {
     let words = ["history", "add", next.to_str().unwrap(), "--reference", "v1"];
     let _alone = alone();
     for micros in (0..30).map(|step| 700 * step) {
-        let mut child = place.syscost(&words).stdout(std::process::Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_micros(micros));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        killed_after(Duration::from_micros(micros), place.syscost(&words));
         let listed = place.end_alone(place.syscost(&["history", "list"]));
         listed.says(0, &[]);
         let points = listed.output.lines().count();

@@ -3,7 +3,6 @@
 use crate::nights::{add, history, pairs_of, twelve_nights};
 use crate::place::{Place, SYSCOST};
 use serde_json::{Value, json};
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 /// Six nights with this label, and six with that one, in which this case is 40 % slower, among cases that are nothing's.
@@ -17,11 +16,8 @@ fn two_labels(place: &Place, labels: [&str; 2], case: &str) {
 
 /// A build of which every system call is slower.
 fn burdened(place: &Place) -> PathBuf {
-    let path = place.path().join("burdened");
-    std::fs::write(&path, format!("#!/bin/sh\nexec {SYSCOST} burden --additions 1000 -- {SYSCOST} \"$@\"\n"))
-        .unwrap();
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-    path
+    let text = format!("#!/bin/sh\nexec {SYSCOST} burden --additions 1000 -- {SYSCOST} \"$@\"\n");
+    place.script("burdened", &text)
 }
 
 #[test]

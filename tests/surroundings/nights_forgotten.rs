@@ -1,6 +1,6 @@
 //! A history is pruned, joined and killed meanwhile, and what is left is whole.
 
-use crate::nights::{add, file, history, pairs, twelve_nights};
+use crate::nights::{add, file, history, killed_after, pairs, twelve_nights};
 use crate::place::{Place, alone};
 use std::process::Stdio;
 use std::time::Duration;
@@ -58,11 +58,8 @@ fn a_prune_that_is_killed_leaves_the_old_file_or_the_new_one() {
     let _alone = alone();
     for micros in (0..24).map(|step| 900 * step) {
         std::fs::write(file(&place), &whole).unwrap();
-        let mut command = place.syscost(&["history", "prune", "--keep-last", "4", "--yes"]);
-        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_micros(micros));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let prune = place.syscost(&["history", "prune", "--keep-last", "4", "--yes"]);
+        killed_after(Duration::from_micros(micros), prune);
         let verified = place.end_alone(place.syscost(&["history", "verify"]));
         let is_whole = ["12 sound points, 0 damaged", "4 sound points, 0 damaged"]
             .iter()
@@ -107,10 +104,7 @@ fn an_import_that_is_killed_is_finished_by_the_next_one() {
     let mut torn = 0;
     for millis in (0..12).map(|step| 6 * step) {
         std::fs::write(file(&place), &one).unwrap();
-        let mut child = place.syscost(&words).stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(millis));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        killed_after(Duration::from_millis(millis), place.syscost(&words));
         let again = place.end_alone(place.syscost(&words));
         again.says(0, &["of 300 points added"]);
         let verified = place.end_alone(place.syscost(&["history", "verify"]));

@@ -1,10 +1,9 @@
 //! Sides that die, hang, talk nonsense or change the machine.
 
-use crate::place::{PATIENCE, Place, SYSCOST, alone, files};
+use crate::place::{Place, SYSCOST, alone, files, until};
 use crate::process;
 use nix::sys::signal::Signal;
-use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The shortest comparison that there is.
 const SHORT: [&str; 4] = ["known_work/add", "--no-canaries", "--pairs", "8"];
@@ -15,15 +14,12 @@ fn ab(place: &Place, words: &[&str]) -> std::process::Command {
 
 /// A wrapper that lets its first side through, which is asked for its cases, and does this to later ones.
 fn later(place: &Place, deed: &str) -> String {
-    let script = place.path().join("wrapper");
     let count = place.path().join("count");
     let text = format!(
         "#!/bin/sh\necho x >> '{0}'\n[ \"$(wc -l < '{0}')\" -le 1 ] && exec \"$@\"\n{deed}\n",
         count.display()
     );
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
-    script.display().to_string()
+    place.script("wrapper", &text).display().to_string()
 }
 
 #[test]
@@ -142,21 +138,13 @@ fn after(place: &Place, deed: &str) -> std::process::Command {
 /// What makes a setting slow, and tells that it has begun.
 const SLOW: &str = "touch begun; sleep 1; ";
 
-fn until(is_so: impl Fn() -> bool, what: &str) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn until_begun(place: &Place) {
-    until(|| place.path().join("begun").exists(), "no setting is entered");
+    until("no setting is entered", || place.path().join("begun").exists());
 }
 
 /// Nobody is left who could change it once more.
 fn until_all_have_ended(place: &Place) {
-    until(|| process::of(place).is_empty(), "processes are left");
+    until("processes are left", || process::of(place).is_empty());
 }
 
 fn journals(place: &Place) -> Vec<std::path::PathBuf> {
@@ -169,7 +157,7 @@ fn state(place: &Place) -> String {
 
 /// The guard needs a moment.
 fn is_restored(place: &Place) {
-    until(|| state(place) == "before\n" && journals(place).is_empty(), "it is not put back");
+    until("it is not put back", || state(place) == "before\n" && journals(place).is_empty());
 }
 
 #[test]
@@ -179,7 +167,7 @@ fn settings_are_put_back_at_the_end_and_after_a_signal() {
     is_restored(&place);
     let _alone = alone();
     let running = place.begin(of_settings(&place));
-    until(|| state(&place) != "before\n", "it is never changed");
+    until("it is never changed", || state(&place) != "before\n");
     process::send_to_group(running.pid(), Signal::SIGINT);
     running.end().says(130, &[]);
     is_restored(&place);
@@ -222,7 +210,7 @@ fn what_a_setting_leaves_in_the_background_holds_nobody_up() {
     let _alone = alone();
     let _ = std::fs::remove_file(place.path().join("load"));
     let running = place.begin(command());
-    until(|| place.path().join("load").exists(), "no load");
+    until("no load", || place.path().join("load").exists());
     process::send(running.pid(), Signal::SIGKILL);
     assert_eq!(running.end().code, None);
     until_all_have_ended(&place);
@@ -258,7 +246,7 @@ fn what_a_killed_comparison_and_its_killed_guard_have_left_is_told_and_can_be_pu
     let _alone = alone();
     let place = Place::new();
     let running = place.begin(of_settings(&place));
-    until(|| state(&place) != "before\n", "it is never changed");
+    until("it is never changed", || state(&place) != "before\n");
     process::send(guard(&place), Signal::SIGKILL);
     process::send(running.pid(), Signal::SIGKILL);
     assert_eq!(running.end().code, None);

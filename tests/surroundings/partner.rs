@@ -2,13 +2,12 @@
 //! the run ends; where partners are not allowed the case says so.
 
 use crate::limit::ordinary;
-use crate::place::{PATIENCE, Place};
+use crate::place::{Place, until};
 use crate::process;
 use crate::sandbox::forbidding;
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 /// Every group whose cases start somebody or leave a name somewhere.
 const WITH_PARTNERS: &str = "^(ping_pong|context_switch|core_to_core|wake_up|lock|scale)/";
@@ -116,11 +115,8 @@ fn partners_die_with_a_measuring_process_that_is_killed() {
     command.env("SYSCOST_SCALE", "default");
     let running = place.begin(command);
     let measuring = process::one_measuring(&place, "ping_pong");
-    let begun = Instant::now();
     // The measuring process itself, and at least one partner.
-    while process::measuring(&place, "ping_pong").len() < 2 && begun.elapsed() < PATIENCE {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until("it has no partner", || process::measuring(&place, "ping_pong").len() > 1);
     process::send(measuring, Signal::SIGKILL);
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{ended:?}");

@@ -86,6 +86,14 @@ impl Place {
         self.run_by(&["sh", "-c", &format!("ulimit {limit} && exec \"$@\""), "sh"], words)
     }
 
+    /// A shell script in this place.
+    pub fn script(&self, name: &str, text: &str) -> PathBuf {
+        let script = self.0.path().join(name);
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        script
+    }
+
     /// Starts it, with both streams in files, so that they can be read while it runs.
     pub fn begin(&self, mut command: Command) -> Running<'_> {
         self.come_first();
@@ -210,6 +218,12 @@ impl Running<'_> {
         }
     }
 
+    /// Kills it, and no other process.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     pub fn end(mut self) -> Ended {
         let begun = Instant::now();
         let status = loop {
@@ -290,16 +304,21 @@ fn a_disturbed_case_counts_as_measured_where_a_test_counts() {
     assert_eq!(undisturbed("3 measured, 0 skipped, 0 failed"), None);
 }
 
-/// Waits until it answers.
-pub fn waited<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+/// Waits until it answers; `otherwise` is what is wrong if it never does.
+pub fn waited<T>(otherwise: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing came");
+        assert!(begun.elapsed() < PATIENCE, "{otherwise}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Waits until it is so.
+pub fn until(otherwise: &str, is_so: impl Fn() -> bool) {
+    waited(otherwise, || is_so().then_some(()));
 }
 
 /// Whether a process of this number runs. A zombie has ended.

@@ -1,6 +1,6 @@
 //! Which processes belong to a place: those in whose environment its name stands.
 
-use crate::place::{PATIENCE, Place};
+use crate::place::{PATIENCE, Place, waited};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::path::Path;
@@ -31,15 +31,8 @@ fn with(place: &Place, variable: &str) -> Vec<i32> {
 
 /// Waits for a measuring process of this group that has loaded our binary.
 pub fn one_measuring(place: &Place, group: &str) -> i32 {
-    let begun = Instant::now();
-    loop {
-        // A process and its traced witness look the same; the lowest pid is the parent.
-        if let Some(pid) = measuring(place, group).into_iter().min() {
-            return pid;
-        }
-        assert!(begun.elapsed() < PATIENCE, "nobody measures {group}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    // A process and its traced witness look the same; the lowest pid is the parent.
+    waited(&format!("nobody measures {group}"), || measuring(place, group).into_iter().min())
 }
 
 /// Stops a measuring process of this group in the middle. One that was ending when it was found goes on to its end, and the

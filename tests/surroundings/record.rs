@@ -1,11 +1,11 @@
 //! `syscost record`, and how it ends when it is not left in peace.
 
-use crate::place::{PATIENCE, Place, alone, files};
+use crate::place::{Place, alone, files, until};
 use crate::process;
 use nix::sys::signal::Signal;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use syscost::internals::record::bundle::{Bundle, read};
 use syscost::internals::statistic::Random;
 
@@ -27,11 +27,7 @@ fn only(place: &Place) -> Bundle {
 /// Waits until a second process measures: the first has finished.
 fn until_one_has_finished(place: &Place) {
     let first = process::one_measuring(place, "known_work");
-    let begun = Instant::now();
-    while process::one_measuring(place, "known_work") == first {
-        assert!(begun.elapsed() < PATIENCE, "the first process never ends");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("the first process never ends", || process::one_measuring(place, "known_work") != first);
 }
 
 #[test]
@@ -105,11 +101,9 @@ fn a_record_that_is_killed_at_any_moment_leaves_nothing_half() {
     let place = Place::new();
     let mut random = Random::new(10);
     for moment in 0..10 {
-        let mut running =
-            place.begin(record(&place, &["--processes", "2", "--name", &format!("kill-{moment}")]));
+        let running = place.begin(record(&place, &["--processes", "2", "--name", &format!("kill-{moment}")]));
         std::thread::sleep(Duration::from_millis(random.below(2_000) as u64));
-        running.child.kill().unwrap();
-        running.child.wait().unwrap();
+        running.kill();
         assert!(process::all_end(&place), "its child lives on");
         records(&place).iter().for_each(|file| drop(read(file).unwrap()));
     }

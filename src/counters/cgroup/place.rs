@@ -126,7 +126,7 @@ fn hierarchies() -> Result<Vec<Hierarchy>, Fault> {
 ///
 /// # Errors
 /// [`Fault::Unsupported`] where no hierarchy is mounted.
-pub(super) fn names() -> Result<Vec<String>, Fault> {
+pub(in crate::counters) fn names() -> Result<Vec<String>, Fault> {
     let mut names = vec!["/".to_owned()];
     for mounted in hierarchies()? {
         let prefix = if mounted.root == "/" { "" } else { mounted.root.as_str() };

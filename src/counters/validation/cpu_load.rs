@@ -45,13 +45,7 @@ impl Load {
     /// # Errors
     /// The kernel refuses the process.
     pub(super) fn of(share: f64, cpu: usize, seed: u64) -> Result<Self> {
-        let child = Child::start(|| {
-            raise_priority();
-            if cpu::pin(cpu).is_ok() {
-                work(share, Random::new(seed));
-            }
-        })?;
-        Ok(Self { child, wants_all: share >= 1.0 })
+        Self::start(cpu, share >= 1.0, || turns([(share, &mut || ())], Random::new(seed)))
     }
 
     /// Starts a process that wants all of a CPU and is always in this mode: it reads no clock.
@@ -61,18 +55,14 @@ impl Load {
     pub(super) fn in_one_mode(mode: Mode, cpu: usize) -> Result<Self> {
         let zeroes = zeroes()?;
         let mut buffer = vec![0; LONG_READ];
-        let child = Child::start(|| {
-            raise_priority();
-            if cpu::pin(cpu).is_ok() {
-                loop {
-                    match mode {
-                        Mode::User => in_user(),
-                        Mode::Kernel => _ = (&zeroes).read(&mut buffer),
-                    }
+        Self::start(cpu, true, || {
+            loop {
+                match mode {
+                    Mode::User => in_user(),
+                    Mode::Kernel => _ = (&zeroes).read(&mut buffer),
                 }
             }
-        })?;
-        Ok(Self { child, wants_all: true })
+        })
     }
 
     /// Starts a process that uses these shares of a CPU in user space and in the kernel, in each turn first the one and
@@ -84,14 +74,20 @@ impl Load {
         // Opened before the fork: the child should allocate nothing.
         let zeroes = zeroes()?;
         let mut buffer = vec![0; 1 << 16];
+        Self::start(cpu, false, || {
+            let in_kernel = || _ = (&zeroes).read(&mut buffer);
+            turns([(user, &mut in_user), (user + kernel, &mut { in_kernel })], Random::new(seed));
+        })
+    }
+
+    fn start(cpu: usize, wants_all: bool, work: impl FnOnce()) -> Result<Self> {
         let child = Child::start(|| {
             raise_priority();
             if cpu::pin(cpu).is_ok() {
-                let in_kernel = || _ = (&zeroes).read(&mut buffer);
-                turns([(user, &mut in_user), (user + kernel, &mut { in_kernel })], Random::new(seed));
+                work();
             }
         })?;
-        Ok(Self { child, wants_all: false })
+        Ok(Self { child, wants_all })
     }
 
     pub(super) fn pid(&self) -> Pid {
@@ -116,15 +112,23 @@ fn in_user() {
     arch::register_loop(std::hint::black_box(100_000));
 }
 
-/// In each turn, does each piece of work until the CPU time has reached its share of the elapsed time, and then sleeps.
+/// In each turn, does each piece of work until the CPU time has reached its share of the elapsed time, and then sleeps;
+/// who wants all of it never does.
 fn turns<const N: usize>(mut work: [(f64, &mut dyn FnMut()); N], mut random: Random) {
+    let all = work.last().map_or(0.0, |last| last.0);
+    if all == 0.0 {
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
     let (began, used) = (time::monotonic_raw_ns(), time::thread_cpu_ns());
     let mut turn_ends = began;
     let mut done = 0.0;
-    let all = work.last().map_or(0.0, |last| last.0);
     loop {
         let left = turn_ends.saturating_sub(time::monotonic_raw_ns());
-        std::thread::sleep(Duration::from_nanos(left));
+        if all < 1.0 {
+            std::thread::sleep(Duration::from_nanos(left));
+        }
         let range = (LONGEST_NS - SHORTEST_NS) as usize;
         turn_ends = time::monotonic_raw_ns() + SHORTEST_NS + random.below(range) as u64;
         let used = || (time::thread_cpu_ns() - used) as f64;
@@ -136,27 +140,6 @@ fn turns<const N: usize>(mut work: [(f64, &mut dyn FnMut()); N], mut random: Ran
             }
         }
         done = used();
-    }
-}
-
-fn work(share: f64, mut random: Random) {
-    if share == 0.0 {
-        loop {
-            std::thread::sleep(Duration::from_secs(1));
-        }
-    }
-    let (began, used) = (time::monotonic_raw_ns(), time::thread_cpu_ns());
-    let mut turn_ends = began;
-    loop {
-        let left = turn_ends.saturating_sub(time::monotonic_raw_ns());
-        if share < 1.0 && left > 0 {
-            std::thread::sleep(Duration::from_nanos(left));
-        }
-        let range = (LONGEST_NS - SHORTEST_NS) as usize;
-        turn_ends = time::monotonic_raw_ns() + SHORTEST_NS + random.below(range) as u64;
-        // The CPU time that it should have had when this turn ends.
-        let owed = share * (turn_ends - began) as f64;
-        while ((time::thread_cpu_ns() - used) as f64) < owed {}
     }
 }
 

@@ -99,14 +99,10 @@ fn who_says_nothing_keeps_nobody_out_and_is_sent_away() {
 
 #[test]
 fn noise_of_any_kind_is_survived() {
-    let mut state = 7u64;
-    let mut random = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as u8
-    };
+    let mut random = crate::statistic::Random::new(7);
     heard(1, |to| {
         for length in 0..60usize {
-            let noise: Vec<u8> = (0..length * 7).map(|_| random()).collect();
+            let noise: Vec<u8> = (0..length * 7).map(|_| random.bits() as u8).collect();
             let mut stream = connect(to);
             let _ = stream.write_all(&noise);
             let _ = stream.shutdown(Shutdown::Write);

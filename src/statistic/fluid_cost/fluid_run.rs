@@ -132,18 +132,22 @@ impl Summary {
             }
         }
         summary.quiet = summary.kept.0 >= wanted.max(FEWEST);
-        let counts = |run: &&Replicate| match (summary.quiet, run.spoilt()) {
-            (_, None) => true,
-            (true, Some(_)) => false,
-            (false, Some(spoilt)) => !matches!(spoilt, Spoilt::Uncovered | Spoilt::Stolen),
-        };
-        let used: Vec<_> = runs.iter().filter(counts).collect();
+        let used: Vec<_> = runs.iter().filter(|run| summary.uses(run)).collect();
         let shares: Vec<_> = runs.iter().map(|run| run.covered.others_share()).collect();
         summary.others = crate::statistic::median(&shares);
         summary.columns(&used, empty);
         summary.terms = terms(&used, empty);
         summary.judge();
         summary
+    }
+
+    /// Whether this run is one of those behind the columns: an unspoilt one, or on a machine that was not quiet one that the
+    /// fluid met.
+    pub fn uses(&self, run: &Replicate) -> bool {
+        match run.spoilt() {
+            None => true,
+            Some(spoilt) => !self.quiet && !matches!(spoilt, Spoilt::Uncovered | Spoilt::Stolen),
+        }
     }
 
     fn columns(&mut self, used: &[&Replicate], empty: &Totals) {
@@ -180,8 +184,6 @@ impl Summary {
     fn judge(&mut self) {
         if !self.quiet {
             self.flags.push(self.unquiet());
-        }
-        if !self.quiet {
             self.doubt();
         }
         let columns = [("gap", self.gap), ("daemon-free", self.daemon_free), ("the paper's", self.paper)];

@@ -143,8 +143,8 @@ fn a_contaminated_calibration_gives_no_cost_and_never_a_negative_one() {
     let slow = World { turn: 168.0, ..QUIET_WORLD };
     let cheap = World { own: 500.0, interrupts: 100.0, ..QUIET_WORLD };
     let found = cheap.estimate_with(&calibrated(&slow));
-    assert!(matches!(found.paper, Err(Nonsense::NotPositive(_))), "{found:?}");
-    assert!(matches!(found.daemon_free, Some(Err(Nonsense::NotPositive(_)))), "{found:?}");
+    assert!(matches!(found.paper, Err(Nonsense::NotPositive)), "{found:?}");
+    assert!(matches!(found.daemon_free, Some(Err(Nonsense::NotPositive))), "{found:?}");
     // The gap estimator takes its pace from the same window and does not care.
     assert!(off(found.gap, cheap.truth()) < 0.02, "{found:?}");
 }
@@ -152,9 +152,9 @@ fn a_contaminated_calibration_gives_no_cost_and_never_a_negative_one() {
 #[test]
 fn a_calibration_much_too_fast_gives_no_cost_above_the_time_that_there_was() {
     let covered = QUIET_WORLD.beside(10.0, 1_000.0);
-    assert!(matches!(Cost::of(1.1 * covered.window.elapsed, &covered), Err(Nonsense::MoreThanTime(..))));
+    assert!(matches!(Cost::of(1.1 * covered.window.elapsed, &covered), Err(Nonsense::MoreThanTime)));
     assert!(Cost::of(f64::NAN, &covered) == Err(Nonsense::NoNumber));
-    assert!(Cost::of(0.0, &covered) == Err(Nonsense::NotPositive(0.0)));
+    assert!(Cost::of(0.0, &covered) == Err(Nonsense::NotPositive));
     assert!(Cost::of(1.0, &Covered::default()) == Err(Nonsense::NoNumber), "no operation");
 }
 
@@ -185,8 +185,7 @@ fn what_was_there_while_the_fluid_was_calibrated_is_not_taken_off() {
 fn a_window_in_which_others_ran_is_left_out_of_a_calibration() {
     let disturbed = World { intruder: 0.5, ..QUIET_WORLD }.alone(5e6);
     let found = Calibration::of(&[QUIET_WORLD.alone(5e6), disturbed, QUIET_WORLD.alone(5e6)]).unwrap();
-    assert_eq!(found.quiet, (2, 3));
-    assert!((found.wall / calibrated(&QUIET_WORLD).wall - 1.0).abs() < 1e-9);
+    assert_eq!(Some(found), Calibration::of(&[QUIET_WORLD.alone(5e6); 2]));
 }
 
 #[test]

@@ -2,17 +2,14 @@
 //! load, and all other values differ by the same factor.
 
 use super::pairing::{Index, pair};
-use super::replicate::{Estimate, Replicates};
+use super::replicate::{Logs, Replicates};
 use crate::record::quantity::NANOSECONDS;
 
 /// Dependent additions and multiplications in registers.
 const IDS: [&str; 2] = ["known_work/add", "known_work/multiply"];
 
 /// Mean logarithm of the canaries in each replicate of both sides.
-pub(super) struct Canary {
-    a: Vec<f64>,
-    b: Vec<f64>,
-}
+pub(super) struct Canary([Vec<f64>; 2]);
 
 impl Canary {
     /// The canaries that every replicate of both sides has measured; `None` if there are none, or if the unit is not
@@ -24,29 +21,23 @@ impl Canary {
         let pairs = IDS.iter().filter_map(|id| pair(id, a, b).ok());
         let complete = pairs.filter_map(|(x, y)| Some((means(of_a, x)?, means(of_b, y)?)));
         let (of_a, of_b): (Vec<_>, Vec<_>) = complete.unzip();
-        (!of_a.is_empty()).then(|| Self { a: average(&of_a), b: average(&of_b) })
+        (!of_a.is_empty()).then(|| Self([average(&of_a), average(&of_b)]))
     }
 
     /// Subtracts the canaries from a case. A canary itself stays: it shows what was subtracted.
-    pub(super) fn take_off(&self, id: &str, a: &mut [Option<Estimate>], b: &mut [Option<Estimate>]) {
-        if !is_canary(id) {
-            less(a, &self.a);
-            less(b, &self.b);
+    pub(super) fn take_off(&self, id: &str, sides: &mut [Logs; 2]) {
+        if is_canary(id) {
+            return;
         }
-    }
-
-    /// The same for the processes' values of both sides, which have the number of their replicate.
-    pub(super) fn take_off_logs(&self, id: &str, [a, b]: &mut [Vec<(usize, f64)>; 2]) {
-        if !is_canary(id) {
-            a.iter_mut().for_each(|(replicate, log)| *log -= self.a[*replicate]);
-            b.iter_mut().for_each(|(replicate, log)| *log -= self.b[*replicate]);
+        for (logs, canary) in sides.iter_mut().zip(&self.0) {
+            logs.iter_mut().for_each(|(replicate, log)| *log -= canary[*replicate]);
         }
     }
 
     /// The canaries of the second side over those of the first.
     pub(super) fn ratio(&self) -> f64 {
-        let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
-        (mean(&self.b) - mean(&self.a)).exp()
+        let [a, b] = self.0.each_ref().map(|logs| logs.iter().sum::<f64>() / logs.len() as f64);
+        (b - a).exp()
     }
 }
 
@@ -55,11 +46,8 @@ pub(super) fn is_canary(id: &str) -> bool {
 }
 
 fn means(replicates: &Replicates, series: &crate::record::bundle::Series) -> Option<Vec<f64>> {
-    replicates
-        .estimates(series, false)
-        .into_iter()
-        .map(|estimate| estimate.map(|estimate| estimate.mean))
-        .collect()
+    let estimates = replicates.estimates(&replicates.logs(series, false));
+    estimates.into_iter().map(|estimate| Some(estimate?.mean)).collect()
 }
 
 /// By replicate, over the canaries.
@@ -67,12 +55,4 @@ fn average(of_each: &[Vec<f64>]) -> Vec<f64> {
     let replicates = of_each.first().map_or(0, Vec::len);
     let mean = |at: usize| of_each.iter().map(|logs| logs[at]).sum::<f64>() / of_each.len() as f64;
     (0..replicates).map(mean).collect()
-}
-
-fn less(estimates: &mut [Option<Estimate>], canary: &[f64]) {
-    for (entry, canary) in estimates.iter_mut().zip(canary) {
-        if let Some(estimate) = entry {
-            estimate.mean -= canary;
-        }
-    }
 }

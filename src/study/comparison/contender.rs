@@ -37,16 +37,13 @@ impl<'a> Sides<'a> {
         let (x, y) = pair(id, self.a, self.b)?;
         let timed = self.a.head.unit == NANOSECONDS;
         let core = timed && frequency::is_known([x, y]) && !is_canary(id);
-        let (mut a, mut b) = (self.of_a.estimates(x, core), self.of_b.estimates(y, core));
         let mut logs = [self.of_a.logs(x, core), self.of_b.logs(y, core)];
         // A frequency says what a canary would, and of each value.
         if let Some(canary) = self.canary.as_ref().filter(|_| !core) {
-            canary.take_off(id, &mut a, &mut b);
-            canary.take_off_logs(id, &mut logs);
+            canary.take_off(id, &mut logs);
         }
         Ok(Contrast {
-            a,
-            b,
+            estimates: [self.of_a.estimates(&logs[0]), self.of_b.estimates(&logs[1])],
             floors: logs.map(|logs| Floor::of(&logs, self.replicate.agreeing())),
             key: key(x),
         })

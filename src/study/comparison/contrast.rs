@@ -5,10 +5,10 @@ use crate::record::Interval;
 use crate::record::bundle::{Head, Series};
 use crate::statistic::Floor;
 
-/// A case on both sides, one entry for each replicate.
+/// A case on both sides.
 pub(super) struct Contrast {
-    pub a: Vec<Option<Estimate>>,
-    pub b: Vec<Option<Estimate>>,
+    /// One entry for each replicate, of the first side and of the second.
+    pub estimates: [Vec<Option<Estimate>>; 2],
     /// The floor of all processes of a side, of the first and of the second.
     pub floors: [Option<Floor>; 2],
     /// The key by which the same series is found in other records.
@@ -23,16 +23,16 @@ pub(super) fn key(series: &Series) -> Key {
 }
 
 impl Contrast {
-    /// The mean of each replicate: of the first side, and of the second.
-    pub(super) fn means(&self) -> (Vec<f64>, Vec<f64>) {
-        let means = |estimates: &[Option<Estimate>]| {
-            estimates.iter().flatten().map(|estimate| estimate.mean).collect()
-        };
-        (means(&self.a), means(&self.b))
+    /// The mean over the replicates of the second side less that of the first.
+    pub(super) fn difference(&self) -> f64 {
+        let sums =
+            self.estimates.each_ref().map(|side| side.iter().flatten().map(|one| one.mean).sum::<f64>());
+        let [of_a, of_b] = self.replicates();
+        sums[1] / of_b as f64 - sums[0] / of_a as f64
     }
 
     pub(super) fn replicates(&self) -> [usize; 2] {
-        [&self.a, &self.b].map(|estimates| estimates.iter().flatten().count())
+        self.estimates.each_ref().map(|side| side.iter().flatten().count())
     }
 }
 

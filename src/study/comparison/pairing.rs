@@ -49,29 +49,17 @@ pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Se
     let pairs = of_a.iter().flat_map(|x| of_b.iter().map(move |y| (*x, *y)));
     let alike = pairs.filter(|(x, y)| x.version == y.version && x.clock == y.clock && x.peer == y.peer);
     let fullest = alike.reduce(|best, next| if size(next) > size(best) { next } else { best });
+    let another = |what: &str, of: fn(&Series) -> &str| {
+        let [in_a, in_b] = [best_a, best_b].map(of);
+        Err(format!("another {what}: {in_a} in {}, {in_b} in {}", a.head.name, b.head.name))
+    };
     match fullest {
         Some(found) if [found.0, found.1].into_iter().all(is_positive) => Ok(found),
         Some(_) => Err("a value is not above zero, and has no ratio to another".into()),
-        None if best_a.version != best_b.version => Err(format!(
-            "another version of the operation: {} in {}, {} in {}",
-            best_a.version, a.head.name, best_b.version, b.head.name
-        )),
-        None if best_a.clock == best_b.clock => Err(format!(
-            "another peer: {} in {}, {} in {}",
-            peer(best_a),
-            a.head.name,
-            peer(best_b),
-            b.head.name
-        )),
-        None => Err(format!(
-            "another clock: {} in {}, {} in {}",
-            best_a.clock, a.head.name, best_b.clock, b.head.name
-        )),
+        None if best_a.version != best_b.version => another("version of the operation", |s| &s.version),
+        None if best_a.clock == best_b.clock => another("peer", |s| s.peer.as_deref().unwrap_or("none")),
+        None => another("clock", |s| &s.clock),
     }
-}
-
-fn peer(series: &Series) -> &str {
-    series.peer.as_deref().unwrap_or("none")
 }
 
 fn size((a, b): (&Series, &Series)) -> usize {

@@ -41,16 +41,12 @@ struct Pooled {
 impl Pooled {
     fn of(row: &Contrast, deviation: Option<Deviation>, rule: Rule) -> Option<Self> {
         let deviation = deviation.filter(Deviation::is_enough)?;
-        let variance = |estimates: &[Option<Estimate>]| {
-            let of_each: Vec<f64> = estimates
-                .iter()
-                .flatten()
-                .map(|estimate| deviation.variance_of(estimate.processes))
-                .collect();
-            of_each.iter().sum::<f64>() / (of_each.len() as f64).powi(2)
+        let variance = |side: &Vec<Option<Estimate>>| {
+            let of_each = side.iter().flatten().map(|estimate| deviation.variance_of(estimate.processes));
+            of_each.clone().sum::<f64>() / (of_each.count() as f64).powi(2)
         };
-        let difference = difference(row);
-        let error = (variance(&row.a) + variance(&row.b)).sqrt();
+        let difference = row.difference();
+        let error = row.estimates.iter().map(variance).sum::<f64>().sqrt();
         let above = |excess: f64| student_above(excess / error, deviation.degrees);
         let p = [above(difference - rule.theta()), above(-difference - rule.theta())];
         Some(Self { difference, error, degrees: deviation.degrees, p })
@@ -89,17 +85,11 @@ impl Pooled {
     }
 }
 
-fn difference(row: &Contrast) -> f64 {
-    let (a, b) = row.means();
-    let mean = |side: &[f64]| side.iter().sum::<f64>() / side.len() as f64;
-    mean(&b) - mean(&a)
-}
-
 fn unreplicated(row: &Contrast, replicate: Replicate, deviation: Option<Deviation>) -> Change {
     let replicates = row.replicates();
     Change {
         reason: Some(reason(replicates, replicate, deviation.map_or(0, |d| d.replicates))),
-        ratio: Some(difference(row).exp()),
+        ratio: Some(row.difference().exp()),
         replicates,
         ..Change::default()
     }

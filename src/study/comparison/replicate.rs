@@ -58,17 +58,10 @@ pub(super) struct Estimate {
     pub mean: f64,
     /// Number of processes.
     pub processes: usize,
-    /// Sum of their squared distances from the mean.
-    pub squares: f64,
 }
 
-impl Estimate {
-    fn of(logs: &[f64]) -> Option<Self> {
-        let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-        let squares = logs.iter().map(|log| (log - mean).powi(2)).sum();
-        (!logs.is_empty()).then_some(Self { mean, processes: logs.len(), squares })
-    }
-}
+/// The logarithm of each process's value, with the number of its replicate.
+pub(super) type Logs = Vec<(usize, f64)>;
 
 /// The replicates of a head, numbered in the order in which they first ran.
 pub(super) struct Replicates {
@@ -87,9 +80,8 @@ impl Replicates {
         Self { of_run, count: known.len() }
     }
 
-    /// The logarithm of each process's value, with the number of its replicate; at one core frequency, if `core` and all
-    /// frequencies are known.
-    pub(super) fn logs(&self, series: &Series, core: bool) -> Vec<(usize, f64)> {
+    /// The logarithms of a series; at one core frequency, if `core` and all frequencies are known.
+    pub(super) fn logs(&self, series: &Series, core: bool) -> Logs {
         let log = |value: &Value| {
             let cycles = value.core_hz.filter(|_| core).map_or(0.0, f64::ln);
             Some((*self.of_run.get(value.run)?, value.median.estimate.ln() + cycles))
@@ -97,13 +89,15 @@ impl Replicates {
         series.values.iter().filter_map(log).collect()
     }
 
-    /// The estimate by each replicate; `None` where the case was not measured. `core` as in [`Replicates::logs`].
-    pub(super) fn estimates(&self, series: &Series, core: bool) -> Vec<Option<Estimate>> {
-        let mut logs = vec![Vec::new(); self.count];
-        for (replicate, log) in self.logs(series, core) {
-            logs[replicate].push(log);
+    /// The estimate by each replicate; `None` where the case was not measured.
+    pub(super) fn estimates(&self, logs: &Logs) -> Vec<Option<Estimate>> {
+        let mut sums = vec![(0.0, 0); self.count];
+        for (replicate, log) in logs {
+            sums[*replicate].0 += log;
+            sums[*replicate].1 += 1;
         }
-        logs.iter().map(|logs| Estimate::of(logs)).collect()
+        let estimate = |(sum, processes)| Estimate { mean: sum / processes as f64, processes };
+        sums.into_iter().map(|sum| (sum.1 > 0).then(|| estimate(sum))).collect()
     }
 }
 
@@ -133,7 +127,7 @@ mod tests {
         let mut two = head("x", 2, 3);
         two.series[0].values.pop();
         let replicates = Replicates::of(&two, Replicate::Boot);
-        let estimates = replicates.estimates(&two.series[0], false);
+        let estimates = replicates.estimates(&replicates.logs(&two.series[0], false));
         let processes: Vec<_> = estimates.iter().flatten().map(|word| word.processes).collect();
         assert_eq!((replicates.count, processes), (2, vec![3, 2]));
     }

@@ -2,10 +2,11 @@
 
 use super::{Change, Comparison, Row, Tally};
 use crate::record::verdict::Verdict;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The sort key of a row: rank of its verdict, then size of its change.
-type Weight = (u8, f64);
+/// The sort key of a row: rank of its verdict, then size of its change, whose bits are in the order of the sizes.
+type Weight = (u8, u64);
 
 impl Comparison {
     /// Keeps some rows and their tally. Verdicts stay, because each was given among all rows.
@@ -23,18 +24,13 @@ impl Comparison {
 
     /// Groups by their weightiest change, and rows within a group by theirs; of equal ones the earlier first.
     pub fn sort_by_weight(&mut self) {
-        let mut of_group: BTreeMap<String, (Weight, usize)> = BTreeMap::new();
+        let mut of_group: BTreeMap<String, (Reverse<Weight>, usize)> = BTreeMap::new();
         for (at, row) in self.rows.iter().enumerate() {
-            let entry = of_group.entry(row.group.clone()).or_insert(((0, 0.0), at));
-            if heavier(weight(row), entry.0) {
-                entry.0 = weight(row);
-            }
+            let own = Reverse(weight(row));
+            let group = of_group.entry(row.group.clone()).or_insert((own, at));
+            group.0 = own.min(group.0);
         }
-        self.rows.sort_by(|a, b| {
-            let (of_a, of_b) = (of_group[&a.group], of_group[&b.group]);
-            let groups = descending(of_a.0, of_b.0).then(of_a.1.cmp(&of_b.1));
-            groups.then_with(|| descending(weight(a), weight(b)))
-        });
+        self.rows.sort_by_key(|row| (of_group[&row.group], Reverse(weight(row))));
     }
 
     /// Rows of one group together, otherwise as they are.
@@ -48,7 +44,7 @@ impl Comparison {
 }
 
 fn weight(row: &Row) -> Weight {
-    row.changes().map(weight_of).fold((0, 0.0), |best, next| if heavier(next, best) { next } else { best })
+    row.changes().map(weight_of).max().unwrap_or_default()
 }
 
 fn weight_of(change: &Change) -> Weight {
@@ -58,13 +54,5 @@ fn weight_of(change: &Change) -> Weight {
         Verdict::Same => 1,
         Verdict::Incomparable => 0,
     };
-    (rank, change.ratio.map_or(0.0, |ratio| ratio.ln().abs()))
-}
-
-fn heavier(a: Weight, b: Weight) -> bool {
-    descending(a, b).is_lt()
-}
-
-fn descending(a: Weight, b: Weight) -> std::cmp::Ordering {
-    b.0.cmp(&a.0).then_with(|| b.1.total_cmp(&a.1))
+    (rank, change.ratio.map_or(0, |ratio| ratio.ln().abs().to_bits()))
 }

@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::outlying::outlying;
-use super::{Alone, CaseEffect, MARGIN, MachineEffect, THRESHOLD};
+use super::{Alone, CaseEffect, MachineEffect, THRESHOLD, by_interval};
 use crate::record::{Interval, Verdict};
 use crate::statistic::{Effect, adjusted, random_effects, student_above, student_quantile_above};
 use std::collections::BTreeMap;
@@ -127,12 +127,7 @@ fn verdict(ratio: Option<Interval>, machines: usize) -> (Verdict, Option<String>
         let why = "one machine with one job a kernel shows no spread: more repeats, or more machines";
         return (Verdict::Inconclusive, Some(why.into()));
     };
-    let verdict = match () {
-        () if low > 1.0 + THRESHOLD => Verdict::Slower,
-        () if high < 1.0 / (1.0 + THRESHOLD) => Verdict::Faster,
-        () if low > 1.0 / (1.0 + MARGIN) && high < 1.0 + MARGIN => Verdict::Same,
-        () => Verdict::Inconclusive,
-    };
+    let verdict = by_interval([low, high]);
     let why = || match machines {
         2..=4 => format!("{machines} machines leave the mean of all open: more of them narrow the interval"),
         _ => "the interval holds both a change and none".to_owned(),

@@ -45,16 +45,25 @@ const PERCENT: &str = "%";
 
 /// The figures for which the record has at least two points.
 pub fn figures(paper: &Paper, record: &Record) -> Vec<Figure> {
-    let sends = [
-        figure("figure-4", "Figure 4: TCP send and a reply of one byte", SENT, costs(paper, record)),
+    let all = [
+        figure(
+            "figure-2",
+            "Figure 2: plain computation",
+            COMPUTED,
+            costs(&paper.compute, record, "", ["accounting", "displacement"]),
+        ),
+        figure(
+            "figure-4",
+            "Figure 4: TCP send and a reply of one byte",
+            SENT,
+            costs(&paper.send, record, "nodes/", ["2 nodes: accounting", "2 nodes: displacement"]),
+        ),
         figure(
             "figure-4-difference",
             "Figure 4: what accounting does not say of a TCP send",
             MORE,
             differences(paper, record),
         ),
-    ];
-    let rest = [
         figure("figure-5", "Figure 5: throughput as predicted, against measured", OFF, rates(paper, record)),
         figure("figure-6a", "Figure 6(a): the mean of 20 runs of so many loops", MEAN, means(paper, record)),
         figure(
@@ -64,9 +73,8 @@ pub fn figures(paper: &Paper, record: &Record) -> Vec<Figure> {
             deviations(paper, record),
         ),
     ];
-    let first = figure("figure-2", "Figure 2: plain computation", COMPUTED, computation(paper, record));
-    let all = [first].into_iter().chain(sends).chain(rest);
-    all.filter(|figure| figure.curves.iter().any(|curve| curve.prefix.starts_with(GROUP))).collect()
+    let has_ours = |figure: &Figure| figure.curves.iter().any(|curve| curve.prefix.starts_with(GROUP));
+    all.into_iter().filter(has_ours).collect()
 }
 
 /// A curve to be: whether it is ours, its name, its points.
@@ -103,50 +111,41 @@ fn percent(share: Interval) -> Interval {
     share.map(|share| 100.0 * share)
 }
 
-fn computation(paper: &Paper, record: &Record) -> Vec<Line> {
-    let rows = &paper.compute;
-    let theirs =
-        |of: fn(&Cost) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(1e3 * of(row))));
-    let ours = |of: fn(&Displaced) -> Option<Interval>| {
-        line(rows, |row| &row.id, |row| columns_of(record, &row.id).and_then(of))
-    };
-    vec![
-        (false, "1997: ioctl", theirs(|row| row.accounting)),
-        (false, "1997: displacement", theirs(|row| row.displacement)),
-        (true, "accounting", ours(|o| o.charged)),
-        (true, "displacement", ours(|o| o.gap)),
-    ]
-}
-
-/// The displacement of messages by one way.
-fn sent(
-    paper: &Paper,
+/// Ours of these rows, whose ids stand behind `way`.
+fn ours(
+    rows: &[Cost],
     record: &Record,
     way: &str,
     of: impl Fn(&Displaced) -> Option<Interval>,
 ) -> Vec<Point> {
-    line(&paper.send, |row| &row.id, |row| columns_of(record, &format!("{way}/{}", row.id)).and_then(&of))
+    line(rows, |row| &row.id, |row| columns_of(record, &format!("{way}{}", row.id)).and_then(&of))
 }
 
-fn costs(paper: &Paper, record: &Record) -> Vec<Line> {
+/// Costs by both methods: the published ones, and ours by these names.
+fn costs(
+    rows: &[Cost],
+    record: &Record,
+    way: &str,
+    [accounting, displacement]: [&'static str; 2],
+) -> Vec<Line> {
     let theirs =
-        |of: fn(&Cost) -> f64| line(&paper.send, |row| &row.id, |row| Some(Interval::exactly(1e3 * of(row))));
+        |of: fn(&Cost) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(1e3 * of(row))));
     vec![
         (false, "1997: ioctl", theirs(|row| row.accounting)),
         (false, "1997: displacement", theirs(|row| row.displacement)),
-        (true, "2 nodes: accounting", sent(paper, record, "nodes", |o| o.charged)),
-        (true, "2 nodes: displacement", sent(paper, record, "nodes", |o| o.gap)),
+        (true, accounting, ours(rows, record, way, |o| o.charged)),
+        (true, displacement, ours(rows, record, way, |o| o.gap)),
     ]
 }
 
 fn differences(paper: &Paper, record: &Record) -> Vec<Line> {
-    let ours = |way| sent(paper, record, way, |o| o.difference.map(percent));
+    let ours = |way| ours(&paper.send, record, way, |o| o.difference.map(percent));
     vec![
         (false, "1997", line(&paper.send, |row| &row.id, |row| Some(Interval::exactly(row.percent)))),
-        (true, "2 nodes", ours("nodes")),
-        (true, "steered", ours("steered")),
-        (true, "loopback", ours("loopback")),
-        (true, "peer", ours("tcp-peer")),
+        (true, "2 nodes", ours("nodes/")),
+        (true, "steered", ours("steered/")),
+        (true, "loopback", ours("loopback/")),
+        (true, "peer", ours("tcp-peer/")),
     ]
 }
 
@@ -158,17 +157,10 @@ fn rates(paper: &Paper, record: &Record) -> Vec<Line> {
         };
         line(rows, |row| &row.id, of)
     };
+    let theirs = |of: fn(&Rate) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(of(row))));
     vec![
-        (
-            false,
-            "1997: from ioctl",
-            line(rows, |row| &row.id, |row| Some(Interval::exactly(row.accounting_percent))),
-        ),
-        (
-            false,
-            "1997: from displacement",
-            line(rows, |row| &row.id, |row| Some(Interval::exactly(row.displacement_percent))),
-        ),
+        (false, "1997: from ioctl", theirs(|row| row.accounting_percent)),
+        (false, "1997: from displacement", theirs(|row| row.displacement_percent)),
         (true, "from accounting", ours(|p| p.charged_off)),
         (true, "from displacement", ours(|p| p.displaced_off)),
     ]

@@ -2,8 +2,7 @@
 
 use super::Covered;
 use crate::statistic::Interval;
-use crate::statistic::fluid_cost::{Cost, Nonsense, QUIET, Totals};
-use crate::statistic::fluid_cost::{Replicate, Spoilt, Summary};
+use crate::statistic::fluid_cost::{Cost, Nonsense, QUIET, Replicate, Spoilt, Summary, Totals};
 use crate::statistic::student::FEWEST;
 
 /// An estimate in ns, or the sentence why there is none.
@@ -57,8 +56,7 @@ impl Costs {
     fn of_one(run: &Replicate) -> Self {
         let estimate = run.estimate(&Totals::default());
         let found = |cost: Result<Cost, Nonsense>| {
-            let point = |cost: Cost| Interval { estimate: cost.ns(), low: cost.ns(), high: cost.ns() };
-            cost.map(point).map_err(|nonsense| nonsense.to_string())
+            cost.map(|cost| Interval::exactly(cost.ns())).map_err(|nonsense| nonsense.to_string())
         };
         let spoilt = run.spoilt().map(|spoilt| because(spoilt, run));
         let paper = spoilt.clone().map_or_else(|| found(estimate.paper), Err);

@@ -2,13 +2,11 @@
 
 use super::saturation::{no_rate, throughput};
 use super::{CaseEnd, Displacement, Run};
-use crate::case::{Case, Claim};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Contamination, Derived, Displaced, Execution, Interval, Measured};
-use crate::statistic::fluid_cost::Totals;
-use crate::statistic::fluid_cost::{Replicate, Spoilt, Summary};
+use crate::statistic::fluid_cost::{Spoilt, Summary, Totals};
 use crate::statistic::{median, standard_deviation};
-use crate::trial::judge::Judgement;
+use crate::trial::judge::{Judgement, of_time};
 
 /// Below this share of a run's time in the timed part, the evidence says that the cost includes the rest.
 const MOSTLY_TIMED: f64 = 0.9;
@@ -30,7 +28,7 @@ pub(super) fn measured(
         return Err(CaseEnd::Disturbed(no_number(summary)));
     };
     let Displacement { case, clock, counted, .. } = displacement;
-    let used: Vec<_> = runs.iter().filter(|run| is_used(summary, &run.replicate)).collect();
+    let used: Vec<_> = runs.iter().filter(|run| summary.uses(&run.replicate)).collect();
     let wire = displacement.subject.report().wire;
     let mut outcome = Measured {
         executions: vec![Execution {
@@ -54,24 +52,13 @@ pub(super) fn measured(
         ..Measured::default()
     };
     for judgement in judgements {
-        match judgement {
-            Judgement::Held(sentence) => outcome.evidence.push(sentence),
-            Judgement::Unasked(sentence) => outcome.unasked.push(sentence),
-        }
+        judgement.tell(&mut outcome.evidence, &mut outcome.unasked);
     }
     outcome.evidence.extend(counted.iter().cloned());
     outcome.evidence.push(covered(runs, summary));
     outcome.evidence.extend(partly_timed(&used));
-    outcome.unasked.extend(unasked(case));
+    outcome.unasked.extend(of_time(case, "displaced time"));
     Ok(outcome)
-}
-
-/// The runs behind the columns, as [`Summary`] chose them.
-fn is_used(summary: &Summary, run: &Replicate) -> bool {
-    match run.spoilt() {
-        None => true,
-        Some(spoilt) => !summary.quiet && !matches!(spoilt, Spoilt::Uncovered | Spoilt::Stolen),
-    }
 }
 
 fn no_number(summary: &Summary) -> String {
@@ -151,15 +138,6 @@ fn partly_timed(used: &[&Run]) -> Option<String> {
             100.0 * share
         )
     })
-}
-
-fn unasked(case: &Case) -> Vec<String> {
-    let about_time = |claim: &&Claim| matches!(claim, Claim::Linear | Claim::AboveControl);
-    case.claims
-        .iter()
-        .filter(about_time)
-        .map(|claim| format!("not asked of displaced time: {claim}"))
-        .collect()
 }
 
 fn contamination(used: &[&Run]) -> Contamination {

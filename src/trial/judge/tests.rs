@@ -110,20 +110,29 @@ fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
     delta
 }
 
+fn any() -> Case {
+    Case::looped("any", "", operation::control)
+}
+
+fn disturbance<T: std::fmt::Debug>(end: Result<T, CaseEnd>) -> String {
+    match end {
+        Err(CaseEnd::Disturbed(sentence)) => sentence,
+        other => panic!("believed: {other:?}"),
+    }
+}
+
 #[test]
 fn a_thread_that_was_moved_is_caught() {
-    let case = Case::looped("any", "", operation::control);
     let moved = delta(|d| d.counted.cpu = 1);
-    let Err(CaseEnd::Disturbed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
+    let sentence = disturbance(sample(&any(), &moved, 1, Some(3)));
     assert!(sentence.contains("from CPU 3 to CPU 1"), "{sentence}");
-    assert_eq!(sample(&case, &moved, 1, None), Ok(Vec::new()), "who is not pinned may move");
+    assert_eq!(sample(&any(), &moved, 1, None), Ok(Vec::new()), "who is not pinned may move");
 }
 
 #[test]
 fn a_throttled_sample_is_caught() {
-    let case = Case::looped("any", "", operation::control);
     let throttled = delta(|d| d.counted.throttled = Some(2));
-    let Err(CaseEnd::Disturbed(sentence)) = sample(&case, &throttled, 1, None) else { panic!("believed") };
+    let sentence = disturbance(sample(&any(), &throttled, 1, None));
     assert!(sentence.contains("cpu.max"), "{sentence}");
 }
 
@@ -137,14 +146,8 @@ fn a_host_that_takes_the_time_is_caught() {
         ..Sample::default()
     };
     assert!(interference(&any(), &[stolen(1), stolen(0)]).is_ok());
-    let Err(CaseEnd::Disturbed(sentence)) = interference(&any(), &[stolen(5), stolen(5)]) else {
-        panic!("believed")
-    };
+    let sentence = disturbance(interference(&any(), &[stolen(5), stolen(5)]));
     assert!(sentence.contains("50 %"), "{sentence}");
-}
-
-fn any() -> Case {
-    Case::looped("any", "", operation::control)
 }
 
 #[test]
@@ -161,9 +164,7 @@ fn a_cpu_that_others_use_is_caught() {
         interference(&any(), &[burst, waited(0), waited(0)]).is_ok(),
         "a burst does not touch the quickest"
     );
-    let Err(CaseEnd::Disturbed(sentence)) = interference(&any(), &[waited(500_000), waited(500_000)]) else {
-        panic!("believed")
-    };
+    let sentence = disturbance(interference(&any(), &[waited(500_000), waited(500_000)]));
     assert!(sentence.contains("50 %"), "{sentence}");
 }
 
@@ -196,7 +197,7 @@ fn without_a_witness_the_kernels_accounting_catches_the_lie() {
     let never = Case::looped("vdso", "", operation::control).claim(Claim::NeverEnters);
     assert!(by_accounting(&never, &charged(900_000, 100_000)).is_ok());
     assert!(by_accounting(&never, &charged(100_000, 900_000)).is_err());
-    assert_eq!(by_accounting(&Case::looped("any", "", operation::control), &charged(0, 900_000)), Ok(None));
+    assert_eq!(by_accounting(&any(), &charged(0, 900_000)), Ok(None));
 }
 
 #[test]
@@ -215,17 +216,15 @@ fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
 
 #[test]
 fn a_partner_that_was_moved_is_caught() {
-    let case = Case::looped("any", "", operation::control);
     let partners = crate::clock::PartnerReport { strayed: Some((2, 5)), ..Default::default() };
     let moved = delta(|d| d.partners = Some(partners));
-    let Err(CaseEnd::Disturbed(sentence)) = sample(&case, &moved, 1, Some(3)) else { panic!("believed") };
+    let sentence = disturbance(sample(&any(), &moved, 1, Some(3)));
     assert!(sentence.contains("partner was moved from CPU 2 to CPU 5"), "{sentence}");
 }
 
 #[test]
 fn another_regime_is_tried_again_and_not_condemned() {
-    let case =
-        Case::looped("any", "", operation::control).claim(Claim::Regime(|_, _| Err("it polled".into())));
+    let case = any().claim(Claim::Regime(|_, _| Err("it polled".into())));
     assert_eq!(sample(&case, &delta(|_| ()), 1, None), Err(CaseEnd::Disturbed("it polled".into())));
 }
 
