@@ -5,8 +5,9 @@
 //! by `splice` through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 1 MiB, but never more than 1024
 //! messages, and at least one. `N-streams` sends one message by each of N connections in turn, each with a receiver
 //! of its own. `tcp-same-cpu` has the receiver on the measuring CPU. The buffers of a TCP connection on this machine have a
-//! fixed size, 208 KiB as programs ask for it, which the kernel doubles; with `autotuned` the kernel sizes them. With `peer` the receiver is a `syscost peer`, on
-//! another machine; there TCP sends at once (`TCP_NODELAY`), so that a batch's last packet is not held back.
+//! fixed size, 208 KiB as programs ask for it, which the kernel doubles; with `autotuned` the kernel sizes them. With `peer`
+//! the receiver is a `syscost peer`, on another machine; there TCP sends at once (`TCP_NODELAY`), so that a batch's last
+//! packet is not held back.
 //!
 //! # What is not
 //! Connecting, the start of the receiver, the announcement of the bytes of a batch. Every batch holds one answer of the
