@@ -1,11 +1,72 @@
 //! A repeated kernel call: the timed loop, its control, and the check that no answer was an error.
 //!
-//! A call is a closure that answers what the kernel does: zero or more, or a negative error number.
+//! A call with constant arguments is a [`RawCall`], whose loop lies where the kernel is fast. Any other is
+//! a closure that answers what the kernel does: zero or more, or a negative error number.
 
-use crate::case::{Case, Claim, SetUp, set_up};
+use crate::case::{Case, Claim, Place, SetUp, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
+use crate::platform::arch::{Answers, repeat_no_syscall};
+use crate::platform::syscall::RawCall;
 use std::hint::black_box;
+use std::ops::RangeInclusive;
+
+/// What a call answers that is not refused.
+pub const GRANTED: RangeInclusive<i64> = 0..=i64::MAX;
+
+/// A case of one call an iteration, always with the same arguments. Every answer must be one of `answers`. `open` prepares
+/// what the call works on. The control is the same loop without the entry into the kernel.
+pub fn raw_case<T: 'static>(
+    name: &'static str,
+    title: impl Into<String>,
+    answers: RangeInclusive<i64>,
+    open: impl Fn(&Place) -> Result<T> + 'static,
+    call: impl Fn(&mut T) -> RawCall + Copy + 'static,
+) -> Case {
+    case(name, title, raw_loop(name, answers, open, call)).control_set_up(no_call())
+}
+
+/// The loop of [`raw_case`] alone, without claims and control.
+pub fn raw_loop<T: 'static>(
+    name: &'static str,
+    answers: RangeInclusive<i64>,
+    open: impl Fn(&Place) -> Result<T> + 'static,
+    call: impl Fn(&mut T) -> RawCall + Copy + 'static,
+) -> SetUp {
+    set_up(move |place| {
+        let (mut on, answers) = (open(place)?, answers.clone());
+        Ok(move |n: u64, clock: &Clock| repeat_raw(name, &answers, n, clock, call(&mut on)))
+    })
+}
+
+/// The control of a raw call: its loop, which does not enter the kernel.
+pub fn no_call() -> SetUp {
+    set_up(|_| {
+        Ok(|n: u64, clock: &Clock| {
+            Ok(clock.time(|| {
+                repeat_no_syscall(0, [0; 6], n);
+            }))
+        })
+    })
+}
+
+/// Times `n` calls in one bracket.
+///
+/// # Errors
+/// That of [`answered`].
+#[inline(always)]
+pub fn repeat_raw(
+    call: &str,
+    answers: &RangeInclusive<i64>,
+    n: u64,
+    clock: &Clock,
+    mut raw: RawCall,
+) -> Result<Ticks> {
+    let mut seen = Answers::default();
+    let ticks = clock.time(|| seen = raw.repeat(n));
+    answered(call, answers, seen)?;
+    Ok(ticks)
+}
 
 /// A case of one call an iteration. Its control is the same loop around the constant 0.
 pub fn case(name: &'static str, title: impl Into<String>, set_up: SetUp) -> Case {
@@ -59,9 +120,37 @@ pub fn granted(call: &str, answer: i64) -> Result<()> {
     if answer >= 0 { Ok(()) } else { Err(Error::refused_to_case(call, Error::errno(answer))) }
 }
 
+/// Checks that all answers were among those wanted.
+///
+/// # Errors
+/// That of [`granted`] for a refusal, else [`Error::Disproved`].
+pub fn answered(call: &str, wanted: &RangeInclusive<i64>, seen: Answers) -> Result<()> {
+    let Answers { lowest, highest } = seen;
+    if lowest >= *wanted.start() && highest <= *wanted.end() {
+        return Ok(());
+    }
+    granted(call, lowest)?;
+    let (from, to) = (wanted.start(), wanted.end());
+    let right = if from == to { from.to_string() } else { format!("{from} to {to}") };
+    Err(Error::Disproved(format!("{call} answered {lowest} to {highest} where {right} is right")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_is_not_wanted_is_no_number() {
+        let seen = |lowest, highest| answered("read", &(1..=1), Answers { lowest, highest });
+        assert!(seen(1, 1).is_ok() && answered("read", &(1..=1), Answers::default()).is_ok());
+        let short = seen(0, 1).expect_err("one byte is wanted");
+        assert_eq!(short.to_string(), "read answered 0 to 1 where 1 is right");
+        assert!(matches!(seen(-i64::from(libc::EIO), 1), Err(Error::Kernel { .. })));
+        let refused = -i64::from(libc::ENOSYS);
+        assert!(
+            answered("none", &(refused..=refused), Answers { lowest: refused, highest: refused }).is_ok()
+        );
+    }
 
     #[test]
     fn a_call_that_is_refused_is_no_number() {

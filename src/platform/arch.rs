@@ -10,6 +10,7 @@
 //! | `add_chain`, `multiply_chain` | n operations of which each needs the one before |
 //! | `chase` | loads of which each needs the address that the one before has loaded |
 //! | `syscall0` … `syscall6` | an entry into the kernel without the C library |
+//! | `repeat_syscall` …, `repeat_no_syscall` | loops of entries, each in a cache line of its own, and the same without |
 //! | `is_kernel_entry` | whether these bytes of code are the instruction that enters the kernel |
 //! | `RETURN`, `publish` | the instruction that returns, and what must follow before written code is run |
 //! | `COUNTER` | the counter's name in a record |
@@ -46,6 +47,21 @@ std::arch::global_asm!(
     ".size syscost_return, . - syscost_return",
     ".popsection"
 );
+
+/// What the kernel answered to repeated calls; of none, an interval that every other holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answers {
+    /// The lowest answer.
+    pub lowest: i64,
+    /// The highest answer.
+    pub highest: i64,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self { lowest: i64::MAX, highest: i64::MIN }
+    }
+}
 
 /// Why the hardware counter is not used as the clock.
 #[derive(Clone, Debug, PartialEq)]

@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_seen_and_a_restart_is_none() {
-        let seen = step_through(|| _ = crate::platform::syscall::bare(), None, 100_000);
+        let seen = step_through(|| _ = crate::platform::syscall::RawCall::bare().repeat(1), None, 100_000);
         let entries = seen.expect("traced").expect("short").entries;
         assert!(
             entries.iter().any(|call| call.is_refused() && call.answer == -i64::from(libc::ENOSYS)),

@@ -79,14 +79,6 @@ pub fn time_vdso() -> i64 {
     unsafe { libc::time(std::ptr::null_mut()) }
 }
 
-/// Seconds since 1970 by a system call, which AArch64 never had.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub fn time_entry() -> i64 {
-    // SAFETY: OWN-TIMESPEC: as in `time_vdso`.
-    unsafe { arch::syscall1(libc::SYS_time, 0) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

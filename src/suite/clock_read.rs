@@ -31,11 +31,14 @@ use crate::case::Need;
 use crate::case::need::VDSO_CLOCK;
 use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::{Clock, Ticks};
+use crate::kit::kernel_call::raw_loop;
+use crate::platform::syscall::RawCall;
 use crate::platform::{arch, time};
 use crate::record::Headline;
 use std::hint::black_box;
 
-pub const GROUP: Group = Group::new("clock_read", include_str!("clock_read.rs"), cases).headlines(&HEADLINES);
+pub const GROUP: Group =
+    Group::new("clock_read", include_str!("clock_read.rs"), cases).version(2).headlines(&HEADLINES);
 
 const HEADLINES: [Headline; 2] = [
     Headline::new(1, "bracket/cpuid", "nothing, between two readings"),
@@ -72,11 +75,14 @@ fn cases() -> Vec<Case> {
     // The coarse clocks hold the time of the last tick, which needs no counter.
     let vdso = vdso.map(|case| if case.name.ends_with("coarse") { case } else { case.need(VDSO_CLOCK) });
     let entry = ENTRY.iter().map(|&(name, id)| {
-        read(format!("syscall/{name}"), format!("clock_gettime({name}) by entering the kernel"), move || {
-            time::clock_gettime_entry_ns(id)
-        })
-        .claim(Claim::Enters(vec![("clock_gettime", libc::SYS_clock_gettime)]))
-        .predict(150.0, 150.0, "entry and exit, and the kernel's own reading")
+        let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let calls =
+            raw_loop("clock_gettime", 0..=0, move |_| Ok(none), move |time| RawCall::clock_gettime(id, time));
+        let title = format!("clock_gettime({name}) by entering the kernel");
+        Case::new(format!("syscall/{name}"), title, calls)
+            .claim(Claim::Linear)
+            .claim(Claim::Enters(vec![("clock_gettime", libc::SYS_clock_gettime)]))
+            .predict(150.0, 150.0, "entry and exit, and the kernel's own reading")
     });
     counter_reads()
         .into_iter()

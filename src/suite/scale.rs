@@ -32,19 +32,19 @@ use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, set_up};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::kit::ipc::{Bytes, Channel};
 use crate::kit::kernel_call::granted;
 use crate::kit::parallel::{Parallelism, all_stayed, parallel};
 use crate::platform::partner::Kind;
-use crate::platform::syscall;
+use crate::platform::syscall::{self, RawCall};
 use crate::record::{Axis, Curve};
 use memmap2::MmapMut;
 use std::ffi::CString;
 use std::fs::File;
 use std::hint::black_box;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 
-pub const GROUP: Group = Group::new("scale", include_str!("scale.rs"), cases).curves(&[
+pub const GROUP: Group = Group::new("scale", include_str!("scale.rs"), cases).version(2).curves(&[
     efficiency_curve("scale/getppid-processes/", "getppid, processes"),
     efficiency_curve("scale/getppid-threads/", "getppid, threads"),
     efficiency_curve("scale/pipe-processes/", "pipe, processes"),
@@ -152,23 +152,16 @@ fn several(kind: Kind, (tasks, need): (Parallelism, Need), (name, title, make, e
         .predicted_whole()
 }
 
-/// Calls `once` `n` times; returns the lowest result.
-#[inline(always)]
-fn repeat(n: u64, mut once: impl FnMut() -> i64) -> i64 {
-    let mut lowest = 0;
-    for _ in 0..n {
-        lowest = lowest.min(black_box(once()));
-    }
-    lowest
-}
-
 fn getppid(_: &Place, _: usize) -> Result<Work> {
-    Ok(Box::new(|n| repeat(n, syscall::getppid)))
+    Ok(Box::new(|n| RawCall::getppid().repeat(n).lowest))
 }
 
 fn pipe(_: &Place, _: usize) -> Result<Work> {
-    let pipe = Bytes::pipe()?;
-    Ok(Box::new(move |n| repeat(n, || pipe.send().min(pipe.receive()))))
+    let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe (`ulimit -n`)", e))?;
+    Ok(Box::new(move |n| {
+        let lowest = syscall::repeat_write_read(write.as_raw_fd(), read.as_raw_fd(), &mut 0, n);
+        lowest[0].min(lowest[1])
+    }))
 }
 
 fn fresh_page(_: &Place, _: usize) -> Result<Work> {
@@ -180,7 +173,7 @@ fn fresh_page(_: &Place, _: usize) -> Result<Work> {
         }
         Err(error) => -i64::from(error.raw_os_error().unwrap_or(libc::ENOMEM)),
     };
-    Ok(Box::new(move |n| repeat(n, once)))
+    Ok(Box::new(move |n| (0..n).fold(0, |lowest, _| black_box(once()).min(lowest))))
 }
 
 fn open_close(place: &Place, index: usize) -> Result<Work> {
@@ -188,7 +181,7 @@ fn open_close(place: &Place, index: usize) -> Result<Work> {
     File::create(&path).map_err(|e| Error::file(&path, "creating", e))?;
     let path = CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))?;
-    Ok(Box::new(move |n| repeat(n, || syscall::open_close(&path))))
+    Ok(Box::new(move |n| syscall::repeat_open_close(&path, n)))
 }
 
 #[cfg(test)]

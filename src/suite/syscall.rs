@@ -35,18 +35,20 @@ use crate::case::need::VDSO_CLOCK;
 use crate::case::{Case, Claim, Group, Need, Place, Scale, set_up};
 use crate::clock::{Clock, Counts};
 use crate::error::{Error, Result};
-use crate::kit::kernel_call::{self, granted, repeat};
-use crate::platform::syscall::{self, Status};
+use crate::kit::kernel_call::{self, GRANTED, answered, granted, no_call, raw_case, repeat};
+use crate::platform::arch::Answers;
+use crate::platform::syscall::{self, RawCall, Status};
 use crate::platform::time;
 use crate::record::Headline;
 use operation::Displacer;
 use std::ffi::CString;
 use std::fs::File;
 use std::hint::black_box;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 
-pub const GROUP: Group = Group::new("syscall", include_str!("syscall.rs"), cases).headlines(&HEADLINES);
+pub const GROUP: Group =
+    Group::new("syscall", include_str!("syscall.rs"), cases).version(2).headlines(&HEADLINES);
 
 const HEADLINES: [Headline; 3] = [
     Headline::new(12, "getppid", "a system call (getppid)"),
@@ -71,23 +73,31 @@ fn cases() -> Vec<Case> {
 
 fn plain() -> Vec<Case> {
     const FIELD: &str = "entry and exit, and a field of the task";
+    const REFUSED: i64 = -(libc::ENOSYS as i64);
+    let entering = |name, title, call: fn() -> RawCall<'static>| {
+        raw_case(name, title, GRANTED, |_| Ok(()), move |()| call())
+    };
     vec![
-        entering("bare", "an invalid call number: entry and exit", || {
-            syscall::bare() + i64::from(libc::ENOSYS)
-        })
+        raw_case(
+            "bare",
+            "an invalid call number: entry and exit",
+            REFUSED..=REFUSED,
+            |_| Ok(()),
+            |()| RawCall::bare(),
+        )
         .claim(enters("no such call", 9_999))
-        .claim(Claim::Answers(9_999, -(libc::ENOSYS as i64)))
+        .claim(Claim::Answers(9_999, REFUSED))
         .predict(100.0, 60.0, "SYSCALL, SYSRET and the entry code"),
-        entering("getpid", "getpid", syscall::getpid)
+        entering("getpid", "getpid", RawCall::getpid)
             .claim(enters("getpid", libc::SYS_getpid))
             .predict(100.0, 80.0, FIELD),
-        entering("getppid", "getppid", syscall::getppid)
+        entering("getppid", "getppid", RawCall::getppid)
             .claim(enters("getppid", libc::SYS_getppid))
             .predict(100.0, 90.0, FIELD),
-        entering("gettid", "gettid", syscall::gettid)
+        entering("gettid", "gettid", RawCall::gettid)
             .claim(enters("gettid", libc::SYS_gettid))
             .predict(100.0, 80.0, FIELD),
-        entering("sched-yield", "sched_yield with nobody to yield to", syscall::sched_yield)
+        entering("sched-yield", "sched_yield with nobody to yield to", RawCall::sched_yield)
             .claim(enters("sched_yield", libc::SYS_sched_yield))
             .predict(100.0, 500.0, "the scheduler looks for another task under its lock"),
     ]
@@ -95,24 +105,26 @@ fn plain() -> Vec<Case> {
 
 fn times() -> Vec<Case> {
     vec![
-        entering("time-vdso", "time through the vDSO", time::time_vdso)
-            .claim(Claim::NeverEnters)
+        through_vdso("time-vdso", "time through the vDSO", time::time_vdso)
             .claim(Claim::Calls(time::time_address))
             .predict(4.0, 6.0, "a load from the kernel's page"),
-        entering("clock-gettime-vdso", "clock_gettime(monotonic) through the vDSO", || {
+        through_vdso("clock-gettime-vdso", "clock_gettime(monotonic) through the vDSO", || {
             time::clock_gettime_ns(libc::CLOCK_MONOTONIC) as i64
         })
         .need(VDSO_CLOCK)
-        .claim(Claim::NeverEnters)
         .claim(Claim::Calls(time::clock_gettime_address))
         .predict(25.0, 30.0, "a counter read, and the arithmetic of the vDSO"),
-        entering("clock-gettime-entry", "clock_gettime(monotonic) by entering the kernel", || {
-            time::clock_gettime_entry_ns(libc::CLOCK_MONOTONIC) as i64
-        })
+        raw_case(
+            "clock-gettime-entry",
+            "clock_gettime(monotonic) by entering the kernel",
+            0..=0,
+            |_| Ok(libc::timespec { tv_sec: 0, tv_nsec: 0 }),
+            |read| RawCall::clock_gettime(libc::CLOCK_MONOTONIC, read),
+        )
         .claim(enters("clock_gettime", libc::SYS_clock_gettime))
         .predict(150.0, 120.0, "entry and exit, a counter read, a copy to user space"),
         #[cfg(target_arch = "x86_64")]
-        entering("time-entry", "time by entering the kernel", time::time_entry)
+        raw_case("time-entry", "time by entering the kernel", GRANTED, |_| Ok(()), |()| RawCall::time())
             .claim(enters("time", libc::SYS_time))
             .predict(100.0, 90.0, "entry and exit, and a field of the timekeeper"),
     ]
@@ -120,85 +132,94 @@ fn times() -> Vec<Case> {
 
 fn files() -> Vec<Case> {
     vec![
-        opened("fstat", "fstat of an open scratch file", scratch_file, |file| {
-            let mut status = Status::default();
-            move || syscall::fstat(file.as_raw_fd(), &mut status)
-        })
+        raw_case(
+            "fstat",
+            "fstat of an open scratch file",
+            0..=0,
+            |place| Ok((scratch_file(place)?, Status::default())),
+            |(file, status)| RawCall::fstat(file.as_raw_fd(), status),
+        )
         .claim(enters("fstat", libc::SYS_fstat))
         .predict(100.0, 250.0, "entry and exit, and a structure of 144 bytes"),
-        opened(
+        raw_case(
             "read-zero",
             "read of one byte from /dev/zero",
-            |_| device("/dev/zero"),
-            |file| {
-                let mut byte = 0;
-                move || syscall::read_byte(file.as_raw_fd(), &mut byte) - 1
-            },
+            1..=1,
+            |_| Ok((device("/dev/zero")?, 0)),
+            |(file, byte)| RawCall::read_byte(file.as_raw_fd(), byte),
         )
         .claim(enters("read", libc::SYS_read))
         .claim(Claim::Answers(libc::SYS_read, 1))
         .predict(100.0, 250.0, "entry and exit, the file's position lock, one byte"),
-        opened(
+        raw_case(
             "write-null",
             "write of one byte to /dev/null",
+            1..=1,
             |_| device("/dev/null"),
-            |file| move || syscall::write_byte(file.as_raw_fd(), &1) - 1,
+            |file| RawCall::write_byte(file.as_raw_fd(), &1),
         )
         .claim(enters("write", libc::SYS_write))
         .claim(Claim::Answers(libc::SYS_write, 1))
         .predict(100.0, 200.0, "entry and exit, the file's position lock, nothing"),
-        opened(
-            "pipe",
-            "one byte written to a pipe and read from it again, by one process",
-            |_| pipe(),
-            |(read, write)| {
-                let mut byte = 0;
-                move || {
-                    let written = syscall::write_byte(write.as_raw_fd(), &1);
-                    // The lower answer is negative if either call failed.
-                    written.min(syscall::read_byte(read.as_raw_fd(), &mut byte)) - 1
-                }
-            },
+        pipe()
+            .claim(Claim::Enters(vec![("write", libc::SYS_write), ("read", libc::SYS_read)]))
+            .claim(Claim::Answers(libc::SYS_write, 1))
+            .claim(Claim::Answers(libc::SYS_read, 1))
+            .predict(200.0, 700.0, "two entries, the pipe's lock twice, a page for the byte"),
+        raw_case(
+            "stat",
+            "stat of a scratch file by path",
+            0..=0,
+            |place| Ok((scratch_path(place)?, Status::default())),
+            |(path, status)| RawCall::stat(path, status),
         )
-        .claim(Claim::Enters(vec![("write", libc::SYS_write), ("read", libc::SYS_read)]))
-        .claim(Claim::Answers(libc::SYS_write, 1))
-        .claim(Claim::Answers(libc::SYS_read, 1))
-        .predict(200.0, 700.0, "two entries, the pipe's lock twice, a page for the byte"),
-        opened("stat", "stat of a scratch file by path", scratch_path, |path| {
-            let mut status = Status::default();
-            move || syscall::stat(&path, &mut status)
-        })
         .claim(Claim::Enters(vec![syscall::STAT]))
         .predict(100.0, 1200.0, "a walk over the path, some 300 cycles a component"),
-        opened("open-close", "open and close of a scratch file", scratch_path, |path| {
-            move || syscall::open_close(&path)
-        })
-        .claim(Claim::Enters(vec![syscall::OPEN, ("close", libc::SYS_close)]))
-        .predict(200.0, 3000.0, "the walk, a file structure allocated and freed"),
+        open_close().claim(Claim::Enters(vec![syscall::OPEN, ("close", libc::SYS_close)])).predict(
+            200.0,
+            3000.0,
+            "the walk, a file structure allocated and freed",
+        ),
     ]
+}
+
+fn pipe() -> Case {
+    let turns = set_up(|_| {
+        let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe (raise `ulimit -n`)", e))?;
+        Ok(move |n: u64, clock: &Clock| {
+            let mut lowest = [1; 2];
+            let ticks = clock.time(|| {
+                lowest = syscall::repeat_write_read(write.as_raw_fd(), read.as_raw_fd(), &mut 0, n);
+            });
+            let [written, received] = lowest.map(|lowest| Answers { lowest, highest: 1 });
+            answered("write", &(1..=1), written).and_then(|()| answered("read", &(1..=1), received))?;
+            Ok(ticks)
+        })
+    });
+    kernel_call::case("pipe", "one byte written to a pipe and read from it again, by one process", turns)
+        .control_set_up(no_call())
+}
+
+fn open_close() -> Case {
+    let turns = set_up(|place| {
+        let path = scratch_path(place)?;
+        Ok(move |n: u64, clock: &Clock| {
+            let mut lowest = 0;
+            let ticks = clock.time(|| lowest = syscall::repeat_open_close(&path, n));
+            granted("open and close", lowest).map(|()| ticks)
+        })
+    });
+    kernel_call::case("open-close", "open and close of a scratch file", turns).control_set_up(no_call())
 }
 
 fn enters(name: &'static str, number: i64) -> Claim {
     Claim::Enters(vec![(name, number)])
 }
 
-/// A case without set-up. The closure is copied into the loop, so that no call stands between.
-fn entering(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Copy + 'static) -> Case {
-    opened(name, title, |_| Ok(()), move |()| once)
-}
-
-/// A case that works on something opened beforehand.
-fn opened<T: 'static, F: FnMut() -> i64 + 'static>(
-    name: &'static str,
-    title: &'static str,
-    open: fn(&Place) -> Result<T>,
-    once: impl Fn(T) -> F + 'static,
-) -> Case {
-    let repeated = set_up(move |place| {
-        let mut once = once(open(place)?);
-        Ok(move |n: u64, clock: &Clock| repeat(name, n, clock, &mut once))
-    });
-    kernel_call::case(name, title, repeated)
+/// A case that does not enter the kernel. The closure is copied into the loop, so that no call stands between.
+fn through_vdso(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Copy + 'static) -> Case {
+    let turns = set_up(move |_| Ok(move |n: u64, clock: &Clock| repeat(name, n, clock, once)));
+    kernel_call::case(name, title, turns).claim(Claim::NeverEnters)
 }
 
 /// A case of single calls, each after the caches were displaced.
@@ -242,10 +263,6 @@ fn scratch_path(place: &Place) -> Result<CString> {
     let path = place.scratch.join("file");
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))
-}
-
-fn pipe() -> Result<(OwnedFd, OwnedFd)> {
-    nix::unistd::pipe().map_err(|e| Error::refused("pipe (raise `ulimit -n`)", e))
 }
 
 fn device(path: &str) -> Result<File> {

@@ -30,16 +30,17 @@ mod operation_poll;
 
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Fit, Group, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
-use crate::kit::kernel_call::granted;
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::kit::kernel_call::{answered, no_call};
+use crate::platform::arch::Answers;
 use crate::record::Headline;
 use operation_descriptors::{Descriptors, Kind};
-use operation_poll::{Polled, Registered, Selected};
-use std::hint::black_box;
+use operation_poll::{Polled, Question, Registered, Selected};
 use std::os::fd::OwnedFd;
 
 pub const GROUP: Group = Group::new("wait", include_str!("wait.rs"), cases)
+    .version(2)
     .fits(&[
         Fit { step: "a further regular file in poll", prefix: "wait/poll-file/" },
         Fit { step: "a further pipe in poll", prefix: "wait/poll-pipe/" },
@@ -108,7 +109,7 @@ fn cases() -> Vec<Case> {
     for of in asked() {
         let (each, why) = of.each();
         cases.extend(COUNTS.map(|count| {
-            let case = question("poll", of, count, |open| Ok(Polled::new(open)), Polled::ask)
+            let case = question("poll", of, count, |open| Ok(Polled::new(open)))
                 .claim(Claim::Enters(vec![operation_poll::POLL]));
             rarely(of, case.predict(100.0, 150.0 + (each + 10.0) * count as f64, why))
         }));
@@ -116,7 +117,7 @@ fn cases() -> Vec<Case> {
     for of in asked() {
         let (each, why) = of.each();
         cases.extend(COUNTS.map(|count| {
-            let case = question("select", of, count, Selected::new, Selected::ask)
+            let case = question("select", of, count, Selected::new)
                 .claim(Claim::Enters(vec![operation_poll::SELECT]));
             rarely(of, case.predict(100.0, 200.0 + each * count as f64, why))
         }));
@@ -124,7 +125,7 @@ fn cases() -> Vec<Case> {
     for of in WATCHED.into_iter().filter(|of| of.kind != Kind::File) {
         let found = if of.last { 200.0 } else { 0.0 };
         cases.extend(COUNTS.map(|count| {
-            question("epoll", of, count, Registered::new, Registered::ask)
+            question("epoll", of, count, Registered::new)
                 .claim(Claim::Enters(vec![operation_poll::EPOLL]))
                 .predict(100.0, 100.0 + found, "a list of what is ready is looked at, whatever is registered")
         }));
@@ -132,13 +133,12 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// A case of one question an iteration. `make` prepares it for open descriptors; `ask` returns how many are ready.
-fn question<Q: 'static>(
+/// A case of one question an iteration. `make` prepares it for open descriptors.
+fn question<Q: Question + 'static>(
     call: &'static str,
     of: Watched,
     count: usize,
     make: impl Fn(&[OwnedFd]) -> Result<Q> + 'static,
-    ask: impl Fn(&mut Q) -> i64 + Copy + 'static,
 ) -> Case {
     let ready = of.ready(count);
     let asked = set_up(move |place| {
@@ -147,56 +147,33 @@ fn question<Q: 'static>(
             open.make_last_ready()?;
         }
         let mut question = make(&open.asked)?;
-        wait_until_ready(call, ready, || ask(&mut question))?;
+        wait_until_ready(call, ready, &mut question)?;
         Ok(move |n: u64, clock: &Clock| {
             let _alive = &open;
-            repeat(call, ready, n, clock, || ask(&mut question))
+            let mut seen = Answers::default();
+            let ticks = clock.time(|| seen = question.ask(n));
+            answered(call, &(ready..=ready), seen)?;
+            Ok(ticks)
         })
     });
-    let control = set_up(move |_| Ok(move |n: u64, clock: &Clock| repeat(call, 0, n, clock, || 0)));
     let title = format!("{call} over {count} {}", of.title);
     Case::new(format!("{call}-{}/{count}", of.name), title, asked)
-        .control_set_up(control)
+        .control_set_up(no_call())
         .claim(Claim::Checked("every answer was the number of descriptors that are ready"))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
 }
 
 /// Asks until the answer is right: over TCP the byte that was written arrives a moment later.
-fn wait_until_ready(call: &str, ready: i64, mut ask: impl FnMut() -> i64) -> Result<()> {
+fn wait_until_ready(call: &str, ready: i64, question: &mut impl Question) -> Result<()> {
     const ATTEMPTS: u32 = 1_000;
-    let mut answer = ask();
+    let mut seen = question.ask(1);
     for _ in 0..ATTEMPTS {
-        if answer == ready || answer < 0 {
+        if seen.lowest == ready || seen.lowest < 0 {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
-        answer = ask();
+        seen = question.ask(1);
     }
-    answered(call, ready, [answer; 2])
-}
-
-/// Times `n` questions. The loop keeps the lowest and the highest answer, which shows any wrong one.
-#[inline(always)]
-fn repeat(call: &str, ready: i64, n: u64, clock: &Clock, mut ask: impl FnMut() -> i64) -> Result<Ticks> {
-    let [mut lowest, mut highest] = [ready; 2];
-    let ticks = clock.time(|| {
-        for _ in 0..n {
-            let answer = black_box(ask());
-            lowest = lowest.min(answer);
-            highest = highest.max(answer);
-        }
-    });
-    answered(call, ready, [lowest, highest])?;
-    Ok(ticks)
-}
-
-fn answered(call: &str, ready: i64, [lowest, highest]: [i64; 2]) -> Result<()> {
-    granted(call, lowest)?;
-    if (lowest, highest) == (ready, ready) {
-        return Ok(());
-    }
-    Err(Error::Disproved(format!(
-        "{call} found {lowest} to {highest} descriptors ready where {ready} are: something else changes them"
-    )))
+    answered(call, &(ready..=ready), seen)
 }

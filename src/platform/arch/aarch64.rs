@@ -1,16 +1,17 @@
-//! AArch64: the virtual counter, hot loops, kernel entry.
+//! AArch64: the virtual counter, hot loops, and in [`entry`] the entry into the kernel.
 //!
 //! # Invariants
 //!
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
 //! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
-//! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
-//!   answers for.
 //! * **OWN-CODE**: cache maintenance walks over bytes that are borrowed for as long, and changes none.
 #![allow(unsafe_code)]
 
+mod entry;
+
 use super::Unfit;
+pub use entry::*;
 use std::arch::asm;
 
 /// The name of the counter in a record.
@@ -135,73 +136,6 @@ pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
             at = inout(reg) at, options(readonly, nostack));
     }
     at
-}
-
-/// Enters the kernel with no argument.
-///
-/// # Safety
-/// ENTRY: the call must not write to memory or end the process in a way that the caller does not expect.
-#[inline(always)]
-pub unsafe fn syscall0(number: i64) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe { asm!("svc #0", in("x8") number, lateout("x0") answer, options(nostack)) };
-    answer
-}
-
-/// Enters the kernel with one argument.
-///
-/// # Safety
-/// ENTRY: see [`syscall0`]; the argument must be what that call expects.
-#[inline(always)]
-pub unsafe fn syscall1(number: i64, a: usize) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe { asm!("svc #0", in("x8") number, inlateout("x0") a => answer, options(nostack)) };
-    answer
-}
-
-/// Enters the kernel with two arguments.
-///
-/// # Safety
-/// ENTRY: see [`syscall1`].
-#[inline(always)]
-pub unsafe fn syscall2(number: i64, a: usize, b: usize) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe { asm!("svc #0", in("x8") number, inlateout("x0") a => answer, in("x1") b, options(nostack)) };
-    answer
-}
-
-/// Enters the kernel with four arguments (calls that take three ignore the last).
-///
-/// # Safety
-/// ENTRY: see [`syscall1`].
-#[inline(always)]
-pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe {
-        asm!("svc #0", in("x8") number, inlateout("x0") a => answer, in("x1") b, in("x2") c, in("x3") d,
-            options(nostack));
-    }
-    answer
-}
-
-/// Enters the kernel with six arguments, the most that it takes.
-///
-/// # Safety
-/// ENTRY: see [`syscall1`].
-#[inline(always)]
-pub unsafe fn syscall6(number: i64, arguments: [usize; 6]) -> i64 {
-    let answer;
-    let [a, b, c, d, e, f] = arguments;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe {
-        asm!("svc #0", in("x8") number, inlateout("x0") a => answer, in("x1") b, in("x2") c, in("x3") d,
-            in("x4") e, in("x5") f, options(nostack));
-    }
-    answer
 }
 
 /// Whether the word at an instruction pointer begins with the instruction that enters the kernel:

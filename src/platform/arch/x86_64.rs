@@ -1,15 +1,16 @@
-//! x86-64: the time-stamp counter, hot loops, kernel entry.
+//! x86-64: the time-stamp counter, hot loops, and in [`entry`] the entry into the kernel.
 //!
 //! # Invariants
 //!
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
 //! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
-//! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
-//!   answers for; `rcx` and `r11` are declared lost, as the `syscall` instruction loses them.
 #![allow(unsafe_code)]
 
+mod entry;
+
 use super::Unfit;
+pub use entry::*;
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 
@@ -229,81 +230,6 @@ pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
             options(readonly, nostack));
     }
     at
-}
-
-/// Enters the kernel with no argument.
-///
-/// # Safety
-/// ENTRY: the call must not write to memory or end the process in a way that the caller does not expect.
-#[inline(always)]
-pub unsafe fn syscall0(number: i64) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe {
-        asm!("syscall", inlateout("rax") number => answer, out("rcx") _, out("r11") _, options(nostack))
-    };
-    answer
-}
-
-/// Enters the kernel with one argument.
-///
-/// # Safety
-/// ENTRY: see [`syscall0`]; the argument must be what that call expects.
-#[inline(always)]
-pub unsafe fn syscall1(number: i64, a: usize) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe {
-        asm!("syscall", inlateout("rax") number => answer, in("rdi") a, out("rcx") _, out("r11") _,
-            options(nostack));
-    }
-    answer
-}
-
-/// Enters the kernel with two arguments.
-///
-/// # Safety
-/// ENTRY: see [`syscall1`].
-#[inline(always)]
-pub unsafe fn syscall2(number: i64, a: usize, b: usize) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe {
-        asm!("syscall", inlateout("rax") number => answer, in("rdi") a, in("rsi") b, out("rcx") _,
-            out("r11") _, options(nostack));
-    }
-    answer
-}
-
-/// Enters the kernel with four arguments (calls that take three ignore the last).
-///
-/// # Safety
-/// ENTRY: see [`syscall1`].
-#[inline(always)]
-pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe {
-        asm!("syscall", inlateout("rax") number => answer, in("rdi") a, in("rsi") b, in("rdx") c,
-            in("r10") d, out("rcx") _, out("r11") _, options(nostack));
-    }
-    answer
-}
-
-/// Enters the kernel with six arguments, the most that it takes.
-///
-/// # Safety
-/// ENTRY: see [`syscall1`].
-#[inline(always)]
-pub unsafe fn syscall6(number: i64, arguments: [usize; 6]) -> i64 {
-    let answer;
-    let [a, b, c, d, e, f] = arguments;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe {
-        asm!("syscall", inlateout("rax") number => answer, in("rdi") a, in("rsi") b, in("rdx") c,
-            in("r10") d, in("r8") e, in("r9") f, out("rcx") _, out("r11") _, options(nostack));
-    }
-    answer
 }
 
 /// Whether the word at an instruction pointer begins with the instruction that enters the kernel:

@@ -136,7 +136,7 @@ impl Drop for FileLimit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::operation_poll::{Polled, SELECT_LIMIT};
+    use super::super::operation_poll::{Polled, Question, SELECT_LIMIT};
     use super::*;
     use crate::platform::child::alone; // the limit belongs to the process
     use std::os::fd::AsRawFd;
@@ -147,14 +147,14 @@ mod tests {
         alone(|| {
             for kind in [Kind::Pipe, Kind::Tcp] {
                 let all = Descriptors::new(kind, 500, directory.path()).expect("opened");
-                assert_eq!(Polled::new(&all.asked).ask(), 0);
+                assert_eq!(Polled::new(&all.asked).ask(1).lowest, 0);
                 all.make_last_ready().expect("written");
-                while Polled::new(&all.asked).ask() == 0 {}
-                assert_eq!(Polled::new(&all.asked[..499]).ask(), 0);
+                while Polled::new(&all.asked).ask(1).lowest == 0 {}
+                assert_eq!(Polled::new(&all.asked[..499]).ask(1).lowest, 0);
                 assert!(all.asked.iter().all(|file| file.as_raw_fd() < SELECT_LIMIT));
             }
             let files = Descriptors::new(Kind::File, 10, directory.path()).expect("opened");
-            assert_eq!(Polled::new(&files.asked).ask(), 10);
+            assert_eq!(Polled::new(&files.asked).ask(1).lowest, 10);
         });
     }
 

@@ -1,6 +1,6 @@
 //! Asking which of many descriptors are ready, without waiting: poll(2), select(2), epoll(7).
 //!
-//! Each `ask` returns how many are ready, or a negative error number.
+//! Each question is asked a number of times; the answers are how many are ready, or negative error numbers.
 //!
 //! # Invariants
 //!
@@ -10,12 +10,10 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
-#[cfg(target_arch = "x86_64")]
-use crate::platform::arch::syscall4;
-use nix::errno::Errno;
+use crate::platform::arch::{Answers, syscall6};
+use crate::platform::syscall::RawCall;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::ptr::null_mut;
 
 /// One more than the highest descriptor that select(2) accepts.
 pub const SELECT_LIMIT: RawFd = libc::FD_SETSIZE as RawFd;
@@ -41,40 +39,46 @@ mod call {
 }
 pub use call::{EPOLL, POLL, SELECT};
 
-/// A timeout of zero. A value of its own for each call, because the kernel writes the remaining time into it.
+/// A timeout of zero. A value of its own for each question, because the kernel writes the remaining time into it.
 fn no_time() -> libc::timespec {
     libc::timespec { tv_sec: 0, tv_nsec: 0 }
 }
 
-/// The kernel's answer, from that of a function of the C library.
-fn answer(library: i64) -> i64 {
-    if library < 0 { -i64::from(Errno::last_raw()) } else { library }
+/// Which of its descriptors can be read.
+pub trait Question {
+    /// Asks `n` times, without waiting.
+    fn ask(&mut self, n: u64) -> Answers;
 }
 
 /// Descriptors listed for poll(2).
-pub struct Polled(Vec<libc::pollfd>);
+pub struct Polled {
+    asked: Vec<libc::pollfd>,
+    #[cfg(not(target_arch = "x86_64"))]
+    time: libc::timespec,
+}
 
 impl Polled {
     /// Lists the descriptors, to be asked whether they can be read.
     pub fn new(descriptors: &[OwnedFd]) -> Self {
         let entry = |file: &OwnedFd| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        Self(descriptors.iter().map(entry).collect())
+        Self {
+            asked: descriptors.iter().map(entry).collect(),
+            #[cfg(not(target_arch = "x86_64"))]
+            time: no_time(),
+        }
     }
+}
 
-    /// poll(2).
+impl Question for Polled {
     #[inline(always)]
-    pub fn ask(&mut self) -> i64 {
-        let (at, count) = (self.0.as_mut_ptr(), self.0.len());
+    fn ask(&mut self, n: u64) -> Answers {
+        let (at, count) = (self.asked.as_mut_ptr() as usize, self.asked.len());
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: OWN-BUFFER, OPEN.
-        let ready = unsafe { syscall4(POLL.1, at as usize, count, 0, 0) };
+        let arguments = [at, count, 0, 0, 0, 0];
         #[cfg(not(target_arch = "x86_64"))]
-        let ready = {
-            let mut time = no_time();
-            // SAFETY: OWN-BUFFER, OPEN; the time is a local.
-            answer(unsafe { libc::syscall(POLL.1, at, count, &raw mut time, null_mut::<u8>(), 0) })
-        };
-        ready
+        let arguments = [at, count, &raw mut self.time as usize, 0, 0, 0];
+        // SAFETY: OWN-BUFFER, OPEN.
+        unsafe { RawCall::new(POLL.1, arguments) }.repeat(n)
     }
 }
 
@@ -106,18 +110,23 @@ impl Selected {
         set.words = (set.end as usize).div_ceil(64);
         Ok(set)
     }
+}
 
-    /// Copies the set, which the call overwrites, and calls select(2).
+impl Question for Selected {
+    /// Copies the set before each call, which overwrites it.
     #[inline(always)]
-    pub fn ask(&mut self) -> i64 {
-        self.answered[..self.words].copy_from_slice(&self.asked[..self.words]);
-        let mut time = no_time();
-        let set = self.answered.as_mut_ptr();
-        // SAFETY: OWN-BUFFER: a set has room for the highest descriptor; OPEN. The timeout is zero both as a
-        // `timeval` and as a `timespec`.
-        answer(unsafe {
-            libc::syscall(SELECT.1, self.end, set, null_mut::<u64>(), null_mut::<u64>(), &raw mut time, 0)
-        })
+    fn ask(&mut self, n: u64) -> Answers {
+        let mut seen = Answers::default();
+        for _ in 0..n {
+            self.answered[..self.words].copy_from_slice(&self.asked[..self.words]);
+            let mut time = no_time();
+            let (set, time) = (self.answered.as_mut_ptr() as usize, &raw mut time as usize);
+            // SAFETY: OWN-BUFFER: a set has room for the highest descriptor; OPEN. The timeout is zero both as a
+            // `timeval` and as a `timespec`.
+            let answer = unsafe { syscall6(SELECT.1, [self.end as usize, set, 0, 0, time, 0]) };
+            seen = Answers { lowest: seen.lowest.min(answer), highest: seen.highest.max(answer) };
+        }
+        seen
     }
 }
 
@@ -141,19 +150,15 @@ impl Registered {
         }
         Ok(Self { file: epoll.0, events: vec![libc::epoll_event { events: 0, u64: 0 }; 64] })
     }
+}
 
-    /// epoll_wait(2) without waiting, for up to 64 events.
+impl Question for Registered {
+    /// epoll_wait(2) for up to 64 events.
     #[inline(always)]
-    pub fn ask(&mut self) -> i64 {
-        let (file, at) = (self.file.as_raw_fd(), self.events.as_mut_ptr());
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: OWN-BUFFER, OPEN.
-        return unsafe { syscall4(EPOLL.1, file as usize, at as usize, self.events.len(), 0) };
-        #[cfg(not(target_arch = "x86_64"))]
-        // SAFETY: OWN-BUFFER, OPEN.
-        return answer(unsafe {
-            libc::syscall(EPOLL.1, file, at, self.events.len(), 0, null_mut::<u8>(), 0)
-        });
+    fn ask(&mut self, n: u64) -> Answers {
+        let (file, at) = (self.file.as_raw_fd() as usize, self.events.as_mut_ptr() as usize);
+        // SAFETY: OWN-BUFFER, OPEN. The timeout is zero; a call that takes a signal mask gets none.
+        unsafe { RawCall::new(EPOLL.1, [file, at, self.events.len(), 0, 0, 0]) }.repeat(n)
     }
 }
 
@@ -171,7 +176,8 @@ mod tests {
         let (mut polled, mut registered) = (Polled::new(&read), Registered::new(&read).expect("registered"));
         let mut selected = Selected::new(&read).expect("small numbers");
         for ready in 0..3 {
-            assert_eq!((polled.ask(), selected.ask(), registered.ask()), (ready, ready, ready));
+            let alike = Answers { lowest: ready, highest: ready };
+            assert_eq!([polled.ask(3), selected.ask(3), registered.ask(3)], [alike; 3]);
             nix::unistd::write(&write[19 - ready as usize], b"x").expect("written");
         }
     }
@@ -180,8 +186,8 @@ mod tests {
     fn a_regular_file_is_always_ready_and_cannot_be_registered() {
         let file = OwnedFd::from(tempfile::tempfile().expect("a file"));
         let files = [file];
-        assert_eq!(Polled::new(&files).ask(), 1);
-        assert_eq!(Selected::new(&files).expect("a small number").ask(), 1);
+        assert_eq!(Polled::new(&files).ask(1).lowest, 1);
+        assert_eq!(Selected::new(&files).expect("a small number").ask(1).lowest, 1);
         assert!(Registered::new(&files).is_err());
     }
 }

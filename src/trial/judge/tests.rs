@@ -3,7 +3,7 @@
 use super::*;
 use crate::case::Case;
 use crate::clock::Reading;
-use crate::platform::syscall;
+use crate::platform::syscall::RawCall;
 use crate::suite::call::operation;
 
 type Sentences = Vec<String>;
@@ -80,7 +80,7 @@ fn a_system_call_that_never_enters_the_kernel_is_caught() {
 
 #[test]
 fn another_call_than_the_named_one_is_caught() {
-    let other = |n: u64| (0..n).for_each(|_| _ = std::hint::black_box(syscall::getppid()));
+    let other = |n: u64| _ = RawCall::getppid().repeat(n);
     let liar = Case::looped("getpid", "", other).claim(Claim::Enters(vec![("getpid", libc::SYS_getpid)]));
     assert!(sentence(witnessed(&liar)).contains("not entered as claimed"));
     let liar = Case::looped("vdso", "", other).claim(Claim::NeverEnters);
@@ -237,7 +237,7 @@ fn watched_later(case: &Case, turns: impl Fn(u64) + 'static) -> Result<Option<Ju
 }
 
 fn getppid(turns: u64) {
-    (0..turns).for_each(|_| _ = std::hint::black_box(syscall::getppid()));
+    RawCall::getppid().repeat(turns);
 }
 
 #[test]
