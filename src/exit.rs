@@ -5,7 +5,7 @@
 //! | 0 | [`Exit::Success`] | everything was measured or skipped; `gate`: unchanged or faster |
 //! | 1 | [`Exit::Disproved`] | a claim failed, something could not be saved, or `gate` found a slowdown |
 //! | 2 | [`Exit::Usage`] | the command line, an environment variable or a file asks for what does not exist |
-//! | 3 | [`Exit::Unsettled`] | `run --strict`: a case was disturbed, or its executions do not agree |
+//! | 3 | [`Exit::Unsettled`] | `run --strict`: a case was disturbed, or not settled |
 //! | 3 | [`Exit::Incomparable`] | `gate`: two numbers say nothing about each other |
 //! | 4 | [`Exit::Inconclusive`] | `gate`, `validate`: neither an effect nor its absence was shown |
 //! | 5 | [`Exit::Unfit`] | `gate`: a canary moved, or too many pairs were disturbed |

@@ -360,7 +360,7 @@ impl Record {
         self.groups.iter().flat_map(|g| g.cases.iter().map(move |c| (g, c)))
     }
 
-    /// The measured cases whose executions do not agree.
+    /// The measured cases whose figures were not seen twice.
     pub fn unsettled(&self) -> impl Iterator<Item = &CaseRecord> {
         let is_open = |case: &&CaseRecord| case.measured().is_some_and(|measured| !measured.is_settled());
         self.cases().map(|(_, case)| case).filter(is_open)
@@ -385,9 +385,10 @@ impl CaseRecord {
 }
 
 impl Measured {
-    /// Whether its executions agree. Of a single one nothing is known, unless others were left out.
+    /// Whether its figure was seen twice ([`Quiet::is_settled`]). Of a single execution nothing is known, unless others were
+    /// left out.
     pub fn is_settled(&self) -> bool {
-        self.quiet.map_or(self.left_out.is_empty(), |quiet| quiet.settled)
+        self.quiet.map_or(self.left_out.is_empty(), |quiet| quiet.is_settled())
     }
 
     /// The figure that is shown and compared: the quiet one, or of a single execution the median.

@@ -3,7 +3,7 @@
 use crate::record::store::Store;
 use crate::record::{GroupRun, Outcome, Quiet, Record};
 use crate::study::alike::is_alike;
-use crate::study::quiet::widen;
+use crate::study::quiet::{hold_against, widen};
 use crate::study::reference_frequency::of_run;
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl EarlierRuns {
         Self { records, core_hz }
     }
 
-    /// Widens the intervals of a run to their figures.
+    /// Holds the figures of a run against the last of them, and widens its intervals to the figures of all.
     pub(super) fn widen(&self, record: &mut Record) {
         let mut known: BTreeMap<(&str, &str), Vec<Quiet>> = BTreeMap::new();
         for (group, case) in self.records.iter().flat_map(Record::cases) {
@@ -43,6 +43,7 @@ impl EarlierRuns {
                 let Outcome::Measured(measured) = &mut case.outcome else { continue };
                 let earlier = known.get(&(case.id.as_str(), version.as_str()));
                 if let (Some(quiet), Some(earlier)) = (&mut measured.quiet, earlier) {
+                    earlier.first().inspect(|last| hold_against(quiet, last));
                     widen(quiet, earlier);
                 }
             }

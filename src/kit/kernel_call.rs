@@ -39,7 +39,7 @@ pub fn raw_loop<T: 'static>(
     })
 }
 
-/// The control of a raw call: its loop, which does not enter the kernel.
+/// A control: the loop of one raw call without the entry into the kernel.
 pub fn no_call() -> SetUp {
     set_up(|_| {
         Ok(|n: u64, clock: &Clock| {
@@ -54,8 +54,7 @@ pub fn no_call() -> SetUp {
 ///
 /// # Errors
 /// That of [`answered`].
-#[inline(always)]
-pub fn repeat_raw(
+fn repeat_raw(
     call: &str,
     answers: &RangeInclusive<i64>,
     n: u64,
@@ -129,10 +128,10 @@ pub fn answered(call: &str, wanted: &RangeInclusive<i64>, seen: Answers) -> Resu
     if lowest >= *wanted.start() && highest <= *wanted.end() {
         return Ok(());
     }
-    granted(call, lowest)?;
-    let (from, to) = (wanted.start(), wanted.end());
-    let right = if from == to { from.to_string() } else { format!("{from} to {to}") };
-    Err(Error::Disproved(format!("{call} answered {lowest} to {highest} where {right} is right")))
+    granted(call, if lowest < *wanted.start() { lowest } else { highest })?;
+    let all = |from, to| if from == to { format!("{from}") } else { format!("{from} to {to}") };
+    let (said, right) = (all(lowest, highest), all(*wanted.start(), *wanted.end()));
+    Err(Error::Disproved(format!("{call} answered {said} where {right} is right")))
 }
 
 #[cfg(test)]
@@ -147,9 +146,9 @@ mod tests {
         assert_eq!(short.to_string(), "read answered 0 to 1 where 1 is right");
         assert!(matches!(seen(-i64::from(libc::EIO), 1), Err(Error::Kernel { .. })));
         let refused = -i64::from(libc::ENOSYS);
-        assert!(
-            answered("none", &(refused..=refused), Answers { lowest: refused, highest: refused }).is_ok()
-        );
+        let none = |highest| answered("none", &(refused..=refused), Answers { lowest: refused, highest });
+        assert!(none(refused).is_ok());
+        assert!(matches!(none(0), Err(Error::Disproved(_))), "a number that is a call after all");
     }
 
     #[test]

@@ -10,9 +10,9 @@
 //! | `add_chain`, `multiply_chain` | n operations of which each needs the one before |
 //! | `chase` | loads of which each needs the address that the one before has loaded |
 //! | `syscall0` … `syscall6` | an entry into the kernel without the C library |
-//! | `repeat_syscall` …, `repeat_no_syscall` | loops of entries, each in a cache line of its own, and the same without |
+//! | `repeat_syscall` …, `repeat_no_syscall` | loops of entries, each within a cache line, and the same loop without an entry |
 //! | `is_kernel_entry` | whether these bytes of code are the instruction that enters the kernel |
-//! | `RETURN`, `publish` | the instruction that returns, and what must follow before written code is run |
+//! | `JUMP`, `RETURN`, `publish` | instructions that jump 64 bytes ahead and that return, and what must follow before written code is run |
 //! | `COUNTER` | the counter's name in a record |
 //!
 //! # Invariants
@@ -48,7 +48,7 @@ std::arch::global_asm!(
     ".popsection"
 );
 
-/// What the kernel answered to repeated calls; of none, an interval that every other holds.
+/// What the kernel answered to repeated calls; of no call, the empty interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answers {
     /// The lowest answer.

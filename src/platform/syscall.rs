@@ -74,7 +74,8 @@ impl<'a> RawCall<'a> {
     /// A call of this number. The kernel ignores arguments that it does not take.
     ///
     /// # Safety
-    /// QUIET or OWN-BUFFER hold for as long as `'a`, however often the call is made.
+    /// QUIET or OWN-BUFFER hold for as long as `'a`, however often the call is made; it ends no process, and closes or
+    /// unmaps nothing that has another owner.
     pub unsafe fn new(number: i64, arguments: [usize; 6]) -> Self {
         Self { number, arguments, of: PhantomData }
     }
@@ -168,7 +169,8 @@ pub fn repeat_write_read(write: i32, read: i32, byte: &mut u8, n: u64) -> [i64; 
     unsafe { arch::repeat_two_syscalls(calls, [&raw mut *byte as usize, 1], n) }
 }
 
-/// open(2) of a path for reading and close(2), `n` times. Returns the lowest answer: that of `open`, if that was refused.
+/// open(2) of a path for reading and close(2), `n` times. Returns the lowest answer of `open`
+/// if it was refused, else that of `close`.
 #[inline(always)]
 pub fn repeat_open_close(path: &CStr, n: u64) -> i64 {
     const FLAGS: usize = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
@@ -270,7 +272,7 @@ mod tests {
             assert!(counted.expect("traced"), "short");
             let turned: Vec<usize> = visits.into_iter().filter(|(_, n)| *n == 50).map(|(at, _)| at).collect();
             let (first, branch) = (turned[0], turned[turned.len() - 1]);
-            // A branch that ends its line is as dear as one in the next. It is of two bytes (x86-64) or four.
+            // A branch that ends its line is as dear as one in the next. The branch has two bytes (x86-64) or four.
             assert!(first % LINE == 0 && branch - first < LINE - 4, "{turned:x?}");
         }
     }

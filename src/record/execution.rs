@@ -32,6 +32,10 @@ pub struct Quiet {
     pub core_hz: Option<f64>,
     /// Whether the lowest executions agree.
     pub settled: bool,
+    /// Whether the figure lies where the run before on this machine had said, in an interval that is no wider than its own
+    /// figure; `None` where no run before had it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foretold: Option<bool>,
     /// The figure of a faster mode that too few executions met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faster: Option<f64>,
@@ -41,6 +45,11 @@ pub struct Quiet {
 }
 
 impl Quiet {
+    /// Whether the figure was seen twice: by executions that agree, or by the run before, whose interval it lies in.
+    pub fn is_settled(&self) -> bool {
+        self.settled || self.foretold == Some(true)
+    }
+
     /// The factor that converts this figure to the frequency of another; 1 where one of them has none.
     pub fn factor_to(&self, other: &Self) -> f64 {
         self.core_hz.zip(other.core_hz).map_or(1.0, |(own, wanted)| own / wanted)

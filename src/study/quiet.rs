@@ -18,6 +18,9 @@ const NARROWEST: f64 = 0.025;
 const NARROWEST_OF_EXACT: f64 = 0.015;
 /// See [`NARROWEST_OF_EXACT`].
 const EXACT: f64 = 0.0025;
+/// An interval that is wider than this share of its figure foretells nothing: what is drawn anew by each process (a ring of
+/// 4 MiB) differs by a factor of two.
+const WIDEST: f64 = 1.0;
 /// How much further than the lowest three, or the lower half, of the executions lie apart the next run's figure may lie.
 const STRETCH: f64 = 2.0;
 /// Noise only adds: the next run's figure is not lower than this share of the figure …
@@ -94,6 +97,14 @@ fn around(estimate: f64, factor: f64) -> Interval {
     let is_exact = factor < 1.0 + STRETCH * EXACT;
     let factor = factor.max(1.0 + if is_exact { NARROWEST_OF_EXACT } else { NARROWEST });
     Interval { estimate, low: estimate / factor, high: estimate * factor }
+}
+
+/// Notes whether the run before on this machine had said where the figure lies.
+pub fn hold_against(quiet: &mut Quiet, last: &Quiet) {
+    let Interval { estimate, low, high } = last.figure;
+    let figure = quiet.figure.estimate * quiet.factor_to(last);
+    let tells = high - low <= WIDEST * estimate.abs();
+    quiet.foretold = Some(tells && (low..=high).contains(&figure));
 }
 
 /// Widens the interval of a figure to those of earlier runs of the same case on the same machine.
@@ -173,5 +184,16 @@ mod tests {
         widen(&mut found, &earlier);
         assert_eq!((found.figure.high, found.earlier), (140.0, 2));
         assert!((found.figure.low - 100.0 / 1.015).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_figure_that_the_last_run_foretold_is_settled() {
+        let said = |ns: f64, half| Quiet { figure: Interval::around(ns, half), ..Quiet::default() };
+        let mut found = of(&[100.0, 105.0, 110.0]).expect("three");
+        assert!(!found.is_settled() && found.foretold.is_none());
+        for (last, is) in [(said(104.0, 5.0), true), (said(150.0, 5.0), false), (said(100.0, 60.0), false)] {
+            hold_against(&mut found, &last);
+            assert_eq!((found.foretold, found.is_settled()), (Some(is), is), "{last:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::record::{Measured, Quiet, Record};
 use crate::statistic::{Interval, percentile, proportion};
-use crate::study::quiet::widen;
+use crate::study::quiet::{hold_against, widen};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -20,6 +20,8 @@ pub struct Again {
     /// Half of an interval, as a share of its figure: median and 90th percentile.
     pub half_width: [f64; 2],
     /// Share of the cases whose executions agree, over all runs.
+    pub agreeing: f64,
+    /// Share of the cases that are settled by their executions or by the run before, of those that an earlier run has.
     pub settled: f64,
     /// The cases whose figures lay furthest apart: id, both figures in the record's unit.
     pub furthest: Vec<(String, [f64; 2])>,
@@ -37,11 +39,12 @@ pub fn again(runs: &[Record]) -> Option<Again> {
         let next = runs.get(at + 1).map(figures).unwrap_or_default();
         for (id, mut quiet) in figures(run) {
             let earlier = known.entry(id).or_default();
+            earlier.first().inspect(|last| hold_against(&mut quiet, last));
             if quiet.earlier == 0 {
                 widen(&mut quiet, earlier);
             }
-            earlier.push(quiet);
-            settled.push(quiet.settled);
+            settled.push((quiet.settled, earlier.first().map(|_| quiet.is_settled())));
+            earlier.insert(0, quiet);
             // A saved run converts its figures to the frequency of those before it.
             let figure = |next: &Quiet| next.figure.estimate * next.factor_to(&quiet);
             pairs.extend(next.get(id).map(|next| (id, quiet.figure, figure(next))));
@@ -55,7 +58,11 @@ fn figures(run: &Record) -> BTreeMap<&str, Quiet> {
     run.cases().filter_map(|(_, case)| Some((case.id.as_str(), quiet(case.measured()?)?))).collect()
 }
 
-fn summary(runs: usize, pairs: &mut [(&str, Interval, f64)], settled: &[bool]) -> Option<Again> {
+fn summary(
+    runs: usize,
+    pairs: &mut [(&str, Interval, f64)],
+    settled: &[(bool, Option<bool>)],
+) -> Option<Again> {
     if pairs.is_empty() {
         return None;
     }
@@ -70,9 +77,15 @@ fn summary(runs: usize, pairs: &mut [(&str, Interval, f64)], settled: &[bool]) -
         inside: proportion(inside as u64, pairs.len() as u64),
         distance: both(pairs.iter().map(apart).collect()),
         half_width: both(pairs.iter().map(|(_, figure, _)| half(figure)).collect()),
-        settled: settled.iter().filter(|settled| **settled).count() as f64 / settled.len().max(1) as f64,
+        agreeing: share(settled.iter().map(|(agreeing, _)| *agreeing)),
+        settled: share(settled.iter().filter_map(|(_, settled)| *settled)),
         furthest: pairs.iter().take(NAMED).map(|(id, a, b)| ((*id).to_owned(), [a.estimate, *b])).collect(),
     })
+}
+
+/// The share that is true; 0 of none.
+fn share(all: impl Iterator<Item = bool> + Clone) -> f64 {
+    all.clone().filter(|is| *is).count() as f64 / all.count().max(1) as f64
 }
 
 #[cfg(test)]
@@ -98,6 +111,19 @@ mod tests {
         // 100 → 100.5 inside; 100.5 → 110 outside; 110 → 100 and 100 → 109 inside, since 100 and 110 were seen.
         assert_eq!((seen.runs, seen.figures, seen.inside.estimate), (5, 4, 0.75));
         assert!(seen.distance[1] > 0.09 && seen.furthest[0].1 == [110.0, 100.0], "{seen:?}");
+        assert_eq!((seen.agreeing, seen.settled), (1.0, 1.0));
+    }
+
+    #[test]
+    fn executions_that_disagree_are_settled_where_the_run_before_foretold_them() {
+        let mut runs = [run(100.0), run(100.5), run(110.0)];
+        for run in &mut runs {
+            if let Outcome::Measured(measured) = &mut run.groups[0].cases[0].outcome {
+                measured.quiet.iter_mut().for_each(|quiet| quiet.settled = false);
+            }
+        }
+        let seen = again(&runs).expect("figures");
+        assert_eq!((seen.agreeing, seen.settled), (0.0, 0.5));
     }
 
     #[test]

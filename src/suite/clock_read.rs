@@ -75,9 +75,13 @@ fn cases() -> Vec<Case> {
     // The coarse clocks hold the time of the last tick, which needs no counter.
     let vdso = vdso.map(|case| if case.name.ends_with("coarse") { case } else { case.need(VDSO_CLOCK) });
     let entry = ENTRY.iter().map(|&(name, id)| {
-        let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let calls =
-            raw_loop("clock_gettime", 0..=0, move |_| Ok(none), move |time| RawCall::clock_gettime(id, time));
+        let unread = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let calls = raw_loop(
+            "clock_gettime",
+            0..=0,
+            move |_| Ok(unread),
+            move |time| RawCall::clock_gettime(id, time),
+        );
         let title = format!("clock_gettime({name}) by entering the kernel");
         Case::new(format!("syscall/{name}"), title, calls)
             .claim(Claim::Linear)

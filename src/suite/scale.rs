@@ -160,7 +160,8 @@ fn pipe(_: &Place, _: usize) -> Result<Work> {
     let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe (`ulimit -n`)", e))?;
     Ok(Box::new(move |n| {
         let lowest = syscall::repeat_write_read(write.as_raw_fd(), read.as_raw_fd(), &mut 0, n);
-        lowest[0].min(lowest[1])
+        // Nothing written or read is no error of the kernel's, and no byte that went through the pipe.
+        if lowest.contains(&0) { -i64::from(libc::EPIPE) } else { lowest[0].min(lowest[1]) }
     }))
 }
 

@@ -6,7 +6,7 @@
 //! # What is not
 //! Opening, connecting and registering. `select` overwrites its set: the copy of some 70 to 130 bytes that every
 //! program must make before each question is part of the figure. `epoll` does not accept regular files, so there are no
-//! such cases. The control is the same loop around a constant.
+//! such cases. The control is a loop without a call.
 //!
 //! # How we know
 //! A witness counts the entries of some iterations: the one call, once each. Every answer must be the number of

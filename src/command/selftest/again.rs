@@ -94,7 +94,12 @@ fn text(seen: &Again) -> String {
         ),
         format!("two runs differ by {}", pair(seen.distance)),
         format!("half an interval is {}", pair(seen.half_width)),
-        format!("settled: {} of the cases, in {}", percent(seen.settled), counted(seen.runs, "run", "runs")),
+        format!(
+            "settled by their executions: {} of the cases, in {}; by these or by the run before: {} of those that it had",
+            percent(seen.agreeing),
+            counted(seen.runs, "run", "runs"),
+            percent(seen.settled)
+        ),
     ];
     let far = |(id, [a, b]): &(String, [f64; 2])| format!("{id} {a:.4} and {b:.4}");
     lines.push(format!("furthest apart: {}", seen.furthest.iter().map(far).collect::<Vec<_>>().join("; ")));

@@ -238,6 +238,11 @@ pub fn is_kernel_entry(word: i64) -> bool {
     word & 0xffff == 0x050f
 }
 
+/// `jmp` to what lies [`JUMP_BYTES`] ahead.
+pub const JUMP: &[u8] = &[0xe9, JUMP_BYTES as u8 - 5, 0, 0, 0];
+/// How far [`JUMP`] leads from its own beginning: a cache line.
+pub const JUMP_BYTES: usize = 64;
+
 /// `ret`.
 pub const RETURN: &[u8] = &[0xc3];
 

@@ -97,7 +97,7 @@ fn figures(m: &Measured) -> Vec<String> {
     let tail =
         [50.0, 99.0, 99.9, 99.99, 100.0].map(|p| number(m.distribution.as_ref().and_then(|d| d.at(p))));
     let quiet = ends(m.quiet.map(|quiet| quiet.figure)).into_iter().map(number);
-    let settled = m.quiet.map_or(String::new(), |quiet| quiet.settled.to_string());
+    let settled = m.quiet.map_or(String::new(), |quiet| quiet.is_settled().to_string());
     let executions = [settled, m.executions.len().to_string()];
     let figures = figures.into_iter().map(number).chain(counts).chain(tail);
     let events = m.events.iter().filter_map(|event| {

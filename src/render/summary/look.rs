@@ -56,7 +56,7 @@ fn unsettled(found: &Standouts<'_>) -> Told {
         if *half < 1.0 { format!("±{:.0} %", 100.0 * half) } else { format!("≤{}", times(1.0 + half)) };
     let open = found.unsettled.len();
     let texts = [
-        format!("{open} not settled (repeats over 1 % apart), most {id} {width}"),
+        format!("{open} not settled (over 1 % apart, not as in the run before), most {id} {width}"),
         format!("{open} not settled, most {id} {width}"),
         format!("{open} not settled"),
     ];

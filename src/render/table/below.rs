@@ -231,8 +231,8 @@ fn open_cases(sheet: &Sheet<'_>) -> Option<String> {
     let open: Vec<&str> = measured().filter(|(_, m)| !m.is_settled()).map(|(id, _)| id).collect();
     (!open.is_empty()).then(|| {
         format!(
-            "not settled: {} of {all} cases, whose lowest executions differ by more than 1 %; more time (SYSCOST_TIME, \
-             `--time`) or a quieter machine helps: {}",
+            "not settled: {} of {all} cases, whose lowest executions differ by more than 1 %, and whose figures the run before \
+             did not foretell; more time (SYSCOST_TIME, `--time`), a quieter machine or another run helps: {}",
             open.len(),
             first_of(&open)
         )

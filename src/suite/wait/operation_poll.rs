@@ -39,7 +39,7 @@ mod call {
 }
 pub use call::{EPOLL, POLL, SELECT};
 
-/// A timeout of zero. A value of its own for each question, because the kernel writes the remaining time into it.
+/// A timeout of zero, which the kernel leaves as it is (`poll_select_finish` in fs/select.c).
 fn no_time() -> libc::timespec {
     libc::timespec { tv_sec: 0, tv_nsec: 0 }
 }
@@ -51,32 +51,26 @@ pub trait Question {
 }
 
 /// Descriptors listed for poll(2).
-pub struct Polled {
-    asked: Vec<libc::pollfd>,
-    #[cfg(not(target_arch = "x86_64"))]
-    time: libc::timespec,
-}
+pub struct Polled(Vec<libc::pollfd>);
 
 impl Polled {
     /// Lists the descriptors, to be asked whether they can be read.
     pub fn new(descriptors: &[OwnedFd]) -> Self {
         let entry = |file: &OwnedFd| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        Self {
-            asked: descriptors.iter().map(entry).collect(),
-            #[cfg(not(target_arch = "x86_64"))]
-            time: no_time(),
-        }
+        Self(descriptors.iter().map(entry).collect())
     }
 }
 
 impl Question for Polled {
     #[inline(always)]
     fn ask(&mut self, n: u64) -> Answers {
-        let (at, count) = (self.asked.as_mut_ptr() as usize, self.asked.len());
+        let (at, count) = (self.0.as_mut_ptr() as usize, self.0.len());
         #[cfg(target_arch = "x86_64")]
         let arguments = [at, count, 0, 0, 0, 0];
         #[cfg(not(target_arch = "x86_64"))]
-        let arguments = [at, count, &raw mut self.time as usize, 0, 0, 0];
+        let mut time = no_time();
+        #[cfg(not(target_arch = "x86_64"))]
+        let arguments = [at, count, &raw mut time as usize, 0, 0, 0];
         // SAFETY: OWN-BUFFER, OPEN.
         unsafe { RawCall::new(POLL.1, arguments) }.repeat(n)
     }

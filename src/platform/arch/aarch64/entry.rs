@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
-//!   answers for. All registers but that of the answer come back as they were.
+//!   answers for. All registers but `x0`, the answer, and `x8`, the number, come back as they were: a call that the
+//!   kernel restarts by itself after a stop (`restart_syscall`) has another number.
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 #![allow(unsafe_code)]
 
@@ -18,7 +19,7 @@ use std::arch::asm;
 pub unsafe fn syscall0(number: i64) -> i64 {
     let answer;
     // SAFETY: ENTRY, promised by the caller.
-    unsafe { asm!("svc #0", in("x8") number, lateout("x0") answer, options(nostack)) };
+    unsafe { asm!("svc #0", inlateout("x8") number => _, lateout("x0") answer, options(nostack)) };
     answer
 }
 
@@ -30,7 +31,7 @@ pub unsafe fn syscall0(number: i64) -> i64 {
 pub unsafe fn syscall1(number: i64, a: usize) -> i64 {
     let answer;
     // SAFETY: ENTRY, promised by the caller.
-    unsafe { asm!("svc #0", in("x8") number, inlateout("x0") a => answer, options(nostack)) };
+    unsafe { asm!("svc #0", inlateout("x8") number => _, inlateout("x0") a => answer, options(nostack)) };
     answer
 }
 
@@ -42,7 +43,9 @@ pub unsafe fn syscall1(number: i64, a: usize) -> i64 {
 pub unsafe fn syscall2(number: i64, a: usize, b: usize) -> i64 {
     let answer;
     // SAFETY: ENTRY, promised by the caller.
-    unsafe { asm!("svc #0", in("x8") number, inlateout("x0") a => answer, in("x1") b, options(nostack)) };
+    unsafe {
+        asm!("svc #0", inlateout("x8") number => _, inlateout("x0") a => answer, in("x1") b, options(nostack))
+    };
     answer
 }
 
@@ -55,7 +58,7 @@ pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> i
     let answer;
     // SAFETY: ENTRY, promised by the caller.
     unsafe {
-        asm!("svc #0", in("x8") number, inlateout("x0") a => answer, in("x1") b, in("x2") c, in("x3") d,
+        asm!("svc #0", inlateout("x8") number => _, inlateout("x0") a => answer, in("x1") b, in("x2") c, in("x3") d,
             options(nostack));
     }
     answer
@@ -71,7 +74,7 @@ pub unsafe fn syscall6(number: i64, arguments: [usize; 6]) -> i64 {
     let [a, b, c, d, e, f] = arguments;
     // SAFETY: ENTRY, promised by the caller.
     unsafe {
-        asm!("svc #0", in("x8") number, inlateout("x0") a => answer, in("x1") b, in("x2") c, in("x3") d,
+        asm!("svc #0", inlateout("x8") number => _, inlateout("x0") a => answer, in("x1") b, in("x2") c, in("x3") d,
             in("x4") e, in("x5") f, options(nostack));
     }
     answer
@@ -79,7 +82,7 @@ pub unsafe fn syscall6(number: i64, arguments: [usize; 6]) -> i64 {
 
 /// Defines a loop of `n` turns: `$enter` in each, and the lowest and the highest answer kept.
 macro_rules! entering {
-    ($(#[$text:meta])* $name:ident, $enter:literal $(, $danger:tt)?) => {
+    ($(#[$text:meta])* [$($danger:tt)?] fn $name:ident, $enter:literal) => {
         $(#[$text])*
         #[inline(never)]
         pub $($danger)? fn $name(number: i64, arguments: [usize; 6], n: u64) -> Answers {
@@ -88,10 +91,10 @@ macro_rules! entering {
             if n > 0 {
                 // SAFETY: ENTRY, promised by the caller; without an entry PURE.
                 unsafe {
-                    asm!(".p2align 6", "2:", "mov x0, {a}", $enter, "cmp x0, {low}",
+                    asm!(".p2align 6", "2:", "mov x8, {number}", "mov x0, {a}", $enter, "cmp x0, {low}",
                         "csel {low}, x0, {low}, lt", "cmp x0, {high}", "csel {high}, x0, {high}, gt",
                         "subs {n}, {n}, #1", "b.ne 2b", a = in(reg) a, low = inout(reg) lowest,
-                        high = inout(reg) highest, n = inout(reg) n => _, in("x8") number, out("x0") _,
+                        high = inout(reg) highest, n = inout(reg) n => _, number = in(reg) number, out("x8") _, out("x0") _,
                         in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f, options(nostack));
                 }
             }
@@ -105,11 +108,11 @@ entering! {
     ///
     /// # Safety
     /// ENTRY: see [`syscall1`], every time.
-    repeat_syscall, "svc #0", unsafe
+    [unsafe] fn repeat_syscall, "svc #0"
 }
 entering! {
     /// The loop of [`repeat_syscall`] without the entry.
-    repeat_no_syscall, ""
+    [] fn repeat_no_syscall, ""
 }
 
 /// Enters the kernel twice in each of `n` turns, with a number and a first argument for each entry and two more that

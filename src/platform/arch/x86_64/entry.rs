@@ -2,13 +2,14 @@
 //!
 //! A loop around an entry begins a line of the instruction cache and fits into it. Its place decides what the *kernel*
 //! costs: on Zen 4 (with safe returns and retpolines) everything that the kernel did took 30 to 50 % longer where the
-//! branch back lay in another line than the entry before it, or ended its line, and whether it did hung on the page that
-//! the process had drawn.
+//! branch back lay in another line than the entry before it, or ended its line; in which processes depended on the
+//! page that each had drawn.
 //!
 //! # Invariants
 //!
 //! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
-//!   answers for; `rcx` and `r11` are declared lost, as the `syscall` instruction loses them.
+//!   answers for; `rcx` and `r11` are declared lost, as the `syscall` instruction loses them, and `rax` is the answer.
+//!   All others come back as they were.
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 #![allow(unsafe_code)]
 
@@ -92,7 +93,7 @@ pub unsafe fn syscall6(number: i64, arguments: [usize; 6]) -> i64 {
 
 /// Defines a loop of `n` turns in one cache line: `$enter` in each, and the lowest and the highest answer kept.
 macro_rules! entering {
-    ($(#[$text:meta])* $name:ident, $enter:literal $(, $danger:tt)?) => {
+    ($(#[$text:meta])* [$($danger:tt)?] fn $name:ident, $enter:literal) => {
         $(#[$text])*
         #[inline(never)]
         pub $($danger)? fn $name(number: i64, arguments: [usize; 6], n: u64) -> Answers {
@@ -118,11 +119,11 @@ entering! {
     ///
     /// # Safety
     /// ENTRY: see [`syscall1`], every time.
-    repeat_syscall, "syscall", unsafe
+    [unsafe] fn repeat_syscall, "syscall"
 }
 entering! {
     /// The loop of [`repeat_syscall`] without the entry.
-    repeat_no_syscall, ""
+    [] fn repeat_no_syscall, ""
 }
 
 /// Enters the kernel twice in each of `n` turns, with a number and a first argument for each entry and two more that
