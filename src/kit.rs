@@ -3,7 +3,7 @@
 //! Tasks beside the measuring thread: [`placement`] says where a partner runs, [`round_trip`] sends a token to it and
 //! back over a channel of [`ipc`], [`crew`] and [`parallel`] run the same operation on several CPUs at once, [`alarm`]
 //! ends a wait for a partner that hangs. Sockets: [`socket`] on this machine, [`remote`] to another one. The other
-//! modules are files, memory, sleeps, the timed loops around single calls, and what makes the branch predictor forget.
+//! modules are files, memory, sleeps and the timed loops around single calls.
 
 pub mod alarm;
 pub mod blocks;
@@ -13,7 +13,6 @@ pub mod fault_count;
 pub mod in_flight;
 pub mod io_priority;
 pub mod ipc;
-pub mod jump_walk;
 pub mod kernel_call;
 pub mod message_size;
 pub mod parallel;

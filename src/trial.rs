@@ -29,7 +29,7 @@ mod sweep;
 use crate::case::{Case, Place, Rule, Subject};
 use crate::clock::witness::WitnessReport;
 use crate::clock::{Clock, Counters, Delta, OtherCpus, PartnerMonitor, Ticks};
-use crate::kit::jump_walk::JumpWalk;
+use crate::platform::cpu::JumpWalk;
 use crate::platform::perf_event::Counter;
 use crate::platform::{cpu, signal, time};
 use crate::record::EventRate;

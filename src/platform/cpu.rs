@@ -1,6 +1,9 @@
 //! Which CPUs there are, and staying on one.
 
 pub mod cpu_list;
+mod jump_walk;
+
+pub use jump_walk::JumpWalk;
 
 use super::signal;
 use super::socket_handle::{is_taken, take_name};
