@@ -11,7 +11,7 @@ use syscost::{Case, Claim, Group};
 fn cases() -> Vec<Case> {
     vec![
         Case::looped("inlined", "a call that the compiler took away", call::control)
-            .claim(Claim::Calls(call::callee)),
+            .claim(Claim::Calls(call::U64[0].callee)),
         Case::looped("optimised-away", "a loop without turns", |n| {
             black_box(n);
         })

@@ -91,7 +91,7 @@ pub mod suite {
     pub use crate::suite::{GROUPS, find};
 
     pub mod call {
-        pub use crate::suite::call::operation::{U64, callee, control};
+        pub use crate::suite::call::operation::{U64, control};
     }
 }
 

@@ -29,7 +29,6 @@ mod sweep;
 use crate::case::{Case, Place, Rule, Subject};
 use crate::clock::witness::WitnessReport;
 use crate::clock::{Clock, Counters, Delta, OtherCpus, PartnerMonitor, Ticks};
-use crate::platform::cpu::JumpWalk;
 use crate::platform::perf_event::Counter;
 use crate::platform::{cpu, signal, time};
 use crate::record::EventRate;
@@ -67,8 +66,6 @@ pub struct Trial<'a> {
     core_hz: f64,
     /// Whether a derived figure is per event instead of per iteration.
     counts_events: bool,
-    /// Makes the branch predictor forget, where code may be written.
-    jumps: Option<JumpWalk>,
 }
 
 /// One batch, with the change of the counters over it.
@@ -141,7 +138,6 @@ impl<'a> Trial<'a> {
             sweeper: None,
             core_hz: clock.core_hz(),
             counts_events: case.derived.iter().any(|figure| figure.rule == Rule::PerEvent),
-            jumps: JumpWalk::new(),
         })
     }
 

@@ -156,7 +156,7 @@ fn took<T>(now: Now, run: impl FnOnce() -> T) -> f64 {
 /// Of a function of two arguments, in steps of the clock.
 fn cost_of_a_call(now: Now) -> f64 {
     const CALLS: u64 = 10_000;
-    let [with, without] = [call::U64[2], call::control].map(|run| {
+    let [with, without] = [call::U64[2].turns, call::control].map(|run| {
         let times: Vec<_> = (0..9).map(|_| took(now, || run(CALLS))).collect();
         median(&times) / CALLS as f64
     });

@@ -5,6 +5,7 @@ use crate::case::{Case, Cpus, Group, Place, Report, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::platform::cpu::JumpWalk;
 use crate::platform::{arch, cpu, output, process};
 use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
 use std::fs::File;
@@ -106,6 +107,12 @@ fn case_by_turns(
         }
         Ok(trial)
     })?;
+    let jumps = JumpWalk::new();
+    if jumps.is_none() {
+        notes.push(
+            "turns begin with what the branch predictor has learnt: written code may not be executed".into(),
+        );
+    }
     let iteration_ns = trial.iteration_ns(prepare.batch_ns)?;
     let evidence = trial.evidence().to_vec();
     notes.extend(trial.unasked().iter().map(|sentence| format!("not asked: {sentence}")));
@@ -117,6 +124,7 @@ fn case_by_turns(
         notes,
     }))?;
     while let Some(Request::Turn { iterations, batches }) = driver.request()? {
+        jumps.iter().for_each(JumpWalk::walk);
         let turn = trial.turn(iterations, batches)?;
         driver.respond(&Response::Turn(turn))?;
     }

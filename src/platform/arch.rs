@@ -12,7 +12,7 @@
 //! | `syscall0` … `syscall6` | an entry into the kernel without the C library |
 //! | `repeat_syscall` …, `repeat_no_syscall` | loops of entries, each within a cache line, and the same loop without an entry |
 //! | `is_kernel_entry` | whether these bytes of code are the instruction that enters the kernel |
-//! | `JUMP`, `RETURN`, `publish` | instructions that jump 64 bytes ahead and that return, and what must follow before written code is run |
+//! | `JUMP`, `RETURN`, `publish` | instructions that jump 16 bytes ahead and that return, and what must follow before written code is run |
 //! | `COUNTER` | the counter's name in a record |
 //!
 //! # Invariants
@@ -35,13 +35,12 @@ compile_error!(
     "syscost knows x86_64 and aarch64: another architecture needs one file in src/platform/arch, with the same names"
 );
 
-// The callee of group `call`: nothing but the return. Written here and not in Rust, because a compiler
-// that sees an empty body drops its arguments, even where it is told not to inline.
+// The callee of group `call`: nothing but the return.
 std::arch::global_asm!(
     ".pushsection .text.syscost_return,\"ax\",@progbits",
     ".globl syscost_return",
     ".type syscost_return,@function",
-    ".p2align 5",
+    ".p2align 6",
     "syscost_return:",
     "ret",
     ".size syscost_return, . - syscost_return",

@@ -64,9 +64,6 @@ impl Trial<'_> {
     /// # Errors
     /// The subject fails, or a claim does not hold.
     pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, CaseEnd> {
-        if let Some(jumps) = &self.jumps {
-            jumps.walk();
-        }
         let core_hz = self.clock.core_hz();
         // One more iteration does not warm an operation that fills a batch or prepares each iteration.
         let warm_up = (iterations as f64 * WARM_UP) as u64;

@@ -146,8 +146,8 @@ pub fn is_kernel_entry(word: i64) -> bool {
 
 /// `b` to what lies [`JUMP_BYTES`] ahead.
 pub const JUMP: &[u8] = &[JUMP_BYTES as u8 / 4, 0, 0, 0x14];
-/// How far [`JUMP`] leads from its own beginning: a cache line, or half of one.
-pub const JUMP_BYTES: usize = 64;
+/// How far [`JUMP`] leads from its own beginning.
+pub const JUMP_BYTES: usize = 16;
 
 /// `ret`.
 pub const RETURN: &[u8] = &[0xc0, 0x03, 0x5f, 0xd6];

@@ -240,8 +240,8 @@ pub fn is_kernel_entry(word: i64) -> bool {
 
 /// `jmp` to what lies [`JUMP_BYTES`] ahead.
 pub const JUMP: &[u8] = &[0xe9, JUMP_BYTES as u8 - 5, 0, 0, 0];
-/// How far [`JUMP`] leads from its own beginning: a cache line.
-pub const JUMP_BYTES: usize = 64;
+/// How far [`JUMP`] leads from its own beginning.
+pub const JUMP_BYTES: usize = 16;
 
 /// `ret`.
 pub const RETURN: &[u8] = &[0xc3];

@@ -1,114 +1,219 @@
 //! Loops around a call that does nothing, one for each arity and type.
 //!
-//! The callee is `syscost_return`, one `ret` written in assembly ([`crate::platform::arch`]). The compiler cannot
-//! see into it, so it must place every argument as the calling convention demands, in every iteration: that is the cost
-//! that is measured. One symbol serves every signature, because it reads no argument.
+//! The loops are written in assembly. A compiler calls what another library defines through a register, even where the source
+//! names it; of a callee that it can see into, it drops the arguments; and where it places a loop decides a cycle of
+//! six. The loops here begin a cache line and fit into it, and so does the callee, `syscost_return`, one `ret`
+//! ([`crate::platform::arch`]). In every iteration each argument is loaded from the stack to where the calling convention wants it,
+//! as compiled code does with what it has spilled: no register that a callee may change keeps an argument.
+//!
+//! A loop is entered behind a chain of 40 multiplications, some 120 cycles, in which the front end runs ahead and fills its
+//! queues. Entered with empty ones, right behind a reading of the clock, a batch stayed by chance in one of five modes from
+//! 4 to 6 cycles a call (Zen 5), and 4 to 9 of 10 batches were slow.
 //!
 //! # Invariants
 //!
 //! * **RETURNS**: `syscost_return` accesses neither registers nor memory, so it may be called with any arguments and by any
 //!   signature without a result.
+//! * **BALANCED**: the assembly reads and writes only the stack that it has reserved, and gives it back. The stack is aligned at
+//!   the call, as it was before: what is reserved is a multiple of 16 bytes.
 //! * **LIBC**: the C library's function reads its argument registers only, and returns.
 #![allow(unsafe_code)]
-#![allow(clashing_extern_declarations)] // one symbol, several signatures: see above
 
+pub use crate::platform::arch::register_loop as control;
+use std::arch::asm;
 use std::hint::black_box;
 
-/// Sixteen bytes: passed in two registers by the calling conventions of both architectures.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Bytes16([u64; 2]);
+unsafe extern "C" {
+    fn syscost_return();
+    /// A function of the shared C library without arguments: one `lea` and a `ret` in glibc.
+    fn gnu_get_libc_version() -> *const libc::c_char;
+}
 
-/// Sixty-four bytes: too many for registers, so the caller copies them to memory.
-#[repr(C)]
+/// What is called, and a loop of so many calls.
 #[derive(Clone, Copy)]
-pub struct Bytes64([u64; 8]);
+pub struct Call {
+    /// Calls `n` times.
+    pub turns: fn(u64),
+    /// Address of the callee, so that a witness can count its executions.
+    pub callee: fn() -> usize,
+}
 
-/// Defines a loop of `n` direct calls with these arguments.
-macro_rules! direct {
-    ($name:ident: $($argument:ident $type:ty = $value:expr),*) => {
+impl Call {
+    const fn of_nothing(turns: fn(u64)) -> Self {
+        Self { turns, callee: || syscost_return as *const () as usize }
+    }
+}
+
+/// The arguments, eight of these: 1.0 as the lower half, and about 1.0 as a whole.
+const ARGUMENT: u64 = 0x3ff0_0000_3f80_0000;
+
+/// Defines a loop: instructions that place arguments, the one that calls, and the operands that it names.
+#[cfg(target_arch = "x86_64")]
+macro_rules! calling {
+    ($name:ident, [$($place:literal)*], $call:literal, $($operand:tt)*) => {
         #[inline(never)]
-        fn $name(n: u64) {
-            unsafe extern "C" {
-                #[link_name = "syscost_return"]
-                #[allow(improper_ctypes)]
-                fn callee($($argument: $type),*);
-            }
-            $(let $argument: $type = black_box($value);)*
-            for _ in 0..n {
-                // SAFETY: RETURNS.
-                unsafe { callee($($argument),*) };
+        pub fn $name(n: u64) {
+            if n > 0 {
+                // SAFETY: RETURNS or LIBC, BALANCED. The arguments lie above the 64 bytes that the callee is given.
+                unsafe {
+                    asm!(".rept 8", "push rax", ".endr", "sub rsp, 64", ".rept 40", "imul rax, rax", ".endr",
+                        ".p2align 6", "2:", $($place,)* $call,
+                        "dec r13", "jnz 2b", "add rsp, 128", inout("rax") ARGUMENT => _, inout("r13") n => _,
+                        $($operand)*, clobber_abi("C"));
+                }
             }
         }
     };
 }
 
-/// Defines the nine loops of one type, arity 0 to 8, and their table.
-macro_rules! arities {
-    ($table:ident $zero:ident $one:ident $two:ident $three:ident $four:ident $five:ident $six:ident $seven:ident
-     $eight:ident: $a:ty, $b:ty, $c:ty, $d:ty, $e:ty, $f:ty, $g:ty, $h:ty) => {
-        direct!($zero:);
-        direct!($one: a $a = 1 as $a);
-        direct!($two: a $a = 1 as $a, b $b = 2 as $b);
-        direct!($three: a $a = 1 as $a, b $b = 2 as $b, c $c = 3 as $c);
-        direct!($four: a $a = 1 as $a, b $b = 2 as $b, c $c = 3 as $c, d $d = 4 as $d);
-        direct!($five: a $a = 1 as $a, b $b = 2 as $b, c $c = 3 as $c, d $d = 4 as $d, e $e = 5 as $e);
-        direct!($six: a $a = 1 as $a, b $b = 2 as $b, c $c = 3 as $c, d $d = 4 as $d, e $e = 5 as $e,
-            f $f = 6 as $f);
-        direct!($seven: a $a = 1 as $a, b $b = 2 as $b, c $c = 3 as $c, d $d = 4 as $d, e $e = 5 as $e,
-            f $f = 6 as $f, g $g = 7 as $g);
-        direct!($eight: a $a = 1 as $a, b $b = 2 as $b, c $c = 3 as $c, d $d = 4 as $d, e $e = 5 as $e,
-            f $f = 6 as $f, g $g = 7 as $g, h $h = 8 as $h);
-        /// Loops of direct calls; the index is the number of arguments.
-        pub const $table: [fn(u64); 9] = [$zero, $one, $two, $three, $four, $five, $six, $seven, $eight];
+/// See above.
+#[cfg(target_arch = "aarch64")]
+macro_rules! calling {
+    ($name:ident, [$($place:literal)*], $call:literal, $($operand:tt)*) => {
+        #[inline(never)]
+        pub fn $name(n: u64) {
+            if n > 0 {
+                // SAFETY: RETURNS or LIBC, BALANCED. The arguments lie above the 64 bytes that the callee is given.
+                unsafe {
+                    asm!(".rept 4", "stp x9, x9, [sp, #-16]!", ".endr", "sub sp, sp, #64", ".rept 40",
+                        "mul x9, x9, x9", ".endr", ".p2align 6", "2:", $($place,)* $call, "subs x21, x21, #1", "b.ne 2b", "add sp, sp, #128",
+                        inout("x9") ARGUMENT => _, inout("x21") n => _, $($operand)*, clobber_abi("C"));
+                }
+            }
+        }
     };
 }
 
-arities!(U32 u32_0 u32_1 u32_2 u32_3 u32_4 u32_5 u32_6 u32_7 u32_8: u32, u32, u32, u32, u32, u32, u32, u32);
-arities!(U64 u64_0 u64_1 u64_2 u64_3 u64_4 u64_5 u64_6 u64_7 u64_8: u64, u64, u64, u64, u64, u64, u64, u64);
-arities!(F32 f32_0 f32_1 f32_2 f32_3 f32_4 f32_5 f32_6 f32_7 f32_8: f32, f32, f32, f32, f32, f32, f32, f32);
-arities!(F64 f64_0 f64_1 f64_2 f64_3 f64_4 f64_5 f64_6 f64_7 f64_8: f64, f64, f64, f64, f64, f64, f64, f64);
-arities!(MIXED mixed_0 mixed_1 mixed_2 mixed_3 mixed_4 mixed_5 mixed_6 mixed_7 mixed_8:
-    u32, f64, u64, f32, u32, f64, u64, f32);
-
-direct!(by_value_16: s Bytes16 = Bytes16([1, 2]));
-direct!(by_value_64: s Bytes64 = Bytes64([1, 2, 3, 4, 5, 6, 7, 8]));
-
-/// Loops of calls with a structure by value: 16 bytes are passed in registers, 64 in memory.
-pub const STRUCT: [fn(u64); 2] = [by_value_16, by_value_64];
-
-unsafe extern "C" {
-    fn syscost_return();
-    #[link_name = "syscost_return"]
-    fn return_3(a: u64, b: u64, c: u64);
-    /// A function of the shared C library without arguments: one `lea` and a `ret` in glibc.
-    fn gnu_get_libc_version() -> *const libc::c_char;
+/// The direct call's instruction.
+#[cfg(target_arch = "x86_64")]
+macro_rules! direct {
+    ($name:ident, $($place:literal)*) => { calling!($name, [$($place)*], "call {callee}", callee = sym syscost_return); };
 }
 
-/// Address of the callee, so that a witness can count its executions.
-pub fn callee() -> usize {
-    syscost_return as *const () as usize
+/// See above.
+#[cfg(target_arch = "aarch64")]
+macro_rules! direct {
+    ($name:ident, $($place:literal)*) => { calling!($name, [$($place)*], "bl {callee}", callee = sym syscost_return); };
 }
 
-/// The control: `n` iterations of the loop without a call. The empty assembly keeps the compiler from deleting it.
-#[inline(never)]
-pub fn control(n: u64) {
-    for _ in 0..n {
-        // SAFETY: RETURNS: there is no instruction in it.
-        unsafe { std::arch::asm!("", options(nomem, nostack, preserves_flags)) };
+/// Defines the table of one type, by arity 0 to 8.
+macro_rules! arities {
+    ($(#[$text:meta])* $table:ident, $a:literal, $b:literal, $c:literal, $d:literal, $e:literal, $f:literal, $g:literal,
+     $h:literal) => {
+        $(#[$text])*
+        pub const $table: [Call; 9] = {
+            direct!(none,);
+            direct!(one, $a);
+            direct!(two, $a $b);
+            direct!(three, $a $b $c);
+            direct!(four, $a $b $c $d);
+            direct!(five, $a $b $c $d $e);
+            direct!(six, $a $b $c $d $e $f);
+            direct!(seven, $a $b $c $d $e $f $g);
+            direct!(eight, $a $b $c $d $e $f $g $h);
+            [Call::of_nothing(none), Call::of_nothing(one), Call::of_nothing(two), Call::of_nothing(three),
+                Call::of_nothing(four), Call::of_nothing(five), Call::of_nothing(six), Call::of_nothing(seven),
+                Call::of_nothing(eight)]
+        };
+    };
+}
+
+/// System V AMD64: six integers and eight floating-point numbers in registers, the others and large structures on the stack.
+#[cfg(target_arch = "x86_64")]
+mod place {
+    use super::*;
+
+    arities! {
+        /// 32-bit integers.
+        U32, "mov edi, [rsp + 64]", "mov esi, [rsp + 72]", "mov edx, [rsp + 80]", "mov ecx, [rsp + 88]",
+        "mov r8d, [rsp + 96]", "mov r9d, [rsp + 104]", "mov eax, [rsp + 112]; mov [rsp], eax",
+        "mov eax, [rsp + 120]; mov [rsp + 8], eax"
     }
+    arities! {
+        /// 64-bit integers.
+        U64, "mov rdi, [rsp + 64]", "mov rsi, [rsp + 72]", "mov rdx, [rsp + 80]", "mov rcx, [rsp + 88]",
+        "mov r8, [rsp + 96]", "mov r9, [rsp + 104]", "mov rax, [rsp + 112]; mov [rsp], rax",
+        "mov rax, [rsp + 120]; mov [rsp + 8], rax"
+    }
+    arities! {
+        /// Single precision.
+        F32, "movss xmm0, [rsp + 64]", "movss xmm1, [rsp + 72]", "movss xmm2, [rsp + 80]", "movss xmm3, [rsp + 88]",
+        "movss xmm4, [rsp + 96]", "movss xmm5, [rsp + 104]", "movss xmm6, [rsp + 112]", "movss xmm7, [rsp + 120]"
+    }
+    arities! {
+        /// Double precision.
+        F64, "movsd xmm0, [rsp + 64]", "movsd xmm1, [rsp + 72]", "movsd xmm2, [rsp + 80]", "movsd xmm3, [rsp + 88]",
+        "movsd xmm4, [rsp + 96]", "movsd xmm5, [rsp + 104]", "movsd xmm6, [rsp + 112]", "movsd xmm7, [rsp + 120]"
+    }
+    arities! {
+        /// u32, f64, u64, f32, and these again.
+        MIXED, "mov edi, [rsp + 64]", "movsd xmm0, [rsp + 72]", "mov rsi, [rsp + 80]", "movss xmm1, [rsp + 88]",
+        "mov edx, [rsp + 96]", "movsd xmm2, [rsp + 104]", "mov rcx, [rsp + 112]", "movss xmm3, [rsp + 120]"
+    }
+
+    direct!(in_registers, "mov rdi, [rsp + 64]" "mov rsi, [rsp + 72]");
+    direct!(in_memory, "movups xmm0, [rsp + 64]; movups [rsp], xmm0" "movups xmm0, [rsp + 80]; movups [rsp + 16], xmm0"
+        "movups xmm0, [rsp + 96]; movups [rsp + 32], xmm0" "movups xmm0, [rsp + 112]; movups [rsp + 48], xmm0");
+    /// Structures by value: 16 bytes are passed in two registers, 64 in memory.
+    pub const STRUCT: [Call; 2] = [Call::of_nothing(in_registers), Call::of_nothing(in_memory)];
+
+    calling!(pointer, ["mov rdi, [rsp + 64]" "mov rsi, [rsp + 72]" "mov rdx, [rsp + 80]"], "call r12",
+        in("r12") syscost_return as unsafe extern "C" fn());
+    calling!(plt, [], "call {callee}@PLT", callee = sym gnu_get_libc_version);
 }
 
-/// `n` calls of three arguments through a pointer that the compiler cannot see through.
-#[inline(never)]
-pub fn pointer_3(n: u64) {
-    let callee: unsafe extern "C" fn(u64, u64, u64) = black_box(return_3);
-    let (a, b, c) = black_box((1u64, 2u64, 3u64));
-    for _ in 0..n {
-        // SAFETY: RETURNS.
-        unsafe { callee(a, b, c) };
+/// AAPCS64: eight integers and eight floating-point numbers in registers; of a large structure the address of a copy.
+#[cfg(target_arch = "aarch64")]
+mod place {
+    use super::*;
+
+    arities! {
+        /// 32-bit integers.
+        U32, "ldr w0, [sp, #64]", "ldr w1, [sp, #72]", "ldr w2, [sp, #80]", "ldr w3, [sp, #88]", "ldr w4, [sp, #96]",
+        "ldr w5, [sp, #104]", "ldr w6, [sp, #112]", "ldr w7, [sp, #120]"
     }
+    arities! {
+        /// 64-bit integers.
+        U64, "ldr x0, [sp, #64]", "ldr x1, [sp, #72]", "ldr x2, [sp, #80]", "ldr x3, [sp, #88]", "ldr x4, [sp, #96]",
+        "ldr x5, [sp, #104]", "ldr x6, [sp, #112]", "ldr x7, [sp, #120]"
+    }
+    arities! {
+        /// Single precision.
+        F32, "ldr s0, [sp, #64]", "ldr s1, [sp, #72]", "ldr s2, [sp, #80]", "ldr s3, [sp, #88]", "ldr s4, [sp, #96]",
+        "ldr s5, [sp, #104]", "ldr s6, [sp, #112]", "ldr s7, [sp, #120]"
+    }
+    arities! {
+        /// Double precision.
+        F64, "ldr d0, [sp, #64]", "ldr d1, [sp, #72]", "ldr d2, [sp, #80]", "ldr d3, [sp, #88]", "ldr d4, [sp, #96]",
+        "ldr d5, [sp, #104]", "ldr d6, [sp, #112]", "ldr d7, [sp, #120]"
+    }
+    arities! {
+        /// u32, f64, u64, f32, and these again.
+        MIXED, "ldr w0, [sp, #64]", "ldr d0, [sp, #72]", "ldr x1, [sp, #80]", "ldr s1, [sp, #88]", "ldr w2, [sp, #96]",
+        "ldr d2, [sp, #104]", "ldr x3, [sp, #112]", "ldr s3, [sp, #120]"
+    }
+
+    direct!(in_registers, "ldr x0, [sp, #64]" "ldr x1, [sp, #72]");
+    direct!(in_memory, "ldr q0, [sp, #64]; str q0, [sp]" "ldr q0, [sp, #80]; str q0, [sp, #16]"
+        "ldr q0, [sp, #96]; str q0, [sp, #32]" "ldr q0, [sp, #112]; str q0, [sp, #48]" "mov x0, sp");
+    /// Structures by value: 16 bytes are passed in two registers, 64 as the address of a copy.
+    pub const STRUCT: [Call; 2] = [Call::of_nothing(in_registers), Call::of_nothing(in_memory)];
+
+    calling!(pointer, ["ldr x0, [sp, #64]" "ldr x1, [sp, #72]" "ldr x2, [sp, #80]"], "blr x20", in("x20") syscost_return as unsafe extern "C" fn());
+    calling!(plt, [], "bl {callee}", callee = sym gnu_get_libc_version);
 }
+
+pub use place::{F32, F64, MIXED, STRUCT, U32, U64};
+
+/// Three arguments through a pointer.
+pub const POINTER_3: Call = Call::of_nothing(place::pointer);
+
+/// The C library's `gnu_get_libc_version` through the procedure linkage table: a call to a stub, and an indirect jump to the
+/// function in the shared object.
+pub const PLT_0: Call = Call { turns: place::plt, callee: || gnu_get_libc_version as *const () as usize };
+
+/// Three arguments through a table of methods, as the compiler writes it.
+pub const DYN_3: Call = Call { turns: dyn_3, callee: dyn_callee };
 
 /// What is called through a `dyn` reference.
 trait Callee {
@@ -123,9 +228,8 @@ impl Callee for Nothing {
     fn call(&self, _: u64, _: u64, _: u64) {}
 }
 
-/// `n` calls of three arguments through a table of methods.
 #[inline(never)]
-pub fn dyn_3(n: u64) {
+fn dyn_3(n: u64) {
     let callee: &dyn Callee = &Nothing;
     let (a, b, c) = black_box((1u64, 2u64, 3u64));
     for _ in 0..n {
@@ -134,30 +238,6 @@ pub fn dyn_3(n: u64) {
     }
 }
 
-/// Address of the method that [`dyn_3`] calls.
-pub fn dyn_callee() -> usize {
+fn dyn_callee() -> usize {
     <Nothing as Callee>::call as fn(&Nothing, u64, u64, u64) as *const () as usize
-}
-
-/// `n` calls of the C library's `gnu_get_libc_version` through the procedure linkage table: a call to a
-/// stub, and an indirect jump to the function in the shared object.
-#[inline(never)]
-pub fn plt_0(n: u64) {
-    for _ in 0..n {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: LIBC.
-        unsafe {
-            std::arch::asm!("call {f}@PLT", f = sym gnu_get_libc_version, clobber_abi("C"));
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: LIBC.
-        unsafe {
-            std::arch::asm!("bl {f}", f = sym gnu_get_libc_version, clobber_abi("C"));
-        }
-    }
-}
-
-/// Address of the C library's function.
-pub fn plt_callee() -> usize {
-    gnu_get_libc_version as *const () as usize
 }

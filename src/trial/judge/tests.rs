@@ -47,7 +47,7 @@ fn sentence(end: Result<Sentences, CaseEnd>) -> String {
 
 #[test]
 fn an_inlined_call_is_caught_by_the_witness() {
-    let liar = Case::looped("inlined", "", operation::control).claim(Claim::Calls(operation::callee));
+    let liar = Case::looped("inlined", "", operation::control).claim(Claim::Calls(operation::U64[3].callee));
     assert!(sentence(witnessed(&liar)).contains("inlined"));
 }
 
@@ -96,8 +96,8 @@ fn work_that_grows_faster_than_its_iterations_is_caught() {
 
 #[test]
 fn an_honest_case_gives_evidence() {
-    let honest = Case::looped("call", "", operation::U64[3])
-        .claim(Claim::Calls(operation::callee))
+    let honest = Case::looped("call", "", operation::U64[3].turns)
+        .claim(Claim::Calls(operation::U64[3].callee))
         .claim(Claim::Linear);
     assert!(witnessed(&honest).expect("honest")[0].contains("64 times in 64 iterations"));
     assert!(swept(&honest, None).expect("honest")[0].contains("times as long"));
