@@ -39,26 +39,33 @@ macro_rules! store {
     };
 }
 
+/// Calculates the four from themselves and these others.
+macro_rules! of_four {
+    ($instruction:literal, $a:literal, $b:literal, $c:literal, $d:literal) => {
+        concat!(
+            $instruction,
+            concat!(" v16.2d, v16.2d, ", $a, ".2d\n"),
+            $instruction,
+            concat!(" v17.2d, v17.2d, ", $b, ".2d\n"),
+            $instruction,
+            concat!(" v18.2d, v18.2d, ", $c, ".2d\n"),
+            $instruction,
+            concat!(" v19.2d, v19.2d, ", $d, ".2d")
+        )
+    };
+}
+
 /// Calculates the four from themselves and the constant.
 macro_rules! with_constant {
     ($instruction:literal) => {
-        concat!(".irp i,16,17,18,19\n", $instruction, " v\\i\\().2d, v\\i\\().2d, v31.2d\n.endr")
+        of_four!($instruction, "v31", "v31", "v31", "v31")
     };
 }
 
 /// Adds the second four to the first.
 macro_rules! pairwise {
     ($instruction:literal) => {
-        concat!(
-            $instruction,
-            " v16.2d, v16.2d, v20.2d\n",
-            $instruction,
-            " v17.2d, v17.2d, v21.2d\n",
-            $instruction,
-            " v18.2d, v18.2d, v22.2d\n",
-            $instruction,
-            " v19.2d, v19.2d, v23.2d"
-        )
+        of_four!($instruction, "v20", "v21", "v22", "v23")
     };
 }
 
