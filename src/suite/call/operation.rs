@@ -1,8 +1,8 @@
 //! Loops around a call that does nothing, one for each arity and type.
 //!
-//! The loops are written in assembly. A compiler calls what another library defines through a register, even where the source
-//! names it; of a callee that it can see into, it drops the arguments; and where it places a loop decides a cycle of
-//! six. The loops here begin a cache line and fit into it, and so does the callee, `syscost_return`, one `ret`
+//! The loops are written in assembly. A compiler calls what it does not see defined through a register, even where the source
+//! names it; of a callee that it can see into, it drops the arguments; and where it places a loop decides a cycle in
+//! five. The loops here begin a cache line and fit into it, and so does the callee, `syscost_return`, one `ret`
 //! ([`crate::platform::arch`]). In every iteration each argument is loaded from the stack to where the calling convention wants it,
 //! as compiled code does with what it has spilled: no register that a callee may change keeps an argument.
 //!
