@@ -18,7 +18,7 @@
 //! `dyn`. An argument that stays in its register need not be moved: here each is loaded again, since a callee may change
 //! these registers. Beyond six integer arguments (eight on AArch64) or eight floating-point ones the stack is used. An out-of-order
 //! core overlaps the loads with the call: a slope below one cycle an argument is no error. `mixed` repeats u32, f64, u64, f32. What the
-//! branch predictor has learnt decides a cycle of five (`syscost help limits`).
+//! branch predictor has learnt decides a cycle in five (`syscost help limits`).
 //!
 //! # Reading the number
 //! The two taken branches, call and return, cost at least two cycles; the return-stack buffer predicts the second. The

@@ -76,8 +76,8 @@ macro_rules! calling {
                 // SAFETY: RETURNS or LIBC, BALANCED. The arguments lie above the 64 bytes that the callee is given.
                 unsafe {
                     asm!(".rept 4", "stp x9, x9, [sp, #-16]!", ".endr", "sub sp, sp, #64", ".rept 40",
-                        "mul x9, x9, x9", ".endr", ".p2align 6", "2:", $($place,)* $call, "subs x21, x21, #1", "b.ne 2b", "add sp, sp, #128",
-                        inout("x9") ARGUMENT => _, inout("x21") n => _, $($operand)*, clobber_abi("C"));
+                        "mul x9, x9, x9", ".endr", ".p2align 6", "2:", $($place,)* $call,
+                        "subs x21, x21, #1", "b.ne 2b", "add sp, sp, #128", inout("x9") ARGUMENT => _, inout("x21") n => _, $($operand)*, clobber_abi("C"));
                 }
             }
         }
@@ -154,8 +154,6 @@ mod place {
     direct!(in_registers, "mov rdi, [rsp + 64]" "mov rsi, [rsp + 72]");
     direct!(in_memory, "movups xmm0, [rsp + 64]; movups [rsp], xmm0" "movups xmm0, [rsp + 80]; movups [rsp + 16], xmm0"
         "movups xmm0, [rsp + 96]; movups [rsp + 32], xmm0" "movups xmm0, [rsp + 112]; movups [rsp + 48], xmm0");
-    /// Structures by value: 16 bytes are passed in two registers, 64 in memory.
-    pub const STRUCT: [Call; 2] = [Call::of_nothing(in_registers), Call::of_nothing(in_memory)];
 
     calling!(pointer, ["mov rdi, [rsp + 64]" "mov rsi, [rsp + 72]" "mov rdx, [rsp + 80]"], "call r12",
         in("r12") syscost_return as unsafe extern "C" fn());
@@ -196,14 +194,16 @@ mod place {
     direct!(in_registers, "ldr x0, [sp, #64]" "ldr x1, [sp, #72]");
     direct!(in_memory, "ldr q0, [sp, #64]; str q0, [sp]" "ldr q0, [sp, #80]; str q0, [sp, #16]"
         "ldr q0, [sp, #96]; str q0, [sp, #32]" "ldr q0, [sp, #112]; str q0, [sp, #48]" "mov x0, sp");
-    /// Structures by value: 16 bytes are passed in two registers, 64 as the address of a copy.
-    pub const STRUCT: [Call; 2] = [Call::of_nothing(in_registers), Call::of_nothing(in_memory)];
 
-    calling!(pointer, ["ldr x0, [sp, #64]" "ldr x1, [sp, #72]" "ldr x2, [sp, #80]"], "blr x20", in("x20") syscost_return as unsafe extern "C" fn());
+    calling!(pointer, ["ldr x0, [sp, #64]" "ldr x1, [sp, #72]" "ldr x2, [sp, #80]"], "blr x20",
+        in("x20") syscost_return as unsafe extern "C" fn());
     calling!(plt, [], "bl {callee}", callee = sym gnu_get_libc_version);
 }
 
-pub use place::{F32, F64, MIXED, STRUCT, U32, U64};
+pub use place::{F32, F64, MIXED, U32, U64};
+
+/// Structures by value: 16 bytes are passed in two registers, 64 in memory.
+pub const STRUCT: [Call; 2] = [Call::of_nothing(place::in_registers), Call::of_nothing(place::in_memory)];
 
 /// Three arguments through a pointer.
 pub const POINTER_3: Call = Call::of_nothing(place::pointer);
