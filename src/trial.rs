@@ -8,6 +8,9 @@
 /// Seed of the order in which batches of a sweep run.
 pub const SEED: u64 = 0x5eed;
 
+/// A sample that takes this long, ns, learns by itself what the branch predictor needs.
+const LONG_NS: f64 = 3e6;
+
 /// Rounds of the sweep after each sample: with Criterion's least number of samples as many as an interval needs.
 const ROUNDS_BESIDE: usize = 2;
 
@@ -22,6 +25,7 @@ mod event_count;
 mod judge;
 mod pair_turn;
 mod preparation;
+mod retraining;
 mod sample_frequency;
 pub mod scratch;
 mod sweep;
@@ -36,6 +40,7 @@ pub use case_end::{CaseEnd, repeated};
 pub use displacement::displaced;
 pub use pair_turn::Turn;
 pub use preparation::lock_memory;
+use retraining::retrain;
 use sweep::{Effort, Sweeper};
 
 /// One case while it is measured.
@@ -199,11 +204,21 @@ impl<'a> Trial<'a> {
         if signal::pending().is_some() {
             return Err(CaseEnd::Interrupted);
         }
+        if self.wants_retraining() {
+            retrain(&mut *self.subject, iterations / 2, self.clock)?;
+        }
         let before = self.clock.core_hz();
         let sample = self.batch_between_readings(iterations)?;
         let (core_hz, counted) = (0.5 * (before + self.clock.core_hz()), sample.counted);
         self.keep(Sample { core_hz, ..sample })?;
         Ok(counted)
+    }
+
+    /// Whether the next sample begins with [`retrain`]: one that is short and is kept. During the warm-up Criterion finds out how
+    /// long a batch takes, and what prepares each iteration forgets on its own.
+    fn wants_retraining(&self) -> bool {
+        let short = self.samples.last().is_none_or(|last| last.elapsed_ns < LONG_NS);
+        self.began && short && !self.case.one_by_one
     }
 
     fn batch_between_readings(&mut self, iterations: u64) -> Result<Sample, CaseEnd> {

@@ -5,7 +5,6 @@ use crate::case::{Case, Cpus, Group, Place, Report, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::platform::cpu::JumpWalk;
 use crate::platform::{arch, cpu, output, process};
 use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
 use std::fs::File;
@@ -107,8 +106,7 @@ fn case_by_turns(
         }
         Ok(trial)
     })?;
-    let jumps = JumpWalk::new();
-    if jumps.is_none() {
+    if !cpu::forget_branches() {
         notes.push(
             "turns begin with what the branch predictor has learnt: written code may not be executed".into(),
         );
@@ -124,7 +122,6 @@ fn case_by_turns(
         notes,
     }))?;
     while let Some(Request::Turn { iterations, batches }) = driver.request()? {
-        jumps.iter().for_each(JumpWalk::walk);
         let turn = trial.turn(iterations, batches)?;
         driver.respond(&Response::Turn(turn))?;
     }

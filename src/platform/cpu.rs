@@ -1,9 +1,9 @@
 //! Which CPUs there are, and staying on one.
 
+mod branch_predictor;
 pub mod cpu_list;
-mod jump_walk;
 
-pub use jump_walk::JumpWalk;
+pub use branch_predictor::forget_branches;
 
 use super::signal;
 use super::socket_handle::{is_taken, take_name};

@@ -1,12 +1,11 @@
 //! Turns of a paired comparison: about a millisecond of one case, while the other side waits.
 
+use super::retraining::retrain;
 use super::{CaseEnd, Trial, judge};
 use crate::clock::{Delta, Ticks};
 use crate::platform::time;
 use serde::{Deserialize, Serialize};
 
-/// Untimed iterations at the start of a turn, as a share of one batch, since the other side has used the caches.
-const WARM_UP: f64 = 0.5;
 /// Batches of which the fastest gives the cost of an iteration.
 const FASTEST_OF: usize = 4;
 /// Number of iterations that takes longer than a batch for any operation.
@@ -66,10 +65,8 @@ impl Trial<'_> {
     pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, CaseEnd> {
         let core_hz = self.clock.core_hz();
         // One more iteration does not warm an operation that fills a batch or prepares each iteration.
-        let warm_up = (iterations as f64 * WARM_UP) as u64;
-        if warm_up > 0 && !self.case.one_by_one {
-            self.subject.run(warm_up, self.clock)?;
-        }
+        let untimed = if self.case.one_by_one { 0 } else { iterations / 2 };
+        retrain(&mut *self.subject, untimed, self.clock)?;
         self.partners.read();
         let before = self.counters.read()?;
         let mut ticks = Vec::with_capacity(batches);

@@ -5,6 +5,7 @@
 //! one line by least squares, so a disturbed round is one outlier that the medians over the rounds ignore. The net cost
 //! is the difference of the two slopes of a round.
 
+use super::retraining::retrain;
 use crate::case::{Scale, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::Result;
@@ -178,6 +179,8 @@ fn round(
         order.extend((0..SIZES.len()).map(|i| (i, true)));
     }
     random.shuffle(&mut order);
+    // Once a round, as once a sample: slope and median are of the same mode.
+    retrain(subject, unit, clock)?;
     let mut times = [[0.0; 4]; 2];
     for (size, of_control) in order {
         let runs: &mut dyn Subject = match (&mut control, of_control) {

@@ -9,34 +9,50 @@
 //!
 //! * **JUMPS**: the executable mapping holds jumps, each to the next, and a return in the last place. It
 //!   was written and published before it became executable, and lives as long as the value that calls into it.
+//! * **OWNER**: a child that is forked does not inherit the mapping, so only the process that made it walks.
 #![allow(unsafe_code)]
 
 use crate::platform::arch::{self, JUMP, JUMP_BYTES, RETURN};
-use memmap2::{Mmap, MmapMut};
+use memmap2::{Advice, Mmap, MmapMut};
+use std::sync::OnceLock;
 
 /// More than the branch target buffers of Zen 4 (about 8 700 entries), Golden Cove (12 288) and Zen 5 (24 576) hold. Half of
 /// what a buffer holds left the modes as they were. On Zen 5, 16 384 jumps left 16 % of the processes in the faster mode, 32 768
 /// brought 67 % there, and 65 536 brought 88 %, and nearly all after three turns.
 const JUMPS: usize = 65_536;
 
-/// A walk over 65 536 jumps, 16 bytes apart: 1 MiB of code, which displaces what it displaces of the caches too.
-pub struct JumpWalk(Mmap);
+/// Makes the branch predictor of this CPU forget, by a walk over 65 536 jumps, 16 bytes apart: 1 MiB of code, which displaces
+/// what it displaces of the caches too. Tells whether it did: not in a forked child, nor where memory cannot be mapped or
+/// written memory cannot be made executable.
+pub fn forget_branches() -> bool {
+    static JUMPS: OnceLock<Option<JumpWalk>> = OnceLock::new();
+    let walk = JUMPS.get_or_init(JumpWalk::new).as_ref().filter(|walk| walk.owner == std::process::id());
+    walk.inspect(|walk| walk.walk()).is_some()
+}
+
+/// The jumps, in the process that made them.
+struct JumpWalk {
+    code: Mmap,
+    owner: u32,
+}
 
 impl JumpWalk {
-    /// Writes the jumps; `None` where memory cannot be mapped, or written memory cannot be made executable.
-    pub fn new() -> Option<Self> {
+    fn new() -> Option<Self> {
         let mut code = MmapMut::map_anon((JUMPS + 1) * JUMP_BYTES).ok()?;
+        // A fork that is measured does not copy the page tables of 1 MiB more.
+        code.advise(Advice::DontFork).ok()?;
         let (jumps, last) = code.split_at_mut(JUMPS * JUMP_BYTES);
         jumps.chunks_exact_mut(JUMP_BYTES).for_each(|jump| jump[..JUMP.len()].copy_from_slice(JUMP));
         last[..RETURN.len()].copy_from_slice(RETURN);
         arch::publish(&code);
-        code.make_exec().ok().map(Self)
+        Some(Self { code: code.make_exec().ok()?, owner: std::process::id() })
     }
 
     /// Walks over all jumps once.
-    pub fn walk(&self) {
-        // SAFETY: JUMPS: every jump leads to the next, and the last to a return, which needs no arguments.
-        unsafe { std::mem::transmute::<*const u8, extern "C" fn()>(self.0.as_ptr())() }
+    fn walk(&self) {
+        // SAFETY: JUMPS: every jump leads to the next, and the last to a return, which needs no arguments. OWNER: the only
+        // caller has asked whose it is.
+        unsafe { std::mem::transmute::<*const u8, extern "C" fn()>(self.code.as_ptr())() }
     }
 }
 
@@ -48,7 +64,8 @@ mod tests {
     #[test]
     fn every_jump_is_taken_once() {
         let walk = JumpWalk::new().expect("a mapping");
-        let begins = walk.0.as_ptr() as usize;
+        walk.code.advise(Advice::DoFork).expect("what is stepped through is a forked child");
+        let begins = walk.code.as_ptr() as usize;
         let last = begins + JUMPS * JUMP_BYTES;
         for at in [begins, begins + JUMPS / 2 * JUMP_BYTES, last] {
             let seen = step_through(|| walk.walk(), Some(at), 1 << 20).expect("traced").expect("short");
