@@ -20,3 +20,93 @@ pub(super) fn retrain(subject: &mut dyn Subject, iterations: u64, clock: &Clock)
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::{Case, Place, Report, Scale, set_up};
+    use crate::clock::Ticks;
+    use crate::platform::arch;
+    use crate::trial::sweep::Sweeper;
+    use crate::trial::{Bench, LONG_NS, Sample, Trial};
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    type Log = Rc<RefCell<Vec<u64>>>;
+
+    /// Additions that note how many were asked for.
+    struct Additions(Log);
+
+    impl Subject for Additions {
+        fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+            self.0.borrow_mut().push(iterations);
+            Ok(clock.time(|| arch::add_chain(iterations)))
+        }
+
+        fn report(&self) -> Report {
+            Report::default()
+        }
+    }
+
+    fn case(log: &Log) -> Case {
+        let log = log.clone();
+        Case::new("additions", "additions", set_up(move |_| Ok(Additions(log.clone()))))
+    }
+
+    /// What is asked of the subject of this case while `act` uses its trial. Other tasks may disturb the trial, and do not change that.
+    fn asked_of(case: Case, log: &Log, act: impl Fn(&mut Trial)) -> Vec<u64> {
+        let place = Place { scratch: "/".into(), scale: Scale::Smoke, cpus: Default::default() };
+        let clock = Clock::start_up();
+        let bench = Bench { place: &place, clock: &clock, pinned: None };
+        let mut trial = Trial::prepare(&case, bench, None).expect("no needs");
+        log.borrow_mut().clear();
+        act(&mut trial);
+        log.take()
+    }
+
+    #[test]
+    fn a_sample_that_is_kept_begins_with_half_a_batch() {
+        let log = Log::default();
+        let kept = |trial: &mut Trial| {
+            trial.begin();
+            let _ = trial.sample(1000);
+        };
+        assert_eq!(asked_of(case(&log), &log, kept), [500, 1000]);
+        let warm_up = |trial: &mut Trial| drop(trial.sample(1000));
+        assert_eq!(asked_of(case(&log), &log, warm_up), [1000], "Criterion finds out how long a batch takes");
+        assert_eq!(
+            asked_of(case(&log).one_by_one(), &log, kept),
+            [1000],
+            "its preparation would be paid twice"
+        );
+    }
+
+    #[test]
+    fn a_long_sample_learns_by_itself() {
+        let log = Log::default();
+        let after_a_long_one = |trial: &mut Trial| {
+            trial.begin();
+            trial.samples.push(Sample { elapsed_ns: LONG_NS, ..Sample::default() });
+            let _ = trial.sample(1000);
+        };
+        assert_eq!(asked_of(case(&log), &log, after_a_long_one), [1000]);
+    }
+
+    #[test]
+    fn a_turn_begins_with_half_a_batch() {
+        let log = Log::default();
+        let turn = |trial: &mut Trial| drop(trial.turn(1000, 2));
+        assert_eq!(asked_of(case(&log), &log, turn), [500, 1000, 1000]);
+        assert_eq!(asked_of(case(&log).one_by_one(), &log, turn), [1000, 1000]);
+    }
+
+    #[test]
+    fn a_round_of_the_sweep_begins_with_its_smallest_batch() {
+        let log = Log::default();
+        let clock = Clock::start_up();
+        Sweeper::new(100).round(&mut Additions(log.clone()), None, &clock).expect("additions");
+        let (first, mut rest) = (log.borrow()[0], log.borrow()[1..].to_vec());
+        rest.sort_unstable();
+        assert_eq!((first, rest), (100, vec![100, 200, 300, 400]));
+    }
+}

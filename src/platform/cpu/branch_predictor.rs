@@ -59,7 +59,9 @@ impl JumpWalk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::child::Child;
     use crate::platform::ptrace::step_through;
+    use std::time::Duration;
 
     #[test]
     fn every_jump_is_taken_once() {
@@ -71,5 +73,15 @@ mod tests {
             let seen = step_through(|| walk.walk(), Some(at), 1 << 20).expect("traced").expect("short");
             assert!(seen.visits == 1 && seen.instructions > JUMPS as u64, "{seen:?}");
         }
+    }
+
+    #[test]
+    fn a_forked_child_does_not_walk_where_nothing_is_mapped() {
+        if !forget_branches() {
+            println!("skipped: written memory may not be executed here");
+            return;
+        }
+        let child = Child::start(|| assert!(!forget_branches())).expect("forked");
+        child.end_within(Duration::from_secs(20)).expect("neither walked nor crashed");
     }
 }
