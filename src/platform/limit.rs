@@ -100,7 +100,7 @@ struct Bound {
 }
 
 fn memory(files: &KernelFiles, bytes: u64, of_them: &str) -> Result<(), String> {
-    let bounds = [available(files), granted(files), addressable(files)];
+    let bounds = [available(files), granted(files, bytes), addressable(files, bytes)];
     match bounds.into_iter().flatten().min_by_key(|bound| bound.left) {
         Some(Bound { left, sentence }) if left < bytes => {
             Err(format!("{} MiB of memory are needed{of_them} and {sentence}", mib(bytes)))
@@ -118,21 +118,30 @@ fn available(files: &KernelFiles) -> Option<Bound> {
     Some(Bound { left, sentence: format!("{} are available: free some", mib(left)) })
 }
 
-fn granted(files: &KernelFiles) -> Option<Bound> {
+/// Of a limit, MiB: what is left, or all of it where even that would not do. What is left changes from case to case, and cases that
+/// are skipped for one reason are told of in one line.
+fn at_hand(left: u64, most: u64, wanted: u64) -> String {
+    if most < wanted {
+        format!("{} in all", mib(most))
+    } else {
+        format!("{} left of its {}", mib(left), mib(most))
+    }
+}
+
+fn granted(files: &KernelFiles, wanted: u64) -> Option<Bound> {
     let limited = nearest(files, &MEMORY)?;
-    let (left, most) = (mib(limited.left()), mib(limited.most));
-    let sentence =
-        format!("the control group {} has {left} left of its {most}: raise its limit", limited.group);
+    let has = at_hand(limited.left(), limited.most, wanted);
+    let sentence = format!("the control group {} has {has}: raise its limit", limited.group);
     Some(Bound { left: limited.left(), sentence })
 }
 
 /// What this process may still map. The first number of `statm` is what it has mapped, in pages (proc_pid_statm(5)).
-fn addressable(files: &KernelFiles) -> Option<Bound> {
+fn addressable(files: &KernelFiles, wanted: u64) -> Option<Bound> {
     let (limit, _) =
         getrlimit(Resource::RLIMIT_AS).ok().filter(|(limit, _)| *limit != libc::RLIM_INFINITY)?;
     let pages: u64 = files.text("proc/self/statm")?.split(' ').next()?.parse().ok()?;
     let left = limit.saturating_sub(pages * super::process::page_size());
-    let sentence = format!("RLIMIT_AS leaves {} of its {}: raise it (`ulimit -v`)", mib(left), mib(limit));
+    let sentence = format!("RLIMIT_AS has {}: raise it (`ulimit -v`)", at_hand(left, limit, wanted));
     Some(Bound { left, sentence })
 }
 
@@ -197,6 +206,8 @@ mod tests {
         assert_eq!(memory(&machine.files, 50 << 20, ""), Ok(()));
         let sentence = memory(&machine.files, 100 << 20, "").expect_err("too much");
         assert!(sentence.contains("the control group / has 95 left of its 190"), "{sentence}");
+        let sentence = memory(&machine.files, 200 << 20, "").expect_err("more than there is");
+        assert!(sentence.contains("the control group / has 190 in all"), "{sentence}");
     }
 
     #[test]
@@ -219,7 +230,7 @@ mod tests {
         ]);
         let sentence =
             memory(&machine.files, 300 << 20, ", half of them for everybody else,").expect_err("too much");
-        assert!(sentence.contains("everybody else, and the control group / has 95 left"), "{sentence}");
+        assert!(sentence.contains("everybody else, and the control group / has 95 in all"), "{sentence}");
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn a_limit_of_addresses_skips_what_does_not_fit() {
             &[
                 "chase/random/256MiB: ",
                 "of bandwidth: ",
-                "RLIMIT_AS leaves",
+                "RLIMIT_AS has 439 in all",
                 "half of them for everybody else",
             ],
         ),
@@ -56,7 +56,7 @@ fn a_limit_of_addresses_skips_what_does_not_fit() {
 #[test]
 fn a_small_control_group_skips_what_does_not_fit_and_kills_nobody() {
     for (mib, skipped) in [
-        (256, &["chase/random/256MiB: ", "of bandwidth: ", "the control group", "left of its 256"][..]),
+        (256, &["chase/random/256MiB: ", "of bandwidth: ", "the control group", "has 256 in all"][..]),
         (96, &["skipped mapping/first-touch/64MiB", "raise its limit"]),
     ] {
         let Some(group) = Group::of_memory(mib << 20) else { return };

@@ -25,8 +25,8 @@ const JUMPS: usize = 65_536;
 /// what it displaces of the caches too. Tells whether it did: not in a forked child, nor where memory cannot be mapped or
 /// written memory cannot be made executable.
 pub fn forget_branches() -> bool {
-    static JUMPS: OnceLock<Option<JumpWalk>> = OnceLock::new();
-    let walk = JUMPS.get_or_init(JumpWalk::new).as_ref().filter(|walk| walk.owner == std::process::id());
+    static WALK: OnceLock<Option<JumpWalk>> = OnceLock::new();
+    let walk = WALK.get_or_init(JumpWalk::new).as_ref().filter(|walk| walk.owner == std::process::id());
     walk.inspect(|walk| walk.walk()).is_some()
 }
 
