@@ -8,9 +8,6 @@
 /// Seed of the order in which batches of a sweep run.
 pub const SEED: u64 = 0x5eed;
 
-/// A sample that takes this long, ns, learns by itself what the branch predictor needs.
-const LONG_NS: f64 = 3e6;
-
 /// Rounds of the sweep after each sample: with Criterion's least number of samples as many as an interval needs.
 const ROUNDS_BESIDE: usize = 2;
 
@@ -39,8 +36,8 @@ use crate::record::EventRate;
 pub use case_end::{CaseEnd, repeated};
 pub use displacement::displaced;
 pub use pair_turn::Turn;
-pub use preparation::lock_memory;
-use retraining::retrain;
+pub use preparation::prepare_memory;
+use retraining::{LONG_NS, retrain};
 use sweep::{Effort, Sweeper};
 
 /// One case while it is measured.

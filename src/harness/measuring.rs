@@ -109,7 +109,7 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     finish(&clock, sender)
 }
 
-/// Claims a CPU, pins the process to it and locks its memory. What fails becomes a note, since the numbers stay valid.
+/// Claims a CPU, pins the process to it and prepares its memory. What fails becomes a note, since the numbers stay valid.
 fn settle() -> (Option<cpu::Claimed>, Vec<String>) {
     let mut notes = Vec::new();
     let claimed = cpu::claim().filter(|claimed| match cpu::pin(claimed.cpu) {
@@ -122,7 +122,7 @@ fn settle() -> (Option<cpu::Claimed>, Vec<String>) {
     if claimed.is_none() && notes.is_empty() {
         notes.push("not pinned to a CPU: none could be claimed for this run alone".into());
     }
-    notes.extend(trial::lock_memory());
+    notes.extend(trial::prepare_memory());
     (claimed, notes)
 }
 

@@ -106,11 +106,6 @@ fn case_by_turns(
         }
         Ok(trial)
     })?;
-    if !cpu::forget_branches() {
-        notes.push(
-            "turns begin with what the branch predictor has learnt: written code may not be executed".into(),
-        );
-    }
     let iteration_ns = trial.iteration_ns(prepare.batch_ns)?;
     let evidence = trial.evidence().to_vec();
     notes.extend(trial.unasked().iter().map(|sentence| format!("not asked: {sentence}")));
@@ -128,8 +123,8 @@ fn case_by_turns(
     Ok(())
 }
 
-/// Pins the process to the CPU that the driver names or, where a wrapper forbids it, to the last allowed one, and locks
-/// its memory. Returns the CPU and notes.
+/// Pins the process to the CPU that the driver names or, where a wrapper forbids it, to the last allowed one, and
+/// prepares its memory. Returns the CPU and notes.
 fn settle(wanted: usize) -> (usize, Vec<String>) {
     let mut notes = Vec::new();
     let allowed = cpu::allowed();
@@ -141,7 +136,7 @@ fn settle(wanted: usize) -> (usize, Vec<String>) {
     if let Err(error) = cpu::pin(chosen) {
         notes.push(format!("not pinned to a CPU: {error}"));
     }
-    notes.extend(trial::lock_memory());
+    notes.extend(trial::prepare_memory());
     (chosen, notes)
 }
 

@@ -14,11 +14,6 @@
 //! | `is_kernel_entry` | whether these bytes of code are the instruction that enters the kernel |
 //! | `JUMP`, `RETURN`, `publish` | instructions that jump 16 bytes ahead and that return, and what must follow before written code is run |
 //! | `COUNTER` | the counter's name in a record |
-//!
-//! # Invariants
-//!
-//! * **RETURN-ONLY**: the one piece of code that is written here in assembly is a single return.
-#![allow(unsafe_code)]
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -33,18 +28,6 @@ pub use x86_64::*;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!(
     "syscost knows x86_64 and aarch64: another architecture needs one file in src/platform/arch, with the same names"
-);
-
-// The callee of group `call`: nothing but the return.
-std::arch::global_asm!(
-    ".pushsection .text.syscost_return,\"ax\",@progbits",
-    ".globl syscost_return",
-    ".type syscost_return,@function",
-    ".p2align 6",
-    "syscost_return:",
-    "ret",
-    ".size syscost_return, . - syscost_return",
-    ".popsection"
 );
 
 /// What the kernel answered to repeated calls; of no call, the empty interval.

@@ -63,10 +63,10 @@ impl Trial<'_> {
     /// # Errors
     /// The subject fails, or a claim does not hold.
     pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, CaseEnd> {
-        let core_hz = self.clock.core_hz();
         // One more iteration does not warm an operation that fills a batch or prepares each iteration.
         let untimed = if self.case.one_by_one { 0 } else { iterations / 2 };
         retrain(&mut *self.subject, untimed, self.clock)?;
+        let core_hz = self.clock.core_hz();
         self.partners.read();
         let before = self.counters.read()?;
         let mut ticks = Vec::with_capacity(batches);

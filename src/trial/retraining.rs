@@ -1,12 +1,13 @@
 //! What comes before anything is timed: the branch predictor forgets, and learns again from iterations that are not timed.
-//!
-//! A process can stay with what its predictor has learnt first, so that its executions agree with each other and not with those of
-//! the next process: on Zen 5 a procedure call took four cycles in one process of six and five in the others.
+//! A process can stay with what its predictor has learnt first, and the next process with something else.
 
 use crate::case::Subject;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::platform::cpu;
+
+/// A sample that takes this long, ns, learns by itself what the branch predictor needs.
+pub(super) const LONG_NS: f64 = 3e6;
 
 /// Forgets, and runs this many iterations untimed. The caches are warm again, too.
 ///
@@ -24,11 +25,11 @@ pub(super) fn retrain(subject: &mut dyn Subject, iterations: u64, clock: &Clock)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Case, Place, Report, Scale, set_up};
+    use crate::case::{Case, Place, Scale, set_up};
     use crate::clock::Ticks;
     use crate::platform::arch;
     use crate::trial::sweep::Sweeper;
-    use crate::trial::{Bench, LONG_NS, Sample, Trial};
+    use crate::trial::{Bench, Sample, Trial};
     use std::cell::RefCell;
     use std::rc::Rc;
 
@@ -41,10 +42,6 @@ mod tests {
         fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
             self.0.borrow_mut().push(iterations);
             Ok(clock.time(|| arch::add_chain(iterations)))
-        }
-
-        fn report(&self) -> Report {
-            Report::default()
         }
     }
 

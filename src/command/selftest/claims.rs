@@ -58,7 +58,7 @@ pub(super) fn run(as_json: bool) -> Result<ExitCode> {
     let claimed = cpu::claim().filter(|claimed| cpu::pin(claimed.cpu).is_ok());
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
     // A refusal only makes a page fault more likely.
-    let _ = trial::lock_memory();
+    let _ = trial::prepare_memory();
     let scratch = scratch::make()?;
     let cpus = Cpus::around(pinned, allowed);
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
