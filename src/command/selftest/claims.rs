@@ -57,7 +57,7 @@ pub(super) fn run(as_json: bool) -> Result<ExitCode> {
     let (clock, allowed) = (Clock::start_up(), cpu::allowed());
     let claimed = cpu::claim().filter(|claimed| cpu::pin(claimed.cpu).is_ok());
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
-    // A refusal only makes a page fault more likely.
+    // A refusal only makes a disturbed execution more likely.
     let _ = trial::prepare_memory();
     let scratch = scratch::make()?;
     let cpus = Cpus::around(pinned, allowed);
