@@ -71,7 +71,7 @@ fn execute(case: &Case, bench: Bench<'_>) -> Result<(), CaseEnd> {
     let mut trial = Trial::prepare(case, bench, None)?;
     trial.prove()?;
     let fewest = if case.one_by_one { SINGLES } else { 1 };
-    let iterations = ((SAMPLE_NS / trial.iteration_ns(SAMPLE_NS)?) as u64).max(fewest);
+    let iterations = trial.size_batch(SAMPLE_NS, 2.0 * SAMPLE_NS)?.iterations.max(fewest);
     trial.begin();
     for _ in 0..SAMPLES {
         trial.sample(iterations)?;

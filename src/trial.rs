@@ -11,6 +11,7 @@ pub const SEED: u64 = 0x5eed;
 /// Rounds of the sweep after each sample: with Criterion's least number of samples as many as an interval needs.
 const ROUNDS_BESIDE: usize = 2;
 
+mod batch_size;
 mod case_end;
 mod conclusion;
 mod derived;

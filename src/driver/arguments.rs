@@ -37,6 +37,8 @@ pub struct Arguments {
     pub samples: Option<usize>,
     /// Sum of `--warm-up-time` and `--measurement-time`, seconds; 0 if neither is given.
     pub asked_seconds: f64,
+    /// `--measurement-time`, seconds.
+    pub measurement_seconds: Option<f64>,
     /// Name of the baseline to save; `None` for `--discard-baseline` or a comparison.
     pub save: Option<String>,
     /// Name of the baseline to compare with.
@@ -113,6 +115,7 @@ impl Arguments {
             exact: matches.get_flag("exact"),
             none: matches.get_flag("ignored"),
             samples: matches.get_one::<usize>("sample-size").copied(),
+            measurement_seconds: matches.get_one::<f64>("measurement-time").copied(),
             asked_seconds: ["warm-up-time", "measurement-time"]
                 .iter()
                 .filter_map(|name| matches.get_one::<f64>(name).copied())

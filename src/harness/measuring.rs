@@ -43,16 +43,20 @@ struct Sampling {
     resamples: usize,
 }
 
+/// How many times as long as asked a sample may be, where little of it is timed.
+const LONGEST: f64 = 2.0;
+
 impl Sampling {
-    /// Of one execution, of which a case gets several. Criterion requires ten samples and warns below a thousand resamples;
-    /// what it makes of them is thrown away.
+    /// Of one execution, of which a case gets several. Criterion requires ten samples, a warm-up, and warns below a thousand
+    /// resamples; what it makes of them is thrown away.
     fn at(scale: Scale) -> Self {
         let (samples, warm_up, measurement, resamples) = match scale {
-            Scale::Smoke => (10, 5, 10, 1_001),
-            Scale::Default => (10, 3, 20, 1_001),
+            Scale::Smoke => (10, 0, 10, 1_001),
+            Scale::Default => (10, 0, 20, 1_001),
             Scale::Full => (20, 100, 600, 1_001),
         };
         let [warm_up, measurement] = [warm_up, measurement].map(Duration::from_millis);
+        let warm_up = warm_up.max(Duration::from_nanos(1));
         Self { samples, warm_up, measurement, resamples }
     }
 }
@@ -329,11 +333,18 @@ impl Process<'_> {
             trial.prove()?
         }
         let samples = self.arguments.samples.unwrap_or(sampling.samples);
-        if self.arguments.mode == Mode::Test {
+        let iterations = if self.arguments.mode == Mode::Test {
             trial.begin(); // there is no warm-up
-        }
+            None
+        } else {
+            let measurement = sampling.measurement.as_secs_f64();
+            let seconds = self.arguments.measurement_seconds.unwrap_or(measurement);
+            let sample_ns = 1e9 * seconds / samples.max(1) as f64;
+            Some(trial.size_batch(sample_ns, LONGEST * sample_ns)?.iterations)
+        };
         let mut routine = Routine {
             trial: Some(trial),
+            iterations,
             first_phase: measurement.phase(),
             events: self.events,
             left: samples,

@@ -117,6 +117,9 @@ pub struct Ready {
     pub cpu: usize,
     /// Wall time of one iteration, ns, including what is not timed.
     pub iteration_ns: f64,
+    /// Iterations of a batch of which enough is timed; 0 from a side that knows only of [`Self::iteration_ns`].
+    #[serde(default)]
+    pub iterations: u64,
     /// One sentence per claim that held.
     pub evidence: Vec<String>,
     /// Notes for the record.

@@ -1,6 +1,7 @@
 //! The measuring end of a pair: one process that runs one case on one CPU, in turns that the driver requests.
 
 use super::protocol::{EndKind, Prepare, Ready, Request, Response, VERSION};
+use super::turns::Shape;
 use crate::case::{Case, Cpus, Group, Place, Report, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
@@ -106,13 +107,14 @@ fn case_by_turns(
         }
         Ok(trial)
     })?;
-    let iteration_ns = trial.iteration_ns(prepare.batch_ns)?;
+    let batch = trial.size_batch(prepare.batch_ns, Shape::BATCHES * prepare.batch_ns)?;
     let evidence = trial.evidence().to_vec();
     notes.extend(trial.unasked().iter().map(|sentence| format!("not asked: {sentence}")));
     driver.respond(&Response::Ready(Ready {
         version: group.version_text(),
         cpu,
-        iteration_ns,
+        iteration_ns: batch.wall_ns / batch.iterations as f64,
+        iterations: batch.iterations,
         evidence,
         notes,
     }))?;

@@ -39,14 +39,21 @@ pub struct Shape {
 impl Shape {
     /// Length of a batch, ns: longer than an interrupt, and 2 400 steps of the coarsest usual clock (24 MHz).
     pub const BATCH_NS: f64 = 100e3;
-    const BATCHES: f64 = 8.0;
+    /// Batches of a turn and, where most of a batch is not timed, how many times as long it may be.
+    pub(super) const BATCHES: f64 = 8.0;
     const ROUNDS: f64 = 48.0;
     /// Turns of an operation so long that [`Self::ROUNDS`] would take seconds.
     const FEWEST_ROUNDS: f64 = 6.0;
 
-    /// The shape for an operation with this cost of an iteration.
-    pub fn of(iteration_ns: f64) -> Self {
-        let iterations = (Self::BATCH_NS / iteration_ns).round().max(1.0);
+    /// The shape for the sides that are ready, which is that of the slower one.
+    pub fn of(sides: &[Ready]) -> Self {
+        let batch = |side: &Ready| match side.iterations {
+            0 => (Self::BATCH_NS / side.iteration_ns).round().max(1.0),
+            iterations => iterations as f64,
+        };
+        let batches = sides.iter().map(|side| (batch(side), side.iteration_ns));
+        let slower = batches.min_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        let (iterations, iteration_ns) = slower.unwrap_or((1.0, Self::BATCH_NS));
         let batch_ns = iterations * iteration_ns;
         let batches = (Self::BATCHES * Self::BATCH_NS / batch_ns).round().clamp(1.0, Self::BATCHES);
         let asked_ns = Self::ROUNDS * Self::BATCHES * Self::BATCH_NS;
@@ -119,7 +126,7 @@ pub fn pair(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pai
         prepared[at] = Some(prepare(&mut sides[at], at, spec));
     }
     let ready = both(prepared)?;
-    let shape = spec.shape.unwrap_or_else(|| Shape::of(ready[0].iteration_ns.max(ready[1].iteration_ns)));
+    let shape = spec.shape.unwrap_or_else(|| Shape::of(&ready));
     let mut turns = [Vec::new(), Vec::new()];
     for side in order(shape.rounds, random) {
         turns[side].push(turn(&mut sides[side], shape)?);
@@ -174,7 +181,7 @@ pub(super) fn alone(
     let started = spec.starts[at].start(random.below(PADDING), spec.aside);
     let mut side = started.map_err(|error| PairEnd::Lost(error.to_string()))?;
     let ready = prepare(&mut side, at, spec)?;
-    let shape = shape.unwrap_or_else(|| Shape::of(ready.iteration_ns));
+    let shape = shape.unwrap_or_else(|| Shape::of(std::slice::from_ref(&ready)));
     let turns = (0..shape.rounds).map(|_| turn(&mut side, shape)).collect::<std::result::Result<_, _>>()?;
     Ok((ready, shape, turns))
 }
@@ -323,8 +330,20 @@ mod tests {
 
     #[test]
     fn a_long_operation_takes_fewer_turns_and_never_less_than_one_iteration() {
-        assert_eq!(Shape::of(100.0), Shape { rounds: 48, batches: 8, iterations: 1000 });
-        assert_eq!(Shape::of(400e3), Shape { rounds: 48, batches: 2, iterations: 1 });
-        assert_eq!(Shape::of(50e6), Shape { rounds: 6, batches: 1, iterations: 1 });
+        let of = |iteration_ns| Shape::of(&[10.0, iteration_ns].map(|iteration_ns| ready(iteration_ns, 0)));
+        assert_eq!(of(100.0), Shape { rounds: 48, batches: 8, iterations: 1000 });
+        assert_eq!(of(400e3), Shape { rounds: 48, batches: 2, iterations: 1 });
+        assert_eq!(of(50e6), Shape { rounds: 6, batches: 1, iterations: 1 });
+    }
+
+    fn ready(iteration_ns: f64, iterations: u64) -> Ready {
+        Ready { iteration_ns, iterations, ..Ready::default() }
+    }
+
+    #[test]
+    fn a_batch_with_a_long_untimed_part_is_a_turn() {
+        let shape = Shape::of(&[ready(90.0, 8_900), ready(80.0, 10_000)]);
+        assert_eq!(shape, Shape { rounds: 48, batches: 1, iterations: 8_900 });
+        assert_eq!(Shape::of(&[ready(100.0, 1_000)]), Shape { rounds: 48, batches: 8, iterations: 1_000 });
     }
 }

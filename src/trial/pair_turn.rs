@@ -6,11 +6,6 @@ use crate::clock::{Delta, Ticks};
 use crate::platform::time;
 use serde::{Deserialize, Serialize};
 
-/// Batches of which the fastest gives the cost of an iteration.
-const FASTEST_OF: usize = 4;
-/// Number of iterations that takes longer than a batch for any operation.
-const MOST: u64 = 1 << 27;
-
 /// Times of one turn, with what else happened on the CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
@@ -29,35 +24,6 @@ pub struct Turn {
 }
 
 impl Trial<'_> {
-    /// Wall time of one iteration, ns, including what is not timed: the fastest of a few batches of about `batch_ns`.
-    ///
-    /// # Errors
-    /// The subject fails or takes no time.
-    pub fn iteration_ns(&mut self, batch_ns: f64) -> Result<f64, CaseEnd> {
-        // The first run touches pages and fills caches.
-        self.subject.run(1, self.clock)?;
-        let mut n = 1;
-        let mut elapsed = self.elapsed(n)?;
-        while elapsed < batch_ns / 2.0 && n < MOST {
-            n *= if elapsed < batch_ns / 16.0 { 8 } else { 2 };
-            elapsed = self.elapsed(n)?;
-        }
-        for _ in 1..FASTEST_OF {
-            elapsed = elapsed.min(self.elapsed(n)?);
-        }
-        Ok(elapsed / n as f64)
-    }
-
-    fn elapsed(&mut self, n: u64) -> Result<f64, CaseEnd> {
-        let start = self.clock.start();
-        let Ticks(timed) = self.subject.run(n, self.clock)?;
-        let elapsed = self.clock.nanoseconds(self.clock.stop() - start).0;
-        if timed == 0 && n >= MOST {
-            return Err(CaseEnd::Failed(format!("{n} iterations took no time at all: nothing was done")));
-        }
-        Ok(elapsed)
-    }
-
     /// Runs `batches` batches of `iterations` between two readings of the counters, and judges them.
     ///
     /// # Errors

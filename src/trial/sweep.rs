@@ -5,6 +5,7 @@
 //! one line by least squares, so a disturbed round is one outlier that the medians over the rounds ignore. The net cost
 //! is the difference of the two slopes of a round.
 
+use super::batch_size::{BatchSize, Enough};
 use super::retraining::retrain;
 use crate::case::{Scale, Subject};
 use crate::clock::{Clock, Ticks};
@@ -18,8 +19,6 @@ const UNIT_NS: f64 = 10_000.0;
 /// Smallest batch in steps of a coarse clock, so that one step is 0.4 % of it. It matters for AArch64's usual 24 MHz and
 /// for emulators that count microseconds.
 const UNIT_STEPS: f64 = 250.0;
-/// If this many iterations take less than [`UNIT_NS`] (0.0001 ns each), they do nothing.
-const MOST: u64 = 1 << 27;
 /// Longest round that may run after every sample, ns.
 const BESIDE_NS: f64 = 2e6;
 /// Fewest rounds whose medians have a useful interval.
@@ -78,22 +77,13 @@ pub(super) fn find_unit(
     clock: &Clock,
 ) -> Result<std::result::Result<u64, NoTime>> {
     let unit_ns = UNIT_NS.max(UNIT_STEPS * clock.step_ns());
-    // The first run touches pages, fills caches and, in an emulator, is translated; it may take as long as a batch.
-    subject.run(1, clock)?;
-    let mut n = 1;
-    loop {
-        let start = clock.start();
-        let timed = clock.nanoseconds(subject.run(n, clock)?).0;
-        let elapsed = clock.nanoseconds(clock.stop() - start).0;
-        if elapsed >= 100.0 * unit_ns || timed >= unit_ns {
-            let fitting = n as f64 * unit_ns / timed.max(1.0);
-            return Ok(Ok((fitting as u64).clamp(1, n)));
-        }
-        if n >= MOST {
-            return Ok(Err(NoTime { iterations: n, ns: timed }));
-        }
-        n *= 2;
+    let enough = Enough { timed_ns: unit_ns, wall_ns: 100.0 * unit_ns };
+    let size = BatchSize::find(subject, clock, enough)?;
+    if !size.is(enough) {
+        return Ok(Err(NoTime { iterations: size.iterations, ns: size.timed_ns }));
     }
+    let fitting = size.iterations as f64 * unit_ns / size.timed_ns.max(1.0);
+    Ok(Ok((fitting as u64).clamp(1, size.iterations)))
 }
 
 /// A sweep in progress. Rounds may be added at any time, such as between the samples of a case.

@@ -10,9 +10,12 @@ use std::panic::resume_unwind;
 /// bootstrap and its files cost more time than the samples.
 pub(super) struct Complete;
 
-/// A case as a routine: Criterion decides how many iterations a batch has, the trial decides whether the case goes on.
+/// A case as a routine: Criterion decides when a batch runs, the trial decides whether the case goes on.
 pub(super) struct Routine<'a> {
     pub(super) trial: Option<Trial<'a>>,
+    /// Iterations of a sample. Criterion would size them by its warm-up, to which a first batch that was interrupted, or has
+    /// a long untimed part, is as good as any: some samples then had one iteration.
+    pub(super) iterations: Option<u64>,
     /// [`Shared::phase`](super::Shared::phase) before Criterion began.
     pub(super) first_phase: u32,
     /// Events that are counted when all samples are there.
@@ -32,7 +35,7 @@ impl Routine<'_> {
             if sampling {
                 trial.begin();
             }
-            trial.sample(iterations)
+            trial.sample(self.iterations.filter(|_| sampling).unwrap_or(iterations))
         });
         self.left -= usize::from(sampling && self.left > 0);
         let counted = ran.and_then(|counted| {

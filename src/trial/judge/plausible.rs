@@ -74,22 +74,21 @@ const SHORTEST_NS: f64 = 5e3;
 /// Wall time of a batch, ns, that no wanted length comes near. What has long untimed parts lasts longer.
 const SHORT_NS: f64 = 50e3;
 
-/// Judges that the batches are long enough for the clock, by their median. Criterion chooses their length by a
-/// first call, which another task may have interrupted, or a control group's quota.
+/// Judges that the batches are long enough for the clock, by the quickest: another task may have lengthened most of them, as
+/// it did those by which their length was chosen.
 ///
 /// # Errors
 /// [`CaseEnd::Disturbed`]: what was told is the step of the counter, or the clock's own bracket.
 pub(in crate::trial) fn resolved(samples: &[(f64, &Sample)], step_ns: f64) -> Result<(), CaseEnd> {
-    let median =
-        |of: fn(&(f64, &Sample)) -> f64| statistic::median(&samples.iter().map(of).collect::<Vec<_>>());
-    let (batch, iterations) = (median(|(told, _)| *told), samples.first().map_or(0, |(_, s)| s.iterations));
+    let Some((batch, quickest)) = samples.iter().min_by(|a, b| a.0.total_cmp(&b.0)) else { return Ok(()) };
     let shortest = SHORTEST_NS.max(FEWEST_STEPS * step_ns);
-    if batch >= shortest || median(|(_, sample)| sample.elapsed_ns) > SHORT_NS {
+    if *batch >= shortest || quickest.elapsed_ns > SHORT_NS {
         return Ok(());
     }
     Err(CaseEnd::Disturbed(format!(
-        "batches of {iterations} iterations take {batch:.0} ns, which the clock cannot tell apart from its own, since \
-         something interrupted the first one: run again"
+        "batches of {} iterations take {batch:.0} ns, which the clock cannot tell apart from its own, since something \
+         interrupted those by which their length was chosen: run again",
+        quickest.iterations
     )))
 }
 
@@ -148,7 +147,7 @@ mod tests {
     #[test]
     fn a_batch_of_a_few_steps_is_no_measurement() {
         let (long, sample) = (sample(1, 0), Sample { elapsed_ns: 900.0, ..sample(1, 0) });
-        let judged = |told: f64, step| resolved(&[told; 3].map(|told| (told, &sample)), step);
+        let judged = |told: f64, step| resolved(&[told, 9e6, 9e6].map(|told| (told, &sample)), step);
         assert_eq!((judged(5e3, 10.0), resolved(&[(20.0, &long)], 10.0)), (Ok(()), Ok(())));
         for (told, step) in [(20.0, 10.0), (59.0, 0.9), (5e3, 1e3)] {
             let Err(CaseEnd::Disturbed(sentence)) = judged(told, step) else { panic!("{told} was believed") };
