@@ -43,6 +43,8 @@ struct Sampling {
     resamples: usize,
 }
 
+/// The share of the sampling time that is timed: half a batch goes before each.
+const TIMED: f64 = 2.0 / 3.0;
 /// How many times as long as asked a sample may be, where little of it is timed.
 const LONGEST: f64 = 2.0;
 
@@ -339,7 +341,7 @@ impl Process<'_> {
         } else {
             let measurement = sampling.measurement.as_secs_f64();
             let seconds = self.arguments.measurement_seconds.unwrap_or(measurement);
-            let sample_ns = 1e9 * seconds / samples.max(1) as f64;
+            let sample_ns = TIMED * 1e9 * seconds / samples.max(1) as f64;
             Some(trial.size_batch(sample_ns, LONGEST * sample_ns)?.iterations)
         };
         let mut routine = Routine {
