@@ -1,6 +1,6 @@
 //! What do this kernel and this hardware charge for an operation, how sure are we, and did it change?
 //!
-//! `syscost` is a Criterion harness that proves what it timed. Criterion chooses batches, computes statistics and saves
+//! `syscost` is a Criterion harness that proves what it timed. Criterion takes the samples, computes statistics and saves
 //! files; this crate adds a calibrated cycle counter as its clock, *claims* that are checked by counters before a number
 //! is saved, and an observation table at the end. As a program it measures what a kernel charges (see the README). As a
 //! library it does the same for your own operations.

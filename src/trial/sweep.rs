@@ -79,7 +79,7 @@ pub(super) fn find_unit(
     let unit_ns = UNIT_NS.max(UNIT_STEPS * clock.step_ns());
     let enough = Enough { timed_ns: unit_ns, wall_ns: 100.0 * unit_ns };
     let size = BatchSize::find(subject, clock, enough)?;
-    if !size.is(enough) {
+    if !size.suffices(enough) {
         return Ok(Err(NoTime { iterations: size.iterations, ns: size.timed_ns }));
     }
     let fitting = size.iterations as f64 * unit_ns / size.timed_ns.max(1.0);
