@@ -45,6 +45,9 @@ pub enum Request {
     End,
 }
 
+/// Batches of a turn and, where most of a batch is not timed, how many times as long one may be.
+pub const BATCHES: f64 = 8.0;
+
 /// How to set a case up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Prepare {

@@ -1,7 +1,6 @@
 //! The measuring end of a pair: one process that runs one case on one CPU, in turns that the driver requests.
 
-use super::protocol::{EndKind, Prepare, Ready, Request, Response, VERSION};
-use super::turns::Shape;
+use super::protocol::{BATCHES, EndKind, Prepare, Ready, Request, Response, VERSION};
 use crate::case::{Case, Cpus, Group, Place, Report, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
@@ -107,7 +106,7 @@ fn case_by_turns(
         }
         Ok(trial)
     })?;
-    let batch = trial.size_batch(prepare.batch_ns, Shape::BATCHES * prepare.batch_ns)?;
+    let batch = trial.size_batch(prepare.batch_ns, BATCHES * prepare.batch_ns)?;
     let evidence = trial.evidence().to_vec();
     notes.extend(trial.unasked().iter().map(|sentence| format!("not asked: {sentence}")));
     driver.respond(&Response::Ready(Ready {

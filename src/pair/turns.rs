@@ -1,6 +1,6 @@
 //! One pair by turns: two processes that run alternately on one CPU, each for about a millisecond at a time.
 
-use super::protocol::{EndKind, Prepare, Ready, Request, Response};
+use super::protocol::{BATCHES, EndKind, Prepare, Ready, Request, Response};
 use super::running_side::{Side, Start, Taken};
 use crate::case::Scale;
 use crate::clock::ClockScale;
@@ -39,8 +39,6 @@ pub struct Shape {
 impl Shape {
     /// Length of a batch, ns: longer than an interrupt, and 2 400 steps of the coarsest usual clock (24 MHz).
     pub const BATCH_NS: f64 = 100e3;
-    /// Batches of a turn and, where most of a batch is not timed, how many times as long it may be.
-    pub(super) const BATCHES: f64 = 8.0;
     const ROUNDS: f64 = 48.0;
     /// Turns of an operation so long that [`Self::ROUNDS`] would take seconds.
     const FEWEST_ROUNDS: f64 = 6.0;
@@ -55,8 +53,8 @@ impl Shape {
         let slower = batches.min_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
         let (iterations, iteration_ns) = slower.unwrap_or((1.0, Self::BATCH_NS));
         let batch_ns = iterations * iteration_ns;
-        let batches = (Self::BATCHES * Self::BATCH_NS / batch_ns).round().clamp(1.0, Self::BATCHES);
-        let asked_ns = Self::ROUNDS * Self::BATCHES * Self::BATCH_NS;
+        let batches = (BATCHES * Self::BATCH_NS / batch_ns).round().clamp(1.0, BATCHES);
+        let asked_ns = Self::ROUNDS * BATCHES * Self::BATCH_NS;
         let rounds = (asked_ns / (batches * batch_ns)).round().clamp(Self::FEWEST_ROUNDS, Self::ROUNDS);
         Self { rounds: rounds as usize, batches: batches as usize, iterations: iterations as u64 }
     }
