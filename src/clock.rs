@@ -6,6 +6,8 @@ mod evidence;
 mod fluid_meter;
 mod other_cpus;
 mod partner_monitor;
+#[cfg(test)]
+mod tests;
 mod unit;
 pub mod witness;
 
@@ -40,6 +42,17 @@ pub struct ClockScale {
     pub step: u64,
 }
 
+/// What a clock reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The hardware's counter.
+    Counter,
+    /// The kernel's raw monotonic clock.
+    Kernel,
+    /// Nothing.
+    Still,
+}
+
 /// Times operations in ticks, and converts ticks to nanoseconds.
 ///
 /// ```
@@ -49,7 +62,7 @@ pub struct ClockScale {
 /// println!("{ticks:?} = {}", clock.nanoseconds(ticks));
 /// ```
 pub struct Clock {
-    counter: bool,
+    source: Source,
     calibration: Calibration,
     unfit: Option<Unfit>,
     singles: RefCell<Option<Vec<Ticks>>>,
@@ -81,7 +94,7 @@ impl Clock {
 
     fn calibrated() -> Self {
         let calibration = Calibration::measure();
-        let clock = Self { counter: true, calibration, unfit: None, singles: RefCell::new(None) };
+        let clock = Self { source: Source::Counter, calibration, unfit: None, singles: RefCell::new(None) };
         match clock.trapped().or_else(|| clock.differs()) {
             Some(reason) => Self::fallback(reason),
             None => clock,
@@ -95,18 +108,31 @@ impl Clock {
         // A counter that is not used may be one that this processor does not have.
         let first = if counter { PairedReading::take() } else { nanoseconds.first };
         let calibration = Calibration { hz, step, first, ..nanoseconds };
-        Self { counter, calibration, unfit: None, singles: RefCell::new(None) }
+        let source = if counter { Source::Counter } else { Source::Kernel };
+        Self { source, calibration, unfit: None, singles: RefCell::new(None) }
     }
 
     /// What [`Clock::with_scale`] needs in another process.
     pub fn scale(&self) -> ClockScale {
-        ClockScale { counter: self.counter, hz: self.calibration.hz, step: self.calibration.step }
+        ClockScale {
+            counter: self.source == Source::Counter,
+            hz: self.calibration.hz,
+            step: self.calibration.step,
+        }
     }
 
     /// The kernel's raw monotonic clock.
     pub fn fallback(reason: Unfit) -> Self {
         let calibration = Calibration::of_nanoseconds();
-        Self { counter: false, calibration, unfit: Some(reason), singles: RefCell::new(None) }
+        Self { source: Source::Kernel, calibration, unfit: Some(reason), singles: RefCell::new(None) }
+    }
+
+    /// This clock for whoever counts the instructions of an operation that is timed. A read of the counter is always as
+    /// many; the kernel's clock is read again while a tick updates it, and stands still here instead.
+    pub(crate) fn for_counting(&self) -> Self {
+        let source = if self.source == Source::Counter { Source::Counter } else { Source::Still };
+        let (calibration, unfit) = (self.calibration.clone(), self.unfit.clone());
+        Self { source, calibration, unfit, singles: RefCell::new(None) }
     }
 
     fn trapped(&self) -> Option<Unfit> {
@@ -186,13 +212,21 @@ impl Clock {
     /// Opens a bracket: reads the counter after all earlier instructions have finished.
     #[inline(always)]
     pub fn start(&self) -> Ticks {
-        Ticks(if self.counter { arch::start() } else { time::monotonic_raw_ns() })
+        Ticks(match self.source {
+            Source::Counter => arch::start(),
+            Source::Kernel => time::monotonic_raw_ns(),
+            Source::Still => 0,
+        })
     }
 
     /// Closes a bracket: reads the counter after what is timed, and before any later instruction begins.
     #[inline(always)]
     pub fn stop(&self) -> Ticks {
-        Ticks(if self.counter { arch::stop() } else { time::monotonic_raw_ns() })
+        Ticks(match self.source {
+            Source::Counter => arch::stop(),
+            Source::Kernel => time::monotonic_raw_ns(),
+            Source::Still => 0,
+        })
     }
 
     /// Converts by the calibrated scale.
@@ -246,7 +280,7 @@ impl Clock {
 
     /// `tsc`, `cntvct` or `monotonic-raw`.
     pub fn source(&self) -> &'static str {
-        if self.counter { arch::COUNTER } else { "monotonic-raw" }
+        if self.source == Source::Counter { arch::COUNTER } else { "monotonic-raw" }
     }
 
     /// The core's present frequency, Hz, inferred from a chain of additions that cost one core cycle
@@ -272,7 +306,7 @@ impl Clock {
     /// # Errors
     /// The reason why the counter can no longer be trusted.
     pub fn verify(&self) -> Result<f64, Unfit> {
-        if !self.counter {
+        if self.source != Source::Counter {
             return Ok(1e9);
         }
         let again = self.calibration.again();
@@ -280,103 +314,5 @@ impl Clock {
         // Ten times the two uncertainties, and never less than what a second calibration may differ by.
         let allowed = (10.0 * self.calibration.uncertainty_ppm).max(100.0);
         if by_ppm.abs() > allowed { Err(Unfit::Migrates { by_ppm }) } else { Ok(again) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Minima of interleaved batches, ns: short enough to fit between two disturbances, and seen at the same
-    /// frequency, since the fastest of each is kept.
-    fn fastest<const N: usize>(clock: &Clock, work: [&dyn Fn(); N]) -> [f64; N] {
-        let mut best = [f64::MAX; N];
-        for _ in 0..400 {
-            for (best, work) in best.iter_mut().zip(work) {
-                *best = best.min(clock.nanoseconds(clock.time(work)).0);
-            }
-        }
-        best
-    }
-
-    /// A claim about the clock is true if it holds on a machine at rest. Tests share the machine with other
-    /// tests, so it is asked a few times.
-    fn holds(claim: impl Fn() -> Result<(), String>) {
-        let mut last = Ok(());
-        for _ in 0..6 {
-            last = claim();
-            if last.is_ok() {
-                return;
-            }
-        }
-        panic!("six times: {last:?}");
-    }
-
-    fn within(value: f64, expected: f64, share: f64, what: &str) -> Result<(), String> {
-        let off = (value / expected - 1.0).abs();
-        if off <= share { Ok(()) } else { Err(format!("{what}: {value}, expected {expected} ± {share}")) }
-    }
-
-    #[test]
-    fn known_work_lies_on_a_straight_line() {
-        let clock = Clock::start_up();
-        holds(|| {
-            let adds = [16, 24, 32, 48, 64].map(|k| k * 1024 * clock.stretch());
-            let runs = adds.map(|n| move || _ = arch::add_chain(n));
-            let [a, b, c, d, e] = &runs;
-            let times = fastest(&clock, [a, b, c, d, e]);
-            let points: Vec<_> = adds.iter().map(|&n| n as f64).zip(times).collect();
-            let line = crate::statistic::fit_line(&points).expect("five points");
-            within(1.0 + line.worst_residual, 1.0, 0.005, "distance from a straight line")
-        });
-    }
-
-    #[test]
-    fn a_multiplication_costs_three_additions() {
-        if cfg!(not(target_arch = "x86_64")) {
-            return; // AArch64 cores differ: three to five
-        }
-        let clock = Clock::start_up();
-        holds(|| {
-            let add = || _ = arch::add_chain(30_720);
-            let multiply = || _ = arch::multiply_chain(10_240);
-            let [add, multiply] = fastest(&clock, [&add, &multiply]);
-            within(3.0 * multiply / add, 3.0, 0.01, "additions in a multiplication")
-        });
-    }
-
-    #[test]
-    fn a_fallback_measures_the_same_work() {
-        let (counter, raw) = (Clock::start_up(), Clock::fallback(Unfit::Declined));
-        let turns = 30_720 * counter.stretch();
-        let work = || _ = arch::multiply_chain(turns);
-        holds(|| {
-            let ([counter], [raw]) = (fastest(&counter, [&work]), fastest(&raw, [&work]));
-            within(counter / raw, 1.0, 0.01, "the two clocks' ratio")
-        });
-    }
-
-    #[test]
-    fn the_clock_costs_little_more_than_its_two_reads() {
-        if cfg!(debug_assertions) {
-            return; // what an unoptimised build costs is no one's claim
-        }
-        let clock = Clock::start_up();
-        holds(|| {
-            let own = || (0..500).for_each(|_| _ = black_box(clock.stop() - clock.start()));
-            let bare = || (0..500).for_each(|_| _ = black_box(arch::start() ^ arch::stop()));
-            let [own, bare] = fastest(&clock, [&own, &bare]);
-            if own <= 1.1 * bare { Ok(()) } else { Err(format!("{own} against {bare}")) }
-        });
-    }
-
-    #[test]
-    fn singles_add_up() {
-        let clock = Clock::start_up();
-        clock.keep_singles();
-        let sum = (0..10).map(|_| clock.time(|| arch::add_chain(100)).0).sum();
-        let singles = clock.take_singles();
-        assert_eq!(singles.len(), 10);
-        assert!((singles.iter().sum::<f64>() - clock.nanoseconds(Ticks(sum)).0).abs() < 1e-6);
     }
 }

@@ -74,12 +74,22 @@ fn beyond(few: &Sighting, many: &Sighting) -> Vec<Call> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::arch;
+    use crate::clock::Clock;
+    use crate::platform::arch::{self, Unfit};
 
     #[test]
     fn a_chain_is_one_instruction_a_link_and_its_loop() {
         let seen = watch(|n| _ = arch::add_chain(n), None, true).expect("traced");
         assert_eq!(seen.instructions, Some(66.0 / 64.0));
+    }
+
+    #[test]
+    fn a_clock_for_counting_adds_no_instruction() {
+        for clock in [Clock::start_up(), Clock::fallback(Unfit::Declined)].map(|clock| clock.for_counting()) {
+            let run = |n| _ = clock.time(|| arch::add_chain(n));
+            let seen = || watch(run, None, true).expect("traced").instructions;
+            assert_eq!([(); 20].map(|()| seen()), [Some(66.0 / 64.0); 20]);
+        }
     }
 
     fn numbers(seen: &WitnessReport) -> Vec<i64> {

@@ -13,9 +13,6 @@ use crate::trial::CaseEnd;
 
 /// Least share of what is declared for so many iterations. What surrounds them only adds.
 const LEAST: f64 = 0.85;
-/// The same for instructions. What the first witness saw for each iteration holds a share of what surrounds them, which is
-/// large where an iteration is one instruction and the time is read through the vDSO.
-const LEAST_EXECUTED: f64 = 0.6;
 /// System calls of the longest batch: two stops each, some 10 µs.
 const CALLS: f64 = 2_048.0;
 /// Instructions of the longest batch: a step each, some 4 µs …
@@ -79,13 +76,13 @@ fn watched(
             sentences.push(listed(case, &entries, n)?);
         }
     }
-    // A clock that is read through the vDSO surrounds the first witness's iterations with about as many instructions.
-    let is_counter = clock.scale().counter;
-    if let Some(each) = seen.instructions.filter(|each| is_counter && *each > 0.0 && wants_steps(case)) {
+    let counts = testimony::counts_instructions(case);
+    if let Some(each) = seen.instructions.filter(|each| counts && *each > 0.0) {
+        let clock = clock.for_counting();
         let n = length((STEPS / each).max(MORE).min(MOST_STEPS / each));
         let callee =
             case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
-        let run = || drop(subject.run(n, clock));
+        let run = || drop(subject.run(n, &clock));
         if let Ok(Some(sighting)) = ptrace::step_through(run, callee, STEPS_IN_ALL) {
             sentences.push(stepped(case, &sighting, n, each)?);
         }
@@ -100,10 +97,6 @@ fn calls_each(case: &Case) -> Option<usize> {
         Claim::NeverEnters => Some(0),
         _ => None,
     })
-}
-
-fn wants_steps(case: &Case) -> bool {
-    case.claims.iter().any(|claim| matches!(claim, Claim::Calls(_) | Claim::Executes(_)))
 }
 
 /// Judges the calls of a batch of `n`.
@@ -121,13 +114,7 @@ fn listed(case: &Case, entries: &[Call], n: u64) -> Result<String, String> {
             Claim::Enters(calls) => {
                 for (name, number) in calls {
                     let declared = n * calls.iter().filter(|(_, other)| other == number).count() as u64;
-                    at_least(
-                        LEAST,
-                        &format!("{name} was called"),
-                        times(*number) as f64,
-                        declared as f64,
-                        n,
-                    )?;
+                    at_least(&format!("{name} was called"), times(*number) as f64, declared as f64, n)?;
                 }
                 testimony::granted(case, entries)?;
             }
@@ -142,12 +129,10 @@ fn listed(case: &Case, entries: &[Call], n: u64) -> Result<String, String> {
 fn stepped(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Result<String, String> {
     for claim in &case.claims {
         match claim {
-            Claim::Calls(_) => {
-                at_least(LEAST, "the callee was entered", sighting.visits as f64, n as f64, n)?
-            }
+            Claim::Calls(_) => at_least("the callee was entered", sighting.visits as f64, n as f64, n)?,
             Claim::Executes(_) => {
                 let (seen, due) = (sighting.instructions as f64, each * n as f64);
-                at_least(LEAST_EXECUTED, "an instruction was executed", seen, due, n)?;
+                at_least("an instruction was executed", seen, due, n)?;
             }
             _ => {}
         }
@@ -155,8 +140,8 @@ fn stepped(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Result<String
     Ok(format!("a batch of {n} behind the samples executed {} instructions", sighting.instructions))
 }
 
-fn at_least(least: f64, what: &str, times: f64, declared: f64, n: u64) -> Result<(), String> {
-    if times >= least * declared {
+fn at_least(what: &str, times: f64, declared: f64, n: u64) -> Result<(), String> {
+    if times >= LEAST * declared {
         return Ok(());
     }
     Err(format!(

@@ -1,0 +1,96 @@
+//! The clock's scale, its bracket, and what it says of itself.
+
+use super::*;
+
+/// Minima of interleaved batches, ns: short enough to fit between two disturbances, and seen at the same
+/// frequency, since the fastest of each is kept.
+fn fastest<const N: usize>(clock: &Clock, work: [&dyn Fn(); N]) -> [f64; N] {
+    let mut best = [f64::MAX; N];
+    for _ in 0..400 {
+        for (best, work) in best.iter_mut().zip(work) {
+            *best = best.min(clock.nanoseconds(clock.time(work)).0);
+        }
+    }
+    best
+}
+
+/// A claim about the clock is true if it holds on a machine at rest. Tests share the machine with other
+/// tests, so it is asked a few times.
+fn holds(claim: impl Fn() -> Result<(), String>) {
+    let mut last = Ok(());
+    for _ in 0..6 {
+        last = claim();
+        if last.is_ok() {
+            return;
+        }
+    }
+    panic!("six times: {last:?}");
+}
+
+fn within(value: f64, expected: f64, share: f64, what: &str) -> Result<(), String> {
+    let off = (value / expected - 1.0).abs();
+    if off <= share { Ok(()) } else { Err(format!("{what}: {value}, expected {expected} ± {share}")) }
+}
+
+#[test]
+fn known_work_lies_on_a_straight_line() {
+    let clock = Clock::start_up();
+    holds(|| {
+        let adds = [16, 24, 32, 48, 64].map(|k| k * 1024 * clock.stretch());
+        let runs = adds.map(|n| move || _ = arch::add_chain(n));
+        let [a, b, c, d, e] = &runs;
+        let times = fastest(&clock, [a, b, c, d, e]);
+        let points: Vec<_> = adds.iter().map(|&n| n as f64).zip(times).collect();
+        let line = crate::statistic::fit_line(&points).expect("five points");
+        within(1.0 + line.worst_residual, 1.0, 0.005, "distance from a straight line")
+    });
+}
+
+#[test]
+fn a_multiplication_costs_three_additions() {
+    if cfg!(not(target_arch = "x86_64")) {
+        return; // AArch64 cores differ: three to five
+    }
+    let clock = Clock::start_up();
+    holds(|| {
+        let add = || _ = arch::add_chain(30_720);
+        let multiply = || _ = arch::multiply_chain(10_240);
+        let [add, multiply] = fastest(&clock, [&add, &multiply]);
+        within(3.0 * multiply / add, 3.0, 0.01, "additions in a multiplication")
+    });
+}
+
+#[test]
+fn a_fallback_measures_the_same_work() {
+    let (counter, raw) = (Clock::start_up(), Clock::fallback(Unfit::Declined));
+    let turns = 30_720 * counter.stretch();
+    let work = || _ = arch::multiply_chain(turns);
+    holds(|| {
+        let ([counter], [raw]) = (fastest(&counter, [&work]), fastest(&raw, [&work]));
+        within(counter / raw, 1.0, 0.01, "the two clocks' ratio")
+    });
+}
+
+#[test]
+fn the_clock_costs_little_more_than_its_two_reads() {
+    if cfg!(debug_assertions) {
+        return; // what an unoptimised build costs is no one's claim
+    }
+    let clock = Clock::start_up();
+    holds(|| {
+        let own = || (0..500).for_each(|_| _ = black_box(clock.stop() - clock.start()));
+        let bare = || (0..500).for_each(|_| _ = black_box(arch::start() ^ arch::stop()));
+        let [own, bare] = fastest(&clock, [&own, &bare]);
+        if own <= 1.1 * bare { Ok(()) } else { Err(format!("{own} against {bare}")) }
+    });
+}
+
+#[test]
+fn singles_add_up() {
+    let clock = Clock::start_up();
+    clock.keep_singles();
+    let sum = (0..10).map(|_| clock.time(|| arch::add_chain(100)).0).sum();
+    let singles = clock.take_singles();
+    assert_eq!(singles.len(), 10);
+    assert!((singles.iter().sum::<f64>() - clock.nanoseconds(Ticks(sum)).0).abs() < 1e-6);
+}
