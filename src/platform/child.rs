@@ -161,7 +161,18 @@ pub fn unreaped() -> Option<Unreaped> {
 /// Runs a test in a process of its own, whose limits, signals, namespaces and control groups end with it.
 #[cfg(test)]
 pub fn alone(body: impl FnOnce()) {
-    Child::start(body).expect("forked").end_within(Duration::from_secs(60)).expect("all of it holds");
+    use std::io::{Read, Seek, Write};
+    let mut told = tempfile::tempfile().expect("a file for what the child has to say");
+    let panic_file = told.try_clone().expect("the child's end of it");
+    let with_hook = move || {
+        std::panic::set_hook(Box::new(move |panic| _ = write!(&panic_file, "{panic}")));
+        body();
+    };
+    if let Err(ended) = Child::start(with_hook).expect("forked").end_within(Duration::from_secs(60)) {
+        let mut text = String::new();
+        told.rewind().and_then(|()| told.read_to_string(&mut text)).expect("what the child said");
+        panic!("{ended}: {text}");
+    }
 }
 
 #[cfg(test)]
@@ -212,6 +223,13 @@ mod tests {
             }
         };
         assert!(end_of(twice, PATIENCE).contains("SIGSEGV"));
+    }
+
+    #[test]
+    fn a_test_in_a_process_of_its_own_says_why_it_failed() {
+        let failed = std::panic::catch_unwind(|| alone(|| assert_eq!(1 + 1, 3, "in the child")));
+        let text = failed.expect_err("it should fail").downcast::<String>().expect("a sentence");
+        assert!(text.contains("it panicked") && text.contains("in the child\n  left: 2"), "{text}");
     }
 
     #[test]
