@@ -43,7 +43,10 @@ fn a_time_that_is_over_leaves_a_size_that_is_at_least_kept() {
         assert!(!fill(&mut file, 64 * MIB, &mut guard, &|_, _| ()).expect("no error"));
         let mut guard = Guard::begin(0, Duration::from_secs(60), &|| false);
         assert!(fill(&mut file, 16 * MIB, &mut guard, &|_, _| ()).expect("filled"));
-        assert_eq!((file.bytes(), resident(&file).expect("mincore")), (16 * MIB, 16 * MIB));
+        assert_eq!(file.bytes(), 16 * MIB);
+        // A look of mincore(2) may miss a page that is on the move: one of 4096, once in forty runs beside other tests.
+        let missing = 16 * MIB - resident(&file).expect("mincore");
+        assert!((missing as f64) < AGREEMENT * file.bytes() as f64, "{missing} bytes are not in the cache");
     });
 }
 
