@@ -54,7 +54,9 @@ impl Machine {
     /// The script with these arguments, in the root of this machine.
     fn script(&self, arguments: &[&str]) -> Command {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/quiet");
-        let mut command = Command::new(script);
+        // An ignored SIGHUP (nohup's) is inherited, and the shell cannot trap it.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=HUP").arg(script);
         command.args(arguments).current_dir(self.0.path());
         command.env("SYSCOST_SYS_ROOT", self.0.path()).env_remove("XDG_RUNTIME_DIR");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
