@@ -8,7 +8,7 @@ mod stranger;
 mod twisted;
 
 use crate::case::Case;
-use crate::trial::{Bench, CaseEnd, Trial};
+use crate::trial::{Bench, CaseEnd, SAMPLE_STRETCH, Trial};
 
 pub use roster::{liars, twins};
 
@@ -71,7 +71,7 @@ fn execute(case: &Case, bench: Bench<'_>) -> Result<(), CaseEnd> {
     let mut trial = Trial::prepare(case, bench, None)?;
     trial.prove()?;
     let fewest = if case.one_by_one { SINGLES } else { 1 };
-    let iterations = trial.size_batch(SAMPLE_NS, 2.0 * SAMPLE_NS)?.iterations.max(fewest);
+    let iterations = trial.size_batch(SAMPLE_NS, SAMPLE_STRETCH)?.iterations.max(fewest);
     trial.begin();
     for _ in 0..SAMPLES {
         trial.sample(iterations)?;

@@ -22,7 +22,7 @@ use crate::platform::perf_event::Event;
 use crate::platform::{cpu, process, signal};
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{ClockRun, GroupRun, Measured};
-use crate::trial::{self, Bench, CaseEnd, Trial, displaced, scratch};
+use crate::trial::{self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, displaced, scratch};
 use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -45,8 +45,6 @@ struct Sampling {
 
 /// The share of the sampling time that is timed: half a batch goes before each.
 const TIMED: f64 = 2.0 / 3.0;
-/// How many times as long as asked a sample may be, where little of it is timed.
-const LONGEST: f64 = 2.0;
 
 impl Sampling {
     /// Of one execution, of which a case gets several. Criterion requires ten samples, a warm-up, and warns below a thousand
@@ -60,6 +58,12 @@ impl Sampling {
         let [warm_up, measurement] = [warm_up, measurement].map(Duration::from_millis);
         let warm_up = warm_up.max(Duration::from_nanos(1));
         Self { samples, warm_up, measurement, resamples }
+    }
+
+    /// What is timed of each of so many samples, ns; `seconds` is what the user gives to all of them.
+    fn sample_ns(&self, samples: usize, seconds: Option<f64>) -> f64 {
+        let seconds = seconds.unwrap_or(self.measurement.as_secs_f64());
+        TIMED * 1e9 * seconds / samples.max(1) as f64
     }
 }
 
@@ -339,10 +343,8 @@ impl Process<'_> {
             trial.begin(); // there is no warm-up
             None
         } else {
-            let measurement = sampling.measurement.as_secs_f64();
-            let seconds = self.arguments.measurement_seconds.unwrap_or(measurement);
-            let sample_ns = TIMED * 1e9 * seconds / samples.max(1) as f64;
-            Some(trial.size_batch(sample_ns, LONGEST * sample_ns)?.iterations)
+            let sample_ns = sampling.sample_ns(samples, self.arguments.measurement_seconds);
+            Some(trial.size_batch(sample_ns, SAMPLE_STRETCH)?.iterations)
         };
         let mut routine = Routine {
             trial: Some(trial),

@@ -106,7 +106,7 @@ fn case_by_turns(
         }
         Ok(trial)
     })?;
-    let batch = trial.size_batch(prepare.batch_ns, BATCHES * prepare.batch_ns)?;
+    let batch = trial.size_batch(prepare.batch_ns, BATCHES)?;
     let evidence = trial.evidence().to_vec();
     notes.extend(trial.unasked().iter().map(|sentence| format!("not asked: {sentence}")));
     driver.respond(&Response::Ready(Ready {

@@ -9,6 +9,8 @@ use crate::error::Result;
 /// single iteration would be taken for a whole batch. Of 1 700 executions beside a build 125 were sized so by a single one,
 /// and 2 by the quicker of two.
 const QUICKEST_OF: usize = 2;
+/// How many times as long as what is timed of it a sample of a run may be.
+pub const SAMPLE_STRETCH: f64 = 2.0;
 /// Iterations that take longer than a batch for any operation.
 const MOST: u64 = 1 << 27;
 /// A batch that falls short by this factor is followed by one of [`STRIDE`] times the iterations, and otherwise of twice.
@@ -90,13 +92,14 @@ impl Enough {
 }
 
 impl Trial<'_> {
-    /// A batch of which `timed_ns` lie inside the brackets of the clock or, where little of it does, that takes `wall_ns`
-    /// in all. Its `wall_ns` is no less than it takes: what precedes a batch, and not each iteration, is counted as if it
-    /// grew.
+    /// A batch of which `timed_ns` lie inside the brackets of the clock or, where little of it does, that takes `stretch`
+    /// times as long in all. Its `wall_ns` is no less than it takes: what precedes a batch, and not each iteration, is
+    /// counted as if it grew.
     ///
     /// # Errors
     /// The subject fails or takes no time.
-    pub fn size_batch(&mut self, timed_ns: f64, wall_ns: f64) -> std::result::Result<BatchSize, CaseEnd> {
+    pub fn size_batch(&mut self, timed_ns: f64, stretch: f64) -> std::result::Result<BatchSize, CaseEnd> {
+        let wall_ns = stretch * timed_ns;
         let half = Enough { timed_ns: timed_ns / 2.0, wall_ns };
         let found = BatchSize::find(&mut *self.subject, self.clock, half)?;
         if found.timed_ns == 0.0 && found.iterations >= MOST {
