@@ -185,7 +185,8 @@ pub struct Measured {
     pub net: Option<Interval>,
     /// The prediction, if there was one.
     pub predicted: Option<Predicted>,
-    /// Instructions an iteration in user space, counted by single-stepping.
+    /// Instructions an iteration in user space, counted by single-stepping; `None` where there are many and no claim is about
+    /// them.
     pub instructions: Option<f64>,
     /// Core frequency just before and just after, Hz, inferred from a chain of additions.
     pub core_hz: Option<(f64, f64)>,

@@ -1,20 +1,23 @@
-//! The witness: a few iterations of an operation, traced from outside instruction by instruction (ptrace(2)).
+//! The witness: a few iterations of an operation, traced from outside (ptrace(2)): instruction by instruction where there
+//! are few, and otherwise from one system call to the next.
 //!
 //! Two runs, of n and of 2n iterations, in forked children. Everything around the iterations is the same in both, so
 //! that the difference is exactly what n iterations execute, even where the machine has no PMU.
 
 use crate::platform::ptrace::{self, Sighting};
 
+use std::time::{Duration, Instant};
+
 pub use crate::platform::ptrace::Call;
 
 /// Iterations of the shorter run. A multiple of the block of the unrolled chains, so that no remainder is
 /// traced.
 const FEW: u64 = 64;
-/// Iterations of both runs where single steps would take too long. They differ by ten, so that a tenth that was left
-/// out is one iteration at least.
+/// Iterations of both runs of an operation that is long. They differ by ten, so that a tenth that was left out is one
+/// iteration at least.
 const FEW_LONG: [u64; 2] = [1, 11];
-/// Instructions after which stepping gives up. Each takes some 4 µs.
-const LIMIT: u64 = 30_000;
+/// An operation is long of which so many iterations, see [`FEW_LONG`], take more than this.
+const LONG: Duration = Duration::from_millis(5);
 
 /// What iterations execute.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,20 +35,34 @@ pub struct WitnessReport {
 /// The most iterations that a witness asks for.
 pub const ITERATIONS: u64 = 2 * FEW;
 
-/// Traces `run`, which is given a number of iterations, in forked children. Without `steps` only the system calls
-/// are listed, which suits operations that are long or prepare each iteration at length.
+/// How closely an operation is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// Every instruction, unless a run has more than so many: then as [`Watch::Calls`]. One takes some 4 µs, and 25 in a
+    /// nested guest.
+    Steps(u64),
+    /// The system calls.
+    Calls,
+    /// The system calls of ten iterations: each is prepared at length.
+    CallsOfTen,
+}
+
+/// Traces `run`, which is given a number of iterations, in forked children, and counts how often the instruction at `address`
+/// is executed.
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`, or `run` fails under it.
 pub fn watch(
     mut run: impl FnMut(u64),
     address: Option<usize>,
-    steps: bool,
+    how: Watch,
 ) -> crate::error::Result<WitnessReport> {
+    let most = if let Watch::Steps(most) = how { most } else { 0 };
     // One closure for both, so that both run the same code.
-    let mut step = |n| ptrace::step_through(|| run(n), address, LIMIT);
-    let few = if steps { step(FEW)? } else { None };
-    let many = if few.is_some() { step(2 * FEW)? } else { None };
+    let mut step = |n, most| ptrace::step_through(|| run(n), address, most);
+    // The longer run has nearly twice as many.
+    let few = if most > 0 { step(FEW, most / 2)? } else { None };
+    let many = if few.is_some() { step(2 * FEW, most)? } else { None };
     if let (Some(few), Some(many)) = (few, many) {
         return Ok(WitnessReport {
             iterations: FEW,
@@ -54,8 +71,17 @@ pub fn watch(
             entries: beyond(&few, &many),
         });
     }
+    let begun = Instant::now();
+    let ten = listed(&mut run, FEW_LONG)?;
+    if how == Watch::CallsOfTen || begun.elapsed() > LONG {
+        return Ok(ten);
+    }
+    listed(&mut run, [FEW, 2 * FEW])
+}
+
+/// The system calls by which runs of these numbers of iterations differ.
+fn listed(run: &mut impl FnMut(u64), [few, many]: [u64; 2]) -> crate::error::Result<WitnessReport> {
     let mut list = |n| ptrace::list_entries(|| run(n), usize::MAX);
-    let [few, many] = FEW_LONG;
     let entries = beyond(&list(few)?, &list(many)?);
     Ok(WitnessReport { iterations: many - few, instructions: None, visits: None, entries })
 }
@@ -79,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_chain_is_one_instruction_a_link_and_its_loop() {
-        let seen = watch(|n| _ = arch::add_chain(n), None, true).expect("traced");
+        let seen = watch(|n| _ = arch::add_chain(n), None, Watch::Steps(30_000)).expect("traced");
         assert_eq!(seen.instructions, Some(66.0 / 64.0));
     }
 
@@ -87,7 +113,7 @@ mod tests {
     fn a_clock_for_counting_adds_no_instruction() {
         for clock in [Clock::start_up(), Clock::fallback(Unfit::Declined)].map(|clock| clock.for_counting()) {
             let run = |n| _ = clock.time(|| arch::add_chain(n));
-            let seen = || watch(run, None, true).expect("traced").instructions;
+            let seen = || watch(run, None, Watch::Steps(30_000)).expect("traced").instructions;
             assert_eq!([(); 20].map(|()| seen()), [Some(66.0 / 64.0); 20]);
         }
     }
@@ -99,25 +125,31 @@ mod tests {
     #[test]
     fn a_kernel_entry_is_seen_once_an_iteration() {
         let run = |n| (0..n).for_each(|_| _ = nix::unistd::getppid());
-        let seen = watch(run, None, true).expect("traced");
+        let seen = watch(run, None, Watch::Steps(30_000)).expect("traced");
         assert_eq!(numbers(&seen), vec![libc::SYS_getppid; 64]);
     }
 
     #[test]
     fn a_clock_of_the_vdso_enters_nothing() {
         let run = |n| (0..n).for_each(|_| _ = crate::platform::time::monotonic_raw_ns());
-        assert_eq!(watch(run, None, true).expect("traced").entries, Vec::new());
+        assert_eq!(watch(run, None, Watch::Steps(30_000)).expect("traced").entries, Vec::new());
     }
 
     #[test]
     fn a_long_operation_falls_back_to_listing_its_entries() {
-        let run = |n| {
-            for _ in 0..n {
-                arch::register_loop(100_000);
-                _ = nix::unistd::getppid();
-            }
+        let each = |turns, how| {
+            let run = |n| {
+                for _ in 0..n {
+                    arch::register_loop(turns);
+                    _ = nix::unistd::getppid();
+                }
+            };
+            let seen = watch(run, None, how).expect("traced");
+            (seen.instructions, numbers(&seen))
         };
-        let seen = watch(run, None, true).expect("traced");
-        assert_eq!((seen.instructions, numbers(&seen)), (None, vec![libc::SYS_getppid; 10]));
+        let calls = |n| (None, vec![libc::SYS_getppid; n]);
+        assert_eq!(each(20_000_000, Watch::Steps(3_000)), calls(10));
+        assert_eq!(each(10, Watch::CallsOfTen), calls(10));
+        assert_eq!(each(10, Watch::Calls), calls(64));
     }
 }

@@ -18,7 +18,7 @@ const SHARE: f64 = 2.5;
 /// Executions of a case that does not settle.
 const MOST: usize = 12;
 /// Time of a run for each of its cases, seconds: with what Criterion's files take, five minutes for the default suite.
-const EACH: f64 = 0.45;
+const EACH: f64 = 0.43;
 /// The same at full scale.
 const EACH_AT_FULL: f64 = 8.0;
 /// Executions that all contradict a claim about time before the claim counts as disproved; those in which other tasks were
@@ -100,7 +100,7 @@ mod tests {
         );
         assert!(rounds.allows(11, 0.01) && !rounds.allows(12, 0.01) && !rounds.allows(3, 0.4));
         assert!(Rounds { seconds: Some(600.0), ..rounds }.allows(3, 0.4), "who gives time wants it used");
-        assert_eq!(rounds.time(100), Duration::from_secs(45));
+        assert_eq!(rounds.time(100), Duration::from_secs(43));
         assert_eq!((Rounds::ONE.needed(4.0), Rounds::ONE.tries(0)), (1, 6));
     }
 }

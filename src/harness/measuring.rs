@@ -52,7 +52,7 @@ impl Sampling {
     fn at(scale: Scale) -> Self {
         let (samples, warm_up, measurement, resamples) = match scale {
             Scale::Smoke => (10, 0, 10, 1_001),
-            Scale::Default => (10, 0, 20, 1_001),
+            Scale::Default => (10, 0, 12, 1_001),
             Scale::Full => (20, 100, 600, 1_001),
         };
         let [warm_up, measurement] = [warm_up, measurement].map(Duration::from_millis);

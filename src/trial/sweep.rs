@@ -41,7 +41,7 @@ impl Effort {
         match self {
             Self::Brief => (5, 21, 4e6),
             Self::Proof(Scale::Smoke) => (7, 16, 60e6),
-            Self::Proof(Scale::Default) => (21, 96, 30e6),
+            Self::Proof(Scale::Default) => (21, 48, 30e6),
             Self::Proof(Scale::Full) => (21, 500, 60e6),
         }
     }

@@ -15,8 +15,8 @@ use crate::trial::CaseEnd;
 const LEAST: f64 = 0.85;
 /// System calls of the longest batch: two stops each, some 10 µs.
 const CALLS: f64 = 2_048.0;
-/// Instructions of the longest batch: a step each, some 4 µs …
-const STEPS: f64 = 12_000.0;
+/// Instructions of the longest batch, at a step each: what surrounds the iterations is some 300 …
+const STEPS: f64 = 4_000.0;
 /// … unless this many iterations take more, since the first witness has seen a quarter of them.
 const MORE: f64 = 4.0 * ITERATIONS as f64;
 /// Instructions of a batch of so many at most.

@@ -4,7 +4,7 @@
 use super::{Judgement, Judgements};
 use crate::case::{Case, Claim, Subject};
 use crate::clock::Clock;
-use crate::clock::witness::{self, Call, WitnessReport};
+use crate::clock::witness::{self, Call, Watch, WitnessReport};
 use crate::error::Error;
 use crate::platform::ptrace::PANICKED;
 use crate::trial::CaseEnd;
@@ -12,6 +12,10 @@ use crate::trial::CaseEnd;
 /// Testimonies before one against a claim is believed: an operation that reads the time through the vDSO itself is disturbed
 /// by a timer tick, and single-stepping is so slow that every third is.
 const TESTIMONIES: u32 = 8;
+/// Instructions of a run that are stepped through if a claim is about them …
+const STEPS: u64 = 30_000;
+/// … and if their number is only told.
+const STEPS_UNASKED: u64 = 3_000;
 /// Testimonies before one about calls is believed. A tick does not disturb them, an operation that fails in the child does.
 const OF_CALLS: u32 = 4;
 
@@ -26,13 +30,16 @@ pub(in crate::trial) fn witness(
 ) -> Result<(Option<WitnessReport>, Judgements), CaseEnd> {
     let callee = case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
     let mut judged = Err(CaseEnd::Failed(String::new()));
-    let mut steps = !case.one_by_one;
     let counting = clock.for_counting();
-    let read = if counts_instructions(case) { &counting } else { clock };
+    let (read, mut how) = match counts_instructions(case) {
+        true => (&counting, Watch::Steps(STEPS)),
+        false if case.one_by_one => (clock, Watch::CallsOfTen),
+        false => (clock, Watch::Steps(STEPS_UNASKED)),
+    };
     for attempt in 1..=TESTIMONIES {
         // An error in the forked child occurs again, and is reported, when the subject runs here.
         let run = |n| drop(subject.run(n, read));
-        let testimony = match witness::watch(run, callee, steps) {
+        let testimony = match witness::watch(run, callee, how) {
             Ok(testimony) => testimony,
             Err(died @ Error::Died(_)) => return Err(died_watched(subject, clock, &died)),
             Err(Error::Disturbed(slow)) => return Err(CaseEnd::Contradicted(slow)),
@@ -50,7 +57,9 @@ pub(in crate::trial) fn witness(
             if attempt < OF_CALLS { continue } else { break }
         }
         // What was too long to step through once is so again.
-        steps &= testimony.instructions.is_some();
+        if testimony.instructions.is_none() && how != Watch::CallsOfTen {
+            how = Watch::Calls;
+        }
         let sentences =
             case.claims.iter().filter_map(|claim| by_witness(case, claim, &testimony).transpose());
         match sentences.collect() {
