@@ -162,13 +162,19 @@ pub fn unreaped() -> Option<Unreaped> {
 #[cfg(test)]
 pub fn alone(body: impl FnOnce()) {
     use std::io::{Read, Seek, Write};
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     let mut told = tempfile::tempfile().expect("a file for what the child has to say");
-    let panic_file = told.try_clone().expect("the child's end of it");
-    let with_hook = move || {
-        std::panic::set_hook(Box::new(move |panic| _ = write!(&panic_file, "{panic}")));
-        body();
+    let mut of_child = told.try_clone().expect("the child's end of it");
+    // Not by a hook, whose lock another test's thread may have held when the child was forked.
+    let telling = || {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+            let _ = of_child.write_all(text.as_bytes());
+            resume_unwind(panic);
+        }
     };
-    if let Err(ended) = Child::start(with_hook).expect("forked").end_within(Duration::from_secs(60)) {
+    if let Err(ended) = Child::start(telling).expect("forked").end_within(Duration::from_secs(60)) {
         let mut text = String::new();
         told.rewind().and_then(|()| told.read_to_string(&mut text)).expect("what the child said");
         panic!("{ended}: {text}");

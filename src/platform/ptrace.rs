@@ -9,6 +9,7 @@
 
 use super::process::{CHILD_LIMIT_SECONDS, PANIC_CODE, fork_child};
 use crate::error::{Error, Result};
+use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -201,7 +202,7 @@ impl Drop for Traced {
         if !self.reaped {
             // It may have died meanwhile, but until it is waited for no other process has its number.
             let _ = kill(self.pid, Signal::SIGKILL);
-            let _ = waitpid(self.pid, None);
+            while waitpid(self.pid, None) == Err(Errno::EINTR) {}
         }
     }
 }
@@ -216,7 +217,7 @@ fn stopped_child(body: impl FnOnce()) -> Result<Traced> {
     match child.next_stop()? {
         Stop::Signal(Signal::SIGSTOP) => Ok(child),
         // Not stopped: it was not allowed to be traced, and has ended.
-        _ => Err(Error::refused("ptrace traceme in a forked child", nix::errno::Errno::EPERM)),
+        _ => Err(Error::refused("ptrace traceme in a forked child", Errno::EPERM)),
     }
 }
 
