@@ -5,7 +5,6 @@
 //! that the difference is exactly what n iterations execute, even where the machine has no PMU.
 
 use crate::platform::ptrace::{self, Sighting};
-
 use std::time::{Duration, Instant};
 
 pub use crate::platform::ptrace::Call;
@@ -16,8 +15,8 @@ const FEW: u64 = 64;
 /// Iterations of both runs of an operation that is long. They differ by ten, so that a tenth that was left out is one
 /// iteration at least.
 const FEW_LONG: [u64; 2] = [1, 11];
-/// An operation is long of which so many iterations, see [`FEW_LONG`], take more than this.
-const LONG: Duration = Duration::from_millis(5);
+/// An operation is long of which so many iterations, see [`FEW_LONG`], take more than this, with two forks.
+const LONG: Duration = Duration::from_millis(20);
 
 /// What iterations execute.
 #[derive(Clone, Debug, PartialEq)]

@@ -75,7 +75,7 @@ fn a_system_call_that_never_enters_the_kernel_is_caught() {
     let remembered = |n: u64| (0..n).for_each(|i| _ = std::hint::black_box(i));
     let liar =
         Case::looped("getpid", "", remembered).claim(Claim::Enters(vec![("getpid", libc::SYS_getpid)]));
-    assert!(sentence(witnessed(&liar)).contains("getpid 0 times in 64 iterations"));
+    assert!(sentence(witnessed(&liar)).contains("getpid 0 times in "));
 }
 
 #[test]
