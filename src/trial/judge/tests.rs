@@ -72,10 +72,11 @@ fn a_loop_that_was_optimised_away_is_caught() {
 
 #[test]
 fn a_system_call_that_never_enters_the_kernel_is_caught() {
-    let remembered = |n: u64| (0..n).for_each(|i| _ = std::hint::black_box(i));
+    // Few instructions in a debug build, too: they are stepped through, on any machine.
+    let remembered = crate::platform::arch::register_loop;
     let liar =
         Case::looped("getpid", "", remembered).claim(Claim::Enters(vec![("getpid", libc::SYS_getpid)]));
-    assert!(sentence(witnessed(&liar)).contains("getpid 0 times in "));
+    assert!(sentence(witnessed(&liar)).contains("getpid 0 times in 64 iterations"));
 }
 
 #[test]
