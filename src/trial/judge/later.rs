@@ -80,10 +80,8 @@ fn watched(
     if let Some(each) = seen.instructions.filter(|each| counts && *each > 0.0) {
         let clock = clock.for_counting();
         let n = length((STEPS / each).max(MORE).min(MOST_STEPS / each));
-        let callee =
-            case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
         let run = || drop(subject.run(n, &clock));
-        if let Ok(Some(sighting)) = ptrace::step_through(run, callee, STEPS_IN_ALL) {
+        if let Ok(Some(sighting)) = ptrace::step_through(run, testimony::callee(case), STEPS_IN_ALL) {
             sentences.push(stepped(case, &sighting, n, each)?);
         }
     }

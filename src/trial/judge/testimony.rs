@@ -28,7 +28,7 @@ pub(in crate::trial) fn witness(
     subject: &mut dyn Subject,
     clock: &Clock,
 ) -> Result<(Option<WitnessReport>, Judgements), CaseEnd> {
-    let callee = case.claims.iter().find_map(|c| if let Claim::Calls(at) = c { Some(at()) } else { None });
+    let callee = callee(case);
     let mut judged = Err(CaseEnd::Failed(String::new()));
     let counting = clock.for_counting();
     let (read, mut how) = match counts_instructions(case) {
@@ -73,6 +73,11 @@ pub(in crate::trial) fn witness(
         }
     }
     judged
+}
+
+/// The address of the function that the case claims to call.
+pub(super) fn callee(case: &Case) -> Option<usize> {
+    case.claims.iter().find_map(|claim| if let Claim::Calls(at) = claim { Some(at()) } else { None })
 }
 
 /// Whether a claim is judged by the instructions that were executed.
