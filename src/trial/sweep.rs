@@ -210,11 +210,15 @@ fn summary(rounds: &[Round], unit: u64) -> Sweep {
     }
 }
 
-/// 1 plus the growth of the second half of the sizes over that of the first half, which is 2 on a line. From medians over
-/// the rounds, because the minimum of a bimodal operation may come from different modes at different sizes.
+/// The median over the rounds of what twice the iterations take, in times: a round is short, so that its batches are of one
+/// mode. Medians of each size need not be: where the core is by turns nearly twice as fast, as beside a busy hyperthread, they
+/// took a parabola for a line 3 times in 100, and a line for none one time in three.
 fn doubling(rounds: &[Round]) -> f64 {
-    let at = |size: usize| median(&rounds.iter().map(|r| r.subject[size]).collect::<Vec<_>>());
-    let [one, two, three, four] = [at(0), at(1), at(2), at(3)];
+    median(&rounds.iter().map(|round| doubled(round.subject)).collect::<Vec<_>>())
+}
+
+/// 1 plus the growth of the second half of the sizes over that of the first half, which is 2 on a line.
+fn doubled([one, two, three, four]: [f64; 4]) -> f64 {
     let first = (two - one) + (three - two) / 2.0;
     let second = (four - three) + (three - two) / 2.0;
     if first <= 0.0 { 0.0 } else { 1.0 + second / first }
@@ -241,6 +245,22 @@ mod tests {
     #[test]
     fn a_parabola_does_not_double() {
         assert!(summary(&rounds(|n| n * n), 10).doubling > 2.5);
+    }
+
+    #[test]
+    fn a_core_that_is_by_turns_faster_neither_straightens_a_parabola_nor_bends_a_line() {
+        // Half of the rounds are slow, and in one round a single batch.
+        let fast = [1.0; 4];
+        let speeds =
+            [vec![fast; 7], vec![fast.map(|one| 1.78 * one); 7], vec![[1.0, 1.78, 1.0, 1.0]]].concat();
+        let of = |law: fn(f64) -> f64| {
+            let times = |speed: &[f64; 4]| [0, 1, 2, 3].map(|at| speed[at] * law(SIZES[at] as f64));
+            let rounds: Vec<_> =
+                speeds.iter().map(|speed| Round { subject: times(speed), control: None }).collect();
+            summary(&rounds, 10).doubling
+        };
+        assert!((of(|n| n) - 2.0).abs() < 1e-9);
+        assert!(of(|n| n * n) > 2.5);
     }
 
     #[test]
