@@ -64,18 +64,25 @@ pub(super) fn sweep(
 ) -> Result<(Sweeper, Vec<String>), CaseEnd> {
     let found = sweep::find_unit(subject, clock)?;
     let first = found.map_err(|nothing| CaseEnd::Failed(took_no_time(&nothing)))?;
-    let mut verdict = Err(String::new());
-    for attempt in 0..ATTEMPTS {
+    let (mut attempt, mut uneven) = (0, None);
+    loop {
         // Larger batches after the first attempt: they average out bursts, but are interrupted more often.
         let unit = first << (2 * attempt.min(1));
         let mut sweeper = Sweeper::new(unit);
         sweeper.sweep(subject, control.as_deref_mut(), clock, effort)?;
-        match proportional(case, &sweeper.since(0)) {
+        let end = match proportional(case, &sweeper.since(0)) {
             Ok(sentences) => return Ok((sweeper, sentences)),
-            Err(sentence) => verdict = Err(sentence),
+            // It was told in the execution that proved the case.
+            Err(CaseEnd::Disturbed(_)) if effort == Effort::Brief => return Ok((sweeper, Vec::new())),
+            // Only what every attempt contradicts is contradicted.
+            Err(end) => uneven.unwrap_or(end),
+        };
+        attempt += 1;
+        if attempt == ATTEMPTS {
+            return Err(end);
         }
+        uneven = Some(end).filter(|end| matches!(end, CaseEnd::Disturbed(_)));
     }
-    verdict.map_err(CaseEnd::Contradicted)
 }
 
 /// Notes on the claims about time, which cannot be checked where something else is measured: `what`.
@@ -91,13 +98,13 @@ fn took_no_time(nothing: &NoTime) -> String {
     )
 }
 
-fn proportional(case: &Case, sweep: &Sweep) -> Result<Vec<String>, String> {
-    grows(sweep)?;
+fn proportional(case: &Case, sweep: &Sweep) -> Result<Vec<String>, CaseEnd> {
+    grows(sweep).map_err(CaseEnd::Contradicted)?;
     let mut sentences = Vec::new();
     for claim in &case.claims {
         match claim {
             Claim::Linear => sentences.push(doubles(sweep)?),
-            Claim::AboveControl => sentences.push(above(sweep)?),
+            Claim::AboveControl => sentences.push(above(sweep).map_err(CaseEnd::Contradicted)?),
             _ => {}
         }
     }
@@ -118,16 +125,27 @@ pub(super) fn grows(sweep: &Sweep) -> Result<(), String> {
     ))
 }
 
-fn doubles(sweep: &Sweep) -> Result<String, String> {
-    let (by, unit) = (sweep.doubling, sweep.unit);
-    if !DOUBLING.contains(&by) {
-        return Err(format!(
-            "time is not proportional to the number of iterations: twice {} of them took {by:.2} times as long; \
-             the operation remembers, or the machine is too busy",
-            2 * unit
-        ));
+/// Judges that twice the iterations take twice the time.
+///
+/// # Errors
+/// The rounds say otherwise ([`CaseEnd::Contradicted`]), or contradict each other ([`CaseEnd::Disturbed`]).
+fn doubles(sweep: &Sweep) -> Result<String, CaseEnd> {
+    let (by, twice) = (sweep.doubling, 2 * sweep.unit);
+    if DOUBLING.contains(&by.estimate) {
+        return Ok(format!("twice {twice} iterations took {:.2} times as long", by.estimate));
     }
-    Ok(format!("twice {} iterations took {by:.2} times as long", 2 * unit))
+    if by.high < *DOUBLING.start() || by.low > *DOUBLING.end() {
+        return Err(CaseEnd::Contradicted(format!(
+            "time is not proportional to the number of iterations: twice {twice} of them took {:.2} times as long; the \
+             operation remembers, or the machine is too busy",
+            by.estimate
+        )));
+    }
+    Err(CaseEnd::Disturbed(format!(
+        "twice {twice} iterations took {:.2} to {:.2} times as long: too uneven to tell whether time is proportional to \
+         their number; run again when the machine, or its host, does less",
+        by.low, by.high
+    )))
 }
 
 fn above(sweep: &Sweep) -> Result<String, String> {

@@ -11,7 +11,7 @@ use crate::case::{Scale, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::Result;
 use crate::record::Interval;
-use crate::statistic::{Random, fit_line, median, median_interval};
+use crate::statistic::{Random, fit_line, median_interval};
 
 /// Length of the smallest batch, ns: a hundred times the clock's own cost, and short enough that most batches run between
 /// two timer interrupts (250 to 1000 per second).
@@ -57,7 +57,7 @@ pub(super) struct Sweep {
     /// The control's slope over the subject's.
     pub ratio: Option<Interval>,
     /// Ratio of the time of twice the iterations to that of once, without the constant overhead; 2 for a proportional cost.
-    pub doubling: f64,
+    pub doubling: Interval,
     /// Iterations of the smallest batch.
     pub unit: u64,
 }
@@ -210,11 +210,11 @@ fn summary(rounds: &[Round], unit: u64) -> Sweep {
     }
 }
 
-/// The median over the rounds of what twice the iterations take, in times: a round is short, so that its batches are of one
-/// mode. Medians of each size need not be: where the core is by turns nearly twice as fast, as beside a busy hyperthread, they
-/// took a parabola for a line 3 times in 100, and a line for none one time in three.
-fn doubling(rounds: &[Round]) -> f64 {
-    median(&rounds.iter().map(|round| doubled(round.subject)).collect::<Vec<_>>())
+/// What twice the iterations take, in times, by the rounds: one is short, so that its batches are of one mode. Medians of
+/// each size need not be: where the core is by turns nearly twice as fast, as beside a busy hyperthread, they took a parabola for a
+/// line 3 times in 100, and a line for none one time in three.
+fn doubling(rounds: &[Round]) -> Interval {
+    median_interval(&rounds.iter().map(|round| doubled(round.subject)).collect::<Vec<_>>())
 }
 
 /// 1 plus the growth of the second half of the sizes over that of the first half, which is 2 on a line.
@@ -239,12 +239,12 @@ mod tests {
         assert!((found.slope.estimate - 3.0).abs() < 1e-9);
         assert!((found.intercept.estimate - 40.0).abs() < 1e-9);
         assert!((found.net.expect("a control").estimate - 2.0).abs() < 1e-9);
-        assert!((found.doubling - 2.0).abs() < 1e-9);
+        assert_eq!(found.doubling, Interval::exactly(2.0));
     }
 
     #[test]
     fn a_parabola_does_not_double() {
-        assert!(summary(&rounds(|n| n * n), 10).doubling > 2.5);
+        assert!(summary(&rounds(|n| n * n), 10).doubling.low > 2.5);
     }
 
     #[test]
@@ -259,8 +259,9 @@ mod tests {
                 speeds.iter().map(|speed| Round { subject: times(speed), control: None }).collect();
             summary(&rounds, 10).doubling
         };
-        assert!((of(|n| n) - 2.0).abs() < 1e-9);
-        assert!(of(|n| n * n) > 2.5);
+        let (line, parabola) = (of(|n| n), of(|n| n * n));
+        assert!((line.estimate - 2.0).abs() < 1e-9, "{line:?}");
+        assert!(parabola.low > 2.5, "{parabola:?}");
     }
 
     #[test]
