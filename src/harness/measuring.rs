@@ -5,6 +5,7 @@ mod criterion_setup;
 mod panic;
 mod replay;
 mod routine;
+mod sampling;
 
 use super::measurement::{Counted, CycleTime, EventCount};
 use crate::case::{Case, Cpus, Group, Place, Scale};
@@ -27,45 +28,14 @@ use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use criterion_setup::{Shared, configured};
 use routine::Routine;
+use sampling::Sampling;
 
 /// How a case ended.
 type Ended = std::result::Result<Box<Measured>, CaseEnd>;
-
-/// Criterion's settings for one scale.
-struct Sampling {
-    samples: usize,
-    warm_up: Duration,
-    measurement: Duration,
-    resamples: usize,
-}
-
-/// The share of the sampling time that is timed: half a batch goes before each.
-const TIMED: f64 = 2.0 / 3.0;
-
-impl Sampling {
-    /// Of one execution, of which a case gets several. Criterion requires ten samples, a warm-up, and warns below a thousand
-    /// resamples; what it makes of them is thrown away.
-    fn at(scale: Scale) -> Self {
-        let (samples, warm_up, measurement, resamples) = match scale {
-            Scale::Smoke => (10, 0, 10, 1_001),
-            Scale::Default => (10, 0, 12, 1_001),
-            Scale::Full => (20, 100, 600, 1_001),
-        };
-        let [warm_up, measurement] = [warm_up, measurement].map(Duration::from_millis);
-        let warm_up = warm_up.max(Duration::from_nanos(1));
-        Self { samples, warm_up, measurement, resamples }
-    }
-
-    /// What is timed of each of so many samples, ns; `seconds` is what the user gives to all of them.
-    fn sample_ns(&self, samples: usize, seconds: Option<f64>) -> f64 {
-        let seconds = seconds.unwrap_or(self.measurement.as_secs_f64());
-        TIMED * 1e9 * seconds / samples.max(1) as f64
-    }
-}
 
 /// Measures the group of this name. If the process ends early, even by a panic in Criterion, the driver receives the
 /// reason for the record.
@@ -338,13 +308,14 @@ impl Process<'_> {
         } else {
             trial.prove()?
         }
-        let samples = self.arguments.samples.unwrap_or(sampling.samples);
-        let iterations = if self.arguments.mode == Mode::Test {
+        let asked = (self.arguments.samples, self.arguments.measurement_seconds);
+        let (samples, iterations) = if self.arguments.mode == Mode::Test {
             trial.begin(); // there is no warm-up
-            None
+            (asked.0.unwrap_or(sampling.samples), None)
         } else {
-            let sample_ns = sampling.sample_ns(samples, self.arguments.measurement_seconds);
-            Some(trial.size_batch(sample_ns, SAMPLE_STRETCH)?.iterations)
+            let sized = |ns| Ok::<_, CaseEnd>(trial.size_batch(ns, SAMPLE_STRETCH)?.iterations);
+            let (samples, iterations) = sampling.batches(asked, sized)?;
+            (samples, Some(iterations))
         };
         let mut routine = Routine {
             trial: Some(trial),

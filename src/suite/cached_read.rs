@@ -183,7 +183,7 @@ fn reading(way: ReadBlock, bytes: impl Fn(&Place) -> Result<u64> + 'static, bloc
         let other = PatternFile::make(&place.scratch, block as u64, Way::Cached)?;
         let (buffer, proof) = (pattern_file::buffer(block)?, Proof::by(Source::Device)?);
         let reader = Reader { file, mapped, other, buffer, block, at: 0, is_in_other: false };
-        Ok(Cached { reader, proof, checked: None, way })
+        Ok(Cached { reader, proof, checked: None, owner: std::process::id(), way })
     })
 }
 
@@ -247,6 +247,8 @@ struct Cached {
     proof: Proof,
     /// When the cache was last checked, if it was.
     checked: Option<Instant>,
+    /// The process that checks. A witness's child does not: its calls would depend on how long its batch takes.
+    owner: u32,
     way: ReadBlock,
 }
 
@@ -256,7 +258,8 @@ const UNCHECKED: Duration = Duration::from_millis(20);
 impl Cached {
     /// Checks the cache and the bytes from devices, if it is time to.
     fn check_cache(&mut self) -> Result<()> {
-        if self.checked.is_some_and(|checked| checked.elapsed() < UNCHECKED) {
+        let is_early = self.checked.is_some_and(|checked| checked.elapsed() < UNCHECKED);
+        if is_early || self.owner != std::process::id() {
             return Ok(());
         }
         if self.checked.is_some() {

@@ -40,12 +40,10 @@ impl Trial<'_> {
         let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
         if let Some(sweep) = &sweep {
             judge::grows(sweep).map_err(CaseEnd::Contradicted)?;
-            self.evidence.extend(judge::large_batches(
-                self.case,
-                sweep,
-                [statistic::percentile(&values, 25.0), median.estimate],
-                &kept,
-            )?);
+            let large = [statistic::percentile(&values, 25.0), median.estimate];
+            let iterations = kept.last().map_or(0, |sample| sample.iterations);
+            let judged = judge::large_batches(self.case, sweep.slope, sweep.unit, large, iterations)?;
+            self.evidence.extend(judged);
         }
         let mut measured = self.outcome(&kept, &values, median, sweep, singles);
         measured.contamination.busy_beside = busy_beside;

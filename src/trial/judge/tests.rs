@@ -65,6 +65,20 @@ fn rounds_that_contradict_each_other_contradict_no_case() {
 }
 
 #[test]
+fn what_costs_a_fraction_or_a_multiple_in_large_batches_is_contradicted() {
+    let case = Case::looped("case", "", |_| ()).claim(Claim::Linear);
+    let slope = crate::record::Interval { estimate: 100.0, low: 98.0, high: 102.0 };
+    let judged = |large, iterations| large_batches(&case, slope, 64, large, iterations);
+    for large in [[100.0, 101.0], [149.0, 151.0], [60.0, 90.0], [170.0, 300.0]] {
+        assert!(matches!(judged(large, 640), Ok(Some(_))), "{large:?}");
+    }
+    for large in [[1.0, 2.0], [50.0, 52.0], [400.0, 410.0]] {
+        assert!(matches!(judged(large, 640), Err(CaseEnd::Contradicted(_))), "{large:?}");
+        assert_eq!(judged(large, 32), Ok(None), "a small batch");
+    }
+}
+
+#[test]
 fn an_inlined_call_is_caught_by_the_witness() {
     let liar = Case::looped("inlined", "", operation::control).claim(Claim::Calls(operation::U64[3].callee));
     assert!(sentence(witnessed(&liar)).contains("inlined"));
