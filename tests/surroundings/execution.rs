@@ -33,7 +33,8 @@ fn criterion_gets_the_samples_of_all_executions_in_their_order() {
     let (executions, counted) = (length(&measured["executions"]), length(&measured["counted"]));
     let disturbed = length(&measured["left_out"]);
     assert!(executions + disturbed >= 2, "{measured}");
-    assert_eq!(counted, 10 * executions);
+    // The operation is short, and so are its samples.
+    assert_eq!(counted, 20 * executions);
     let file = place.home().join("known_work/add/a/sample.json");
     let sample: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     assert_eq!(length(&sample["times"]), counted);
