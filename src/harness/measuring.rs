@@ -313,7 +313,7 @@ impl Process<'_> {
             trial.begin(); // there is no warm-up
             (asked.0.unwrap_or(sampling.samples), None)
         } else {
-            let sized = |ns| Ok::<_, CaseEnd>(trial.size_batch(ns, SAMPLE_STRETCH)?.iterations);
+            let sized = |ns| trial.size_batch(ns, SAMPLE_STRETCH);
             let (samples, iterations) = sampling.batches(asked, sized)?;
             (samples, Some(iterations))
         };

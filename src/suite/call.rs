@@ -9,8 +9,8 @@
 //!
 //! # How we know
 //! A witness steps through 64 iterations and counts how often execution reaches the callee's first instruction: once an
-//! iteration, so the call was not inlined. The control, the same loop without the call, is measured in alternation, and
-//! the interval of the difference must lie above zero.
+//! iteration, so the call was not inlined. The control, the same loop without the call, is measured in alternation. That a
+//! call costs more is not claimed: a core may hide one behind the other.
 //!
 //! # What fools it
 //! A compiler that sees an empty body drops its arguments even if told not to inline, and it calls what it cannot see
@@ -21,8 +21,10 @@
 //! u32, f64, u64, f32. Where the callee lies and what the branch predictor has learnt decide a cycle in five (`syscost help limits`).
 //!
 //! # Reading the number
-//! The two taken branches, call and return, cost at least two cycles; the return-stack buffer predicts the second. The
-//! line through arity 0 to 8 shows what one more argument costs, with its interval.
+//! An iteration has three taken branches: the call, the return, which the return-stack buffer predicts, and the loop's own.
+//! Zen 4 and Zen 5 take four cycles for them. Redwood Cove takes one, as it does for the loop without the call; two calls in a
+//! row take two and four of them four, so that a call costs a cycle there and *net* says nothing. The line through arity 0 to 8
+//! shows what one more argument costs, with its interval: a third of a cycle where three loads are done in each.
 //!
 //! # Source
 //! CSC501 project report (0.357 ns an argument, 0 to 7 unsigned arguments, unoptimised), CSE 221 project report (a
@@ -75,39 +77,39 @@ fn cases() -> Vec<Case> {
     let by_arity = TYPES.iter().flat_map(|(name, calls)| {
         calls.iter().enumerate().map(move |(arity, &call)| {
             let title = format!("direct call, {arity} {name} arguments");
-            calling(format!("{name}/{arity}"), title, call).predict(2.0, 0.5 * arity as f64, DIRECT)
+            calling(format!("{name}/{arity}"), title, call).predict(3.0, 0.5 * arity as f64, DIRECT)
         })
     });
-    by_arity.chain(other_ways()).collect()
+    by_arity.chain(other_ways()).map(Case::predicted_whole).collect()
 }
 
-const DIRECT: &str = "two taken branches, and half a cycle for each argument loaded";
+const DIRECT: &str = "three taken branches, and half a cycle for each argument loaded";
 
 fn other_ways() -> [Case; 5] {
     [
         calling("struct/16B", "direct call, 16 bytes by value", operation::STRUCT[0]).predict(
-            2.0,
+            3.0,
             1.0,
             "two registers",
         ),
         calling("struct/64B", "direct call, 64 bytes by value", operation::STRUCT[1]).predict(
-            2.0,
+            3.0,
             8.0,
             "four 16-byte copies to the stack",
         ),
         calling("pointer/3", "call through a pointer, 3 arguments", operation::POINTER_3).predict(
-            2.0,
+            3.0,
             1.5,
             "the indirect branch predictor is never wrong here",
         ),
         calling("dyn/3", "call through a table of methods, 3 arguments", operation::DYN_3).predict(
-            2.0,
-            2.0,
+            3.0,
+            3.0,
             "one more argument, self, and a load of the method",
         ),
         calling("plt/0", "call into a shared object through its linkage table", operation::PLT_0)
             .need(Need::new(shared_object))
-            .predict(3.0, 1.0, "the stub's jump is a third taken branch"),
+            .predict(4.0, 1.0, "the stub's jump is a fourth taken branch"),
     ]
 }
 
@@ -115,7 +117,6 @@ fn calling(name: impl Into<String>, title: impl Into<String>, call: Call) -> Cas
     Case::looped(name, title, call.turns)
         .control(operation::control)
         .claim(Claim::Calls(call.callee))
-        .claim(Claim::AboveControl)
         .claim(Claim::Linear)
 }
 

@@ -170,7 +170,7 @@ fn shared_add(crowd: Parallelism) -> Case {
     });
     let title = format!("an atomic addition to one word by each of {} threads", words(crowd));
     let case = Case::new(format!("atomic-add/shared-{}", crowd.name()), title, shared);
-    needing(crowd, case).control_set_up(private).claim(Claim::AboveControl).predict(
+    needing(crowd, case).control_set_up(private).predict(
         150.0,
         0.0,
         "the line goes to and fro after every few additions",

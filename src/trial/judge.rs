@@ -21,7 +21,7 @@ pub(super) use testimony::witness;
 /// a loaded CPU, and far from the 1.0 of a remembered result.
 const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
 /// Least net cost of an operation as a share of its control, at the lower end of the interval. A limit of zero would be passed
-/// by chance once in forty cases. The cheapest call costs four times its control, and a tenth of it in a debug build.
+/// by chance once in forty cases. Whatever claims to cost more enters the kernel, waits for another core, or is atomic.
 const ABOVE: f64 = 0.02;
 /// Accepted ratio of the cost in large batches to the slope over small ones. What was optimised away or remembered costs a
 /// fraction, and what grows with its number a multiple. Between small and large batches a branch predictor may learn

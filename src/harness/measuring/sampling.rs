@@ -1,6 +1,7 @@
 //! How many samples an execution has, and how long they are.
 
 use crate::case::Scale;
+use crate::trial::{BatchSize, SAMPLE_STRETCH};
 use std::time::Duration;
 
 /// What is timed of a short sample, ns. The branch predictor is made to forget before a sample, and often learns otherwise at the
@@ -43,23 +44,25 @@ impl Sampling {
     }
 
     /// How many samples an execution has, and of how many iterations: short ones where an operation is short and the user asks
-    /// for nothing else. `sized` finds the iterations that take so many nanoseconds.
+    /// for nothing else. `sized` finds the batch of which so many nanoseconds are timed.
     ///
     /// # Errors
     /// Those of `sized`.
     pub(super) fn batches<E>(
         &self,
         (samples, seconds): (Option<usize>, Option<f64>),
-        mut sized: impl FnMut(f64) -> Result<u64, E>,
+        sized: impl FnOnce(f64) -> Result<BatchSize, E>,
     ) -> Result<(usize, u64), E> {
         let wanted_ns = self.sample_ns(samples.unwrap_or(self.samples), seconds);
-        if self.is_short && samples.is_none() && seconds.is_none() {
-            let iterations = sized(SHORT_NS)?;
-            if iterations >= SHORT {
-                return Ok((2 * self.samples, iterations));
-            }
+        if !self.is_short || samples.is_some() || seconds.is_some() {
+            return Ok((samples.unwrap_or(self.samples), sized(wanted_ns)?.iterations));
         }
-        Ok((samples.unwrap_or(self.samples), sized(wanted_ns)?))
+        let short = sized(SHORT_NS)?;
+        Ok(if short.iterations >= SHORT {
+            (2 * self.samples, short.iterations)
+        } else {
+            (self.samples, short.filling(wanted_ns, SAMPLE_STRETCH).iterations)
+        })
     }
 }
 
@@ -70,7 +73,11 @@ mod tests {
     #[test]
     fn a_short_operation_has_short_samples_and_a_user_what_is_asked_for() {
         let at = |scale, asked, each_ns: f64| {
-            let sized = |ns: f64| Ok::<_, ()>((ns / each_ns).round().max(1.0) as u64);
+            let sized = |ns: f64| {
+                let iterations = (ns / each_ns).round().max(1.0);
+                let timed_ns = iterations * each_ns;
+                Ok::<_, ()>(BatchSize { iterations: iterations as u64, timed_ns, wall_ns: timed_ns })
+            };
             Sampling::at(scale).batches(asked, sized).expect("sized")
         };
         let of = |asked, each_ns| at(Scale::Default, asked, each_ns);

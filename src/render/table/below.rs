@@ -165,7 +165,7 @@ fn legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
             if known { "quiet: what is charged when nobody disturbs" } else { "measured: the median" },
         ),
         (Column::Typical, "typical: the median of all samples"),
-        (Column::Ratio, "ratio: the figure, net where there is one, over the expected"),
+        (Column::Ratio, "ratio: the figure over the expected; both net, unless the whole was predicted"),
         (
             Column::Share,
             if known {
