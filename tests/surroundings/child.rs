@@ -1,9 +1,9 @@
 //! Children that end as they should not, and what the groups that make tasks leave behind.
 
-use crate::place::Place;
+use crate::place::{Place, example};
 use nix::sys::wait::waitpid;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use syscost::clock::Clock;
 use syscost::internals::platform::child::{Child, unreaped};
@@ -12,19 +12,9 @@ use syscost::internals::suite;
 use syscost::internals::trial::{Bench, CaseEnd, Trial};
 use syscost::{Group, Place as Where, Scale};
 
-/// Beside the directory of this test: `target/PROFILE/examples/children`.
-fn children() -> Option<PathBuf> {
-    let deps = std::env::current_exe().unwrap();
-    let built = deps.parent()?.parent()?.join("examples/children");
-    built.is_file().then_some(built)
-}
-
 #[test]
 fn a_child_that_ends_badly_ends_its_case_and_nothing_else() {
-    let Some(children) = children() else {
-        println!("skipped: the example `children` was not built; `cargo test` builds it");
-        return;
-    };
+    let Some(children) = example("children") else { return };
     let place = Place::new();
     let mut command = place.program(&children);
     command.args(["--bench", "--color=never"]);

@@ -1,6 +1,6 @@
 //! A case is measured by several processes, and all of them are kept.
 
-use crate::place::{Place, alone};
+use crate::place::{Place, alone, example};
 use serde_json::Value;
 
 fn run(place: &Place, words: &[&str]) -> Value {
@@ -85,4 +85,19 @@ fn a_run_without_time_still_measures_every_case_two_or_three_times() {
             assert!([2, 3].contains(&executions), "{outcome}");
         }
     }
+}
+
+#[test]
+fn a_test_of_a_bench_target_asks_the_claims_of_a_short_operation() {
+    let Some(mine) = example("mine") else { return };
+    let place = Place::new();
+    let mut command = place.program(&mine);
+    command.args(["--bench", "--test", "--color=never"]);
+    let ended = place.end(command);
+    if ended.output.contains("mine/parent: disturbed: other tasks had") {
+        println!("skipped: the machine is too busy to measure mine/parent");
+        return;
+    }
+    ended.says(0, &["mine/parent: ok, 7 claims hold"]);
+    assert!(!place.home().join("mine").exists(), "a test saves nothing");
 }

@@ -23,6 +23,17 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A program of the examples, beside the directory of this test: `target/PROFILE/examples/NAME`.
+pub fn example(name: &str) -> Option<PathBuf> {
+    let deps = std::env::current_exe().unwrap();
+    let built = deps.parent()?.parent()?.join("examples").join(name);
+    if !built.is_file() {
+        println!("skipped: the example `{name}` was not built; `cargo test` builds it");
+        return None;
+    }
+    Some(built)
+}
+
 /// Criterion's home, a temporary directory and what was printed, open to any user.
 pub struct Place(TempDir);
 
