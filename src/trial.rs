@@ -34,7 +34,7 @@ use crate::clock::{Clock, Counters, Delta, OtherCpus, PartnerMonitor, Ticks};
 use crate::platform::perf_event::Counter;
 use crate::platform::{cpu, signal, time};
 use crate::record::EventRate;
-pub use batch_size::{BatchSize, SAMPLE_STRETCH};
+pub use batch_size::SAMPLE_STRETCH;
 pub use case_end::{CaseEnd, repeated};
 pub use displacement::displaced;
 pub use pair_turn::Turn;

@@ -309,7 +309,7 @@ impl Process<'_> {
             trial.prove()?
         }
         let asked = (self.arguments.samples, self.arguments.measurement_seconds);
-        let sized = |ns| trial.size_batch(ns, SAMPLE_STRETCH);
+        let sized = |ns| Ok::<_, CaseEnd>(trial.size_batch(ns, SAMPLE_STRETCH)?.iterations);
         let (samples, iterations) = sampling.batches(asked, sized)?;
         let is_test = self.arguments.mode == Mode::Test;
         let mut routine = Routine {

@@ -76,10 +76,9 @@ impl BatchSize {
         !enough.is_beyond(self.timed_ns, self.wall_ns)
     }
 
-    /// As many iterations as fill so much of the timed part, if the whole stays within `stretch` times that; at least one.
-    #[must_use]
-    pub fn filling(self, timed_ns: f64, stretch: f64) -> Self {
-        let times = (timed_ns / self.timed_ns.max(1.0)).min(stretch * timed_ns / self.wall_ns.max(1.0));
+    /// As many iterations as fill the timed part, if the whole stays within the other time; at least one.
+    fn filled(self, full: Enough) -> Self {
+        let times = (full.timed_ns / self.timed_ns.max(1.0)).min(full.wall_ns / self.wall_ns.max(1.0));
         let iterations = (self.iterations as f64 * times).round().max(1.0);
         let times = iterations / self.iterations as f64;
         Self { iterations: iterations as u64, timed_ns: self.timed_ns * times, wall_ns: self.wall_ns * times }
@@ -100,13 +99,14 @@ impl Trial<'_> {
     /// # Errors
     /// The subject fails or takes no time.
     pub fn size_batch(&mut self, timed_ns: f64, stretch: f64) -> std::result::Result<BatchSize, CaseEnd> {
-        let half = Enough { timed_ns: timed_ns / 2.0, wall_ns: stretch * timed_ns };
+        let wall_ns = stretch * timed_ns;
+        let half = Enough { timed_ns: timed_ns / 2.0, wall_ns };
         let found = BatchSize::find(&mut *self.subject, self.clock, half)?;
         if found.timed_ns == 0.0 && found.iterations >= MOST {
             let sentence = format!("{MOST} iterations took no time at all: nothing was done");
             return Err(CaseEnd::Failed(sentence));
         }
-        Ok(found.filling(timed_ns, stretch))
+        Ok(found.filled(Enough { timed_ns, wall_ns }))
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     fn a_batch_is_filled_as_far_as_its_untimed_part_allows() {
         let filled = |timed_ns, wall_ns| {
             let size = BatchSize { iterations: 100, timed_ns, wall_ns };
-            size.filling(100e3, 8.0)
+            size.filled(Enough { timed_ns: 100e3, wall_ns: 800e3 })
         };
         assert_eq!(filled(50e3, 50e3), BatchSize { iterations: 200, timed_ns: 100e3, wall_ns: 100e3 });
         assert_eq!(filled(25e3, 400e3), BatchSize { iterations: 200, timed_ns: 50e3, wall_ns: 800e3 });

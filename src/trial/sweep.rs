@@ -6,7 +6,7 @@
 //! is the difference of the two slopes of a round.
 
 use super::batch_size::{BatchSize, Enough};
-use super::retraining::retrain;
+use super::retraining::retrain_by_batches;
 use crate::case::{Scale, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::Result;
@@ -170,7 +170,7 @@ fn round(
     }
     random.shuffle(&mut order);
     // Once a round, as once a sample: slope and median are of the same mode.
-    retrain(subject, unit, clock)?;
+    retrain_by_batches(subject, unit, clock)?;
     let mut times = [[0.0; 4]; 2];
     for (size, of_control) in order {
         let runs: &mut dyn Subject = match (&mut control, of_control) {

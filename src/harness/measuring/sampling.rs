@@ -1,7 +1,6 @@
 //! How many samples an execution has, and how long they are.
 
 use crate::case::Scale;
-use crate::trial::{BatchSize, SAMPLE_STRETCH};
 use std::time::Duration;
 
 /// What is timed of a short sample, ns. The branch predictor is made to forget before a sample, and often learns otherwise at the
@@ -44,25 +43,24 @@ impl Sampling {
     }
 
     /// How many samples an execution has, and of how many iterations: short ones where an operation is short and the user asks
-    /// for nothing else. `sized` finds the batch of which so many nanoseconds are timed.
+    /// for nothing else. `sized` finds the iterations that take so many nanoseconds.
     ///
     /// # Errors
     /// Those of `sized`.
     pub(super) fn batches<E>(
         &self,
         (samples, seconds): (Option<usize>, Option<f64>),
-        sized: impl FnOnce(f64) -> Result<BatchSize, E>,
+        mut sized: impl FnMut(f64) -> Result<u64, E>,
     ) -> Result<(usize, u64), E> {
         let wanted_ns = self.sample_ns(samples.unwrap_or(self.samples), seconds);
-        if !self.is_short || samples.is_some() || seconds.is_some() {
-            return Ok((samples.unwrap_or(self.samples), sized(wanted_ns)?.iterations));
+        if self.is_short && samples.is_none() && seconds.is_none() {
+            // Not scaled to a longer one: what comes before a batch, like a walk round a ring, may be most of a short one.
+            let iterations = sized(SHORT_NS)?;
+            if iterations >= SHORT {
+                return Ok((2 * self.samples, iterations));
+            }
         }
-        let short = sized(SHORT_NS)?;
-        Ok(if short.iterations >= SHORT {
-            (2 * self.samples, short.iterations)
-        } else {
-            (self.samples, short.filling(wanted_ns, SAMPLE_STRETCH).iterations)
-        })
+        Ok((samples.unwrap_or(self.samples), sized(wanted_ns)?))
     }
 }
 
@@ -73,11 +71,7 @@ mod tests {
     #[test]
     fn a_short_operation_has_short_samples_and_a_user_what_is_asked_for() {
         let at = |scale, asked, each_ns: f64| {
-            let sized = |ns: f64| {
-                let iterations = (ns / each_ns).round().max(1.0);
-                let timed_ns = iterations * each_ns;
-                Ok::<_, ()>(BatchSize { iterations: iterations as u64, timed_ns, wall_ns: timed_ns })
-            };
+            let sized = |ns: f64| Ok::<_, ()>((ns / each_ns).round().max(1.0) as u64);
             Sampling::at(scale).batches(asked, sized).expect("sized")
         };
         let of = |asked, each_ns| at(Scale::Default, asked, each_ns);
@@ -87,5 +81,12 @@ mod tests {
         assert_eq!(of((None, None), 5e6), (10, 1));
         assert_eq!(of((Some(50), None), 100.0), (50, 1_600));
         assert_eq!(of((None, Some(0.3)), 100.0), (10, 200_000));
+    }
+
+    #[test]
+    fn a_walk_before_each_batch_that_fills_a_short_sample_leaves_a_long_one_its_iterations() {
+        let sized = |ns: f64| Ok::<_, ()>(if ns < 700e3 { 3 } else { (ns / 25.0) as u64 });
+        let sampling = Sampling::at(Scale::Default);
+        assert_eq!(sampling.batches((None, None), sized), Ok((10, 32_000)));
     }
 }
