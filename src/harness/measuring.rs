@@ -311,11 +311,13 @@ impl Process<'_> {
         let asked = (self.arguments.samples, self.arguments.measurement_seconds);
         let sized = |ns| Ok::<_, CaseEnd>(trial.size_batch(ns, SAMPLE_STRETCH)?.iterations);
         let (samples, iterations) = sampling.batches(asked, sized)?;
-        let is_test = self.arguments.mode == Mode::Test;
+        // Criterion has neither a warm-up nor samples in a test: it asks for one batch, and one says little about disturbances.
+        let (phases, at_once) =
+            if self.arguments.mode == Mode::Test { (0, samples) } else { (routine::PHASES, 1) };
         let mut routine = Routine {
             trial: Some(trial),
             iterations,
-            sampling_from: measurement.phase() + if is_test { 0 } else { routine::PHASES },
+            sampling_from: measurement.phase() + phases,
             events: self.events,
             left: samples,
             outcome: None,
@@ -326,8 +328,7 @@ impl Process<'_> {
         let bench = || {
             group.bench_function(&case.name, |b| {
                 b.iter_custom(|n| {
-                    // Criterion asks a test for one batch, and one says little about what was disturbed.
-                    for _ in 1..if is_test { samples } else { 1 } {
+                    for _ in 1..at_once {
                         routine.batch(n, samples, measurement.phase());
                     }
                     measurement.of.value(routine.batch(n, samples, measurement.phase()))

@@ -39,7 +39,7 @@ impl Trial<'_> {
         let median = statistic::median_interval(&values);
         let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
         if let Some(sweep) = &sweep {
-            judge::grows(sweep).map_err(CaseEnd::Contradicted)?;
+            judge::grows(sweep)?;
             let large = [statistic::percentile(&values, 25.0), median.estimate];
             let iterations = kept.last().map_or(0, |sample| sample.iterations);
             let judged = judge::large_batches(self.case, sweep.slope, sweep.unit, large, iterations)?;

@@ -20,6 +20,13 @@ pub(super) use testimony::witness;
 /// Accepted ratio of the time of twice the iterations: three times the worst deviation over hundreds of honest sweeps beside
 /// a loaded CPU, and far from the 1.0 of a remembered result.
 const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
+/// The slope as a share of what an iteration takes by a whole batch, below which time does not grow. Threads that take a lock
+/// by turns now and now in a row have slopes of either sign.
+const NO_GROWTH: f64 = 0.2;
+/// What the clock cannot tell from nothing, ns: a batch that grows by less when it gets a unit more does not grow.
+const UNTOLD_NS: f64 = 10.0;
+/// What helps where rounds contradict each other.
+const AT_REST: &str = "run again when the machine, or its host, does less";
 /// Least net cost of an operation as a share of its control, at the lower end of the interval. A limit of zero would be passed
 /// by chance once in forty cases. Whatever claims to cost more enters the kernel, waits for another core, or is atomic.
 const ABOVE: f64 = 0.02;
@@ -101,7 +108,7 @@ fn took_no_time(nothing: &NoTime) -> String {
 }
 
 fn proportional(case: &Case, sweep: &Sweep) -> Result<Vec<String>, CaseEnd> {
-    grows(sweep).map_err(CaseEnd::Contradicted)?;
+    grows(sweep)?;
     let mut sentences = Vec::new();
     for claim in &case.claims {
         match claim {
@@ -116,15 +123,21 @@ fn proportional(case: &Case, sweep: &Sweep) -> Result<Vec<String>, CaseEnd> {
 /// Checks for every case that the slope is positive; otherwise there is no cost and no rate.
 ///
 /// # Errors
-/// The sentence for [`CaseEnd::Contradicted`].
-pub(super) fn grows(sweep: &Sweep) -> Result<(), String> {
-    if sweep.slope.low > 0.0 {
+/// A batch takes as long whatever its length ([`CaseEnd::Contradicted`]), or the rounds contradict each other
+/// ([`CaseEnd::Disturbed`]).
+pub(super) fn grows(sweep: &Sweep) -> Result<(), CaseEnd> {
+    let Interval { estimate, low, high } = sweep.slope;
+    if low > 0.0 {
         return Ok(());
     }
-    Err(format!(
-        "time does not grow with the number of iterations: one costs {:.4} ns, interval {:.4} to {:.4}",
-        sweep.slope.estimate, sweep.slope.low, sweep.slope.high
-    ))
+    let cost = format!("one costs {estimate:.4} ns, interval {low:.4} to {high:.4}");
+    if high < NO_GROWTH * sweep.each_of_largest() || high * (sweep.unit as f64) < UNTOLD_NS {
+        let sentence = format!("time does not grow with the number of iterations: {cost}");
+        return Err(CaseEnd::Contradicted(sentence));
+    }
+    Err(CaseEnd::Disturbed(format!(
+        "{cost}: too uneven to tell whether time grows with the number of iterations; {AT_REST}"
+    )))
 }
 
 /// Judges that twice the iterations take twice the time.
@@ -145,7 +158,7 @@ fn doubles(sweep: &Sweep) -> Result<String, CaseEnd> {
     }
     Err(CaseEnd::Disturbed(format!(
         "twice {twice} iterations took {:.2} to {:.2} times as long: too uneven to tell whether time is proportional to \
-         their number; run again when the machine, or its host, does less",
+         their number; {AT_REST}",
         by.low, by.high
     )))
 }

@@ -62,6 +62,14 @@ pub(super) struct Sweep {
     pub unit: u64,
 }
 
+impl Sweep {
+    /// What an iteration of the largest batch takes, with the overhead of the batch, ns.
+    pub(super) fn each_of_largest(&self) -> f64 {
+        let largest = SIZES[SIZES.len() - 1] * self.unit;
+        self.slope.estimate + self.intercept.estimate / largest as f64
+    }
+}
+
 /// Iterations that took no time.
 pub(super) struct NoTime {
     pub iterations: u64,

@@ -46,6 +46,23 @@ fn sentence(end: Result<Sentences, CaseEnd>) -> String {
 }
 
 #[test]
+fn time_that_may_grow_contradicts_no_case() {
+    let exactly = crate::record::Interval::exactly;
+    // A batch of 32 iterations takes this overhead and what the slope says.
+    let judged_above = |overhead, low, estimate, high| {
+        let slope = crate::record::Interval { estimate, low, high };
+        let (intercept, doubling) = (exactly(overhead), exactly(2.0));
+        grows(&Sweep { slope, intercept, control: None, net: None, ratio: None, doubling, unit: 8 })
+    };
+    let judged = |low, estimate, high| judged_above(3_200.0, low, estimate, high);
+    assert_eq!(judged(1.0, 50.0, 90.0), Ok(()));
+    assert!(matches!(judged(-12.0, 17.0, 66.0), Err(CaseEnd::Disturbed(_))));
+    assert!(matches!(judged(-0.1, 0.0, 0.1), Err(CaseEnd::Contradicted(_))));
+    assert!(matches!(judged(-90.0, -50.0, -1.0), Err(CaseEnd::Contradicted(_))), "it shrinks");
+    assert!(matches!(judged_above(0.0, -0.1, 0.0, 0.1), Err(CaseEnd::Contradicted(_))), "nothing is told");
+}
+
+#[test]
 fn rounds_that_contradict_each_other_contradict_no_case() {
     let judged = |low, estimate, high| {
         let exactly = crate::record::Interval::exactly;
