@@ -1,15 +1,8 @@
 //! The example whose subjects lie.
 
-use crate::place::Place;
-use std::path::{Path, PathBuf};
+use crate::place::{Place, example};
+use std::path::Path;
 use std::process::Command;
-
-/// Beside the directory of this test: `target/PROFILE/examples/liars`.
-fn liars() -> Option<PathBuf> {
-    let deps = std::env::current_exe().unwrap();
-    let built = deps.parent()?.parent()?.join("examples/liars");
-    built.is_file().then_some(built)
-}
 
 fn asked(place: &Place, liars: &Path, option: &str) -> Command {
     let mut command = place.program(liars);
@@ -19,10 +12,7 @@ fn asked(place: &Place, liars: &Path, option: &str) -> Command {
 
 #[test]
 fn each_lie_ends_its_case_and_leaves_no_number() {
-    let Some(liars) = liars() else {
-        println!("skipped: the example `liars` was not built; `cargo test` builds it");
-        return;
-    };
+    let Some(liars) = example("liars") else { return };
     let place = Place::new();
     let lies = [
         ("inlined", "the call was inlined or skipped"),
@@ -49,10 +39,7 @@ fn each_lie_ends_its_case_and_leaves_no_number() {
 
 #[test]
 fn what_criterion_would_panic_at_is_refused_in_a_sentence() {
-    let Some(liars) = liars() else {
-        println!("skipped: the example `liars` was not built; `cargo test` builds it");
-        return;
-    };
+    let Some(liars) = example("liars") else { return };
     let place = Place::new();
     for option in [
         "--sample-size=3",
