@@ -11,7 +11,7 @@ use crate::case::{Scale, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::Result;
 use crate::record::Interval;
-use crate::statistic::{Random, fit_line, median_interval};
+use crate::statistic::{Random, fit_line, median_interval, percentile};
 
 /// Length of the smallest batch, ns: a hundred times the clock's own cost, and short enough that most batches run between
 /// two timer interrupts (250 to 1000 per second).
@@ -51,6 +51,8 @@ impl Effort {
 #[derive(Clone, Debug)]
 pub(super) struct Sweep {
     pub slope: Interval,
+    /// Three quarters of the rounds have a slope below this: no single batch that was interrupted makes it large.
+    pub slope_quartile: f64,
     pub intercept: Interval,
     pub control: Option<Interval>,
     pub net: Option<Interval>,
@@ -199,8 +201,9 @@ fn summary(rounds: &[Round], unit: u64) -> Sweep {
     };
     let lines: Vec<_> = rounds.iter().map(|r| (line(&r.subject), r.control.as_ref().map(line))).collect();
     let of = |values: Vec<f64>| (!values.is_empty()).then(|| median_interval(&values));
-    let slopes = lines.iter().map(|(s, _)| s.slope.estimate).collect();
+    let slopes: Vec<f64> = lines.iter().map(|(s, _)| s.slope.estimate).collect();
     Sweep {
+        slope_quartile: percentile(&slopes, 75.0),
         slope: of(slopes).unwrap_or_default(),
         intercept: of(lines.iter().map(|(s, _)| s.intercept.estimate).collect()).unwrap_or_default(),
         control: of(lines.iter().filter_map(|(_, c)| Some(c.as_ref()?.slope.estimate)).collect()),

@@ -13,17 +13,37 @@ use std::time::Duration;
 
 /// Indices into the threads' shared page.
 mod word {
-    /// The number of the batch. Threads without work sleep on this word.
-    pub const TURN: usize = 0;
-    /// The thread that sends first and times, plus one.
-    pub const FIRST: usize = 1;
-    /// The thread that answers, plus one.
-    pub const SECOND: usize = 2;
-    pub const ROUND_TRIPS: usize = 3;
+    /// The [`Order`](super::Order) of the batch. Threads without work sleep on this word.
+    pub const ORDER: usize = 0;
+    /// Round trips of the batch. It changes when both threads of the last pair have finished.
+    pub const ROUND_TRIPS: usize = 1;
     /// The duration, ns.
-    pub const TOOK: usize = 4;
+    pub const TOOK: usize = 2;
     /// Threads of the pair that have finished.
-    pub const DONE: usize = 5;
+    pub const DONE: usize = 3;
+}
+
+/// Who works in a batch, in one word: the low bits of the batch's number, the thread that sends first and times, the one that
+/// answers. In words of their own, a thread that wakes late for a batch without it would read the next batch's pair, work,
+/// and work again when that batch's number comes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Order(u32);
+
+impl Order {
+    /// Bits of a thread's index.
+    const BITS: u32 = 10;
+    /// The first index that is no thread's.
+    const NOBODY: usize = (1 << Self::BITS) - 1;
+
+    /// The order that follows this one.
+    fn next(self, (first, second): (usize, usize)) -> Self {
+        let batch = (self.0 >> (2 * Self::BITS)).wrapping_add(1);
+        Self(batch << (2 * Self::BITS) | (first as u32) << Self::BITS | second as u32)
+    }
+
+    fn pair(self) -> (usize, usize) {
+        ((self.0 >> Self::BITS) as usize & Self::NOBODY, self.0 as usize & Self::NOBODY)
+    }
 }
 
 /// Round trips of a batch at most: their time in nanoseconds fits into a word.
@@ -38,10 +58,10 @@ pub struct LineThreads {
     page: Arc<Words>,
 }
 
-/// At most `most` of these CPUs, evenly spread.
+/// At most `most` of these CPUs, evenly spread, and no more than an order can name.
 pub fn spread(mut cpus: Vec<usize>, most: usize) -> Vec<usize> {
     cpus.sort_unstable();
-    let (all, most) = (cpus.len(), most.min(cpus.len()));
+    let (all, most) = (cpus.len(), most.min(cpus.len()).min(Order::NOBODY));
     (0..most).map(|i| cpus[i * (all - 1) / (most - 1).max(1)]).collect()
 }
 
@@ -55,21 +75,17 @@ impl LineThreads {
         let channels = Arc::new(PolledWord::pair(Path::new(""))?);
         let start = |(index, &cpu): (usize, &usize)| {
             let (page, channels, nudged) = (Arc::clone(&page), Arc::clone(&channels), Arc::clone(&page));
-            let mut seen = 0;
+            let mut seen = Order(0);
             let step = move || {
-                wait(&page[word::TURN].value, seen, Reach::Private);
-                let turn = page[word::TURN].value.load(SeqCst);
-                if turn != seen {
-                    seen = turn;
-                    work(&page, &channels, index as u32 + 1);
+                wait(&page[word::ORDER].value, seen.0, Reach::Private);
+                let order = Order(page[word::ORDER].value.load(SeqCst));
+                if order != seen {
+                    seen = order;
+                    work(&page, &channels, order.pair(), index);
                 }
                 0
             };
-            let nudge = move || {
-                nudged[word::FIRST].value.store(0, SeqCst);
-                nudged[word::SECOND].value.store(0, SeqCst);
-                begin(&nudged);
-            };
+            let nudge = move || begin(&nudged, (Order::NOBODY, Order::NOBODY));
             Partner::start(Kind::Thread, (cpu, Class::Ordinary), step, nudge)
         };
         let partners = cpus.iter().enumerate().map(start).collect::<Result<_>>()?;
@@ -108,10 +124,9 @@ impl LineThreads {
     }
 
     fn batch(&mut self, (first, second): (usize, usize), round_trips: u64) -> Result<u64> {
-        let orders = [(word::FIRST, first as u32 + 1), (word::SECOND, second as u32 + 1)];
-        let orders = orders.into_iter().chain([(word::DONE, 0), (word::ROUND_TRIPS, round_trips as u32)]);
-        orders.for_each(|(at, value)| self.page[at].value.store(value, SeqCst));
-        begin(&self.page);
+        self.page[word::DONE].value.store(0, SeqCst);
+        self.page[word::ROUND_TRIPS].value.store(round_trips as u32, SeqCst);
+        begin(&self.page, (first, second));
         let deadline = Duration::from_nanos(time::clock_gettime_ns(libc::CLOCK_MONOTONIC)) + PATIENCE;
         loop {
             let done = self.page[word::DONE].value.load(SeqCst);
@@ -127,16 +142,19 @@ impl LineThreads {
     }
 }
 
-fn begin(page: &Words) {
-    page[word::TURN].value.fetch_add(1, SeqCst);
-    // Each call wakes one sleeper; a thread that is not asleep yet will see the new number.
-    while wake(&page[word::TURN].value, Reach::Private) > 0 {}
+fn begin(page: &Words, pair: (usize, usize)) {
+    let word = &page[word::ORDER].value;
+    // The measuring thread is the only one that writes it.
+    word.store(Order(word.load(SeqCst)).next(pair).0, SeqCst);
+    // Each call wakes one sleeper; a thread that is not asleep yet will see the new order.
+    while wake(word, Reach::Private) > 0 {}
 }
 
-fn work(page: &Words, channels: &[PolledWord; 2], own: u32) {
+/// Does a thread's part of a batch, if the pair has one for it.
+fn work(page: &Words, channels: &[PolledWord; 2], (first, second): (usize, usize), own: usize) {
     let round_trips = page[word::ROUND_TRIPS].value.load(SeqCst);
     let [there, back] = channels;
-    if page[word::FIRST].value.load(SeqCst) == own {
+    if first == own {
         // The first round trip shows that the other is awake, and is not counted.
         let mut lowest = there.send().min(back.receive());
         let start = time::monotonic_raw_ns();
@@ -146,7 +164,7 @@ fn work(page: &Words, channels: &[PolledWord; 2], own: u32) {
         let took = time::monotonic_raw_ns() - start;
         page[word::TOOK].value.store(took.min(u64::from(u32::MAX)) as u32, SeqCst);
         finish(page, lowest);
-    } else if page[word::SECOND].value.load(SeqCst) == own {
+    } else if second == own {
         let trip = || there.receive().min(back.send());
         let lowest = (0..=round_trips).map(|_| trip()).min().unwrap_or(0);
         finish(page, lowest);
@@ -171,6 +189,19 @@ mod tests {
         assert_eq!(spread((0..64).collect(), 4), [0, 21, 42, 63]);
         assert_eq!(spread(vec![3, 1], 4), [1, 3]);
         assert_eq!(spread(vec![7], 4), [7]);
+    }
+
+    #[test]
+    fn an_order_names_its_pair_and_differs_from_the_one_before() {
+        let pairs = [(0, 1), (0, 1), (Order::NOBODY - 1, 0), (Order::NOBODY, Order::NOBODY), (5, 9)];
+        let mut last = Order(0);
+        // More batches than their number has bits for.
+        for pair in pairs.into_iter().cycle().take(10_000) {
+            let order = last.next(pair);
+            assert_eq!(order.pair(), pair);
+            assert_ne!(order, last);
+            last = order;
+        }
     }
 
     #[test]

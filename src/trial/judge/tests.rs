@@ -45,14 +45,20 @@ fn sentence(end: Result<Sentences, CaseEnd>) -> String {
     }
 }
 
+/// A sweep of batches that take this long whatever their length, ns.
+fn flat(overhead: f64) -> Sweep {
+    let (slope, intercept, doubling) =
+        (Interval::default(), Interval::exactly(overhead), Interval::exactly(2.0));
+    Sweep { slope, slope_quartile: 0.0, intercept, control: None, net: None, ratio: None, doubling, unit: 8 }
+}
+
 #[test]
 fn time_that_may_grow_contradicts_no_case() {
-    let exactly = crate::record::Interval::exactly;
     // A batch of 32 iterations takes this overhead and what the slope says.
     let judged_above = |overhead, low, estimate, high| {
-        let slope = crate::record::Interval { estimate, low, high };
-        let (intercept, doubling) = (exactly(overhead), exactly(2.0));
-        grows(&Sweep { slope, intercept, control: None, net: None, ratio: None, doubling, unit: 8 })
+        let slope = Interval { estimate, low, high };
+        let slope_quartile = (estimate + high) / 2.0;
+        grows(&Sweep { slope, slope_quartile, ..flat(overhead) })
     };
     let judged = |low, estimate, high| judged_above(3_200.0, low, estimate, high);
     assert_eq!(judged(1.0, 50.0, 90.0), Ok(()));
@@ -60,16 +66,18 @@ fn time_that_may_grow_contradicts_no_case() {
     assert!(matches!(judged(-0.1, 0.0, 0.1), Err(CaseEnd::Contradicted(_))));
     assert!(matches!(judged(-90.0, -50.0, -1.0), Err(CaseEnd::Contradicted(_))), "it shrinks");
     assert!(matches!(judged_above(0.0, -0.1, 0.0, 0.1), Err(CaseEnd::Contradicted(_))), "nothing is told");
+    let interrupted = Sweep {
+        slope: Interval { estimate: 0.0, low: -50.0, high: 900.0 },
+        slope_quartile: 4.0,
+        ..flat(60.0)
+    };
+    assert!(matches!(grows(&interrupted), Err(CaseEnd::Contradicted(_))), "{interrupted:?}");
 }
 
 #[test]
 fn rounds_that_contradict_each_other_contradict_no_case() {
-    let judged = |low, estimate, high| {
-        let exactly = crate::record::Interval::exactly;
-        let doubling = crate::record::Interval { estimate, low, high };
-        let (slope, intercept) = (exactly(1.0), exactly(0.0));
-        doubles(&Sweep { slope, intercept, control: None, net: None, ratio: None, doubling, unit: 8 })
-    };
+    let judged =
+        |low, estimate, high| doubles(&Sweep { doubling: Interval { estimate, low, high }, ..flat(0.0) });
     assert!(judged(1.2, 2.1, 3.4).is_ok());
     for (low, estimate, high) in [(2.3, 2.7, 2.8), (0.0, 1.0, 1.7)] {
         assert!(matches!(judged(low, estimate, high), Err(CaseEnd::Contradicted(_))));
@@ -82,7 +90,7 @@ fn rounds_that_contradict_each_other_contradict_no_case() {
 #[test]
 fn what_costs_a_fraction_or_a_multiple_in_large_batches_is_contradicted() {
     let case = Case::looped("case", "", |_| ()).claim(Claim::Linear);
-    let slope = crate::record::Interval { estimate: 100.0, low: 98.0, high: 102.0 };
+    let slope = Interval { estimate: 100.0, low: 98.0, high: 102.0 };
     let judged = |large, iterations| large_batches(&case, slope, 64, large, iterations);
     for large in [[100.0, 101.0], [149.0, 151.0], [60.0, 90.0], [170.0, 300.0]] {
         assert!(matches!(judged(large, 640), Ok(Some(_))), "{large:?}");
