@@ -1,7 +1,7 @@
 //! The end of a trial: claims about all samples, and the result.
 
 use super::sample_frequency::paced;
-use super::sweep::Sweep;
+use super::sweep::{self, Sweep};
 use super::{CaseEnd, Sample, Trial, derived, distribution, judge};
 use crate::case::{Case, OwnTasks};
 use crate::clock::{Clock, OtherCpus, Ticks};
@@ -39,7 +39,7 @@ impl Trial<'_> {
         let median = statistic::median_interval(&values);
         let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
         if let Some(sweep) = &sweep {
-            judge::grows(sweep)?;
+            judge::grows(sweep, sweep::unit_ns(self.clock))?;
             let large = [statistic::percentile(&values, 25.0), median.estimate];
             let iterations = kept.last().map_or(0, |sample| sample.iterations);
             let judged = judge::large_batches(self.case, sweep.slope, sweep.unit, large, iterations)?;

@@ -23,10 +23,10 @@ const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
 /// The slope as a share of what an iteration takes by a whole batch, below which time does not grow. Threads that take a lock
 /// by turns now and now in a row have slopes of either sign.
 const NO_GROWTH: f64 = 0.2;
-/// A batch that grows by less than this in three rounds of four when it gets a unit more, ns, does not grow: an honest unit
-/// takes a hundred times as long. What is timed of a liar's batch may be less, and one interrupt is many times as much, which
-/// is why the interval of a few rounds does not show it.
-const UNTOLD_NS: f64 = 100.0;
+/// A batch that in three rounds of four grows by less than this share of what the smallest takes, when it gets as much again,
+/// does not grow. The interval does not show that: of seven rounds it is the whole range, and one interrupt is longer than all
+/// that a liar times.
+const UNTOLD: f64 = 0.01;
 /// What helps where rounds contradict each other.
 const AT_REST: &str = "run again when the machine, or its host, does less";
 /// Least net cost of an operation as a share of its control, at the lower end of the interval. A limit of zero would be passed
@@ -81,7 +81,7 @@ pub(super) fn sweep(
         let unit = first << (2 * attempt.min(1));
         let mut sweeper = Sweeper::new(unit);
         sweeper.sweep(subject, control.as_deref_mut(), clock, effort)?;
-        let end = match proportional(case, &sweeper.since(0)) {
+        let end = match proportional(case, &sweeper.since(0), sweep::unit_ns(clock)) {
             Ok(sentences) => return Ok((sweeper, sentences)),
             // It was told in the execution that proved the case.
             Err(CaseEnd::Disturbed(_)) if effort == Effort::Brief => return Ok((sweeper, Vec::new())),
@@ -109,8 +109,8 @@ fn took_no_time(nothing: &NoTime) -> String {
     )
 }
 
-fn proportional(case: &Case, sweep: &Sweep) -> Result<Vec<String>, CaseEnd> {
-    grows(sweep)?;
+fn proportional(case: &Case, sweep: &Sweep, unit_ns: f64) -> Result<Vec<String>, CaseEnd> {
+    grows(sweep, unit_ns)?;
     let mut sentences = Vec::new();
     for claim in &case.claims {
         match claim {
@@ -122,18 +122,20 @@ fn proportional(case: &Case, sweep: &Sweep) -> Result<Vec<String>, CaseEnd> {
     Ok(sentences)
 }
 
-/// Checks for every case that the slope is positive; otherwise there is no cost and no rate.
+/// Checks for every case that the slope is positive; otherwise there is no cost and no rate. `unit_ns` is what the smallest
+/// batch should take.
 ///
 /// # Errors
 /// A batch takes as long whatever its length ([`CaseEnd::Contradicted`]), or the rounds contradict each other
 /// ([`CaseEnd::Disturbed`]).
-pub(super) fn grows(sweep: &Sweep) -> Result<(), CaseEnd> {
+pub(super) fn grows(sweep: &Sweep, unit_ns: f64) -> Result<(), CaseEnd> {
     let Interval { estimate, low, high } = sweep.slope;
     if low > 0.0 {
         return Ok(());
     }
     let cost = format!("one costs {estimate:.4} ns, interval {low:.4} to {high:.4}");
-    if high < NO_GROWTH * sweep.each_of_largest() || sweep.slope_quartile * (sweep.unit as f64) < UNTOLD_NS {
+    let by_unit_ns = sweep.slope_quartile * sweep.unit as f64;
+    if high < NO_GROWTH * sweep.each_of_largest() || by_unit_ns < UNTOLD * unit_ns {
         let sentence = format!("time does not grow with the number of iterations: {cost}");
         return Err(CaseEnd::Contradicted(sentence));
     }

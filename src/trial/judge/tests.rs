@@ -27,15 +27,20 @@ fn live(case: &Case) -> Box<dyn Subject> {
     (case.set_up)(&place).expect("set up")
 }
 
+/// The first sweep that was not disturbed: other tests run at the same time.
 fn swept(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, CaseEnd> {
     let clock = Clock::start_up();
-    let mut control = control.map(|turns| live(&Case::looped("control", "", turns)));
-    let control: Option<&mut dyn Subject> = match &mut control {
-        Some(control) => Some(&mut **control),
-        None => None,
+    let once = || {
+        let mut control = control.map(|turns| live(&Case::looped("control", "", turns)));
+        let control: Option<&mut dyn Subject> = match &mut control {
+            Some(control) => Some(&mut **control),
+            None => None,
+        };
+        let effort = Effort::Proof(crate::case::Scale::Default);
+        sweep(case, &mut *live(case), control, &clock, effort).map(|(_, sentences)| sentences)
     };
-    sweep(case, &mut *live(case), control, &clock, Effort::Proof(crate::case::Scale::Default))
-        .map(|(_, sentences)| sentences)
+    let mut sweeps = (0..4).map(|_| once()).skip_while(|end| matches!(end, Err(CaseEnd::Disturbed(_))));
+    sweeps.next().expect("disturbed four times")
 }
 
 fn sentence(end: Result<Sentences, CaseEnd>) -> String {
@@ -44,6 +49,9 @@ fn sentence(end: Result<Sentences, CaseEnd>) -> String {
         other => panic!("the lie was believed: {other:?}"),
     }
 }
+
+/// What the smallest batch takes.
+const UNIT_NS: f64 = 10_000.0;
 
 /// A sweep of batches that take this long whatever their length, ns.
 fn flat(overhead: f64) -> Sweep {
@@ -58,20 +66,22 @@ fn time_that_may_grow_contradicts_no_case() {
     let judged_above = |overhead, low, estimate, high| {
         let slope = Interval { estimate, low, high };
         let slope_quartile = (estimate + high) / 2.0;
-        grows(&Sweep { slope, slope_quartile, ..flat(overhead) })
+        grows(&Sweep { slope, slope_quartile, ..flat(overhead) }, UNIT_NS)
     };
     let judged = |low, estimate, high| judged_above(3_200.0, low, estimate, high);
     assert_eq!(judged(1.0, 50.0, 90.0), Ok(()));
     assert!(matches!(judged(-12.0, 17.0, 66.0), Err(CaseEnd::Disturbed(_))));
     assert!(matches!(judged(-0.1, 0.0, 0.1), Err(CaseEnd::Contradicted(_))));
     assert!(matches!(judged(-90.0, -50.0, -1.0), Err(CaseEnd::Contradicted(_))), "it shrinks");
+    let small_share = judged_above(32_000.0, -10.0, 20.0, 100.0);
+    assert!(matches!(small_share, Err(CaseEnd::Contradicted(_))), "most is overhead: {small_share:?}");
     assert!(matches!(judged_above(0.0, -0.1, 0.0, 0.1), Err(CaseEnd::Contradicted(_))), "nothing is told");
     let interrupted = Sweep {
         slope: Interval { estimate: 0.0, low: -50.0, high: 900.0 },
         slope_quartile: 4.0,
         ..flat(60.0)
     };
-    assert!(matches!(grows(&interrupted), Err(CaseEnd::Contradicted(_))), "{interrupted:?}");
+    assert!(matches!(grows(&interrupted, UNIT_NS), Err(CaseEnd::Contradicted(_))), "{interrupted:?}");
 }
 
 #[test]
@@ -119,14 +129,8 @@ fn an_inlined_call_costs_no_more_than_its_control() {
 fn a_loop_that_was_optimised_away_is_caught() {
     let nothing = |n: u64| _ = std::hint::black_box(n);
     let liar = Case::looped("nothing", "", nothing).claim(Claim::Linear);
-    // A batch that was interrupted takes time, though nothing was done.
-    match swept(&liar, None) {
-        Err(CaseEnd::Disturbed(uneven)) => assert!(uneven.contains("too uneven"), "{uneven}"),
-        end => {
-            let said = sentence(end);
-            assert!(said.contains("does not grow") || said.contains("not proportional"), "{said}");
-        }
-    }
+    let said = sentence(swept(&liar, None));
+    assert!(said.contains("does not grow") || said.contains("not proportional"), "{said}");
     let liar = Case::looped("nothing", "", nothing).claim(Claim::Executes(2.0));
     assert!(sentence(witnessed(&liar)).contains("optimised away"));
 }
