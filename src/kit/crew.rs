@@ -2,7 +2,7 @@
 //! thread. Between batches they sleep.
 
 use crate::error::{Error, Result};
-use crate::platform::futex::{Reach, wait, wake};
+use crate::platform::futex::{Reach, wait, wake_all};
 use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::platform::shared::Words;
 use std::sync::Arc;
@@ -135,7 +135,7 @@ impl Crew {
 
 fn call_out(page: &Words) -> u32 {
     let turn = page[word::TURN].value.fetch_add(1, SeqCst) + 1;
-    while wake(&page[word::TURN].value, Reach::Shared) > 0 {}
+    wake_all(&page[word::TURN].value, Reach::Shared);
     turn
 }
 

@@ -51,9 +51,19 @@ pub fn wait_until(word: &AtomicU32, value: u32, deadline: Duration) -> i64 {
 /// Wakes at most one sleeper. Returns how many it woke.
 #[inline(always)]
 pub fn wake(word: &AtomicU32, reach: Reach) -> i64 {
+    wake_most(word, reach, 1)
+}
+
+/// Wakes all that sleep now. Returns how many it woke.
+pub fn wake_all(word: &AtomicU32, reach: Reach) -> i64 {
+    wake_most(word, reach, i32::MAX)
+}
+
+#[inline(always)]
+fn wake_most(word: &AtomicU32, reach: Reach, most: i32) -> i64 {
     let operation = (libc::FUTEX_WAKE | reach.flag()) as usize;
     // SAFETY: OWN-WORD.
-    unsafe { syscall6(libc::SYS_futex, [word.as_ptr() as usize, operation, 1, 0, 0, 0]) }
+    unsafe { syscall6(libc::SYS_futex, [word.as_ptr() as usize, operation, most as usize, 0, 0, 0]) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::kit::ipc::{Channel, PolledWord};
-use crate::platform::futex::{Reach, wait, wait_until, wake};
+use crate::platform::futex::{Reach, wait, wait_until, wake, wake_all};
 use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::platform::shared::Words;
 use crate::platform::time;
@@ -15,7 +15,7 @@ use std::time::Duration;
 mod word {
     /// The [`Order`](super::Order) of the batch. Threads without work sleep on this word.
     pub const ORDER: usize = 0;
-    /// Round trips of the batch. It changes when both threads of the last pair have finished.
+    /// Round trips of the batch. It changes only after both threads of the last pair have finished.
     pub const ROUND_TRIPS: usize = 1;
     /// The duration, ns.
     pub const TOOK: usize = 2;
@@ -24,8 +24,8 @@ mod word {
 }
 
 /// Who works in a batch, in one word: the low bits of the batch's number, the thread that sends first and times, the one that
-/// answers. In words of their own, a thread that wakes late for a batch without it would read the next batch's pair, work,
-/// and work again when that batch's number comes.
+/// answers. Were these separate words, a thread that wakes late for a batch in which it has no part could read the next
+/// batch's pair before its number, do the work, and do it again when the number changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Order(u32);
 
@@ -37,7 +37,7 @@ impl Order {
 
     /// The order that follows this one.
     fn next(self, (first, second): (usize, usize)) -> Self {
-        let batch = (self.0 >> (2 * Self::BITS)).wrapping_add(1);
+        let batch = (self.0 >> (2 * Self::BITS)) + 1;
         Self(batch << (2 * Self::BITS) | (first as u32) << Self::BITS | second as u32)
     }
 
@@ -146,8 +146,8 @@ fn begin(page: &Words, pair: (usize, usize)) {
     let word = &page[word::ORDER].value;
     // The measuring thread is the only one that writes it.
     word.store(Order(word.load(SeqCst)).next(pair).0, SeqCst);
-    // Each call wakes one sleeper; a thread that is not asleep yet will see the new order.
-    while wake(word, Reach::Private) > 0 {}
+    // A thread that is not asleep yet will see the new order.
+    wake_all(word, Reach::Private);
 }
 
 /// Does a thread's part of a batch, if the pair has one for it.
@@ -155,26 +155,26 @@ fn work(page: &Words, channels: &[PolledWord; 2], (first, second): (usize, usize
     let round_trips = page[word::ROUND_TRIPS].value.load(SeqCst);
     let [there, back] = channels;
     if first == own {
+        let trip = || there.send().min(back.receive()) == 0;
         // The first round trip shows that the other is awake, and is not counted.
-        let mut lowest = there.send().min(back.receive());
-        let start = time::monotonic_raw_ns();
-        for _ in 0..round_trips {
-            lowest = lowest.min(there.send()).min(back.receive());
+        if !trip() {
+            return;
         }
+        let start = time::monotonic_raw_ns();
+        let all = (0..round_trips).all(|_| trip());
         let took = time::monotonic_raw_ns() - start;
         page[word::TOOK].value.store(took.min(u64::from(u32::MAX)) as u32, SeqCst);
-        finish(page, lowest);
+        finish(page, all);
     } else if second == own {
-        let trip = || there.receive().min(back.send());
-        let lowest = (0..=round_trips).map(|_| trip()).min().unwrap_or(0);
-        finish(page, lowest);
+        let trip = || there.receive().min(back.send()) == 0;
+        finish(page, (0..=round_trips).all(|_| trip()));
     }
 }
 
-/// Counts a thread that has finished; the second of the two wakes who waits for both.
-fn finish(page: &Words, lowest: i64) {
+/// Counts a thread that has done `all` round trips; the second of the two wakes who waits for both.
+fn finish(page: &Words, all: bool) {
     let done = &page[word::DONE].value;
-    if lowest == 0 && done.fetch_add(1, SeqCst) == 1 {
+    if all && done.fetch_add(1, SeqCst) == 1 {
         wake(done, Reach::Private);
     }
 }
@@ -206,14 +206,15 @@ mod tests {
 
     #[test]
     fn every_pair_comes_back() {
-        let cpus = spread(cpu::allowed(), 3);
+        let cpus = spread(cpu::allowed(), 4);
         if cpus.len() < 2 {
             println!("skipped: one CPU");
             return;
         }
         let mut threads = LineThreads::start(&cpus).expect("started");
-        for pair in threads.pairs() {
-            assert!(threads.round_trips(pair, 100).expect("came back") > 0);
+        // Again and again, since a thread may wake late for a batch without it.
+        for pair in threads.pairs().into_iter().cycle().take(1_000) {
+            assert!(threads.round_trips(pair, 1).expect("came back") > 0);
         }
     }
 }
