@@ -118,6 +118,15 @@ pub fn is_intel() -> bool {
     }
 }
 
+/// Whether a hypervisor says that it runs below: CPUID leaf 1, ECX bit 31.
+pub fn is_guest() -> bool {
+    #[allow(unused_unsafe)]
+    // SAFETY: PURE; every x86-64 processor has leaf 1.
+    unsafe {
+        __cpuid(1).ecx & (1 << 31) != 0
+    }
+}
+
 /// The counter's frequency as the processor (leaf 0x15) or the hypervisor (leaf 0x4000_0010, kHz) states
 /// it, Hz, and which of them does.
 pub fn frequency() -> Option<(f64, &'static str)> {
@@ -131,8 +140,7 @@ pub fn frequency() -> Option<(f64, &'static str)> {
                 return Some((hz, "CPUID leaf 0x15"));
             }
         }
-        let guest = __cpuid(1).ecx & (1 << 31) != 0;
-        if guest && __cpuid(0x4000_0000).eax >= 0x4000_0010 {
+        if is_guest() && __cpuid(0x4000_0000).eax >= 0x4000_0010 {
             let khz = __cpuid(0x4000_0010).eax;
             return (khz != 0).then(|| (f64::from(khz) * 1e3, "the hypervisor's CPUID leaf"));
         }

@@ -177,9 +177,9 @@ impl Series {
     /// Core cycles of a step and why, for the caches of a common machine: 32 KiB, 1 MiB and 32 MiB.
     fn expected(&self, bytes: usize) -> (f64, &'static str) {
         // Slots some lines apart lie in some of the sets only: their ring fills a cache as if it had all lines.
-        let touched = match self.order {
-            Order::Quarters => bytes,
-            _ => bytes / self.spread.bytes() * self.spread.bytes().min(LINE),
+        let touched = match self.spread {
+            Spread::Every(_) => bytes,
+            Spread::Scattered(page) => bytes / page * LINE,
         };
         let (cycles, why) = match touched {
             0..=0x8000 => (4.5, "a hit in the first level"),
@@ -188,7 +188,8 @@ impl Series {
             _ => (400.0, "a line from memory"),
         };
         match self.order {
-            Order::Ascending if cycles > 10.0 => {
+            // No prefetcher crosses into the next page.
+            Order::Ascending if cycles > 10.0 && self.spread.bytes() < PAGE => {
                 (10.0, "the prefetcher has fetched it: bandwidth, no latency")
             }
             Order::WithinRuns(_) | Order::Quarters if cycles > 100.0 => {
