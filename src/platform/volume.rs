@@ -1,6 +1,8 @@
 //! What a directory's files lie on: a disk, memory, another machine, or a file of another file system, whose cache
 //! keeps what ours drops.
 
+mod attribute;
+
 use super::kernel_files::KernelFiles;
 use super::mount;
 use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
@@ -8,6 +10,8 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+pub use attribute::lay_apart;
 
 /// Where the bytes of a file system are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

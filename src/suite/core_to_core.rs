@@ -148,3 +148,29 @@ impl Subject for EveryPair {
         Report { partners: self.threads.tasks(), matrix: Some(matrix), ..Report::default() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::runnable::clock;
+    use crate::platform::cpu;
+
+    #[test]
+    fn every_pair_has_its_round_trips_and_the_figure_is_their_mean() {
+        let cpus = cpu::allowed();
+        let [first, second, ..] = cpus[..] else {
+            println!("skipped: one CPU");
+            return;
+        };
+        // Two threads that share a CPU need a time slice for each trip: their pair is slower than the two others.
+        let threads = LineThreads::start(&[first, second, second]).expect("started");
+        let mut every = EveryPair { figures: vec![Vec::new(); 3], threads };
+        let clock = clock();
+        for (batch, iterations) in [1, 200].into_iter().enumerate() {
+            let told_ns = clock.nanoseconds(every.run(iterations, &clock).expect("came back")).0;
+            let each: Vec<_> = every.figures.iter().map(|figures| 2.0 * figures[batch]).collect();
+            let mean_ns = each.iter().sum::<f64>() / 3.0;
+            assert!((told_ns / (mean_ns * iterations as f64) - 1.0).abs() < 0.01, "{told_ns} {each:?}");
+        }
+    }
+}

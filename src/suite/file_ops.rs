@@ -18,6 +18,9 @@
 //! only the operations that change a large directory show what it costs on the disk. Journals are written later, by
 //! threads of the kernel, on any CPU. A disk that reports data as written before it is makes `fsync` cheap; on tmpfs
 //! there is nothing to wait for, and the case is skipped. 100 000 entries take seconds to make: full scale only.
+//! ext4 without a journal does not give away inodes that were removed in the last minutes, and passes over them one by
+//! one: where a program has just removed some thousand files, creating one took 60 to 220 µs in place of 3. Each
+//! process's directory is laid into a block group of its own (`T` of chattr(1)), so that it meets none but its own.
 //!
 //! # Reading the number
 //! In a hashed directory (ext4's htree, XFS, Btrfs) an operation should cost the same in all three sizes; in a linear
@@ -26,7 +29,7 @@
 //!
 //! # Source
 //! lmbench's `lat_fs` (McVoy and Staelin 1996), which creates and deletes files of 0 to 10 KiB in a directory of their
-//! own. open(2), rename(2), fsync(2).
+//! own. open(2), rename(2), fsync(2); `recently_deleted` of the kernel's fs/ext4/ialloc.c.
 
 mod directory;
 
@@ -38,6 +41,7 @@ use crate::record::{Axis, Curve, Headline};
 use directory::{Directory, Operate, once_each};
 
 pub const GROUP: Group = Group::new("file_ops", include_str!("file_ops.rs"), cases)
+    .version(2)
     .curves(&[
         Curve::new("file_ops/create/", "create", Axis::Count("names in the directory")),
         Curve::new("file_ops/open/", "open", Axis::Count("names in the directory")),

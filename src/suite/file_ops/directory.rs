@@ -3,6 +3,7 @@
 use crate::case::Subject;
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
+use crate::platform::volume;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, open, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, stat};
@@ -27,7 +28,7 @@ const USED: usize = 1000;
 pub(super) type Operate = fn(&mut Directory, &Clock) -> Result<Ticks>;
 
 pub(super) struct Directory {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Some of its entries: name and inode number.
     entries: Vec<(CString, u64)>,
     next: usize,
@@ -60,10 +61,9 @@ fn named(path: &Path) -> Result<CString> {
 impl Directory {
     /// A directory below `scratch` with `count` empty files. It is made once for all cases of a process.
     pub(super) fn with(scratch: &Path, count: usize) -> Result<Self> {
-        let path = scratch.join(format!("entries-{count}"));
-        if !path.exists() {
-            std::fs::create_dir(&path).map_err(|e| Error::file(&path, "making a directory", e))?;
-        }
+        volume::lay_apart(scratch);
+        let path = scratch.join(std::process::id().to_string()).join(format!("entries-{count}"));
+        std::fs::create_dir_all(&path).map_err(|e| Error::file(&path, "making a directory", e))?;
         let there = entries(&path)?;
         for index in there..count {
             let name = path.join(format!("entry-{index}"));

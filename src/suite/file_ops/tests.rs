@@ -8,12 +8,13 @@ fn every_operation_leaves_the_directory_as_it_was() {
     let scratch = tempfile::tempdir().expect("a directory");
     for (name, _, operate, _) in OPERATIONS {
         let directory = Directory::with(scratch.path(), 10).expect("made");
+        let path = directory.path.clone();
         let mut subject = once_each(directory, operate);
         for n in [1, 2, 3] {
             subject.run(n, &clock()).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
         drop(subject);
-        assert_eq!(entries(&scratch.path().join("entries-10")).expect("read"), 10, "{name}");
+        assert_eq!(entries(&path).expect("read"), 10, "{name}");
     }
 }
 
@@ -21,7 +22,7 @@ fn every_operation_leaves_the_directory_as_it_was() {
 fn what_is_there_already_cannot_be_created_and_is_named() {
     let scratch = tempfile::tempdir().expect("a directory");
     let directory = Directory::with(scratch.path(), 1).expect("made");
-    std::fs::write(scratch.path().join("entries-1/fresh"), "").expect("written");
+    std::fs::write(directory.path.join("fresh"), "").expect("written");
     let error = once_each(directory, Directory::create).run(1, &clock()).expect_err("there").to_string();
     assert!(error.contains("entries-1/fresh: creating failed"), "{error}");
 }
@@ -31,8 +32,9 @@ fn a_directory_that_vanishes_is_named() {
     let scratch = tempfile::tempdir().expect("a directory");
     for (name, _, operate, _) in OPERATIONS.into_iter().filter(|(name, ..)| *name != "fsync") {
         let directory = Directory::with(scratch.path(), 1).expect("made");
+        let path = directory.path.clone();
         let mut subject = once_each(directory, operate);
-        std::fs::remove_dir_all(scratch.path().join("entries-1")).expect("removed");
+        std::fs::remove_dir_all(path).expect("removed");
         let error = subject.run(1, &clock()).expect_err(name).to_string();
         assert!(error.contains("entries-1/"), "{name}: {error}");
     }
@@ -43,7 +45,7 @@ fn another_file_of_the_same_name_is_noticed() {
     let scratch = tempfile::tempdir().expect("a directory");
     for operate in [Directory::stat as directory::Operate, Directory::open] {
         let directory = Directory::with(scratch.path(), 1).expect("made");
-        let entry = scratch.path().join("entries-1/entry-0");
+        let entry = directory.path.join("entry-0");
         std::fs::write(scratch.path().join("other"), "").expect("written");
         std::fs::rename(scratch.path().join("other"), &entry).expect("replaced");
         assert!(once_each(directory, operate).run(1, &clock()).is_err());
