@@ -67,6 +67,8 @@ pub struct Case {
     pub displaced: Option<Repetition>,
     /// Least share of the wall time of a batch that is timed; 0 if that is not asked.
     pub timed_share: f64,
+    /// Iterations of which a sample is a multiple.
+    pub lap: u64,
 }
 
 /// [`Case::timed_share`] of a case that does not say otherwise: what surrounds a bracket is short.
@@ -115,6 +117,7 @@ impl Case {
             shares_memory: false,
             displaced: None,
             timed_share: TIMED_SHARE,
+            lap: 1,
         }
     }
 
@@ -202,6 +205,14 @@ impl Case {
     /// and none with [`Case::one_by_one`]. A case whose iterations have untimed parts says less, and why.
     pub fn timed_share(mut self, share: f64) -> Self {
         self.timed_share = share;
+        self
+    }
+
+    /// Makes every sample a whole number of laps, of so many iterations each (at least one): what goes round, a ring or a file
+    /// that is read again and again, has parts of different cost, and what lies in a cache that others use, too, stays there
+    /// only while it is used. A lap should take milliseconds.
+    pub fn lap(mut self, iterations: u64) -> Self {
+        self.lap = iterations.max(1);
         self
     }
 

@@ -50,6 +50,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 pub const GROUP: Group = Group::new("cached_read", include_str!("cached_read.rs"), cases)
+    .version(2)
     .curves(&[
         by_block_curve("cached_read/read/", "read"),
         by_block_curve("cached_read/pread/", "pread"),

@@ -42,25 +42,26 @@ impl Sampling {
         TIMED * 1e9 * seconds / samples.max(1) as f64
     }
 
-    /// How many samples an execution has, and of how many iterations: short ones where an operation is short and the user asks
-    /// for nothing else. `sized` finds the iterations that take so many nanoseconds.
+    /// How many samples an execution has, and of how many iterations, a multiple of `lap`: short ones where an operation, or a
+    /// lap, is short and the user asks for nothing else. `sized` finds the iterations that take so many nanoseconds.
     ///
     /// # Errors
     /// Those of `sized`.
     pub(super) fn batches<E>(
         &self,
         (samples, seconds): (Option<usize>, Option<f64>),
+        lap: u64,
         mut sized: impl FnMut(f64) -> Result<u64, E>,
     ) -> Result<(usize, u64), E> {
         let wanted_ns = self.sample_ns(samples.unwrap_or(self.samples), seconds);
         if self.is_short && samples.is_none() && seconds.is_none() {
             // Not scaled to a longer one: what comes before a batch, like a walk round a ring, may be most of a short one.
             let iterations = sized(SHORT_NS)?;
-            if iterations >= SHORT {
-                return Ok((2 * self.samples, iterations));
+            if iterations >= SHORT.max(lap) {
+                return Ok((2 * self.samples, iterations.next_multiple_of(lap)));
             }
         }
-        Ok((samples.unwrap_or(self.samples), sized(wanted_ns)?))
+        Ok((samples.unwrap_or(self.samples), sized(wanted_ns)?.next_multiple_of(lap)))
     }
 }
 
@@ -72,7 +73,7 @@ mod tests {
     fn a_short_operation_has_short_samples_and_a_user_what_is_asked_for() {
         let at = |scale, asked, each_ns: f64| {
             let sized = |ns: f64| Ok::<_, ()>((ns / each_ns).round().max(1.0) as u64);
-            Sampling::at(scale).batches(asked, sized).expect("sized")
+            Sampling::at(scale).batches(asked, 1, sized).expect("sized")
         };
         let of = |asked, each_ns| at(Scale::Default, asked, each_ns);
         assert_eq!(at(Scale::Full, (None, None), 100.0), (20, 200_000));
@@ -87,6 +88,18 @@ mod tests {
     fn a_walk_before_each_batch_that_fills_a_short_sample_leaves_a_long_one_its_iterations() {
         let sized = |ns: f64| Ok::<_, ()>(if ns < 700e3 { 3 } else { (ns / 25.0) as u64 });
         let sampling = Sampling::at(Scale::Default);
-        assert_eq!(sampling.batches((None, None), sized), Ok((10, 32_000)));
+        assert_eq!(sampling.batches((None, None), 1, sized), Ok((10, 32_000)));
+    }
+
+    #[test]
+    fn a_sample_is_a_whole_number_of_laps() {
+        let of = |lap| {
+            let sized = |ns: f64| Ok::<_, ()>((ns / 100.0) as u64);
+            Sampling::at(Scale::Default).batches((None, None), lap, sized).expect("sized")
+        };
+        assert_eq!(of(1), (20, 2_000));
+        assert_eq!(of(300), (20, 2_100));
+        assert_eq!(of(3_000), (10, 9_000));
+        assert_eq!(of(100_000), (10, 100_000));
     }
 }

@@ -50,6 +50,8 @@ fn case(series: &Series, file: u64) -> Case {
         .need(if limit > SMALL { FULL_SCALE } else { NOT_SMOKE })
         .need(DISK)
         .one_by_one()
+        // Which part of the file stays in the cache is the kernel's choice.
+        .lap(file)
         // The kernel's own threads reclaim pages.
         .own_tasks(OwnTasks::Elsewhere)
         .claim(Claim::Checked(LIMITED))

@@ -22,7 +22,7 @@ pub(super) const LOOKED_AT: &str =
 /// Bytes of the file that are overwritten before each `fsync`.
 pub(super) const OVERWRITTEN: usize = 4096;
 /// Number of the entries that are opened and looked up, in turn.
-const USED: usize = 1000;
+pub(super) const USED: usize = 1000;
 
 /// Times one operation once, checks it, and undoes what it did, except a renaming.
 pub(super) type Operate = fn(&mut Directory, &Clock) -> Result<Ticks>;
