@@ -14,6 +14,8 @@ use crate::platform::resident::ResidentMemory;
 pub const SLOT: usize = 2 * size_of::<u64>();
 /// Bytes of a cache line. On a processor with longer lines two slots share one.
 pub const LINE: usize = 64;
+/// The smallest page of the supported kernels, bytes.
+pub const PAGE: usize = 4 << 10;
 
 /// The positions of the slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The cases: a table of series, each with a case for each of its sizes.
 
 use super::bus_load::{self, Loaders};
-use super::operation_ring::{LINE, Spread};
+use super::operation_ring::{LINE, PAGE, Spread};
 use super::other_node;
 use super::ring_size::{Range, Size, Sizes};
 use super::visit_order::Order;
@@ -11,8 +11,6 @@ use crate::case::{Case, Claim, Rule, SetUp};
 use crate::error::Error;
 use crate::platform::resident::Pages;
 
-/// The smallest page of the supported kernels, bytes.
-const PAGE: usize = 4 << 10;
 /// The least size, bytes, of rings that lie wholly or partly in memory shared by all CPUs: few cores have larger
 /// private caches.
 const SHARED: usize = 2 << 20;

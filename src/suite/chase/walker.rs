@@ -1,6 +1,6 @@
 //! The subject of a case: memory, a ring in it, and walkers.
 
-use super::operation_ring::{SLOT, Spread, Walk};
+use super::operation_ring::{PAGE, SLOT, Spread, Walk};
 use super::visit_order::{Order, visits};
 use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
@@ -64,6 +64,8 @@ impl Plan {
             (slots, _) if slots <= TWICE => 2 * slots,
             (slots, _) if slots <= WARMED => slots,
             (_, Order::Random) => 0,
+            // No prefetcher crosses into the next page.
+            _ if self.spread.bytes() >= PAGE => 0,
             _ => GUESSED,
         }
     }
