@@ -1,14 +1,12 @@
 use super::*;
 use crate::kit::runnable::{clock, place};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 
 fn subject(way: ReadBlock) -> (tempfile::TempDir, Box<dyn Subject>) {
     let directory = tempfile::tempdir().expect("a directory");
-    let subject = set_up_in(&directory, way).expect("set up");
+    let subject = reading(way, |_| Ok(MIB), 4096)(&place(directory.path(), Scale::Smoke)).expect("set up");
     (directory, subject)
-}
-
-fn set_up_in(directory: &tempfile::TempDir, way: ReadBlock) -> Result<Box<dyn Subject>> {
-    reading(way, |_| Ok(MIB), 4096)(&place(directory.path(), Scale::Smoke))
 }
 
 #[test]
@@ -27,8 +25,12 @@ fn another_block_and_a_short_one_are_errors_of_the_file() {
     let (_directory, mut stale) = subject(stale);
     let error = stale.run(2, &clock()).expect_err("nothing came").to_string();
     assert!(error.contains("not what was written at 4096"), "{error}");
-    let directory = tempfile::tempdir().expect("a directory");
-    let error = set_up_in(&directory, |_, _| Ok(1)).map(drop).expect_err("short").to_string();
+    // Not before the file is warm, which is set-up.
+    static IS_SHORT: AtomicBool = AtomicBool::new(false);
+    let (_directory, mut short) =
+        subject(|reader, _| Ok(if IS_SHORT.load(SeqCst) { 1 } else { reader.block }));
+    IS_SHORT.store(true, SeqCst);
+    let error = short.run(1, &clock()).expect_err("short").to_string();
     assert!(error.contains("1 of 4096 bytes"), "{error}");
 }
 
