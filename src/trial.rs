@@ -204,7 +204,8 @@ impl<'a> Trial<'a> {
             return Err(CaseEnd::Interrupted);
         }
         if self.wants_retraining() {
-            retrain(&mut *self.subject, iterations / 2, self.clock)?;
+            let lap = self.lap();
+            retrain(&mut *self.subject, iterations, lap, self.clock)?;
         }
         let before = self.clock.core_hz();
         let sample = self.batch_between_readings(iterations)?;
@@ -218,6 +219,10 @@ impl<'a> Trial<'a> {
     fn wants_retraining(&self) -> bool {
         let short = self.samples.last().is_none_or(|last| last.elapsed_ns < LONG_NS);
         self.began && short && !self.case.one_by_one
+    }
+
+    fn lap(&self) -> u64 {
+        self.case.lap_at(self.place.scale)
     }
 
     fn batch_between_readings(&mut self, iterations: u64) -> Result<Sample, CaseEnd> {
@@ -261,9 +266,11 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// The subject or its control fails.
     pub fn sweep_on(&mut self) -> Result<(), CaseEnd> {
+        // What a reset displaces stays displaced where the next sample does not begin with a lap that is not timed.
+        let resets = self.wants_retraining();
         if let Some(sweeper) = self.sweeper.as_mut().filter(|sweeper| sweeper.is_quick()) {
             for _ in 0..ROUNDS_BESIDE {
-                sweeper.round(&mut *self.subject, self.control.as_deref_mut(), self.clock)?;
+                sweeper.round(&mut *self.subject, self.control.as_deref_mut(), self.clock, resets)?;
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! A case: one operation, with what it needs, claims and predicts.
 
-use super::{Claim, Derived, Need, Place, Repetition, Rule, Subject};
+use super::{Claim, Derived, Need, Place, Repetition, Rule, Scale, Subject};
 use crate::clock::Clock;
 use crate::error::Result;
 
@@ -209,11 +209,16 @@ impl Case {
     }
 
     /// Makes every sample a whole number of laps, of so many iterations each (at least one): what goes round, a ring or a file
-    /// that is read again and again, has parts of different cost, and what lies in a cache that others use, too, stays there
-    /// only while it is used. A lap should take milliseconds.
+    /// that is read again and again, has parts of different cost, and what lies in a cache stays there only while it is used:
+    /// the harness uses the caches between samples, too. A lap should take milliseconds.
     pub fn lap(mut self, iterations: u64) -> Self {
         self.lap = iterations.max(1);
         self
+    }
+
+    /// The lap at this scale: a smoke run, which keeps no number, has none.
+    pub(crate) fn lap_at(&self, scale: Scale) -> u64 {
+        if scale == Scale::Smoke { 1 } else { self.lap }
     }
 
     /// Times every iteration by itself, so that the result is a distribution. No share of the time need be timed: a case

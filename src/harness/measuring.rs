@@ -310,7 +310,9 @@ impl Process<'_> {
         }
         let asked = (self.arguments.samples, self.arguments.measurement_seconds);
         let sized = |ns| Ok::<_, CaseEnd>(trial.size_batch(ns, SAMPLE_STRETCH)?.iterations);
-        let (samples, iterations) = sampling.batches(asked, case.lap, sized)?;
+        // A test keeps no number.
+        let lap = if self.arguments.mode == Mode::Test { 1 } else { case.lap_at(self.bench.place.scale) };
+        let (samples, iterations) = sampling.batches(asked, lap, sized)?;
         // Criterion has neither a warm-up nor samples in a test: it asks for one batch, and one says little about disturbances.
         let (phases, at_once) =
             if self.arguments.mode == Mode::Test { (0, samples) } else { (routine::PHASES, 1) };

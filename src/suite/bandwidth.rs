@@ -86,8 +86,8 @@ pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), c
         all_curve("bandwidth/write-all/", "write"),
         all_curve("bandwidth/copy-all/", "copy"),
     ])
-    // 2: STREAM's three prefetch on Intel's processors only.
-    .version(2)
+    // 2: STREAM's three prefetch on Intel's processors only. 3: a sample is whole rounds of the arrays.
+    .version(3)
     .headlines(&HEADLINES);
 
 const HEADLINES: [Headline; 3] = [
@@ -133,6 +133,7 @@ fn case(variant: Variant) -> Case {
             "what was read has the sum of its closed form; what was to be written is there",
         ))
         .claim(Claim::Regime(no_faults))
+        .lap(plan.chunks() as u64)
         .predict(cycles, 0.0, why);
     case.needs.extend(variant.needs());
     case = match crowd {

@@ -50,7 +50,8 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 pub const GROUP: Group = Group::new("cached_read", include_str!("cached_read.rs"), cases)
-    .version(2)
+    // 3: a sample is whole rounds of the file.
+    .version(3)
     .curves(&[
         by_block_curve("cached_read/read/", "read"),
         by_block_curve("cached_read/pread/", "pread"),
@@ -121,9 +122,10 @@ fn cases() -> Vec<Case> {
                 format!("{length} of a cached file by {words}"),
                 reading(way, |_| Ok(FILE), block),
             );
+            let case = described(case, FILE, block);
             match call {
-                Some(call) => described(case, block).claim(Claim::Enters(vec![call])),
-                None => described(case, block),
+                Some(call) => case.claim(Claim::Enters(vec![call])),
+                None => case,
             }
         }));
     }
@@ -133,7 +135,7 @@ fn cases() -> Vec<Case> {
             format!("64 KiB of a cached file of {length} by pread"),
             reading(Reader::pread, move |place| at_scale(place, bytes), 64 << 10),
         );
-        let case = described(case, 64 << 10);
+        let case = described(case, bytes, 64 << 10);
         if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
     }));
     cases.extend(file_cache::cases());
@@ -150,9 +152,10 @@ fn at_scale(place: &Place, bytes: u64) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Adds the figure, the claims and the prediction of cases that read from the cache.
-fn described(case: Case, block: usize) -> Case {
-    case.derive("bandwidth", Rule::Bandwidth(block as u64))
+/// Adds the figure, the claims and the prediction of cases that read a file of this length from the cache.
+fn described(case: Case, bytes: u64, block: usize) -> Case {
+    case.lap(bytes / block as u64)
+        .derive("bandwidth", Rule::Bandwidth(block as u64))
         .claim(Claim::Linear)
         .claim(Claim::Checked(ALL_CACHED))
         .claim(Claim::Checked(OWN_NUMBER))

@@ -59,7 +59,7 @@ use crate::record::Headline;
 use touch::Expected;
 
 pub const GROUP: Group =
-    Group::new("page_fault", include_str!("page_fault.rs"), cases).version(2).headlines(&HEADLINES);
+    Group::new("page_fault", include_str!("page_fault.rs"), cases).version(3).headlines(&HEADLINES);
 
 const HEADLINES: [Headline; 2] = [
     Headline::new(42, "anonymous/4KiB", "a fresh page, touched"),

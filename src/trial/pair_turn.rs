@@ -29,9 +29,11 @@ impl Trial<'_> {
     /// # Errors
     /// The subject fails, or a claim does not hold.
     pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, CaseEnd> {
-        // One more iteration does not warm an operation that fills a batch or prepares each iteration.
-        let untimed = if self.case.one_by_one { 0 } else { iterations / 2 };
-        retrain(&mut *self.subject, untimed, self.clock)?;
+        // What prepares each iteration resets the branch predictor by itself.
+        if !self.case.one_by_one {
+            let lap = self.lap();
+            retrain(&mut *self.subject, iterations, lap, self.clock)?;
+        }
         let core_hz = self.clock.core_hz();
         self.partners.read();
         let before = self.counters.read()?;

@@ -14,15 +14,28 @@ pub(super) const LONG_NS: f64 = 3e6;
 /// in small batches as in large ones, with a second-level cache of 2 MiB.
 const WARM_NS: f64 = 100e3;
 
-/// Forgets, and runs this many iterations untimed. The caches are warm again, too.
+/// Longest untimed part before a batch, ns. A lap through 32 MiB of cache takes less; what lies in memory is not brought back
+/// by a lap.
+const LONGEST_LAP_NS: f64 = 10e6;
+
+/// Resets the branch predictor before a batch of this many iterations, and runs half a batch untimed, at least a lap: that
+/// brings back what the reset has displaced from the caches. An operation that fills a batch has no reset, because one more
+/// of it would take as long as the batch.
 ///
 /// # Errors
 /// The subject fails.
-pub(super) fn retrain(subject: &mut dyn Subject, iterations: u64, clock: &Clock) -> Result<()> {
-    // Where code cannot be written nothing is forgotten, and the rest is as useful.
+pub(super) fn retrain(subject: &mut dyn Subject, batch: u64, lap: u64, clock: &Clock) -> Result<()> {
+    if batch <= 1 && lap <= 1 {
+        return Ok(());
+    }
+    // If written code may not be executed, nothing is reset; the untimed part still warms the caches.
     cpu::forget_branches();
-    if iterations > 0 {
-        subject.run(iterations, clock)?;
+    let began = clock.start();
+    let mut left = (batch / 2).max(lap);
+    while left > 0 && clock.nanoseconds(clock.stop() - began).0 < LONGEST_LAP_NS {
+        let now = left.min(batch.max(1));
+        subject.run(now, clock)?;
+        left -= now;
     }
     Ok(())
 }
@@ -72,7 +85,11 @@ mod tests {
 
     /// What is asked of the subject of this case while `act` uses its trial. Other tasks may disturb the trial, and do not change that.
     fn asked_of(case: Case, log: &Log, act: impl Fn(&mut Trial)) -> Vec<u64> {
-        let place = Place { scratch: "/".into(), scale: Scale::Smoke, cpus: Default::default() };
+        asked_at(Scale::Smoke, case, log, act)
+    }
+
+    fn asked_at(scale: Scale, case: Case, log: &Log, act: impl Fn(&mut Trial)) -> Vec<u64> {
+        let place = Place { scratch: "/".into(), scale, cpus: Default::default() };
         let clock = Clock::start_up();
         let bench = Bench { place: &place, clock: &clock, pinned: None };
         let mut trial = Trial::prepare(&case, bench, None).expect("no needs");
@@ -99,6 +116,47 @@ mod tests {
     }
 
     #[test]
+    fn what_goes_round_goes_round_once_untimed() {
+        let log = Log::default();
+        let kept = |trial: &mut Trial| {
+            trial.begin();
+            let _ = trial.sample(1000);
+        };
+        let at_default_scale = |case: Case| asked_at(Scale::Default, case, &log, kept);
+        assert_eq!(at_default_scale(case(&log).lap(2500)), [1000, 1000, 500, 1000]);
+        assert_eq!(at_default_scale(case(&log).lap(200)), [500, 1000]);
+        assert_eq!(asked_of(case(&log).lap(2500), &log, kept), [500, 1000], "a smoke run has no laps");
+        let turn = |trial: &mut Trial| drop(trial.turn(1000, 1));
+        assert_eq!(asked_at(Scale::Default, case(&log).lap(2500), &log, turn), [1000, 1000, 500, 1000]);
+    }
+
+    #[test]
+    fn an_operation_that_fills_a_batch_has_no_reset() {
+        let log = Log::default();
+        let single = |trial: &mut Trial| {
+            trial.begin();
+            let _ = trial.sample(1);
+        };
+        assert_eq!(asked_of(case(&log), &log, single), [1]);
+    }
+
+    #[test]
+    fn rounds_of_the_sweep_beside_long_samples_displace_nothing() {
+        let log = Log::default();
+        let beside = |elapsed_ns| {
+            asked_of(case(&log), &log, |trial: &mut Trial| {
+                trial.begin();
+                trial.sweeper = Some(Sweeper::new(100));
+                trial.samples.push(Sample { elapsed_ns, ..Sample::default() });
+                let _ = trial.sweep_on();
+            })
+        };
+        let rounds = super::super::ROUNDS_BESIDE * 4;
+        assert_eq!(beside(LONG_NS).len(), rounds, "four batches a round, and none untimed");
+        assert!(beside(0.5 * LONG_NS).len() > rounds);
+    }
+
+    #[test]
     fn a_long_sample_learns_by_itself() {
         let log = Log::default();
         let after_a_long_one = |trial: &mut Trial| {
@@ -121,7 +179,7 @@ mod tests {
     fn a_round_of_the_sweep_begins_with_its_smallest_batch_again_and_again() {
         let log = Log::default();
         let clock = Clock::start_up();
-        Sweeper::new(100).round(&mut Additions(log.clone()), None, &clock).expect("additions");
+        Sweeper::new(100).round(&mut Additions(log.clone()), None, &clock, true).expect("additions");
         let mut untimed = log.take();
         let mut timed = untimed.split_off(untimed.len() - 4);
         timed.sort_unstable();

@@ -128,12 +128,12 @@ impl Sweeper {
     ) -> Result<()> {
         let (fewest, most, budget_ns) = effort.limits();
         while self.rounds.len() < most && (self.rounds.len() < fewest || self.spent_ns < budget_ns) {
-            self.round(subject, control.as_deref_mut(), clock)?;
+            self.round(subject, control.as_deref_mut(), clock, true)?;
         }
         Ok(())
     }
 
-    /// Runs one round.
+    /// Runs one round; `resets`: the branch predictor is reset before it.
     ///
     /// # Errors
     /// The subject or its control fails.
@@ -142,8 +142,13 @@ impl Sweeper {
         subject: &mut dyn Subject,
         control: Option<&mut (dyn Subject + '_)>,
         clock: &Clock,
+        resets: bool,
     ) -> Result<()> {
         let began = clock.start();
+        // Once a round, as once a sample: slope and median are of the same mode.
+        if resets {
+            retrain_by_batches(subject, self.unit, clock)?;
+        }
         self.rounds.push(round(subject, control, self.unit, clock, &mut self.random)?);
         self.spent_ns += clock.nanoseconds(clock.stop() - began).0;
         Ok(())
@@ -184,8 +189,6 @@ fn round(
         order.extend((0..SIZES.len()).map(|i| (i, true)));
     }
     random.shuffle(&mut order);
-    // Once a round, as once a sample: slope and median are of the same mode.
-    retrain_by_batches(subject, unit, clock)?;
     let mut times = [[0.0; 4]; 2];
     for (size, of_control) in order {
         let runs: &mut dyn Subject = match (&mut control, of_control) {

@@ -156,6 +156,7 @@ impl Series {
         let (hardware, why) = self.expected(size.bytes);
         let case =
             Case::new(name, title, at_scale(sizes, size.clone(), alone(plan))).predict(hardware, 0.0, why);
+        let case = case.lap(plan.lap());
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         // A larger ring is walked through before a batch, which may take longer than a short one.
         let case = if size.bytes <= SHORT_RUN_UP { case } else { case.timed_share(0.0) };

@@ -34,6 +34,15 @@ impl Plan {
         self.bytes / self.spread.bytes()
     }
 
+    /// Steps of a sample that the harness does not disturb: what it does between two samples displaces some of the ring.
+    /// Those of a smaller ring bring back all of it beforehand.
+    pub(super) fn lap(&self) -> u64 {
+        match self.slots() as u64 {
+            slots if slots <= WARMED => 1,
+            slots => slots.min(LONGEST_LAP),
+        }
+    }
+
     /// The memory of the ring, which may take at most half of what is available.
     ///
     /// # Errors
@@ -99,6 +108,9 @@ const TWICE: u64 = 1 << 13;
 /// Steps before each batch in a larger ring of a predictable order, after which the prefetchers have recognised it.
 /// Without them short batches would cost five times as much as long ones.
 const GUESSED: u64 = 1 << 13;
+/// Steps of the longest sample, 16 MiB of lines: some 100 KiB, which is what reading the counters displaces of a larger
+/// ring, are less than 1 % of it.
+const LONGEST_LAP: u64 = 1 << 18;
 /// Consecutive batches with a fault that end the case. A single fault may be chance: the kernel may move a resident
 /// page.
 const ATTEMPTS: u32 = 3;

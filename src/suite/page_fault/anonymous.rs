@@ -54,7 +54,7 @@ fn of_base_pages(
         let prepare = move |pages| prepare(&region, pages);
         Ok(Touches::new(PAGES, expected, prepare, move |pages| touch(&touched, pages)))
     });
-    judged(Case::new(name, title, set_up).need(FOUR_KIB), expected).claim(Claim::Linear)
+    judged(Case::new(name, title, set_up).need(FOUR_KIB).lap(PAGES as u64), expected).claim(Claim::Linear)
 }
 
 fn first_touch() -> Case {
@@ -146,7 +146,7 @@ fn first_touch_huge() -> Case {
         Ok(Touches::new(HUGE_PAGES, Expected::OneEach, prepare, touch))
     });
     let case = Case::new("anonymous/2MiB", "the first write to an anonymous huge page of 2 MiB", set_up);
-    judged(case.need(FOUR_KIB), Expected::OneEach)
+    judged(case.need(FOUR_KIB).lap(HUGE_PAGES as u64), Expected::OneEach)
         .claim(Claim::Checked("all of each huge page came with its first byte, by mincore"))
         .claim(Claim::Linear)
         .derive("byte", Rule::OfCost(1.0 / HUGE_PAGE as f64))
@@ -196,7 +196,8 @@ fn forked(name: &str, title: &str, child_keeps: bool) -> Case {
         let touch = move |pages: usize| touched.write(0..pages, 1);
         Ok(Touches::new(PAGES, Expected::OneEach, prepare, touch))
     });
-    judged(Case::new(name, title, set_up).need(FOUR_KIB).own_tasks(OwnTasks::SameCpu), Expected::OneEach)
+    let case = Case::new(name, title, set_up).need(FOUR_KIB).own_tasks(OwnTasks::SameCpu).lap(PAGES as u64);
+    judged(case, Expected::OneEach)
 }
 
 /// Starts a child that sleeps until it is killed. It has begun to sleep when this returns, or is about to.
