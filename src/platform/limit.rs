@@ -22,6 +22,12 @@ const MEMORY: Controller = Controller {
     version_2: ["memory.max", "memory.current"],
 };
 
+/// Lines of `memory.stat` that count what the kernel frees before it refuses memory: page cache that no process holds on to,
+/// and objects of the kernel's own caches. Those of version 1 begin with `total_`, as `usage_in_bytes` counts lower groups too.
+const RECLAIMABLE: [&str; 3] = ["inactive_file", "active_file", "slab_reclaimable"];
+/// Lines that count what of it must be written to a device first, which may take longer than a case.
+const UNWRITTEN: [[&str; 2]; 2] = [["dirty", "writeback"], ["file_dirty", "file_writeback"]];
+
 /// A control group that has a limit.
 struct Limited {
     group: String,
@@ -166,8 +172,27 @@ fn limited(files: &KernelFiles, controller: &Controller, group: &Group) -> Optio
         Version::One => controller.version_1,
         Version::Two => controller.version_2,
     };
-    let number = |name: &str| files.number(&format!("{}/{name}", group.directory()));
-    Some(Limited { group: group.name().to_owned(), most: number(limit)?, now: number(usage)? })
+    let number = |name: &str| files.number::<u64>(&format!("{}/{name}", group.directory()));
+    let freed = if controller.name == MEMORY.name { reclaimable(files, group) } else { 0 };
+    let now = number(usage)?.saturating_sub(freed);
+    Some(Limited { group: group.name().to_owned(), most: number(limit)?, now })
+}
+
+/// Bytes that are charged to a group and that the kernel frees when the group wants more: a file that was just read is
+/// charged to it, and takes nothing from it.
+fn reclaimable(files: &KernelFiles, group: &Group) -> u64 {
+    let text = files.text(&format!("{}/memory.stat", group.directory())).unwrap_or_default();
+    let (prefix, unwritten) = match group.version {
+        Version::One => ("total_", UNWRITTEN[0]),
+        Version::Two => ("", UNWRITTEN[1]),
+    };
+    let bytes = |name: &str| {
+        let line =
+            text.lines().find_map(|line| line.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    let sum = |names: &[&str]| names.iter().map(|name| bytes(name)).sum::<u64>();
+    sum(&RECLAIMABLE).saturating_sub(sum(&unwritten))
 }
 
 #[cfg(test)]
@@ -208,6 +233,40 @@ mod tests {
         assert!(sentence.contains("the control group / has 95 left of its 190"), "{sentence}");
         let sentence = memory(&machine.files, 200 << 20, "").expect_err("more than there is");
         assert!(sentence.contains("the control group / has 190 in all"), "{sentence}");
+    }
+
+    #[test]
+    fn page_cache_is_charged_to_a_group_and_takes_nothing_from_it() {
+        let usage = "100000000\n";
+        let machine = Machine::with(&[
+            UNIFIED,
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/memory.max", usage),
+            ("sys/fs/cgroup/memory.current", usage),
+            (
+                "sys/fs/cgroup/memory.stat",
+                "anon 9\nfile 90000000\nfile_dirty 1000000\nfile_writeback 0\ninactive_file 60000000\nactive_file 20000000\n\
+                 slab_reclaimable 1000000\nslab 2000000\n",
+            ),
+        ]);
+        assert_eq!(left_to_this_group(&machine.files), Some(80_000_000), "less what is yet to be written");
+        machine.remove("sys/fs/cgroup/memory.stat");
+        assert_eq!(left_to_this_group(&machine.files), Some(0));
+    }
+
+    #[test]
+    fn version_1_counts_the_page_cache_of_lower_groups_too() {
+        let machine = Machine::with(&[
+            ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"),
+            ("proc/self/cgroup", "8:memory:/a\n"),
+            ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1000\n"),
+            ("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "1000\n"),
+            (
+                "sys/fs/cgroup/memory/a/memory.stat",
+                "inactive_file 1\ntotal_inactive_file 500\ntotal_active_file 200\ntotal_dirty 40\ntotal_writeback 10\n",
+            ),
+        ]);
+        assert_eq!(left_to_this_group(&machine.files), Some(650));
     }
 
     #[test]

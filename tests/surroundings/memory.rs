@@ -69,6 +69,31 @@ fn a_small_control_group_skips_what_does_not_fit_and_kills_nobody() {
     }
 }
 
+/// What was read before is charged to the group and freed when it wants more.
+#[test]
+fn a_file_that_was_just_read_takes_nothing_from_a_control_group() {
+    let Some(group) = Group::of_memory(256 << 20) else { return };
+    let place = Place::new();
+    let on = nix::sys::statfs::statfs(place.path()).unwrap().filesystem_type();
+    if on == nix::sys::statfs::TMPFS_MAGIC {
+        println!("skipped: the temporary directory is memory");
+        return;
+    }
+    let read = "head -c 250000000 /dev/zero >file && sync file && cat file >/dev/null && exec \"$@\"";
+    let enter = group.enter();
+    let starter: Vec<&str> = enter.iter().map(String::as_str).chain(["sh", "-c", read, "sh"]).collect();
+    let run = || {
+        let mut command = place.run_by(&starter, &["^(mapping/first-touch/64MiB|bandwidth/read/16KiB)$"]);
+        command.env("SYSCOST_SCALE", "default").args(BRIEFLY);
+        command
+    };
+    let Some(ended) = place.succeeds(run) else { return };
+    ended.says(0, &["2 measured, 0 skipped, 0 failed"]);
+    assert_eq!(group.killed(), 0, "{ended:?}");
+    std::fs::remove_file(place.path().join("file")).unwrap();
+    place.is_tidy();
+}
+
 #[test]
 fn huge_pages_that_do_not_come_are_skipped_and_the_rest_is_measured() {
     let Some(group) = Group::of_memory(12 << 20) else { return };

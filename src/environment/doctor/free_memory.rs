@@ -2,6 +2,7 @@
 
 use super::{Finding, Patient};
 use crate::platform::kernel_files::meminfo_bytes;
+use crate::platform::limit;
 use crate::platform::proc::{CAP_IPC_LOCK, is_capable, locked_memory_limit};
 
 const MIB: u64 = 1 << 20;
@@ -23,13 +24,14 @@ pub(super) fn huge_pages_are_always(patient: &Patient) -> Option<Finding> {
 }
 
 pub(super) fn little_is_available(patient: &Patient) -> Option<Finding> {
-    let available = meminfo(patient, "MemAvailable")?;
+    let group = limit::left_to_this_group(&patient.files).unwrap_or(u64::MAX);
+    let available = meminfo(patient, "MemAvailable")?.min(group);
     (available < AVAILABLE_WANTED).then(|| {
         Finding::new(
             format!("{} MiB of memory are available", available / MIB),
             "the kernel reclaims memory while it is measured, and large cases are skipped",
             format!(
-                "stop what uses memory, or give the guest more, until {} MiB are",
+                "stop what uses memory, or give the guest or the control group more, until {} MiB are",
                 AVAILABLE_WANTED / MIB
             ),
         )
