@@ -2,8 +2,8 @@
 //!
 //! | code | name | when |
 //! |---|---|---|
-//! | 0 | [`Exit::Success`] | everything was measured or skipped; `gate`: unchanged or faster |
-//! | 1 | [`Exit::Disproved`] | a claim failed, something could not be saved, or `gate` found a slowdown |
+//! | 0 | [`Exit::Success`] | everything was measured or skipped, and something measured; `gate`: unchanged or faster |
+//! | 1 | [`Exit::Disproved`] | a claim failed, nothing was measured, something could not be saved, or `gate` found a slowdown |
 //! | 2 | [`Exit::Usage`] | the command line, an environment variable or a file asks for what does not exist |
 //! | 3 | [`Exit::Unsettled`] | `run --strict`: a case was disturbed, or not settled |
 //! | 3 | [`Exit::Incomparable`] | `gate`: two numbers say nothing about each other |
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Everything was measured or skipped; nothing became slower.
     Success,
-    /// A claim failed, something could not be saved, or something became slower.
+    /// A claim failed, nothing was measured, something could not be saved, or something became slower.
     Disproved,
     /// The request cannot be carried out as it was written.
     Usage,

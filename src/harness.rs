@@ -22,8 +22,8 @@ use std::process::ExitCode;
 /// The `main` of a bench target: measures these groups as Criterion's command line asks, each in a process of its own,
 /// and prints the observation table.
 ///
-/// Exit code 0: every case was measured or skipped; 1: a claim failed or something could not be saved; 2: the command
-/// line or an environment variable is wrong; 128 + n: interrupted by signal n.
+/// Exit code 0: every case was measured or skipped; 1: a claim failed, something could not be saved, or all that was tried was
+/// disturbed; 2: the command line or an environment variable is wrong; 128 + n: interrupted by signal n.
 pub fn main(groups: &[Group]) -> ExitCode {
     if is_side() {
         return side::process(groups).into();

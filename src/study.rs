@@ -37,3 +37,4 @@ pub mod reference_frequency;
 pub mod seen_again;
 pub mod sequential;
 pub mod standout;
+pub mod unmeasured;

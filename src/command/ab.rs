@@ -129,7 +129,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let home = args.home.directory();
     let paired = compared(&args.filter, &args.sides, &args.manner, &home)?;
     write(&paired, &paired.judge(), &args.form, layout())?;
-    Ok(Exit::failed_if(paired.has_failed()).or_signal(signal::pending()).into())
+    let without = !paired.has_pairs();
+    if without && signal::pending().is_none() {
+        page::warn(
+            &"nothing was measured: no pair of a case counts, so that nothing can be said; the rows tell why",
+        );
+    }
+    Ok(Exit::failed_if(paired.has_failed() || without).or_signal(signal::pending()).into())
 }
 
 /// Measures both sides, and keeps the pairs in the store of this home.

@@ -13,6 +13,7 @@ use crate::record::bundle::{Bundle, write_new};
 use crate::record::quantity::{self, utc};
 use crate::record::store::{Store, check_name, check_new};
 use crate::record::{Outcome, Record};
+use crate::study::unmeasured::nothing_measured;
 use crate::suite::GROUPS;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -207,7 +208,9 @@ impl Target {
                     let sum = Sum::of(&bundle.records);
                     page::write(&sum.text(path, size))?;
                     sum.tell();
-                    return Ok(Exit::failed_if(refused || !sum.failed.is_empty()).into());
+                    let without = nothing_measured(&bundle.records);
+                    without.iter().for_each(|without| page::warn(&without.sentence()));
+                    return Ok(Exit::failed_if(refused || !sum.failed.is_empty() || without.is_some()).into());
                 }
             }
         }

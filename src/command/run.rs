@@ -103,6 +103,7 @@ impl Args {
             home: self.home.given.clone(),
             seconds: self.time.or(options.seconds),
             strict: self.strict || options.strict,
+            wants_a_number: true,
             ..options
         })
     }

@@ -17,6 +17,7 @@ use crate::render::table::{Against, Layout, sentences, table};
 use crate::study::prediction::{Overrides, apply};
 #[cfg(feature = "cli")]
 use crate::study::published::{self, Published};
+use crate::study::unmeasured::nothing_measured;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -91,8 +92,13 @@ impl FinalReport {
             complain(error);
             complain("the run was not saved to its end; the table above is complete");
         }
+        let without = nothing_measured([&record]).filter(|_| arguments.mode == Mode::Measure);
+        let without = without.filter(|without| options.wants_a_number || !without.is_all_skipped());
+        if let Some(without) = without.as_ref().filter(|_| signal::pending().is_none()) {
+            complain(without.sentence());
+        }
         let open = options.strict && (disturbed > 0 || record.unsettled().next().is_some());
-        match failed > 0 || saved.is_err() || !wrong.is_empty() {
+        match failed > 0 || saved.is_err() || !wrong.is_empty() || without.is_some() {
             true => Exit::Disproved,
             false if open => Exit::Unsettled,
             false => Exit::Success,

@@ -45,6 +45,8 @@ pub struct Options {
     pub seconds: Option<f64>,
     /// `SYSCOST_STRICT`: a case that is disturbed or not settled is reflected in the exit code.
     pub strict: bool,
+    /// A run of which every case was skipped fails. A bench target does not: Cargo would not start those behind it.
+    pub wants_a_number: bool,
     /// The session of this run, where several runs are made in one go.
     pub session: Option<String>,
 }
@@ -79,6 +81,7 @@ impl Options {
             peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
             seconds: variable(TIME_VARIABLE)?.map(|text| seconds(&text)).transpose()?,
             strict: given(STRICT_VARIABLE).is_some_and(|value| value != "0"),
+            wants_a_number: false,
             session: None,
         })
     }

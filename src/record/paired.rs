@@ -58,6 +58,13 @@ impl Paired {
         self.cases.iter().filter_map(|case| case.ended.as_ref()).any(|ended| ended.why == Why::Failed)
     }
 
+    /// Whether a pair counts of some case that is no canary, or of a canary where nothing else was asked for.
+    pub fn has_pairs(&self) -> bool {
+        let only_canaries = self.cases.iter().all(|case| case.canary);
+        let asked = self.cases.iter().filter(|case| only_canaries || !case.canary);
+        asked.into_iter().any(|case| !case.differences().is_empty())
+    }
+
     /// What its times are of.
     pub fn clock(&self) -> ClockKind {
         self.guests.as_ref().map_or(ClockKind::Host, |guests| guests.clock)
