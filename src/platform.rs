@@ -15,6 +15,7 @@ pub mod fluid;
 pub mod futex;
 pub mod inert;
 pub mod interface;
+pub mod kernel_clock;
 pub mod kernel_files;
 pub mod limit;
 pub mod mount;

@@ -1,6 +1,7 @@
 //! What a machine must offer so that a case can be measured there.
 
 use crate::platform::cpu::{self, cpu_list};
+use crate::platform::kernel_clock::{self, KernelClock};
 use crate::platform::process;
 use crate::platform::region::PAGE;
 use std::path::PathBuf;
@@ -112,13 +113,13 @@ pub const FOUR_KIB: Need = Need::new(|_| match process::page_size() as usize {
 });
 
 /// The measuring thread is pinned, so that a partner can be placed on the same or on another CPU.
-pub const PINNED: Need = Need::new(|place| match place.cpus.here {
+pub const PINNED: Need = Need::new(|place| {
+    match place.cpus.here {
     Some(_) => Ok(()),
     None => {
-        Err("the measuring thread could not be pinned to a CPU, so that no partner can be placed beside it: \
-                 allow sched_setaffinity"
-            .into())
+        Err("the measuring thread is not kept on a CPU, so that no partner can be placed beside it: a note tells why".into())
     }
+}
 });
 
 /// A second CPU is allowed, for a partner.
@@ -148,17 +149,23 @@ pub const THREE_CPUS: Need = Need::new(|place| match place.cpus.others.len() {
 });
 
 /// The vDSO can read the kernel's clock source, so that `clock_gettime` makes no system call.
-pub const VDSO_CLOCK: Need = Need::new(|_| {
-    const READABLE: [&str; 5] =
-        ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "hyperv_clocksource_vdso"];
-    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    match std::fs::read_to_string(path) {
-        Ok(source) if !READABLE.contains(&source.trim()) => Err(format!(
-            "the clock source is {}, which user space cannot read: every clock_gettime enters the kernel; \
-             choose another in {path} if there is one",
-            source.trim()
-        )),
-        // Without that file the claim decides.
-        _ => Ok(()),
+pub const VDSO_CLOCK: Need = Need::new(|_| vdso_answers(KernelClock::Precise));
+/// The vDSO answers the coarse clocks, which need no clock source.
+pub const VDSO_COARSE: Need = Need::new(|_| vdso_answers(KernelClock::Coarse));
+/// The vDSO answers `time`.
+pub const VDSO_TIME: Need = Need::new(|_| vdso_answers(KernelClock::Seconds));
+
+const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// Where no child can be traced, the claim decides: it is not asked then either.
+fn vdso_answers(clock: KernelClock) -> Result<(), String> {
+    if kernel_clock::enters(clock) != Some(true) {
+        return Ok(());
     }
-});
+    let source = std::fs::read_to_string(CLOCK_SOURCE).unwrap_or_default();
+    let source = match source.trim() {
+        "" => String::new(),
+        name => format!(" (clock source {name}; others, if there are any, are chosen in {CLOCK_SOURCE})"),
+    };
+    Err(format!("user space cannot read this clock here{source}: every reading enters the kernel"))
+}

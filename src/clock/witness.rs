@@ -29,6 +29,8 @@ pub struct WitnessReport {
     pub visits: Option<u64>,
     /// The system calls entered in `iterations`.
     pub entries: Vec<Call>,
+    /// Readings of a clock in `iterations` that are not among them, because each enters the kernel here.
+    pub clock_readings: u64,
 }
 
 /// The most iterations that a witness asks for.
@@ -47,7 +49,7 @@ pub enum Watch {
 }
 
 /// Traces `run`, which is given a number of iterations, in forked children, and counts how often the instruction at `address`
-/// is executed.
+/// is executed. Calls that do not count are left out.
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`, or `run` fails under it.
@@ -55,6 +57,7 @@ pub fn watch(
     mut run: impl FnMut(u64),
     address: Option<usize>,
     how: Watch,
+    counts: &dyn Fn(&Call) -> bool,
 ) -> crate::error::Result<WitnessReport> {
     let most = if let Watch::Steps(most) = how { most } else { 0 };
     // One closure for both, so that both run the same code.
@@ -62,27 +65,41 @@ pub fn watch(
     // The longer run has nearly twice as many.
     let few = if most > 0 { step(FEW, most / 2)? } else { None };
     let many = if few.is_some() { step(2 * FEW, most)? } else { None };
-    if let (Some(few), Some(many)) = (few, many) {
+    if let (Some(mut few), Some(mut many)) = (few, many) {
+        [&mut few, &mut many].into_iter().for_each(|seen| seen.leave_out(counts));
         return Ok(WitnessReport {
             iterations: FEW,
             instructions: Some((many.instructions as f64 - few.instructions as f64) / FEW as f64),
             visits: Some(many.visits.saturating_sub(few.visits)),
             entries: beyond(&few, &many),
+            clock_readings: many.left_out.saturating_sub(few.left_out),
         });
     }
     let begun = Instant::now();
-    let ten = listed(&mut run, FEW_LONG)?;
+    let ten = listed(&mut run, FEW_LONG, counts)?;
     if how == Watch::CallsOfTen || begun.elapsed() > LONG {
         return Ok(ten);
     }
-    listed(&mut run, [FEW, 2 * FEW])
+    listed(&mut run, [FEW, 2 * FEW], counts)
 }
 
 /// The system calls by which runs of these numbers of iterations differ.
-fn listed(run: &mut impl FnMut(u64), [few, many]: [u64; 2]) -> crate::error::Result<WitnessReport> {
-    let mut list = |n| ptrace::list_entries(|| run(n), usize::MAX);
-    let entries = beyond(&list(few)?, &list(many)?);
-    Ok(WitnessReport { iterations: many - few, instructions: None, visits: None, entries })
+fn listed(
+    run: &mut impl FnMut(u64),
+    [few, many]: [u64; 2],
+    counts: &dyn Fn(&Call) -> bool,
+) -> crate::error::Result<WitnessReport> {
+    let iterations = many - few;
+    let mut list = |n| ptrace::list_entries(|| run(n), usize::MAX, counts);
+    let (few, many) = (list(few)?, list(many)?);
+    let clock_readings = many.left_out.saturating_sub(few.left_out);
+    Ok(WitnessReport {
+        iterations,
+        instructions: None,
+        visits: None,
+        entries: beyond(&few, &many),
+        clock_readings,
+    })
 }
 
 /// The system calls of the longer run that the shorter one does not have.
@@ -101,10 +118,11 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::platform::arch::{self, Unfit};
+    use crate::platform::kernel_clock::{self, KernelClock};
 
     #[test]
     fn a_chain_is_one_instruction_a_link_and_its_loop() {
-        let seen = watch(|n| _ = arch::add_chain(n), None, Watch::Steps(30_000)).expect("traced");
+        let seen = watch(|n| _ = arch::add_chain(n), None, Watch::Steps(30_000), &|_| true).expect("traced");
         assert_eq!(seen.instructions, Some(66.0 / 64.0));
     }
 
@@ -112,7 +130,7 @@ mod tests {
     fn a_clock_for_counting_adds_no_instruction() {
         for clock in [Clock::start_up(), Clock::fallback(Unfit::Declined)].map(|clock| clock.for_counting()) {
             let run = |n| _ = clock.time(|| arch::add_chain(n));
-            let seen = || watch(run, None, Watch::Steps(30_000)).expect("traced").instructions;
+            let seen = || watch(run, None, Watch::Steps(30_000), &|_| true).expect("traced").instructions;
             assert_eq!([(); 20].map(|()| seen()), [Some(66.0 / 64.0); 20]);
         }
     }
@@ -124,14 +142,33 @@ mod tests {
     #[test]
     fn a_kernel_entry_is_seen_once_an_iteration() {
         let run = |n| (0..n).for_each(|_| _ = nix::unistd::getppid());
-        let seen = watch(run, None, Watch::Steps(30_000)).expect("traced");
+        let seen = watch(run, None, Watch::Steps(30_000), &|_| true).expect("traced");
         assert_eq!(numbers(&seen), vec![libc::SYS_getppid; 64]);
     }
 
     #[test]
     fn a_clock_of_the_vdso_enters_nothing() {
+        if kernel_clock::enters(KernelClock::Precise) != Some(false) {
+            println!("skipped: reading this kernel's clock enters it");
+            return;
+        }
         let run = |n| (0..n).for_each(|_| _ = crate::platform::time::monotonic_raw_ns());
-        assert_eq!(watch(run, None, Watch::Steps(30_000)).expect("traced").entries, Vec::new());
+        assert_eq!(watch(run, None, Watch::Steps(30_000), &|_| true).expect("traced").entries, Vec::new());
+    }
+
+    #[test]
+    fn calls_that_do_not_count_are_left_out_and_counted() {
+        let run = |n| {
+            for _ in 0..n {
+                _ = nix::unistd::getppid();
+                _ = crate::platform::time::clock_gettime_entry_ns(libc::CLOCK_MONOTONIC_RAW);
+            }
+        };
+        let counts = |call: &Call| call.number == libc::SYS_getppid;
+        for how in [Watch::Steps(30_000), Watch::Calls] {
+            let seen = watch(run, None, how, &counts).expect("traced");
+            assert_eq!((numbers(&seen), seen.clock_readings), (vec![libc::SYS_getppid; 64], 64), "{how:?}");
+        }
     }
 
     #[test]
@@ -143,7 +180,7 @@ mod tests {
                     _ = nix::unistd::getppid();
                 }
             };
-            let seen = watch(run, None, how).expect("traced");
+            let seen = watch(run, None, how, &|_| true).expect("traced");
             (seen.instructions, numbers(&seen))
         };
         let calls = |n| (None, vec![libc::SYS_getppid; n]);

@@ -92,7 +92,7 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
 /// Claims a CPU, pins the process to it and prepares its memory. What fails becomes a note, since the numbers stay valid.
 fn settle() -> (Option<cpu::Claimed>, Vec<String>) {
     let mut notes = Vec::new();
-    let claimed = cpu::claim().filter(|claimed| match cpu::pin(claimed.cpu) {
+    let claimed = cpu::claim().filter(|claimed| match cpu::pin_and_look(claimed.cpu) {
         Ok(()) => true,
         Err(error) => {
             notes.push(format!("not pinned to a CPU: {error}"));

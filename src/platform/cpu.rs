@@ -108,6 +108,66 @@ pub fn gone(cpu: usize) -> String {
     )
 }
 
+/// Keeps this thread on one CPU, and looks whether it is kept there: some kernels take the call and do not obey it.
+///
+/// # Errors
+/// As of [`pin`]; [`Error::Missing`] if the thread may still run elsewhere, or does. Then it has its former CPUs again.
+pub fn pin_and_look(cpu: usize) -> Result<()> {
+    const LOOKS: usize = 8;
+    let before = sched_getaffinity(Pid::from_raw(0)).map_err(|e| Error::refused("sched_getaffinity", e))?;
+    pin(cpu)?;
+    let elsewhere = || {
+        std::thread::yield_now();
+        Some(current()).filter(|seen| *seen != cpu)
+    };
+    let seen = (0..LOOKS).find_map(|_| elsewhere());
+    let allowed = allowed();
+    if allowed == [cpu] && seen.is_none() {
+        return Ok(());
+    }
+    // If it is refused, the thread stays where it is, which is no worse.
+    let _ = sched_setaffinity(Pid::from_raw(0), &before);
+    Err(Error::Missing(not_kept(cpu, &allowed, seen)))
+}
+
+/// A sentence on a thread that was to be kept on a CPU, and is not.
+fn not_kept(cpu: usize, allowed: &[usize], seen: Option<usize>) -> String {
+    let ran = seen.map(|other| format!(" and sched_getcpu answered CPU {other}")).unwrap_or_default();
+    let list = cpu_list::format(allowed);
+    format!(
+        "CPU {cpu} was asked for, sched_getaffinity answered {list}{ran}: this kernel does not keep a thread on its CPU"
+    )
+}
+
+/// What is seen now of a thread that was kept on this CPU and ran elsewhere, as the end of a sentence.
+pub fn seen_of_thread(allowed: &[usize], cpu: usize) -> String {
+    match offline().contains(&cpu) {
+        true => seen_of_task(cpu),
+        false if allowed == [cpu] => {
+            "its affinity is still that CPU alone, so that this kernel does not keep a thread on its CPU"
+                .into()
+        }
+        false => {
+            format!(
+                "its affinity is {} now, as another program or the kernel has set it",
+                cpu_list::format(allowed)
+            )
+        }
+    }
+}
+
+/// The same of a task whose affinity is not known.
+pub fn seen_of_task(cpu: usize) -> String {
+    match offline().contains(&cpu) {
+        true => format!("CPU {cpu} is offline now"),
+        false => {
+            format!(
+                "CPU {cpu} is online: another program set its affinity, or this kernel does not keep a task on its CPU"
+            )
+        }
+    }
+}
+
 /// Whether this thread is still kept on this CPU: when a CPU goes offline the kernel lets its tasks run anywhere, and does
 /// not take that back when it returns.
 pub fn is_pinned_to(cpu: usize) -> bool {
@@ -222,6 +282,27 @@ mod tests {
         assert!(matches!(of(cpu, Errno::EINVAL), Error::Disturbed(sentence) if sentence.contains("offline")));
         assert!(matches!(of(cpu, Errno::EPERM), Error::Kernel { .. }));
         assert!(matches!(of(1023, Errno::EINVAL), Error::Kernel { .. }));
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_keep_a_thread_is_told_by_what_was_seen() {
+        let told = not_kept(1, &[0, 1], Some(0));
+        assert!(
+            told.starts_with("CPU 1 was asked for, sched_getaffinity answered 0-1 and sched_getcpu"),
+            "{told}"
+        );
+        assert!(not_kept(1, &[1], Some(0)).contains("answered 1 and sched_getcpu answered CPU 0"));
+        assert!(seen_of_thread(&[1], 1).contains("still that CPU alone"));
+        assert!(seen_of_thread(&[0, 2], 1).contains("its affinity is 0,2 now"));
+    }
+
+    #[test]
+    fn a_thread_that_is_kept_is_found_there() {
+        let before = allowed();
+        let cpu = before.iter().copied().max().expect("a CPU");
+        pin_and_look(cpu).expect("kept");
+        assert!(is_pinned_to(cpu) && current() == cpu);
+        std::thread::spawn(move || assert!(pin_and_look(1023).is_err())).join().expect("refused");
     }
 
     #[test]

@@ -27,6 +27,17 @@ pub struct Sighting {
     pub visits: u64,
     /// The system calls entered, in order.
     pub entries: Vec<Call>,
+    /// Calls that do not count, and are not among them.
+    pub left_out: u64,
+}
+
+impl Sighting {
+    /// Leaves out the calls that do not count.
+    pub fn leave_out(&mut self, counts: impl Fn(&Call) -> bool) {
+        let all = self.entries.len();
+        self.entries.retain(counts);
+        self.left_out += (all - self.entries.len()) as u64;
+    }
 }
 
 /// A system call.
@@ -34,14 +45,16 @@ pub struct Sighting {
 pub struct Call {
     /// Its number.
     pub number: i64,
+    /// Its first argument.
+    pub argument: i64,
     /// What the kernel answered: a negative error number if it refused. 0 if it never returned.
     pub answer: i64,
 }
 
 impl Call {
     /// A call that has not returned yet.
-    fn entered(number: i64) -> Self {
-        Self { number, answer: 0 }
+    fn entered(number: i64, argument: i64) -> Self {
+        Self { number, argument, answer: 0 }
     }
 
     /// Whether the kernel refused it. The codes from 512 on are the kernel's own: the call is about to be restarted.
@@ -58,8 +71,10 @@ pub struct Step {
     pub address: usize,
     /// Its bytes, and those behind it.
     pub code: [u8; 8],
-    /// The number of the system call, if it enters the kernel.
+    /// The number of the system call, if it enters the kernel, …
     call: i64,
+    /// … and its first argument.
+    argument: i64,
     /// The answer of the system call, if the instruction before it entered the kernel.
     answer: i64,
 }
@@ -79,7 +94,7 @@ pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> 
         }
         entered = super::arch::is_kernel_entry(i64::from_le_bytes(step.code));
         if entered {
-            seen.entries.push(Call::entered(step.call));
+            seen.entries.push(Call::entered(step.call, step.argument));
         }
     })?;
     Ok(ended.then_some(seen))
@@ -121,9 +136,9 @@ impl Stepper {
     /// # Errors
     /// The kernel refuses the registers.
     pub fn next(&self) -> Result<Step> {
-        let At { instruction, call, answer, .. } = registers(self.child.pid)?;
+        let At { instruction, call, argument, answer, .. } = registers(self.child.pid)?;
         let word = ptrace::read(self.child.pid, instruction as ptrace::AddressType).unwrap_or(0);
-        Ok(Step { address: instruction, code: word.to_le_bytes(), call, answer })
+        Ok(Step { address: instruction, code: word.to_le_bytes(), call, argument, answer })
     }
 
     /// Executes the next instruction. Returns whether the child goes on.
@@ -141,16 +156,17 @@ impl Stepper {
     }
 }
 
-/// Runs `body` in a forked child and lists its system calls, at most the first `most`.
+/// Runs `body` in a forked child and lists its system calls that count, at most the first `most` of them.
 ///
 /// # Errors
 /// As of [`step_through`].
-pub fn list_entries(body: impl FnOnce(), most: usize) -> Result<Sighting> {
+pub fn list_entries(body: impl FnOnce(), most: usize, counts: impl Fn(&Call) -> bool) -> Result<Sighting> {
     let mut child = stopped_child(body)?;
     ptrace::setoptions(child.pid, ptrace::Options::PTRACE_O_TRACESYSGOOD)
         .map_err(|e| Error::refused("ptrace setoptions", e))?;
     let mut seen = Sighting::default();
-    let (mut inside, mut deliver) = (false, None);
+    // Whether the call counts that the child is in; `None` outside of calls.
+    let (mut inside, mut deliver): (Option<bool>, _) = (None, None);
     while seen.entries.len() <= most {
         ptrace::syscall(child.pid, deliver.take()).map_err(|e| Error::refused("ptrace syscall", e))?;
         match child.next_stop()? {
@@ -158,10 +174,18 @@ pub fn list_entries(body: impl FnOnce(), most: usize) -> Result<Sighting> {
             Stop::Signal(signal) => deliver = Some(signal),
             Stop::Entry => {
                 let at = registers(child.pid)?;
-                inside = !inside;
-                match seen.entries.last_mut().filter(|_| !inside) {
-                    Some(call) => call.answer = at.answer,
-                    None => seen.entries.push(Call::entered(at.entered)),
+                let left = inside.take();
+                match (left, seen.entries.last_mut()) {
+                    (Some(true), Some(call)) => call.answer = at.answer,
+                    (Some(_), _) => {}
+                    (None, _) => {
+                        let call = Call::entered(at.entered, at.argument);
+                        inside = Some(counts(&call));
+                        match inside {
+                            Some(true) => seen.entries.push(call),
+                            _ => seen.left_out += 1,
+                        }
+                    }
                 }
             }
         }
@@ -233,6 +257,8 @@ struct At {
     call: i64,
     /// … and the kernel's copy of it afterwards.
     entered: i64,
+    /// The register that holds the first argument before the kernel is entered, and while it is entered.
+    argument: i64,
     /// The register that holds the answer when the kernel is left.
     answer: i64,
 }
@@ -244,6 +270,7 @@ fn registers(child: Pid) -> Result<At> {
         instruction: r.rip as usize,
         call: r.rax as i64,
         entered: r.orig_rax as i64,
+        argument: r.rdi as i64,
         answer: r.rax as i64,
     });
     #[cfg(target_arch = "aarch64")]
@@ -251,6 +278,7 @@ fn registers(child: Pid) -> Result<At> {
         instruction: r.pc as usize,
         call: r.regs[8] as i64,
         entered: r.regs[8] as i64,
+        argument: r.regs[0] as i64,
         answer: r.regs[0] as i64,
     });
 }
@@ -275,7 +303,7 @@ mod tests {
     fn both_ways_see_the_same_kernel_entries() {
         let body = || (0..5).for_each(|_| _ = nix::unistd::getppid());
         let stepped = step_through(body, None, 100_000).expect("traced").expect("short");
-        let listed = list_entries(body, usize::MAX).expect("traced");
+        let listed = list_entries(body, usize::MAX, |_| true).expect("traced");
         for seen in [stepped, listed] {
             let asked = seen.entries.iter().filter(|call| call.number == libc::SYS_getppid);
             let answers: Vec<_> = asked.map(|call| call.answer).collect();
@@ -291,7 +319,7 @@ mod tests {
             entries.iter().any(|call| call.is_refused() && call.answer == -i64::from(libc::ENOSYS)),
             "{entries:?}"
         );
-        let refused = |number, answer| Call { number, answer }.is_refused();
+        let refused = |number, answer| Call { number, argument: 0, answer }.is_refused();
         assert!(refused(libc::SYS_read, -9) && !refused(libc::SYS_read, -512) && !refused(libc::SYS_read, 7));
         assert!(!refused(libc::SYS_rt_sigreturn, -9));
     }

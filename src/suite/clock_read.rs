@@ -28,7 +28,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::case::Need;
-use crate::case::need::VDSO_CLOCK;
+use crate::case::need::{VDSO_CLOCK, VDSO_COARSE};
 use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::kit::kernel_call::raw_loop;
@@ -73,7 +73,11 @@ fn cases() -> Vec<Case> {
         .predict(25.0, 30.0, "a counter read, and the arithmetic of the vDSO")
     });
     // The coarse clocks hold the time of the last tick, which needs no counter.
-    let vdso = vdso.map(|case| if case.name.ends_with("coarse") { case } else { case.need(VDSO_CLOCK) });
+    let need = |case: &Case| if case.name.ends_with("coarse") { VDSO_COARSE } else { VDSO_CLOCK };
+    let vdso = vdso.map(|case| {
+        let need = need(&case);
+        case.need(need)
+    });
     let entry = ENTRY.iter().map(|&(name, id)| {
         let unread = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let calls = raw_loop(

@@ -32,7 +32,7 @@
 
 mod operation;
 
-use crate::case::need::VDSO_CLOCK;
+use crate::case::need::{VDSO_CLOCK, VDSO_TIME};
 use crate::case::{Case, Claim, Group, Need, Place, Scale, set_up};
 use crate::clock::{Clock, Counts};
 use crate::error::{Error, Result};
@@ -109,6 +109,7 @@ fn entering(name: &'static str, title: &'static str, call: fn() -> RawCall<'stat
 fn times() -> Vec<Case> {
     vec![
         through_vdso("time-vdso", "time through the vDSO", time::time_vdso)
+            .need(VDSO_TIME)
             .claim(Claim::Calls(time::time_address))
             .predict(4.0, 6.0, "a load from the kernel's page"),
         through_vdso("clock-gettime-vdso", "clock_gettime(monotonic) through the vDSO", || {

@@ -252,8 +252,9 @@ const AWAKE: u64 = 2;
 fn took_part(hand_offs: u64, cpu: usize, before: Usage, after: Usage) -> Result<()> {
     if after.cpu != cpu {
         return Err(Error::Disturbed(format!(
-            "the pool's thread runs on CPU {} and was pinned to {cpu}: CPU {cpu} went offline, or something else sets its affinity",
-            after.cpu
+            "the pool's thread was kept on CPU {cpu} and runs on CPU {}; {}",
+            after.cpu,
+            cpu::seen_of_task(cpu)
         )));
     }
     let switches = after.switches - before.switches;

@@ -10,6 +10,8 @@ use super::sweep::{self, Effort, NoTime, Sweep, Sweeper};
 use super::{CaseEnd, Sample};
 use crate::case::{Case, Claim, Subject};
 use crate::clock::{Clock, Delta};
+use crate::platform::cpu;
+use crate::platform::kernel_clock::{self, KernelClock};
 use crate::record::Interval;
 pub(super) use hold_up::held_up;
 pub(super) use interference::{by_other_tasks, interference, other_cpus};
@@ -195,16 +197,17 @@ pub(super) fn sample(
     if let Some(cpu) = pinned {
         if delta.migrated || delta.counted.cpu != cpu {
             let now = delta.counted.cpu;
+            let seen = cpu::seen_of_thread(&cpu::allowed(), cpu);
             return Err(CaseEnd::Disturbed(format!(
-                "the thread was moved from CPU {cpu} to CPU {now} in the middle of the case: \
-                 CPU {cpu} went offline, or something else sets its affinity"
+                "the thread was kept on CPU {cpu} and ran on CPU {now} in the middle of the case: {seen}"
             )));
         }
     }
     if let Some((own, now)) = delta.partners.and_then(|partners| partners.strayed) {
         return Err(CaseEnd::Disturbed(format!(
-            "a partner was moved from CPU {own} to CPU {now} in the middle of the case: CPU {own} went offline, or \
-             something else sets its affinity, and what was measured is not what the id says"
+            "a partner was kept on CPU {own} and ran on CPU {now} in the middle of the case, so that what was measured is not what \
+             the id says; {}",
+            cpu::seen_of_task(own)
         )));
     }
     if delta.counted.throttled.is_some_and(|times| times > 0) {
@@ -251,6 +254,11 @@ pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Ju
         }
         (true, share) if share < 0.3 => {
             Err(CaseEnd::Failed(sentence + ", which is too little for a system call"))
+        }
+        (false, share) if share > 0.3 && kernel_clock::enters(KernelClock::Precise) == Some(true) => {
+            Ok(Some(Judgement::Unasked(
+                sentence + ", with readings of the clock, each of which enters the kernel here",
+            )))
         }
         (false, share) if share > 0.3 => {
             Err(CaseEnd::Failed(sentence + ", where the case claims never to be"))

@@ -360,7 +360,7 @@ mod tests {
                 assert_eq!(page.protect(false), 0);
                 page.write();
             };
-            let listed = list_entries(&mut body, usize::MAX).expect("listed").entries;
+            let listed = list_entries(&mut body, usize::MAX, |_| true).expect("listed").entries;
             let stepped = step_through(&mut body, None, 100_000).expect("stepped").expect("short").entries;
             for seen in [listed, stepped] {
                 let wanted = [libc::SYS_mprotect, libc::SYS_mprotect, libc::SYS_rt_sigreturn];

@@ -72,7 +72,7 @@ fn watched(
         let most = 2 * each * n as usize + 2 * AROUND + n as usize / 2;
         let run = || drop(subject.run(n, clock));
         // Whoever could be traced before, and now cannot, has lost a right in the meantime: that is no lie.
-        if let Ok(Sighting { entries, .. }) = ptrace::list_entries(run, most) {
+        if let Ok(Sighting { entries, .. }) = ptrace::list_entries(run, most, testimony::counts(case)) {
             sentences.push(listed(case, &entries, n)?);
         }
     }

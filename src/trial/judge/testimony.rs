@@ -6,6 +6,7 @@ use crate::case::{Case, Claim, Subject};
 use crate::clock::Clock;
 use crate::clock::witness::{self, Call, Watch, WitnessReport};
 use crate::error::Error;
+use crate::platform::kernel_clock::{self, KernelClock};
 use crate::platform::ptrace::PANICKED;
 use crate::trial::CaseEnd;
 
@@ -36,10 +37,11 @@ pub(in crate::trial) fn witness(
         false if case.one_by_one => (clock, Watch::CallsOfTen),
         false => (clock, Watch::Steps(STEPS_UNASKED)),
     };
+    let counts = counts(case);
     for attempt in 1..=TESTIMONIES {
         // An error in the forked child occurs again, and is reported, when the subject runs here.
         let run = |n| drop(subject.run(n, read));
-        let testimony = match witness::watch(run, callee, how) {
+        let testimony = match witness::watch(run, callee, how, &counts) {
             Ok(testimony) => testimony,
             Err(died @ Error::Died(_)) => return Err(died_watched(subject, clock, &died)),
             Err(Error::Disturbed(slow)) => return Err(CaseEnd::Contradicted(slow)),
@@ -73,6 +75,22 @@ pub(in crate::trial) fn witness(
         }
     }
     judged
+}
+
+/// Which calls count. Where a clock enters the kernel, its readings are not the operation's: single operations are timed by two
+/// each. A case that claims to call the clock is asked for all of them.
+pub(super) fn counts(case: &Case) -> impl Fn(&Call) -> bool {
+    let enters = kernel_clock::enters(KernelClock::Precise) == Some(true);
+    let claimed: Vec<i64> = case.claims.iter().flat_map(numbers).collect();
+    move |call| !enters || claimed.contains(&call.number) || !kernel_clock::is_reading(call)
+}
+
+fn numbers(claim: &Claim) -> Vec<i64> {
+    match claim {
+        Claim::Enters(calls) => calls.iter().map(|(_, number)| *number).collect(),
+        Claim::Answers(number, _) => vec![*number],
+        _ => Vec::new(),
+    }
 }
 
 /// The address of the function that the case claims to call.
@@ -109,7 +127,7 @@ fn by_witness(case: &Case, claim: &Claim, seen: &WitnessReport) -> Result<Option
             Ok(sentence)
         })),
         Claim::Answers(number, answer) => held(answered(*number, *answer, &seen.entries)),
-        Claim::NeverEnters => held(never_entered(seen)),
+        Claim::NeverEnters => never_entered(seen).map(Some),
         Claim::Executes(least) => executed(*least, seen).map(Some),
         _ => Ok(None),
     }
@@ -144,12 +162,23 @@ fn entered(calls: &[(&'static str, i64)], seen: &WitnessReport) -> Result<String
         return Err(format!("the kernel was entered {others} times more than claimed in {n} iterations"));
     }
     let names: Vec<_> = calls.iter().map(|(name, _)| *name).collect();
-    Ok(format!("{} entered the kernel {n} times each in {n} iterations", names.join(" and ")))
+    let clock = match seen.clock_readings {
+        0 => String::new(),
+        times => format!(", beside {times} readings of the clock, each of which enters the kernel here"),
+    };
+    Ok(format!("{} entered the kernel {n} times each in {n} iterations{clock}", names.join(" and ")))
 }
 
-fn never_entered(seen: &WitnessReport) -> Result<String, String> {
+fn never_entered(seen: &WitnessReport) -> Result<Judgement, String> {
+    let WitnessReport { iterations, clock_readings, .. } = seen;
+    if seen.entries.is_empty() && *clock_readings > 0 {
+        return Ok(Judgement::Unasked(format!(
+            "each reading of the kernel's clock enters the kernel here, {clock_readings} times in {iterations} iterations; no other \
+             call was made, and whether the operation reads the clock itself is not known"
+        )));
+    }
     if seen.entries.is_empty() {
-        return Ok(format!("the kernel was not entered in {} iterations", seen.iterations));
+        return Ok(Judgement::Held(format!("the kernel was not entered in {iterations} iterations")));
     }
     Err(format!(
         "the kernel was entered {} times in {} iterations, which was claimed not to happen (call {})",
